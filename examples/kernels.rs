@@ -4,9 +4,10 @@
 //! cargo run --release --features kernels --example kernels
 //! ```
 //!
-//! `train` calls `step` eight times, each of which copies a vector and launches three kernels. The report
-//! lists the kernels of each function. It needs an NVIDIA GPU and `libcupti`, which comes with a CUDA
-//! toolkit. Without them the functions are timed with the host clock, and the report says what is missing.
+//! `train` calls `step` eight times, each of which copies a vector and launches three kernels. The
+//! report lists the kernels of each function. It needs an NVIDIA GPU and `libcupti`, which comes
+//! with a CUDA toolkit. Without them the functions are timed with the host clock, and the report
+//! says what is missing.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 

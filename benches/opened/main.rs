@@ -4,10 +4,10 @@
 //! cargo bench --features kernels --bench opened
 //! ```
 //!
-//! Compares a function of which every call is opened with the same function without the attribute, in
-//! alternating batches, with the GPU synchronized in between. Then compares launches, held event pairs and
-//! kernels back to back before and after. Needs a GPU and `libcupti`. Prints one table and fails if a bound
-//! is missed.
+//! Compares a function of which every call is opened with the same function without the attribute,
+//! in alternating batches, with the GPU synchronized in between. Then compares launches, held event
+//! pairs and kernels back to back before and after. Needs a GPU and `libcupti`. Prints one table
+//! and fails if a bound is missed.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 

@@ -148,11 +148,11 @@ pub enum Command {
     Doctor,
     /// Measures CUPTI's time of an empty kernel on every GPU and stores it for programs without CUPTI.
     ///
-    /// Net times agree with CUPTI and Nsight Systems only if the time of an empty kernel is known. Programs
-    /// that open calls measure it themselves. All others read what this command has stored in
-    /// gpu-time/calibration.json in $XDG_CACHE_HOME or ~/.cache, for each GPU, driver and version of CUPTI.
-    /// Without that, only an H200 is known. Run it as the user who runs the programs, while the GPUs are
-    /// idle, and again after a new driver was installed.
+    /// Net times agree with CUPTI and Nsight Systems only if the time of an empty kernel is known.
+    /// Programs that open calls measure it themselves. All others read what this command has stored
+    /// in gpu-time/calibration.json in $XDG_CACHE_HOME or ~/.cache, for each GPU, driver and
+    /// version of CUPTI. Without that, only an H200 is known. Run it as the user who runs the
+    /// programs, while the GPUs are idle, and again after a new driver was installed.
     ///
     /// CUPTI (`libcupti`) is part of the CUDA toolkit and of the Python package nvidia-cuda-cupti.
     /// GPU_TIME_CUPTI may name it or the folder that contains it.

@@ -16,8 +16,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::fixtures::{gpu, report, series, site};
 use crate::{Folder, Run, TOOL, run, terminal};
 
-/// The shell command that notes the program's name, and makes the report of a run: the next one of those
-/// prepared.
+/// The shell command that notes the program's name, and makes the report of a run: the next one of
+/// those prepared.
 const REPORT: &str = "echo ${0##*/} >> ../order\n\
                       n=$(cat count); echo $((n + 1)) > count\n\
                       target=$(echo \"${GPU_TIME_REPORT#json:}\" | sed \"s/%p/$$/\")\n\

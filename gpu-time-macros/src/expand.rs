@@ -230,8 +230,8 @@ fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     quote_spanned!(at=> #private::source!(#value, #owner))
 }
 
-/// Generates the key and the workload of a call. Each value has a closure of its own, so that one that ends early
-/// leaves the others alone.
+/// Generates the key and the workload of a call. Each value has a closure of its own, so that one
+/// that ends early leaves the others alone.
 fn details(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// The share of wall time that a device was busy, estimated from windows.
 ///
-/// The shares are means over the windows. Their errors are standard errors across the windows, widened if there are
-/// few, so that two of them hold the true share in 19 of 20 runs. They are `None` with fewer than five windows.
+/// The shares are means over the windows. Their errors are standard errors across the windows,
+/// widened if there are few, so that two of them hold the true share in 19 of 20 runs. They are
+/// `None` with fewer than five windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
     #[doc(hidden)]
@@ -40,7 +41,8 @@ impl Coverage {
         self.windows
     }
 
-    /// Returns the number of further windows, which are in no figure because records of them are missing.
+    /// Returns the number of further windows, which are in no figure because records of them are
+    /// missing.
     pub fn incomplete(&self) -> u64 {
         self.incomplete
     }
@@ -50,7 +52,8 @@ impl Coverage {
         self.total_ns
     }
 
-    /// Returns the share of wall time during which a kernel, a copy or a memset of the process ran on the device.
+    /// Returns the share of wall time during which a kernel, a copy or a memset of the process ran
+    /// on the device.
     pub fn busy(&self) -> f64 {
         self.busy
     }
@@ -80,14 +83,14 @@ impl Coverage {
         self.attributed_error
     }
 
-    /// Returns the kernels, copies and memsets that were enqueued outside of annotated functions, longest total first. There are
-    /// at most 16.
+    /// Returns the kernels, copies and memsets that were enqueued outside of annotated functions,
+    /// longest total first. There are at most 16.
     pub fn unattributed(&self) -> &[Unattributed] {
         &self.unattributed
     }
 
-    /// Adds the windows of another report. Returns the figures of all windows: shares are weighted by the time of
-    /// the windows.
+    /// Adds the windows of another report. Returns the figures of all windows: shares are weighted
+    /// by the time of the windows.
     #[doc(hidden)]
     #[must_use]
     pub fn pooled(&self, other: &Coverage) -> Coverage {
@@ -159,7 +162,8 @@ impl Coverage {
     }
 }
 
-/// Work that was enqueued outside of annotated functions: all kernels with one name, a kind of copy, or memsets.
+/// Work that was enqueued outside of annotated functions: all kernels with one name, a kind of
+/// copy, or memsets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Unattributed {
     #[doc(hidden)]

@@ -1,5 +1,5 @@
-//! The runtime of [gpu-time](https://docs.rs/gpu-time): records events around GPU work, or the work itself,
-//! collects the times and writes the report.
+//! The runtime of [gpu-time](https://docs.rs/gpu-time): records events around GPU work, or the work
+//! itself, collects the times and writes the report.
 //!
 //! Depend on `gpu-time`, not on this crate. It re-exports the public items, and the code that
 //! `#[gpu_timed]` generates calls the hidden ones.
@@ -12,8 +12,8 @@
 //! 2. opens a `Scope`, which records an event on the stream before and after the work: a *bracket*;
 //! 3. returns without waiting for the GPU. The bracket is pending in the thread's recorder.
 //!
-//! With the feature `kernels`, a chosen call has no bracket. It is *opened*: CUPTI records the work that it
-//! enqueues, and a thread of the runtime matches the records to its launches.
+//! With the feature `kernels`, a chosen call has no bracket. It is *opened*: CUPTI records the work
+//! that it enqueues, and a thread of the runtime matches the records to its launches.
 //!
 //! The thread's later calls, and every report, drain the brackets that the GPU has passed. Each
 //! becomes a sample in a series: there is one series per function or launch, device, cache state
@@ -125,8 +125,9 @@ pub fn publish() {
 /// - its times neither drift nor switch between levels during the run, and enough of them are independent.
 ///
 /// The run ends when all series have settled, or after the [`timeout`](Settle::timeout).
-/// [`Settled::unmet`] lists the series that have not settled, with the reasons. The interval is wider after
-/// each check that did not end the run, so that it holds the median as often as one that is checked once.
+/// [`Settled::unmet`] lists the series that have not settled, with the reasons. The interval is
+/// wider after each check that did not end the run, so that it holds the median as often as one
+/// that is checked once.
 ///
 /// The closure is called only once if that call starts no measurement, because timing is off, the
 /// filter excludes the functions, or there is no GPU. A series whose samples are all lost is not
@@ -156,7 +157,8 @@ pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
     settle::run(settle, || inside::outside(&mut closure))
 }
 
-/// Lets two closures take turns, and returns how many times as long each function takes in the second one.
+/// Lets two closures take turns, and returns how many times as long each function takes in the
+/// second one.
 ///
 /// ```no_run
 /// # fn old() {}
@@ -167,15 +169,17 @@ pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
 /// compared.assert_not_slower(1.02);
 /// ```
 ///
-/// Blocks of four batches of calls, in the order base, new, new, base or the reverse, at random, cancel a
-/// drift of the clock. A batch takes about 2 ms, is preceded by what the functions' own attributes say
-/// (warm-up, flush, hold), and is followed by a wait for the GPU. Each block gives one ratio of medians for
-/// every function that both closures call; if they call different functions, for their total.
+/// Blocks of four batches of calls, in the order base, new, new, base or the reverse, at random,
+/// cancel a drift of the clock. A batch takes about 2 ms, is preceded by what the functions' own
+/// attributes say (warm-up, flush, hold), and is followed by a wait for the GPU. Each block gives
+/// one ratio of medians for every function that both closures call; if they call different
+/// functions, for their total.
 ///
-/// The run ends when the 95 % interval of every ratio is within the [`margin`](Settle::margin) to either
-/// side and [`min_time`](Settle::min_time) has passed, or after the [`timeout`](Settle::timeout). The
-/// intervals hold whenever it ends. [`Settle::cold`] and its like apply; [`Settle::graph`] and
-/// [`Settle::min_samples`] do not. Each closure is called only once if that measures nothing.
+/// The run ends when the 95 % interval of every ratio is within the [`margin`](Settle::margin) to
+/// either side and [`min_time`](Settle::min_time) has passed, or after the
+/// [`timeout`](Settle::timeout). The intervals hold whenever it ends. [`Settle::cold`] and its like
+/// apply; [`Settle::graph`] and [`Settle::min_samples`] do not. Each closure is called only once if
+/// that measures nothing.
 pub fn compare(
     settle: Settle,
     (base, mut of_base): (&str, impl FnMut()),
@@ -187,12 +191,13 @@ pub fn compare(
     settle::compare::run(settle, [(base, &mut of_base), (new, &mut of_new)])
 }
 
-/// Records everything that the process enqueues in the next `length`, up to ten seconds, to tell how busy its
-/// devices are and with what.
+/// Records everything that the process enqueues in the next `length`, up to ten seconds, to tell
+/// how busy its devices are and with what.
 ///
-/// Does not block: a background thread opens the window, as soon as a timed call has used a GPU. If a window is open, the next
-/// one follows it. [`Device::coverage`] has the figures of all windows. Windows that a program opens tell about
-/// the moments that it chooses; those of `GPU_TIME_WINDOWS` and [`Configure::windows`] are random.
+/// Does not block: a background thread opens the window, as soon as a timed call has used a GPU. If
+/// a window is open, the next one follows it. [`Device::coverage`] has the figures of all windows.
+/// Windows that a program opens tell about the moments that it chooses; those of `GPU_TIME_WINDOWS`
+/// and [`Configure::windows`] are random.
 ///
 /// Does nothing without the `kernels` feature, with `GPU_TIME=off`, or in a forked child.
 pub fn open_window(length: Duration) {

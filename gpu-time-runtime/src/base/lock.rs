@@ -210,8 +210,8 @@ mod order {
         cfg!(test) || *IS_ASSERTED.get_or_init(is_set)
     }
 
-    /// Panics in tests if the calling thread holds a lock of this or a later rank. In tests of whole programs
-    /// also if the thread is not marked as inside the runtime.
+    /// Panics in tests if the calling thread holds a lock of this or a later rank. In tests of
+    /// whole programs also if the thread is not marked as inside the runtime.
     pub fn assert_may_lock(rank: Rank) {
         if !is_asserted() {
             return;

@@ -1,4 +1,5 @@
-//! Process-wide plumbing that knows nothing about GPUs: locks, clocks, threads, fork, signals, descriptors.
+//! Process-wide plumbing that knows nothing about GPUs: locks, clocks, threads, fork, signals,
+//! descriptors.
 
 #[cfg(test)]
 pub(crate) mod allocations;

@@ -1,16 +1,16 @@
 //! Handling of the signals that ask for a report and of those that end the process.
 //!
-//! A handler may interrupt anything, so it can neither make a report nor call NVML. It writes a byte to
-//! a socket instead. A thread that waits for it makes the report, gives locked clocks back, and then lets
-//! the signal end the process with its default action.
+//! A handler may interrupt anything, so it can neither make a report nor call NVML. It writes a
+//! byte to a socket instead. A thread that waits for it makes the report, gives locked clocks back,
+//! and then lets the signal end the process with its default action.
 //!
-//! A signal is handled only if its disposition is the default. The thread ends the process only if the
-//! handler is still installed by then: an application that has installed its own meanwhile, which
-//! forwards the signal to ours, decides for itself. A second signal more than [`PATIENCE`] later ends the
-//! process at once.
+//! A signal is handled only if its disposition is the default. The thread ends the process only if
+//! the handler is still installed by then: an application that has installed its own meanwhile,
+//! which forwards the signal to ours, decides for itself. A second signal more than [`PATIENCE`]
+//! later ends the process at once.
 //!
-//! If the process has several runtimes, the one that took the signal first lets the others report too before
-//! the process ends.
+//! If the process has several runtimes, the one that took the signal first lets the others report
+//! too before the process ends.
 //!
 //! The kernel ignores the default action of signals for the first process of a PID namespace, which a
 //! program in a container often is. Such a process goes on after the report.

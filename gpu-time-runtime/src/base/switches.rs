@@ -17,8 +17,8 @@ pub(crate) struct Switches {
     pub traced: AtomicBool,
     /// Timing has a budget.
     pub budget: AtomicBool,
-    /// The number of calls and windows that are being recorded by CUPTI, and [`MARKING`] while calls are marked for a window
-    /// to come. One value, since calls look at nothing else.
+    /// The number of calls and windows that are being recorded by CUPTI, and [`MARKING`] while
+    /// calls are marked for a window to come. One value, since calls look at nothing else.
     pub opened: AtomicU32,
 }
 

@@ -339,8 +339,8 @@ pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D:
 
 /// Takes a warm-up call for the context's device, or for the host if there is no context. If many
 /// are left, the thread leases more, which its next calls in the context use up without further
-/// checks. The second value of `on` is the handle that identifies the context to those calls, or 0 if they
-/// cannot use a lease.
+/// checks. The second value of `on` is the handle that identifies the context to those calls, or 0
+/// if they cannot use a lease.
 #[inline(never)]
 pub(crate) fn warms_up(
     ticket: &mut Ticket,

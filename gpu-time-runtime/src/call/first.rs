@@ -96,8 +96,9 @@ pub(crate) fn find(
     Ok(context)
 }
 
-/// Asks CUPTI for the time of an empty kernel, once in each context, unless the user has set the bias. CUPTI must
-/// be available. Other work in progress would be slowed down, so a later call does it then.
+/// Asks CUPTI for the time of an empty kernel, once in each context, unless the user has set the
+/// bias. CUPTI must be available. Other work in progress would be slowed down, so a later call does
+/// it then.
 pub(super) fn measure_kernel_base(context: &'static Context) {
     if context.lacks_kernel_base() && active::config().bias.is_none() && is_undisturbed() {
         room::with_room(|| kernel_base::measure(context));

@@ -24,8 +24,8 @@ impl TimedCall for Infallible {
     }
 }
 
-/// Starts the call: as a function of the thread's opened call, or by opening it. Returns `None` if it is a warm-up call, or
-/// not chosen.
+/// Starts the call: as a function of the thread's opened call, or by opening it. Returns `None` if
+/// it is a warm-up call, or not chosen.
 pub(super) fn begin<D: Details>(mut ticket: Ticket, details: D) -> Option<KernelsCall<D::Work>> {
     let site = ticket.site;
     if !is_inside() {

@@ -44,8 +44,8 @@ enum Suspended {
     Outermost(Box<OpenCall>),
 }
 
-/// Enters a call on a stream as a function of the thread's opened call, or opens it if it is the outermost timed
-/// call and chosen. Returns `None` if events are to time it.
+/// Enters a call on a stream as a function of the thread's opened call, or opens it if it is the
+/// outermost timed call and chosen. Returns `None` if events are to time it.
 #[inline]
 pub(crate) fn enter_stream(
     call: &StreamCall,

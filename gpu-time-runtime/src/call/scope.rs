@@ -94,8 +94,8 @@ impl<C: TimedCall> Scope<C> {
         Scope(if call.is_marked { State::Marked } else { State::Untimed })
     }
 
-    /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no call on its thread
-    /// can be opened.
+    /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no
+    /// call on its thread can be opened.
     #[inline(always)]
     pub(crate) fn of(call: Option<C>, is_async: bool, nests: bool, cost: CostTimer) -> Self {
         let Some(call) = call else { return Scope::untimed(Untimed::now(is_async)) };

@@ -44,8 +44,8 @@ impl Biases {
     }
 }
 
-/// Returns the bias of a context's brackets, and a warning if what `gpu-time calibrate` has stored is needed and
-/// cannot be used.
+/// Returns the bias of a context's brackets, and a warning if what `gpu-time calibrate` has stored
+/// is needed and cannot be used.
 fn bias(context: &Context) -> (Option<Bias>, Option<String>) {
     let configured = active::config().bias;
     let needs_stored =
@@ -57,8 +57,8 @@ fn bias(context: &Context) -> (Option<Bias>, Option<String>) {
     }
 }
 
-/// Returns CUPTI's time of an empty kernel as stored for the context's device, or a warning. `None` if nothing
-/// is stored.
+/// Returns CUPTI's time of an empty kernel as stored for the context's device, or a warning. `None`
+/// if nothing is stored.
 fn stored_base(context: &Context) -> Option<Result<KernelBase, String>> {
     type Stored = Option<(PathBuf, Result<KernelBases, String>)>;
     static STORED: OnceLock<Stored> = OnceLock::new();
@@ -89,8 +89,8 @@ pub(crate) fn identity(context: &Context) -> Gpu {
     }
 }
 
-/// Returns the release of the driver's kernel module, such as `580.159.04`. The driver itself tells only the
-/// version of CUDA, which many releases have in common.
+/// Returns the release of the driver's kernel module, such as `580.159.04`. The driver itself tells
+/// only the version of CUDA, which many releases have in common.
 fn driver_release() -> Option<String> {
     let release = fs::read_to_string("/sys/module/nvidia/version").ok()?;
     Some(release.trim().to_owned()).filter(|release| !release.is_empty())

@@ -89,9 +89,9 @@ pub(crate) fn snapshot() -> Snapshot {
     snapshot_of(|states, biases| states.iter().map(|state| state.report(biases, None)).collect())
 }
 
-/// Returns what was measured since an earlier reading of the sites: the functions called since, with the
-/// counts and figures of that time. The process and its devices are described over the whole run.
-/// `looks` is the number of looks at them so far, this one included.
+/// Returns what was measured since an earlier reading of the sites: the functions called since,
+/// with the counts and figures of that time. The process and its devices are described over the
+/// whole run. `looks` is the number of looks at them so far, this one included.
 pub(crate) fn snapshot_since(earlier: &[SiteState], looks: u32) -> Snapshot {
     snapshot_of(|states, biases| state::since(earlier, states, biases, looks))
 }

@@ -49,8 +49,9 @@ pub(crate) struct SeriesView<'a> {
 
 impl_since!(Counts { warmup, skipped, unsampled, timed });
 
-/// Returns the sites of the report on what happened between two readings: those that were called, with the
-/// series in which a bracket has begun. `looks` is the number of times that this was asked so far.
+/// Returns the sites of the report on what happened between two readings: those that were called,
+/// with the series in which a bracket has begun. `looks` is the number of times that this was asked
+/// so far.
 pub(crate) fn since(
     earlier: &[SiteState],
     now: &[SiteState],
@@ -127,8 +128,9 @@ impl SiteState {
         }
     }
 
-    /// Copies the sums and the times of some series, from index `next` on, which it advances. Returns `true`
-    /// if more are left. Threads that record into the site wait for the copy, not for the statistics.
+    /// Copies the sums and the times of some series, from index `next` on, which it advances.
+    /// Returns `true` if more are left. Threads that record into the site wait for the copy, not
+    /// for the statistics.
     pub fn copy_times(&mut self, next: &mut usize) -> bool {
         let (cells, mut bytes) = (self.site.series(), 0);
         let data = cells.iter().map(|cell| &cell.series).take(self.series.len()).skip(*next);

@@ -1,4 +1,5 @@
-//! CUPTI's time of an empty kernel on each GPU, which `gpu-time calibrate` stores in the user's cache directory.
+//! CUPTI's time of an empty kernel on each GPU, which `gpu-time calibrate` stores in the user's
+//! cache directory.
 
 #[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
 use std::fs::DirBuilder;
@@ -48,7 +49,8 @@ struct Entry {
 
 /// The contents of the file.
 ///
-/// Invariant: no two entries have the same GPU, driver and version of CUPTI, and all times are plausible.
+/// Invariant: no two entries have the same GPU, driver and version of CUPTI, and all times are
+/// plausible.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KernelBases {
     format: u32,

@@ -13,9 +13,9 @@ use crate::base::outlet::{self, PATIENCE};
 /// The bits of a file's mode that a new version of the file gets.
 const PERMISSIONS: u32 = 0o777;
 
-/// Writes a file atomically, by renaming a temporary file in the same directory. The mode and owner of an
-/// existing file are preserved; if that is not possible, the file is overwritten in place. Devices and
-/// pipes are written to directly.
+/// Writes a file atomically, by renaming a temporary file in the same directory. The mode and owner
+/// of an existing file are preserved; if that is not possible, the file is overwritten in place.
+/// Devices and pipes are written to directly.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(old) = existing(path)? else {
         return Temporary::beside(path, None)?.become_file(path, bytes);
@@ -34,8 +34,8 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Opens what has this path, if there is something. The kernel follows a link, so that it can refuse one of
-/// another user (`protected_symlinks`).
+/// Opens what has this path, if there is something. The kernel follows a link, so that it can
+/// refuse one of another user (`protected_symlinks`).
 fn existing(path: &Path) -> io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     match File::options().write(true).custom_flags(flags).open(path) {

@@ -1,16 +1,18 @@
-//! The stream captures that are under way in the process, as the callbacks for their beginnings and ends show.
+//! The stream captures that are under way in the process, as the callbacks for their beginnings and
+//! ends show.
 //!
-//! These callbacks are always on: nothing but captures pays for them. A capture is known by the stream that it
-//! began on. Streams that it spreads to by events are not known, nor are captures that began before CUPTI was
-//! loaded.
+//! These callbacks are always on: nothing but captures pays for them. A capture is known by the
+//! stream that it began on. Streams that it spreads to by events are not known, nor are captures
+//! that began before CUPTI was loaded.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use crate::cupti::session::{SUCCESS, Session};
 
-/// `cuStreamBeginCapture`, `cuStreamBeginCapture_v2` and `cuStreamBeginCaptureToGraph`, each followed by its form
-/// for per-thread default streams. The ids are those of `cupti_driver_cbid.h`, which never change.
+/// `cuStreamBeginCapture`, `cuStreamBeginCapture_v2` and `cuStreamBeginCaptureToGraph`, each
+/// followed by its form for per-thread default streams. The ids are those of `cupti_driver_cbid.h`,
+/// which never change.
 const BEGINS: [u32; 6] = [495, 496, 539, 540, 720, 721];
 /// `cuStreamEndCapture`, in both forms.
 const ENDS: [u32; 2] = [497, 498];
@@ -21,8 +23,8 @@ const MAX_CAPTURES: usize = 16;
 
 /// Captures, each by its stream and its number.
 ///
-/// Invariant: a number is set before its stream, so that a stream is found with the number of its capture or of
-/// a later one.
+/// Invariant: a number is set before its stream, so that a stream is found with the number of its
+/// capture or of a later one.
 pub(super) struct Captures {
     begun: AtomicU64,
     under_way: AtomicUsize,
@@ -37,8 +39,8 @@ pub(crate) fn captures_begun() -> u64 {
     CAPTURES.begun.load(Relaxed)
 }
 
-/// Switches the callbacks on. Older versions lack some of them, and a capture that is not noticed only delays
-/// the calls that launch into it.
+/// Switches the callbacks on. Older versions lack some of them, and a capture that is not noticed
+/// only delays the calls that launch into it.
 pub(super) fn observe(session: &Session) {
     for id in BEGINS.into_iter().chain(ENDS) {
         _ = session.switch_callback(id, true);

@@ -62,7 +62,8 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// One sentence about what CUPTI answered. CUPTI is then unavailable until the next report tries again.
+    /// One sentence about what CUPTI answered. CUPTI is then unavailable until the next report
+    /// tries again.
     fn switch_on(&mut self, session: &Session) -> Result<(), String> {
         if self.guards == 0 {
             self.start(session).inspect_err(|why| self.store(Err(why.clone())))?;
@@ -105,8 +106,8 @@ fn is_available_now() -> bool {
     STATE.load(Acquire) == AVAILABLE
 }
 
-/// Returns one sentence about what is missing and how to provide it, or about who holds CUPTI. `None` if it
-/// is available or was not needed so far.
+/// Returns one sentence about what is missing and how to provide it, or about who holds CUPTI.
+/// `None` if it is available or was not needed so far.
 pub(crate) fn why_unavailable() -> Option<String> {
     if fork::is_forked() {
         return None;

@@ -26,9 +26,9 @@ pub(crate) struct Drained {
     pub buffers: u64,
 }
 
-/// Flushes CUPTI and hands over every record that is complete, or with `forced` those that are not as well.
-/// Makes no other call to the driver and does not wait for the GPU. For the collector thread and for
-/// reports, since a flush slows launches down.
+/// Flushes CUPTI and hands over every record that is complete, or with `forced` those that are not
+/// as well. Makes no other call to the driver and does not wait for the GPU. For the collector
+/// thread and for reports, since a flush slows launches down.
 pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
     let Some(session) = session::get() else { return Drained::default() };
     control::quiet(session);

@@ -18,9 +18,9 @@ const EXIT: c_int = 1;
 
 static OBSERVER: OnceLock<fn(Launched)> = OnceLock::new();
 
-/// Sets the function that is called on the launching thread when a call that enqueues work begins, at least
-/// while CUPTI is switched on. The first one stays. It must not panic, lock, allocate or call the driver, and
-/// it is called for launches of the runtime itself as well.
+/// Sets the function that is called on the launching thread when a call that enqueues work begins,
+/// at least while CUPTI is switched on. The first one stays. It must not panic, lock, allocate or
+/// call the driver, and it is called for launches of the runtime itself as well.
 pub(crate) fn observe_launches(observer: fn(Launched)) {
     _ = OBSERVER.set(observer);
 }

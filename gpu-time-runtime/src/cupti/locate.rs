@@ -89,8 +89,8 @@ fn libraries_of(toolkits: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the entries of a folder whose names begin with `prefix`, the highest version first and a name
-/// without a version before all others.
+/// Returns the entries of a folder whose names begin with `prefix`, the highest version first and a
+/// name without a version before all others.
 fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());

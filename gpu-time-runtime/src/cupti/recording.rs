@@ -25,8 +25,8 @@ pub(super) type Set = u128;
 #[derive(Debug)]
 pub(super) struct Recording {
     is_on: AtomicBool,
-    /// The kinds of [`EXTRA`] that are on. One may be off all the same, if a callback raced with the end of
-    /// a window. Never the other way round.
+    /// The kinds of [`EXTRA`] that are on. One may be off all the same, if a callback raced with
+    /// the end of a window. Never the other way round.
     extra: [AtomicBool; EXTRA.len()],
     /// The set of callbacks that were called.
     called: [AtomicU64; 2],
@@ -54,8 +54,8 @@ impl Recording {
         succeeded(codes.map(|code| if code == INVALID_PARAMETER { SUCCESS } else { code }))
     }
 
-    /// Starts recording. `off` has the callbacks that are off, and is then empty. On an error nothing is
-    /// recorded. Only one thread at a time may start or stop.
+    /// Starts recording. `off` has the callbacks that are off, and is then empty. On an error
+    /// nothing is recorded. Only one thread at a time may start or stop.
     ///
     /// # Errors
     ///
@@ -71,7 +71,8 @@ impl Recording {
         Ok(())
     }
 
-    /// Stops recording, and switches off the callbacks of functions that are called, which `off` then has.
+    /// Stops recording, and switches off the callbacks of functions that are called, which `off`
+    /// then has.
     pub fn stop(&self, session: &Session, off: &mut Set) {
         self.is_on.store(false, SeqCst);
         // There is nothing to do about an error, and records are told apart by their ids anyway.

@@ -63,7 +63,8 @@ impl Session {
         }
     }
 
-    /// Switches the callback for a driver function. Returns CUPTI's code. One thread at a time may call it.
+    /// Switches the callback for a driver function. Returns CUPTI's code. One thread at a time may
+    /// call it.
     pub fn switch_callback(&self, id: u32, on: bool) -> c_int {
         // SAFETY: the subscriber is valid.
         unsafe {
@@ -71,14 +72,15 @@ impl Session {
         }
     }
 
-    /// Makes CUPTI complete the buffers whose records are complete, or all of them. Does not wait for the
-    /// GPU.
+    /// Makes CUPTI complete the buffers whose records are complete, or all of them. Does not wait
+    /// for the GPU.
     pub fn flush(&self, forced: bool) {
         // SAFETY: the buffer callbacks are registered. An error means that nothing was completed.
         _ = unsafe { (self.library.functions.flush)(if forced { FORCED } else { 0 }) };
     }
 
-    /// Returns the record after `last`, or the first if `last` is null, in a buffer with this many bytes.
+    /// Returns the record after `last`, or the first if `last` is null, in a buffer with this many
+    /// bytes.
     ///
     /// # Safety
     ///

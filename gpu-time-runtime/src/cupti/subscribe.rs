@@ -89,7 +89,8 @@ fn connect(library: &'static Library) -> Result<Session, String> {
     }
 }
 
-/// Returns the sentence for an error. `holder` is the name of the tool that holds CUPTI, if it is known.
+/// Returns the sentence for an error. `holder` is the name of the tool that holds CUPTI, if it is
+/// known.
 pub(super) fn refusal(library: &Library, code: c_int, holder: &str) -> String {
     match (code, holder) {
         (HELD, "") => "another tool holds CUPTI: run without it to record kernels".to_owned(),

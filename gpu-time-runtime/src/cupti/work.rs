@@ -20,8 +20,8 @@ pub(super) struct Interned {
     /// Numbers of symbols. A symbol has one only if some of the work has it.
     symbols: HashMap<Box<[u8]>, usize>,
     kernels: HashMap<(usize, Shape), &'static GpuWork>,
-    /// The kernels of the current drain, by the address of their symbol: names of templates are long. The
-    /// same address has the same symbol only for so long.
+    /// The kernels of the current drain, by the address of their symbol: names of templates are
+    /// long. The same address has the same symbol only for so long.
     recent: HashMap<(usize, Shape), &'static GpuWork>,
     /// Copies and memsets: few, by their static descriptions.
     memory: Vec<&'static GpuWork>,

@@ -114,8 +114,9 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Registers [`at_exit_without_calls`] and remembers the standard streams while the program is loaded. In a program that never calls a
-/// timed function, this is the only code of the runtime that runs.
+/// Registers [`at_exit_without_calls`] and remembers the standard streams while the program is
+/// loaded. In a program that never calls a timed function, this is the only code of the runtime
+/// that runs.
 #[used]
 #[cfg_attr(not(miri), unsafe(link_section = ".init_array"))] // Miri has no `atexit`
 static ON_LOAD: extern "C" fn() = on_load;
@@ -132,9 +133,9 @@ extern "C" fn on_load() {
     }
 }
 
-/// Prints a table that says that no timed function was called, if the report has a table on stderr. Writes
-/// no file: it might be that of a child that did time something. Makes no driver call: without a call there
-/// is no context.
+/// Prints a table that says that no timed function was called, if the report has a table on stderr.
+/// Writes no file: it might be that of a child that did time something. Makes no driver call:
+/// without a call there is no context.
 extern "C" fn at_exit_without_calls() {
     // SAFETY: always succeeds.
     let is_child = unsafe { libc::getpid() } != LOADED.load(Relaxed);

@@ -20,8 +20,8 @@ pub(crate) fn wait_for_gpu(patience: Duration) {
     }
 }
 
-/// Drains every thread, and collects the records of opened calls. Returns `true` if the GPU has finished all. A
-/// recorder that stays locked until the deadline counts as busy.
+/// Drains every thread, and collects the records of opened calls. Returns `true` if the GPU has
+/// finished all. A recorder that stays locked until the deadline counts as busy.
 pub(crate) fn drain_all(deadline: Instant) -> bool {
     let mut are_idle = true;
     for thread in threads::all() {

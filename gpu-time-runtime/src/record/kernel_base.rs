@@ -7,9 +7,9 @@ use crate::record::opened::{self, base, base::SAMPLES, collector};
 /// The kernels that raise the GPU's clocks first.
 const RAMP: usize = 100;
 
-/// Records empty kernels in a context, once, for [`Context::kernel_base`]. Takes some milliseconds. Does nothing
-/// if CUPTI is unavailable, or if another thread is taking its records. Must be called while no bracket and
-/// no opened call is open.
+/// Records empty kernels in a context, once, for [`Context::kernel_base`]. Takes some milliseconds.
+/// Does nothing if CUPTI is unavailable, or if another thread is taking its records. Must be called
+/// while no bracket and no opened call is open.
 pub(crate) fn measure(context: &'static Context) {
     let Some(mut collector) = collector::pause() else { return };
     if !context.try_kernel_base() {

@@ -1,8 +1,9 @@
 //! Reading of the series counters of all threads while the threads go on.
 //!
-//! A bracket is opened and ended under the lock of the recorder that it belongs to, and so counted in one
-//! step. Each series of each thread is therefore read at one moment, though not all at the same one, and
-//! the identities of [`BracketCounts`](crate::stats::bracket_counts::BracketCounts) hold in the sum.
+//! A bracket is opened and ended under the lock of the recorder that it belongs to, and so counted
+//! in one step. Each series of each thread is therefore read at one moment, though not all at the
+//! same one, and the identities of [`BracketCounts`](crate::stats::bracket_counts::BracketCounts)
+//! hold in the sum.
 
 use std::time::{Duration, Instant};
 
@@ -23,11 +24,11 @@ struct Unread {
     next: usize,
 }
 
-/// Reads the counters of every series of every thread and of graphs. Locks one recorder at a time, for up
-/// to [`SERIES_PER_LOCK`] series.
+/// Reads the counters of every series of every thread and of graphs. Locks one recorder at a time,
+/// for up to [`SERIES_PER_LOCK`] series.
 ///
-/// Waits no longer than `patience` in total for recorders that stay locked. Returns the number of threads
-/// that could not be read to the end.
+/// Waits no longer than `patience` in total for recorders that stay locked. Returns the number of
+/// threads that could not be read to the end.
 pub(crate) fn read_series(patience: Duration, read: impl FnMut(&SeriesCounters)) -> usize {
     read_threads(threads::all(), patience, read)
 }
@@ -100,8 +101,8 @@ mod tests {
         }))
     }
 
-    /// A thread waits only while a bounded number of its own series is copied. Locks of one rank are asserted
-    /// not to be held together.
+    /// A thread waits only while a bounded number of its own series is copied. Locks of one rank
+    /// are asserted not to be held together.
     #[test]
     fn recorders_are_read_in_bounded_turns() {
         const LAUNCHES: [usize; 3] = [2 * SERIES_PER_LOCK + 7, SERIES_PER_LOCK - 1, 300];

@@ -161,8 +161,8 @@ impl SeriesTable {
         }
     }
 
-    /// Records the outcome of an opened call: its figures and the host time that it took, in nanoseconds. The
-    /// call ended at `at_ns` and no longer counts as in flight.
+    /// Records the outcome of an opened call: its figures and the host time that it took, in
+    /// nanoseconds. The call ended at `at_ns` and no longer counts as in flight.
     pub fn end_opened(
         &mut self,
         series: SeriesRef,

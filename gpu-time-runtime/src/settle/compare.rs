@@ -62,8 +62,8 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     }
 }
 
-/// Calls the closure until it has been measured, and returns the number of calls that take about as long
-/// as a batch should; 0 if its calls measure nothing.
+/// Calls the closure until it has been measured, and returns the number of calls that take about as
+/// long as a batch should; 0 if its calls measure nothing.
 fn prepare(closure: &mut dyn FnMut(), is_late: impl Fn() -> bool) -> u32 {
     let mut calls = 1u32;
     loop {

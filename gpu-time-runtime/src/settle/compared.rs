@@ -115,7 +115,8 @@ impl Compared {
         }
     }
 
-    /// Adds the ratios of a block. The total is of interest only if the closures call different functions.
+    /// Adds the ratios of a block. The total is of interest only if the closures call different
+    /// functions.
     pub(super) fn add(&mut self, block: Block) {
         self.blocks += 1;
         let Block([base, new]) = block;
@@ -159,9 +160,9 @@ impl Compared {
         self.names.each_ref().map(String::as_str)
     }
 
-    /// Returns the ratio of each function and launch that both closures call. If one calls functions that
-    /// the other does not, the ratio `total` is of the time of all functions together; a function inside
-    /// another counts twice there. Empty if nothing was measured.
+    /// Returns the ratio of each function and launch that both closures call. If one calls
+    /// functions that the other does not, the ratio `total` is of the time of all functions
+    /// together; a function inside another counts twice there. Empty if nothing was measured.
     pub fn ratios(&self) -> &[Ratio] {
         &self.ratios
     }
@@ -176,12 +177,12 @@ impl Compared {
         self.elapsed
     }
 
-    /// Panics if any function takes more than `limit` times as long in the second closure as in the first,
-    /// for example `1.02`.
+    /// Panics if any function takes more than `limit` times as long in the second closure as in the
+    /// first, for example `1.02`.
     ///
-    /// Each panic is known to be justified: if the closures are equal, at most one run in twenty panics, for
-    /// any number of functions. A ratio that is not known well enough does not panic. Give the run more
-    /// time, and check [`interval95`](Ratio::interval95), where that matters.
+    /// Each panic is known to be justified: if the closures are equal, at most one run in twenty
+    /// panics, for any number of functions. A ratio that is not known well enough does not panic.
+    /// Give the run more time, and check [`interval95`](Ratio::interval95), where that matters.
     ///
     /// # Panics
     ///
@@ -215,9 +216,9 @@ impl Ratio {
         (self.logs.count() > 0).then(|| self.logs.mean().exp())
     }
 
-    /// Returns the 95 % interval of the ratio, `None` with fewer than 4 blocks. It holds whenever the run
-    /// stopped. If the GPU may have waited for the host in all samples of a batch, it is of times that
-    /// include such waits.
+    /// Returns the 95 % interval of the ratio, `None` with fewer than 4 blocks. It holds whenever
+    /// the run stopped. If the GPU may have waited for the host in all samples of a batch, it is of
+    /// times that include such waits.
     pub fn interval95(&self) -> Option<[f64; 2]> {
         self.interval(ALPHA)
     }
@@ -227,8 +228,8 @@ impl Ratio {
         self.logs.count()
     }
 
-    /// Returns `true` if the GPU may have waited for the host in all samples of a batch: the ratio is of
-    /// upper bounds.
+    /// Returns `true` if the GPU may have waited for the host in all samples of a batch: the ratio
+    /// is of upper bounds.
     pub fn upper_bound(&self) -> bool {
         self.is_starved
     }

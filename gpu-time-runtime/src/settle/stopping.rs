@@ -7,8 +7,8 @@ use gpu_time_report::{self as report, Series, Site, Trend};
 /// The assumed resolution of event times for a device on which it was not measured.
 pub(super) const DEFAULT_STEP_NS: f64 = 1.0;
 
-/// The fewest independent samples of a series whose samples depend on each other. With fewer, the estimate
-/// of their number is too rough for an interval that ends a run.
+/// The fewest independent samples of a series whose samples depend on each other. With fewer, the
+/// estimate of their number is too rough for an interval that ends a run.
 const FEWEST_INDEPENDENT: f64 = 25.0;
 
 /// A trend is a drift if it exceeds this many of its standard errors.
@@ -116,8 +116,8 @@ fn is_one_step(low: f64, high: f64, step_ns: f64) -> bool {
     high - low <= 1.5 * report::step_ns(high).max(step_ns)
 }
 
-/// Returns the reason why the samples do not stand for those to come: they change with time, or are alike
-/// for so long that too few are independent.
+/// Returns the reason why the samples do not stand for those to come: they change with time, or are
+/// alike for so long that too few are independent.
 fn change(settle: &Settle, step_ns: f64, series: &Series) -> Option<UnmetReason> {
     let (raw, dependence) = (series.raw_ns()?, series.dependence?);
     if is_one_step(raw.p5(), raw.p95(), step_ns) {

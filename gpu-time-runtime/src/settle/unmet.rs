@@ -75,11 +75,11 @@ impl Unmet {
         self.margin
     }
 
-    /// Returns why the series did not settle: `warmup`, all calls were warm-up calls; `unsampled`, no call
-    /// was sampled; `lost`, no bracket gave a sample; `few`, there are too few samples; `wide`, the interval
-    /// is wider than the margin; `drift`, the times changed steadily; `modes`, they switch seldom between
-    /// two levels; `dependent`, neighbouring samples are so alike that too few are independent; `refused`,
-    /// the calls could not be captured or replayed.
+    /// Returns why the series did not settle: `warmup`, all calls were warm-up calls; `unsampled`,
+    /// no call was sampled; `lost`, no bracket gave a sample; `few`, there are too few samples;
+    /// `wide`, the interval is wider than the margin; `drift`, the times changed steadily; `modes`,
+    /// they switch seldom between two levels; `dependent`, neighbouring samples are so alike that
+    /// too few are independent; `refused`, the calls could not be captured or replayed.
     pub fn reason(&self) -> &str {
         match self.reason {
             UnmetReason::Warmup => "warmup",

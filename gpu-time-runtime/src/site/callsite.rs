@@ -46,7 +46,8 @@ pub struct CallSite {
     pub(crate) skipped_inside: AtomicU64,
     /// Timed calls whose `bytes` or `flops` were invalid.
     pub(crate) invalid_workloads: AtomicU64,
-    /// Calls without a stream that were inside a call timed by events, so that they could not be opened.
+    /// Calls without a stream that were inside a call timed by events, so that they could not be
+    /// opened.
     pub(crate) inside_events: AtomicU64,
     pub(crate) keys: Keys,
     pub(crate) cost: CostMeter,

@@ -11,8 +11,8 @@ const SPARE_SITES: usize = 16;
 
 type Chunk = [CallCounters; CHUNK];
 
-/// The call counters of one thread, by the id of the site: half a byte for each site of the process, and
-/// 192 for each in the chunks that the thread uses. They live as long as the process.
+/// The call counters of one thread, by the id of the site: half a byte for each site of the
+/// process, and 192 for each in the chunks that the thread uses. They live as long as the process.
 ///
 /// Invariant: only that thread allocates chunks and writes counters. Any thread reads them.
 #[derive(Clone, Copy)]

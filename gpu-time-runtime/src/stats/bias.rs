@@ -91,8 +91,8 @@ pub(crate) struct KnownBases<'a> {
 }
 
 impl KnownBases<'_> {
-    /// Returns the best base that a pair of `held_ns` around an empty kernel does not contradict, and its
-    /// source as reported.
+    /// Returns the best base that a pair of `held_ns` around an empty kernel does not contradict,
+    /// and its source as reported.
     fn best(&self, held_ns: f64) -> Option<(KernelBase, &'static str)> {
         let cupti = [self.measured, self.stored].into_iter().flatten();
         let mut cupti = cupti.filter(|base| base.ns <= held_ns);

@@ -5,8 +5,9 @@ use crate::types::sample::{Losses, Lost, Sample};
 
 /// The brackets of a series, or the calls of a series of sums, by what became of them.
 ///
-/// Invariants: `timed = measured + opened + in_flight + lost` and `measured = fed + starved + at_floor`. Each is
-/// counted by itself. Both hold for every thread alone, and so for the sum over any of them.
+/// Invariants: `timed = measured + opened + in_flight + lost` and `measured = fed + starved +
+/// at_floor`. Each is counted by itself. Both hold for every thread alone, and so for the sum over
+/// any of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BracketCounts {
     /// Brackets opened, or calls begun for a series of sums. In graphs: replays that were read and
@@ -89,7 +90,8 @@ impl BracketCounts {
     }
 }
 
-/// The brackets that were begun or in flight after the earlier reading. The latter may have begun before it.
+/// The brackets that were begun or in flight after the earlier reading. The latter may have begun
+/// before it.
 impl Since for BracketCounts {
     fn since(&self, earlier: &BracketCounts) -> BracketCounts {
         let mut gained = BracketCounts {

@@ -1,29 +1,32 @@
 //! The share of wall time that devices are busy, estimated from windows of recording.
 //!
-//! CUPTI records the work that is enqueued while it is on, whenever that work runs. A window therefore does not
-//! tell what the GPU did meanwhile: work from before the window may still run, unrecorded, and with a deep queue
-//! nothing else does. Nothing tells when that work has drained without disturbing the program.
+//! CUPTI records the work that is enqueued while it is on, whenever that work runs. A window
+//! therefore does not tell what the GPU did meanwhile: work from before the window may still run,
+//! unrecorded, and with a deep queue nothing else does. Nothing tells when that work has drained
+//! without disturbing the program.
 //!
 //! The estimate uses what a window does tell: the GPU time of all that was enqueued in it. Every
 //! launch has the same chance to fall into a window of random phase, so
 //!
 //! > GPU time of the work enqueued in all windows / total time of the windows
 //!
-//! is an unbiased estimate of the busy share, however deep the queues are. A single window may be above 1. The depth of the queue does
-//! not matter; if launches come in bursts, windows differ more, and the error shows it.
+//! is an unbiased estimate of the busy share, however deep the queues are. A single window may be
+//! above 1. The depth of the queue does not matter; if launches come in bursts, windows differ
+//! more, and the error shows it.
 //!
 //! # The error
 //!
-//! It is the standard error of a ratio of two sums across windows, widened in two ways so that two errors hold the
-//! share in 19 of 20 runs: by Student's t for few windows, and by Johnson's correction for skewed ones. Windows are skewed
-//! if only some of them catch a burst of launches. A run that catches few bursts underestimates both
-//! the share and the spread.
+//! It is the standard error of a ratio of two sums across windows, widened in two ways so that two
+//! errors hold the share in 19 of 20 runs: by Student's t for few windows, and by Johnson's
+//! correction for skewed ones. Windows are skewed if only some of them catch a burst of launches. A
+//! run that catches few bursts underestimates both the share and the spread.
 //!
 //! # Several streams
 //!
-//! The GPU time is the union of the intervals. Work that ran at the same time on several streams counts once if it was
-//! enqueued in the same window. This makes the estimate an upper bound for a program that keeps several streams
-//! busy at once and enqueues their work at times further apart than a window.
+//! The GPU time is the union of the intervals. Work that ran at the same time on several streams
+//! counts once if it was enqueued in the same window. This makes the estimate an upper bound for a
+//! program that keeps several streams busy at once and enqueues their work at times further apart
+//! than a window.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -163,8 +166,8 @@ impl CoverageSums {
         })
     }
 
-    /// Returns a share of wall time and its error across the windows. The share of a ratio of sums is at most 1, which the estimate
-    /// itself is not.
+    /// Returns a share of wall time and its error across the windows. The share of a ratio of sums
+    /// is at most 1, which the estimate itself is not.
     fn share(&self, sums: Sums) -> (f64, Option<f64>) {
         if self.length_s <= 0.0 {
             return (0.0, None);

@@ -11,15 +11,16 @@ use crate::stats::{sampling::Population, since::impl_since};
 use crate::types::sample::Sample;
 use gpu_time_report::UnknownError;
 
-/// The fewest samples that tell the error of a total. Calls of which there is one in 1,000 are missing from
-/// so many with a probability below 1 %, and may make up most of the total.
+/// The fewest samples that tell the error of a total. Calls of which there is one in 1,000 are
+/// missing from so many with a probability below 1 %, and may make up most of the total.
 const FEWEST: f64 = 5_000.0;
 
-/// The fewest samples over which the error may be spread. If it comes from fewer, calls like these are too
-/// few in the sample to know it.
+/// The fewest samples over which the error may be spread. If it comes from fewer, calls like these
+/// are too few in the sample to know it.
 const FEWEST_BEHIND: f64 = 60.0;
 
-/// Weighted sums over the samples, which account for the calls that were not timed, and for opened calls.
+/// Weighted sums over the samples, which account for the calls that were not timed, and for opened
+/// calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WeightedSums {
     /// Σ (weight − 1) × time, and × brackets. For opened calls Σ weight × time, without brackets.
@@ -92,8 +93,8 @@ impl WeightedSums {
         }
     }
 
-    /// Estimates the total time of a series whose samples add up to `seen_ns`, with its opened calls. Subtracts `bias_ns`
-    /// for each bracket. A sample has `brackets` brackets on average.
+    /// Estimates the total time of a series whose samples add up to `seen_ns`, with its opened
+    /// calls. Subtracts `bias_ns` for each bracket. A sample has `brackets` brackets on average.
     pub fn total(
         &self,
         seen_ns: f64,
@@ -121,8 +122,8 @@ impl WeightedSums {
 
     /// Returns why the samples do not tell the error of a total whose calls take `mean` on average.
     ///
-    /// The error is the root of a sum with a term for each sample. The terms are worth as many equal ones as
-    /// the square of their sum divided by the sum of their squares.
+    /// The error is the root of a sum with a term for each sample. The terms are worth as many
+    /// equal ones as the square of their sum divided by the sum of their squares.
     fn unknown_error(&self, mean: f64) -> Option<UnknownError> {
         if self.samples == 0.0 {
             return None; // Every call is timed.

@@ -90,8 +90,8 @@ pub struct SeriesInfo {
     pub bias: Option<Bias>,
 }
 
-/// The counts and sums of a series. Unlike its times, they are cheap to copy. The sums may include a few
-/// more samples than the counts, which were read before.
+/// The counts and sums of a series. Unlike its times, they are cheap to copy. The sums may include
+/// a few more samples than the counts, which were read before.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub counts: BracketCounts,

@@ -42,8 +42,8 @@ pub(crate) struct Launched {
     pub correlation: u32,
     /// The current context, a `CUcontext`.
     pub context: usize,
-    /// The `CUstream` that the caller gave, if it is cheap to find. 0 is the legacy default stream and 2
-    /// the per-thread one.
+    /// The `CUstream` that the caller gave, if it is cheap to find. 0 is the legacy default stream
+    /// and 2 the per-thread one.
     pub stream: Option<usize>,
     /// The number of the capture that takes the work, which then does not run.
     pub capture: Option<u64>,

@@ -19,7 +19,8 @@ impl WindowPlan {
     const SHORTEST: Duration = Duration::from_millis(1);
     const LONGEST_PERIOD: Duration = Duration::from_secs(3_600);
 
-    /// Returns the plan with a window of this length in every period, or `None` if that is out of range.
+    /// Returns the plan with a window of this length in every period, or `None` if that is out of
+    /// range.
     pub fn new(length: Duration, period: Duration) -> Option<WindowPlan> {
         let is_valid = (Self::SHORTEST..=Self::LONGEST).contains(&length)
             && (length..=Self::LONGEST_PERIOD).contains(&period);

@@ -85,7 +85,8 @@ fn report_has_functions_of_unloaded_plugin() {
     }
 }
 
-/// Prepares a program with three plugins that have a runtime each, and returns the paths of their reports.
+/// Prepares a program with three plugins that have a runtime each, and returns the paths of their
+/// reports.
 fn three_runtimes(dir: &Path) -> (Command, [PathBuf; 3]) {
     let mut loader = program("loader");
     for number in 1..=3 {

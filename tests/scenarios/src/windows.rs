@@ -58,7 +58,8 @@ impl Program {
         self.outside.launch(&self.gpu.stream, 2 * ns).unwrap();
     }
 
-    /// Runs for this time with `depth` launches between waits, which keep the GPU busy for a share of it.
+    /// Runs for this time with `depth` launches between waits, which keep the GPU busy for a share
+    /// of it.
     fn run(&self, share: f64, depth: u64, real: Duration) {
         const NS: u64 = 20_000;
         let end = Instant::now() + real;
@@ -75,7 +76,8 @@ impl Program {
     }
 }
 
-/// The GPU is busy for a share of the time. The arguments are the share and the number of launches between waits.
+/// The GPU is busy for a share of the time. The arguments are the share and the number of launches
+/// between waits.
 fn busy(arguments: &[String]) {
     let [share, depth] = arguments else { panic!("a share and a depth") };
     let program = Program::new(0);

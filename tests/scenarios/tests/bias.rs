@@ -226,7 +226,8 @@ mod simulated {
         assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
     }
 
-    /// The functions inside are timed with the opened call around them, and recording would slow the pairs.
+    /// The functions inside are timed with the opened call around them, and recording would slow
+    /// the pairs.
     #[test]
     fn no_calibration_during_opened_call() {
         let run = scenario("kernels/brackets_inside", &[]).with_cupti().run();

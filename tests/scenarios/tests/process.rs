@@ -66,8 +66,8 @@ fn full_pipe() -> FullPipe {
     FullPipe { reader, writer, nonblocking, filled }
 }
 
-/// Reads a full pipe late and slowly to its end, and returns the text after its first `filled` bytes. A report
-/// takes longer than a reader may stop reading.
+/// Reads a full pipe late and slowly to its end, and returns the text after its first `filled`
+/// bytes. A report takes longer than a reader may stop reading.
 fn read_late(mut reader: PipeReader, filled: usize) -> String {
     thread::sleep(Duration::from_millis(300));
     let mut text = Vec::new();

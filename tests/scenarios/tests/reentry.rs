@@ -1,5 +1,5 @@
-//! Calls that interrupt the runtime on their own thread. The harness compares the number of calls with the
-//! program's own count, and checks `calls = warmup + skipped + timed`.
+//! Calls that interrupt the runtime on their own thread. The harness compares the number of calls
+//! with the program's own count, and checks `calls = warmup + skipped + timed`.
 
 use crate::harness::scenario;
 

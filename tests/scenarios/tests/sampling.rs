@@ -78,7 +78,8 @@ fn every_counts_on_across_threads() {
 #[test]
 fn environment_overrides_sampling() {
     let run = scenario("sampling/periodic", &[]).env("GPU_TIME_SAMPLE", "0.5").untraced().run();
-    // 200 calls of 100 µs and 19,800 of 1 µs, each of which is in the sample with a probability of a half.
+    // 200 calls of 100 µs and 19,800 of 1 µs, each of which is in the sample with a probability of
+    // a half.
     let truth = 20_000.0 * 1_990.0;
     let true_error = (200.0 * 100_000_f64.powi(2) + 19_800.0 * 1_000_f64.powi(2)).sqrt();
     for name in ["all", "drawn", "counted"] {

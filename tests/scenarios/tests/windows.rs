@@ -28,8 +28,8 @@ fn assert_third_attributed(coverage: &Coverage) {
     assert!(outside.total_ns > 0.0, "{coverage:?}");
 }
 
-/// Returns the exact share of the time that the GPU was busy: from the simulated driver's trace, or on a GPU from the
-/// kernels' nominal times.
+/// Returns the exact share of the time that the GPU was busy: from the simulated driver's trace, or
+/// on a GPU from the kernels' nominal times.
 fn exact(run: &Run) -> f64 {
     let (began, ended) = (run.fact("began_ns"), run.fact("ended_ns"));
     let is_of_run = |at: u64| (began..=ended).contains(&at);
@@ -38,8 +38,8 @@ fn exact(run: &Run) -> f64 {
     in_run.map(|command| command.duration_ns as f64).sum::<f64>() / (ended - began) as f64
 }
 
-/// Of twelve figures, at most three are off by more than two errors, which has a probability of 1 in 500, and none by more than
-/// four.
+/// Of twelve figures, at most three are off by more than two errors, which has a probability of 1
+/// in 500, and none by more than four.
 #[test]
 fn busy_share_is_exact_within_its_error() {
     let (mut outliers, mut figures) = (0, Vec::new());

@@ -105,8 +105,8 @@ constants! {
     /// Host time for a command that CUPTI has been asked to record: `cuLaunchKernel` takes 4.55 us
     /// instead of 4.12 us.
     recording_ns = 450;
-    /// If not 0, a new stream gets the handle of the one that was destroyed last, even while work of that
-    /// one still runs.
+    /// If not 0, a new stream gets the handle of the one that was destroyed last, even while work
+    /// of that one still runs.
     reuses_streams = 0;
     /// Number of commands that fit into a queue behind the running one.
     queue_depth = 1_021;

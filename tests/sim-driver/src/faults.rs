@@ -1,10 +1,10 @@
 //! Scripted failures of driver calls, from `GPU_TIME_TEST_SIM_FAULTS`.
 //!
-//! `cuEventRecord:3=700` fails the third call with code 700, `cuptiSubscribe:1-3=39` the first three,
-//! `cuMemAlloc_v2:2+=2` the second and all later calls, and `cuEventQuery:*=719` fails every call. Calls are counted per function
-//! over the whole process. A call that fails this way has no effect. `cuEventQuery:2=hang` makes
-//! the second call block as if the device did not respond. `stream:hang=2` makes the second stream
-//! created never progress.
+//! `cuEventRecord:3=700` fails the third call with code 700, `cuptiSubscribe:1-3=39` the first
+//! three, `cuMemAlloc_v2:2+=2` the second and all later calls, and `cuEventQuery:*=719` fails every
+//! call. Calls are counted per function over the whole process. A call that fails this way has no
+//! effect. `cuEventQuery:2=hang` makes the second call block as if the device did not respond.
+//! `stream:hang=2` makes the second stream created never progress.
 
 use crate::code::Code;
 

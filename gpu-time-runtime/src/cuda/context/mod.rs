@@ -239,7 +239,8 @@ impl Context {
         self.calibrator.tried.load(Relaxed)
     }
 
-    /// Calibrates the event bias once. Takes some milliseconds. Must be called while no bracket is open.
+    /// Calibrates the event bias once. Takes some milliseconds. Must be called while no bracket is
+    /// open.
     pub fn calibrate(&self) {
         if !self.is_calibrated() {
             self.run_calibration(false);
@@ -281,8 +282,8 @@ impl Context {
         self.calibrator.get()
     }
 
-    /// Returns `true` if the bias is calibrated but lacks CUPTI's time of an empty kernel, which was not
-    /// [tried](Context::try_kernel_base) yet.
+    /// Returns `true` if the bias is calibrated but lacks CUPTI's time of an empty kernel, which
+    /// was not [tried](Context::try_kernel_base) yet.
     pub fn lacks_kernel_base(&self) -> bool {
         !self.has_tried_base.load(Relaxed) && self.calibration().is_some()
     }
@@ -292,8 +293,8 @@ impl Context {
         !self.has_tried_base.swap(true, Relaxed)
     }
 
-    /// Runs the empty kernel `count` times behind holds, on a stream of its own, and waits for it. Returns
-    /// `false` on failure. Must be called while no bracket is open.
+    /// Runs the empty kernel `count` times behind holds, on a stream of its own, and waits for it.
+    /// Returns `false` on failure. Must be called while no bracket is open.
     pub fn run_empty_kernels(&self, count: usize) -> bool {
         let step_ns = self.step_ns();
         let run = || Ok(self.calibrator.run_empty_kernels(count, self.equipment(step_ns)).is_ok());
@@ -310,8 +311,8 @@ impl Context {
         self.kernel_base.get().copied()
     }
 
-    /// Returns the bias to subtract from each bracket's raw time, if it is known. `stored` is the time of
-    /// an empty kernel that was measured by another process.
+    /// Returns the bias to subtract from each bracket's raw time, if it is known. `stored` is the
+    /// time of an empty kernel that was measured by another process.
     pub fn bias(&self, given: Option<ConfiguredBias>, stored: Option<KernelBase>) -> Option<Bias> {
         let bases = KnownBases { measured: self.kernel_base(), stored, device: &self.device.name };
         Bias::of(given, self.calibration(), bases, self.floor())

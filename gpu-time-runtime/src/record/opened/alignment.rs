@@ -7,8 +7,8 @@ const READINGS: usize = 8;
 
 /// The distance of CUPTI's clock from the host's monotonic clock.
 ///
-/// CUPTI's clock is the host's realtime clock. Both run at the same rate, and their distance changes only when
-/// the realtime clock is set.
+/// CUPTI's clock is the host's realtime clock. Both run at the same rate, and their distance
+/// changes only when the realtime clock is set.
 ///
 /// Invariant: the distance is known to within `error_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

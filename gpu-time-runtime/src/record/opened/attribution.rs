@@ -1,4 +1,5 @@
-//! Attributes the activities of an opened call to the functions that were active when their work was enqueued.
+//! Attributes the activities of an opened call to the functions that were active when their work
+//! was enqueued.
 
 use crate::stats::kernels::{CallFigures, WorkTime};
 use crate::types::activity::Activity;
@@ -17,8 +18,8 @@ pub(super) struct Attributed {
 /// An interval of GPU time.
 type Interval = (u64, u64);
 
-/// Returns the figures of every frame. `parent` returns the index of the frame around another one, which is
-/// smaller.
+/// Returns the figures of every frame. `parent` returns the index of the frame around another one,
+/// which is smaller.
 ///
 /// An activity counts for the frame that launched it and for all frames around that one.
 pub(super) fn figures(

@@ -11,7 +11,8 @@ use crate::types::activity::{Activity, Launched};
 
 /// The kernels that are recorded. Half of their records suffice.
 pub(crate) const SAMPLES: usize = 32;
-/// The most launches that are noted: a hold and a kernel for each sample, and the kernel that is launched first.
+/// The most launches that are noted: a hold and a kernel for each sample, and the kernel that is
+/// launched first.
 const MAX_NOTED: usize = 4 * SAMPLES;
 /// The collections after which no more records are expected.
 const ROUNDS: u32 = 8;
@@ -34,8 +35,9 @@ pub(crate) struct Measurement {
     rounds: u32,
 }
 
-/// Notes this thread's launches while `run` runs, and returns the measurement that they are. The collector must
-/// be [paused](crate::record::opened::collector::pause). `None` if `run` returns `false`.
+/// Notes this thread's launches while `run` runs, and returns the measurement that they are. The
+/// collector must be [paused](crate::record::opened::collector::pause). `None` if `run` returns
+/// `false`.
 pub(crate) fn noting(context: &'static Context, run: impl FnOnce() -> bool) -> Option<Measurement> {
     COUNT.store(0, Relaxed);
     IS_NOTING.set(true);
@@ -46,7 +48,8 @@ pub(crate) fn noting(context: &'static Context, run: impl FnOnce() -> bool) -> O
     has_run.then(|| Measurement { context, missing, durations: Vec::new(), rounds: 0 })
 }
 
-/// Notes a launch of the runtime's own. Called from the driver's callback: takes no lock and allocates nothing.
+/// Notes a launch of the runtime's own. Called from the driver's callback: takes no lock and
+/// allocates nothing.
 pub(super) fn note(launched: &Launched) {
     if IS_NOTING.get()
         && let Some(slot) = NOTED.get(COUNT.load(Relaxed))

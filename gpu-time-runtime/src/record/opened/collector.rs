@@ -1,5 +1,5 @@
-//! Matches the records of GPU work to the opened calls that launched it, and records each finished call in its
-//! series. Its own thread does so a few times a second, and every report.
+//! Matches the records of GPU work to the opened calls that launched it, and records each finished
+//! call in its series. Its own thread does so a few times a second, and every report.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,8 +20,8 @@ use crate::record::window::matching::windows;
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 
-/// The time between two collections while calls wait for their records. Each flush makes launches wait that
-/// happen at the same time.
+/// The time between two collections while calls wait for their records. Each flush makes launches
+/// wait that happen at the same time.
 const PERIOD: Duration = Duration::from_millis(100);
 /// The most calls that wait for records. Beyond it, the oldest is counted as lost.
 const MAX_WAITING: usize = 4_096;
@@ -140,8 +140,8 @@ pub(crate) fn useless_records() -> UselessRecords {
     UselessRecords { dropped: DROPPED.load(Relaxed), zero_times: ZERO_TIMES.load(Relaxed) }
 }
 
-/// Takes the records that CUPTI has, and records the calls that are complete. Does nothing if another thread is
-/// still doing so at the deadline.
+/// Takes the records that CUPTI has, and records the calls that are complete. Does nothing if
+/// another thread is still doing so at the deadline.
 pub(crate) fn collect(deadline: Instant) {
     if fork::is_forked() {
         return;
@@ -162,7 +162,8 @@ pub(crate) fn give_up(deadline: Instant) {
     }
 }
 
-/// Locks the collector, so that no records are taken meanwhile. `None` if another thread is taking some.
+/// Locks the collector, so that no records are taken meanwhile. `None` if another thread is taking
+/// some.
 pub(crate) fn pause() -> Option<MutexGuard<'static, Collector>> {
     COLLECTOR.try_lock().ok()
 }
@@ -332,8 +333,8 @@ impl WaitingCall {
     }
 }
 
-/// Records a call in the series of all its functions, or counts it as lost. With an alignment, its work is kept
-/// for the trace.
+/// Records a call in the series of all its functions, or counts it as lost. With an alignment, its
+/// work is kept for the trace.
 fn finish(
     waiting: &mut WaitingCall,
     launches: Option<&mut HashMap<u32, (u64, u32)>>,

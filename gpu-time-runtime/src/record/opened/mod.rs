@@ -1,8 +1,10 @@
-//! Opened calls: timed calls whose kernels, copies and memsets are recorded, on the thread that makes them.
+//! Opened calls: timed calls whose kernels, copies and memsets are recorded, on the thread that
+//! makes them.
 //!
-//! The outermost timed call on a thread opens it, together with all annotated functions that it calls. Each
-//! of these is a *frame*. While the call runs, every launch is noted with the frame that is innermost.
-//! When it ends, it goes to the [collector], which waits for the records of its launches.
+//! The outermost timed call on a thread opens it, together with all annotated functions that it
+//! calls. Each of these is a *frame*. While the call runs, every launch is noted with the frame
+//! that is innermost. When it ends, it goes to the [collector], which waits for the records of its
+//! launches.
 
 mod alignment;
 mod attribution;
@@ -22,9 +24,11 @@ use crate::types::activity::Launched;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
 thread_local! {
-    /// The open call of this thread. Taken out while it is changed, so a call from a signal handler finds none.
+    /// The open call of this thread. Taken out while it is changed, so a call from a signal handler
+    /// finds none.
     static OPEN: Cell<Option<Box<OpenCall>>> = const { Cell::new(None) };
-    /// `OPEN` has a call, or one is being changed. Without a destructor, for callbacks at the end of a thread.
+    /// `OPEN` has a call, or one is being changed. Without a destructor, for callbacks at the end
+    /// of a thread.
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
     /// The timed calls on this thread that have not ended, and that are not in an opened call.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
@@ -36,7 +40,8 @@ pub(crate) fn is_inside() -> bool {
     cfg!(feature = "kernels") && SWITCHES.opened.load(Relaxed) != 0 && IS_OPEN.get()
 }
 
-/// Returns `true` if any thread is inside an opened call, or a window is open. Recording then slows all launches.
+/// Returns `true` if any thread is inside an opened call, or a window is open. Recording then slows
+/// all launches.
 pub(crate) fn are_open() -> bool {
     SWITCHES.opened.load(Relaxed) & (switches::MARKING - 1) != 0
 }
@@ -58,7 +63,8 @@ pub(crate) fn unnest() {
     DEPTH.set(DEPTH.get().saturating_sub(1));
 }
 
-/// Opens a call, or enters a function of the thread's opened call. Returns `None` if nothing can be recorded.
+/// Opens a call, or enters a function of the thread's opened call. Returns `None` if nothing can be
+/// recorded.
 pub(crate) fn enter(subject: Subject) -> Option<FrameId> {
     if !is_inside() {
         let switched_on = cupti::switch_on()?;
@@ -78,9 +84,9 @@ pub(crate) fn count_lost(of: &CallSeries, device: DeviceId, lost: Lost) {
     recorder.deliver(series, Err(lost), Workload::UNKNOWN);
 }
 
-/// Ends a function of the thread's opened call. `device` returns the device of a context. If the function is
-/// the outermost one, the call goes to the collector. Returns the number of its launches then, else 0; `None` if
-/// the function's call is not open on this thread.
+/// Ends a function of the thread's opened call. `device` returns the device of a context. If the
+/// function is the outermost one, the call goes to the collector. Returns the number of its
+/// launches then, else 0; `None` if the function's call is not open on this thread.
 pub(crate) fn leave(
     frame: FrameId,
     lost: Option<Lost>,
@@ -95,8 +101,8 @@ pub(crate) fn leave(
     Some(launches)
 }
 
-/// Takes a suspended function's call off the thread. Returns `None` if the frame is not the outermost, which is
-/// then merely left until it is [resumed](resume).
+/// Takes a suspended function's call off the thread. Returns `None` if the frame is not the
+/// outermost, which is then merely left until it is [resumed](resume).
 pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
     if frame.index == 0 {
         return take();
@@ -105,8 +111,8 @@ pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
     None
 }
 
-/// Continues a suspended function on this thread. `call` is what [`suspend`] returned. Returns the call again if the
-/// thread is inside another one.
+/// Continues a suspended function on this thread. `call` is what [`suspend`] returned. Returns the
+/// call again if the thread is inside another one.
 pub(crate) fn resume(frame: FrameId, call: Option<Box<OpenCall>>) -> Option<Box<OpenCall>> {
     let Some(mut call) = call else {
         with_frame(frame, |call| call.at = Some(frame.index));
@@ -127,8 +133,8 @@ pub(crate) fn abandon(mut call: Box<OpenCall>, lost: Lost) {
     collector::add(call);
 }
 
-/// Notes a launch of the calling thread. Called from the driver's callback: takes no lock, and allocates only
-/// when an opened call makes more launches than any before.
+/// Notes a launch of the calling thread. Called from the driver's callback: takes no lock, and
+/// allocates only when an opened call makes more launches than any before.
 pub(crate) fn launched(launched: Launched) {
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {

@@ -10,8 +10,8 @@ use crate::types::activity::Launched;
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey, workload::Workload};
 
-/// The most functions of one opened call. Calls beyond it are counted as lost, and their work belongs to
-/// the function around them.
+/// The most functions of one opened call. Calls beyond it are counted as lost, and their work
+/// belongs to the function around them.
 const MAX_FRAMES: usize = 4_096;
 /// The most launches of one opened call. Beyond it, the call is counted as lost.
 const MAX_LAUNCHES: usize = 65_536;
@@ -143,8 +143,8 @@ impl OpenCall {
         self.launches.push(Launch { correlation, frame, stream, elsewhere, is_graph, has_record });
     }
 
-    /// Counts the calls around a captured launch as lost that a capture is around. Those around the capture are
-    /// not: it is a part of them that does not run.
+    /// Counts the calls around a captured launch as lost that a capture is around. Those around the
+    /// capture are not: it is a part of them that does not run.
     fn lose_captured(&mut self, frame: u32, capture: u64) {
         let mut inner = Some(frame);
         while let Some(at) = inner.and_then(|at| self.frames.get_mut(at as usize)) {

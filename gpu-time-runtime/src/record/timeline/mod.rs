@@ -1,5 +1,5 @@
-//! The most recent calls, brackets and kernels on the time axis, for a trace. Does nothing unless one of the
-//! report targets is a trace.
+//! The most recent calls, brackets and kernels on the time axis, for a trace. Does nothing unless
+//! one of the report targets is a trace.
 
 mod ring;
 
@@ -118,8 +118,8 @@ thread_local! {
     static IS_NAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Turns on tracing of the last `last` calls, brackets and kernels. `None` turns tracing off and drops all
-/// records. If tracing is already on, its size does not change.
+/// Turns on tracing of the last `last` calls, brackets and kernels. `None` turns tracing off and
+/// drops all records. If tracing is already on, its size does not change.
 pub(crate) fn set(last: Option<usize>) {
     if last.is_some() == is_on() {
         return;

@@ -10,8 +10,8 @@ use crate::types::activity::Activity;
 
 /// Failed launches never have a record. A window waits for records of its launches this long.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A window with graph launches is complete after this many collections without a new record, since a graph
-/// has several.
+/// A window with graph launches is complete after this many collections without a new record, since
+/// a graph has several.
 const QUIET: u32 = 2;
 /// The most windows that wait.
 const MOST_WAITING: usize = 16;
@@ -124,7 +124,8 @@ impl Windows {
         false
     }
 
-    /// Adds the windows that are complete to the sums. `has_dropped`: records are missing. `is_last`: there will be no more.
+    /// Adds the windows that are complete to the sums. `has_dropped`: records are missing.
+    /// `is_last`: there will be no more.
     pub fn end_round(&mut self, has_dropped: bool, is_last: bool) {
         if self.take_notes() > 0 {
             for activity in std::mem::take(&mut self.early) {
@@ -178,8 +179,8 @@ impl WaitingWindow {
         }
     }
 
-    /// Takes a record of one of its launches, and returns `true` if an opened call made the launch. `None` if the record is not of
-    /// this window.
+    /// Takes a record of one of its launches, and returns `true` if an opened call made the launch.
+    /// `None` if the record is not of this window.
     fn take(&mut self, activity: &Activity) -> Option<bool> {
         let launch = self.launches.get_mut(&activity.correlation)?;
         self.quiet = 0;

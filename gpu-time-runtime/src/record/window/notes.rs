@@ -9,8 +9,8 @@ use crossbeam_queue::ArrayQueue;
 use crate::base::switches::SWITCHES;
 use crate::types::activity::Launched;
 
-/// The most notes between two times that they are taken, which happens every few milliseconds. A launch takes
-/// microseconds.
+/// The most notes between two times that they are taken, which happens every few milliseconds. A
+/// launch takes microseconds.
 const MOST: usize = 65_536;
 
 /// Allocated before the first window, and kept.
@@ -20,8 +20,8 @@ static IS_OPEN: AtomicBool = AtomicBool::new(false);
 static HAS_OVERFLOWED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The marked calls on this thread that have not ended. Without a destructor, for callbacks at the end of
-    /// a thread.
+    /// The marked calls on this thread that have not ended. Without a destructor, for callbacks at
+    /// the end of a thread.
     static MARKED: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -36,7 +36,8 @@ pub(crate) struct Note {
     pub is_opened: bool,
 }
 
-/// Returns `true` if the calls that begin now must be [marked](mark): a window is open or close, or a call is opened.
+/// Returns `true` if the calls that begin now must be [marked](mark): a window is open or close, or
+/// a call is opened.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     SWITCHES.opened.load(Relaxed) != 0
@@ -52,8 +53,8 @@ pub(crate) fn unmark() {
     MARKED.set(MARKED.get().saturating_sub(1));
 }
 
-/// Notes a launch of the calling thread, if a window is open. `depth`: timed calls around it. Takes no lock and allocates
-/// nothing.
+/// Notes a launch of the calling thread, if a window is open. `depth`: timed calls around it. Takes
+/// no lock and allocates nothing.
 pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
     // What is captured does not run now.
     if !IS_OPEN.load(Acquire) || launched.capture.is_some() {

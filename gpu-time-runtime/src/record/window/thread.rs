@@ -15,7 +15,8 @@ use crate::stats::sampling::generator;
 use crate::types::window_plan::WindowPlan;
 use crate::{cuda, cupti};
 
-/// Calls are marked from this long before a window on, so that a launch is attributed to a function that began before.
+/// Calls are marked from this long before a window on, so that a launch is attributed to a function
+/// that began before.
 const LEAD: Duration = Duration::from_millis(500);
 /// CUPTI stays on this long after a window, so that the launches which began in it are recorded.
 const TAIL: Duration = Duration::from_millis(1);
@@ -50,7 +51,8 @@ pub(crate) fn set(plan: Option<WindowPlan>) {
     order(|orders| orders.plan = plan, plan.is_some());
 }
 
-/// Requests a window of this length, or of the plan's. It is opened as soon as the process has a context.
+/// Requests a window of this length, or of the plan's. It is opened as soon as the process has a
+/// context.
 pub(crate) fn request(length: Option<Duration>) {
     let change = |orders: &mut Orders| {
         let usual = orders.plan.map_or(WindowPlan::USUAL_LENGTH, WindowPlan::length);
@@ -135,7 +137,8 @@ fn can_open() -> bool {
     switches::is_on() && !cuda::contexts().is_empty()
 }
 
-/// Lets calls that begin now be marked while it exists. Invariant: this much of [`SWITCHES`] is its own.
+/// Lets calls that begin now be marked while it exists. Invariant: this much of [`SWITCHES`] is its
+/// own.
 struct Marking(u32);
 
 impl Marking {
@@ -144,7 +147,8 @@ impl Marking {
         Marking(added)
     }
 
-    /// Begins, and waits until a moment. `None` if the process ends meanwhile, or a window is requested.
+    /// Begins, and waits until a moment. `None` if the process ends meanwhile, or a window is
+    /// requested.
     fn begin_until(at: Instant) -> Option<Marking> {
         let marking = Marking::begin(switches::MARKING);
         loop {
@@ -222,7 +226,8 @@ pub(crate) fn count_cost(ns: u64) {
     COST_NS.fetch_add(ns, Relaxed);
 }
 
-/// The times of collections after a window: each flush makes launches wait that happen at the same time.
+/// The times of collections after a window: each flush makes launches wait that happen at the same
+/// time.
 #[derive(Default)]
 struct Collections {
     next: Option<(Instant, Duration)>,

@@ -23,8 +23,8 @@ enum Queue {
     Deep(u64),
 }
 
-/// Runs a program on one stream for this time. The GPU is busy for about a share of it; the exact share is returned, and that of
-/// the launches that are attributed, one in three.
+/// Runs a program on one stream for this time. The GPU is busy for about a share of it; the exact
+/// share is returned, and that of the launches that are attributed, one in three.
 fn program(busy: f64, queue: Queue, total_ns: u64, rng: &mut Rng) -> (Vec<Launch>, f64, f64) {
     let mut launches = Vec::new();
     let (mut host, mut gpu, mut busy_ns, mut attributed_ns) = (0, 0, 0, 0);
@@ -77,8 +77,8 @@ fn estimate(
     sums.report(0).unwrap()
 }
 
-/// Two errors hold the true share in 19 of 20 runs, for programs of each kind. A window is shorter than the
-/// deepest queue. Of 200 runs of one program, at least 184 must hold it: 190 with chance.
+/// Two errors hold the true share in 19 of 20 runs, for programs of each kind. A window is shorter
+/// than the deepest queue. Of 200 runs of one program, at least 184 must hold it: 190 with chance.
 #[test]
 fn two_errors_hold_the_true_share_in_19_of_20_runs() {
     const RUNS: u64 = 200;
