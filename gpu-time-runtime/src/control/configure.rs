@@ -101,7 +101,7 @@ impl Configure {
     }
 
     /// Sets when everything that the process enqueues is recorded, to tell how busy its devices
-    /// are, as `GPU_TIME_WINDOWS` does: `"20ms/10s"` opens a window of 20 ms at a random time in
+    /// are, as `GPU_TIME_WINDOWS` does: `"20ms/10s"` opens a window of 20 ms on average once in
     /// every 10 s. `"off"` opens none, and `""` restores that default. Needs the feature `kernels`.
     pub fn windows(mut self, plan: &str) -> Self {
         self.options.windows = self.text("configure().windows", plan, values::windows);

@@ -6,7 +6,7 @@
 //! without disturbing the program.
 //!
 //! The estimate uses what a window does tell: the GPU time of all that was enqueued in it. Every
-//! launch has the same chance to fall into a window of random phase, so
+//! launch has the same chance to fall into a window, because the pauses are random, so
 //!
 //! > GPU time of the work enqueued in all windows / total time of the windows
 //!

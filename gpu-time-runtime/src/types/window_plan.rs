@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A window at a random time in each period.
+/// Windows with random pauses between them, on average one in each period.
 ///
 /// Invariant: `Duration::ZERO < length <= period`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,11 @@ impl WindowPlan {
         self.length
     }
 
-    pub fn period(self) -> Duration {
-        self.period
+    /// Returns the pause before a window, for a random number from 0 to 1.
+    ///
+    /// It is as long as the rest of a period on average. One window at a random time in each period of
+    /// a fixed grid would nearly always miss a program's work that is enqueued at the grid's points.
+    pub fn pause(self, random: f64) -> Duration {
+        2 * (self.period - self.length).mul_f64(random)
     }
 }

@@ -254,8 +254,8 @@ impl Collections {
 /// The next window of a plan.
 #[derive(Default)]
 struct Schedule {
-    /// With the beginning of its current period, and the moment to open a window.
-    current: Option<(WindowPlan, Instant, Instant)>,
+    /// With the moment to open a window.
+    current: Option<(WindowPlan, Instant)>,
     seed: u64,
 }
 
@@ -263,27 +263,29 @@ impl Schedule {
     /// Returns the length of the next window and the moment to open it.
     fn next(&mut self, plan: Option<WindowPlan>, now: Instant) -> Option<(Duration, Instant)> {
         let plan = plan?;
-        if self.current.is_none_or(|(known, ..)| known != plan) {
-            self.draw(plan, now);
+        if self.current.is_none_or(|(known, _)| known != plan) {
+            // The first one comes within a period.
+            self.draw(plan, now, 0.5);
         }
-        self.current.map(|(plan, _, at)| (plan.length(), at))
+        self.current.map(|(plan, at)| (plan.length(), at))
     }
 
-    /// Goes on to the next period. Periods that passed meanwhile are left out.
+    /// Goes on to the window after the current one. Those whose time passed meanwhile are left out.
     fn advance(&mut self) {
-        if let Some((plan, began, _)) = self.current {
-            let next = began + plan.period();
-            let now = Instant::now();
-            self.draw(plan, if next + plan.period() < now { now } else { next });
+        if let Some((plan, at)) = self.current {
+            let (mut end, now) = (at + plan.length(), Instant::now());
+            if end + plan.pause(1.0) < now {
+                end = now;
+            }
+            self.draw(plan, end, 1.0);
         }
     }
 
-    fn draw(&mut self, plan: WindowPlan, began: Instant) {
+    fn draw(&mut self, plan: WindowPlan, after: Instant, most: f64) {
         let mut rng = generator(self.seed);
-        let phase = rng.f64();
+        let pause = plan.pause(rng.f64() * most);
         self.seed = rng.get_seed();
-        let at = began + (plan.period() - plan.length()).mul_f64(phase);
-        self.current = Some((plan, began, at));
+        self.current = Some((plan, after + pause));
     }
 }
 
@@ -296,28 +298,29 @@ mod tests {
         WindowPlan::new(length, period).unwrap()
     }
 
+    /// Also for a program whose period is that of the windows, and which began with them.
     #[test]
-    fn windows_are_at_random_in_their_periods() {
-        let plan = plan(20, 10_000);
-        let began = Instant::now();
+    fn every_moment_of_a_program_falls_into_a_window_as_often() {
+        const WINDOWS: u32 = 20_000;
+        // Far ahead, so that no window is left out.
+        let began = Instant::now() + Duration::from_secs(100_000);
+        let plan = plan(4, 20);
         let mut schedule = Schedule { seed: 7, ..Schedule::default() };
-        let mut phases = Vec::new();
-        for period in 0..1_000 {
+        // By the millisecond of the program's period.
+        let mut seen = [0; 20];
+        let mut end = began;
+        for _ in 0..WINDOWS {
             let (length, at) = schedule.next(Some(plan), began).unwrap();
-            assert_eq!(length, plan.length());
-            let phase =
-                (at - began).as_secs_f64() / plan.period().as_secs_f64() - f64::from(period);
-            assert!((0.0..1.0).contains(&phase), "{phase}");
-            phases.push(phase);
+            assert!(length == plan.length() && at >= end && at - end <= plan.pause(1.0));
+            end = at + length;
+            let first = (at - began).as_millis() as usize + 1;
+            (first..first + 4).for_each(|ms| seen[ms % 20] += 1);
             schedule.advance();
         }
-        let mean = phases.iter().sum::<f64>() / 1_000.0;
-        assert!((mean - 0.499).abs() < 0.03, "{mean}");
-        let quarters = [0.25, 0.5, 0.75].map(|q| phases.iter().filter(|p| **p < q).count());
-        assert!(
-            quarters.iter().zip([250, 500, 750]).all(|(n, q)| n.abs_diff(q) < 60),
-            "{quarters:?}"
-        );
+        let mean = (end - began) / WINDOWS;
+        assert!((mean.as_secs_f64() - 0.02).abs() < 2e-4, "{mean:?}");
+        let expected = WINDOWS / 5;
+        assert!(seen.iter().all(|&seen: &u32| seen.abs_diff(expected) < expected / 10), "{seen:?}");
     }
 
     #[test]

@@ -1,6 +1,9 @@
+use std::time::Duration;
+
 use fastrand::Rng;
 
 use super::*;
+use crate::types::window_plan::WindowPlan;
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -53,15 +56,19 @@ fn program(busy: f64, queue: Queue, total_ns: u64, rng: &mut Rng) -> (Vec<Launch
     (launches, share(busy_ns), share(attributed_ns))
 }
 
-/// Opens windows of random phase, as the thread does. CUPTI records what is enqueued in them.
+/// Opens windows after random pauses, as the thread does. CUPTI records what is enqueued in them.
 fn estimate(
     launches: &[Launch],
     [length_ns, period_ns, total_ns]: [u64; 3],
     rng: &mut Rng,
 ) -> report::Coverage {
+    let plan = WindowPlan::new(Duration::from_nanos(length_ns), Duration::from_nanos(period_ns));
+    let mut pause = |most: f64| plan.unwrap().pause(rng.f64() * most).as_nanos() as u64;
     let mut sums = CoverageSums::new();
-    for period in 0..total_ns / period_ns {
-        let from = period * period_ns + rng.u64(0..=period_ns - length_ns);
+    let mut next = pause(0.5);
+    while next + length_ns <= total_ns {
+        let from = next;
+        next += length_ns + pause(1.0);
         let first = launches.partition_point(|launch| launch.enqueued_ns < from);
         let last = launches.partition_point(|launch| launch.enqueued_ns < from + length_ns);
         let record = |launch: &Launch| Recorded {
