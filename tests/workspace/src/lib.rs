@@ -55,4 +55,16 @@ mod tests {
         assert_eq!(listed, FILES.len());
         assert!(!include_str!("../../../README.md").contains("```rust,ignore"));
     }
+
+    /// The function is shown without the program around it, so it cannot be compiled there.
+    #[test]
+    fn first_function_of_the_readme_is_that_of_the_example() {
+        let readme = include_str!("../../../README.md");
+        let shown = readme
+            .split("```text\n#[gpu_timed]\n")
+            .nth(1)
+            .and_then(|rest| rest.split("```").next());
+        let example = include_str!("../../../examples/kernels.rs");
+        assert!(example.contains(shown.expect("the README shows a function")));
+    }
 }
