@@ -8,7 +8,7 @@ use crate::base::polled::{Around, Polled};
 use crate::base::{fork, inside};
 use crate::record::opened;
 use crate::record::timeline::{self, CallId};
-use crate::record::window::notes;
+use crate::record::window::notes::{self, Mark};
 use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
 
@@ -18,19 +18,18 @@ pub struct Scope<C: TimedCall>(State<C>);
 
 enum State<C> {
     Untimed,
-    /// Not timed, but marked for a window.
-    Marked,
+    /// Not timed, but marked for a window. Impossible in builds without windows, in which an untimed
+    /// scope is as cheap as an `Option`.
+    Marked(Mark),
     Timed(Active<C>),
 }
 
 /// A call that is not timed.
-pub(crate) struct Untimed {
-    is_marked: bool,
-}
+pub(crate) struct Untimed(Option<Mark>);
 
 impl Untimed {
     /// A call in a time without windows.
-    pub const PLAIN: Untimed = Untimed { is_marked: false };
+    pub const PLAIN: Untimed = Untimed(None);
 
     /// Marks the call if a window is open or close.
     #[inline]
@@ -41,10 +40,7 @@ impl Untimed {
     /// Marks the call for a window. A suspended function may end on another thread, so it has no mark.
     #[cold]
     pub fn while_on(is_async: bool) -> Untimed {
-        if !is_async {
-            notes::mark();
-        }
-        Untimed { is_marked: !is_async }
+        Untimed(if is_async { None } else { notes::mark() })
     }
 }
 
@@ -54,7 +50,7 @@ enum Within {
     Nothing,
     /// While the call runs, no call on its thread can be opened.
     Nested,
-    Marked,
+    Marked(Mark),
 }
 
 /// A timed call.
@@ -91,7 +87,7 @@ impl<C: TimedCall> Scope<C> {
     /// Creates the scope for an untimed call.
     #[inline(always)]
     pub(crate) fn untimed(call: Untimed) -> Self {
-        Scope(if call.is_marked { State::Marked } else { State::Untimed })
+        Scope(call.0.map_or(State::Untimed, State::Marked))
     }
 
     /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no
@@ -102,10 +98,8 @@ impl<C: TimedCall> Scope<C> {
         let within = if nests {
             opened::nest();
             Within::Nested
-        } else if Untimed::now(is_async).is_marked {
-            Within::Marked
         } else {
-            Within::Nothing
+            Untimed::now(is_async).0.map_or(Within::Nothing, Within::Marked)
         };
         Scope(State::Timed(Active {
             call,
@@ -195,7 +189,7 @@ impl<C: TimedCall> Drop for Scope<C> {
     fn drop(&mut self) {
         match &mut self.0 {
             State::Untimed => {}
-            State::Marked => notes::unmark(),
+            State::Marked(mark) => notes::unmark(*mark),
             State::Timed(active) => active.end(),
         }
     }
@@ -213,7 +207,7 @@ impl<C: TimedCall> Active<C> {
         match self.within {
             Within::Nothing => {}
             Within::Nested => opened::unnest(),
-            Within::Marked => notes::unmark(),
+            Within::Marked(mark) => notes::unmark(mark),
         }
         let lost = if thread::panicking() && !self.was_panicking {
             // Checked first, because the panic may come from the awaited future.

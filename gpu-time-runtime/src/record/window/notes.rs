@@ -43,13 +43,19 @@ pub(crate) fn is_on() -> bool {
     SWITCHES.opened.load(Relaxed) != 0
 }
 
-/// Marks that an annotated function runs on this thread, which is neither opened nor timed by events.
-pub(crate) fn mark() {
+/// Proves that the calling thread has marked a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark(());
+
+/// Marks that an annotated function runs on this thread, which is neither opened nor timed by
+/// events.
+pub(crate) fn mark() -> Option<Mark> {
     MARKED.set(MARKED.get().saturating_add(1));
+    Some(Mark(()))
 }
 
 /// Marks the end of the function.
-pub(crate) fn unmark() {
+pub(crate) fn unmark(_: Mark) {
     MARKED.set(MARKED.get().saturating_sub(1));
 }
 

@@ -32,11 +32,18 @@ pub(crate) mod notes {
         false
     }
 
-    pub(crate) fn mark() {}
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Mark {}
+
+    pub(crate) fn mark() -> Option<Mark> {
+        None
+    }
 
     pub(crate) fn note(_: &Launched, _: bool, _: u32) {}
 
-    pub(crate) fn unmark() {}
+    pub(crate) fn unmark(mark: Mark) {
+        match mark {}
+    }
 }
 
 pub(crate) mod thread {
