@@ -13,16 +13,10 @@ use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
 
 /// One call of an annotated function. Borrows nothing; ends the call on drop.
+///
+/// Has two states, because every untimed call checks at its end which one it is.
 #[must_use]
-pub struct Scope<C: TimedCall>(State<C>);
-
-enum State<C> {
-    Untimed,
-    /// Not timed, but marked for a window. Impossible in builds without windows, in which an untimed
-    /// scope is as cheap as an `Option`.
-    Marked(Mark),
-    Timed(Active<C>),
-}
+pub struct Scope<C: TimedCall>(Option<Active<C>>);
 
 /// A call that is not timed.
 pub(crate) struct Untimed(Option<Mark>);
@@ -53,9 +47,10 @@ enum Within {
     Marked(Mark),
 }
 
-/// A timed call.
+/// A call that is timed, or that is marked for a window.
 struct Active<C> {
-    call: C,
+    /// `None` if it is marked only.
+    call: Option<C>,
     /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
     was_panicking: bool,
@@ -87,7 +82,15 @@ impl<C: TimedCall> Scope<C> {
     /// Creates the scope for an untimed call.
     #[inline(always)]
     pub(crate) fn untimed(call: Untimed) -> Self {
-        Scope(call.0.map_or(State::Untimed, State::Marked))
+        match call.0 {
+            None => Scope(None),
+            Some(mark) => Scope::marked(mark),
+        }
+    }
+
+    #[cold]
+    fn marked(mark: Mark) -> Self {
+        Scope(Some(Active::new(None, Within::Marked(mark), CostTimer::off())))
     }
 
     /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no
@@ -101,40 +104,32 @@ impl<C: TimedCall> Scope<C> {
         } else {
             Untimed::now(is_async).0.map_or(Within::Nothing, Within::Marked)
         };
-        Scope(State::Timed(Active {
-            call,
-            within,
-            is_suspended: AtomicBool::new(false),
-            was_panicking: thread::panicking(),
-            cost,
-        }))
+        Scope(Some(Active::new(Some(call), within, cost)))
     }
 
     /// Returns the call and its cost timer, if the call is timed.
     #[inline(always)]
     pub(crate) fn timed(&self) -> Option<(&C, &CostTimer)> {
-        match &self.0 {
-            State::Timed(active) => Some((&active.call, &active.cost)),
-            _ => None,
-        }
+        let active = self.0.as_ref()?;
+        Some((active.call.as_ref()?, &active.cost))
     }
 
     /// Marks that the function may be suspended at any time from now on.
     #[inline]
     pub fn suspend(&self) {
-        if let State::Timed(active) = &self.0
-            && !active.is_suspended.swap(true, Relaxed)
+        if let Some(Active { call: Some(call), is_suspended, .. }) = &self.0
+            && !is_suspended.swap(true, Relaxed)
         {
-            active.call.pause();
+            call.pause();
         }
     }
 
     fn resume(&self) {
         // A loop that a macro leaves by `break` or `continue` suspends twice.
-        if let State::Timed(active) = &self.0
-            && active.is_suspended.swap(false, Relaxed)
+        if let Some(Active { call: Some(call), is_suspended, .. }) = &self.0
+            && is_suspended.swap(false, Relaxed)
         {
-            active.call.resume();
+            call.resume();
         }
     }
 }
@@ -187,28 +182,33 @@ pub fn awaited<T, C: TimedCall>(((), output): ((), T), scope: &Scope<C>) -> T {
 impl<C: TimedCall> Drop for Scope<C> {
     #[inline(always)]
     fn drop(&mut self) {
-        match &mut self.0 {
-            State::Untimed => {}
-            State::Marked(mark) => notes::unmark(*mark),
-            State::Timed(active) => active.end(),
+        if let Some(active) = &mut self.0 {
+            active.end();
         }
     }
 }
 
 impl<C: TimedCall> Active<C> {
+    #[inline(always)]
+    fn new(call: Option<C>, within: Within, cost: CostTimer) -> Self {
+        let (is_suspended, was_panicking) = (AtomicBool::new(false), thread::panicking());
+        Active { call, is_suspended, was_panicking, within, cost }
+    }
+
     #[inline(never)]
     fn end(&mut self) {
+        match self.within {
+            Within::Nothing => {}
+            Within::Nested => opened::unnest(),
+            Within::Marked(mark) => notes::unmark(mark),
+        }
+        let Some(call) = &mut self.call else { return };
         if fork::is_forked() {
             // The call belongs to the parent, and another thread may have held a lock at the fork.
             return;
         }
         let _inside = inside::enter();
         let mut timing = self.cost.start();
-        match self.within {
-            Within::Nothing => {}
-            Within::Nested => opened::unnest(),
-            Within::Marked(mark) => notes::unmark(mark),
-        }
         let lost = if thread::panicking() && !self.was_panicking {
             // Checked first, because the panic may come from the awaited future.
             Some(Lost::Failed)
@@ -217,7 +217,7 @@ impl<C: TimedCall> Active<C> {
         } else {
             None
         };
-        timeline::end(self.call.end(lost, &mut timing));
+        timeline::end(call.end(lost, &mut timing));
     }
 }
 
