@@ -93,6 +93,21 @@ fn stops_when_every_series_has_a_verdict() {
 }
 
 #[test]
+fn last_look_finds_what_early_ones_do_not() {
+    let folder = Folder::new();
+    let runs_of = |max_runs: &str| {
+        let old = program(&folder, "old", 1, &[("f", 20_000.0)]);
+        let new = program(&folder, "new", 2, &[("f", 20_400.0)]);
+        let run = ab(&old, &new, &[max_runs, "--threshold=1%"]);
+        (row(&run, "f").ends_with(" slower"), runs(&old))
+    };
+    // One run of each is unmeasured.
+    assert_eq!(runs_of("--max-runs=16"), (true, 9));
+    let (is_found, runs) = runs_of("--max-runs=100");
+    assert!(is_found && runs > 9, "{runs}");
+}
+
+#[test]
 fn programs_run_in_random_order_and_then_in_reverse() {
     let folder = Folder::new();
     let old = program(&folder, "old", 1, &[("f", 20e3)]);

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::ValueHint;
-use gpu_time_report::Snapshot;
+use gpu_time_report::{Look, Snapshot};
 
 use crate::compare;
 use crate::compare::change::Verdict;
@@ -149,7 +149,7 @@ fn experiment(
         }
         runs += per_block;
         blocks += 1;
-        verdicts = paired.verdicts(thresholds);
+        verdicts = paired.verdicts(thresholds, Look::Early);
         if !verdicts.is_empty() && !verdicts.contains(&Verdict::Unknown) {
             break Stopped::Decided;
         }
@@ -210,9 +210,11 @@ fn report(
     let merged = arms.into_iter().map(|arm| arm.merge.finish()).collect::<Result<Vec<_>, _>>()?;
     let [old, new, again @ ..] = &*merged else { return Err("nothing to compare".to_owned()) };
     options.judging.report_unused(thresholds, old, new);
+    // Neither the time nor the number of runs depends on the ratios.
+    let look = if matches!(end.why, Stopped::Limit) { Look::Last } else { Look::Early };
     let compared = |paired: &Paired, new| {
         Comparison::of(old, new, thresholds, Share(0.0), |label, _, under| {
-            paired.change(label, under.threshold)
+            paired.change(label, under.threshold, look)
         })
     };
     let mut comparison = compared(&paired[0], new);

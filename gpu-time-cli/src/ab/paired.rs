@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gpu_time_report::{PairedRatios, Series, Snapshot, step_ns};
+use gpu_time_report::{Look, PairedRatios, Series, Snapshot, step_ns};
 
 use crate::compare::change::{Change, Verdict, judge};
 use crate::compare::comparison::{Match, Other, matching_series, name, names};
@@ -81,14 +81,14 @@ impl Paired {
     }
 
     /// Returns the change of a series. Does not take into account how many series there are.
-    pub fn change(&self, label: &str, threshold: Share) -> Change {
-        self.0.get(label).unwrap_or(&Pairs::default()).change(threshold)
+    pub fn change(&self, label: &str, threshold: Share, look: Look) -> Change {
+        self.0.get(label).unwrap_or(&Pairs::default()).change(threshold, look)
     }
 
     /// Returns the verdicts of all series.
-    pub fn verdicts(&self, thresholds: &Thresholds) -> Vec<Verdict> {
-        let changes = self.0.values().map(|pairs| pairs.change(thresholds.of(&pairs.function)));
-        let mut changes: Vec<Change> = changes.collect();
+    pub fn verdicts(&self, thresholds: &Thresholds, look: Look) -> Vec<Verdict> {
+        let change = |pairs: &Pairs| pairs.change(thresholds.of(&pairs.function), look);
+        let mut changes: Vec<Change> = self.0.values().map(change).collect();
         let p_values: Vec<f64> = changes.iter().filter_map(|change| change.p_value).collect();
         let judged = changes.iter_mut().filter(|change| change.p_value.is_some());
         judged
@@ -100,7 +100,7 @@ impl Paired {
 }
 
 impl Pairs {
-    fn change(&self, threshold: Share) -> Change {
+    fn change(&self, threshold: Share, look: Look) -> Change {
         let count = self.ratios.count();
         let none = Change {
             medians_ns: [0.0; 2],
@@ -116,9 +116,9 @@ impl Pairs {
         }
         let medians_ns = self.logs.map(|sum| (sum / count as f64).exp());
         let share = self.ratios.mean().exp_m1();
-        let p_value = Some(self.ratios.p_value(self.half_step));
+        let p_value = Some(self.ratios.p_value(self.half_step, look));
         let known = Change { medians_ns, share: Some(share), p_value, ..none };
-        let Some(interval) = self.ratios.interval(ALPHA, self.half_step) else {
+        let Some(interval) = self.ratios.interval(ALPHA, self.half_step, look) else {
             return Change { why: "too few blocks", ..known };
         };
         let interval = interval.map(f64::exp_m1);
@@ -146,7 +146,10 @@ mod tests {
 
     /// The standard deviation between runs.
     const SPREAD: f64 = 0.02;
-    const BLOCKS: usize = 60;
+    /// The blocks in a minute, of processes that take a second and 0.4 s to start.
+    const MINUTE: u32 = 10;
+    /// Half a step of the clock, relative to a kernel of 10 µs.
+    const HALF_STEP: f64 = 0.0016;
 
     /// Returns a normal variable (Box and Muller).
     fn normal(random: &mut Rng) -> f64 {
@@ -157,17 +160,22 @@ mod tests {
     /// A machine on which runs differ and whose clock drifts.
     struct Machine {
         random: Rng,
+        spread: f64,
         runs: u32,
     }
 
     impl Machine {
+        fn new(seed: u64, spread: f64) -> Machine {
+            Machine { random: Rng::with_seed(seed), spread, runs: 0 }
+        }
+
         /// Runs a program with some series, and returns the logarithm of the median of each.
         fn run(&mut self, series: usize) -> Vec<f64> {
             self.runs += 1;
-            let drift = 0.0005 * f64::from(self.runs);
+            let drift = 0.025 * self.spread * f64::from(self.runs);
             let common = normal(&mut self.random);
             let each = (0..series).map(|_| {
-                10.0 + drift + SPREAD * (common + normal(&mut self.random)) / 2.0f64.sqrt()
+                10.0 + drift + self.spread * (common + normal(&mut self.random)) / 2.0f64.sqrt()
             });
             each.collect()
         }
@@ -184,8 +192,25 @@ mod tests {
             }
             inner[0] += slower;
             for (i, (old, new)) in outer.into_iter().zip(inner).enumerate() {
-                paired.record(&format!("f{i}"), "f", [old, new], 0.0002);
+                paired.record(&format!("f{i}"), "f", [old, new], HALF_STEP);
             }
+        }
+
+        /// Runs an experiment of some blocks, and returns `true` if any look had such a verdict.
+        fn finds(
+            &mut self,
+            blocks: u32,
+            series: usize,
+            slower: f64,
+            thresholds: &Thresholds,
+            is_found: impl Fn(&[Verdict]) -> bool,
+        ) -> bool {
+            let mut paired = Paired::default();
+            (1..=blocks).any(|block| {
+                self.block(&mut paired, series, slower);
+                let look = if block == blocks { Look::Last } else { Look::Early };
+                is_found(&paired.verdicts(thresholds, look))
+            })
         }
     }
 
@@ -195,45 +220,54 @@ mod tests {
         thresholds
     }
 
+    fn share(experiments: u32, experiment: impl FnMut(&u32) -> bool) -> f64 {
+        (0..experiments).filter(experiment).count() as f64 / f64::from(experiments)
+    }
+
     /// Looks after every block. Prints the table in `docs/comparing.md`.
     #[test]
     fn same_program_rarely_gets_a_verdict_at_any_look() {
-        println!("| series | threshold | verdict at any look |\n|---|---|---|");
-        let machine = &mut Machine { random: Rng::with_seed(5), runs: 0 };
-        for (series, experiments) in [(1, 1_000), (30, 100)] {
+        println!("| series | threshold | blocks | verdict at any look |\n|---|---|---|---|");
+        let machine = &mut Machine::new(5, SPREAD);
+        let is_false = |verdicts: &[Verdict]| {
+            verdicts.iter().any(|verdict| matches!(verdict, Verdict::Slower | Verdict::Faster))
+        };
+        for (series, blocks, experiments) in
+            [(1, MINUTE, 3_000), (1, 300, 1_000), (30, MINUTE, 1_000), (30, 300, 400)]
+        {
             for percent in [0.0, 1.0] {
-                let thresholds = thresholds(percent);
-                let is_false = |_: &i32| {
-                    let mut paired = Paired::default();
-                    (0..BLOCKS).fold(false, |found, _| {
-                        machine.block(&mut paired, series, 0.0);
-                        found
-                            || paired
-                                .verdicts(&thresholds)
-                                .iter()
-                                .any(|verdict| matches!(verdict, Verdict::Slower | Verdict::Faster))
-                    })
-                };
-                let share =
-                    (0..experiments).filter(is_false).count() as f64 / f64::from(experiments);
-                println!("| {series} | {percent} % | {:.1} % |", 100.0 * share);
-                assert!(share <= 0.05, "{series} series, threshold {percent} %: {share}");
+                let under = thresholds(percent);
+                let found =
+                    share(experiments, |_| machine.finds(blocks, series, 0.0, &under, is_false));
+                println!("| {series} | {percent} % | {blocks} | {:.1} % |", 100.0 * found);
+                assert!(found <= 0.05, "{series}, {percent} %, {blocks} blocks: {found}");
             }
+        }
+    }
+
+    /// Prints the table in `docs/comparing.md`.
+    #[test]
+    fn one_percent_is_found_within_a_minute() {
+        println!("| between runs | found within a minute |\n|---|---|");
+        for (percent, least) in [(0.1, 0.99), (0.5, 0.99), (0.7, 0.9), (1.0, 0.6), (2.0, 0.0)] {
+            let machine = &mut Machine::new(9, percent / 100.0);
+            let under = thresholds(0.0);
+            let is_slower = |verdicts: &[Verdict]| verdicts == [Verdict::Slower];
+            let slower = 0.01f64.ln_1p();
+            let found = share(1_000, |_| machine.finds(MINUTE, 1, slower, &under, is_slower));
+            println!("| {percent} % | {:.0} % |", 100.0 * found);
+            assert!(found >= least, "{percent} %: {found}");
         }
     }
 
     #[test]
     fn slower_program_is_found() {
-        let machine = &mut Machine { random: Rng::with_seed(6), runs: 0 };
+        let machine = &mut Machine::new(6, SPREAD);
+        let under = thresholds(1.0);
         for series in [1, 30] {
-            let found = (0..40).filter(|_| {
-                let mut paired = Paired::default();
-                (0..BLOCKS).for_each(|_| machine.block(&mut paired, series, 0.03));
-                let verdicts = paired.verdicts(&thresholds(1.0));
-                verdicts[0] == Verdict::Slower
-            });
-            let found = found.count();
-            assert!(found >= 36, "{series} series: found in {found} of 40");
+            let is_slower = |verdicts: &[Verdict]| verdicts[0] == Verdict::Slower;
+            let found = share(40, |_| machine.finds(60, series, 0.03, &under, is_slower));
+            assert!(found >= 0.9, "{series} series: found in {found}");
         }
     }
 }

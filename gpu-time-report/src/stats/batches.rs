@@ -7,7 +7,7 @@
 //! (G. S. Fishman, "Grouping observations in digital simulation", 1978).
 
 use super::buckets::step_ns;
-use super::dependence::{BATCHES, Dependence, Means, Modes, join_pairs};
+use super::dependence::{BATCHES, Dependence, Means, Modes, join_pairs, sort};
 
 /// The share of the times beyond an edge, by which they have moved away from the middle half.
 const MOVED: f64 = 0.4;
@@ -211,7 +211,7 @@ fn quartiles(values: &[f64]) -> [f64; 2] {
     let mut sorted = [0.0; BATCHES];
     let Some(sorted) = sorted.get_mut(..values.len()) else { return [0.0; 2] };
     sorted.copy_from_slice(values);
-    sorted.sort_unstable_by(f64::total_cmp);
+    sort(sorted);
     let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
     let [low, high] = [at(sorted.len() / 4), at(3 * sorted.len() / 4)];
     if low < high {

@@ -6,10 +6,10 @@ use super::median_ranks::normal_quantile;
 
 /// The maximum number of batches.
 pub(super) const BATCHES: usize = 64;
-/// The minimum number of batches to start from. Fewer times count as independent.
-const FEWEST: usize = 32;
-/// The minimum number of batches whose variance is meaningful.
-const FEWEST_JOINED: usize = 8;
+/// The minimum number of batches that show a trend or modes.
+const FEWEST_SHOWN: usize = 32;
+/// The minimum number of batches whose variance is meaningful. Fewer times count as independent.
+const FEWEST: usize = 8;
 /// The minimum of an estimated number of independent times: below, the estimate is too rough.
 const FEWEST_ESTIMATED: f64 = 15.0;
 /// The least share of the variance of the means that two modes explain.
@@ -105,7 +105,7 @@ impl Dependence {
         }
         joined.copy_from_slice(sums);
         let (mut length, mut is_known) = (length as f64, false);
-        while joined.len() >= FEWEST_JOINED {
+        while joined.len() >= FEWEST {
             let means = Means::of(joined, length);
             if !is_known {
                 let batches = joined.len() as f64;
@@ -122,7 +122,7 @@ impl Dependence {
                     found.batches = Some(joined.len() as u32);
                 }
             }
-            if joined.len() >= FEWEST {
+            if joined.len() >= FEWEST_SHOWN {
                 found.trend = Some(means.trend());
                 found.modes = found.modes.or(means.modes());
             }
@@ -144,6 +144,18 @@ pub(super) fn join_pairs(sums: &mut [f64]) -> usize {
         }
     }
     pairs
+}
+
+/// Sorts a few values by insertion. A quicksort of the standard library takes kilobytes of a small stack
+/// in an unoptimised build, more or less by the values.
+pub(super) fn sort(values: &mut [f64]) {
+    for end in 1..=values.len() {
+        let Some([sorted @ .., last]) = values.get_mut(..end) else { return };
+        let at = sorted.partition_point(|value| value <= last);
+        if let Some(moved) = values.get_mut(at..end) {
+            moved.rotate_right(1);
+        }
+    }
 }
 
 /// The means of batches.
@@ -200,7 +212,7 @@ impl<'a> Means<'a> {
         let mut sorted = [0.0; BATCHES];
         let sorted = sorted.get_mut(..self.sums.len())?;
         sorted.iter_mut().zip(self.distances()).for_each(|(sorted, d)| *sorted = d);
-        sorted.sort_unstable_by(f64::total_cmp);
+        sort(sorted);
         let n = sorted.len() as f64;
         // The distances add up to 0, so one part's sum gives that of the other.
         let (mut below, mut best) = (0.0, (0.0, 0.0, 0.0));

@@ -1,5 +1,9 @@
 //! The change between two programs or closures that take turns.
 
+use super::student_t::{two_sided_p, two_sided_quantile};
+
+/// The smallest number of pairs that gives an interval.
+const FEWEST: u64 = 4;
 /// The precision of the mixture, in units of the spread of one ratio: it expects a mean that is
 /// about twice the spread. A smaller value finds large changes in fewer pairs, a larger one finds
 /// small changes in fewer.
@@ -10,17 +14,27 @@ const PRECISION: f64 = 0.25;
 /// Each is best the mean over a block in the order ABBA or BAAB, at random: a drift, and an effect
 /// of one program on the next, then cancel.
 ///
-/// Its interval and its p-value are valid whenever the caller stops, however often it looks. They
-/// invert the mixture t-test (Lai 1976; Wang and Ramdas, "Anytime-valid t-tests and confidence
-/// sequences for Gaussian means with unknown variance", 2024): a ratio of likelihoods that exceeds
-/// `1 / alpha` at any time with a probability of at most `alpha`, whatever the spread. Needs at
-/// least 4 pairs for a 95 % interval.
+/// Its interval and its p-value are valid whenever the caller stops, however often it looks. Half of
+/// the error is for the looks before the end. They invert the mixture t-test (Lai 1976; Wang and
+/// Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance",
+/// 2024): a ratio of likelihoods that exceeds `1 / alpha` at any time with a probability of at most
+/// `alpha`, whatever the spread. The other half is for the last look, which inverts Student's t-test
+/// and so shows smaller changes. Needs at least 4 pairs for a 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PairedRatios {
     count: u64,
     mean: f64,
     /// The sum of the squared distances from the mean.
     squares: f64,
+}
+
+/// The look at which an interval is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Any look: more pairs may follow.
+    Early,
+    /// The look at an end that did not depend on the ratios, such as a time limit.
+    Last,
 }
 
 impl PairedRatios {
@@ -50,29 +64,61 @@ impl PairedRatios {
     ///
     /// `resolution` is the smallest difference between two logarithms that the clock can show.
     /// Pairs that agree better than that say nothing about their spread.
-    pub fn interval(&self, alpha: f64, resolution: f64) -> Option<[f64; 2]> {
-        let n = self.count as f64;
-        let needed = ((n + PRECISION) / PRECISION).sqrt() / alpha;
-        let needed = needed.powf(2.0 / n.max(1.0));
-        let room = 1.0 - needed * PRECISION / (n + PRECISION);
-        if self.count == 0 || room <= 0.0 {
-            return None;
-        }
-        let distance = ((needed - 1.0) * self.spread(resolution) / (n * room)).sqrt();
+    pub fn interval(&self, alpha: f64, resolution: f64, look: Look) -> Option<[f64; 2]> {
+        let early = self.early_distance(alpha / 2.0, resolution);
+        let last = || {
+            let quantile = two_sided_quantile(alpha / 2.0, self.degrees());
+            Some(quantile * self.error(resolution)).filter(|_| self.count >= FEWEST)
+        };
+        let distance = match look {
+            Look::Early => early?,
+            Look::Last => last().into_iter().chain(early).reduce(f64::min)?,
+        };
         Some([self.mean - distance, self.mean + distance])
     }
 
     /// Returns a p-value of the hypothesis that the mean is zero. It holds at every look.
-    pub fn p_value(&self, resolution: f64) -> f64 {
+    pub fn p_value(&self, resolution: f64, look: Look) -> f64 {
+        if self.mean == 0.0 {
+            return 1.0;
+        }
+        let early = self.early_p_value(resolution);
+        let p = match look {
+            Look::Last if self.count >= FEWEST => {
+                early.min(two_sided_p(self.mean / self.error(resolution), self.degrees()))
+            }
+            _ => early,
+        };
+        (2.0 * p).min(1.0)
+    }
+
+    /// Returns the distance from the mean of the bounds that hold at every look with probability
+    /// `1 - alpha`.
+    fn early_distance(&self, alpha: f64, resolution: f64) -> Option<f64> {
+        let n = self.count as f64;
+        let needed = ((n + PRECISION) / PRECISION).sqrt() / alpha;
+        let needed = needed.powf(2.0 / n.max(1.0));
+        let room = 1.0 - needed * PRECISION / (n + PRECISION);
+        (self.count > 0 && room > 0.0)
+            .then(|| ((needed - 1.0) * self.spread(resolution) / (n * room)).sqrt())
+    }
+
+    fn early_p_value(&self, resolution: f64) -> f64 {
         let n = self.count as f64;
         let spread = self.spread(resolution);
         let shift = n * self.mean * self.mean;
-        if self.count == 0 || shift == 0.0 {
-            return 1.0;
-        }
         let share = PRECISION / (n + PRECISION);
         let growth = ((spread + shift) / (spread + shift * share)).ln() * n / 2.0;
-        (-(0.5 * share.ln() + growth)).exp().min(1.0)
+        (-(0.5 * share.ln() + growth)).exp()
+    }
+
+    /// Returns the standard error of the mean.
+    fn error(&self, resolution: f64) -> f64 {
+        (self.spread(resolution) / self.degrees() / self.count as f64).sqrt()
+    }
+
+    fn degrees(&self) -> f64 {
+        self.count as f64 - 1.0
     }
 
     /// Returns the sum of squares, with that of a clock step for each pair.
@@ -92,23 +138,27 @@ mod tests {
         radius * (std::f64::consts::TAU * random.f64()).cos()
     }
 
-    /// Returns the share of 1,000 series of pairs without a change for which the interval excludes
-    /// zero at any of 300 looks, one after each pair.
+    /// Returns the largest share of 1,000 series of pairs without a change for which the interval
+    /// excludes zero at any look, one after each pair, over several numbers of pairs.
     fn false_alarms(mut ratio: impl FnMut(&mut Rng) -> f64, resolution: f64) -> f64 {
-        let mut random = Rng::with_seed(7);
-        let excluded = (0..1_000).filter(|_| {
-            let mut ratios = PairedRatios::default();
-            // Draws all pairs, so that every series uses the same part of the random numbers.
-            (0..300).fold(false, |excluded, _| {
-                ratios.record(ratio(&mut random));
-                let by_interval = ratios
-                    .interval(0.05, resolution)
-                    .is_some_and(|[low, high]| low > 0.0 || high < 0.0);
-                assert_eq!(by_interval, ratios.p_value(resolution) < 0.05);
-                excluded || by_interval
-            })
-        });
-        excluded.count() as f64 / 1_000.0
+        let mut of_length = |pairs: u32| {
+            let mut random = Rng::with_seed(7);
+            let excluded = (0..1_000).filter(|_| {
+                let mut ratios = PairedRatios::default();
+                // Draws all pairs, so that every series uses the same part of the random numbers.
+                (1..=pairs).fold(false, |excluded, pair| {
+                    ratios.record(ratio(&mut random));
+                    let look = if pair == pairs { Look::Last } else { Look::Early };
+                    let by_interval = ratios
+                        .interval(0.05, resolution, look)
+                        .is_some_and(|[low, high]| low > 0.0 || high < 0.0);
+                    assert_eq!(by_interval, ratios.p_value(resolution, look) < 0.05);
+                    excluded || by_interval
+                })
+            });
+            excluded.count() as f64 / 1_000.0
+        };
+        [4, 10, 40, 300].map(&mut of_length).into_iter().fold(0.0, f64::max)
     }
 
     #[test]
@@ -173,25 +223,40 @@ mod tests {
         let found = (0..500).filter(|_| {
             let mut ratios = PairedRatios::default();
             (0..40).for_each(|_| ratios.record(0.01 + 0.01 * normal(&mut random)));
-            ratios.interval(0.05, 0.0).is_some_and(|[low, high]| low > 0.0 && high < 0.03)
+            let interval = ratios.interval(0.05, 0.0, Look::Early);
+            interval.is_some_and(|[low, high]| low > 0.0 && high < 0.03)
         });
         let found = found.count();
         assert!(found >= 475, "{found} of 500");
     }
 
     #[test]
+    fn last_look_is_student_s_with_half_of_the_error() {
+        let mut ratios = PairedRatios::default();
+        [0.01, 0.02, 0.03, 0.02, 0.02].into_iter().for_each(|log| ratios.record(log));
+        // The standard deviation is 0.00707, and the quantile for 2.5 % with 4 degrees is 3.495.
+        let [low, high] = ratios.interval(0.05, 0.0, Look::Last).unwrap();
+        assert!((low - 0.00895).abs() < 1e-5 && (high - 0.03105).abs() < 1e-5, "{low} {high}");
+        let [early, _] = ratios.interval(0.05, 0.0, Look::Early).unwrap();
+        assert!(early < low, "{early} {low}");
+    }
+
+    #[test]
     fn few_pairs_have_no_interval() {
         let mut ratios = PairedRatios::default();
-        assert_eq!((ratios.interval(0.05, 0.0), ratios.p_value(0.0)), (None, 1.0));
+        let both = [Look::Early, Look::Last];
+        for look in both {
+            assert_eq!((ratios.interval(0.05, 0.0, look), ratios.p_value(0.0, look)), (None, 1.0));
+        }
         for _ in 0..3 {
             ratios.record(0.5);
-            assert_eq!(ratios.interval(0.05, 0.0), None);
-            assert!(ratios.p_value(0.0) > 0.05);
+            assert_eq!(both.map(|look| ratios.interval(0.05, 0.0, look)), [None; 2]);
+            assert!(both.into_iter().all(|look| ratios.p_value(0.0, look) > 0.05));
         }
         ratios.record(f64::NAN);
         ratios.record(f64::NEG_INFINITY);
         assert_eq!((ratios.count(), ratios.mean()), (3, 0.5));
         ratios.record(0.5);
-        assert_eq!(ratios.interval(0.05, 0.0), Some([0.5, 0.5]));
+        assert_eq!(both.map(|look| ratios.interval(0.05, 0.0, look)), [Some([0.5; 2]); 2]);
     }
 }

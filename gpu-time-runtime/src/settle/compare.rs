@@ -11,7 +11,7 @@ use crate::control::cold_override::ColdOverride;
 use crate::record::drain;
 use crate::settle::compared::{Block, Compared};
 use crate::settle::options::Settle;
-use gpu_time_report::Site;
+use gpu_time_report::{Look, Site};
 
 /// The time to wait for brackets in flight after a batch of calls.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -31,7 +31,7 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     let closures = &mut [base.1, new.1];
     if fork::is_forked() {
         closures.iter_mut().for_each(|closure| closure());
-        return compared.ended(started.elapsed());
+        return compared.ended(started.elapsed(), Look::Early);
     }
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
     let _override = cold.map(ColdOverride::begin);
@@ -45,7 +45,7 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     // Equal numbers of calls make the medians of both equally precise.
     let calls = calls[0].min(calls[1]);
     if calls == 0 {
-        return compared.ended(started.elapsed());
+        return compared.ended(started.elapsed(), Look::Early);
     }
     let mut random = fastrand::Rng::with_seed(RandomState::new().hash_one(calls));
     loop {
@@ -55,9 +55,12 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
             block.add(arm, &batch(closures[arm], calls), calls, event_step_ns);
         }
         compared.add(block);
-        let is_known = compared.is_known(settle.margin) && started.elapsed() >= settle.min_time;
-        if is_known || is_late() {
-            return compared.ended(started.elapsed());
+        let elapsed = started.elapsed();
+        if elapsed >= settle.timeout {
+            return compared.ended(elapsed, Look::Last);
+        }
+        if elapsed >= settle.min_time && compared.is_known(settle.margin) {
+            return compared.ended(elapsed, Look::Early);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::settle::stopping::DEFAULT_STEP_NS;
-use gpu_time_report::{self as report, Names, PairedRatios, Series, Site, units};
+use gpu_time_report::{self as report, Look, Names, PairedRatios, Series, Site, units};
 
 /// The probability with which an interval may miss the truth.
 const ALPHA: f64 = 0.05;
@@ -31,6 +31,8 @@ pub struct Ratio {
     /// Half a step of the clock, relative to the time.
     half_step: f64,
     is_starved: bool,
+    /// The look that the interval is for.
+    look: Look,
 }
 
 /// The times of one block, in which each closure ran two batches.
@@ -129,7 +131,8 @@ impl Compared {
             let known = self.ratios.iter().position(|ratio| ratio.name == name);
             let at = known.unwrap_or_else(|| {
                 let logs = PairedRatios::default();
-                self.ratios.push(Ratio { name, logs, half_step: 0.0, is_starved: false });
+                let look = Look::Early;
+                self.ratios.push(Ratio { name, logs, half_step: 0.0, is_starved: false, look });
                 self.ratios.len() - 1
             });
             let Some(ratio) = self.ratios.get_mut(at) else { continue };
@@ -142,16 +145,17 @@ impl Compared {
         }
     }
 
-    pub(super) fn ended(self, elapsed: Duration) -> Compared {
+    pub(super) fn ended(mut self, elapsed: Duration, look: Look) -> Compared {
+        self.ratios.iter_mut().for_each(|ratio| ratio.look = look);
         Compared { elapsed, ..self }
     }
 
     /// Returns `true` if every ratio is known to within the margin, or to a step of the clock.
     pub(super) fn is_known(&self, margin: f64) -> bool {
         self.ratios.iter().all(|ratio| {
-            let interval = ratio.logs.interval(ALPHA, ratio.half_step);
+            let interval = ratio.interval(ALPHA);
             let margin = margin.max(2.0 * ratio.half_step);
-            interval.is_some_and(|[low, high]| (high - low) / 2.0 <= margin)
+            interval.is_some_and(|[low, high]| (high / low).ln() / 2.0 <= margin)
         })
     }
 
@@ -235,7 +239,7 @@ impl Ratio {
     }
 
     fn interval(&self, alpha: f64) -> Option<[f64; 2]> {
-        Some(self.logs.interval(alpha, self.half_step)?.map(f64::exp))
+        Some(self.logs.interval(alpha, self.half_step, self.look)?.map(f64::exp))
     }
 }
 
@@ -298,6 +302,17 @@ mod tests {
         let message = panic.downcast_ref::<String>().unwrap();
         assert!(message.starts_with("`new` takes more than 1.02 times as long as `old`: f: 1.0"));
         assert!(slow.is_known(0.005) && !slow.is_known(0.0005), "{slow}");
+    }
+
+    /// A run that the margin ended stopped at a time that depends on its ratios.
+    #[test]
+    fn timeout_gives_a_narrower_interval() {
+        let width = |look| {
+            let compared = compared(&["f"], &["f"], 1.0).ended(Duration::ZERO, look);
+            let [low, high] = compared.ratios()[0].interval95().unwrap();
+            high - low
+        };
+        assert!(width(Look::Last) < 0.8 * width(Look::Early));
     }
 
     #[test]

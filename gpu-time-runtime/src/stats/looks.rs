@@ -9,15 +9,15 @@ const GROWTH: f64 = 1.1;
 pub struct Looks {
     count: u32,
     /// The number of samples at the last look.
-    samples: u64,
+    samples: f32,
 }
 
 impl Looks {
     /// Counts a look at this many samples.
     pub fn look(&mut self, samples: u64) {
-        if samples > 0 && samples as f64 >= GROWTH * self.samples as f64 {
+        if samples > 0 && samples as f64 >= GROWTH * f64::from(self.samples) {
             self.count += 1;
-            self.samples = samples;
+            self.samples = samples as f32;
         }
     }
 

@@ -82,7 +82,7 @@ fn single_look_contains_the_median() {
     println!("|---|---|---|---|---|");
     let correlated = [0.5, 0.9].map(Kind::Autoregressive);
     for kind in INDEPENDENT.into_iter().chain(correlated) {
-        for (calls, count) in [(50, 1_000), (500, 1_000), (5_000, 300)] {
+        for (calls, count) in [(20, 1_000), (50, 1_000), (500, 1_000), (5_000, 300)] {
             let OneLook { before, held, stated } = one_look(kind, calls, repetitions(count));
             println!("| {kind} | {calls} | {before} | {held} | {stated} |");
             let bounds = match kind {
@@ -93,7 +93,8 @@ fn single_look_contains_the_median() {
             if stated.percent() < 50.0 {
                 // Too short to know: few state an interval, and of all, few a wrong one.
                 let missed = stated.percent() * (1.0 - held.percent() / 100.0);
-                assert!(missed < 5.0, "{kind} {calls}: {missed} %");
+                let most = if calls < 50 { 12.0 } else { 5.0 };
+                assert!(missed < most, "{kind} {calls}: {missed} %");
             } else {
                 assert!(bounds.contains(&held.percent()), "{kind} {calls}: {held}");
             }

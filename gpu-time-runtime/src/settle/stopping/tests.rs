@@ -33,7 +33,12 @@ impl TestSeries {
         let identity = SeriesIdentity::function(DeviceId::Cuda(0), cache, SeriesKey::NONE);
         let mut record = |outcome| {
             let series = table.begin(site, identity);
-            table.record(&[SeriesOutcome { series, outcome, workload: Workload::UNKNOWN }]);
+            table.record(&[SeriesOutcome {
+                series,
+                outcome,
+                workload: Workload::UNKNOWN,
+                place: None,
+            }]);
         };
         let sample = |ns: f64, fed: bool, at_floor: bool| {
             let mut sample = Sample::new(ns).unwrap();
