@@ -37,6 +37,9 @@ pub(crate) enum Rank {
     CalibrationTools,
     /// Where an opened call waits while its function is suspended.
     SuspendedCall,
+    /// The sites of the spans of `tracing`, by callsite.
+    #[cfg(feature = "tracing")]
+    SpanSites,
     /// The opened calls that wait for records of their work. Held while they are matched.
     Collector,
     /// The windows that wait for records. Held while records are matched.
@@ -58,6 +61,8 @@ pub(crate) enum Rank {
     GraphSeries,
     /// The budget controller and the sites that it steers.
     Budget,
+    /// The stream of functions that name none.
+    DefaultStream,
     /// Every site of the process.
     Registry,
     /// The series of one site, with their samples.
@@ -89,10 +94,15 @@ pub(crate) enum Rank {
     Devices,
     /// The configuration errors for the report's warnings.
     Complaints,
+    /// The call tree.
+    CallTree,
     /// Opened calls that have ended since the last collection.
     EndedCalls,
     /// Opened calls that can be used again.
     IdleCalls,
+    /// Held while CUPTI flushes, or switches a kind of activity.
+    #[cfg(feature = "kernels")]
+    CuptiKinds,
     /// The state of the fake GPU.
     #[cfg(test)]
     Fake,

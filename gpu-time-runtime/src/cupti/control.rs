@@ -7,7 +7,7 @@ use std::sync::atomic::{
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{console, fork, room, switches};
+use crate::base::{console, fork, inside, room, switches};
 use crate::cupti::library::{self, Library};
 use crate::cupti::recording::{RECORDING, Set};
 use crate::cupti::session::{self, Session};
@@ -170,6 +170,8 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
 
 impl Drop for SwitchedOn {
     fn drop(&mut self) {
+        // A thread may end inside of an opened call, if the program has leaked its guard.
+        let _inside = inside::enter();
         // None in a forked child, in which another thread may have held the lock.
         if let Some(session) = session::get() {
             locked(&CONTROL).switch_off(session);

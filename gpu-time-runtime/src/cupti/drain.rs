@@ -52,7 +52,7 @@ fn read_all(
         drained.buffers += 1;
         for_each_record(session, &completed, &mut |record| {
             let activity = activity(record, interned);
-            if activity.start_ns == 0 || activity.end_ns == 0 {
+            if !activity.has_times() {
                 drained.zero_times += 1;
             }
             each(&activity);
@@ -89,7 +89,6 @@ fn activity(record: &Record, interned: &mut Interned) -> Activity {
         device: record.device,
         context: record.context,
         stream: record.stream,
-        graph_node: record.graph_node,
         work: interned.get(&record.work),
     }
 }

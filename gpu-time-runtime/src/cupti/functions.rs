@@ -37,10 +37,18 @@ struct Function {
     per_thread: u32,
     enqueues: Enqueues,
     stream: StreamAt,
+    /// The offset of the number of bytes or elements among the arguments, if it is one of them.
+    size: Option<u8>,
 }
 
 const fn function(legacy: u32, per_thread: u32, enqueues: Enqueues, stream: StreamAt) -> Function {
-    Function { legacy, per_thread, enqueues, stream }
+    Function { legacy, per_thread, enqueues, stream, size: None }
+}
+
+impl Function {
+    const fn sized(self, at: u8) -> Function {
+        Function { size: Some(at), ..self }
+    }
 }
 
 use Enqueues::*;
@@ -50,53 +58,53 @@ use StreamAt::*;
 /// `cupti_driver_cbid.h`, which never change.
 #[rustfmt::skip]
 const FUNCTIONS: [Function; 47] = [
-    function(216, 428, Set, Offset(24)),      // cuMemsetD8Async
-    function(218, 429, Set, Offset(24)),      // cuMemsetD16Async
-    function(220, 430, Set, Offset(24)),      // cuMemsetD32Async
-    function(222, 431, Set, Offset(40)),      // cuMemsetD2D8Async
-    function(224, 432, Set, Offset(40)),      // cuMemsetD2D16Async
-    function(226, 433, Set, Offset(40)),      // cuMemsetD2D32Async
-    function(249, 411, Set, Default),         // cuMemsetD8_v2
-    function(250, 412, Set, Default),         // cuMemsetD16_v2
-    function(251, 413, Set, Default),         // cuMemsetD32_v2
-    function(252, 414, Set, Default),         // cuMemsetD2D8_v2
-    function(253, 415, Set, Default),         // cuMemsetD2D16_v2
-    function(254, 416, Set, Default),         // cuMemsetD2D32_v2
-    function(276, 397, Copy, Default),        // cuMemcpyHtoD_v2
-    function(277, 421, Copy, Offset(24)),     // cuMemcpyHtoDAsync_v2
-    function(278, 398, Copy, Default),        // cuMemcpyDtoH_v2
-    function(279, 422, Copy, Offset(24)),     // cuMemcpyDtoHAsync_v2
-    function(280, 399, Copy, Default),        // cuMemcpyDtoD_v2
-    function(281, 423, Copy, Offset(24)),     // cuMemcpyDtoDAsync_v2
-    function(282, 403, Copy, Default),        // cuMemcpyAtoH_v2
-    function(283, 420, Copy, Offset(32)),     // cuMemcpyAtoHAsync_v2
-    function(284, 401, Copy, Default),        // cuMemcpyAtoD_v2
-    function(285, 400, Copy, Default),        // cuMemcpyDtoA_v2
-    function(286, 404, Copy, Default),        // cuMemcpyAtoA_v2
-    function(287, 405, Copy, Default),        // cuMemcpy2D_v2
-    function(288, 406, Copy, Default),        // cuMemcpy2DUnaligned_v2
-    function(289, 424, Copy, Offset(8)),      // cuMemcpy2DAsync_v2
-    function(290, 407, Copy, Default),        // cuMemcpy3D_v2
-    function(291, 425, Copy, Offset(8)),      // cuMemcpy3DAsync_v2
-    function(292, 402, Copy, Default),        // cuMemcpyHtoA_v2
-    function(293, 419, Copy, Offset(32)),     // cuMemcpyHtoAAsync_v2
-    function(305, 408, Copy, Default),        // cuMemcpy
-    function(306, 418, Copy, Offset(24)),     // cuMemcpyAsync
-    function(307, 442, Kernel, Offset(40)),   // cuLaunchKernel
-    function(318, 409, PeerCopy, Default),    // cuMemcpyPeer
-    function(319, 426, PeerCopy, Offset(40)), // cuMemcpyPeerAsync
-    function(320, 410, PeerCopy, Default),    // cuMemcpy3DPeer
-    function(321, 427, PeerCopy, Offset(8)),  // cuMemcpy3DPeerAsync
-    function(477, 478, Kernel, Offset(40)),   // cuLaunchCooperativeKernel
-    function(480, 480, Kernel, Several),      // cuLaunchCooperativeKernelMultiDevice
-    function(514, 515, Graph, Offset(8)),     // cuGraphLaunch
-    function(652, 653, Kernel, Config),       // cuLaunchKernelEx
-    function(776, 777, Copy, Offset(64)),     // cuMemcpyBatchAsync
-    function(778, 779, Copy, Offset(32)),     // cuMemcpy3DBatchAsync
-    function(796, 797, Copy, Offset(56)),     // cuMemcpyBatchAsync_v2
-    function(798, 799, Copy, Offset(24)),     // cuMemcpy3DBatchAsync_v2
-    function(837, 838, Copy, Offset(32)),     // cuMemcpyWithAttributesAsync
-    function(839, 840, Copy, Offset(16)),     // cuMemcpy3DWithAttributesAsync
+    function(216, 428, Set, Offset(24)).sized(16),      // cuMemsetD8Async
+    function(218, 429, Set, Offset(24)).sized(16),      // cuMemsetD16Async
+    function(220, 430, Set, Offset(24)).sized(16),      // cuMemsetD32Async
+    function(222, 431, Set, Offset(40)),                // cuMemsetD2D8Async
+    function(224, 432, Set, Offset(40)),                // cuMemsetD2D16Async
+    function(226, 433, Set, Offset(40)),                // cuMemsetD2D32Async
+    function(249, 411, Set, Default).sized(16),         // cuMemsetD8_v2
+    function(250, 412, Set, Default).sized(16),         // cuMemsetD16_v2
+    function(251, 413, Set, Default).sized(16),         // cuMemsetD32_v2
+    function(252, 414, Set, Default),                   // cuMemsetD2D8_v2
+    function(253, 415, Set, Default),                   // cuMemsetD2D16_v2
+    function(254, 416, Set, Default),                   // cuMemsetD2D32_v2
+    function(276, 397, Copy, Default).sized(16),        // cuMemcpyHtoD_v2
+    function(277, 421, Copy, Offset(24)).sized(16),     // cuMemcpyHtoDAsync_v2
+    function(278, 398, Copy, Default).sized(16),        // cuMemcpyDtoH_v2
+    function(279, 422, Copy, Offset(24)).sized(16),     // cuMemcpyDtoHAsync_v2
+    function(280, 399, Copy, Default).sized(16),        // cuMemcpyDtoD_v2
+    function(281, 423, Copy, Offset(24)).sized(16),     // cuMemcpyDtoDAsync_v2
+    function(282, 403, Copy, Default).sized(24),        // cuMemcpyAtoH_v2
+    function(283, 420, Copy, Offset(32)).sized(24),     // cuMemcpyAtoHAsync_v2
+    function(284, 401, Copy, Default).sized(24),        // cuMemcpyAtoD_v2
+    function(285, 400, Copy, Default).sized(24),        // cuMemcpyDtoA_v2
+    function(286, 404, Copy, Default).sized(32),        // cuMemcpyAtoA_v2
+    function(287, 405, Copy, Default),                  // cuMemcpy2D_v2
+    function(288, 406, Copy, Default),                  // cuMemcpy2DUnaligned_v2
+    function(289, 424, Copy, Offset(8)),                // cuMemcpy2DAsync_v2
+    function(290, 407, Copy, Default),                  // cuMemcpy3D_v2
+    function(291, 425, Copy, Offset(8)),                // cuMemcpy3DAsync_v2
+    function(292, 402, Copy, Default).sized(24),        // cuMemcpyHtoA_v2
+    function(293, 419, Copy, Offset(32)).sized(24),     // cuMemcpyHtoAAsync_v2
+    function(305, 408, Copy, Default).sized(16),        // cuMemcpy
+    function(306, 418, Copy, Offset(24)).sized(16),     // cuMemcpyAsync
+    function(307, 442, Kernel, Offset(40)),             // cuLaunchKernel
+    function(318, 409, PeerCopy, Default).sized(32),    // cuMemcpyPeer
+    function(319, 426, PeerCopy, Offset(40)).sized(32), // cuMemcpyPeerAsync
+    function(320, 410, PeerCopy, Default),              // cuMemcpy3DPeer
+    function(321, 427, PeerCopy, Offset(8)),            // cuMemcpy3DPeerAsync
+    function(477, 478, Kernel, Offset(40)),             // cuLaunchCooperativeKernel
+    function(480, 480, Kernel, Several),                // cuLaunchCooperativeKernelMultiDevice
+    function(514, 515, Graph, Offset(8)),               // cuGraphLaunch
+    function(652, 653, Kernel, Config),                 // cuLaunchKernelEx
+    function(776, 777, Copy, Offset(64)),               // cuMemcpyBatchAsync
+    function(778, 779, Copy, Offset(32)),               // cuMemcpy3DBatchAsync
+    function(796, 797, Copy, Offset(56)),               // cuMemcpyBatchAsync_v2
+    function(798, 799, Copy, Offset(24)),               // cuMemcpy3DBatchAsync_v2
+    function(837, 838, Copy, Offset(32)).sized(16),     // cuMemcpyWithAttributesAsync
+    function(839, 840, Copy, Offset(16)),               // cuMemcpy3DWithAttributesAsync
 ];
 
 /// One more than the highest id.
@@ -169,6 +177,17 @@ impl Callback {
             Set => &[MEMSET],
             Graph => &[MEMCPY, MEMSET],
         }
+    }
+
+    /// Returns `true` if a call is for no bytes. It then succeeds without enqueueing anything.
+    ///
+    /// # Safety
+    ///
+    /// As for [`stream`](Self::stream).
+    pub unsafe fn is_empty(self, params: *const u8) -> bool {
+        // SAFETY: the table has the offsets of sizes in the arguments of each function.
+        let size = |at: u8| unsafe { params.add(at.into()).cast::<usize>().read_unaligned() };
+        !params.is_null() && self.function().size.is_some_and(|at| size(at) == 0)
     }
 
     /// Returns the stream among the arguments of a call.
@@ -245,6 +264,22 @@ mod tests {
         assert_eq!(stream(652, &[config.as_ptr().expose_provenance()]), Some(11));
         // SAFETY: null is allowed.
         assert_eq!(unsafe { with_id(307).stream(std::ptr::null()) }, None);
+    }
+
+    #[test]
+    fn calls_for_no_bytes_are_empty() {
+        // SAFETY: the tests pass enough arguments for each function.
+        let is_empty =
+            |id, params: &[usize]| unsafe { with_id(id).is_empty(params.as_ptr().cast()) };
+        for (id, size) in [(216, 2), (428, 2), (276, 2), (282, 3), (286, 4), (319, 4)] {
+            let mut params = [1; 6];
+            assert!(!is_empty(id, &params), "{id}");
+            params[size] = 0;
+            assert!(is_empty(id, &params), "{id}");
+        }
+        assert!(!is_empty(307, &[0; 6]), "a kernel has no size");
+        // SAFETY: null is allowed.
+        assert!(!unsafe { with_id(216).is_empty(std::ptr::null()) });
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The callback at the beginning of every API call that enqueues work.
+//! The callback at the beginning and the end of every API call that enqueues work.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -9,19 +9,28 @@ use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
 use crate::cupti::library::{CallbackData, DRIVER_API};
 use crate::cupti::recording::RECORDING;
-use crate::cupti::session;
+use crate::cupti::session::{self, SUCCESS};
 use crate::types::activity::Launched;
 
 /// `CUPTI_API_ENTER` and `CUPTI_API_EXIT`.
 const ENTER: c_int = 0;
 const EXIT: c_int = 1;
 
-static OBSERVER: OnceLock<fn(Launched)> = OnceLock::new();
+static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
 
-/// Sets the function that is called on the launching thread when a call that enqueues work begins,
-/// at least while CUPTI is switched on. The first one stays. It must not panic, lock, allocate or
-/// call the driver, and it is called for launches of the runtime itself as well.
-pub(crate) fn observe_launches(observer: fn(Launched)) {
+/// Functions that are called on the launching thread, at least while CUPTI is switched on. They must
+/// not panic, lock, allocate or call the driver, and are called for launches of the runtime itself as
+/// well.
+#[derive(Clone, Copy)]
+pub(crate) struct LaunchObserver {
+    /// A call that enqueues work begins.
+    pub launched: fn(Launched),
+    /// The call with this correlation id has failed, and has enqueued nothing.
+    pub failed: fn(u32),
+}
+
+/// Sets the functions to call. The first ones stay.
+pub(crate) fn observe_launches(observer: LaunchObserver) {
     _ = OBSERVER.set(observer);
 }
 
@@ -57,15 +66,25 @@ pub(super) unsafe extern "C" fn on_call(
         }
         return;
     };
+    if data.site == EXIT && has_failed(data) {
+        if let Some(observer) = OBSERVER.get() {
+            (observer.failed)(data.correlation);
+        }
+        return;
+    }
     // A function that calls another one reports the same id for both.
     if data.site != ENTER || LAST.replace(data.correlation) == data.correlation {
         return;
     }
     RECORDING.on_call(callback, session::get());
+    // SAFETY: the caller's promise.
+    if unsafe { callback.is_empty(data.params) } {
+        return;
+    }
     if let Some(observer) = OBSERVER.get() {
         // SAFETY: the caller's promise.
         let stream = unsafe { callback.stream(data.params) };
-        observer(Launched {
+        (observer.launched)(Launched {
             correlation: data.correlation,
             context: data.context.addr(),
             stream,
@@ -73,6 +92,13 @@ pub(super) unsafe extern "C" fn on_call(
             is_graph: callback.is_graph(),
         });
     }
+}
+
+/// Returns `true` if a call that is at its end was refused.
+fn has_failed(data: &CallbackData) -> bool {
+    let result = data.return_value.cast::<c_int>();
+    // SAFETY: at the exit of a driver call, it is null or points to the result.
+    !result.is_null() && unsafe { result.read() } != SUCCESS
 }
 
 #[cfg(test)]
@@ -84,12 +110,25 @@ mod tests {
 
     thread_local! {
         static SEEN: RefCell<Vec<Launched>> = const { RefCell::new(Vec::new()) };
+        static FAILED: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     }
 
     /// Calls the callback as CUPTI does, and returns what the observer saw.
     fn call(site: c_int, id: u32, correlation: u32, params: &[usize]) -> Vec<Launched> {
-        observe_launches(|launched| SEEN.with_borrow_mut(|seen| seen.push(launched)));
-        let mut result: c_int = 0;
+        call_with_result(SUCCESS, site, id, correlation, params)
+    }
+
+    fn call_with_result(
+        mut result: c_int,
+        site: c_int,
+        id: u32,
+        correlation: u32,
+        params: &[usize],
+    ) -> Vec<Launched> {
+        observe_launches(LaunchObserver {
+            launched: |launched| SEEN.with_borrow_mut(|seen| seen.push(launched)),
+            failed: |correlation| FAILED.with_borrow_mut(|failed| failed.push(correlation)),
+        });
         let data = CallbackData {
             site,
             function_name: ptr::null(),
@@ -126,6 +165,20 @@ mod tests {
         assert_eq!(call(ENTER, 652, 41, &[0; 6]), []);
         assert_eq!(call(1, 307, 42, &[0; 6]), []);
         assert_eq!(call(ENTER, 307, 43, &[0; 6]).len(), 1);
+    }
+
+    #[test]
+    fn failure_is_observed_at_the_exit() {
+        let failed = |site, result| {
+            call_with_result(result, site, 307, 71, &[0; 6]);
+            FAILED.take()
+        };
+        // The result is not set before.
+        assert_eq!(failed(ENTER, 1), [0; 0]);
+        assert_eq!(failed(EXIT, 1), [71]);
+        assert_eq!(failed(EXIT, SUCCESS), [0; 0]);
+        call_with_result(1, EXIT, 539, 72, &[0xca98]);
+        assert_eq!(FAILED.take(), [0; 0], "a call that enqueues nothing");
     }
 
     #[test]

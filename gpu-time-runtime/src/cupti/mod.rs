@@ -1,7 +1,7 @@
 //! All calls to CUPTI, the library that records kernels, copies and memsets.
 //!
 //! It is loaded at run time and only when opened calls need it. CUPTI calls back at two points: on the
-//! launching thread, when a launch begins, and to request or complete a buffer of records. These
+//! launching thread, when a launch begins and ends, and to request or complete a buffer of records. These
 //! callbacks take no lock of the runtime and allocate nothing but a new buffer of the bounded pool.
 
 #![allow(unsafe_code)] // calls the C API of CUPTI
@@ -27,4 +27,4 @@ pub(crate) use control::{
     SwitchedOn, is_available, now_ns, retry, switch_on, version, why_unavailable,
 };
 pub(crate) use drain::drain;
-pub(crate) use launches::observe_launches;
+pub(crate) use launches::{LaunchObserver, observe_launches};

@@ -16,7 +16,13 @@ pub(crate) fn version() -> Option<u32> {
 
 pub(crate) fn retry() {}
 
-pub(crate) fn observe_launches(_: fn(Launched)) {}
+#[allow(dead_code, reason = "only recording calls them")]
+pub(crate) struct LaunchObserver {
+    pub launched: fn(Launched),
+    pub failed: fn(u32),
+}
+
+pub(crate) fn observe_launches(_: LaunchObserver) {}
 
 pub(crate) enum SwitchedOn {}
 

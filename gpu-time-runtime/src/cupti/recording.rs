@@ -11,6 +11,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
+use crate::base::inside;
 use crate::cupti::functions::Callback;
 use crate::cupti::records::{CONCURRENT_KERNEL, MEMCPY, MEMCPY2, MEMSET};
 use crate::cupti::session::{INVALID_PARAMETER, SUCCESS, Session};
@@ -116,6 +117,7 @@ impl Recording {
             return;
         }
         let Some(session) = session else { return };
+        let _inside = inside::enter();
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
             if !kinds.contains(&kind) || is_on.load(SeqCst) {
                 continue;

@@ -39,12 +39,6 @@ struct Kernel {
     correlation: u32,
     grid_id: i64,
     name: *const c_char,
-    reserved: *const u8,
-    queued: u64,
-    submitted: u64,
-    launch: [u8; 4],
-    shared_executed: u32,
-    graph_node: u64,
 }
 
 const _: () = {
@@ -60,9 +54,7 @@ const _: () = {
     assert!(offset_of!(Kernel, dynamic_shared) == 80);
     assert!(offset_of!(Kernel, correlation) == 92);
     assert!(offset_of!(Kernel, name) == 104);
-    assert!(offset_of!(Kernel, submitted) == 128);
-    assert!(offset_of!(Kernel, graph_node) == 144);
-    assert!(size_of::<Kernel>() == 152);
+    assert!(size_of::<Kernel>() == 112);
 };
 
 /// `CUpti_ActivityMemcpy5` and `CUpti_ActivityMemset4`, of CUDA 11.8, and later.
@@ -78,10 +70,6 @@ struct Memory {
     context: u32,
     stream: u32,
     correlation: u32,
-    runtime_correlation: u32,
-    padding: u32,
-    reserved: u64,
-    graph_node: u64,
 }
 
 const _: () = {
@@ -92,8 +80,7 @@ const _: () = {
     assert!(offset_of!(Memory, context) == 36);
     assert!(offset_of!(Memory, stream) == 40);
     assert!(offset_of!(Memory, correlation) == 44);
-    assert!(offset_of!(Memory, graph_node) == 64);
-    assert!(size_of::<Memory>() == 72);
+    assert!(size_of::<Memory>() == 48);
 };
 
 /// `CUpti_ActivityMemcpyPtoP4`, of CUDA 11.8, and later.
@@ -109,8 +96,6 @@ struct PeerCopy {
     stream: u32,
     source_and_destination: [u32; 4],
     correlation: u32,
-    reserved: u64,
-    graph_node: u64,
 }
 
 const _: () = {
@@ -119,8 +104,7 @@ const _: () = {
     assert!(offset_of!(PeerCopy, context) == 36);
     assert!(offset_of!(PeerCopy, stream) == 40);
     assert!(offset_of!(PeerCopy, correlation) == 60);
-    assert!(offset_of!(PeerCopy, graph_node) == 72);
-    assert!(size_of::<PeerCopy>() == 80);
+    assert!(size_of::<PeerCopy>() == 64);
 };
 
 /// A record of any version and kind.
@@ -132,7 +116,6 @@ pub(super) struct Record<'a> {
     pub device: u32,
     pub context: u32,
     pub stream: u32,
-    pub graph_node: u64,
     pub work: Work<'a>,
 }
 
@@ -202,7 +185,6 @@ unsafe fn kernel<'a>(record: &Kernel) -> Record<'a> {
         device: record.device,
         context: record.context,
         stream: record.stream,
-        graph_node: record.graph_node,
         work: Work::Kernel {
             name,
             shape: Shape {
@@ -223,7 +205,6 @@ fn memory(record: &Memory, name: &'static str) -> Record<'static> {
         device: record.device,
         context: record.context,
         stream: record.stream,
-        graph_node: record.graph_node,
         work: Work::Memory(name),
     }
 }
@@ -236,7 +217,6 @@ fn peer_copy(record: &PeerCopy) -> Record<'static> {
         device: record.device,
         context: record.context,
         stream: record.stream,
-        graph_node: record.graph_node,
         work: Work::Memory("[copy PtoP]"),
     }
 }
@@ -301,7 +281,6 @@ mod tests {
             (80, 1_024, 4),
             (92, 99, 4),
             (104, name, 8),
-            (144, 77, 8),
         ];
         let expected = Record {
             start_ns: 1_000,
@@ -310,7 +289,6 @@ mod tests {
             device: 1,
             context: 2,
             stream: 7,
-            graph_node: 77,
             work: Work::Kernel {
                 name: c"_Z6kernelv",
                 shape: Shape {
@@ -339,18 +317,17 @@ mod tests {
             device: 3,
             context: 4,
             stream: 5,
-            graph_node: 8,
             work: Work::Memory(name),
         };
         for (kind, name) in [(1, "[copy HtoD]"), (2, "[copy DtoH]"), (8, "[copy DtoD]")] {
-            let copy = of(MEMCPY, &[(4, kind, 1), (44, 6, 4), (64, 8, 8)]);
+            let copy = of(MEMCPY, &[(4, kind, 1), (44, 6, 4)]);
             assert_eq!(parsed(&copy), Some(expected(name)));
         }
-        let unknown = of(MEMCPY, &[(4, 99, 1), (44, 6, 4), (64, 8, 8)]);
+        let unknown = of(MEMCPY, &[(4, 99, 1), (44, 6, 4)]);
         assert_eq!(parsed(&unknown), Some(expected("[copy]")));
-        let memset = of(MEMSET, &[(4, 0xff, 4), (44, 6, 4), (64, 8, 8)]);
+        let memset = of(MEMSET, &[(4, 0xff, 4), (44, 6, 4)]);
         assert_eq!(parsed(&memset), Some(expected("[memset]")));
-        let peer = of(MEMCPY2, &[(60, 6, 4), (72, 8, 8)]);
+        let peer = of(MEMCPY2, &[(60, 6, 4)]);
         assert_eq!(parsed(&peer), Some(expected("[copy PtoP]")));
     }
 
@@ -360,8 +337,8 @@ mod tests {
         assert!(
             matches!(parsed(&kernel).unwrap().work, Work::Kernel { name, .. } if name == c"<unnamed>")
         );
-        assert_eq!(parsed(&kernel[..151]), None);
-        assert_eq!(parsed(&record(88, MEMSET, &[])[..71]), None);
+        assert_eq!(parsed(&kernel[..111]), None);
+        assert_eq!(parsed(&record(88, MEMSET, &[])[..47]), None);
         assert_eq!(parsed(&record(200, 4, &[])), None);
         assert_eq!(parsed(&[1, 0, 0]), None);
     }

@@ -4,6 +4,9 @@ use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
 use std::ptr;
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
 use crate::STREAM_IDS;
 use crate::abi::{
@@ -125,7 +128,18 @@ impl Parameters {
     }
 }
 
+/// A flush is under way that must not be disturbed.
+static IS_FLUSHING: AtomicBool = AtomicBool::new(false);
+
+fn check_no_flush() {
+    if IS_FLUSHING.load(Relaxed) {
+        eprintln!("stand-in for CUPTI: a kind is switched during a flush");
+        std::process::abort()
+    }
+}
+
 fn enable(kind: u32) -> Result<(), Code> {
+    check_no_flush();
     script().version.record_bytes(kind).ok_or(INVALID_KIND)?;
     let mut state = state();
     let excluded = match kind {
@@ -144,6 +158,7 @@ fn enable(kind: u32) -> Result<(), Code> {
 }
 
 fn disable(kind: u32) -> Result<(), Code> {
+    check_no_flush();
     script().version.record_bytes(kind).ok_or(INVALID_KIND)?;
     state().kinds.remove(&kind);
     Ok(())
@@ -270,6 +285,11 @@ cupti! {
             state.functions.ok_or(INVALID_OPERATION)?;
             state.flushes += 1;
         }
+        if script().fragile {
+            IS_FLUSHING.store(true, Relaxed);
+            thread::sleep(Duration::from_millis(5));
+            IS_FLUSHING.store(false, Relaxed);
+        }
         let is_forced = flag & abi::FLUSH_FORCED != 0;
         delivery::deliver(if is_forced { Which::All } else { Which::Complete });
         Ok(())
@@ -307,6 +327,7 @@ untraced! {
         subscriber: *mut c_void, _context: *mut c_void, _stream: u32, dropped: *mut usize,
     ) check(subscriber).and_then(|()| take_dropped(dropped));
     fn cuptiGetTimestamp(timestamp: *mut u64) {
+        TIMESTAMPS.fetch_add(u64::from(gpu_time_sim_cupti_is_recording()), Relaxed);
         put(timestamp, driver::timestamp(driver::now().ok_or(NOT_INITIALIZED)?))
     };
     fn cuptiGetVersion(version: *mut u32) put(version, script().version.number);
@@ -319,4 +340,22 @@ untraced! {
     fn cuptiGetStreamIdEx(
         context: *mut c_void, stream: *mut c_void, is_per_thread: u8, id: *mut u32,
     ) stream_id(context, stream, is_per_thread != 0, id);
+}
+
+/// How often the client has asked for the time while kernels were recorded.
+static TIMESTAMPS: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how often the client has asked for the time while kernels were recorded. The real library
+/// has no such function.
+#[unsafe(no_mangle)]
+pub extern "C" fn gpu_time_sim_cupti_timestamps() -> u64 {
+    TIMESTAMPS.load(Relaxed)
+}
+
+/// Returns `true` if kernels that are launched now are recorded. The real library has no such
+/// function.
+#[unsafe(no_mangle)]
+pub extern "C" fn gpu_time_sim_cupti_is_recording() -> bool {
+    let kinds = &state().kinds;
+    kinds.contains(&abi::KERNEL) || kinds.contains(&abi::CONCURRENT_KERNEL)
 }

@@ -27,7 +27,11 @@ struct Driver {
 /// Returns the driver, or `None` if the process has another one or none.
 fn driver() -> Option<&'static Driver> {
     static DRIVER: OnceLock<Option<Driver>> = OnceLock::new();
-    if process::is_forked() { None } else { DRIVER.get_or_init(load).as_ref() }
+    if process::is_forked() {
+        // The driver notes the calls of a child.
+        return DRIVER.get()?.as_ref();
+    }
+    DRIVER.get_or_init(load).as_ref()
 }
 
 fn load() -> Option<Driver> {

@@ -24,6 +24,9 @@ pub(crate) struct Script {
     pub reversed: bool,
     /// Delivers all buffers from an exit handler.
     pub exit: bool,
+    /// Takes 5 ms for a flush, and ends the process if a kind is switched meanwhile: the real library
+    /// may then wait for ever.
+    pub fragile: bool,
     /// Another client has subscribed before.
     pub other: Other,
 }
@@ -65,6 +68,7 @@ impl Script {
             records: 0,
             reversed: false,
             exit: false,
+            fragile: false,
             other: Other::None,
         };
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
@@ -80,6 +84,7 @@ impl Script {
                 "records" => script.records = number()? as usize,
                 "reversed" => script.reversed = true,
                 "exit" => script.exit = true,
+                "fragile" => script.fragile = true,
                 "other" => {
                     script.other = match value {
                         "shared" => Other::Shared,

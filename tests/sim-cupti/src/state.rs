@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{Callback, Completed, Completed2, Requested, Requested2};
-use crate::observed::{ObservedTimes, ObservedWork};
+use crate::observed::{ObservedTimes, ObservedWork, WorkKind};
 use crate::record::{Record, kinds_of};
 use crate::script::{is_due, script};
 
@@ -79,6 +79,9 @@ impl State {
         let Some(&kind) = kinds_of(work.kind).iter().find(|kind| self.kinds.contains(kind)) else {
             return 0;
         };
+        if work.kind != WorkKind::Kernel && work.bytes == 0 {
+            return 0;
+        }
         self.last += 1;
         let number = self.last;
         self.records.insert(number, Record::new(kind, work, is_due(script().zero, number)));
