@@ -1,15 +1,18 @@
-//! Measures the HTML page of 500 synthetic series: the time to write it, its size, and, if Chromium
-//! is installed, the time to the first paint. Run it with `cargo bench -p gpu-time-report
-//! --features html`. A path after `--` keeps the page there.
+//! Measures the HTML page of 500 synthetic series and a call tree of 2,000 paths: the time to write
+//! it, its size, and, if Chromium is installed, the time to the first paint. Run it with `cargo
+//! bench -p gpu-time-report --features html`. A folder after `--` keeps the page there, and those of
+//! four programs to look at.
 
 #[path = "../tests/support/chromium.rs"]
 mod chromium;
+#[allow(dead_code, reason = "another bench uses the rest")]
 #[path = "../tests/support/synthetic.rs"]
 mod synthetic;
 
 use std::time::Instant;
 
 const SERIES: usize = 500;
+const PATHS: usize = 2000;
 const RUNS: usize = 5;
 
 /// Returns the times of the first paint and of the first text, in ms since the page was opened.
@@ -23,8 +26,8 @@ const PAINTED: &str = r#"
 
 fn main() {
     // Cargo passes `--bench`.
-    let path = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let snapshot = synthetic::snapshot(SERIES);
+    let folder = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let snapshot = synthetic::with_tree(synthetic::snapshot(SERIES), PATHS);
     let mut rendered: Vec<_> = (0..RUNS)
         .map(|_| {
             let begin = Instant::now();
@@ -36,9 +39,20 @@ fn main() {
         .collect();
     rendered.sort();
     let page = snapshot.to_html();
-    println!("{SERIES} series: {} bytes, written in {:?}", page.len(), rendered[RUNS / 2]);
-    if let Some(path) = path {
-        std::fs::write(path, &page).expect("the page is kept");
+    println!(
+        "{SERIES} series, {PATHS} paths: {} bytes, written in {:?}",
+        page.len(),
+        rendered[RUNS / 2]
+    );
+    if let Some(folder) = folder {
+        let keep = |name: &str, page: &str| {
+            let path = std::path::Path::new(&folder).join(name).with_extension("html");
+            std::fs::write(path, page).expect("the page is kept");
+        };
+        keep("bench", &page);
+        for (name, program) in synthetic::programs() {
+            keep(name, &program.to_html());
+        }
     }
     let is_installed = std::process::Command::new("chromium").arg("--version").output().is_ok();
     if !is_installed {

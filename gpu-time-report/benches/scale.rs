@@ -1,0 +1,56 @@
+//! What the reports of a very large program take: 10,000 functions, a tenth of them with 64 keys, and a call
+//! tree of all 16,384 paths, nested 50 deep.
+//!
+//! ```text
+//! cargo bench -p gpu-time-report --features html --bench scale
+//! ```
+//!
+//! Prints the size of each format, the time to write it, and the memory that the process needed. Fails if
+//! what a person reads is not bounded: the page, and the table without its detail.
+
+#[allow(dead_code, reason = "another bench uses the rest")]
+#[path = "../tests/support/synthetic.rs"]
+mod synthetic;
+
+use std::time::Instant;
+
+use gpu_time_report::Snapshot;
+
+const FUNCTIONS: usize = 10_000;
+const KEYS: usize = 64;
+const PATHS: usize = 16_384;
+const DEPTH: usize = 50;
+/// The bound on the page, in bytes.
+const PAGE: usize = 5_000_000;
+
+fn main() {
+    let snapshot = synthetic::many(FUNCTIONS, KEYS);
+    let series: usize = snapshot.sites().iter().map(|site| site.series().len()).sum();
+    println!("{FUNCTIONS} functions, {series} series, {PATHS} paths {DEPTH} deep");
+    let before = peak_kib();
+    let began = Instant::now();
+    let snapshot = synthetic::with_deep_tree(snapshot, PATHS, DEPTH);
+    println!("{:<8} {:>37} ms", "tree", began.elapsed().as_millis());
+    let page = written("page", &snapshot, Snapshot::to_html);
+    written("table", &snapshot, Snapshot::to_string);
+    written("JSON", &snapshot, Snapshot::to_json);
+    written("CSV", &snapshot, Snapshot::to_csv);
+    written("folded", &snapshot, Snapshot::to_folded);
+    println!("peak memory {} MiB, of which the report {}", peak_kib() >> 10, before >> 10);
+    assert!(page <= PAGE, "a page of {page} bytes");
+}
+
+/// Writes one format and prints what it took. Returns its size.
+fn written(name: &str, snapshot: &Snapshot, write: impl Fn(&Snapshot) -> String) -> usize {
+    let began = Instant::now();
+    let size = write(snapshot).len();
+    println!("{name:<8} {size:>12} bytes {:>18} ms", began.elapsed().as_millis());
+    size
+}
+
+/// Returns the most memory that the process has used, in KiB, or 0 if the system does not tell.
+fn peak_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.and_then(|kib| kib.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
