@@ -1,5 +1,6 @@
 //! Expands the attribute. The first line of the input contains its arguments, and the rest is the
-//! item. A function must expand to an item again, with or without errors.
+//! item. A function must expand to an item again, with or without errors. The arguments of a block are its
+//! name and keys.
 
 #![no_main]
 
@@ -11,14 +12,22 @@ use proc_macro2::TokenStream;
 // A procedural macro crate exports nothing else, so its modules are compiled here.
 #[path = "../../gpu-time-macros/src/args.rs"]
 mod args;
+#[path = "../../gpu-time-macros/src/awaits.rs"]
+mod awaits;
 #[path = "../../gpu-time-macros/src/bindings.rs"]
 mod bindings;
+#[path = "../../gpu-time-macros/src/block.rs"]
+mod block;
+#[path = "../../gpu-time-macros/src/container.rs"]
+mod container;
 #[path = "../../gpu-time-macros/src/errors.rs"]
 mod errors;
 #[path = "../../gpu-time-macros/src/expand.rs"]
 mod expand;
 #[path = "../../gpu-time-macros/src/func.rs"]
 mod func;
+#[path = "../../gpu-time-macros/src/keys.rs"]
+mod keys;
 #[path = "../../gpu-time-macros/src/launches/mod.rs"]
 mod launches;
 #[path = "../../gpu-time-macros/src/marks.rs"]
@@ -41,6 +50,8 @@ fuzz_target!(|text: &str| {
     let (Ok(args), Ok(item)) = (TokenStream::from_str(args), TokenStream::from_str(item)) else {
         return;
     };
+    block::guard(args.clone());
+    block::scope(quote::quote!(#args { #item }));
     let was_function = syn::parse2::<syn::ItemFn>(item.clone()).is_ok();
     let output = rewrite::rewrite(args, item);
     if was_function && let Err(error) = syn::parse2::<syn::File>(output.clone()) {

@@ -4,8 +4,10 @@
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
+use syn::buffer::Cursor;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
+use syn::spanned::Spanned;
 use syn::{Expr, ExprArray, ExprLit, ExprUnary, Ident, Lit, LitStr, Path, Token, UnOp};
 
 use crate::bindings::bare;
@@ -35,6 +37,16 @@ pub struct Args {
     pub bytes: Option<Arg<Expr>>,
     pub flops: Option<Arg<Expr>>,
     pub krate: Option<Arg<Path>>,
+    pub skip: Option<Arg<()>>,
+    /// All keys as they were written.
+    pub given: Vec<Given>,
+}
+
+/// A key with its value, as the user wrote them.
+#[derive(Clone)]
+pub struct Given {
+    pub key: &'static str,
+    pub tokens: TokenStream,
 }
 
 /// A value, and its key for errors that the value causes later.
@@ -83,10 +95,14 @@ impl Args {
     /// Parses all keys. Those that cannot be parsed are reported and missing from the result.
     pub fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         let mut args = Args { text: one_line(&tokens), ..Args::default() };
-        let mut seen = Vec::new();
         let parser = |input: ParseStream| {
             while !input.is_empty() {
-                if let Err(error) = args.pair(input, &mut seen) {
+                let start = input.cursor();
+                let pair = args.pair(input);
+                if let (Ok(()), Some(given)) = (&pair, args.given.last_mut()) {
+                    given.tokens = between(start, input.cursor());
+                }
+                if let Err(error) = pair {
                     errors.push(error);
                     skip_to_comma(input)?;
                 } else if !input.is_empty() && !input.peek(Token![,]) {
@@ -106,23 +122,37 @@ impl Args {
         args
     }
 
+    /// Sets the name of a block, which comes before the keys.
+    pub fn name_of_block(&mut self, name: Expr) -> syn::Result<()> {
+        let key = Key::find("name").map_err(|message| syn::Error::new_spanned(&name, message))?;
+        let ident = Ident::new(key.name, name.span());
+        self.name = Some(Pair { ident, key }.name(name)?);
+        Ok(())
+    }
+
     /// Returns `true` if the attribute names this clock.
     pub fn has_clock(&self, clock: Clock) -> bool {
         self.clock.as_ref().is_some_and(|arg| arg.value == clock)
     }
 
-    /// Returns an argument that only a function with a stream can have, as the user writes it.
-    pub fn needing_stream(&self) -> Option<&'static str> {
+    /// Returns a key that only a function with a stream can have, and the argument as the user
+    /// writes it.
+    pub fn needing_stream(&self) -> Option<(&'static str, &'static str)> {
         let arguments = [
-            (self.has_clock(Clock::Events), "clock = \"events\""),
-            (self.has_clock(Clock::Sync), "clock = \"sync\""),
-            (self.cold.is_some(), "cold"),
-            (self.sleep.is_some(), "sleep"),
-            (self.graph.is_some(), "graph"),
-            (self.has_scope(Scope::Launches), "scope = \"launches\""),
-            (self.launch.is_some(), "launch"),
+            (self.has_clock(Clock::Events), "clock", "clock = \"events\""),
+            (self.has_clock(Clock::Sync), "clock", "clock = \"sync\""),
+            (self.cold.is_some(), "cold", "cold"),
+            (self.sleep.is_some(), "sleep", "sleep"),
+            (self.graph.is_some(), "graph", "graph"),
+            (self.has_scope(Scope::Launches), "scope", "scope = \"launches\""),
+            (self.launch.is_some(), "launch", "launch"),
         ];
-        arguments.into_iter().find(|(is_given, _)| *is_given).map(|(_, text)| text)
+        arguments.into_iter().find(|(is_given, ..)| *is_given).map(|(_, key, text)| (key, text))
+    }
+
+    /// Returns the keys other than `skip`.
+    pub fn other_keys(&self) -> Vec<&'static str> {
+        self.given.iter().map(|given| given.key).filter(|key| *key != rules::SKIP).collect()
     }
 
     fn has_scope(&self, scope: Scope) -> bool {
@@ -130,7 +160,7 @@ impl Args {
     }
 
     /// Reads one `key` or `key = value`.
-    fn pair(&mut self, input: ParseStream, seen: &mut Vec<&'static str>) -> syn::Result<()> {
+    fn pair(&mut self, input: ParseStream) -> syn::Result<()> {
         if !input.peek(Ident::peek_any) {
             return Err(input.error(rules::EXPECTED_KEY));
         }
@@ -144,13 +174,13 @@ impl Args {
         if has_equals && (input.is_empty() || input.peek(Token![,])) {
             return Err(at_key(key.missing_value()));
         }
-        if seen.contains(&key.name) {
+        if self.given.iter().any(|given| given.key == key.name) {
             if has_equals {
                 input.parse::<Expr>()?;
             }
             return Err(at_key(key.repeated()));
         }
-        seen.push(key.name);
+        self.given.push(Given { key: key.name, tokens: TokenStream::new() });
         if key.needs_value && !has_equals {
             return Err(at_key(key.missing_value()));
         }
@@ -165,6 +195,10 @@ impl Args {
             ("sleep", value) => self.sleep = Some(pair.sleep(value)?),
             ("kernels", value) => self.kernels = Some(pair.kernels(value)?),
             ("graph", value) => self.graph = Some(pair.graph(value)?),
+            (rules::SKIP, Some(value)) => {
+                return Err(syn::Error::new_spanned(value, rules::SKIP_VALUE));
+            }
+            (rules::SKIP, None) => self.skip = Some(pair.arg(())),
             ("stream", Some(value)) => self.stream = Some(pair.arg(value)),
             ("name", Some(value)) => self.name = Some(pair.name(value)?),
             ("warmup", Some(value)) => self.warmup = Some(pair.arg(value)),
@@ -303,6 +337,18 @@ impl Pair {
         }
         Ok(self.arg(names))
     }
+}
+
+/// Returns the tokens between two positions.
+pub fn between(mut at: Cursor, end: Cursor) -> TokenStream {
+    let mut trees = Vec::new();
+    while at != end
+        && let Some((tree, next)) = at.token_tree()
+    {
+        trees.push(tree);
+        at = next;
+    }
+    trees.into_iter().collect()
 }
 
 /// The tokens as one line of text.

@@ -3,31 +3,69 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 
-/// The errors so far.
+/// The errors so far, and the inherited keys that the function cannot have.
 #[derive(Default)]
-pub struct Errors(Option<syn::Error>);
+pub struct Errors {
+    all: Option<syn::Error>,
+    /// The keys that come from an `impl`, `trait` or `mod` around the function.
+    inherited: Vec<&'static str>,
+    unfit: Vec<&'static str>,
+    /// An error says that the function returns before its work is done.
+    pub returns_early: bool,
+    /// The attribute is on an expression or a statement, which cannot be followed by the errors.
+    pub is_expression: bool,
+}
 
 impl Errors {
+    /// Returns no errors, for a function that inherits these keys.
+    pub fn inheriting(inherited: Vec<&'static str>) -> Errors {
+        Errors { inherited, ..Errors::default() }
+    }
+
     /// Adds an error at the given tokens.
     pub fn at(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.push(syn::Error::new_spanned(tokens, message));
     }
 
+    /// Adds an error about keys. An inherited key does not apply then, and there is no error: the
+    /// function's own keys win.
+    pub fn about(
+        &mut self,
+        keys: &[&'static str],
+        tokens: impl ToTokens,
+        message: impl std::fmt::Display,
+    ) {
+        match keys.iter().find(|key| self.inherits(key)) {
+            Some(inherited) => self.unfit.push(inherited),
+            None => self.at(tokens, message),
+        }
+    }
+
+    /// Returns `true` if the key comes from around the function.
+    pub fn inherits(&self, key: &str) -> bool {
+        self.inherited.contains(&key)
+    }
+
     /// Adds an error.
     pub fn push(&mut self, error: syn::Error) {
-        match &mut self.0 {
+        match &mut self.all {
             Some(all) => all.combine(error),
             none => *none = Some(error),
         }
     }
 
-    /// Returns `true` if there are no errors.
+    /// Returns `true` if there are no errors, and all keys fit.
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.all.is_none() && self.unfit.is_empty()
+    }
+
+    /// Returns the inherited keys that do not apply.
+    pub fn unfit(&self) -> &[&'static str] {
+        &self.unfit
     }
 
     /// Returns one `compile_error!` for each error.
     pub fn into_tokens(self) -> TokenStream {
-        self.0.map(|all| all.to_compile_error()).unwrap_or_default()
+        self.all.map(|all| all.to_compile_error()).unwrap_or_default()
     }
 }

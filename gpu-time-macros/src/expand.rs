@@ -49,29 +49,41 @@ pub fn expand(plan: Plan) -> TokenStream {
     quote!(#header #braces)
 }
 
+/// Generates the guard of a call that has no body here.
+pub fn expand_guard(plan: &Plan) -> TokenStream {
+    let at = Span::mixed_site();
+    let (private, import, entered) = (plan.paths.private(at), plan.paths.import(), entered(plan));
+    quote_spanned!(at=> { #import #private::Guard::new(#private::#entered) })
+}
+
 /// Generates the statement that enters the scope.
 fn prologue(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);
-    let scope = &plan.paths.scope;
+    let (scope, import, entered) = (&plan.paths.scope, plan.paths.import(), entered(plan));
+    quote_spanned!(at=> #import let #scope = #private::#entered;)
+}
+
+/// Generates the call of the entry function, without its path.
+fn entered(plan: &Plan) -> TokenStream {
+    let at = Span::mixed_site();
     let site = site(plan);
     let details = details(plan);
     let enter = format_ident!("{}", entry(plan), span = at);
-    let entered = match &plan.source {
+    match &plan.source {
         Source::None => quote_spanned!(at=> #enter(#site, #details)),
         Source::Streams(streams) => {
             let source = source(streams, &plan.paths);
             quote_spanned!(at=> #enter(#site, || #source, #details))
         }
-    };
-    let import = plan.paths.import();
-    quote_spanned!(at=> #import let #scope = #private::#entered;)
+    }
 }
 
 /// Returns the name of the entry function of a call.
 fn entry(plan: &Plan) -> &'static str {
     match (plan.clock, plan.scope) {
         (Clock::Host, _) => "enter_host",
+        (Clock::Kernels, _) if plan.is_unnamed => "enter_unnamed",
         (Clock::Kernels, _) => "enter_kernels",
         (Clock::Sync, _) => "enter_sync",
         (Clock::Events, Scope::Body) => "enter_body",

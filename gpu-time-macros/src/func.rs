@@ -1,4 +1,4 @@
-//! Parses the item's tokens into [`TimedFn`]. The tokens of the body are kept as well.
+//! Parses the tokens of a function or block into [`TimedFn`]. The tokens of the body are kept as well.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -8,17 +8,19 @@ use syn::visit::{self, Visit};
 use syn::{
     Attribute, Block, Expr, FnArg, GenericArgument, Ident, ParenthesizedGenericArguments, Pat,
     PathArguments, ReturnType, Signature, Stmt, Token, TraitBound, Type, TypePath, Visibility,
+    parse_quote,
 };
 
+use crate::awaits::{awaits, contains, is_await};
 use crate::errors::Errors;
-use crate::rules::{self, Item};
+use crate::rules;
 
 /// The static that a rewritten body declares.
 pub const SITE: &str = "__GPU_TIME_SITE";
 /// The function declared before it, whose type name contains the path of the user's function.
 pub const MARKER: &str = "__gpu_time_marker";
 
-/// The function under the attribute.
+/// The function under the attribute, or a block in place of one.
 pub struct TimedFn {
     pub sig: Signature,
     /// The tokens before the body.
@@ -31,6 +33,8 @@ pub struct TimedFn {
     pub rest: TokenStream,
     /// The other statements; `None` if `syn` cannot parse them.
     pub stmts: Option<Vec<Stmt>>,
+    /// A block of a function, which sees that function's variables.
+    pub is_block: bool,
 }
 
 /// A parameter with a name and a type.
@@ -47,7 +51,7 @@ impl TimedFn {
         let (attrs, sig) = match signature.parse2(header.clone()) {
             Ok(parsed) => parsed,
             Err(error) => {
-                errors.push(not_a_function(header).unwrap_or(error));
+                errors.push(error);
                 return None;
             }
         };
@@ -64,9 +68,26 @@ impl TimedFn {
         if has_site(body.stream()) {
             errors.at(&sig.ident, rules::REPEATED_ATTRIBUTE);
         }
+        Some(TimedFn::with_body(sig, header, &body))
+    }
+
+    /// Returns the function that stands for a block with this name. It is async if the block awaits.
+    pub fn of_block(name: Span, block: &Group) -> TimedFn {
+        let (mut sig, header): (Signature, _) = (parse_quote!(fn block()), TokenStream::new());
+        sig.ident.set_span(name);
+        let mut func = TimedFn { is_block: true, ..TimedFn::with_body(sig, header, block) };
+        let is_async = match &func.stmts {
+            Some(stmts) => awaits(stmts),
+            None => contains(&func.rest, &is_await),
+        };
+        func.sig.asyncness = is_async.then(<Token![async]>::default);
+        func
+    }
+
+    fn with_body(sig: Signature, header: TokenStream, body: &Group) -> TimedFn {
         let (lead, rest) = split_lead(body.stream());
         let stmts = Block::parse_within.parse2(rest.clone()).ok();
-        Some(TimedFn { sig, header, braces: body.span(), lead, rest, stmts })
+        TimedFn { sig, header, braces: body.span(), lead, rest, stmts, is_block: false }
     }
 
     /// Returns the parameters that bind one name each.
@@ -210,16 +231,8 @@ pub fn argument<'a>(path: &'a TypePath, name: &str) -> Option<&'a Type> {
     }
 }
 
-/// Returns `true` if a matching token occurs at any depth.
-pub fn contains(tokens: &TokenStream, wanted: &dyn Fn(&TokenTree) -> bool) -> bool {
-    tokens.clone().into_iter().any(|tree| {
-        wanted(&tree)
-            || matches!(&tree, TokenTree::Group(group) if contains(&group.stream(), wanted))
-    })
-}
-
 /// Splits an item into its header and the braces at its end.
-fn split_body(item: TokenStream) -> (TokenStream, Option<Group>) {
+pub fn split_body(item: TokenStream) -> (TokenStream, Option<Group>) {
     let mut trees: Vec<TokenTree> = item.into_iter().collect();
     let body = trees.pop_if(|last| matches!(last, TokenTree::Group(g) if braces(g).is_some()));
     let body = match body {
@@ -244,7 +257,8 @@ fn braces(group: &Group) -> Option<Group> {
     }
 }
 
-fn signature(input: ParseStream) -> syn::Result<(Vec<Attribute>, Signature)> {
+/// Parses a function up to its body.
+pub fn signature(input: ParseStream) -> syn::Result<(Vec<Attribute>, Signature)> {
     let attrs = Attribute::parse_outer(input)?;
     input.parse::<Visibility>()?;
     input.parse::<Option<Token![default]>>()?;
@@ -253,24 +267,8 @@ fn signature(input: ParseStream) -> syn::Result<(Vec<Attribute>, Signature)> {
     Ok((attrs, sig))
 }
 
-/// The error for an item that is not a function; `None` for a function.
-fn not_a_function(header: TokenStream) -> Option<syn::Error> {
-    let words = header.into_iter().filter_map(|tree| match tree {
-        TokenTree::Ident(ident) => Some(ident),
-        _ => None,
-    });
-    let words: Vec<Ident> = words.collect();
-    let texts: Vec<String> = words.iter().map(Ident::to_string).collect();
-    let keyword = match rules::item(&texts) {
-        Item::Function(_) => return None,
-        Item::Other(at) => words.get(at),
-        Item::Unknown => None,
-    };
-    let message = rules::not_a_function(keyword.map(Ident::to_string).as_deref());
-    Some(syn::Error::new(keyword.map_or_else(Span::call_site, Ident::span), message))
-}
-
-fn is_naked(attr: &Attribute) -> bool {
+/// Returns `true` for the attribute of a function whose body is assembly.
+pub fn is_naked(attr: &Attribute) -> bool {
     contains(
         &attr.meta.to_token_stream(),
         &|tree| matches!(tree, TokenTree::Ident(i) if i == "naked"),

@@ -1,16 +1,24 @@
-//! The attribute macro of `gpu-time`. Use it through that crate, which documents it.
+//! The macros of `gpu-time`. Use them through that crate, which documents them.
 #![forbid(unsafe_code)]
 
 #[cfg(any(feature = "enabled", test))]
 mod args;
 #[cfg(any(feature = "enabled", test))]
+mod awaits;
+#[cfg(any(feature = "enabled", test))]
 mod bindings;
+#[cfg(any(feature = "enabled", test))]
+mod block;
+#[cfg(any(feature = "enabled", test))]
+mod container;
 #[cfg(any(feature = "enabled", test))]
 mod errors;
 #[cfg(any(feature = "enabled", test))]
 mod expand;
 #[cfg(any(feature = "enabled", test))]
 mod func;
+#[cfg(any(feature = "enabled", test))]
+mod keys;
 #[cfg(any(feature = "enabled", test))]
 mod launches;
 #[cfg(any(feature = "enabled", test))]
@@ -33,10 +41,41 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-/// Times a function or method.
+/// Times a function or method, or all functions in an `impl`, `trait` or `mod`.
 ///
 /// Works on any function that has a body and is neither `const` nor naked. Without the feature
 /// `enabled` the attribute checks the item and its keys and returns the item unchanged.
+///
+/// # All functions of an item
+///
+/// On an `impl`, a `trait` or a `mod` the attribute is that of every function in it that can be timed,
+/// also in further ones inside a `mod`. A function's own attribute adds keys and wins key by key, and so
+/// does that of an inner item. `skip` leaves a function or an inner item out.
+///
+/// ```text
+/// #[gpu_timed(clock = "host", warmup = 10)]
+/// impl Net {
+///     fn forward(&self) {}
+///
+///     #[gpu_timed(warmup = 0)]
+///     fn backward(&self) {}
+///
+///     #[gpu_timed(skip)]
+///     fn layers(&self) -> usize { 3 }
+/// }
+/// ```
+///
+/// A key applies to the functions that can have it: `cold` and others that need a stream to those with a
+/// stream, `graph` and `scope = "launches"` to those with visible launches, `sleep` and `clock =
+/// "sync"` to those that are not async, and a `stream` that names `self` to methods. A key that contradicts
+/// a function's own does not apply. The report shows the keys of each function. `name` is an error, as is
+/// an expression that a function cannot evaluate.
+///
+/// Left out are functions that are `const`, naked, without a body, or that return before their work is
+/// done, such as those that return an iterator; functions with an attribute `test` or `bench`, and
+/// modules under `cfg(test)`, unless they have an attribute of their own; and what a macro generates or
+/// a function contains. The compiler rejects the attribute on a `mod` in another file: annotate the
+/// items there.
 ///
 /// # Keys
 ///
@@ -66,6 +105,7 @@ use proc_macro::TokenStream;
 /// | `key = EXPR` | a value that splits the function into [series](#keys-of-series), such as a shape or a type | none |
 /// | `bytes = EXPR`, `flops = EXPR` | the [work](#work) of this call, for GB/s and TFLOP/s | none |
 /// | `crate = PATH` | the path of `gpu-time`, for crates that re-export it | `::gpu_time` |
+/// | `skip` | leave this function out of the `impl`, `trait` or `mod` around it; conflicts with every other key | |
 ///
 /// `sample` conflicts with `every`. `clock = "host"` conflicts with `stream`, `cold`, `sleep`,
 /// `kernels`, `graph`, `launch` and `scope = "launches"`; `clock = "kernels"` with the same ones but
@@ -102,6 +142,10 @@ use proc_macro::TokenStream;
 /// clone. A function without such a stream gets `clock = "kernels"`, unless one of its keys needs a
 /// stream: then a compile error says what to write, as it does for two parameters that could be the
 /// stream.
+///
+/// `gpu_time::set_default_stream` names a stream for such functions at run time, if they have no `clock`
+/// either: while there is one, events time their bodies on it. Such a call is opened only inside another
+/// one, or if a share of calls is to be opened or the function has the key `kernels`.
 ///
 /// The attribute keeps no stream alive. A stream in an `Arc` or `Rc` that the body may drop is
 /// watched through a weak pointer, and a bracket whose stream is gone is counted as lost. So is one
@@ -281,7 +325,7 @@ use proc_macro::TokenStream;
 /// - In launches scope, the type of a visible launch must be known at that point, and the launch
 ///   must return: one of type `!` does not compile. An awaited future of type `!` causes a warning
 ///   about unreachable code.
-/// - With the feature `kernels`, an awaited future is wrapped in one that knows when it is polled. Types
+/// - An awaited future is wrapped in one that knows when it is polled. Types
 ///   of futures nest twice as deep, and each is larger by a pointer.
 /// - A macro whose value is moved, and that is a launch or awaits, does not extend the lives of its
 ///   temporaries, except as the whole value of a `let`.
@@ -300,4 +344,49 @@ pub fn gpu_timed(args: TokenStream, item: TokenStream) -> TokenStream {
     return rewrite::rewrite(args.into(), item.into()).into();
     #[cfg(not(feature = "enabled"))]
     return off::checked(args, item);
+}
+
+/// Times a block as if it were an annotated function: `scope!("name", …keys…, { block })`.
+///
+/// ```text
+/// let parsed = scope!("parse", clock = "host", { text.parse::<u32>()? });
+/// ```
+///
+/// The name is a constant `&str`, and the label in the report. All keys of [`gpu_timed`] but `name` and
+/// `skip` may follow, and work as on a function that has the block as its body, and the variables
+/// around it as parameters: the stream is inferred from a visible `x.launch_builder(…)`, but not from
+/// the types of variables.
+///
+/// The expansion is the block itself. Its value is that of the macro, and `?`, `return`, `break` and
+/// `.await` mean in it what they mean outside; a call that they leave counts as completed. A block
+/// that awaits visibly is async. Without the feature `enabled` only the block remains.
+///
+/// For the attribute of a function, the block is an argument of a macro: its launches are not visible
+/// there, and an async function is suspended while the block runs if that awaits.
+#[proc_macro]
+pub fn scope(input: TokenStream) -> TokenStream {
+    #[cfg(feature = "enabled")]
+    return block::scope(input.into()).into();
+    #[cfg(not(feature = "enabled"))]
+    return off::scope(input);
+}
+
+/// Times what follows, until the guard that it returns is dropped: `guard!("name", …keys…)`.
+///
+/// ```text
+/// let _timed = guard!("step", clock = "host");
+/// load();
+/// run(); // the call ends with the enclosing block
+/// ```
+///
+/// `drop` ends the call earlier. `let _ = guard!(…)` ends it at once, so give it a name. A guard is
+/// not `Send`: in async code that a runtime moves between threads, holding it across an `.await` does
+/// not compile. Use [`scope!`](macro@scope) there, and wherever there is a block: a guard sees no
+/// launches, so it has body scope, without `graph` and `launch`.
+#[proc_macro]
+pub fn guard(input: TokenStream) -> TokenStream {
+    #[cfg(feature = "enabled")]
+    return block::guard(input.into()).into();
+    #[cfg(not(feature = "enabled"))]
+    return off::guard(input);
 }

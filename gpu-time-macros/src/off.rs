@@ -5,6 +5,7 @@
 //! checks those.
 
 use std::iter::Peekable;
+use std::str::FromStr;
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 
@@ -15,10 +16,83 @@ type Tokens = Peekable<proc_macro::token_stream::IntoIter>;
 /// Returns the item, followed by one `compile_error!` for each mistake.
 pub fn checked(args: TokenStream, mut item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    check_keys(args, &mut errors);
-    check_item(flat(item.clone()), &mut errors);
+    let keys = check_keys(args, &mut errors);
+    let is_item = check_item(flat(item.clone()), &keys, &mut errors);
+    if !is_item {
+        // An expression cannot be followed by the errors.
+        return errors.0;
+    }
     item.extend(errors.0);
     item
+}
+
+/// Returns the block of `scope!`.
+pub fn scope(input: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let mut trees: Vec<TokenTree> = input.into_iter().collect();
+    trees.pop_if(|last| is_punct(Some(last), ','));
+    let block = trees.pop_if(|last| is_braces(last));
+    match &block {
+        Some(_) => _ = check_block(trees, rules::SCOPE_NAME, &mut errors),
+        None => errors.at(Span::call_site(), rules::NO_BLOCK),
+    }
+    let Some(TokenTree::Group(block)) = block else { return errors.0 };
+    // The item stands for the code that is there in an enabled build, so that the lints on braces that
+    // are not needed see the same.
+    let mut body: TokenStream = TokenStream::from_str("const _: () = ();").unwrap_or_default();
+    body.extend(errors.0);
+    body.extend(block.stream());
+    let mut braces = Group::new(Delimiter::Brace, body);
+    braces.set_span(block.span());
+    TokenTree::from(braces).into()
+}
+
+/// Returns a guard that does nothing.
+pub fn guard(input: TokenStream) -> TokenStream {
+    /// Has a destructor, like the guard of an enabled build, so that it may be dropped early.
+    const GUARD: &str = "{
+        #[must_use = \"the call ends when the guard is dropped\"]
+        struct Guard;
+        impl ::core::ops::Drop for Guard {
+            #[inline(always)]
+            fn drop(&mut self) {}
+        }
+        Guard
+    }";
+    let mut errors = Errors::default();
+    let keys = check_block(input.into_iter().collect(), rules::GUARD_NAME, &mut errors);
+    for (key, at) in keys.iter().filter(|(key, _)| ["graph", "launch"].contains(key)) {
+        errors.at(*at, &rules::unseen_by_guard(key));
+    }
+    match errors.0.is_empty() {
+        true => TokenStream::from_str(GUARD).unwrap_or_default(),
+        false => TokenTree::from(Group::new(Delimiter::Brace, errors.0)).into(),
+    }
+}
+
+/// Checks the name and the keys of a block. Returns the keys.
+fn check_block(
+    trees: Vec<TokenTree>,
+    usage: &str,
+    errors: &mut Errors,
+) -> Vec<(&'static str, Span)> {
+    let is_key = matches!(trees.first(), Some(TokenTree::Ident(_))) && is_punct(trees.get(1), '=');
+    if is_key || trees.is_empty() {
+        errors.at(trees.first().map_or_else(Span::call_site, TokenTree::span), usage);
+        return Vec::new();
+    }
+    let mut tokens = TokenStream::from_iter(trees).into_iter().peekable();
+    skip_value(&mut tokens);
+    tokens.next();
+    let keys = check_keys(tokens.collect(), errors);
+    for (key, at) in &keys {
+        match *key {
+            "name" => errors.at(*at, rules::NAME_IS_FIRST),
+            rules::SKIP => errors.at(*at, rules::SKIPPED_BLOCK),
+            _ => {}
+        }
+    }
+    keys
 }
 
 #[derive(Default)]
@@ -53,8 +127,8 @@ impl Errors {
     }
 }
 
-/// Checks that every key is known, given once and has its value.
-fn check_keys(args: TokenStream, errors: &mut Errors) {
+/// Checks that every key is known, given once and has its value. Returns the keys.
+fn check_keys(args: TokenStream, errors: &mut Errors) -> Vec<(&'static str, Span)> {
     let mut tokens = args.into_iter().peekable();
     let mut seen = Vec::new();
     while let Some(first) = tokens.next() {
@@ -66,12 +140,18 @@ fn check_keys(args: TokenStream, errors: &mut Errors) {
         skip_value(&mut tokens);
         tokens.next();
     }
+    if let (Some((_, at)), true) =
+        (seen.iter().find(|(key, _)| *key == rules::SKIP), seen.len() > 1)
+    {
+        errors.at(*at, rules::SKIP_ALONE);
+    }
+    seen
 }
 
 fn check_key(
     first: &TokenTree,
     tokens: &mut Tokens,
-    seen: &mut Vec<&'static str>,
+    seen: &mut Vec<(&'static str, Span)>,
     errors: &mut Errors,
 ) {
     let at = first.span();
@@ -94,11 +174,14 @@ fn check_key(
     if has_equals && is_at_end {
         return errors.at(at, &key.missing_value());
     }
-    if seen.contains(&key.name) {
+    if seen.iter().any(|(seen, _)| *seen == key.name) {
         return errors.at(at, &key.repeated());
     }
-    seen.push(key.name);
-    if key.needs_value && !has_equals {
+    seen.push((key.name, at));
+    if key.name == rules::SKIP && has_equals {
+        let value = tokens.peek().map_or(at, TokenTree::span);
+        errors.at(value, rules::SKIP_VALUE);
+    } else if key.needs_value && !has_equals {
         errors.at(at, &key.missing_value());
     } else if let (false, Some(next)) = (has_equals || is_at_end, next) {
         errors.at(next.span(), rules::EXPECTED_COMMA);
@@ -147,8 +230,10 @@ fn skip_value(tokens: &mut Tokens) {
     }
 }
 
-/// Checks that the item is a function with a body, not `const`, not naked and annotated once.
-fn check_item(trees: Vec<TokenTree>, errors: &mut Errors) {
+/// Checks that the item is a function with a body, not `const` and not naked, or an `impl`, `trait` or
+/// `mod`, and annotated once.
+/// Returns `false` for a statement or an expression.
+fn check_item(trees: Vec<TokenTree>, keys: &[(&'static str, Span)], errors: &mut Errors) -> bool {
     let header = || {
         trees.iter().filter_map(|tree| match tree {
             TokenTree::Ident(word) => Some(word),
@@ -159,15 +244,29 @@ fn check_item(trees: Vec<TokenTree>, errors: &mut Errors) {
     let span = |at| header().nth(at).map_or_else(Span::call_site, Ident::span);
     let function = match rules::item(&words) {
         Item::Function(at) => at,
-        Item::Other(at) => {
-            let message = rules::not_a_function(words.get(at).map(String::as_str));
-            return errors.at(span(at), &message);
+        Item::Container(at) => {
+            let keyword = words.get(at).map_or("", String::as_str);
+            check_container(&trees, keyword, span(at), keys, errors);
+            return true;
         }
-        Item::Unknown => return errors.at(Span::call_site(), &rules::not_a_function(None)),
+        Item::Other(at) => {
+            let message = rules::not_annotated(words.get(at).map(String::as_str));
+            errors.at(span(at), &message);
+            return true;
+        }
+        Item::Unknown => {
+            errors.at(Span::call_site(), &rules::not_annotated(None));
+            return false;
+        }
     };
+    // It may be left out of the item around it.
+    if keys.iter().any(|(key, _)| *key == rules::SKIP) {
+        return true;
+    }
     let name = span(function + 1);
-    if !matches!(trees.last(), Some(TokenTree::Group(g)) if g.delimiter() == Delimiter::Brace) {
-        return errors.at(name, rules::NO_BODY);
+    if !trees.last().is_some_and(is_braces) {
+        errors.at(name, rules::NO_BODY);
+        return true;
     }
     if let Some(at) = words.iter().take(function).position(|word| word == "const") {
         errors.at(span(at), rules::CONST_FN);
@@ -184,6 +283,36 @@ fn check_item(trees: Vec<TokenTree>, errors: &mut Errors) {
             errors.at(name, rules::REPEATED_ATTRIBUTE);
         }
     }
+    true
+}
+
+/// Checks that an `impl`, `trait` or `mod` has a body, no `name`, and one attribute.
+fn check_container(
+    trees: &[TokenTree],
+    keyword: &str,
+    at: Span,
+    keys: &[(&'static str, Span)],
+    errors: &mut Errors,
+) {
+    if let Some((_, name)) = keys.iter().find(|(key, _)| *key == "name") {
+        errors.at(*name, &rules::name_of_container(keyword));
+    }
+    if !trees.last().is_some_and(is_braces) {
+        errors.at(at, rules::NO_CONTENT);
+    }
+    let is_repeated = trees.iter().zip(trees.iter().skip(1)).any(|(hash, next)| match next {
+        TokenTree::Group(attr) if attr.delimiter() == Delimiter::Bracket => {
+            is_punct(Some(hash), '#') && is_ours(attr.stream())
+        }
+        _ => false,
+    });
+    if is_repeated {
+        errors.at(at, &rules::repeated_on(keyword));
+    }
+}
+
+fn is_braces(tree: &TokenTree) -> bool {
+    matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
 }
 
 /// Returns `true` for the tokens of `gpu_timed` or of a path to it, with or without arguments.

@@ -8,12 +8,13 @@ use syn::ext::IdentExt;
 use syn::{Expr, LitStr, Stmt};
 
 use crate::args::{Arg, Args, Clock, Cold, Hold, Kernels, Scope};
+use crate::awaits::{await_in, contains};
 use crate::errors::Errors;
-use crate::func::{TimedFn, contains, tail_future};
+use crate::func::{TimedFn, tail_future};
 use crate::launches::{Findings, LAUNCHES, find, mark};
 use crate::marks::Marks;
 use crate::paths::Paths;
-use crate::source::{Source, await_in, is_elsewhere};
+use crate::source::{Source, is_elsewhere, no_await};
 
 /// The decisions about one annotated function.
 pub struct Plan {
@@ -31,6 +32,8 @@ pub struct Plan {
     pub scope: Scope,
     pub clock: Clock,
     pub source: Source,
+    /// Neither a stream nor a clock is given, so the default stream applies.
+    pub is_unnamed: bool,
     /// The value that splits the site into series.
     pub key: Option<Expr>,
     /// The work of a call, as are `flops`.
@@ -93,6 +96,7 @@ impl Plan {
         let is_future = future.is_some();
         let found = future.map_or(found, |block| find(&block.stmts, &names));
         let source = Source::new(&args, &func, &found, errors);
+        let is_unnamed = args.clock.is_none() && matches!(source, Source::None);
         let clock = match (&args.clock, &source) {
             (Some(arg), _) => arg.value,
             (None, Source::None) if args.needing_stream().is_none() => Clock::Kernels,
@@ -101,7 +105,8 @@ impl Plan {
         let scope = scope(&args, clock, stmts.is_some(), &found, errors);
         unused_names(&args, &func, errors);
         if let (Scope::Body, Some(graph), Clock::Events) = (scope, &args.graph, clock) {
-            errors.at(&graph.key, graph_in_body_scope(&args, stmts.is_some(), &found));
+            let message = graph_in_body_scope(&args, stmts.is_some(), &found);
+            errors.about(&["graph", "scope"], &graph.key, message);
         }
 
         let is_async = is_future || func.sig.asyncness.is_some();
@@ -115,11 +120,7 @@ impl Plan {
         let is_elsewhere = scope == Scope::Launches && is_elsewhere(&source, &func, &found);
         for value in [&args.series, &args.bytes, &args.flops].into_iter().flatten() {
             if let Some(at) = await_in(&value.value) {
-                let key = &value.key;
-                errors.at(
-                    at,
-                    format!("`{key}` cannot contain `.await`: it is evaluated before the body"),
-                );
+                errors.at(at, no_await(&value.key));
             }
         }
 
@@ -174,6 +175,7 @@ impl Plan {
             scope,
             clock,
             source,
+            is_unnamed,
             key: args.series.map(|arg| arg.value),
             bytes: args.bytes.map(|arg| arg.value),
             flops: args.flops.map(|arg| arg.value),
@@ -188,51 +190,60 @@ impl Plan {
 }
 
 /// Reports keys that contradict each other.
-fn conflicts(args: &Args, errors: &mut Errors) {
+pub fn conflicts(args: &Args, errors: &mut Errors) {
     let launches = args.scope.as_ref().filter(|arg| arg.value == Scope::Launches);
     let launches = [
-        launches.map(|arg| (&arg.key, "scope = \"launches\"", "times the whole body")),
-        args.launch.as_ref().map(|arg| (&arg.key, "launch", "times the whole body")),
+        launches.map(|arg| ("scope", &arg.key, "scope = \"launches\"", "times the whole body")),
+        args.launch.as_ref().map(|arg| ("launch", &arg.key, "launch", "times the whole body")),
     ];
     if args.has_clock(Clock::Host) {
         let keys = [
-            args.stream.as_ref().map(|arg| (&arg.key, "stream", "uses no stream")),
-            args.cold.as_ref().map(|arg| (&arg.key, "cold", "does not involve an L2")),
-            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "uses no stream")),
-            args.graph.as_ref().map(|arg| (&arg.key, "graph", "uses no events")),
-            args.kernels.as_ref().map(|arg| (&arg.key, "kernels", "does not involve the GPU")),
+            args.stream.as_ref().map(|arg| ("stream", &arg.key, "stream", "uses no stream")),
+            args.cold.as_ref().map(|arg| ("cold", &arg.key, "cold", "does not involve an L2")),
+            args.sleep.as_ref().map(|arg| ("sleep", &arg.key, "sleep", "uses no stream")),
+            args.graph.as_ref().map(|arg| ("graph", &arg.key, "graph", "uses no events")),
+            args.kernels
+                .as_ref()
+                .map(|arg| ("kernels", &arg.key, "kernels", "does not involve the GPU")),
         ];
-        for (key, what, why) in launches.into_iter().chain(keys).flatten() {
-            errors.at(key, format!("`{what}` conflicts with `clock = \"host\"`, which {why}"));
+        for (name, key, what, why) in launches.into_iter().chain(keys).flatten() {
+            let message = format!("`{what}` conflicts with `clock = \"host\"`, which {why}");
+            errors.about(&[name, "clock"], key, message);
         }
     }
     if args.has_clock(Clock::Kernels) {
         let keys = [
-            args.stream.as_ref().map(|arg| (&arg.key, "stream", "times the work on all streams")),
-            args.cold.as_ref().map(|arg| (&arg.key, "cold", "has no stream to flush the L2 on")),
-            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "holds no stream")),
-            args.graph.as_ref().map(|arg| (&arg.key, "graph", "uses no events")),
+            args.stream
+                .as_ref()
+                .map(|arg| ("stream", &arg.key, "stream", "times the work on all streams")),
+            args.cold
+                .as_ref()
+                .map(|arg| ("cold", &arg.key, "cold", "has no stream to flush the L2 on")),
+            args.sleep.as_ref().map(|arg| ("sleep", &arg.key, "sleep", "holds no stream")),
+            args.graph.as_ref().map(|arg| ("graph", &arg.key, "graph", "uses no events")),
         ];
-        for (key, what, why) in launches.into_iter().chain(keys).flatten() {
-            errors.at(key, format!("`{what}` conflicts with `clock = \"kernels\"`, which {why}"));
+        for (name, key, what, why) in launches.into_iter().chain(keys).flatten() {
+            let message = format!("`{what}` conflicts with `clock = \"kernels\"`, which {why}");
+            errors.about(&[name, "clock"], key, message);
         }
     }
     if args.has_clock(Clock::Sync) {
         let keys = [
-            args.sleep.as_ref().map(|arg| (&arg.key, "sleep", "waits for the stream")),
-            args.graph.as_ref().map(|arg| (&arg.key, "graph", "uses no events")),
+            args.sleep.as_ref().map(|arg| ("sleep", &arg.key, "sleep", "waits for the stream")),
+            args.graph.as_ref().map(|arg| ("graph", &arg.key, "graph", "uses no events")),
         ];
-        for (key, what, why) in launches.into_iter().chain(keys).flatten() {
-            errors.at(key, format!("`{what}` conflicts with `clock = \"sync\"`, which {why}"));
+        for (name, key, what, why) in launches.into_iter().chain(keys).flatten() {
+            let message = format!("`{what}` conflicts with `clock = \"sync\"`, which {why}");
+            errors.about(&[name, "clock"], key, message);
         }
     }
     if let (Some(_), Some(every)) = (&args.sample, &args.every) {
         let message = "`every` conflicts with `sample`: give one of them";
-        errors.at(&every.key, message);
+        errors.about(&["every", "sample"], &every.key, message);
     }
     if let (Some(launch), Some(Arg { value: Scope::Body, .. })) = (&args.launch, &args.scope) {
         let message = "`launch` conflicts with `scope = \"body\"`, which times the whole body";
-        errors.at(&launch.key, message);
+        errors.about(&["launch", "scope"], &launch.key, message);
     }
 }
 
@@ -241,14 +252,14 @@ fn not_async(args: &Args, errors: &mut Errors) {
     let keys = [
         args.sleep
             .as_ref()
-            .map(|arg| (&arg.key, "sleep", "it would hold the stream across an await")),
-        args.clock
-            .as_ref()
-            .filter(|arg| arg.value == Clock::Sync)
-            .map(|arg| (&arg.key, "clock = \"sync\"", "its barriers would block the executor")),
+            .map(|arg| ("sleep", &arg.key, "sleep", "it would hold the stream across an await")),
+        args.clock.as_ref().filter(|arg| arg.value == Clock::Sync).map(|arg| {
+            ("clock", &arg.key, "clock = \"sync\"", "its barriers would block the executor")
+        }),
     ];
-    for (key, what, why) in keys.into_iter().flatten() {
-        errors.at(key, format!("`{what}` cannot be used on async code: {why}"));
+    for (name, key, what, why) in keys.into_iter().flatten() {
+        let message = format!("`{what}` cannot be used on async code: {why}");
+        errors.about(&[name], key, message);
     }
 }
 
@@ -269,7 +280,7 @@ fn scope(args: &Args, clock: Clock, parsed: bool, found: &Findings, errors: &mut
                      nested item or a macro's arguments; move one out, or write `scope = \"body\"`"
                 }
             };
-            errors.at(&arg.key, message);
+            errors.about(&["scope"], &arg.key, message);
             Scope::Launches
         }
         Some(arg) => arg.value,
@@ -306,11 +317,16 @@ fn returns_when_done(func: &TimedFn, errors: &mut Errors) {
              does the work"
         );
         errors.at(lazy, message);
+        errors.returns_early = true;
     }
 }
 
 /// Reports launch names that do not occur in the body, which are probably misspelt.
 fn unused_names(args: &Args, func: &TimedFn, errors: &mut Errors) {
+    // Inherited names are those of other functions too.
+    if errors.inherits("launch") {
+        return;
+    }
     for name in args.launch.iter().flat_map(|arg| &arg.value) {
         let wanted = name.value();
         let occurs = |tree: &TokenTree| matches!(tree, TokenTree::Ident(i) if i.unraw() == wanted);

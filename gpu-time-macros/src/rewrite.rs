@@ -1,24 +1,91 @@
 //! The attribute as a function on tokens.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 
 use crate::args::Args;
+use crate::container::Container;
 use crate::errors::Errors;
 use crate::expand::expand;
-use crate::func::TimedFn;
+use crate::func::{TimedFn, split_body};
+use crate::keys::Keys;
 use crate::plan::Plan;
+use crate::rules::{self, Item};
 
 /// Rewrites the item. If there are errors, returns the item unchanged, followed by all of them.
 pub fn rewrite(args: TokenStream, item: TokenStream) -> TokenStream {
-    let mut errors = Errors::default();
-    let args = Args::parse(args, &mut errors);
-    let func = TimedFn::parse(item.clone(), &mut errors);
-    match func.and_then(|func| Plan::new(args, func, &mut errors)) {
-        Some(plan) => expand(plan),
-        None => {
+    let (mut keys, item) = Keys::take(args, item);
+    loop {
+        let mut errors = keys.errors();
+        let args = keys.parse(&mut errors);
+        let output = rewritten(args, &item, &mut errors);
+        // Without the inherited keys that this function cannot have.
+        if keys.remove(errors.unfit()) {
+            continue;
+        }
+        // What cannot be timed is no mistake if nobody asked for this function.
+        if errors.returns_early && !keys.has_own {
+            return item;
+        }
+        return output.unwrap_or_else(|| {
+            let is_expression = errors.is_expression;
             let errors = errors.into_tokens();
-            quote!(#item #errors)
+            if is_expression { errors } else { quote!(#item #errors) }
+        });
+    }
+}
+
+/// Returns the new item; `None` if there are errors.
+fn rewritten(args: Args, item: &TokenStream, errors: &mut Errors) -> Option<TokenStream> {
+    let keyword = match keyword(item) {
+        Ok(keyword) => keyword,
+        Err(NotAnItem { error, is_expression }) => {
+            errors.push(error);
+            errors.is_expression = is_expression;
+            return None;
+        }
+    };
+    if let Some(skip) = &args.skip {
+        if args.given.len() > 1 {
+            errors.about(&args.other_keys(), &skip.key, rules::SKIP_ALONE);
+        }
+        return errors.is_empty().then(|| item.clone());
+    }
+    match keyword {
+        Some(keyword) => {
+            let container = Container::parse(&keyword, item.clone(), &args, errors);
+            let container = container.filter(|_| errors.is_empty());
+            container.map(|container| container.expand(&args))
+        }
+        None => {
+            let func = TimedFn::parse(item.clone(), errors);
+            func.and_then(|func| Plan::new(args, func, errors)).map(expand)
         }
     }
+}
+
+/// The error for what can be neither a function nor a container.
+struct NotAnItem {
+    error: syn::Error,
+    is_expression: bool,
+}
+
+/// Returns the keyword of an `impl`, `trait` or `mod`; `None` for a function.
+fn keyword(item: &TokenStream) -> Result<Option<Ident>, NotAnItem> {
+    let (header, _) = split_body(item.clone());
+    let words = header.into_iter().filter_map(|tree| match tree {
+        TokenTree::Ident(ident) => Some(ident),
+        _ => None,
+    });
+    let words: Vec<Ident> = words.collect();
+    let texts: Vec<String> = words.iter().map(Ident::to_string).collect();
+    let keyword = match rules::item(&texts) {
+        Item::Function(_) => return Ok(None),
+        Item::Container(at) => return Ok(words.get(at).cloned()),
+        Item::Other(at) => words.get(at),
+        Item::Unknown => None,
+    };
+    let message = rules::not_annotated(keyword.map(Ident::to_string).as_deref());
+    let error = syn::Error::new(keyword.map_or_else(Span::call_site, Ident::span), message);
+    Err(NotAnItem { error, is_expression: keyword.is_none() })
 }

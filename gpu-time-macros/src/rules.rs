@@ -21,7 +21,7 @@ const fn flag(name: &'static str, example: &'static str) -> Key {
 }
 
 /// All keys, in the order in which messages list them.
-const KEYS: [Key; 16] = [
+const KEYS: [Key; 17] = [
     value("stream", "`stream = EXPR`"),
     value("name", "`name = \"…\"`"),
     value("warmup", "`warmup = 10`"),
@@ -41,7 +41,11 @@ const KEYS: [Key; 16] = [
     value("bytes", "`bytes = EXPR`"),
     value("flops", "`flops = EXPR`"),
     value("crate", "`crate = PATH`"),
+    flag(SKIP, "`skip`"),
 ];
+
+/// The key that leaves a function out.
+pub const SKIP: &str = "skip";
 
 impl Key {
     /// Returns the key of this name, or the message for an unknown key.
@@ -81,12 +85,21 @@ pub const NAKED_FN: &str =
 pub const NO_BODY: &str =
     "this function has no body to time: annotate the functions that implement it";
 pub const REPEATED_ATTRIBUTE: &str = "`#[gpu_timed]` is given twice for this function";
+pub const SKIP_ALONE: &str = "`skip` conflicts with every other key: it leaves the item untimed";
+pub const NO_BLOCK: &str = "expected a block at the end: `scope!(\"name\", { … })`";
+pub const SCOPE_NAME: &str = "expected a name first: `scope!(\"name\", { … })`";
+pub const GUARD_NAME: &str = "expected a name first: `guard!(\"name\")`";
+pub const NAME_IS_FIRST: &str = "`name` is given twice: the first argument is the name";
+pub const SKIPPED_BLOCK: &str = "`skip` leaves a function out, and cannot be used here";
+pub const SKIP_VALUE: &str = "`skip` takes no value";
 
 /// The kind of an item, with the position of its keyword.
 #[derive(Debug, PartialEq)]
 pub enum Item {
     /// A function, whose `fn` is at this index.
     Function(usize),
+    /// An `impl`, `trait` or `mod`, whose keyword is at this index.
+    Container(usize),
     /// Another item, whose keyword is at this index.
     Other(usize),
     Unknown,
@@ -96,7 +109,8 @@ pub enum Item {
 pub fn item(words: &[String]) -> Item {
     const QUALIFIERS: [&str; 8] =
         ["pub", "default", "const", "async", "gen", "unsafe", "safe", "extern"];
-    const KEYWORDS: [&str; 13] = [
+    const CONTAINERS: [&str; 3] = ["impl", "trait", "mod"];
+    const KEYWORDS: [&str; 12] = [
         "struct",
         "enum",
         "union",
@@ -109,25 +123,53 @@ pub fn item(words: &[String]) -> Item {
         "const",
         "extern",
         "macro_rules",
-        "let",
     ];
     let position = |is: &dyn Fn(&str) -> bool| words.iter().position(|word| is(word));
     match position(&|word| !QUALIFIERS.contains(&word)) {
+        Some(0) if words.first().is_some_and(|word| word == "let") => Item::Unknown,
         Some(at) if words.get(at).is_some_and(|word| word == "fn") => Item::Function(at),
-        _ => position(&|word| KEYWORDS.contains(&word)).map_or(Item::Unknown, Item::Other),
+        _ => match position(&|word| KEYWORDS.contains(&word)) {
+            Some(at) if words.get(at).is_some_and(|word| CONTAINERS.contains(&word.as_str())) => {
+                Item::Container(at)
+            }
+            Some(at) => Item::Other(at),
+            None => Item::Unknown,
+        },
     }
 }
 
-/// The message for an item that is not a function.
-pub fn not_a_function(keyword: Option<&str>) -> String {
+/// The message for anything else: the keyword of an item, or `None` for a statement or an
+/// expression.
+pub fn not_annotated(keyword: Option<&str>) -> String {
+    let expected = "expected a function, an `impl`, a `trait` or a `mod`";
     match keyword {
-        Some(keyword @ ("impl" | "mod" | "trait")) => {
-            format!("expected a function, found `{keyword}`: annotate the functions in it")
-        }
-        Some(keyword) => format!("expected a function, found `{keyword}`"),
-        None => "expected a function".to_owned(),
+        Some(keyword) => format!("{expected}, found `{keyword}`"),
+        None => format!(
+            "{expected}: to time what a closure or a block does, write \
+             `gpu_time::scope!(\"name\", {{ … }})` in it"
+        ),
     }
 }
+
+/// The message for a `name` of all functions in an `impl`, `trait` or `mod`.
+pub fn name_of_container(keyword: &str) -> String {
+    format!("`name` is for one function: give it to a function in this `{keyword}`")
+}
+
+/// The message for a key of single launches that is given to a guard.
+pub fn unseen_by_guard(key: &str) -> String {
+    format!(
+        "`{key}` is about launches, which a guard does not see: write `scope!(\"name\", {{ … }})`"
+    )
+}
+
+/// The message for an `impl`, `trait` or `mod` with two attributes.
+pub fn repeated_on(keyword: &str) -> String {
+    format!("`#[gpu_timed]` is given twice for this `{keyword}`")
+}
+
+/// The message for a `mod` whose functions are in another file.
+pub const NO_CONTENT: &str = "the functions of this `mod` are in another file: annotate them there";
 
 /// Returns the Levenshtein distance: the letters to change, add or remove to turn one word into the
 /// other.
@@ -171,8 +213,12 @@ mod tests {
             ("static F fn", Item::Other(0)),
             ("pub const F fn", Item::Other(1)),
             ("unsafe extern", Item::Other(1)),
-            ("unsafe impl Send for fn", Item::Other(1)),
+            ("unsafe impl Send for fn", Item::Container(1)),
+            ("pub mod m", Item::Container(1)),
+            ("type F impl Fn", Item::Other(0)),
             ("f", Item::Unknown),
+            ("let f impl", Item::Unknown),
+            ("move", Item::Unknown),
             ("", Item::Unknown),
         ] {
             let words: Vec<String> = header.split_whitespace().map(str::to_owned).collect();

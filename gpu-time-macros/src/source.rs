@@ -2,13 +2,13 @@
 
 use std::fmt::Display;
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
-use syn::visit::{self, Visit};
-use syn::{Attribute, Expr, ReceiverKind, Token, Type, parse_quote};
+use syn::{Attribute, Expr, ReceiverKind, Type, parse_quote};
 
 use crate::args::{Args, Clock};
+use crate::awaits::{await_in, contains};
 use crate::bindings::{Meaning, bare, place};
 use crate::errors::Errors;
 use crate::func::{Param, TimedFn, argument, peel};
@@ -42,8 +42,12 @@ impl Source {
             return Source::None;
         }
         if let Some(arg) = &args.stream {
+            if errors.inherits("stream") && is_without_self(&arg.value, func) {
+                errors.about(&["stream"], &arg.key, "");
+                return Source::None;
+            }
             if let Some(at) = await_in(&arg.value) {
-                errors.at(at, "`stream` cannot contain `.await`: it is evaluated before the body");
+                errors.at(at, no_await("stream"));
             }
             let lent = is_lent(&arg.value, func);
             return Source::Streams(vec![Stream { expr: arg.value.clone(), cfg: None, lent }]);
@@ -64,7 +68,9 @@ impl Source {
         match (from_builders(func, found), args.needing_stream()) {
             (Ok(Some(stream)), _) => return Source::Streams(vec![stream]),
             (_, None) => {}
-            (Ok(None), Some(key)) => errors.at(&func.sig.ident, no_stream_for(key)),
+            (Ok(None), Some((key, text))) => {
+                errors.about(&[key], &func.sig.ident, no_stream_for(text));
+            }
             (Err(error), Some(_)) => errors.push(error),
         }
         Source::None
@@ -189,9 +195,15 @@ fn not_inferred(expr: &Expr) -> String {
     )
 }
 
-/// Returns `true` for a parameter or `self`, or a chain of fields that starts at one.
+/// Returns `true` for a parameter or `self`, or a chain of fields that starts at one. A block's
+/// parameters are the variables around it.
 fn is_rooted(expr: &Expr, func: &TimedFn) -> bool {
-    root(expr).is_some_and(|root| root == "self" || func.bound_names().iter().any(|n| root == n))
+    let is_variable = |root: &Ident| match func.is_block {
+        // A constant begins with a capital letter.
+        true => root.to_string().starts_with(|c: char| c.is_lowercase() || c == '_'),
+        false => func.bound_names().iter().any(|name| root == name),
+    };
+    root(expr).is_some_and(|root| root == "self" || is_variable(root))
 }
 
 /// Returns the variable at which a chain of fields starts.
@@ -201,6 +213,12 @@ fn root(expr: &Expr) -> Option<&Ident> {
         Expr::Field(field) => root(bare(&field.base)),
         _ => None,
     }
+}
+
+/// Returns `true` if the expression names `self`, which the function lacks.
+fn is_without_self(expr: &Expr, func: &TimedFn) -> bool {
+    let is_self = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "self");
+    func.sig.receiver().is_none() && contains(&expr.to_token_stream(), &is_self)
 }
 
 /// Returns `true` if the expression reaches the stream through a shared reference of the caller's, so
@@ -267,18 +285,7 @@ fn cfg(attrs: &[Attribute]) -> Option<TokenStream> {
     }
 }
 
-/// Returns the first `.await` of the expression, not counting nested closures and async blocks.
-pub fn await_in(expr: &Expr) -> Option<Token![await]> {
-    struct Find(Option<Token![await]>);
-    impl<'ast> Visit<'ast> for Find {
-        fn visit_expr_await(&mut self, expr: &'ast syn::ExprAwait) {
-            self.0.get_or_insert(expr.await_token);
-            visit::visit_expr_await(self, expr);
-        }
-        fn visit_expr_async(&mut self, _: &'ast syn::ExprAsync) {}
-        fn visit_expr_closure(&mut self, _: &'ast syn::ExprClosure) {}
-    }
-    let mut find = Find(None);
-    find.visit_expr(expr);
-    find.0
+/// The error for a value that waits.
+pub fn no_await(key: impl Display) -> String {
+    format!("`{key}` cannot contain `.await`: it is evaluated before the body")
 }

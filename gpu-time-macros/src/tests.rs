@@ -222,7 +222,7 @@ fn stream_is_inferred_through_bindings() {
         assert!(text.contains(&outcome), "{body}\n{text}");
         let text = rewrite(tokens(""), function).to_string();
         let is_inferred = outcome.starts_with("source");
-        assert_eq!(text.contains("enter_kernels"), !is_inferred, "{body}\n{text}");
+        assert_eq!(text.contains("enter_unnamed"), !is_inferred, "{body}\n{text}");
     }
 }
 
@@ -243,7 +243,8 @@ fn function_without_stream_gets_clock_of_kernels() {
     ] {
         let text = rewrite(tokens(keys), tokens(function)).to_string();
         assert!(!text.contains("compile_error"), "{keys} {function}\n{text}");
-        for part in ["enter_kernels", "Clock :: Kernels", "ScopeKind :: Body", "remarks : & []"] {
+        let enter = if keys.starts_with("clock") { "enter_kernels" } else { "enter_unnamed" };
+        for part in [enter, "Clock :: Kernels", "ScopeKind :: Body", "remarks : & []"] {
             assert!(text.contains(part), "{keys} {function}\n{text}");
         }
         assert!(!text.contains("stop"), "the launches are not marked: {text}");
@@ -335,3 +336,133 @@ fn unparsed_body_is_kept_verbatim() {
 }
 
 snapshot!(errors_leave_the_function_unchanged, "warmpu = 10, cold = 3", "const fn f() -> u8 { 3 }");
+
+snapshot!(
+    keys_of_an_impl,
+    "cold, warmup = 3",
+    "impl<const N: usize> Net<N> {
+        #![allow(unused)]
+        /// Documented.
+        #[inline]
+        pub fn forward(&self) {}
+        #[gpu_timed(skip)]
+        fn new() -> Self { Net }
+        const fn layers() -> usize { 3 }
+        #[gpu_timed(warmup = 1)]
+        const fn annotated() {}
+        #[unsafe(naked)]
+        extern \"C\" fn naked() {}
+        const LEN: usize = { 3 };
+        extern \"C\" fn callback() {}
+        generated! {}
+    }"
+);
+
+snapshot!(
+    keys_of_a_trait,
+    "crate = crate::reexports::timing",
+    "pub unsafe trait Layer: Sized where Self: Copy { type In; fn forward(&self); fn twice(&self) {} }"
+);
+
+snapshot!(
+    keys_of_a_mod,
+    "",
+    "pub(crate) mod layers {
+        //! Layers.
+        use super::*;
+        struct Net;
+        impl Net {}
+        trait Layer {}
+        mod inner { fn f() {} }
+        macro_rules! generated { () => {} }
+        extern \"C\" { fn c(); }
+        fn forward() {}
+        #[cfg(test)]
+        mod tests { fn helper() {} }
+        #[tokio::test]
+        async fn test() {}
+    }"
+);
+
+#[test]
+fn unparsed_body_in_an_impl_is_kept_verbatim() {
+    let text = rewrite(tokens("cold"), tokens("impl Net { pub fn f() { new syntax; } }"));
+    let text = text.to_string();
+    assert!(text.ends_with("pub fn f () { new syntax ; } }"), "{text}");
+    assert!(text.contains("__inherited (cold)"), "{text}");
+}
+
+/// Returns the keys that a function ends up with, as the report shows them.
+fn effective(own: &str, inherited: &str, function: &str) -> String {
+    let item = format!("#[::gpu_time::gpu_timed(__inherited({inherited}))] {function}");
+    let text = rewrite(tokens(own), tokens(&item)).to_string();
+    assert!(!text.contains("__inherited"), "{text}");
+    options(&text)
+}
+
+/// Like [`effective`], for a function without an attribute of its own.
+fn effective_alone(inherited: &str, function: &str) -> String {
+    options(&rewrite(tokens(&format!("__inherited({inherited})")), tokens(function)).to_string())
+}
+
+fn options(text: &str) -> String {
+    if let Some((_, error)) = text.split_once("compile_error") {
+        return error.to_owned();
+    }
+    let Some((_, options)) = text.split_once("options : \"") else { return "untimed".to_owned() };
+    options.split_once("\" , remarks").unwrap().0.replace(" ,", ",").replace('\\', "")
+}
+
+#[test]
+fn own_keys_win_over_inherited_ones() {
+    let on_stream = "fn f(stream: &CudaStream) { k.launch(1) }";
+    for (own, inherited, expected) in [
+        ("", "cold, warmup = 3", "cold, warmup = 3"),
+        ("warmup = 1", "cold, warmup = 3", "cold, warmup = 1"),
+        ("cold = \"dirty\",", "cold, warmup = 3", "warmup = 3, cold = \"dirty\","),
+        ("skip", "cold, warmup = 3", "untimed"),
+        // Keys that contradict each other.
+        ("clock = \"host\"", "stream = s, cold, warmup = 3", "warmup = 3, clock = \"host\""),
+        ("sleep, cold", "clock = \"kernels\", warmup = 3", "warmup = 3, sleep, cold"),
+        ("every = 2", "sample = 0.5", "every = 2"),
+        ("scope = \"body\"", "graph, launch = \"gemm\"", "scope = \"body\""),
+        ("graph", "scope = \"body\"", "graph"),
+        // Names of other functions' launches.
+        ("", "launch = \"gemm\"", "launch = \"gemm\""),
+    ] {
+        assert_eq!(effective(own, inherited, on_stream), expected, "{own} in {inherited}");
+    }
+    assert!(effective("skip, cold", "warmup = 3", on_stream).contains("`skip` conflicts"));
+}
+
+#[test]
+fn inherited_keys_apply_where_they_can() {
+    for (inherited, function, expected) in [
+        ("cold, sleep, graph, warmup = 3", "fn f(x: &Tensor) { x.matmul() }", "warmup = 3"),
+        ("stream = self.s, cold", "fn new() -> Net { Net }", ""),
+        ("stream = self.s, cold", "fn f(&self) { g() }", "stream = self . s, cold"),
+        ("stream = self.s, graph", "fn f(&self) { g() }", "stream = self . s"),
+        ("stream = s, scope = \"launches\"", "fn f() { g() }", "stream = s"),
+        ("stream = s, sleep, clock = \"sync\"", "async fn f() {}", "stream = s"),
+        ("clock = \"events\"", "fn f() {}", ""),
+        ("warmup = 1", "fn f(&self) -> impl Iterator<Item = u8> { g() }", "untimed"),
+    ] {
+        assert_eq!(effective_alone(inherited, function), expected, "{inherited} on {function}");
+    }
+    // These need a decision by the user.
+    for (inherited, function) in [
+        ("cold", "fn f(stream: CUstream) {}"),
+        ("cold", "fn f(&self) { let s = self.s.fork(); s.launch_builder(k); }"),
+        ("", "fn f(a: &CudaStream, b: &CudaStream) {}"),
+    ] {
+        assert!(
+            effective_alone(inherited, function).contains("stream"),
+            "{inherited} on {function}"
+        );
+    }
+    // The function's own attribute asks for what cannot be.
+    let own = effective("warmup = 2", "cold", "fn f(&self) -> impl Iterator<Item = u8> { g() }");
+    assert!(own.contains("returns before its work is done"), "{own}");
+    let own = effective("sleep", "cold", "fn f(x: &Tensor) {}");
+    assert!(own.contains("which `sleep` needs"), "{own}");
+}

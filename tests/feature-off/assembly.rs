@@ -14,7 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 #[cfg(annotated)]
-use gpu_time::gpu_timed;
+use gpu_time::{gpu_timed, scope};
+
+#[cfg(not(annotated))]
+macro_rules! scope {
+    ($name:literal, $block:block) => {
+        $block
+    };
+}
 
 /// The methods of a cudarc stream that generated code calls, and a launch.
 struct CudaStream {
@@ -197,6 +204,34 @@ fn values(n: u64) -> u64 {
     n.count_ones().into()
 }
 
+/// An `impl` alone in its module: any attribute macro on it changes its number among others, which is
+/// part of symbol names.
+mod whole {
+    pub struct Net(pub Vec<u32>);
+
+    #[cfg_attr(annotated, gpu_time::gpu_timed(clock = "host", warmup = 3))]
+    impl Net {
+        pub fn forward(&mut self, input: u32) -> Option<u32> {
+            self.0.push(input);
+            self.backward().checked_mul(self.0.len() as u32)
+        }
+
+        #[cfg_attr(annotated, gpu_time::gpu_timed(skip))]
+        fn backward(&mut self) -> u32 {
+            self.0.iter().rev().sum()
+        }
+    }
+}
+
+fn blocks(n: u32) -> Result<u32, String> {
+    let noisy = Noisy(n);
+    let quotient = scope!("a block", { black_box(12_u32).checked_div(n).ok_or("zero")? });
+    scope!("another", {
+        println!("{quotient}");
+    });
+    Ok(quotient)
+}
+
 fn first<A, B>(first: A, _: B) -> A {
     first
 }
@@ -230,6 +265,8 @@ fn main() {
     println!("{:?}", twice(black_box(2)) + thrice(black_box(3)));
     println!("{:?}", called_from_c(0, black_box(5)));
     println!("{:?}", values(black_box(6)));
+    println!("{:?}", blocks(black_box(4)));
+    println!("{:?}", whole::Net(black_box(vec![1])).forward(black_box(2)));
     let mut layer = Layer { stream: stream.clone(), weights: Vec::new() };
     println!("{:?}", layer.forward(black_box(3)));
     println!("{:?}", layer.by_default(black_box((1, 5))));

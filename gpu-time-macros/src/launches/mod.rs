@@ -13,11 +13,11 @@ use syn::ext::IdentExt;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
     AngleBracketedGenericArguments, Attribute, Block, Expr, ExprAssign, ExprRepeat, Item, Local,
-    Macro, PatIdent, Stmt, Type,
+    PatIdent, Stmt, Type,
 };
 
+use crate::awaits::may_await;
 use crate::bindings::{Bindings, Meaning, STREAM_MAKERS, bare};
-use crate::func::contains;
 use crate::marks::Marks;
 use crate::positions::{hide_places, is_constant};
 
@@ -39,9 +39,6 @@ pub const LAUNCHES: [&str; 13] = [
     "launch_kernel_ex_cooperative_on_stream",
     "cuda_launch",
 ];
-
-/// Macros that await their arguments.
-const AWAITING: [&str; 4] = ["select", "select_biased", "join", "try_join"];
 
 /// The result of a walk.
 #[derive(Default)]
@@ -318,14 +315,4 @@ fn put_attrs(expr: &mut Expr, taken: Vec<Attribute>) {
         Some(attrs) => *attrs = taken,
         None => *expr = Expr::Verbatim(quote!(#(#taken)* #expr)),
     }
-}
-
-fn may_await(call: &Macro) -> bool {
-    let is_await = |tree: &TokenTree| matches!(tree, TokenTree::Ident(ident) if ident == "await");
-    awaits_by_name(call) || contains(&call.tokens, &is_await)
-}
-
-fn awaits_by_name(call: &Macro) -> bool {
-    let name = call.path.segments.last();
-    name.is_some_and(|name| AWAITING.iter().any(|awaiting| name.ident == awaiting))
 }

@@ -9,7 +9,8 @@ use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, ExprMacro, Local, Macro, MacroDelimiter, Pat, PatIdent, Stmt, StmtMacro};
 
-use super::{Walk, awaits_by_name, may_await, put_attrs};
+use super::{Walk, put_attrs};
+use crate::awaits::{awaits_by_name, may_await};
 use crate::bindings::{HANDING_ON, bare, is_one_of};
 use crate::marks::is_cfg;
 

@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 use gpu_time::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
     Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
-    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio,
-    RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline,
-    Unattributed, Unmet, compare, configure, gpu_timed, lock_clocks, open_window, publish,
-    raw_stream, report, set_enabled, snapshot, until_stable,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, PER_THREAD_STREAM, PerCall,
+    Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
+    Timeline, Unattributed, Unmet, compare, configure, gpu_timed, guard, lock_clocks, open_window,
+    publish, raw_stream, report, scope, set_default_stream, set_enabled, set_thread_default_stream,
+    snapshot, until_stable,
 };
 
 /// The methods of a cudarc stream that generated code calls.
@@ -85,17 +86,41 @@ struct Work {
     stream: Option<Arc<CudaStream>>,
 }
 
+#[gpu_timed(clock = "host", warmup = 1)]
 impl Work {
+    #[gpu_timed(skip)]
     fn run(&self) {}
 
     fn go(&self) {}
+}
+
+#[gpu_timed(clock = "host", crate = ::gpu_time)]
+mod inner {
+    pub fn function() {}
+}
+
+/// Times blocks. Braces that the expansion leaves are not linted.
+fn blocks(n: u64) -> Option<u64> {
+    let timed = guard!("the rest", clock = "host", key = n);
+    let found: u64 = scope!("a block", clock = "host", { n.checked_sub(1)? });
+    inner::function();
+    drop(timed);
+    Some(found)
 }
 
 /// Sets every option once, to its default.
 fn configured() -> Configure {
     let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
     same(&options);
-    options.cold("").sleep("").kernels("").bias("").trace_last(None)
+    options
+        .cold("")
+        .sleep("")
+        .kernels("")
+        .notes("")
+        .label("")
+        .program_version("")
+        .bias("")
+        .trace_last(None)
 }
 
 /// A user-defined stream type.
@@ -123,8 +148,13 @@ fn main() {
     configure().sample(1.0).warmup(0).apply();
     let work = Work { stream: None };
     set_enabled(true);
+    set_default_stream(NULL_STREAM);
+    set_thread_default_stream(Arc::new(Queue(NULL_STREAM)));
+    set_thread_default_stream(None::<RawStream>);
+    set_default_stream(None::<RawStream>);
     for n in 0..5 {
         host(n);
+        assert_eq!(blocks(n), n.checked_sub(1));
         without_stream(&work);
         kernels(n);
         inferred(None);
@@ -226,6 +256,8 @@ fn show(snapshot: &Snapshot) {
         site.series().iter().for_each(|series| line("series", show_series(series)));
         assert_eq!(snapshot.site(site.name()).map(Site::line), Some(site.line()));
     }
+    snapshot.tree().iter().for_each(|node| line("path", show_node(node)));
+    assert_eq!(snapshot.to_folded().is_empty(), snapshot.tree().is_empty());
     line("inconsistencies", snapshot.inconsistencies());
 }
 
@@ -264,6 +296,7 @@ fn process(process: &Process) -> impl Debug {
     let started = (process.started().len(), process.wall_ns() > 0);
     (
         (process.name(), process.pid(), started, process.version()),
+        (process.program_version(), process.label(), process.host()),
         (process.off(), process.budget().map(show_budget)),
         (process.kernels(), process.cupti_version()),
         (process.warnings(), process.merged().len()),
@@ -279,8 +312,10 @@ fn show_device(device: &Device) -> impl Debug {
     same(device);
     (
         (device.id(), device.name(), device.driver(), device.l2_bytes(), device.peak_gb_per_s()),
+        (device.driver_release(), device.uuid()),
         (device.event_step_ns(), device.event_floor_ns()),
         (device.event_held_empty_ns(), device.event_queued_empty_ns()),
+        (device.event_inner_ns(), device.event_queued_inner_ns()),
         (device.event_bias_ns(), device.event_bias_source(), device.event_bias_error_ns()),
         (
             device.fed_margin_ns(),
@@ -327,7 +362,10 @@ fn show_series(series: &Series) -> impl Debug {
     same(series);
     (
         (series.device(), series.launch().map(show_launch), series.measure(), series.key()),
-        (series.cache(), series.clock(), series.graph(), series.launches().map(show_launches)),
+        (
+            (series.cache(), series.clock(), series.graph()),
+            [series.launches(), series.inner_brackets()].map(|of| of.map(show_launches)),
+        ),
         (series.timed(), series.measured(), series.opened(), series.in_flight()),
         series.lost().map(|(reason, count)| (reason.to_owned(), count)).collect::<Vec<_>>(),
         (series.fed(), series.starved(), series.at_floor()),
@@ -349,6 +387,21 @@ fn show_series(series: &Series) -> impl Debug {
 }
 
 /// Names every accessor of a device's windows, which has none without `enabled`.
+fn show_node(node: &Node) -> impl Debug {
+    same(node);
+    (
+        (node.name().to_owned(), node.site(), node.parent(), node.source().to_owned()),
+        (node.recorded(), node.calls(), node.share(), node.launch_bound(), node.upper_bound()),
+        (node.inclusive_ns(), node.inclusive_error_ns(), node.self_ns(), node.self_error_ns()),
+        (node.per_call().map(show_per_call), node.callers_unknown()),
+    )
+}
+
+fn show_per_call(mean: &PerCall) -> impl Debug {
+    same(mean);
+    (mean.busy_ns(), mean.span_ns(), mean.waited_ns(), mean.host_ns(), mean.kernels())
+}
+
 fn show_coverage(coverage: &Coverage) -> impl Debug {
     let unattributed = |of: &Unattributed| {
         (of.name().to_owned(), of.count(), of.total_ns(), of.share(), of.per_s())

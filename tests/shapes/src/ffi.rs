@@ -1,10 +1,10 @@
 //! The shapes that need unsafe code.
 #![deny(warnings)]
 
-#[allow(dead_code, unused_imports)] // Each root uses a part of it.
+#[allow(dead_code, unused_imports, unused_macros)] // Each root uses a part of it.
 mod cuda;
 mod launch_unsafe;
-#[allow(dead_code, unused_imports)] // Each root uses a part of it.
+#[allow(dead_code, unused_imports, unused_macros)] // Each root uses a part of it.
 mod support;
 mod unsafes;
 

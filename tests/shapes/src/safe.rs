@@ -4,6 +4,7 @@
 
 mod async_fns;
 mod attributes;
+mod blocks;
 mod control;
 #[allow(dead_code, unused_imports)] // Each root uses a part of it.
 mod cuda;
@@ -106,6 +107,8 @@ fn main() {
         keys:
             no_arguments names warm_up cold_and_sleep scopes_and_clocks work barriers renamed_crate
             everything_at_once;
+        blocks:
+            block_values block_drops block_awaits whole_items;
         without_streams:
             bare_functions awaits_of_what_becomes_a_future awaits_of_borrowed_and_boxed_futures
             awaits_that_panic;

@@ -3,7 +3,7 @@
 
 pub use crate::cuda::*;
 #[cfg(feature = "timed")]
-pub use gpu_time::gpu_timed;
+pub use gpu_time::{gpu_timed, scope};
 pub use std::cell::{Cell, RefCell};
 pub use std::fmt::{Debug, Display};
 pub use std::future::Future;
@@ -18,6 +18,14 @@ macro_rules! log {
     ($($arg:tt)*) => { println!("  {}", format_args!($($arg)*)) };
 }
 pub(crate) use log;
+
+/// The block of the macro that times it.
+#[cfg(not(feature = "timed"))]
+macro_rules! scope {
+    ($name:literal, $($key:ident = $value:expr,)* $block:block) => { $block };
+}
+#[cfg(not(feature = "timed"))]
+pub(crate) use scope;
 
 /// Lists the auto traits of a value's type, which the attribute could remove without an error.
 macro_rules! log_auto_traits {

@@ -4,19 +4,6 @@ use gpu_time::gpu_timed;
 struct Net;
 
 #[gpu_timed]
-impl Net {
-    fn forward(&self) {}
-}
-
-#[gpu_timed]
-mod layers {
-    pub fn forward() {}
-}
-
-#[gpu_timed]
-trait Layer {}
-
-#[gpu_timed]
 static STREAM: u32 = 0;
 
 #[gpu_timed]
@@ -30,7 +17,4 @@ unsafe extern "C" {
     fn forward();
 }
 
-fn main() {
-    Net.forward();
-    layers::forward();
-}
+fn main() {}

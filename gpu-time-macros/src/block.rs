@@ -1,0 +1,114 @@
+//! `scope!` and `guard!` as functions on tokens: a block, or the rest of one, that is timed as if it
+//! were an annotated function.
+
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use quote::quote;
+use syn::parse::{ParseStream, Parser};
+use syn::spanned::Spanned;
+use syn::{Expr, Ident, Token};
+
+use crate::args::{Args, Scope};
+use crate::errors::Errors;
+use crate::expand::{expand, expand_guard};
+use crate::func::TimedFn;
+use crate::plan::Plan;
+use crate::rules;
+
+/// Expands `scope!("name", …keys…, { block })` to the block. If there are errors, the block is
+/// unchanged.
+pub fn scope(input: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let (input, block) = split_block(input);
+    let Some(block) = block else {
+        errors.push(syn::Error::new(Span::call_site(), rules::NO_BLOCK));
+        return errors.into_tokens();
+    };
+    let braces = block.span();
+    let args = args(input, rules::SCOPE_NAME, &mut errors);
+    let plan =
+        args.and_then(|(name, args)| Plan::new(args, TimedFn::of_block(name, &block), &mut errors));
+    plan.map(expand).unwrap_or_else(|| {
+        let (errors, body) = (errors.into_tokens(), block.stream());
+        let mut output = Group::new(Delimiter::Brace, quote!(const _: () = (); #errors #body));
+        output.set_span(braces);
+        quote!(#output)
+    })
+}
+
+/// Expands `guard!("name", …keys…)` to the guard of a call.
+pub fn guard(input: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let args = args(input, rules::GUARD_NAME, &mut errors).filter(|(_, args)| {
+        let launches = args.scope.as_ref().filter(|arg| arg.value == Scope::Launches);
+        let launches = launches.map(|arg| &arg.key);
+        let others =
+            [args.graph.as_ref().map(|arg| &arg.key), args.launch.as_ref().map(|arg| &arg.key)];
+        for key in others.into_iter().chain([launches]).flatten() {
+            errors.at(key, rules::unseen_by_guard(&key.to_string()));
+        }
+        errors.is_empty()
+    });
+    let plan = args.and_then(|(name, args)| {
+        let nothing = Group::new(Delimiter::Brace, TokenStream::new());
+        Plan::new(args, TimedFn::of_block(name, &nothing), &mut errors)
+    });
+    plan.map_or_else(
+        || {
+            let errors = errors.into_tokens();
+            quote!({ #errors })
+        },
+        |plan| expand_guard(&plan),
+    )
+}
+
+/// Parses the name and the keys. Returns the place of the name as well.
+fn args(input: TokenStream, usage: &str, errors: &mut Errors) -> Option<(Span, Args)> {
+    let split = |input: ParseStream| {
+        if input.is_empty() || input.peek(Ident) && input.peek2(Token![=]) {
+            return Err(syn::Error::new(input.span(), usage));
+        }
+        let name: Expr = input.parse()?;
+        if !input.is_empty() {
+            input.parse::<Token![,]>()?;
+        }
+        Ok((name, input.parse::<TokenStream>()?))
+    };
+    let (name, keys) = match split.parse2(input) {
+        Ok(split) => split,
+        Err(error) => {
+            errors.push(error);
+            return None;
+        }
+    };
+    let mut args = Args::parse(keys, errors);
+    if let Some(again) = &args.name {
+        errors.at(&again.key, rules::NAME_IS_FIRST);
+    }
+    if let Some(skip) = &args.skip {
+        errors.at(&skip.key, rules::SKIPPED_BLOCK);
+    }
+    let at = name.span();
+    match args.name_of_block(name) {
+        Ok(()) if errors.is_empty() => Some((at, args)),
+        Ok(()) => None,
+        Err(error) => {
+            errors.push(error);
+            None
+        }
+    }
+}
+
+/// Splits the block from the end, with the commas around it.
+fn split_block(input: TokenStream) -> (TokenStream, Option<Group>) {
+    let is_comma = |tree: &mut TokenTree| matches!(tree, TokenTree::Punct(p) if p.as_char() == ',');
+    let mut trees: Vec<TokenTree> = input.into_iter().collect();
+    trees.pop_if(is_comma);
+    let block = match trees
+        .pop_if(|last| matches!(last, TokenTree::Group(g) if g.delimiter() == Delimiter::Brace))
+    {
+        Some(TokenTree::Group(block)) => Some(block),
+        _ => None,
+    };
+    trees.pop_if(is_comma);
+    (trees.into_iter().collect(), block)
+}
