@@ -18,13 +18,14 @@ mod opened_calls;
 mod output;
 mod series_id;
 
+use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
 use args::{Args, Command, Format};
-use gpu_time_report::{Terminal, printable};
+use gpu_time_report::{Detail, Terminal, printable};
 use message::{Failure, UNUSABLE};
 
 fn main() -> ExitCode {
@@ -77,13 +78,26 @@ fn man(command: Option<&str>) -> Result<Vec<u8>, Failure> {
     Ok(page)
 }
 
+/// Returns how much the table shows, from the variable that programs read too.
+fn detail() -> Result<Detail, Failure> {
+    let Some(value) = env::var_os("GPU_TIME_NOTES").filter(|value| !value.is_empty()) else {
+        return Ok(Detail::Brief);
+    };
+    let text = value.to_string_lossy();
+    Detail::parse(text.trim()).ok_or_else(|| {
+        let text = text.escape_debug();
+        format!("invalid value `{text}` for `GPU_TIME_NOTES`: expected {}", Detail::EXPECTED)
+    })
+}
+
 /// Prints reports. Several are printed as one table after another, as JSON Lines, or as one CSV
 /// table whose first column is the file.
 fn show(files: &[PathBuf], format: Format) -> Result<(), Failure> {
+    let detail = detail()?;
     for (i, file) in files.iter().enumerate() {
         let snapshot = input::report(file)?;
         let text = match format {
-            Format::Table => snapshot.to_table(Terminal::stdout()),
+            Format::Table => snapshot.to_table(Terminal::stdout(), detail),
             Format::Json if files.len() == 1 => snapshot.to_json() + "\n",
             // JSON strings contain no literal line break, so joining the lines changes only the
             // layout.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gpu_time_report::{Device, Launch, Launches, Measure, Series, Snapshot};
+use gpu_time_report::{Device, Launch, Launches, Measure, Process, Series, Snapshot};
 
 use crate::fixtures::{gpu, report, series, site};
 use crate::opened_calls::opened;
@@ -271,6 +271,34 @@ fn different_gpu_is_noted() {
     };
     let run = tool(&["compare".into(), on("base", "H200"), on("new", "A100")]);
     assert!(run.success().contains("\nnote: cuda:0 changed from H200 to A100\n"));
+}
+
+#[test]
+fn provenance_is_noted() {
+    let folder = Folder::new();
+    let of = |file: &str, label: Option<&str>, version: &str, uuid: &str, release: &str| {
+        let owned = |text: &str| Some(text.to_owned());
+        let plain = report_of(vec![("f", around(20e3))]);
+        let process = Process {
+            label: label.map(str::to_owned),
+            program_version: owned(version),
+            host: owned("node"),
+            ..plain.process().clone()
+        };
+        let gpu =
+            Device { uuid: owned(uuid), driver_release: owned(release), ..gpu("cuda:0", "H200") };
+        folder.report(file, &Snapshot::new(process, vec![gpu], plain.sites().to_vec()))
+    };
+    let base = of("base", None, "1.4.0", "GPU-1", "570.86");
+    let new = of("new", Some("fused"), "1.5.0", "GPU-2", "580.65");
+    let same = tool(&["compare".into(), base.clone(), base.clone()]).success();
+    assert!(!same.contains("changed"), "{same}");
+    let text = tool(&["compare".into(), base, new]).success();
+    let notes = "\nnote: the label changed from none to `fused`\n\
+                 note: the version of the program changed from `1.4.0` to `1.5.0`\n\
+                 note: cuda:0 is another GPU: GPU-1 changed to GPU-2\n\
+                 note: the driver of cuda:0 changed from 570.86 to 580.65\n";
+    assert!(text.contains(notes), "{text}");
 }
 
 /// The raw times are equal; only the biases subtracted from them differ.

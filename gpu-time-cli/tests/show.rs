@@ -1,13 +1,13 @@
 //! Tests of `show`, `html`, help, completions and manual pages.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpu_time_report::{Series, Snapshot, Terminal};
+use gpu_time_report::{Detail, Series, Snapshot, Terminal};
 
 use crate::fixtures::{gpu, report, series, site};
 use crate::opened_calls::opened;
-use crate::{Folder, TOOL, first_version, terminal, tool};
+use crate::{Folder, TOOL, first_version, run, terminal, tool};
 
 #[test]
 fn show_prints_table_of_program() {
@@ -46,11 +46,11 @@ fn on_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
 #[test]
 fn terminal_colours_follow_environment() {
     let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
-    let terminal = |colours| Terminal { colours, columns: Some(200) };
+    let terminal = |colours| Terminal { colours, columns: Some(200), ..Terminal::default() };
     let xterm = ("TERM", "xterm-256color");
-    assert_eq!(on_terminal(200, &[xterm]), report.to_table(terminal(true)));
+    assert_eq!(on_terminal(200, &[xterm]), report.to_table(terminal(true), Detail::Brief));
     assert!(on_terminal(200, &[xterm]).contains('\u{1b}'));
-    let plain = report.to_table(terminal(false));
+    let plain = report.to_table(terminal(false), Detail::Brief);
     for variables in [
         &[("TERM", "dumb")][..],
         &[xterm, ("NO_COLOR", "1")],
@@ -60,8 +60,8 @@ fn terminal_colours_follow_environment() {
     ] {
         assert_eq!(on_terminal(200, variables), plain, "{variables:?}");
     }
-    let narrow = Terminal { colours: false, columns: Some(100) };
-    assert_eq!(on_terminal(100, &[("TERM", "dumb")]), report.to_table(narrow));
+    let narrow = Terminal { columns: Some(100), ..Terminal::default() };
+    assert_eq!(on_terminal(100, &[("TERM", "dumb")]), report.to_table(narrow, Detail::Brief));
 }
 
 #[test]
@@ -141,6 +141,24 @@ fn every_command_has_a_manual_page() {
     assert_eq!(line, "unknown command `help`: see `gpu-time --help`");
 }
 
+/// Returns the table with all notes.
+fn show_all(file: &Path) -> String {
+    let mut command = Command::new(TOOL);
+    run(command.arg("show").arg(file).env("GPU_TIME_NOTES", "all")).success()
+}
+
+#[test]
+fn variable_selects_all_notes() {
+    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
+    let all = show_all(&first_version());
+    assert_eq!(all, report.to_table(Terminal::default(), Detail::All));
+    assert_ne!(all, report.to_string());
+    let mut command = Command::new(TOOL);
+    command.args(["show".into(), first_version()]).env("GPU_TIME_NOTES", "most");
+    let expected = "invalid value `most` for `GPU_TIME_NOTES`: expected `brief` or `all`";
+    assert_eq!(run(&mut command).refusal(), expected);
+}
+
 #[test]
 fn kernels_of_one_report_and_of_merged_reports_are_shown() {
     let folder = Folder::new();
@@ -163,7 +181,7 @@ fn kernels_of_one_report_and_of_merged_reports_are_shown() {
     assert_eq!(words(&merged), ["gemm", "×2", "16", "94.7%"]);
     let csv = tool(&["show".into(), merged.clone(), "--format=csv".into()]).success();
     assert_eq!(csv.lines().count(), 4, "{csv}");
-    let table = tool(&["show".into(), merged]).success();
+    let table = show_all(&merged);
     assert!(
         table.contains("\n  merged: medians of opened calls and kernels that several"),
         "{table}"

@@ -3,7 +3,7 @@
 //! terminal.
 
 use crate::units::printable;
-use crate::{Kernel, KernelTimes, Lost, Series, Site, Snapshot, Stats};
+use crate::{Kernel, KernelTimes, Lost, Process, Series, Site, Snapshot, Stats};
 
 /// A column's name, and the function that renders its cell for a series.
 type CsvColumn = (String, Box<dyn Fn(&Site, &Series) -> String>);
@@ -36,13 +36,16 @@ impl Snapshot {
 
 fn render(snapshot: &Snapshot) -> String {
     let (columns, of_kernels) = (columns(), kernel_columns());
+    let run = run(&snapshot.process);
+    let of_run = || run.iter().map(|(_, cell)| cell.clone());
     let mut text = String::new();
     let names = columns.iter().map(|(name, _)| name.clone());
-    write_line(&mut text, names.chain(of_kernels.map(|(name, _)| name.to_owned())));
+    let names = names.chain(of_kernels.map(|(name, _)| name.to_owned()));
+    write_line(&mut text, names.chain(run.iter().map(|(name, _)| (*name).to_owned())));
     for site in &snapshot.sites {
         for series in &site.series {
             let cells = columns.iter().map(|(_, value)| value(site, series));
-            write_line(&mut text, cells.chain(of_kernels.map(|_| String::new())));
+            write_line(&mut text, cells.chain(of_kernels.map(|_| String::new())).chain(of_run()));
             let times = series.kernel_times.as_ref();
             for kernel in times.map_or(&[][..], |times| &times.kernels) {
                 let cells = columns.iter().map(|(name, value)| match &**name {
@@ -50,11 +53,20 @@ fn render(snapshot: &Snapshot) -> String {
                     name if REPEATED.contains(&name) => value(site, series),
                     _ => String::new(),
                 });
-                write_line(&mut text, cells.chain(of_kernels.map(|(_, value)| value(kernel))));
+                let cells = cells.chain(of_kernels.map(|(_, value)| value(kernel)));
+                write_line(&mut text, cells.chain(of_run()));
             }
         }
     }
     text
+}
+
+/// Returns the columns that are the same in every line, so that lines of several reports can be told
+/// apart in one file.
+fn run(process: &Process) -> [(&'static str, String); 3] {
+    let Process { label, program_version, host, .. } = process;
+    [("label", label), ("program_version", program_version), ("host", host)]
+        .map(|(name, value)| (name, optional(value.as_deref().map(printable))))
 }
 
 /// Appends one line. Cells are quoted where RFC 4180 requires it.

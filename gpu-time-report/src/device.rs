@@ -16,6 +16,12 @@ pub struct Device {
     pub name: String,
     #[doc(hidden)]
     pub driver: Option<String>,
+    #[serde(default)]
+    #[doc(hidden)]
+    pub driver_release: Option<String>,
+    #[serde(default)]
+    #[doc(hidden)]
+    pub uuid: Option<String>,
     #[doc(hidden)]
     pub l2_bytes: Option<u64>,
     #[doc(hidden)]
@@ -28,6 +34,12 @@ pub struct Device {
     pub event_held_empty_ns: Option<f64>,
     #[doc(hidden)]
     pub event_queued_empty_ns: Option<f64>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub event_inner_ns: Option<f64>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub event_queued_inner_ns: Option<f64>,
     #[doc(hidden)]
     pub event_bias_ns: Option<f64>,
     #[doc(hidden)]
@@ -70,12 +82,16 @@ impl Device {
             id,
             name,
             driver: None,
+            driver_release: None,
+            uuid: None,
             l2_bytes: None,
             peak_gb_per_s: None,
             event_step_ns: None,
             event_floor_ns: None,
             event_held_empty_ns: None,
             event_queued_empty_ns: None,
+            event_inner_ns: None,
+            event_queued_inner_ns: None,
             event_bias_ns: None,
             event_bias_source: None,
             event_bias_error_ns: None,
@@ -117,6 +133,26 @@ impl Device {
         self.driver.as_deref()
     }
 
+    /// Returns the release of the driver's kernel module, such as `580.159.04`.
+    pub fn driver_release(&self) -> Option<&str> {
+        self.driver_release.as_deref()
+    }
+
+    /// Returns the UUID of the GPU or of its MIG instance, as `nvidia-smi -L` prints it.
+    pub fn uuid(&self) -> Option<&str> {
+        self.uuid.as_deref()
+    }
+
+    /// Returns the version of the driver in words.
+    pub(crate) fn driver_words(&self) -> Option<String> {
+        match (&self.driver_release, &self.driver) {
+            (Some(release), Some(cuda)) => Some(format!("driver {release} (CUDA {cuda})")),
+            (Some(release), None) => Some(format!("driver {release}")),
+            (None, Some(cuda)) => Some(format!("driver for CUDA {cuda}")),
+            (None, None) => None,
+        }
+    }
+
     /// Returns the size of the L2 cache reported by the driver, in bytes.
     pub fn l2_bytes(&self) -> Option<u64> {
         self.l2_bytes
@@ -147,6 +183,16 @@ impl Device {
     /// Returns the event time of an empty kernel with a long queue behind it, in nanoseconds.
     pub fn event_queued_empty_ns(&self) -> Option<f64> {
         self.event_queued_empty_ns
+    }
+
+    /// Returns the event time that a bracket adds to another one around it, in nanoseconds.
+    pub fn event_inner_ns(&self) -> Option<f64> {
+        self.event_inner_ns
+    }
+
+    /// Returns the same for a bracket with a long queue behind it.
+    pub fn event_queued_inner_ns(&self) -> Option<f64> {
+        self.event_queued_inner_ns
     }
 
     /// Returns the bias subtracted from a raw time once per bracket, in nanoseconds.

@@ -136,7 +136,15 @@ pub fn process(off: Option<&str>) -> Process {
     let wall = Duration::from_millis(1234);
     let off = off.map(str::to_owned);
     let version = "0.1.0".to_owned();
-    Process { version, ..Process::new("quickstart".to_owned(), 4242, started, wall, off) }
+    let [program_version, label, host] =
+        ["1.4.0", "fused \u{1b}<b>", "node-7"].map(|text| Some(text.to_owned()));
+    Process {
+        version,
+        program_version,
+        label,
+        host,
+        ..Process::new("quickstart".to_owned(), 4242, started, wall, off)
+    }
 }
 
 /// Returns the proof for a dirty flush that left a tenth of the written lines, which is too many.
@@ -189,12 +197,16 @@ pub fn coverage() -> Coverage {
 
 pub fn gpu() -> Device {
     Device {
-        driver: Some("580.159.04".to_owned()),
+        driver: Some("13.0".to_owned()),
+        driver_release: Some("580.159.04".to_owned()),
+        uuid: Some("GPU-6770752d-7469-6d65-2d73-696d2d300000".to_owned()),
         l2_bytes: Some(62_914_560),
         event_step_ns: Some(32.0),
         event_floor_ns: Some(1280.0),
         event_held_empty_ns: Some(2752.0),
         event_queued_empty_ns: Some(3360.0),
+        event_inner_ns: Some(2560.0),
+        event_queued_inner_ns: Some(3780.0),
         event_bias_ns: Some(2207.0),
         event_bias_source: Some("table".to_owned()),
         event_bias_error_ns: Some(640.0),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::ser::Formatter;
 
-use crate::{Series, Snapshot, schema};
+use crate::{Series, Snapshot, schema, tree};
 
 impl Snapshot {
     /// Returns the JSON report.
@@ -32,6 +32,7 @@ impl Snapshot {
         for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
             series.net_sum_ns = series.net_sum_ns.or_else(|| net_sum_ns(series));
         }
+        tree::share_out(&snapshot.tree, &mut snapshot.sites);
         Ok(snapshot)
     }
 }

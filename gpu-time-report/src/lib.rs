@@ -18,9 +18,11 @@
 //! # Ok::<(), gpu_time_report::ReadError>(())
 //! ```
 
+mod advice;
 mod budget;
 mod coverage;
 mod csv;
+mod detail;
 mod device;
 #[cfg(test)]
 mod fixtures;
@@ -50,6 +52,8 @@ mod snapshot;
 mod stats;
 mod table;
 mod terminal;
+mod totals;
+mod tree;
 #[doc(hidden)]
 pub mod units;
 mod unknown_error;
@@ -60,6 +64,8 @@ mod tests;
 
 pub use budget::Budget;
 pub use coverage::{Coverage, Unattributed};
+#[doc(hidden)]
+pub use detail::Detail;
 pub use device::{Clocks, Device};
 pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
@@ -70,6 +76,7 @@ pub use site::Site;
 pub use snapshot::Snapshot;
 pub use stats::{Histogram, Slot, Stats, Timeline};
 pub use terminal::Terminal;
+pub use tree::{Node, PerCall};
 
 // Used by the runtime and the tool to build reports.
 #[cfg(feature = "html")]
@@ -89,9 +96,13 @@ pub use remark::Remark;
 pub use series::ElsewhereReason;
 #[doc(hidden)]
 pub use stats::{
-    Batches, Course, Dependence, Distribution, Modes, PairedRatios, Summary, Trend, step_ns,
+    Batches, Course, Dependence, Distribution, Look, Modes, PairedRatios, Summary, Trend, step_ns,
     student_t,
 };
+#[doc(hidden)]
+pub use terminal::View;
+#[doc(hidden)]
+pub use tree::Source;
 #[doc(hidden)]
 pub use units::printable;
 #[doc(hidden)]

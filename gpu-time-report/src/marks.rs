@@ -6,12 +6,16 @@ pub const UPPER_BOUND: &str = "≤";
 pub const LOWER_BOUND: &str = "≥";
 /// Marks a total that is estimated from a sample of the calls.
 pub const ESTIMATE: &str = "~";
+/// The header of the column with the standard errors of estimated totals.
+pub const ERROR: &str = "±";
 /// Marks a row that was timed between two stream barriers.
 pub const SYNC: &str = "sync";
 /// Marks a row that was timed only by the host clock.
 pub const HOST: &str = "host";
 /// Marks a row whose times are the busy times of opened calls.
 pub const KERNELS: &str = "kernels";
+/// Marks a launch in a graph, which has samples of replays.
+pub const GRAPH: &str = "graph";
 /// Precedes the number of launches per call.
 pub const PER_CALL: &str = "×";
 /// Marks times that still include the device's bias.
@@ -20,3 +24,8 @@ pub const RAW: &str = "raw";
 pub const GB_PER_S: &str = "GB/s";
 /// The header of the floating-point throughput column.
 pub const TFLOP_PER_S: &str = "TFLOP/s";
+
+/// Returns the mark of a figure that is only an upper bound, or nothing.
+pub fn bound(is_bound: bool) -> &'static str {
+    if is_bound { UPPER_BOUND } else { "" }
+}

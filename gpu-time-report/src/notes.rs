@@ -27,27 +27,35 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     }
     notes.extend(without_effect(snapshot));
     notes.extend(snapshot.process.budget.map(budget));
-    let no_cupti = snapshot.process.kernels.as_ref();
-    notes.extend(no_cupti.map(|why| format!("no call was opened to see its kernels: {why}")));
-    let called = sites.iter().any(|site| site.calls > 0);
-    match sites.len() {
-        0 => {}
-        _ if called => {}
-        1 => notes.push("the one function with `#[gpu_timed]` was not called".to_owned()),
-        all => notes.push(format!("none of the {all} functions with `#[gpu_timed]` was called")),
-    }
+    notes.extend(no_kernels(snapshot));
+    notes.extend(no_call(snapshot));
     let never = sites.iter().filter(|site| site.calls == 0).map(|site| site.name.clone());
     let never = bounded(never.collect(), MOST, "more");
     if !never.is_empty() {
         notes.push(format!("never called: {}", never.join(", ")));
     }
-    if sites.is_empty() {
-        // Either the program has no such function, or a separately measured part of it did not call
-        // one.
-        notes.push("no call of a function with `#[gpu_timed]` was timed".to_owned());
-    }
     notes.extend(legend(snapshot));
     notes
+}
+
+/// Says why no call was opened, if any was to be.
+pub fn no_kernels(snapshot: &Snapshot) -> Option<String> {
+    let why = snapshot.process.kernels.as_ref()?;
+    Some(format!("no call was opened to see its kernels: {why}"))
+}
+
+/// Says that no function was called, if so.
+pub fn no_call(snapshot: &Snapshot) -> Option<String> {
+    if snapshot.sites.iter().any(|site| site.calls > 0) {
+        return None;
+    }
+    Some(match snapshot.sites.len() {
+        // Either the program has no such function, or a separately measured part of it did not call
+        // one.
+        0 => "no call of a function with `#[gpu_timed]` was timed".to_owned(),
+        1 => "the one function with `#[gpu_timed]` was not called".to_owned(),
+        all => format!("none of the {all} functions with `#[gpu_timed]` was called"),
+    })
 }
 
 /// Keeps the first `most` lines and replaces the rest with a line that counts them. If there is
@@ -61,7 +69,7 @@ pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String>
 }
 
 /// Returns notes about options that need a GPU, for functions timed only by the host clock.
-fn without_effect(snapshot: &Snapshot) -> Vec<String> {
+pub fn without_effect(snapshot: &Snapshot) -> Vec<String> {
     let on_host = |site: &&Site| {
         let mut series = site.series.iter();
         site.timed > 0 && series.len() > 0 && series.all(|series| series.clock == Clock::Host)
@@ -110,7 +118,7 @@ fn gaps(site: &Site, series: &Series) -> Option<String> {
         (series.in_flight, "in flight"),
         (starved, "starved"),
         (series.at_floor, "at the floor"),
-        (series.nested, "nested"),
+        (series.unknown_nested(), "nested"),
         (series.tracked, "tracked"),
     ]);
     let parts: Vec<String> = [counts, lost].into_iter().flatten().collect();
@@ -252,8 +260,11 @@ fn legend(snapshot: &Snapshot) -> Vec<String> {
     if any(|s| s.cache == CacheState::Partial) {
         explain("partial", "the L2 was flushed, but some lines may have stayed in it");
     }
-    if any(|s| s.nested > 0) {
-        explain("nested", "contains another timed bracket, which adds about 3 µs");
+    if any(|s| s.unknown_nested() > 0) {
+        explain(
+            "nested",
+            "contains or overlaps other timed brackets, and what they add is not known; with `sleep`, it is",
+        );
     }
     if any(|s| s.tracked > 0) {
         explain(
@@ -285,17 +296,24 @@ fn expired(site: &Site) -> Option<String> {
 
 /// Returns the warnings, which are reasons to doubt the figures.
 pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
-    let process = snapshot.process.warnings.iter().cloned();
-    let devices = snapshot.devices.iter().flat_map(|device| {
-        device.warnings.iter().map(|warning| format!("{}: {warning}", device.id))
-    });
     let sites = snapshot.sites.iter().flat_map(|site| {
-        site.warnings
-            .iter()
-            .cloned()
-            .chain(expired(site))
+        let of_kernels = opened::warnings(snapshot, site).into_iter();
+        of_site(site)
             .map(|warning| format!("{}: {warning}", site.name))
-            .chain(opened::warnings(snapshot, site))
+            .chain(of_kernels.map(|(place, why)| format!("{} on {place}: {why}", site.name)))
     });
-    process.chain(devices).chain(sites)
+    of_devices(snapshot).chain(sites)
+}
+
+/// Returns the warnings about the process and its devices.
+pub fn of_devices(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
+    let process = snapshot.process.warnings.iter().cloned();
+    process.chain(snapshot.devices.iter().flat_map(|device| {
+        device.warnings.iter().map(|warning| format!("{}: {warning}", device.id))
+    }))
+}
+
+/// Returns the warnings about a function, without its name.
+pub fn of_site(site: &Site) -> impl Iterator<Item = String> + '_ {
+    site.warnings.iter().cloned().chain(expired(site))
 }

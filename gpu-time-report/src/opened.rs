@@ -64,7 +64,8 @@ impl CrossCheck {
     }
 }
 
-/// Returns a line about the opened calls of a series: medians per call.
+/// Returns a line about the opened calls of a series: medians per call. The busy time is left out if
+/// the row of the series has it.
 pub fn line(series: &Series, device: Option<&Device>) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
     let median = |stats: Option<Stats>| stats.map(|stats| stats.median);
@@ -72,16 +73,20 @@ pub fn line(series: &Series, device: Option<&Device>) -> Option<String> {
     if let Some(CrossCheck { kernel_ns, events_ns, .. }) = CrossCheck::of(series, device) {
         parts.push(format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns)));
     } else {
-        let own = self_busy_ns(times).map(|ns| format!(" (self {})", time(ns)));
-        let own = own.unwrap_or_default();
-        parts.extend(median(times.busy_ns).map(|ns| format!("busy {}{own}", time(ns))));
-        parts.extend(median(times.span_ns).map(|ns| format!("span {}", time(ns))));
-        parts.extend(median(times.gaps_ns).map(|ns| format!("gaps {}{}", time(ns), idle(times))));
+        if series.clock != Clock::Kernels {
+            parts.extend(median(times.busy_ns).map(|ns| format!("busy {}", time(ns))));
+        }
+        parts.extend(self_busy_ns(times).map(|ns| format!("self {}", time(ns))));
+        parts.extend(median(times.span_ns).map(|ns| format!("in {}{}", time(ns), idle(times))));
     }
     parts.extend(median(times.host_ns).map(|ns| format!("host {}", time(ns))));
     let streams = times.streams.filter(|streams| *streams > 1);
     parts.extend(streams.map(|streams| format!("{streams} streams")));
-    Some(format!("{} opened, per call: {}", times.opened, parts.join(", ")))
+    let opened = match series.clock {
+        Clock::Kernels => "per call".to_owned(),
+        _ => format!("{} opened", times.opened),
+    };
+    Some(format!("{opened}: {}", parts.join(", ")))
 }
 
 /// Returns the beginning of that line.
@@ -120,8 +125,9 @@ pub fn decimal(count: f64) -> String {
     if count.fract() == 0.0 && count < 1e15 { count.to_string() } else { figure(count) }
 }
 
-/// Returns reasons to doubt the figures of a site, or the times that its events measure.
-pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<String> {
+/// Returns reasons to doubt the figures of a site, or the times that its events measure, each after
+/// the place of the series.
+pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
     let warnings = |series: &Series| {
         let Some(times) = &series.kernel_times else { return Vec::new() };
         let device = snapshot.devices.iter().find(|device| device.id == series.device);
@@ -136,9 +142,8 @@ pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<String> {
                 times.zero_times
             ));
         }
-        let place = format!("{} on {}", site.name, series.place());
-        warnings.iter_mut().for_each(|warning| *warning = format!("{place}: {warning}"));
-        warnings
+        let place = series.place();
+        warnings.into_iter().map(|warning| (place.clone(), warning)).collect::<Vec<_>>()
     };
     site.series.iter().flat_map(warnings).collect()
 }
@@ -159,7 +164,10 @@ fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
             "ran on another stream than the timed one",
             "name that stream, or use `clock = \"kernels\"`",
         ),
-        ElsewhereReason::AfterStop => ("ran after the stop event", "use `clock = \"kernels\"`"),
+        ElsewhereReason::AfterStop => (
+            "was enqueued outside of the launches that events bracket",
+            "use `scope = \"body\"` or `clock = \"kernels\"`",
+        ),
     };
     let calls = if times.opened == 1 { "call" } else { "calls" };
     (!found.is_empty()).then(|| {

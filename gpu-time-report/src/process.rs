@@ -19,6 +19,15 @@ pub struct Process {
     pub wall_ns: u64,
     #[doc(hidden)]
     pub version: String,
+    #[serde(default)]
+    #[doc(hidden)]
+    pub program_version: Option<String>,
+    #[serde(default)]
+    #[doc(hidden)]
+    pub label: Option<String>,
+    #[serde(default)]
+    #[doc(hidden)]
+    pub host: Option<String>,
     #[serde(rename = "timing", with = "on_or_off")]
     #[doc(hidden)]
     pub off: Option<String>,
@@ -54,6 +63,9 @@ impl Process {
             started: rfc3339(started),
             wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            program_version: None,
+            label: None,
+            host: None,
             off,
             budget: None,
             kernels: None,
@@ -86,6 +98,34 @@ impl Process {
     /// Returns the version of gpu-time.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Returns the version of the program, if it was given with `configure().program_version()`. In a
+    /// merged report, this and the two following values are `None` if the reports differ.
+    pub fn program_version(&self) -> Option<&str> {
+        self.program_version.as_deref()
+    }
+
+    /// Returns the label of the run from `GPU_TIME_LABEL`, such as a commit or an experiment.
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+
+    /// Returns the name of the host that the process ran on.
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
+    }
+
+    /// Returns what was measured and where, as far as it is known: label, version and host.
+    pub(crate) fn provenance(&self) -> Option<String> {
+        let program = |version: &String| format!("{} {version}", self.name);
+        let parts = [
+            self.label.as_ref().map(|label| format!("label {label}")),
+            self.program_version.as_ref().map(program),
+            self.host.as_ref().map(|host| format!("host {host}")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// Returns the reason why nothing could be timed on a GPU, or `None` if timing was possible.

@@ -59,6 +59,9 @@ pub struct Series {
     #[doc(hidden)]
     pub launches: Option<Launches>,
     #[doc(hidden)]
+    #[serde(default)]
+    pub inner_brackets: Option<Launches>,
+    #[doc(hidden)]
     pub raw_ns: Option<Stats>,
     #[doc(hidden)]
     pub net_ns: Option<Stats>,
@@ -103,6 +106,10 @@ pub struct Series {
     pub bytes: Option<Bytes>,
     #[doc(hidden)]
     pub flops: Option<Flops>,
+    /// The function's own part of its calls' time, by the call tree.
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub own_share: Option<f64>,
     #[doc(hidden)]
     #[serde(flatten, with = "kernels::flat")]
     pub kernel_times: Option<KernelTimes>,
@@ -145,6 +152,7 @@ impl Series {
             tracked: 0,
             upper_bound: fed.count() == 0 && starved.count() > 0,
             launches,
+            inner_brackets: None,
             raw_ns: shown.stats(0.0, sum(0.0)),
             net_ns: shown.stats(removed_ns, sum(removed_ns)).filter(|_| has_one_bias),
             bias_ns: Some(bias_ns),
@@ -161,6 +169,7 @@ impl Series {
             timeline: None,
             bytes: None,
             flops: None,
+            own_share: None,
             kernel_times: None,
         }
     }
@@ -251,6 +260,12 @@ impl Series {
     /// their event times. A sum is counted if all of its launches are.
     pub fn queued(&self) -> u64 {
         self.queued
+    }
+
+    /// Returns the number of other brackets inside each sample, if `bias_ns` includes what they add.
+    /// `None` also if there are none.
+    pub fn inner_brackets(&self) -> Option<&Launches> {
+        self.inner_brackets.as_ref()
     }
 
     /// Returns the number of samples with another timed bracket inside or overlapping.
@@ -388,7 +403,6 @@ impl Series {
 
     /// Returns `true` if the times are GPU time. The clocks `sync` and `host` measure host time,
     /// which includes launching and waiting.
-    #[cfg(feature = "html")]
     pub(crate) fn is_gpu_time(&self) -> bool {
         matches!(self.clock, Clock::Events | Clock::Kernels)
     }
@@ -417,17 +431,29 @@ impl Series {
         self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
     }
 
-    /// Returns the part of the total that shares are of: the self busy time where every sample is an
-    /// opened call, so that functions inside others do not count twice.
+    /// Returns the part of the total that shares are of: the function's own, where the call tree or
+    /// opened calls tell it, so that functions inside others do not count twice.
     pub(crate) fn own_total(&self) -> Option<f64> {
         let busy = self.busy_and_own().filter(|(busy, _)| busy.sum > 0.0);
-        let own = busy.map_or(1.0, |(busy, own)| own.sum / busy.sum);
-        self.total().map(|total| total * own)
+        let own = busy.map(|(busy, own)| own.sum / busy.sum);
+        self.total().map(|total| total * self.own_share.or(own).unwrap_or(1.0))
+    }
+
+    /// Returns `true` if the times are not exact but at most as long: the GPU may have waited for the
+    /// host in all of them, or other brackets inside most of them lengthen them by an unknown time.
+    pub(crate) fn is_bound(&self) -> bool {
+        self.upper_bound || self.unknown_nested() > self.measured / 2
+    }
+
+    /// Returns the number of samples with other brackets inside, of which it is not known what they
+    /// add.
+    pub(crate) fn unknown_nested(&self) -> u64 {
+        if self.inner_brackets.is_some() { 0 } else { self.nested }
     }
 
     /// Returns `true` if the total also counts for functions around this one.
     pub(crate) fn is_counted_twice(&self) -> bool {
-        self.total().is_some() && self.busy_and_own().is_none()
+        self.total().is_some() && self.own_share.is_none() && self.busy_and_own().is_none()
     }
 
     /// Returns the busy and the self busy times if every sample is an opened call. Merged reports may

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::Schema;
-use crate::{Device, Measure, Names, Process, Series, Site};
+use crate::{Device, Names, Node, Process, Series, Site, tree};
 
 /// A process's measurements at one moment: the process, its devices, and every annotated function.
 ///
@@ -16,6 +16,8 @@ pub struct Snapshot {
     pub(crate) process: Process,
     pub(crate) devices: Vec<Device>,
     pub(crate) sites: Vec<Site>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tree: Vec<Node>,
 }
 
 impl Snapshot {
@@ -37,10 +39,19 @@ impl Snapshot {
                 (place, series.key.clone(), launch, series.graph, series.cache)
             });
         }
-        let mut snapshot = Snapshot { schema: Schema, process, devices, sites };
+        let mut snapshot = Snapshot { schema: Schema, process, devices, sites, tree: Vec::new() };
         let inconsistencies = snapshot.inconsistencies();
         snapshot.process.warnings.extend(inconsistencies);
         snapshot
+    }
+
+    /// Adds the call tree. Parents come before their children.
+    #[must_use]
+    #[doc(hidden)]
+    pub fn with_tree(mut self, nodes: Vec<Node>) -> Snapshot {
+        self.tree = tree::completed(nodes, &self.devices);
+        tree::share_out(&self.tree, &mut self.sites);
+        self
     }
 
     /// Returns the process.
@@ -56,6 +67,12 @@ impl Snapshot {
     /// Returns every annotated function, including those that were never called.
     pub fn sites(&self) -> &[Site] {
         &self.sites
+    }
+
+    /// Returns the call tree: every annotated function under its callers. Parents come first, and
+    /// callees by their inclusive times, longest first. Empty if no call was recorded.
+    pub fn tree(&self) -> &[Node] {
+        &self.tree
     }
 
     /// Returns the function with this name, or the first one if several share it.
@@ -74,22 +91,17 @@ impl Snapshot {
         for site in &mut renamed.sites {
             site.name = names.label(&site.name, &site.file, site.line);
         }
+        for node in &mut renamed.tree {
+            if let Some(site) = node.site().and_then(|at| self.sites.get(at)) {
+                node.name = names.label(&site.name, &site.file, site.line);
+            }
+        }
         Cow::Owned(renamed)
     }
 
     /// Returns every series of every function.
     pub(crate) fn all_series(&self) -> impl Iterator<Item = &Series> + Clone {
         self.sites.iter().flat_map(|site| &site.series)
-    }
-
-    /// Returns the total time, in nanoseconds, of all functions on the same device and clock as
-    /// this series. Shares are of this total.
-    pub(crate) fn total_beside(&self, series: &Series) -> f64 {
-        let beside = self.all_series().filter(|other| {
-            let is_same = other.device == series.device && other.clock == series.clock;
-            is_same && other.measure != Measure::Launch
-        });
-        beside.filter_map(Series::own_total).fold(0.0, |sum, ns| sum + ns)
     }
 
     /// Returns a sentence for each identity that does not hold. Empty unless a count is wrong.

@@ -13,6 +13,18 @@ pub struct Terminal {
     pub colours: bool,
     /// The width in characters, if it is known.
     pub columns: Option<usize>,
+    /// What the table lists.
+    pub view: View,
+}
+
+/// What the table lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// Functions, each with all its callers.
+    #[default]
+    Functions,
+    /// Functions under their callers.
+    Tree,
 }
 
 impl Terminal {
@@ -31,7 +43,7 @@ impl Terminal {
         let columns = is_terminal.then(|| columns(stream)).flatten();
         // A terminal that does not know its width reports 0.
         let columns = columns.map(usize::from).filter(|&columns| columns > 0);
-        Terminal { colours: has_colours(is_terminal), columns }
+        Terminal { colours: has_colours(is_terminal), columns, view: View::default() }
     }
 }
 

@@ -42,8 +42,9 @@ impl<'a> Comparison<'a> {
             rows: vec![],
             missing: vec![],
             added: vec![],
-            notes: devices::differences(base, new),
+            notes: devices::provenance(base, new),
         };
+        comparison.notes.extend(devices::differences(base, new));
         let [base_names, new_names] = [base, new].map(names);
         let mut matched = HashSet::new();
         let mut other_kernels = Vec::new();

@@ -1,9 +1,25 @@
-//! The devices of two reports, as far as a comparison depends on them.
+//! The programs and devices of two reports, as far as a comparison depends on them.
 
 use gpu_time_report::units;
-use gpu_time_report::{Device, Series, Snapshot};
+use gpu_time_report::{Device, Process, Series, Snapshot};
 
-/// Describes differences between devices with the same id: name, driver, bias.
+/// Describes what was compared: differences between labels, versions of the program and hosts.
+pub fn provenance(base: &Snapshot, new: &Snapshot) -> Vec<String> {
+    let of = |what: &str, of: fn(&Process) -> Option<&str>| {
+        let [old, new] = [base, new].map(|report| of(report.process()));
+        let text =
+            |value: Option<&str>| value.map_or("none".to_owned(), |text| format!("`{text}`"));
+        (old != new).then(|| format!("the {what} changed from {} to {}", text(old), text(new)))
+    };
+    let notes = [
+        of("label", Process::label),
+        of("version of the program", Process::program_version),
+        of("host", Process::host),
+    ];
+    notes.into_iter().flatten().collect()
+}
+
+/// Describes differences between devices with the same id: name, UUID, driver, bias.
 pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
     let pairs = base.devices().iter().filter_map(|before| {
         let after = new.devices().iter().find(|after| after.id() == before.id())?;
@@ -15,7 +31,16 @@ pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
         if before.name() != after.name() {
             notes.push(format!("{id} changed from {} to {}", before.name(), after.name()));
         }
-        if let (Some(old), Some(new)) = (before.driver(), after.driver())
+        if let (Some(old), Some(new)) = (before.uuid(), after.uuid())
+            && old != new
+        {
+            notes.push(format!("{id} is another GPU: {old} changed to {new}"));
+        }
+        if let (Some(old), Some(new)) = (before.driver_release(), after.driver_release())
+            && old != new
+        {
+            notes.push(format!("the driver of {id} changed from {old} to {new}"));
+        } else if let (Some(old), Some(new)) = (before.driver(), after.driver())
             && old != new
         {
             notes.push(format!("the driver of {id} changed from CUDA {old} to CUDA {new}"));

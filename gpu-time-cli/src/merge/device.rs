@@ -66,12 +66,16 @@ fn without_variant(id: &str) -> &str {
 /// Merges another report of the same device. Values that differ become unknown. Throttled times are
 /// summed.
 fn merge(ours: &mut Device, theirs: &Device) {
+    agree(&mut ours.driver_release, &theirs.driver_release);
+    agree(&mut ours.uuid, &theirs.uuid);
     agree(&mut ours.l2_bytes, &theirs.l2_bytes);
     agree(&mut ours.peak_gb_per_s, &theirs.peak_gb_per_s);
     agree(&mut ours.event_step_ns, &theirs.event_step_ns);
     agree(&mut ours.event_floor_ns, &theirs.event_floor_ns);
     agree(&mut ours.event_held_empty_ns, &theirs.event_held_empty_ns);
     agree(&mut ours.event_queued_empty_ns, &theirs.event_queued_empty_ns);
+    agree(&mut ours.event_inner_ns, &theirs.event_inner_ns);
+    agree(&mut ours.event_queued_inner_ns, &theirs.event_queued_inner_ns);
     agree(&mut ours.event_bias_ns, &theirs.event_bias_ns);
     agree(&mut ours.event_bias_source, &theirs.event_bias_source);
     agree(&mut ours.event_bias_error_ns, &theirs.event_bias_error_ns);

@@ -5,11 +5,12 @@ mod device;
 mod kernels;
 mod runs;
 mod series;
+mod tree;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -24,6 +25,7 @@ use combine::{add, add_warning, agree};
 use device::Devices;
 use runs::Processes;
 use series::{MergedSeries, is_finite};
+use tree::MergedTree;
 
 /// Merges the reports in `files`, in that order.
 ///
@@ -88,6 +90,7 @@ pub struct Merge {
     sites: Vec<MergedSite>,
     /// The indices into `sites` for each name.
     by_name: HashMap<String, Vec<usize>>,
+    tree: MergedTree,
 }
 
 struct MergedSite {
@@ -108,8 +111,10 @@ impl Merge {
         let runs = Processes::of(snapshot, self.processes.len());
         self.processes.extend(processes(snapshot).iter().map(without_warnings));
         let devices = self.devices.add(snapshot.devices());
+        let mut sites = Vec::with_capacity(snapshot.sites().len());
         for site in snapshot.sites() {
             let index = self.add_site(site);
+            sites.push(index);
             let merged = &mut self.sites[index].series;
             for series in site.series() {
                 let device = devices.get(series.device()).copied();
@@ -121,6 +126,7 @@ impl Merge {
                 }
             }
         }
+        self.tree.add(snapshot.tree(), &sites);
         Ok(())
     }
 
@@ -155,7 +161,9 @@ impl Merge {
             }
             Ok(Site { series, ..site })
         });
-        Ok(Snapshot::new(process, devices, sites.collect::<Result<_, _>>()?))
+        let snapshot = Snapshot::new(process, devices, sites.collect::<Result<_, _>>()?);
+        let tree = self.tree.finish().ok_or("cannot merge the reports: the call tree overflows")?;
+        Ok(snapshot.with_tree(tree))
     }
 }
 
@@ -184,6 +192,19 @@ impl MergedSite {
     }
 }
 
+/// The number of labels or versions that a warning names.
+const NAMED: usize = 4;
+
+/// Returns a warning if the merged reports have different labels or versions of the program.
+fn mixed(merged: &[Process], what: &str, of: fn(&Process) -> Option<&str>) -> Option<String> {
+    let all: BTreeSet<&str> = merged.iter().map(|process| of(process).unwrap_or("none")).collect();
+    let others = all.len().saturating_sub(NAMED);
+    let named: Vec<&str> = all.iter().take(NAMED).copied().collect();
+    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
+    (all.len() > 1)
+        .then(|| format!("the merged reports have different {what}: {}{others}", named.join(", ")))
+}
+
 /// Combines all processes into one.
 fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
     let Some((first, others)) = merged.split_first() else {
@@ -203,6 +224,9 @@ fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
             process.kernels = None;
         }
         agree(&mut process.cupti_version, &other.cupti_version);
+        agree(&mut process.program_version, &other.program_version);
+        agree(&mut process.label, &other.label);
+        agree(&mut process.host, &other.host);
         if !names.contains(&&other.name) {
             names.push(&other.name);
         }
@@ -210,6 +234,15 @@ fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
     if let others @ 1.. = names.len() - 1 {
         let programs = if others == 1 { "program" } else { "programs" };
         process.name = format!("{} and {others} other {programs}", first.name);
+    }
+    let mut warnings = warnings;
+    for (what, of) in [
+        ("labels", Process::label as fn(&Process) -> Option<&str>),
+        ("versions of the program", Process::program_version),
+    ] {
+        if let Some(warning) = mixed(&merged, what, of) {
+            add_warning(&mut warnings, &warning);
+        }
     }
     process.pid = 0;
     // Each process had its own budget.

@@ -1,6 +1,8 @@
 //! A series of the merged report.
 
-use gpu_time_report::{Clock, Dependence, Histogram, Launch, Series, Stats, Summary, Work};
+use gpu_time_report::{
+    Clock, Dependence, Histogram, Launch, Launches, Series, Stats, Summary, Work,
+};
 
 use super::combine::{add, agree};
 use super::kernels;
@@ -202,19 +204,25 @@ fn add_work(ours: &mut Option<Work>, theirs: Option<Work>) {
     }
 }
 
-/// Merges the numbers of launches. Call this before the sample counts are added, because they are
+/// Merges the numbers of launches and of brackets inside. Call this before the sample counts are added, because they are
 /// the weights of the means.
 fn merge_launches(ours: &mut Series, theirs: &Series) {
     let weight = |series: &Series| series.fed.saturating_add(series.starved) as f64;
     let (our_weight, their_weight) = (weight(ours), weight(theirs));
-    match (&mut ours.launches, &theirs.launches) {
+    let share = their_weight / (our_weight + their_weight).max(1.0);
+    pool(&mut ours.launches, theirs.launches, share);
+    pool(&mut ours.inner_brackets, theirs.inner_brackets, share);
+}
+
+/// Adds numbers per sample, which are this share of all.
+fn pool(ours: &mut Option<Launches>, theirs: Option<Launches>, share: f64) {
+    match (ours, theirs) {
         (Some(ours), Some(theirs)) => {
-            let share = their_weight / (our_weight + their_weight).max(1.0);
             ours.min = ours.min.min(theirs.min);
             ours.max = ours.max.max(theirs.max);
             ours.mean += (theirs.mean - ours.mean) * share;
         }
-        (none @ None, theirs) => *none = *theirs,
+        (none @ None, theirs) => *none = theirs,
         (Some(_), None) => {}
     }
 }

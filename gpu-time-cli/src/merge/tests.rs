@@ -43,6 +43,31 @@ fn percentiles(stats: &Stats) -> [f64; 4] {
 }
 
 #[test]
+fn provenance_is_kept_if_reports_agree() {
+    let of = |pid, label: &str, host: &str, uuid: &str| {
+        let report = one(pid, series("cuda:0", &[4000.0; 3], &[], 1000.0));
+        let mut process = report.process().clone();
+        process.program_version = Some("1.4.0".to_owned());
+        (process.label, process.host) = (Some(label.to_owned()), Some(host.to_owned()));
+        let device = Device { uuid: Some(uuid.to_owned()), ..gpu("cuda:0", "H200") };
+        Snapshot::new(process, vec![device], report.sites().to_vec())
+    };
+    let same = merged(&[of(1, "a", "node", "GPU-1"), of(2, "a", "node", "GPU-1")]);
+    let process = same.process();
+    assert_eq!((process.label(), process.host()), (Some("a"), Some("node")));
+    assert_eq!(process.program_version(), Some("1.4.0"));
+    assert_eq!(same.devices()[0].uuid(), Some("GPU-1"));
+    assert_eq!(process.warnings(), [""; 0]);
+    let other = merged(&[same, of(3, "b", "other", "GPU-2")]);
+    let process = other.process();
+    assert_eq!((process.label(), process.host()), (None, None));
+    assert_eq!((process.program_version(), other.devices()[0].uuid()), (Some("1.4.0"), None));
+    assert_eq!(process.warnings(), ["the merged reports have different labels: a, b"]);
+    let hosts: Vec<_> = process.merged().iter().filter_map(|process| process.host()).collect();
+    assert_eq!(hosts, ["node", "node", "other"]);
+}
+
+#[test]
 fn counts_and_work_are_summed() {
     let with = |timed: u64, in_flight: u64, bytes: Option<Bytes>| {
         let times = vec![4000.0; (timed - in_flight) as usize];
@@ -311,7 +336,7 @@ fn opened_calls_and_kernels_are_added_up() {
     let elsewhere: Vec<_> =
         times.elsewhere().iter().map(|work| (work.why(), work.count(), work.total_ns())).collect();
     assert_eq!(elsewhere, [("other-stream", 3, 300.0), ("after-stop", 5, 500.0)]);
-    assert!(both.to_string().contains("  16 opened, per call: 3 kernels, 3 streams\n"), "{both}");
+    assert!(both.to_string().contains("    16 opened: 3 kernels, 3 streams\n"), "{both}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Data for the page's script: the JSON report, with histograms replaced by chart bins, because a
-//! histogram may have many buckets.
+//! histogram may have many buckets, and without the call tree, which the page has as a table.
 
 use std::collections::BTreeMap;
 
@@ -36,9 +36,12 @@ struct Bins {
     above: u64,
 }
 
-/// Returns the page's data as JSON.
-pub fn json(snapshot: &Snapshot) -> String {
+/// Returns the page's data as JSON, with the functions at these indices, which are in order.
+pub fn json(snapshot: &Snapshot, shown: &[usize]) -> String {
     let mut report = snapshot.clone();
+    report.tree.clear();
+    let mut at = 0..;
+    report.sites.retain(|_| at.next().is_some_and(|at| shown.binary_search(&at).is_ok()));
     let Snapshot { devices, sites, .. } = &mut report;
     let bins = sites.iter_mut().map(|site| {
         let each = site.series.iter_mut().map(|series| {

@@ -1,8 +1,11 @@
 //! The columns of the page's table. To add one, add a variant here and an arm in each method.
 
+use std::collections::HashMap;
+
 use maud::{Markup, html};
 
 use crate::scale::Scale;
+use crate::totals::Totals;
 use crate::units::{self, figure, printable};
 use crate::{Clock, Series, Site, Snapshot, Stats, marks, opened};
 
@@ -33,11 +36,15 @@ pub enum PageColumn {
 /// Values shared by the cells of all rows.
 pub struct Sheet<'a> {
     snapshot: &'a Snapshot,
+    /// What shares are of, where the call tree has none.
+    beside: Totals<'a>,
     times: Scale,
     totals: Scale,
     /// The ends of the axis for [`PageColumn::Spread`]: the shortest p5 and the longest p95 over
     /// all rows, as natural logarithms.
     axis: (f64, f64),
+    /// By the function's name.
+    tree_shares: HashMap<&'a str, f64>,
 }
 
 /// A row: a function, or one of its launches.
@@ -176,12 +183,15 @@ impl PageColumn {
             PageColumn::Share if series.graph => html! { td.n.share {} },
             PageColumn::Share => {
                 let own = series.shown().and(series.own_total())?;
-                let all = sheet.snapshot.total_beside(series);
-                let share = if all > 0.0 { own / all } else { 0.0 };
+                let share = match sheet.tree_share(row.site) {
+                    Some(share) if series.launch.is_none() => share * own / own_total(row.site),
+                    _ => own / sheet.beside.beside(series),
+                };
+                let share = if share.is_finite() { share } else { 0.0 };
                 html! {
                     td.n.share data-value=(share) data-label="share" {
                         i style={ "--share:" (format!("{share:.4}")) } {}
-                        (units::share(own, all))
+                        (units::share(share, 1.0))
                     }
                 }
             }
@@ -213,12 +223,24 @@ impl<'a> Sheet<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Sheet<'a> {
         let shown = || snapshot.all_series().filter_map(Series::shown);
         let ends = shown().flat_map(|stats| [stats.p5.max(1.0).ln(), stats.p95.max(1.0).ln()]);
+        let mut tree_shares = HashMap::new();
+        for node in &snapshot.tree {
+            *tree_shares.entry(node.name()).or_default() += node.share;
+        }
         Sheet {
+            tree_shares,
             snapshot,
+            beside: Totals::of(snapshot),
             times: Scale::of(shown().map(|stats| stats.median), DIGITS),
             totals: Scale::of(snapshot.all_series().filter_map(Series::total), DIGITS),
             axis: ends.fold((f64::MAX, 0.0), |(low, high), end| (end.min(low), end.max(high))),
         }
+    }
+
+    /// Returns the share of the function's self times in those of the call tree, which counts nested
+    /// functions once. `None` if it is not in the tree.
+    fn tree_share(&self, site: &Site) -> Option<f64> {
+        self.tree_shares.get(site.name()).copied()
     }
 
     /// Returns the position of a time on the logarithmic axis shared by all rows.
@@ -250,6 +272,12 @@ impl PageRow<'_> {
             }
         }
     }
+}
+
+/// Returns the sum of the own totals of a function's rows that have a share.
+fn own_total(site: &Site) -> f64 {
+    let rows = site.series.iter().filter(|series| series.launch.is_none() && !series.graph);
+    rows.filter_map(|series| series.shown().and(series.own_total())).fold(0.0, |sum, ns| sum + ns)
 }
 
 /// Returns the mark for a rate that is computed from an upper bound on the time.

@@ -1,44 +1,47 @@
-//! Device cards, with the clocks and the measurement parameters.
+//! The devices: the bar of each one's time, its clocks and the measurement parameters.
 
 use maud::{Markup, html};
 
+use super::colours::Colours;
+use super::device_time;
 use crate::units::{self, printable};
 use crate::{Clocks, Device, Eviction, Snapshot};
 
 /// A label and its value.
 type Fact = (&'static str, String);
 
-/// Renders a card for each device except the host, which has nothing to show.
-pub fn panel(snapshot: &Snapshot) -> Markup {
+/// Renders each device except the host, which has nothing to show.
+pub fn panel(snapshot: &Snapshot, colours: &Colours) -> Markup {
     html! {
         div.devices {
             @for device in snapshot.devices.iter().filter(|device| device.id != "host") {
-                (card(device))
+                section.card {
+                    h3 { span.chip { (printable(&device.id)) } " " (printable(&device.name)) }
+                    (device_time::bar(snapshot, device, colours))
+                    (details(device))
+                }
             }
         }
     }
 }
 
-fn card(device: &Device) -> Markup {
+/// Renders the state of the device in a line, which opens the rest.
+fn details(device: &Device) -> Markup {
     let (now, always) = (state(device), properties(device));
+    let now: Vec<String> = now.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    let coverage = device.coverage.as_ref();
     html! {
-        section.card {
-            h3 { (printable(&device.name)) " " span.chip { (printable(&device.id)) } }
-            (list(&now))
-            @if let Some(coverage) = &device.coverage {
-                p { (printable(&coverage.sentence())) }
-                @if !coverage.unattributed.is_empty() {
-                    details {
-                        summary { "outside of annotated functions" }
+        @if !now.is_empty() || !always.is_empty() || coverage.is_some() {
+            details {
+                summary { @if now.is_empty() { "details" } @else { (printable(&now.join(" · "))) } }
+                @if let Some(coverage) = coverage {
+                    p { (printable(&coverage.sentence())) }
+                    @if !coverage.unattributed.is_empty() {
+                        p { "Outside of annotated functions:" }
                         ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence())) } } }
                     }
                 }
-            }
-            @if !always.is_empty() {
-                details {
-                    summary { "measurement details" }
-                    (list(&always))
-                }
+                (list(&always))
             }
         }
     }
@@ -90,6 +93,8 @@ fn properties(device: &Device) -> Vec<Fact> {
     let proof = device.flush_proof.as_ref();
     let on_or_off = |is: bool| if is { "on" } else { "off" }.to_owned();
     known([
+        ("UUID", device.uuid.clone()),
+        ("driver", device.driver_release.clone()),
         ("driver for CUDA", device.driver.clone()),
         ("L2", device.l2_bytes.map(mib)),
         ("peak bandwidth", device.peak_gb_per_s.map(|peak| format!("{peak:.0} GB/s"))),

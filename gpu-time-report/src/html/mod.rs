@@ -5,8 +5,12 @@
 //! the page, and only as text nodes.
 
 mod charts;
+mod colours;
 mod column;
+mod device_time;
 mod devices;
+mod icicle;
+mod lead;
 mod page;
 mod rows;
 
@@ -19,7 +23,17 @@ use crate::units::{self, printable};
 use crate::{Process, Series, Snapshot, notes};
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+/// The parts share one scope, in this order.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("script/elements.js"),
+    include_str!("script/charts.js"),
+    include_str!("script/details.js"),
+    include_str!("script/table.js"),
+    include_str!("script/tree.js"),
+    include_str!("script/page.js"),
+    "})();\n",
+);
 
 impl Snapshot {
     /// Returns the report as one self-contained HTML page. Scripts sort and filter its rows and
@@ -30,15 +44,20 @@ impl Snapshot {
 }
 
 fn render(snapshot: &Snapshot) -> String {
-    let data = charts::json(snapshot);
-    let snapshot = &*snapshot.with_unique_names();
+    let named = &*snapshot.with_unique_names();
+    let groups = rows::Groups::of(named);
+    let data = charts::json(snapshot, &groups.sites);
+    let snapshot = named;
     let process = &snapshot.process;
+    let colours = colours::Colours::of(snapshot);
     let body = html! {
         (head(process))
+        (lead::lead(snapshot))
+        (devices::panel(snapshot, &colours))
         (tiles(snapshot))
         (warnings(snapshot))
-        (devices::panel(snapshot))
-        (rows::table(snapshot))
+        (icicle::tree(snapshot, &colours))
+        (rows::table(snapshot, &groups))
         @let notes = notes::facts(snapshot);
         @if !notes.is_empty() {
             h2 { "Notes" }
@@ -82,6 +101,7 @@ fn head(process: &Process) -> Markup {
                 p {
                     (source(process)) " · " (printable(&started)) " · "
                     (units::time(process.wall_ns as f64))
+                    @if let Some(provenance) = process.provenance() { " · " (printable(&provenance)) }
                 }
             }
             button.theme type="button" hidden title="light or dark" aria-label="light or dark" { "◐" }
@@ -101,8 +121,7 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     let host_samples = saturating_sum(on_host.map(|series| series.measured));
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
     let opened = saturating_sum(functions().map(Series::opened));
-    let own = on_gpu().filter(|series| !series.graph).filter_map(Series::own_total);
-    let gpu_ns = own.fold(0.0, |sum, ns| sum + ns);
+    let gpu_ns = colours::functions(snapshot, None).iter().fold(0.0, |sum, (_, ns)| sum + ns);
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
@@ -122,11 +141,17 @@ fn tiles(snapshot: &Snapshot) -> Markup {
 }
 
 fn warnings(snapshot: &Snapshot) -> Markup {
-    let off = snapshot.process.off().map(|why| format!("nothing was timed on a GPU: {why}"));
-    let warnings: Vec<String> = off.into_iter().chain(notes::warnings(snapshot)).collect();
+    let why_off = snapshot.process.off().map(|why| format!("nothing was timed on a GPU: {why}"));
+    let off = why_off.is_some();
+    let warnings: Vec<String> = why_off.into_iter().chain(notes::warnings(snapshot)).collect();
     html! {
         @if !warnings.is_empty() {
-            ul.warnings { @for warning in warnings { li { (printable(&warning)) } } }
+            details.warnings.off[off] open {
+                summary {
+                    (warnings.len()) @if warnings.len() == 1 { " warning" } @else { " warnings" }
+                }
+                ul { @for warning in warnings { li { (printable(&warning)) } } }
+            }
         }
     }
 }

@@ -3,48 +3,82 @@
 use maud::{Markup, html};
 
 use super::column::{PageColumn, PageRow, Sheet};
-use crate::Snapshot;
 use crate::groups::{self, Group};
+use crate::{Snapshot, units};
+
+/// The most series in the table, which bounds the size of the page. The JSON report has all.
+const MOST: usize = 600;
+
+/// The row groups of the page, longest total first.
+pub struct Groups<'a> {
+    shown: Vec<Group<'a>>,
+    left_out: usize,
+    /// The indices of the functions in the report that the page has data of, in order.
+    pub sites: Vec<usize>,
+}
+
+impl<'a> Groups<'a> {
+    pub fn of(snapshot: &'a Snapshot) -> Groups<'a> {
+        let mut shown = groups::of(snapshot);
+        let mut series = 0;
+        let fits = |group: &&Group| {
+            series += usize::from(group.head.is_some()) + group.launches.len();
+            series <= MOST
+        };
+        let most = shown.iter().take_while(fits).count();
+        let left_out = shown.split_off(most).len();
+        let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);
+        let sites = (0..snapshot.sites.len()).filter(has_rows).collect();
+        Groups { shown, left_out, sites }
+    }
+}
 
 /// Renders the table and the controls that the script uses.
-pub fn table(snapshot: &Snapshot) -> Markup {
-    let groups = groups::of(snapshot);
+pub fn table(snapshot: &Snapshot, groups: &Groups) -> Markup {
+    let Groups { shown: groups, left_out, sites } = groups;
     let (columns, sheet) = (PageColumn::of(snapshot), Sheet::of(snapshot));
     html! {
-        h2 { "Functions" }
         @if groups.is_empty() {
+            h2 { "Functions" }
             p.soft { "No function was called." }
         } @else {
-            div.tools {
-                input type="search" placeholder="Filter by function, file, launch, kernel, device… ( / )" aria-label="filter";
-                label.sort { "sort by " select {} }
-                @if groups.iter().any(|group| !group.launches.is_empty()) {
-                    label { input type="checkbox" checked; "launches" }
+            div.section-head {
+                h2 { "Functions" }
+                div.tools {
+                    input type="search" placeholder="Filter by function, file, launch, kernel, device… ( / )" aria-label="filter";
+                    label.sort { "sort by " select {} }
+                    @if groups.iter().any(|group| !group.launches.is_empty()) {
+                        label { input type="checkbox" checked; "launches" }
+                    }
+                    output {}
                 }
-                output {}
             }
             div.scroll {
                 table.rows {
                     thead { tr { @for column in &columns { (column.header(&sheet)) } } }
-                    @for group in &groups { (rows(group, &columns, &sheet)) }
+                    @for group in groups { (rows(group, sites, &columns, &sheet)) }
                 }
+            }
+            @if *left_out > 0 {
+                p.soft { (units::count(*left_out as u64)) " rows with shorter times are only in the JSON report." }
             }
         }
     }
 }
 
-fn rows(group: &Group, columns: &[PageColumn], sheet: &Sheet) -> Markup {
+fn rows(group: &Group, sites: &[usize], columns: &[PageColumn], sheet: &Sheet) -> Markup {
     let Group { at, site, head, launches, has_calls } = group;
+    let at = sites.binary_search(at).ok();
     let series = head.map(|head| head.series);
     let function = PageRow { site, series, calls: has_calls.then_some(site.calls) };
     html! {
         tbody {
-            tr.row data-site=(at) data-series=[head.map(|head| head.at)] {
+            tr.row data-site=[at] data-series=[head.map(|head| head.at)] {
                 @for column in columns { (column.cell(&function, sheet)) }
             }
             @for launch in launches {
                 @let row = PageRow { site, series: Some(launch.series), calls: None };
-                tr.row.launch data-site=(at) data-series=(launch.at) {
+                tr.row.launch data-site=[at] data-series=(launch.at) {
                     @for column in columns { (column.cell(&row, sheet)) }
                 }
             }

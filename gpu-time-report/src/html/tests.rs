@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::Site;
-use crate::fixtures::{everything, kernels, off, on_host, rated};
+use crate::fixtures::{everything, gpu, kernels, off, on_host, rated};
+use crate::tree::fixtures::{node, tree};
+use crate::{Device, Node};
 
 #[cfg(feature = "browser-tests")]
 mod browser;
@@ -27,9 +29,12 @@ fn hostile() -> Snapshot {
     let mut next = || texts.next().unwrap();
     let process = &mut snapshot.process;
     (process.name, process.started, process.version) = (next(), next(), next());
+    (process.program_version, process.label) = (Some(next()), Some(next()));
+    process.host = Some(next());
     process.warnings.extend(HOSTILE.map(str::to_owned));
     for device in &mut snapshot.devices {
         (device.name, device.driver) = (next(), Some(next()));
+        (device.driver_release, device.uuid) = (Some(next()), Some(next()));
         device.warnings.push(next());
         device.event_bias_source = Some(next());
         device.throttle = Some([(next(), None)].into());
@@ -51,7 +56,17 @@ fn hostile() -> Snapshot {
     for (site, name) in snapshot.sites.iter_mut().zip(HOSTILE) {
         site.name = name.to_owned();
     }
-    snapshot
+    snapshot.with_tree(HOSTILE.map(|name| Node { site: None, ..node(name, None, 1e3, 1e3) }).into())
+}
+
+/// Returns a report of nested functions with a call tree and windows.
+fn nested() -> Snapshot {
+    let mut snapshot = kernels();
+    for (site, name) in snapshot.sites.iter_mut().zip(["pass", "norm", "attention"]) {
+        site.name = name.to_owned();
+    }
+    snapshot.sites.truncate(3);
+    snapshot.with_tree(tree())
 }
 
 #[test]
@@ -79,9 +94,36 @@ fn data_is_the_report() {
         all.for_each(|series| series.histogram = Default::default());
     };
     let mut expected = snapshot;
+    expected.tree.clear();
     series(&mut expected);
     series(&mut read);
     assert_eq!(read, expected);
+}
+
+#[test]
+fn page_of_many_functions_has_the_rows_with_the_longest_times() {
+    let mut snapshot = everything();
+    let site = snapshot.sites.iter().find(|site| site.series.len() == 1).unwrap().clone();
+    snapshot.sites = (0..700)
+        .map(|at| {
+            let mut site = Site { name: format!("f{at}"), ..site.clone() };
+            site.series[0].estimated_total_ns = Some(1e6 + f64::from(at));
+            site
+        })
+        .collect();
+    let page = snapshot.to_html();
+    assert_eq!(page.matches("<tr class=\"row\"").count(), 600);
+    assert!(page.contains("100 rows with shorter times are only in the JSON report."));
+    let (_, data) = page.split_once("id=\"report\">").unwrap();
+    let data: serde_json::Value =
+        serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let names =
+        data["report"]["sites"].as_array().unwrap().iter().map(|site| site["name"].as_str());
+    let names: Vec<&str> = names.map(Option::unwrap).collect();
+    assert_eq!((names.len(), names[0], names[599]), (600, "f100", "f699"));
+    // The longest one comes first, and its data last.
+    let first = page.split_once("<tr class=\"row\"").unwrap().1;
+    assert!(first.starts_with(" data-site=\"599\""), "{}", &first[..80]);
 }
 
 #[test]
@@ -137,7 +179,7 @@ fn text(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for part in body.split('<') {
         text.push_str(part.split_once('>').map_or(part, |(_, text)| text));
-        if ["/td>", "/th>", "/tr>", "/li>", "/p>", "/dd>", "/h2>"]
+        if ["/td>", "/th>", "/tr>", "/li>", "/p>", "/dd>", "/h2>", "/summary>"]
             .iter()
             .any(|end| part.starts_with(end))
         {
@@ -171,6 +213,7 @@ fn page_of_a_run_with_timing_off() {
 #[test]
 fn rows_are_sorted_by_total() {
     let page = text(&everything());
+    let (_, page) = page.split_once("\nFunctions\n").unwrap();
     let at = |name: &str| page.find(name).unwrap_or_else(|| panic!("{name}: {page}"));
     // 100 ms on the host, and 2.5, 0.26 and 0.08 ms on the GPU. Launches follow their function.
     assert!(at("app::saxpy") < at("app::train"));
@@ -256,4 +299,145 @@ fn opened_calls_are_shown() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!self::text(&everything()).contains("opened"));
+}
+
+#[test]
+fn gpu_time_of_nested_functions_is_counted_once() {
+    let text = text(&nested());
+    // The self times of the tree. Its inclusive times add up to 670 µs.
+    assert!(text.contains("\nGPU time measured320.0 µs\n"), "{text}");
+}
+
+#[test]
+fn tree_is_a_table_without_scripts() {
+    let snapshot = nested();
+    let text = text(&snapshot);
+    let from = text.find("host per call").expect("a tree");
+    let lines: Vec<&str> = text[from..].lines().filter(|line| !line.is_empty()).collect();
+    let attention = lines.iter().position(|line| *line == "attention").unwrap();
+    assert_eq!(lines[attention + 1..attention + 5], ["23.4%", "150.0", "200.0", "160"]);
+    assert!(lines.iter().any(|line| line.starts_with("launch-bound: GPU busy ")), "{lines:?}");
+    assert!(lines.contains(&"&lt;not annotated&gt;"), "{lines:?}");
+    // One path for each caller.
+    assert_eq!(lines.iter().filter(|line| **line == "norm").count(), 2);
+    assert!(!self::text(&everything()).contains("Call tree"));
+}
+
+#[test]
+fn shares_of_nested_functions_add_up() {
+    let snapshot = nested();
+    let page = snapshot.to_html();
+    let (_, rows) = page.split_once("class=\"rows\"").unwrap();
+    let shares = rows.split("class=\"n share\" data-value=\"").skip(1);
+    let shares = shares.map(|cell| cell.split_once('"').unwrap().0.parse::<f64>().unwrap());
+    let sum = shares.sum::<f64>();
+    // The other half is not annotated.
+    let functions: f64 =
+        snapshot.tree.iter().filter(|node| node.site.is_some()).map(Node::share).sum();
+    assert!((functions - 0.5).abs() < 1e-9 && (sum - functions).abs() < 1e-9, "{sum} {functions}");
+}
+
+/// Returns the left edge and the width of each bar of the call tree.
+fn bars(snapshot: &Snapshot) -> Vec<[f64; 2]> {
+    let page = snapshot.to_html();
+    let rows = page.split("style=\"--x:").skip(1);
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    let bar = |row: &str| {
+        let (left, rest) = row.split_once(";--w:").unwrap();
+        [number(left), number(rest.split_once(';').unwrap().0)]
+    };
+    rows.map(bar).collect()
+}
+
+#[test]
+fn bars_of_the_tree_are_as_wide_as_their_times() {
+    let mut snapshot = nested();
+    snapshot.tree.retain(|node| node.name != Node::NOT_ANNOTATED);
+    let seen = bars(&snapshot);
+    // `pass` calls `attention`, which calls `norm`, and then `norm`.
+    assert_eq!(seen, [[0.0, 1.0], [0.0, 0.625], [0.0, 0.15625], [0.625, 0.3125]]);
+}
+
+#[test]
+fn tree_of_the_page_is_bounded() {
+    let nodes = (0..5000).map(|i| node("f", None, 0.0, f64::from(i + 1))).collect();
+    let snapshot = everything().with_tree(nodes);
+    let seen = bars(&snapshot);
+    assert_eq!(seen.len(), 2000);
+    assert!(seen.iter().all(|[_, width]| *width > 0.0));
+    assert!(text(&snapshot).contains("3\u{202f}000 shorter paths are only in the JSON report."));
+}
+
+/// Returns the names and the shares in the legends of the bars of device time.
+fn legends(snapshot: &Snapshot) -> Vec<Vec<String>> {
+    let page = snapshot.to_html();
+    let lists = page.split("class=\"legend\">").skip(1);
+    let text = |item: &str| item.replace("</span> <b>", " ").split_once('<').unwrap().0.to_owned();
+    let items = |list: &str| {
+        let (list, _) = list.split_once("</ul>").unwrap();
+        list.split("class=\"name\">").skip(1).map(text).collect()
+    };
+    lists.map(items).collect()
+}
+
+#[test]
+fn device_time_adds_up() {
+    // Windows found the device busy for 70 % of the time, and functions for 35 %.
+    let expected =
+        ["attention 16.4%", "norm 16.4%", "pass 2.2%", "&lt;not annotated&gt; 35.0%", "idle 30.0%"];
+    assert_eq!(legends(&nested()), [expected]);
+}
+
+#[test]
+fn device_time_without_windows_leaves_the_rest_open() {
+    let mut snapshot = nested();
+    snapshot.process.wall_ns = 640_000;
+    snapshot.devices[0].coverage = None;
+    let snapshot = snapshot.with_tree(tree());
+    let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
+    assert_eq!(legends(&snapshot), [expected]);
+    assert!(text(&snapshot).contains("Set GPU_TIME_WINDOWS=20ms/10s to tell idle time"));
+}
+
+#[test]
+fn device_time_is_that_of_each_device() {
+    let mut snapshot = nested();
+    snapshot.devices.push(Device { id: "cuda:1".to_owned(), ..gpu() });
+    snapshot.sites[1].series[0].device = "cuda:1".to_owned();
+    let legends = legends(&snapshot);
+    let has = |list: &[String], name: &str| list.iter().any(|item| item.starts_with(name));
+    assert_eq!(legends.len(), 2);
+    assert!(!has(&legends[0], "norm") && has(&legends[0], "pass"), "{legends:?}");
+    assert!(has(&legends[1], "norm") && !has(&legends[1], "pass"), "{legends:?}");
+    // Nested functions are counted once: `pass` has a sixteenth of its own, `attention` the rest.
+    assert_eq!(legends[0][..2], ["attention 30.9%", "pass 4.1%"]);
+}
+
+#[test]
+fn lead_names_what_to_look_at_first() {
+    let text = text(&nested());
+    let expected = "The GPU was idle 30.0 ±0.5% of the time. Look at pass first: it is launch-bound. In each call, GPU busy ";
+    assert!(text.contains(expected), "{text}");
+    let with_host_time = |host_ns: f64| {
+        let mut nodes = tree();
+        for mean in nodes.iter_mut().filter_map(|node| node.per_call.as_mut()) {
+            (mean.waited_ns, mean.host_ns) = (Some(0.0), Some(host_ns * mean.busy_ns));
+        }
+        self::text(&nested().with_tree(nodes))
+    };
+    let text = with_host_time(1.0);
+    let expected = "Look at attention first: 46.9% of the GPU time measured is its own.";
+    assert!(text.contains(expected), "{text}");
+    let text = with_host_time(100.0);
+    let expected =
+        "Look at pass first: each call takes 200.0 µs on the host for 2.000 µs of GPU work.";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn lead_says_if_no_function_stands_out() {
+    let nodes = (0..20).map(|i| node(&format!("f{i}"), None, 0.0, 1e3 - f64::from(i))).collect();
+    let text = text(&everything().with_tree(nodes));
+    let expected = "No function stands out. f0 has the most GPU time of its own.";
+    assert!(text.contains(expected), "{text}");
 }

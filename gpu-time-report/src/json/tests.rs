@@ -49,7 +49,7 @@ fn in_full() -> Snapshot {
         series.net_histogram = series.histogram.less(2207.0);
         series.runs = Run::of(series, 0).into_iter().collect();
     }
-    snapshot
+    snapshot.with_tree(tree::fixtures::tree())
 }
 
 /// The schema included in the package.
@@ -66,7 +66,8 @@ fn violations(schema: &serde_json::Value, snapshot: &Snapshot) -> Vec<String> {
 fn json_conforms_to_the_schema() {
     let schema = serde_json::from_str(JSON_SCHEMA).unwrap();
     assert!(jsonschema::draft202012::meta::is_valid(&schema));
-    for snapshot in [in_full(), everything(), kernels(), rated(), off()] {
+    let by_events = everything().with_tree(tree::fixtures::by_events());
+    for snapshot in [in_full(), by_events, everything(), kernels(), rated(), off()] {
         assert_eq!(violations(&schema, &snapshot), [""; 0]);
     }
     // Readers ignore unknown fields.

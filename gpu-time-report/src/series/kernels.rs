@@ -230,7 +230,7 @@ impl Elsewhere {
     }
 
     /// Returns the reason: `other-stream`, the stream was not the timed one; `after-stop`, the
-    /// kernel was enqueued after the bracket's stop event.
+    /// work was enqueued outside of the launches that events bracket.
     pub fn why(&self) -> &str {
         self.why.name()
     }
@@ -243,7 +243,8 @@ impl Elsewhere {
 pub enum ElsewhereReason {
     /// The work was on a stream other than the timed one.
     OtherStream,
-    /// The work ran after the bracket's stop event.
+    /// The work was enqueued outside of the launches that events bracket, after the stop event of one
+    /// or before any.
     AfterStop,
 }
 

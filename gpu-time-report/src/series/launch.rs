@@ -47,7 +47,8 @@ pub struct Launches {
 }
 
 impl Launches {
-    /// Returns the second line of a sum's label in the table.
+    /// Returns the second line of a sum's label on the page.
+    #[cfg(feature = "html")]
     pub(crate) fn label(&self) -> String {
         let Launches { min, max, .. } = self;
         match (min, max) {

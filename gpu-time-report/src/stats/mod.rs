@@ -22,7 +22,7 @@ pub use course::Course;
 pub use dependence::{Dependence, Modes, Trend};
 pub use distribution::Distribution;
 pub use histogram::Histogram;
-pub use paired_ratios::PairedRatios;
+pub use paired_ratios::{Look, PairedRatios};
 pub use statistics::Stats;
 pub use summary::Summary;
 pub use timeline::{Slot, Timeline};

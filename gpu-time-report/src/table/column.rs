@@ -3,8 +3,11 @@
 use comfy_table::CellAlignment;
 
 use crate::scale::Scale;
+use crate::totals::Totals;
 use crate::units::{self, printable};
-use crate::{Clock, Kernel, Series, Site, Snapshot, Stats, marks, opened};
+use crate::{
+    CacheState, Clock, Detail, Kernel, Series, Site, Snapshot, Stats, marks, opened, series,
+};
 
 /// The number of digits shown for most times.
 const DIGITS: u8 = 4;
@@ -23,6 +26,8 @@ pub enum TableColumn {
     Median,
     Spread,
     Total,
+    /// The standard error of an estimated total.
+    Error,
     Share,
     GbPerS,
     TflopPerS,
@@ -36,13 +41,27 @@ pub struct Units {
 
 /// The subject of a table row.
 pub enum TableRow<'a> {
-    /// A series for a function or one of its launches.
-    Series { snapshot: &'a Snapshot, site: &'a Site, series: &'a Series, calls: Option<u64> },
+    /// A series for a function, one of its keys or one of its launches.
+    Series {
+        totals: &'a Totals<'a>,
+        series: &'a Series,
+        label: String,
+        is_sampled: bool,
+        calls: Option<u64>,
+    },
+    /// All keys of a function on one device in one cache state.
+    Keyed {
+        totals: &'a Totals<'a>,
+        all: Vec<&'a Series>,
+        label: String,
+        is_sampled: bool,
+        calls: Option<u64>,
+    },
     /// A function that has no own series, because every call was captured or none was timed.
-    Untimed { site: &'a Site, calls: Option<u64> },
+    Untimed { label: String, calls: Option<u64> },
     /// The keys of a function that the table omits, with the number of samples and the total time
     /// of their calls.
-    OtherKeys { site: &'a Site, keys: usize, samples: u64, total: f64 },
+    OtherKeys { is_sampled: bool, keys: usize, samples: u64, total: f64 },
     /// A sentence about the opened calls of the series above, as wide as the table.
     Opened { line: String },
     /// A kernel of the opened calls. `is_ambiguous` if another one of the series has its name.
@@ -52,12 +71,22 @@ pub enum TableRow<'a> {
 }
 
 impl TableColumn {
-    /// Returns the columns for a report that contains series. Rates have a column only if any row
-    /// has one.
-    pub fn of(snapshot: &Snapshot) -> Vec<TableColumn> {
+    /// Returns the columns for a report that contains series. A column is left out if it would say
+    /// the same in every row, or nothing.
+    pub fn of(snapshot: &Snapshot, detail: Detail) -> Vec<TableColumn> {
         use TableColumn::*;
         let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
-        let mut columns = vec![Function, On, Cache, Calls, Samples, Median, Spread, Total, Share];
+        let mut places = snapshot.all_series().map(|series| (&series.device, series.clock));
+        let is_one_place = places.next().is_none_or(|first| {
+            matches!(first.1, Clock::Events | Clock::Kernels) && places.all(|place| place == first)
+        });
+        let mut columns = vec![Function];
+        columns.extend((!is_one_place).then_some(On));
+        columns.extend(any(|series| series.cache != CacheState::AsFound).then_some(Cache));
+        columns.extend([Calls, Samples, Median, Spread, Total]);
+        let is_sampled = snapshot.sites.iter().any(Site::is_sampled);
+        columns.extend((is_sampled && detail == Detail::All).then_some(Error));
+        columns.push(Share);
         columns.extend(any(|series| series.bytes.is_some()).then_some(GbPerS));
         columns.extend(any(|series| series.flops.is_some()).then_some(TflopPerS));
         columns
@@ -74,6 +103,7 @@ impl TableColumn {
             TableColumn::Median => format!("median {times}"),
             TableColumn::Spread => format!("p5–p95 {times}"),
             TableColumn::Total => format!("total {totals}"),
+            TableColumn::Error => marks::ERROR.to_owned(),
             TableColumn::Share => "share".to_owned(),
             TableColumn::GbPerS => marks::GB_PER_S.to_owned(),
             TableColumn::TflopPerS => marks::TFLOP_PER_S.to_owned(),
@@ -96,17 +126,16 @@ impl TableColumn {
         let series = row.series();
         Some(match self {
             TableColumn::Function => row.label(),
-            TableColumn::On => device(series?),
-            TableColumn::Cache => series?.cache().to_owned(),
+            TableColumn::On => device(row.first()?),
+            TableColumn::Cache => row.first()?.cache().to_owned(),
             TableColumn::Calls => row.calls()?,
             TableColumn::Samples => row.samples()?.to_string(),
             TableColumn::Median => {
-                let is_bound = series.is_some_and(|series| series.upper_bound);
+                let is_bound = series.is_some_and(Series::is_bound);
                 let is_raw = series.is_some_and(Series::is_raw_by_launches);
-                let mark = if is_bound { marks::UPPER_BOUND } else { "" };
-                let median = format!("{mark}{}", units.times.text(row.stats()?.median));
-                // The second line of a sum's label leaves space for the mark.
-                if is_raw { median + "\n" + marks::RAW } else { median }
+                let raw = if is_raw { format!("{} ", marks::RAW) } else { String::new() };
+                let bound = if is_bound { marks::UPPER_BOUND } else { "" };
+                format!("{raw}{bound}{}", units.times.text(row.stats()?.median))
             }
             TableColumn::Spread => {
                 let stats = row.stats()?;
@@ -116,26 +145,19 @@ impl TableColumn {
                 format!("{}–{}{name}", unit.number(stats.p5), unit.number(stats.p95))
             }
             TableColumn::Total => {
-                let total = row.total()?;
-                let is_estimate = row.is_estimate();
-                let mark = if is_estimate { marks::ESTIMATE } else { "" };
-                let error = series.and_then(|series| series.estimated_total_error_ns);
-                let error = error.filter(|_| is_estimate);
-                let error = error.map(|error| format!("\n±{}", units::share(error, total)));
-                let is_unknown = series.is_some_and(|series| series.unknown_error.is_some());
-                let error = error.or(is_unknown.then(|| "\n±?".to_owned()));
-                format!("{mark}{}{}", units.totals.text(total), error.unwrap_or_default())
+                let mark = if row.is_estimate() { marks::ESTIMATE } else { "" };
+                format!("{mark}{}", units.totals.text(row.total()?))
             }
-            TableColumn::Share => match row {
-                // A graph node's time belongs to no function, and not every replay was sampled.
-                TableRow::Series { snapshot, series, .. } if !series.graph => {
-                    let own = series.shown().and(series.own_total())?;
-                    units::share(own, snapshot.total_beside(series))
+            TableColumn::Error => {
+                if !row.is_estimate() {
+                    return None;
                 }
-                TableRow::Kernel { kernel: Kernel { share, .. }, .. }
-                | TableRow::OtherKernels { share, .. } => units::share(*share, 1.0),
-                _ => return None,
-            },
+                match row.error()? {
+                    Some(error) => units::share(error, row.total()?),
+                    None => "?".to_owned(),
+                }
+            }
+            TableColumn::Share => units::share(row.share()?, 1.0),
             TableColumn::GbPerS => {
                 let bytes = series?.bytes?;
                 let peak = bytes.peak_share.map(|share| format!(" ({:.0}%)", 100.0 * share));
@@ -160,8 +182,8 @@ impl<'a> TableRow<'a> {
     /// Returns `true` for a row that belongs to the function above it.
     pub fn is_below_function(&self) -> bool {
         match self {
-            TableRow::Series { series, .. } => series.launch.is_some(),
-            TableRow::Untimed { .. } => false,
+            TableRow::Series { label, .. } => label.starts_with(' '),
+            TableRow::Keyed { .. } | TableRow::Untimed { .. } => false,
             _ => true,
         }
     }
@@ -169,6 +191,15 @@ impl<'a> TableRow<'a> {
     fn series(&self) -> Option<&'a Series> {
         match self {
             TableRow::Series { series, .. } => Some(series),
+            _ => None,
+        }
+    }
+
+    /// Returns a series on the row's device, in its cache state.
+    fn first(&self) -> Option<&'a Series> {
+        match self {
+            TableRow::Series { series, .. } => Some(series),
+            TableRow::Keyed { all, .. } => all.first().copied(),
             _ => None,
         }
     }
@@ -183,23 +214,38 @@ impl<'a> TableRow<'a> {
 
     fn label(&self) -> String {
         match self {
-            TableRow::Series { site, series, .. } => label(site, series),
-            TableRow::Untimed { site, .. } => printable(&site.name),
+            TableRow::Series { label, .. }
+            | TableRow::Keyed { label, .. }
+            | TableRow::Untimed { label, .. } => label.clone(),
             TableRow::OtherKeys { keys, .. } => format!("  … {keys} more keys"),
             TableRow::Opened { .. } => String::new(),
-            TableRow::Kernel { kernel, is_ambiguous } => {
-                let name = KERNEL_INDENT.to_owned() + &printable(&kernel.name);
-                if *is_ambiguous { name + "\n      " + &kernel.configuration() } else { name }
+            TableRow::Kernel { kernel, .. } => {
+                let configuration = self.configuration().unwrap_or_default();
+                KERNEL_INDENT.to_owned() + &printable(&kernel.name) + &configuration
             }
             TableRow::OtherKernels { kernels, .. } => format!("{KERNEL_INDENT}and {kernels} more"),
         }
     }
 
+    /// Returns the launch configuration that follows the name of a kernel that is ambiguous
+    /// otherwise.
+    pub fn configuration(&self) -> Option<String> {
+        match self {
+            TableRow::Kernel { kernel, is_ambiguous: true } => {
+                let configuration = kernel.configuration();
+                (!configuration.is_empty()).then(|| format!(", {configuration}"))
+            }
+            _ => None,
+        }
+    }
+
     fn calls(&self) -> Option<String> {
         match self {
-            TableRow::Series { calls, .. } | TableRow::Untimed { calls, .. } => {
-                calls.map(|calls| calls.to_string())
-            }
+            // The replays of a graph are not counted.
+            TableRow::Series { series, .. } if series.graph => Some(marks::GRAPH.to_owned()),
+            TableRow::Series { calls, .. }
+            | TableRow::Keyed { calls, .. }
+            | TableRow::Untimed { calls, .. } => calls.map(|calls| calls.to_string()),
             TableRow::Kernel { kernel, .. } => {
                 Some(marks::PER_CALL.to_owned() + &opened::decimal(kernel.per_call))
             }
@@ -210,6 +256,9 @@ impl<'a> TableRow<'a> {
     fn samples(&self) -> Option<u64> {
         match self {
             TableRow::Series { series, .. } => Some(series.samples()),
+            TableRow::Keyed { all, .. } => {
+                Some(series::saturating_sum(all.iter().map(|series| series.samples())))
+            }
             TableRow::OtherKeys { samples, .. } => Some(*samples).filter(|samples| *samples > 0),
             TableRow::Kernel { kernel, .. } => Some(kernel.count),
             _ => None,
@@ -219,6 +268,7 @@ impl<'a> TableRow<'a> {
     fn total(&self) -> Option<f64> {
         match self {
             TableRow::Series { series, .. } => series.shown().and(series.total()),
+            TableRow::Keyed { all, .. } => Some(series::total(all.iter().copied())),
             TableRow::OtherKeys { total, .. } => self.samples().map(|_| *total),
             // Kernels are only known for opened calls, and totals are of all calls.
             _ => None,
@@ -228,11 +278,46 @@ impl<'a> TableRow<'a> {
     /// Returns `true` if the total is extrapolated from a sample of the calls.
     fn is_estimate(&self) -> bool {
         match self {
-            TableRow::Series { site, series, .. } => {
-                site.is_sampled() && series.estimated_total_ns.is_some()
+            TableRow::Series { series, is_sampled, .. } => {
+                *is_sampled && series.estimated_total_ns.is_some()
             }
-            TableRow::OtherKeys { site, .. } => site.is_sampled(),
+            TableRow::Keyed { is_sampled, .. } | TableRow::OtherKeys { is_sampled, .. } => {
+                *is_sampled
+            }
             _ => false,
+        }
+    }
+
+    /// Returns the standard error of the total, if the row has one. The inner value is `None` if it
+    /// is unknown.
+    fn error(&self) -> Option<Option<f64>> {
+        let all = match self {
+            TableRow::Series { series, .. } => std::slice::from_ref(series),
+            TableRow::Keyed { all, .. } => all,
+            _ => return None,
+        };
+        // The samples of different keys are independent.
+        let sum = |sum: f64, series: &&Series| Some(sum.hypot(series.estimated_total_error_ns?));
+        Some(all.iter().try_fold(0.0, sum))
+    }
+
+    /// Returns the share of the device's time, or of the function's kernel time.
+    fn share(&self) -> Option<f64> {
+        // A graph node's time belongs to no function, and not every replay was sampled.
+        let share = |totals: &Totals, series: &Series| {
+            let own = series.shown().and(series.own_total()).filter(|_| !series.graph)?;
+            let all = totals.beside(series);
+            (all > 0.0).then(|| own / all)
+        };
+        match self {
+            TableRow::Series { totals, series, .. } => share(totals, series),
+            TableRow::Keyed { totals, all, .. } => {
+                let shares = all.iter().filter_map(|series| share(totals, series));
+                shares.reduce(|sum, share| sum + share)
+            }
+            TableRow::Kernel { kernel: Kernel { share, .. }, .. }
+            | TableRow::OtherKernels { share, .. } => Some(*share),
+            _ => None,
         }
     }
 }
@@ -248,19 +333,7 @@ fn device(series: &Series) -> String {
     }
 }
 
-fn label(site: &Site, series: &Series) -> String {
-    let key = series.key().map(|key| format!("\n  [{}]", printable(key))).unwrap_or_default();
-    match (&series.launch, series.launches) {
-        (Some(launch), _) => {
-            let graph = if series.graph { "\n    in graphs" } else { "" };
-            format!("  {}{key}{graph}", printable(&launch.label()))
-        }
-        (None, Some(launches)) => format!("{}{key}\n  {}", printable(&site.name), launches.label()),
-        (None, None) => printable(&site.name) + &key,
-    }
-}
-
 fn rate(series: &Series, rate: f64) -> String {
-    let mark = if series.upper_bound { marks::LOWER_BOUND } else { "" };
+    let mark = if series.is_bound() { marks::LOWER_BOUND } else { "" };
     format!("{mark}{}", units::figure(rate))
 }

@@ -1,23 +1,30 @@
 //! The table's cells as text, in order.
 
-use super::column::{TableColumn, TableRow, Units};
-use super::keys::HiddenKeys;
-use crate::groups::{self, Group};
+use super::column::{KERNEL_INDENT, TableColumn, TableRow, Units};
+use super::function::{Function, Shown};
+use crate::totals::Totals;
 use crate::units::printable;
-use crate::{Measure, Series, Site, Snapshot, opened, series};
+use crate::{Detail, Measure, Site, Snapshot, groups, series};
+
+/// The number of rows up to which functions show details: launches, keys and kernels. With the
+/// lines above and below, they fit on a screen of 40 lines.
+const ROWS: usize = 18;
 
 /// A header and rows. Every row has a cell for each column.
 pub struct Grid {
     columns: Vec<TableColumn>,
     pub header: Vec<String>,
     pub rows: Vec<Line>,
+    /// The number of rows with details that the table omits.
+    pub omitted: usize,
 }
 
-/// A row. A cell may span several lines of text.
+/// A row, which is one line of text.
 pub struct Line {
     /// The row belongs to the function above it.
     pub is_below_function: bool,
-    pub is_kernel: bool,
+    /// The name of a kernel, and the launch configuration that follows it.
+    pub kernel: Option<(String, String)>,
     /// A text that is as wide as the table. The cells are empty then.
     pub wide: Option<String>,
     pub cells: Vec<String>,
@@ -25,8 +32,8 @@ pub struct Line {
 
 impl Grid {
     /// Creates rows for every function that was called, longest total first, each followed by its
-    /// launches. Without any series, shows only names and numbers of calls.
-    pub fn of(snapshot: &Snapshot) -> Grid {
+    /// details. Without any series, shows only names and numbers of calls.
+    pub fn of(snapshot: &Snapshot, detail: Detail) -> Grid {
         let mut groups = groups::of(snapshot);
         // Keep all groups of a function together, starting with the one that shows the number of
         // calls.
@@ -38,23 +45,32 @@ impl Grid {
         });
         let has_series = groups.iter().any(|g| g.head.is_some() || !g.launches.is_empty());
         let columns = if has_series {
-            TableColumn::of(snapshot)
+            TableColumn::of(snapshot, detail)
         } else {
             vec![TableColumn::Function, TableColumn::Calls]
         };
-        let units = Units::of(snapshot);
+        let (units, totals) = (Units::of(snapshot), &Totals::of(snapshot));
         let by_function = groups.chunk_by(|a, b| a.at == b.at);
-        let rows = by_function.flat_map(|groups| rows(snapshot, groups)).map(|row| Line {
+        let functions: Vec<Function> =
+            by_function.map(|groups| Function { snapshot, totals, groups }).collect();
+        let (rows, omitted) = rows(&functions, detail);
+        let rows = rows.into_iter().map(|row| Line {
             is_below_function: row.is_below_function(),
-            is_kernel: matches!(row, TableRow::Kernel { .. }),
+            kernel: match &row {
+                TableRow::Kernel { kernel, .. } => {
+                    Some((printable(&kernel.name), row.configuration().unwrap_or_default()))
+                }
+                _ => None,
+            },
             wide: match &row {
-                TableRow::Opened { line } => Some(line.clone()),
+                TableRow::Opened { line } => Some(format!("{KERNEL_INDENT}{line}")),
                 _ => None,
             },
             cells: columns.iter().map(|column| column.cell(&row, &units)).collect(),
         });
         let rows = rows.collect();
-        Grid { header: columns.iter().map(|column| column.header(&units)).collect(), rows, columns }
+        let header = columns.iter().map(|column| column.header(&units)).collect();
+        Grid { header, rows, columns, omitted }
     }
 
     pub fn columns(&self) -> &[TableColumn] {
@@ -86,54 +102,27 @@ fn total(site: &Site) -> f64 {
     series::total(site.series.iter().filter(|series| series.measure != Measure::Launch))
 }
 
-/// Returns one function's rows, from all of its groups.
-fn rows<'a>(snapshot: &'a Snapshot, groups: &[Group<'a>]) -> Vec<TableRow<'a>> {
-    let hidden = HiddenKeys::of(groups);
+/// Returns the rows of all functions, and the number of those left out for lack of room. The first
+/// functions, which took the most time, get at least half of the room that those before them left.
+fn rows<'a>(functions: &[Function<'a>], detail: Detail) -> (Vec<TableRow<'a>>, usize) {
+    let of_all = |shown| functions.iter().map(move |function| function.rows(shown));
+    let all: Vec<TableRow> = of_all(Shown::ALL).flatten().collect();
+    if detail == Detail::All {
+        return (all, 0);
+    }
+    let below = |rows: &[TableRow]| rows.iter().filter(|row| row.is_below_function()).count();
+    let wanted: Vec<Vec<TableRow>> = of_all(Shown::MOST).collect();
+    let own: usize = wanted.iter().map(|rows| rows.len() - below(rows)).sum();
+    let mut later: usize = wanted.iter().map(|rows| below(rows)).sum();
+    let mut room = ROWS.saturating_sub(own);
     let mut rows = Vec::new();
-    for Group { site, head, launches, has_calls, .. } in groups {
-        let calls = has_calls.then_some(site.calls);
-        match head {
-            Some(head) if hidden.has(head.series) => continue,
-            Some(head) => {
-                rows.push(TableRow::Series { snapshot, site, series: head.series, calls })
-            }
-            None => rows.push(TableRow::Untimed { site, calls }),
-        }
-        let shown = launches.iter().filter(|row| !hidden.has(row.series));
-        rows.extend(shown.map(|row| TableRow::Series {
-            snapshot,
-            site,
-            series: row.series,
-            calls: None,
-        }));
-        rows.extend(head.iter().flat_map(|head| kernels(snapshot, head.series)));
+    for (function, wanted) in functions.iter().zip(wanted) {
+        later -= below(&wanted);
+        let most = room.div_ceil(2).max(room.saturating_sub(later));
+        let shown = if below(&wanted) <= most { wanted } else { function.within(most) };
+        room -= below(&shown);
+        rows.extend(shown);
     }
-    if let Some(Group { site, .. }) = groups.first().filter(|_| hidden.len() > 0) {
-        let (samples, total) = hidden.sum(groups);
-        rows.push(TableRow::OtherKeys { site, keys: hidden.len(), samples, total });
-    }
-    rows
-}
-
-/// The number of kernels that the table shows per series.
-const KERNELS: usize = 5;
-
-/// Returns the rows about the opened calls of a series, with its largest kernels.
-fn kernels<'a>(snapshot: &Snapshot, series: &'a Series) -> Vec<TableRow<'a>> {
-    let device = snapshot.devices.iter().find(|device| device.id == series.device);
-    let Some(line) = opened::line(series, device) else { return Vec::new() };
-    let all = series.kernel_times.as_ref().map_or(&[][..], |times| &times.kernels);
-    // A row "and 1 more" would be no shorter than the kernel itself.
-    let shown = if all.len() > KERNELS + 1 { KERNELS } else { all.len() };
-    let (shown, others) = all.split_at_checked(shown).unwrap_or((all, &[]));
-    let mut rows = vec![TableRow::Opened { line: format!("  {}", printable(&line)) }];
-    rows.extend(shown.iter().map(|kernel| TableRow::Kernel {
-        kernel,
-        is_ambiguous: shown.iter().filter(|other| other.name == kernel.name).count() > 1,
-    }));
-    if !others.is_empty() {
-        let share = others.iter().fold(0.0, |sum, kernel| sum + kernel.share);
-        rows.push(TableRow::OtherKernels { kernels: others.len(), share });
-    }
-    rows
+    let omitted = all.len() - rows.len();
+    (rows, omitted)
 }

@@ -6,15 +6,12 @@ use crate::Series;
 use crate::groups::Group;
 use crate::series;
 
-/// The number of keys that the table shows per function.
-const SHOWN: usize = 8;
-
 /// One function's keys that the table omits: all but those with the longest totals.
 pub struct HiddenKeys<'a>(HashSet<&'a str>);
 
 impl<'a> HiddenKeys<'a> {
-    /// Selects the keys from the groups of one function, in order.
-    pub fn of(groups: &[Group<'a>]) -> HiddenKeys<'a> {
+    /// Selects the keys from the groups of one function, in order, beyond the first `most`.
+    pub fn of(groups: &[Group<'a>], most: usize) -> HiddenKeys<'a> {
         let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
         // Launches that were only captured do not have their own group.
         let captured = groups.iter().filter(|group| group.head.is_none());
@@ -26,7 +23,7 @@ impl<'a> HiddenKeys<'a> {
         let mut keys: Vec<&str> =
             heads.chain(captured).filter_map(Series::key).filter(|key| seen.insert(*key)).collect();
         // A row "1 more key" would be no shorter than the key itself.
-        let hidden = if keys.len() > SHOWN + 1 { keys.split_off(SHOWN) } else { Vec::new() };
+        let hidden = if keys.len() > most + 1 { keys.split_off(most) } else { Vec::new() };
         HiddenKeys(hidden.into_iter().collect())
     }
 

@@ -13,46 +13,44 @@ use crate::{Terminal, kernel_names, marks};
 const NAME: usize = 60;
 const NARROW_NAME: usize = 24;
 
-/// Lays out the table, with names as wide as the terminal allows.
+/// Lays out the table, each row on one line, with names as wide as the terminal allows.
 pub fn fitted(mut grid: Grid, to: Terminal) -> String {
     let width = |text: &str| text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
     let mut text = aligned(&grid);
     let name = |line| grid.cell(line, TableColumn::Function).unwrap_or_default().to_owned();
     let names: Vec<String> = grid.rows.iter().map(name).collect();
-    let widest = names.iter().map(|name| width(name)).max().unwrap_or_default();
+    let widest = names.iter().map(|name| name.width()).max().unwrap_or_default();
     let room = to
         .columns
         .map_or(NAME, |columns| (widest + columns).saturating_sub(width(&text)).max(NARROW_NAME));
     if widest > room {
         let names = with_short_kernels(&grid, names, room);
-        let short = shortened(names.iter().flat_map(|name| name.lines()), room);
-        let cut = |name: &String| {
-            let parts = name.lines().filter_map(|part| short.get(part).map(String::as_str));
-            parts.collect::<Vec<_>>().join("\n")
-        };
-        grid.set(TableColumn::Function, names.iter().map(cut).collect());
+        let short = shortened(names.iter().map(String::as_str), room);
+        let names = names.iter().map(|name| short.get(&**name).unwrap_or(name).clone()).collect();
+        grid.set(TableColumn::Function, names);
         text = aligned(&grid);
     }
     with_wide_lines(&grid, &text, to)
 }
 
-/// Shortens the names of kernels so that their differences remain.
+/// Shortens the names of kernels so that their differences remain, and the launch configurations
+/// behind some of them.
 fn with_short_kernels(grid: &Grid, labels: Vec<String>, room: usize) -> Vec<String> {
-    let name = |label: &str| {
-        let (name, configuration) = label.split_once('\n').unwrap_or((label, ""));
-        (name.trim_start().to_owned(), configuration.to_owned())
-    };
-    let kernels = grid.rows.iter().zip(&labels).filter(|(line, _)| line.is_kernel);
-    let names: Vec<String> = kernels.map(|(_, label)| name(label).0).collect();
-    let room = room.saturating_sub(KERNEL_INDENT.len());
-    let short = kernel_names::shortened(names.iter().map(String::as_str), room);
-    let shorten = |(line, label): (&Line, String)| {
-        if !line.is_kernel {
-            return label;
+    let kernels = || grid.rows.iter().filter_map(|line| line.kernel.as_ref());
+    let width = |configuration: &String| configuration.width();
+    let behind = kernels().map(|(_, configuration)| width(configuration)).max().unwrap_or_default();
+    let [alone, configured] = [0, behind].map(|behind| {
+        let of_kind =
+            kernels().filter(|(_, configuration)| (width(configuration) > 0) == (behind > 0));
+        let room = room.saturating_sub(KERNEL_INDENT.len() + behind);
+        kernel_names::shortened(of_kind.map(|(name, _)| &**name), room)
+    });
+    let shorten = |(line, label): (&Line, String)| match &line.kernel {
+        Some((name, configuration)) => {
+            let short = if configuration.is_empty() { &alone } else { &configured };
+            format!("{KERNEL_INDENT}{}{configuration}", short.get(&**name).unwrap_or(name))
         }
-        let (name, configuration) = name(&label);
-        let name = short.get(&*name).unwrap_or(&name);
-        format!("{KERNEL_INDENT}{name}\n{configuration}")
+        None => label,
     };
     grid.rows.iter().zip(labels).map(shorten).collect()
 }
@@ -81,42 +79,38 @@ fn with_wide_lines(grid: &Grid, text: &str, to: Terminal) -> String {
             lines.extend(wrapped(wide, to.columns).iter().map(|part| to.styled(DIMMED, part)));
             continue;
         }
-        let height = line.cells.iter().map(|cell| cell.lines().count()).max().unwrap_or_default();
-        for (i, text) in laid_out.by_ref().take(height).enumerate() {
-            lines.push(match i {
-                0 if to.colours => first(grid, line, text),
-                0 => text.to_owned(),
-                _ => to.styled(DIMMED, text),
-            });
-        }
+        let Some(text) = laid_out.next() else { break };
+        lines.push(if to.colours { coloured(grid, line, text) } else { text.to_owned() });
     }
     lines.join("\n")
 }
 
-/// Breaks a line after commas so that its parts fit. Later parts are indented further.
-fn wrapped(line: &str, columns: Option<usize>) -> Vec<String> {
-    let mut parts: Vec<String> = Vec::new();
-    for item in line.split_inclusive(", ") {
-        match parts.last_mut() {
+/// Breaks a text at spaces so that its lines fit the terminal, if its width is known. Later lines
+/// are indented.
+pub fn wrapped(text: &str, columns: Option<usize>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_inclusive(' ') {
+        match lines.last_mut() {
             Some(last)
-                if columns.is_none_or(|most| last.width() + item.trim_end().width() <= most) =>
+                if columns.is_none_or(|most| last.width() + word.trim_end().width() <= most)
+                    || last.trim_start().is_empty() =>
             {
-                last.push_str(item)
+                last.push_str(word)
             }
-            Some(_) => parts.push(format!("{KERNEL_INDENT}{item}")),
-            None => parts.push(item.to_owned()),
+            Some(_) => lines.push(format!("{KERNEL_INDENT}{word}")),
+            None => lines.push(word.to_owned()),
         }
     }
-    parts.iter().map(|part| part.trim_end().to_owned()).collect()
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Colours the first line of a row: a function's name, and a median that is an upper bound.
-fn first(grid: &Grid, line: &Line, text: &str) -> String {
-    let part = |column| grid.cell(line, column).and_then(|cell| cell.lines().next());
+/// Colours a row: a function's name, and a median that is an upper bound.
+fn coloured(grid: &Grid, line: &Line, text: &str) -> String {
+    let part = |column| grid.cell(line, column);
     let label = part(TableColumn::Function).unwrap_or_default();
     let (label, figures) = text.split_at_checked(label.len()).unwrap_or((text, ""));
     let label = if line.is_below_function { label.to_owned() } else { paint(FUNCTION, label) };
-    let bound = part(TableColumn::Median).filter(|cell| cell.starts_with(marks::UPPER_BOUND));
+    let bound = part(TableColumn::Median).filter(|cell| cell.contains(marks::UPPER_BOUND));
     match bound {
         Some(cell) => label + &figures.replacen(cell, &paint(DOUBTFUL, cell), 1),
         None => label + figures,

@@ -5,9 +5,131 @@ use crate::fixtures::{
 };
 use crate::*;
 
+/// Returns the table with all notes.
+fn in_full(snapshot: &Snapshot) -> String {
+    snapshot.to_table(Terminal::default(), Detail::All)
+}
+
 #[test]
 fn table_of_everything() {
     insta::assert_snapshot!(everything());
+}
+
+#[test]
+fn table_of_everything_with_all_notes() {
+    insta::assert_snapshot!(in_full(&everything()));
+}
+
+#[test]
+fn table_of_opened_calls_with_all_notes() {
+    insta::assert_snapshot!(in_full(&kernels()));
+}
+
+/// Returns a report like that of a model on a GPU with 15 functions: some with keys, launches and
+/// kernels, and all kinds of trouble.
+fn model() -> Snapshot {
+    let opened = kernels().sites[0].series[0].kernel_times.clone();
+    let function = |i: u32| {
+        let times = (0..20).map(|j| 400_000 / (i + 1) + 2_207 + 32 * j);
+        let mut rows = match i {
+            0 | 3 => (0..6)
+                .map(|key| row("cuda:0", Measure::Span, times.clone()).key(&format!("{key}x4096")))
+                .collect(),
+            _ => vec![row("cuda:0", Measure::Span, times)],
+        };
+        let timed = 20 * rows.len() as u64;
+        if i == 5 {
+            rows.extend([row("cuda:0", Measure::Launch, [9_000; 7]).in_graphs()]);
+        }
+        let name =
+            format!("llama::model::decoder::{}::forward", ["attention", "mlp"][i as usize % 2]);
+        let mut site = site(&format!("{name}_{i}"), i, ScopeKind::Body, [2, 0, timed], rows);
+        for series in site.series.iter_mut().filter(|series| !series.graph) {
+            (series.tracked, series.at_floor) = (3, u64::from(i));
+            if i % 2 == 1 {
+                (0..9).for_each(|_| series.lost.add(Lost::Capture));
+            }
+            if i % 4 == 2 {
+                series.kernel_times = opened.clone();
+            }
+            series.measured += series.at_floor;
+            series.timed = series.measured + series.opened() + series.lost.total();
+        }
+        site.warnings =
+            vec!["`cold` had no memory for its buffer, so 4 calls ran as found".to_owned()];
+        site
+    };
+    Snapshot::new(process(None), vec![gpu()], (0..15).map(function).collect())
+}
+
+/// A laptop's terminal has about 100 columns and 40 rows, of which the prompt takes one.
+#[test]
+fn fifteen_functions_fit_a_laptop() {
+    let snapshot = model();
+    let laptop = Terminal { columns: Some(100), ..Terminal::default() };
+    let table = snapshot.to_table(laptop, Detail::Brief);
+    assert!(table.lines().count() < 40, "{} lines\n{table}", table.lines().count());
+    for line in table.lines() {
+        assert!(line.chars().count() <= 100, "{line}\n{table}");
+    }
+    for site in snapshot.sites() {
+        let end = site.name().rsplit('_').next().unwrap();
+        let name = |line: &str| {
+            let word = line.split_whitespace().next().unwrap_or_default();
+            word.starts_with("llama") && word.ends_with(&format!("forward_{end}"))
+        };
+        assert_eq!(table.lines().filter(|line| name(line)).count(), 1, "{}\n{table}", site.name());
+    }
+    assert!(in_full(&snapshot).lines().count() > 100);
+    insta::assert_snapshot!(table);
+}
+
+/// A launch's row shows the kernel if the opened calls tell which one it is, and its number if
+/// another one is on its line.
+#[test]
+fn launches_have_names() {
+    let mut snapshot = everything();
+    let of_train = |snapshot: &mut Snapshot| {
+        let table = snapshot.to_string();
+        let rows = table.lines().skip_while(|line| !line.starts_with("app::train"));
+        let rows =
+            rows.skip(1).take(2).map(|row| row.trim().split("  ").next().unwrap().to_owned());
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(of_train(&mut snapshot), ["launch, line 40", "gemm, line 44"]);
+    let train = snapshot.sites.iter_mut().position(|site| site.name == "app::train").unwrap();
+    let series = &mut snapshot.sites[train].series;
+    for launch in series.iter_mut().filter_map(|series| series.launch.as_mut()) {
+        (launch.name, launch.line) = ("gemm".to_owned(), 44);
+    }
+    assert_eq!(of_train(&mut snapshot), ["gemm 0, line 44", "gemm 1, line 44"]);
+    let head = snapshot.sites[train].series.iter_mut().find(|s| s.launch.is_none()).unwrap();
+    let mut opened = kernels().sites[1].series[0].kernel_times.clone().unwrap();
+    opened.kernels[0].count *= 2;
+    head.kernel_times = Some(opened);
+    assert_eq!(of_train(&mut snapshot), ["saxpy, line 44", "saxpy, line 44"]);
+}
+
+#[test]
+fn at_most_five_notes_are_shown() {
+    for snapshot in [model(), everything(), kernels(), on_host(), rated(), off()] {
+        let table = snapshot.to_string();
+        let (_, notes) = table.rsplit_once("\n\n").unwrap();
+        let marks = ["cuda:", "≤: ", "×: ", "share: ", "host: "];
+        let is_mark = |line: &str| marks.iter().any(|mark| line.starts_with(mark));
+        let is_note = |line: &&str| line.contains(": ") && !line.contains(" · ") && !is_mark(line);
+        assert!(notes.lines().filter(is_note).count() <= 5, "{table}");
+    }
+    let mut snapshot = model();
+    snapshot.sites.truncate(1);
+    snapshot.sites[0].warnings.clear();
+    let notes = |snapshot: &Snapshot| snapshot.to_string().matches("event tracking").count();
+    assert_eq!(notes(&snapshot), 1);
+    snapshot.process.warnings = (0..9).map(|i| format!("warning {i}")).collect();
+    assert_eq!(notes(&snapshot), 0);
+    let table = snapshot.to_string();
+    assert!(table.contains("warning 4") && !table.contains("warning 5"), "{table}");
+    assert!(in_full(&snapshot).contains("warning 8"));
 }
 
 #[test]
@@ -28,7 +150,7 @@ fn shared_names_have_places() {
     });
     let [file, other] = [0, 2].map(|at| namesakes[at].file.clone());
     let snapshot = Snapshot::new(process(None), vec![], namesakes.into());
-    let (table, json) = (snapshot.to_string(), snapshot.to_json());
+    let (table, json) = (in_full(&snapshot), snapshot.to_json());
     assert_eq!(names(&table), [format!("f ({other}:9)"), "g".to_owned(), format!("f ({file}:7)")]);
     for label in [format!("f ({file}:7)"), "g".to_owned(), format!("f ({other}:9)")] {
         assert!(table.contains(&format!("\n{label}: of 5 calls, 2 warm-up\n")), "{table}");
@@ -48,7 +170,8 @@ fn host_rows_say_host() {
     let table = on_host().to_string();
     let row = table.lines().find(|line| line.starts_with("app::hot")).unwrap();
     assert_eq!(row.split_whitespace().nth(1), Some("host"), "{table}");
-    assert!(table.contains("\n  host: wall time on the CPU, not GPU time"), "{table}");
+    assert!(table.contains("\nhost: wall time on the CPU"), "{table}");
+    assert!(in_full(&on_host()).contains("\n  host: wall time on the CPU, not GPU time"));
 }
 
 #[test]
@@ -75,18 +198,20 @@ fn options_on_a_gpu_have_no_such_note() {
 fn a_report_without_calls_says_so() {
     let never = |name, line| site(name, line, ScopeKind::Body, [0, 0, 0], vec![]);
     let sites = vec![never("app::f", 1), never("app::g", 2)];
-    let table = Snapshot::new(process(None), vec![], sites).to_string();
-    let note = "\n\nnone of the 2 functions with `#[gpu_timed]` was called\n\
-                never called: app::f, app::g\n";
-    assert!(table.ends_with(note), "{table}");
+    let snapshot = Snapshot::new(process(None), vec![], sites);
+    let table = snapshot.to_string();
+    assert!(
+        table.contains("\n\nnone of the 2 functions with `#[gpu_timed]` was called\n"),
+        "{table}"
+    );
+    assert!(in_full(&snapshot).contains("\nnever called: app::f, app::g\n"));
 }
 
 #[test]
 fn report_without_sites_says_so() {
     let snapshot = Snapshot::new(process(None), vec![], vec![]);
-    assert!(
-        snapshot.to_string().ends_with("\nno call of a function with `#[gpu_timed]` was timed\n")
-    );
+    let table = snapshot.to_string();
+    assert!(table.contains("\n\nno call of a function with `#[gpu_timed]` was timed\n"), "{table}");
 }
 
 #[test]
@@ -145,8 +270,9 @@ fn hundreds_of_functions_are_readable() {
     let snapshot = crowded();
     let table = snapshot.to_string();
     assert!(table.lines().count() < 340, "{table}");
-    assert!(table.contains(" 190 more\n"), "{table}");
-    assert!(table.contains("\n290 more functions had calls that were not timed: see"), "{table}");
+    let full = in_full(&snapshot);
+    assert!(full.contains(" 190 more\n"), "{full}");
+    assert!(full.contains("\n290 more functions had calls that were not timed: see"), "{full}");
     let mut names = names(&table);
     // Sorted by total.
     assert!(names[0].contains("layer_299") && names[299].contains("layer_0"), "{table}");
@@ -159,7 +285,8 @@ fn hundreds_of_functions_are_readable() {
 fn names_are_shortened_to_the_terminal_width() {
     let snapshot = crowded();
     for columns in [110, 120, 140] {
-        let table = snapshot.to_table(Terminal { colours: false, columns: Some(columns) });
+        let table = snapshot
+            .to_table(Terminal { columns: Some(columns), ..Terminal::default() }, Detail::Brief);
         let mut names = names(&table);
         let rows = table.lines().skip_while(|line| !line.starts_with("function"));
         for line in rows.take_while(|line| !line.is_empty()) {
@@ -169,16 +296,16 @@ fn names_are_shortened_to_the_terminal_width() {
         names.dedup();
         assert_eq!(names.len(), 300);
     }
-    let wide = Terminal { colours: false, columns: Some(1000) };
-    assert!(!snapshot.to_table(wide).contains('…'));
+    let wide = Terminal { columns: Some(1000), ..Terminal::default() };
+    assert!(!snapshot.to_table(wide, Detail::Brief).contains('…'));
 }
 
 #[test]
 fn colours_change_nothing_else() {
-    let coloured = Terminal { colours: true, columns: None };
+    let coloured = Terminal { colours: true, ..Terminal::default() };
     for snapshot in [everything(), kernels(), rated(), off(), crowded()] {
-        let (plain, mut text) = (snapshot.to_string(), snapshot.to_table(coloured));
-        assert_eq!(snapshot.to_table(Terminal::default()), plain);
+        let (plain, mut text) = (snapshot.to_string(), snapshot.to_table(coloured, Detail::Brief));
+        assert_eq!(snapshot.to_table(Terminal::default(), Detail::Brief), plain);
         assert!(!plain.contains('\u{1b}'));
         while let Some(from) = text.find('\u{1b}') {
             let length = text[from..].find('m').unwrap();
@@ -187,7 +314,11 @@ fn colours_change_nothing_else() {
         assert_eq!(text, plain);
     }
     insta::assert_snapshot!(
-        everything().to_table(coloured).escape_default().to_string().replace("\\n", "\n")
+        everything()
+            .to_table(coloured, Detail::Brief)
+            .escape_default()
+            .to_string()
+            .replace("\\n", "\n")
     );
 }
 
@@ -228,7 +359,7 @@ fn keyed(count: u32, of: impl Fn(&'static str, u32) -> SeriesFixture) -> Snapsho
 /// Returns the keys in the table, and the words in its row about the others.
 fn keys(table: &str) -> (Vec<&str>, Option<Vec<&str>>) {
     let lines = || table.lines().map(str::trim);
-    let keys = lines().filter_map(|line| line.strip_prefix('[')?.split_once(']'));
+    let keys = lines().filter_map(|line| line.split_once('[')?.1.split_once(']'));
     let rest = lines().find_map(|line| line.strip_prefix("… "));
     (keys.map(|(key, _)| key).collect(), rest.map(|rest| rest.split_whitespace().collect()))
 }
@@ -237,10 +368,10 @@ fn keys(table: &str) -> (Vec<&str>, Option<Vec<&str>>) {
 fn keys_with_the_longest_totals_are_shown() {
     let span = |device, i| row(device, Measure::Span, [100_000 * (i + 1) + 2_207]);
     let snapshot = keyed(64, span);
-    let table = snapshot.to_string();
+    let table = in_full(&snapshot);
     let (shown, rest) = keys(&table);
     let longest: Vec<String> =
-        (56..64).rev().flat_map(|i| [format!("{i}x{i}"), format!("{i}x{i}")]).collect();
+        [0, 1].into_iter().flat_map(|_| (56..64).rev().map(|i| format!("{i}x{i}"))).collect();
     assert_eq!(shown, longest, "{table}");
     // There are 56 keys on two devices, with times from 0.1 to 5.6 ms.
     assert_eq!(rest, Some(vec!["56", "more", "keys", "112", "319.200"]), "{table}");
@@ -251,7 +382,7 @@ fn keys_with_the_longest_totals_are_shown() {
     }
     // A row about one more key would be no shorter than the key's own row.
     for (count, expected) in [(1, (2, None)), (9, (18, None)), (10, (16, Some("2")))] {
-        let table = keyed(count, span).to_string();
+        let table = in_full(&keyed(count, span));
         let (shown, rest) = keys(&table);
         assert_eq!((shown.len(), rest.map(|rest| rest[0])), expected, "{table}");
     }
@@ -261,7 +392,7 @@ fn keys_with_the_longest_totals_are_shown() {
 #[test]
 fn graph_keys_with_the_longest_totals_are_shown() {
     let node = |device, i| row(device, Measure::Launch, [100_000 * (i + 1)]).in_graphs();
-    let table = keyed(20, node).to_string();
+    let table = in_full(&keyed(20, node));
     let (shown, rest) = keys(&table);
     assert_eq!(shown.len(), 16, "{table}");
     assert!(shown.iter().all(|key| key.len() == 5 && *key >= "12x12"), "{table}");
@@ -284,7 +415,8 @@ fn kernel_rows(table: &str) -> Vec<&str> {
 #[test]
 fn opened_calls_fit_the_terminal() {
     for columns in [108, 120, 160] {
-        let table = kernels().to_table(Terminal { colours: false, columns: Some(columns) });
+        let table = kernels()
+            .to_table(Terminal { columns: Some(columns), ..Terminal::default() }, Detail::Brief);
         let rows = table.lines().skip_while(|line| !line.starts_with("function"));
         for line in rows.take_while(|line| !line.is_empty()) {
             assert!(line.chars().count() <= columns, "{line}");
@@ -307,7 +439,7 @@ fn five_largest_kernels_are_shown() {
     };
     for (count, rows, last) in [(5, 5, "rope_14 "), (6, 6, "rope_13 "), (7, 6, "and 2 more ")] {
         let table = with(count);
-        let rows_shown = kernel_rows(&table).into_iter().filter(|row| !row.contains(", host"));
+        let rows_shown = kernel_rows(&table).into_iter().filter(|row| !row.contains(", host "));
         let rows_shown: Vec<_> = rows_shown.collect();
         assert_eq!(rows_shown.len(), rows, "{table}");
         assert!(rows_shown[rows - 1].trim_start().starts_with(last), "{table}");
@@ -333,7 +465,7 @@ fn cross_checks(change: impl Fn(&mut Device, &mut Series)) -> (usize, usize) {
     let (sites, devices) = (&mut snapshot.sites, &mut snapshot.devices);
     let biased = sites.iter_mut().find(|site| site.name == "app::biased").unwrap();
     change(&mut devices[0], &mut biased.series[0]);
-    let table = snapshot.to_string();
+    let table = in_full(&snapshot);
     let shown = table.matches("21.10 µs by CUPTI, 22.00 µs by events").count();
     (shown, table.matches("\nwarning: app::biased on cuda:0: the kernel takes 21.10").count())
 }

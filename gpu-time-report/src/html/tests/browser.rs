@@ -236,6 +236,113 @@ fn page_fits_a_phone() {
     assert!(width.as_u64() <= Some(360), "{width}");
 }
 
+#[test]
+fn first_row_is_on_the_first_screen() {
+    let mut two = nested();
+    two.devices.push(Device { id: "cuda:1".to_owned(), ..two.devices[0].clone() });
+    two.sites[1].series[0].device = "cuda:1".to_owned();
+    for snapshot in [nested(), two] {
+        let first = "return document.querySelector('.row').getBoundingClientRect().bottom;";
+        let bottom = ask(&snapshot, first).as_f64().unwrap();
+        assert!(bottom > 0.0 && bottom <= f64::from(DESKTOP[1]) - 100.0, "{bottom}");
+        let bottom = on_phone(&snapshot)["first_row"].as_f64().unwrap();
+        assert!(bottom > 0.0 && bottom <= 800.0, "{bottom}");
+    }
+}
+
+/// Reads the contrast of every text with what is painted behind it, in both themes.
+const CONTRAST: &str = r#"
+    const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const pixel = (colors) => {
+        for (const color of colors) {
+            paint.fillStyle = color;
+            paint.fillRect(0, 0, 1, 1);
+        }
+        return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    const light = (rgb) => {
+        const [r, g, b] = rgb.map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const style = (node) => getComputedStyle(node);
+    const behind = (node) => (node ? [...behind(node.parentElement), style(node).backgroundColor] : ["white"]);
+    const low = [];
+    let texts = 0;
+    for (const theme of ["light", "dark"]) {
+        document.documentElement.dataset.theme = theme;
+        const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        while (walk.nextNode()) {
+            const node = walk.currentNode.parentElement;
+            if (!walk.currentNode.data.trim() || !node.checkVisibility() || node.closest("script, option")) continue;
+            texts += 1;
+            const back = behind(node);
+            const ink = node.namespaceURI.endsWith("svg") ? style(node).fill : style(node).color;
+            const [a, b] = [light(pixel(back)), light(pixel([...back, ink]))].sort((a, b) => b - a);
+            const contrast = (a + 0.05) / (b + 0.05);
+            if (contrast < 4.5) low.push(`${theme}: ${contrast.toFixed(2)} ${node.tagName}.${node.className} ${walk.currentNode.data}`);
+        }
+    }
+    return { low, texts };
+"#;
+
+#[test]
+fn texts_have_enough_contrast() {
+    let as_table = "document.querySelector('.section-head > button').click();";
+    let snapshots = [everything(), kernels(), nested(), nested(), rated()];
+    for (snapshot, first) in snapshots.into_iter().zip(["", "", "", as_table, ""]) {
+        let seen = ask(&snapshot, &format!("{OPEN} {first} {CONTRAST}"));
+        assert!(seen["texts"].as_u64() > Some(100), "{seen}");
+        assert_eq!(seen["low"], serde_json::json!([]));
+    }
+}
+
+#[test]
+fn timeline_shows_gaps_and_marks_what_it_cuts() {
+    let mut snapshot = kernels();
+    snapshot.sites.truncate(1);
+    let series = &mut snapshot.sites[0].series[0];
+    let mut course = crate::Course::new();
+    let times = (0..60).filter(|slot| !(20..40).contains(slot));
+    for slot in times {
+        course.record(slot * 1_000_000_000, if slot == 50 { 9e6 } else { 1e4 + slot as f64 });
+        course.record(slot * 1_000_000_000, 1e4);
+    }
+    series.timeline = course.timeline(0);
+    let seen = ask(
+        &snapshot,
+        &format!(
+            r#"{OPEN}
+            const pane = all(".pane").find((pane) => pane.querySelector("h3").textContent === "Over the run");
+            return {{
+                lines: pane.querySelectorAll("polyline").length,
+                cuts: pane.querySelectorAll(".cut").length,
+                note: pane.querySelector("header span").textContent,
+            }}"#
+        ),
+    );
+    assert_eq!((&seen["lines"], &seen["cuts"]), (&2.into(), &1.into()));
+    assert_eq!(seen["note"], "mean, min to max · ▲ up to 9.000 ms");
+}
+
+#[test]
+fn figures_end_where_their_headers_end() {
+    let seen = ask(
+        &nested(),
+        r#"
+        const edge = (node) => {
+            const range = document.createRange();
+            range.selectNodeContents(node);
+            return range.getBoundingClientRect().right;
+        };
+        const row = document.querySelector(".row");
+        const heads = [...document.querySelectorAll(".rows thead th")];
+        return heads.flatMap((head, i) =>
+            head.classList.contains("n") && row.cells[i].textContent ? [edge(head) - edge(row.cells[i])] : []);"#,
+    );
+    let offsets: Vec<f64> = serde_json::from_value(seen).unwrap();
+    assert!(offsets.len() >= 5 && offsets.iter().all(|by| by.abs() < 1.5), "{offsets:?}");
+}
+
 /// Opens all rows of a page that is as narrow as a phone.
 fn on_phone(snapshot: &Snapshot) -> serde_json::Value {
     // A window cannot be this narrow, but a frame can.
@@ -251,6 +358,7 @@ fn on_phone(snapshot: &Snapshot) -> serde_json::Value {
         document.body.append(frame);
         await loaded;
         const inner = frame.contentDocument;
+        const first_row = inner.querySelector(".row").getBoundingClientRect().bottom;
         inner.querySelectorAll(".row button").forEach((button) => button.click());
         await new Promise((resolve) => setTimeout(resolve, 300));
         const cut = [...inner.querySelectorAll("body *")].filter((node) => {
@@ -259,6 +367,7 @@ fn on_phone(snapshot: &Snapshot) -> serde_json::Value {
         });
         return {
             width: inner.scrollingElement.scrollWidth,
+            first_row,
             cut: cut.map((node) => `${node.tagName}.${node.className}: ${node.textContent}`),
             charts: inner.querySelectorAll(".pane svg").length,
         };"#,
@@ -356,4 +465,75 @@ fn filter_matches_kernels() {
         return groups.map((group) => group.querySelector(".name").textContent);"#,
     );
     assert_eq!(seen, serde_json::json!(["model::decode"]));
+}
+
+#[test]
+fn page_without_functions_has_a_theme() {
+    let empty = Snapshot::new(off().process, Vec::new(), Vec::new());
+    let theme = "return [document.querySelector('.theme').hidden, document.querySelector('table') === null];";
+    assert_eq!(ask(&empty, theme), serde_json::json!([false, true]));
+}
+
+#[test]
+fn icicle_enlarges_the_clicked_path() {
+    let seen = ask(
+        &nested(),
+        r#"
+        const rows = [...document.querySelectorAll(".tree tbody tr")];
+        const row = (name) => rows.find((row) => row.cells[0].textContent === name);
+        const whole = document.querySelector(".tree").getBoundingClientRect().width;
+        const wide = (name) => Math.round((100 * row(name).getBoundingClientRect().width) / whole);
+        const look = async () => {
+            await new Promise((resolve) => setTimeout(resolve, 400));
+            return ["pass", "attention", "<not annotated>"].map(wide);
+        };
+        const said = () => document.querySelector(".section-head > output").textContent;
+        const before = await look();
+        row("attention").click();
+        const enlarged = await look();
+        const about = said();
+        row("attention").click();
+        return { before, enlarged, about, after: await look() };"#,
+    );
+    assert_eq!(seen["before"], serde_json::json!([50, 31, 50]));
+    assert_eq!(seen["enlarged"], serde_json::json!([100, 100, 0]));
+    assert_eq!(seen["after"], seen["before"]);
+    let about = seen["about"].as_str().unwrap();
+    assert!(about.contains("(23.4%) · 160 calls · GPU 1.250 µs per call"), "{about}");
+    assert!(about.starts_with("pass › attention: 200.0 µs in total, 150.0 µs its own"), "{about}");
+}
+
+#[test]
+fn bars_stay_under_the_pointer() {
+    let seen = ask(
+        &nested(),
+        r#"
+        const rows = [...document.querySelectorAll(".tree tbody tr")];
+        const tops = () => rows.map((row) => row.getBoundingClientRect().top);
+        const before = tops();
+        rows[0].dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+        const said = document.querySelector(".section-head > output").textContent;
+        return [said.includes("launch-bound: GPU busy"), JSON.stringify(tops()) === JSON.stringify(before)];"#,
+    );
+    assert_eq!(seen, serde_json::json!([true, true]));
+}
+
+#[test]
+fn icicle_follows_the_keyboard_and_turns_into_a_table() {
+    let seen = ask(
+        &nested(),
+        r#"
+        const rows = [...document.querySelectorAll(".tree tbody tr")];
+        const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+        const name = () => document.activeElement.cells[0].textContent;
+        rows[0].focus();
+        const names = ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowRight", "ArrowUp"].map((key) => (press(key), name()));
+        document.querySelector(".section-head > button").click();
+        const shown = getComputedStyle(rows[0].cells[1]).display;
+        return { names, shown, stops: document.querySelectorAll(".tree [tabindex]").length };"#,
+    );
+    let names = ["<not annotated>", "pass", "attention", "norm", "pass"];
+    // `pass` and `<not annotated>` took as long as each other.
+    assert_eq!(seen["names"], serde_json::json!(names));
+    assert_eq!((&seen["shown"], &seen["stops"]), (&"table-cell".into(), &0.into()));
 }

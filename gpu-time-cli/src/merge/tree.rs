@@ -1,0 +1,105 @@
+//! Adds call trees up, path by path.
+
+use std::collections::HashMap;
+
+use gpu_time_report::{Node, PerCall, Source};
+
+use super::combine::add;
+
+/// The sum of the call trees added so far. A parent stands before its children.
+#[derive(Default)]
+pub struct MergedTree {
+    nodes: Vec<Node>,
+    /// The index of each path in `nodes`.
+    known: HashMap<(Option<u32>, Function), u32>,
+}
+
+/// What a path ends with.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Function {
+    /// By the index of its site in the merged report.
+    Site(u32),
+    /// A function that the report does not list.
+    Name(String),
+}
+
+impl MergedTree {
+    /// Adds the tree of a report. `sites` has the index in the merged report for each of its sites.
+    pub fn add(&mut self, tree: &[Node], sites: &[usize]) {
+        // The index in `nodes` of each path of the report.
+        let mut places: Vec<Option<u32>> = Vec::with_capacity(tree.len());
+        for node in tree {
+            let parent = node.parent().and_then(|parent| places.get(parent).copied().flatten());
+            // What windows tell is found again from the merged devices.
+            let place = (node.source != Source::Windows).then(|| {
+                let site = node.site().and_then(|site| sites.get(site)).map(|&site| site as u32);
+                self.add_path(Node { parent, site, ..node.clone() })
+            });
+            places.push(place);
+        }
+    }
+
+    fn add_path(&mut self, node: Node) -> u32 {
+        let function = node.site.map_or_else(|| Function::Name(node.name.clone()), Function::Site);
+        let next = self.nodes.len() as u32;
+        let at = *self.known.entry((node.parent, function)).or_insert(next);
+        match self.nodes.get_mut(at as usize) {
+            Some(ours) => add_node(ours, &node),
+            None => self.nodes.push(node),
+        }
+        at
+    }
+
+    /// Returns the paths. `None` if a sum overflows, which only forged values do.
+    pub fn finish(self) -> Option<Vec<Node>> {
+        let is_finite = |node: &Node| {
+            let mut sums = [
+                node.calls,
+                node.self_ns,
+                node.inclusive_ns,
+                node.self_error_ns,
+                node.inclusive_error_ns,
+            ]
+            .into_iter();
+            sums.all(f64::is_finite)
+        };
+        self.nodes.iter().all(is_finite).then_some(self.nodes)
+    }
+}
+
+fn add_node(ours: &mut Node, theirs: &Node) {
+    ours.per_call = match (ours.per_call, theirs.per_call) {
+        (Some(one), Some(other)) => Some(mean(one, ours.recorded, other, theirs.recorded)),
+        (one, other) => one.or(other),
+    };
+    add(&mut ours.recorded, theirs.recorded);
+    ours.calls += theirs.calls;
+    ours.self_ns += theirs.self_ns;
+    ours.inclusive_ns += theirs.inclusive_ns;
+    // The calls of different processes are sampled independently.
+    ours.self_error_ns = ours.self_error_ns.hypot(theirs.self_error_ns);
+    ours.inclusive_error_ns = ours.inclusive_error_ns.hypot(theirs.inclusive_error_ns);
+    if ours.source != theirs.source {
+        // The sum is no better than the worse of the two.
+        ours.source = Source::Events;
+    }
+    ours.upper_bound |= theirs.upper_bound;
+    ours.callers_unknown |= theirs.callers_unknown;
+}
+
+/// Returns the means over two sets of calls. A figure that only one of them has is unknown.
+fn mean(one: PerCall, calls: u64, other: PerCall, other_calls: u64) -> PerCall {
+    let share = other_calls as f64 / (calls as f64 + other_calls as f64).max(1.0);
+    let of = |one: f64, other: f64| one + (other - one) * share;
+    let of_both = |one: Option<f64>, other: Option<f64>| Some(of(one?, other?));
+    PerCall {
+        busy_ns: of(one.busy_ns, other.busy_ns),
+        span_ns: of(one.span_ns, other.span_ns),
+        waited_ns: of_both(one.waited_ns, other.waited_ns),
+        host_ns: of_both(one.host_ns, other.host_ns),
+        kernels: of_both(one.kernels, other.kernels),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+use super::*;
+
+/// A path with the means of its calls.
+fn path(site: u32, parent: Option<u32>, calls: u64, self_ns: f64) -> Node {
+    let per_call = PerCall {
+        busy_ns: self_ns / calls as f64,
+        span_ns: 0.0,
+        waited_ns: Some(10.0),
+        host_ns: None,
+        kernels: Some(calls as f64),
+    };
+    Node {
+        site: Some(site),
+        parent,
+        recorded: calls,
+        calls: calls as f64,
+        self_ns,
+        self_error_ns: 3.0,
+        per_call: Some(per_call),
+        ..Node::of(Source::Opened)
+    }
+}
+
+/// Returns the site, the parent, the calls and the self time of each path.
+fn summary(nodes: &[Node]) -> Vec<(Option<usize>, Option<usize>, f64, f64)> {
+    nodes.iter().map(|n| (n.site(), n.parent(), n.calls(), n.self_ns())).collect()
+}
+
+#[test]
+fn paths_are_those_of_the_merged_functions() {
+    let mut merged = MergedTree::default();
+    merged.add(&[path(0, None, 1, 100.0), path(1, Some(0), 2, 40.0)], &[0, 1]);
+    // The other report lists the functions in another order, and has a path more.
+    let other = [path(1, None, 3, 300.0), path(0, Some(0), 6, 20.0), path(0, None, 1, 5.0)];
+    merged.add(&other, &[1, 0]);
+    let nodes = merged.finish().unwrap();
+    let expected =
+        [(Some(0), None, 4.0, 400.0), (Some(1), Some(0), 8.0, 60.0), (Some(1), None, 1.0, 5.0)];
+    assert_eq!(summary(&nodes), expected);
+    assert_eq!((nodes[0].recorded, nodes[0].self_error_ns), (4, 3.0_f64.hypot(3.0)));
+}
+
+#[test]
+fn means_are_weighted_by_calls_and_kept_if_both_have_them() {
+    let mut merged = MergedTree::default();
+    merged.add(&[path(0, None, 1, 100.0)], &[0]);
+    let mut other = path(0, None, 3, 900.0);
+    other.per_call = other.per_call.map(|mean| PerCall { waited_ns: None, ..mean });
+    merged.add(&[other], &[0]);
+    let mean = merged.finish().unwrap()[0].per_call.unwrap();
+    assert_eq!((mean.busy_ns, mean.kernels), (250.0, Some(2.5)));
+    assert_eq!((mean.waited_ns, mean.host_ns), (None, None));
+}
+
+#[test]
+fn sum_of_two_sources_is_as_good_as_the_worse() {
+    let mut merged = MergedTree::default();
+    merged.add(&[path(0, None, 1, 100.0)], &[0]);
+    let other = Node { source: Source::Events, upper_bound: true, ..path(0, None, 1, 50.0) };
+    merged.add(&[other], &[0]);
+    let [node] = &merged.finish().unwrap()[..] else { panic!() };
+    assert_eq!((node.source, node.upper_bound), (Source::Events, true));
+}
+
+/// It is estimated anew from the merged devices.
+#[test]
+fn work_outside_of_functions_is_left_out() {
+    let mut merged = MergedTree::default();
+    let outside = Node { name: Node::NOT_ANNOTATED.to_owned(), ..Node::of(Source::Windows) };
+    merged.add(&[outside, path(0, None, 1, 100.0)], &[0]);
+    assert_eq!(summary(&merged.finish().unwrap()), [(Some(0), None, 1.0, 100.0)]);
+}
+
+#[test]
+fn forged_trees_do_no_harm() {
+    let mut merged = MergedTree::default();
+    let unknown = Node { name: "gone".to_owned(), site: Some(9), ..path(0, Some(7), 1, 1.0) };
+    merged.add(&[unknown.clone(), Node { parent: Some(1), ..unknown }], &[0]);
+    assert_eq!(summary(&merged.finish().unwrap()), [(None, None, 2.0, 2.0)]);
+    let mut merged = MergedTree::default();
+    merged.add(&[path(0, None, 1, f64::MAX)], &[0]);
+    merged.add(&[path(0, None, 1, f64::MAX)], &[0]);
+    assert!(merged.finish().is_none());
+}

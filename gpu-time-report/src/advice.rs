@@ -1,0 +1,100 @@
+//! The notes that ask for something to be done: what would make the figures better.
+
+use crate::notes::{self, bounded};
+use crate::series::saturating_sum;
+use crate::{Lost, Remark, Series, Site, Snapshot, opened};
+
+/// The number of functions that a note names if there are several more.
+const NAMED: usize = 1;
+
+/// Returns the notes, the most important first. Each ends with what to do.
+pub fn of(snapshot: &Snapshot) -> Vec<String> {
+    let mut advice: Vec<String> = notes::no_call(snapshot).into_iter().collect();
+    advice.extend(notes::no_kernels(snapshot));
+    let remarked = |site: &&Site| site.remarks.contains(&Remark::OtherStream);
+    let remarked = names(snapshot.sites.iter().filter(remarked));
+    advice.extend(remarked.map(|names| format!("{names}: {}", Remark::OtherStream.sentence())));
+    advice.extend(upper_bounds(snapshot));
+    let samples =
+        |count| if count == 1 { "1 sample".to_owned() } else { format!("{count} samples") };
+    let work = "nothing ran between the events: check that the work is on the timed stream";
+    advice.extend(about(snapshot, samples, work, |series| series.at_floor));
+    for reason in Lost::ALL {
+        let lost = |count| format!("{count} lost, {}", reason.name());
+        advice.extend(about(snapshot, lost, reason.meaning(), |s| s.lost.of(reason)));
+    }
+    let tracking =
+        "cudarc's event tracking is in the times: call `disable_event_tracking` of the context";
+    advice.extend(about(snapshot, samples, tracking, |series| series.tracked));
+    advice.extend(notes::without_effect(snapshot));
+    let is_floor = |source: Option<&str>| source == Some("floor");
+    if snapshot.devices.iter().any(|device| is_floor(device.event_bias_source())) {
+        advice.push(
+            "kernels read about 1 µs longer than in Nsight Systems, because the bias is that of an empty pair: \
+             run `gpu-time calibrate`"
+                .to_owned(),
+        );
+    }
+    advice
+}
+
+/// Returns the warnings, with those that several functions share on one line.
+pub fn warnings(snapshot: &Snapshot) -> Vec<String> {
+    let mut shared: Vec<(String, Vec<&Site>)> = Vec::new();
+    for site in &snapshot.sites {
+        let of_kernels = opened::warnings(snapshot, site).into_iter().map(|(_, warning)| warning);
+        for warning in notes::of_site(site).chain(of_kernels) {
+            match shared.iter_mut().find(|(text, _)| *text == warning) {
+                Some((_, sites)) if sites.last().is_some_and(|last| last.name == site.name) => {}
+                Some((_, sites)) => sites.push(site),
+                None => shared.push((warning, vec![site])),
+            }
+        }
+    }
+    let shared = shared.into_iter().filter_map(|(warning, sites)| {
+        names(sites.into_iter()).map(|names| format!("{names}: {warning}"))
+    });
+    notes::of_devices(snapshot).chain(shared).collect()
+}
+
+/// Returns a note about the functions that were never fed, unless their streams are held already.
+fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
+    let is_bound = |site: &&Site| {
+        site.series.iter().any(|series| series.upper_bound) && !site.has_option("sleep")
+    };
+    let names = names(snapshot.sites.iter().filter(is_bound))?;
+    Some(format!(
+        "{names}: the GPU may have waited for the CPU in every sample, so the time is an upper bound (≤): add \
+         `sleep`"
+    ))
+}
+
+/// Returns a note about the functions in which `count` finds something, with the sum of the counts.
+fn about(
+    snapshot: &Snapshot,
+    described: impl Fn(u64) -> String,
+    remedy: &str,
+    count: impl Fn(&Series) -> u64,
+) -> Option<String> {
+    let of_site = |site: &Site| {
+        // Sums and their launches count the same events.
+        let heads = site.series.iter().filter(|series| series.launch.is_none()).map(&count);
+        let heads = saturating_sum(heads);
+        if heads > 0 { heads } else { saturating_sum(site.series.iter().map(&count)) }
+    };
+    let found: Vec<(&Site, u64)> = snapshot
+        .sites
+        .iter()
+        .map(|site| (site, of_site(site)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let names = names(found.iter().map(|(site, _)| *site))?;
+    let sum = saturating_sum(found.iter().map(|(_, count)| *count));
+    Some(format!("{names} ({}): {remedy}", described(sum)))
+}
+
+/// Lists the names of the functions. `None` without any.
+fn names<'a>(sites: impl Iterator<Item = &'a Site>) -> Option<String> {
+    let names: Vec<String> = sites.map(|site| site.name.clone()).collect();
+    (!names.is_empty()).then(|| bounded(names, NAMED, "more functions").join(", "))
+}

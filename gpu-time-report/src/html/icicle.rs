@@ -1,0 +1,122 @@
+//! The call tree: a table, which the script shows as an icicle.
+
+use maud::{Markup, html};
+
+use super::colours::{Colours, OTHERS};
+use crate::marks::bound;
+use crate::scale::Scale;
+use crate::tree::{bounded_totals, depth_first};
+use crate::units::{self, printable};
+use crate::{Node, PerCall, Snapshot};
+
+/// The most paths on the page.
+const MOST: usize = 2000;
+
+/// Renders the tree. Nothing if there is none.
+pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
+    let nodes = &snapshot.tree;
+    let shown = longest(nodes);
+    let left = left_edges(nodes);
+    let bounds = bounded_totals(nodes);
+    let whole_ns = total(nodes);
+    let rows: Vec<_> = depth_first(nodes).filter(|(at, _)| shown[*at]).collect();
+    let depth = rows.iter().map(|(_, depth)| depth + 1).max().unwrap_or(0);
+    let scale = |of: fn(&Node) -> f64| Scale::of(nodes.iter().map(of), 3);
+    let (own, inclusive) = (scale(Node::self_ns), scale(Node::inclusive_ns));
+    html! {
+        @if whole_ns > 0.0 {
+            div.section-head { h2 { "Call tree" } }
+            div.tree-box {
+                table.tree style={ "--depth:" (depth) } {
+                    thead {
+                        tr {
+                            th { "function" }
+                            th.n { "share" }
+                            th.n { "self " small { (own.unit().name()) } }
+                            th.n { "total " small { (inclusive.unit().name()) } }
+                            th.n { "calls" }
+                            th.n { "GPU per call" }
+                            th.n { "host per call" }
+                            th { "remarks" }
+                        }
+                    }
+                    tbody {
+                        @for (at, depth) in rows {
+                            @let node = &nodes[at];
+                            tr class=[class(node, colours)]
+                                style={
+                                    "--x:" (fraction(left[at] / whole_ns))
+                                    ";--w:" (fraction(node.inclusive_ns / whole_ns)) ";--d:" (depth)
+                                }
+                            {
+                                th scope="row" { (printable(&node.name)) }
+                                td { (bound(node.upper_bound)) (units::share(node.share, 1.0)) }
+                                td {
+                                    (bound(node.upper_bound)) (own.number(node.self_ns))
+                                    @if node.self_error_ns > 0.0 {
+                                        " ±" (units::share(node.self_error_ns, node.self_ns))
+                                    }
+                                }
+                                td { (bound(bounds[at])) (inclusive.number(node.inclusive_ns)) }
+                                td { @if node.per_call.is_some() { (units::grouped(&format!("{:.0}", node.calls))) } }
+                                td { (per_call(node, |mean| Some(mean.busy_ns))) }
+                                td { (per_call(node, PerCall::host_ns)) }
+                                td { (printable(&node.remark())) }
+                            }
+                        }
+                    }
+                }
+            }
+            @if nodes.len() > MOST {
+                p.soft { (units::count((nodes.len() - MOST) as u64)) " shorter paths are only in the JSON report." }
+            }
+        }
+    }
+}
+
+/// Returns the self times of all paths.
+pub fn total(nodes: &[Node]) -> f64 {
+    nodes.iter().fold(0.0, |sum, node| sum + node.self_ns)
+}
+
+/// Formats a share of the whole, as short as the width of a screen allows.
+fn fraction(of_whole: f64) -> String {
+    let digits = format!("{of_whole:.5}");
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Returns the stylesheet classes of a path, if it needs any.
+fn class(node: &Node, colours: &Colours) -> Option<String> {
+    let bound = node.launch_bound.then_some("launch-bound");
+    let colour = Some(colours.class(&node.name)).filter(|class| *class != OTHERS);
+    let classes: Vec<&str> = colour.into_iter().chain(bound).collect();
+    (!classes.is_empty()).then(|| classes.join(" "))
+}
+
+fn per_call(node: &Node, of: fn(&PerCall) -> Option<f64>) -> String {
+    node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
+}
+
+/// Selects the paths with the longest inclusive times. A path's callers are selected with it,
+/// because their times are no shorter and they come first.
+fn longest(nodes: &[Node]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by(|&one, &two| nodes[two].inclusive_ns.total_cmp(&nodes[one].inclusive_ns));
+    let mut shown = vec![false; nodes.len()];
+    order.into_iter().take(MOST).for_each(|at| shown[at] = true);
+    shown
+}
+
+/// Returns the sum of the times to the left of each path: those of its callers' earlier callees.
+fn left_edges(nodes: &[Node]) -> Vec<f64> {
+    let mut left = vec![0.0; nodes.len()];
+    // The next free position below each path, by depth.
+    let mut next = vec![0.0];
+    for (at, depth) in depth_first(nodes) {
+        next.truncate(depth + 1);
+        left[at] = next[depth];
+        next[depth] += nodes[at].inclusive_ns;
+        next.push(left[at]);
+    }
+    left
+}

@@ -1,0 +1,92 @@
+// ---- The call tree as an icicle.
+
+const showTree = (tree) => {
+  const box = tree.parentElement;
+  const rows = all("tbody tr", tree);
+  const number = (row, name) => Number(row.style.getPropertyValue(name));
+  const depth = (row) => number(row, "--d");
+  const parents = [];
+  const parent = new Map(rows.map((row) => {
+    parents.length = depth(row);
+    const above = parents.at(-1);
+    parents.push(row);
+    return [row, above];
+  }));
+  const path = (row) => (row ? [...path(parent.get(row)), row.cells[0].textContent] : []);
+  const ending = (names, most = 3) => [...(names.length > most ? ["…"] : []), ...names.slice(-most)];
+  // A figure with the unit in its header, before its error.
+  const cell = (row, i) => {
+    const unit = tree.tHead.rows[0].cells[i].querySelector("small")?.textContent;
+    const [figure, ...error] = row.cells[i].textContent.split(" ±");
+    return [unit && figure ? `${figure} ${unit}` : figure, ...error].join(" ±");
+  };
+  const describe = (row) => {
+    const [, share, own, total, calls, busy, host, remarks] = [...row.cells].map((_, i) => cell(row, i));
+    return [
+      `${ending(path(row)).join(" › ")}: ${total} in total, ${own} its own (${share})`,
+      calls && `${calls} calls`, busy && `GPU ${busy} per call`, host && `host ${host}`, remarks,
+    ].filter(Boolean).join(" · ");
+  };
+  const bound = tree.querySelector(".launch-bound");
+  const hint = () => [
+    "width: GPU time · click to enlarge",
+    bound && [" · ", el("u", {}, "underlined"), ": launch-bound"],
+  ];
+  const said = el("output", {});
+  const flip = el("button", { type: "button" }, "as a table");
+  let current;
+  const say = (row = current) => {
+    said.replaceChildren();
+    said.classList.toggle("said", !!row);
+    fill(said, {}, [row ? describe(row) : hint()]);
+  };
+  const zoom = (row) => {
+    current = row === current ? undefined : row;
+    rows.forEach((each) => each.toggleAttribute("data-at", each === current));
+    tree.style.setProperty("--from", current ? number(current, "--x") : 0);
+    tree.style.setProperty("--scale", current ? 1 / Math.max(1e-5, number(current, "--w")) : 1);
+    say();
+  };
+  const rowOf = (event) => event.target.closest("tbody tr");
+  const isIcicle = () => box.classList.contains("icicle");
+  const flipped = () => {
+    const now = box.classList.toggle("icicle");
+    flip.textContent = now ? "as a table" : "as an icicle";
+    rows.forEach((row, i) => (now ? row.setAttribute("tabindex", i ? -1 : 0) : row.removeAttribute("tabindex")));
+  };
+  const beside = (row, by) => {
+    const level = rows.filter((other) => parent.get(other) === parent.get(row));
+    return level[level.indexOf(row) + by];
+  };
+  tree.addEventListener("click", (event) => isIcicle() && rowOf(event) && zoom(rowOf(event)));
+  tree.addEventListener("pointerover", (event) => rowOf(event) && say(rowOf(event)));
+  tree.addEventListener("pointerleave", () => say());
+  tree.addEventListener("focusin", (event) => rowOf(event) && say(rowOf(event)));
+  tree.addEventListener("keydown", (event) => {
+    const row = rowOf(event);
+    if (!row || !isIcicle()) return;
+    if (event.key === "Escape" && current) return zoom(current);
+    if (event.key === "Enter" || event.key === " ") zoom(row);
+    const next = {
+      ArrowUp: () => parent.get(row),
+      ArrowDown: () => rows.find((other) => parent.get(other) === row),
+      ArrowLeft: () => beside(row, -1),
+      ArrowRight: () => beside(row, 1),
+    }[event.key]?.();
+    if (next) {
+      row.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+    }
+    if (event.key.startsWith("Arrow") || event.key === " ") event.preventDefault();
+  });
+  flip.addEventListener("click", flipped);
+  flipped();
+  say();
+  box.previousElementSibling.append(said, flip);
+  // Narrow bars have room for the function alone.
+  for (const row of rows) {
+    const [, module, name] = /^((?:\w+::)*)(.*)$/s.exec(row.cells[0].textContent);
+    if (module) row.cells[0].replaceChildren(el("span", { class: "module" }, module), name);
+  }
+};

@@ -1,0 +1,108 @@
+//! The devices, above and below the table.
+
+use crate::units;
+use crate::{Clocks, Coverage, Detail, Device, Snapshot};
+
+/// The maximum number of kernels outside of annotated functions that is shown for a device.
+const OUTSIDE: usize = 5;
+
+/// Returns the lines above the table: each device with its clocks, and how busy it was. The clock of
+/// the host is no device unless it is the only one.
+pub fn lines(snapshot: &Snapshot, detail: Detail) -> Vec<String> {
+    let is_alone = snapshot.devices.len() == 1 && snapshot.process.off.is_none();
+    let shown = snapshot.devices.iter().filter(|device| is_alone || device.id != "host");
+    shown.flat_map(|device| of_device(device, detail)).collect()
+}
+
+fn of_device(device: &Device, detail: Detail) -> Vec<String> {
+    let parts = [format!("{}: {}", device.id, device.name)];
+    let parts = parts.into_iter().chain(device.clocks.and_then(|clocks| health(device, clocks)));
+    let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
+    lines.extend(device.coverage.iter().flat_map(|coverage| coverage_lines(coverage, detail)));
+    lines
+}
+
+/// Returns the lines below the table: what was measured, where, and what the times depend on.
+pub fn footer(
+    snapshot: &Snapshot,
+    has_bytes: impl Fn(&str) -> bool,
+    detail: Detail,
+) -> Vec<String> {
+    let measured = snapshot.devices.iter().filter_map(|device| {
+        let parts = parameters(device, has_bytes(&device.id), detail);
+        (!parts.is_empty()).then(|| format!("{}: {}", device.id, parts.join(", ")))
+    });
+    snapshot.process.provenance().into_iter().chain(measured).collect()
+}
+
+/// Returns the beginning of a UUID, which `nvidia-smi -i` and `CUDA_VISIBLE_DEVICES` accept too.
+fn short(uuid: &str) -> &str {
+    let kind = uuid.find('-').map_or(0, |dash| dash + 1);
+    let end = uuid.get(kind..).and_then(|uuid| uuid.find('-')).map_or(uuid.len(), |end| kind + end);
+    uuid.get(..end).unwrap_or(uuid)
+}
+
+fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
+    let part = |what: &str, ns: Option<f64>| ns.map(|ns| format!("{what} {}", units::time(ns)));
+    let error = device.event_bias_error_ns.map(|ns| format!(", ±{}", units::time(ns)));
+    let source = device
+        .event_bias_source()
+        .map(|source| format!(" ({source}{})", error.unwrap_or_default()));
+    let is_all = detail == Detail::All;
+    let parts = [
+        device.uuid().map(|uuid| if is_all { uuid } else { short(uuid) }.to_owned()),
+        device.driver_words(),
+        part("event step", device.event_step_ns.filter(|_| is_all)),
+        part("empty pair", device.event_floor_ns.filter(|_| is_all)),
+        part("bias", device.event_bias_ns).map(|bias| bias + &source.unwrap_or_default()),
+        device.peak_gb_per_s.filter(|_| with_peak).map(|peak| format!("peak {peak:.0} GB/s")),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+/// Returns how busy the device was, and the largest kernels outside of annotated functions.
+fn coverage_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
+    let all = &coverage.unattributed;
+    let mut lines = vec![format!("  {}", coverage.sentence())];
+    if detail == Detail::All && !all.is_empty() {
+        lines.push("  outside of annotated functions:".to_owned());
+        lines.extend(all.iter().take(OUTSIDE).map(|kernel| format!("    {}", kernel.sentence())));
+        if all.len() > OUTSIDE {
+            lines.push(format!("    and {} more", all.len() - OUTSIDE));
+        }
+    } else if let Some(largest) = all.first() {
+        lines.push(format!("  largest outside of them: {}", largest.sentence()));
+    }
+    lines
+}
+
+/// Returns the clocks at first use and at the time of the report, and other NVML values.
+fn health(device: &Device, clocks: Clocks) -> Option<String> {
+    let Clocks { sm_start_mhz, sm_end_mhz, sm_max_mhz, mem_start_mhz, mem_end_mhz, .. } = clocks;
+    let clock = |what: &str, start: Option<u32>, end: Option<u32>| {
+        let (start, end) = start.zip(end)?;
+        Some(if start == end {
+            format!("{what} {end} MHz")
+        } else {
+            format!("{what} {start} to {end} MHz")
+        })
+    };
+    let most = sm_max_mhz.map(|most| format!(" of {most}")).unwrap_or_default();
+    let throttled: Vec<String> = device
+        .throttle()
+        .filter(|(_, held)| *held != Some(0))
+        .map(|(name, held)| match held {
+            Some(ns) => format!("{name} {}", units::time(ns as f64)),
+            None => name.to_owned(),
+        })
+        .collect();
+    let parts = [
+        clock("SM", sm_start_mhz, sm_end_mhz).map(|sm| sm + &most),
+        clock("memory", mem_start_mhz, mem_end_mhz),
+        device.temperature_c.map(|degrees| format!("{degrees} °C")),
+        device.power_w.map(|watts| format!("{watts:.0} W")),
+        (!throttled.is_empty()).then(|| format!("clocks lowered by {}", throttled.join(" and "))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}

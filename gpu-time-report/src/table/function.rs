@@ -1,0 +1,280 @@
+//! The rows of one function.
+
+use super::column::TableRow;
+use super::keys::HiddenKeys;
+use crate::groups::{Group, IndexedSeries};
+use crate::marks::PER_CALL;
+use crate::totals::Totals;
+use crate::units::printable;
+use crate::{Kernel, KernelTimes, Launch, Launches, Series, Snapshot, kernel_names, opened};
+
+/// The width of the name of a function's only kernel, behind the function's own.
+const KERNEL: usize = 24;
+
+/// One function, with all of its groups.
+pub struct Function<'a> {
+    pub snapshot: &'a Snapshot,
+    pub totals: &'a Totals<'a>,
+    pub groups: &'a [Group<'a>],
+}
+
+/// The details that are shown.
+#[derive(Clone, Copy)]
+pub struct Shown {
+    /// The number of keys per function.
+    keys: usize,
+    /// The number of kernels per series.
+    kernels: usize,
+    /// A function's only launch and its only kernel have rows of their own.
+    singles: bool,
+}
+
+impl Shown {
+    pub const ALL: Shown = Shown { singles: true, ..Shown::MOST };
+    pub const MOST: Shown = Shown::of(8, 5);
+
+    /// From more to fewer.
+    const FEWER: [Shown; 6] = [
+        Shown::of(8, 3),
+        Shown::of(8, 1),
+        Shown::of(8, 0),
+        Shown::of(4, 0),
+        Shown::of(2, 0),
+        Shown::of(1, 0),
+    ];
+
+    const fn of(keys: usize, kernels: usize) -> Shown {
+        Shown { keys, kernels, singles: false }
+    }
+}
+
+impl<'a> Function<'a> {
+    /// Returns the rows with at most this number of them below the function's own.
+    pub fn within(&self, most: usize) -> Vec<TableRow<'a>> {
+        let mut rows = Vec::new();
+        for shown in Shown::FEWER {
+            rows = self.rows(shown);
+            if rows.iter().filter(|row| row.is_below_function()).count() <= most {
+                return rows;
+            }
+        }
+        let mut below = 0;
+        rows.retain(|row| {
+            below += usize::from(row.is_below_function());
+            !row.is_below_function() || below <= most
+        });
+        rows
+    }
+
+    /// Returns the function's own rows, one for each device, clock and cache state, and the details
+    /// below each: keys, launches and kernels.
+    pub fn rows(&self, shown: Shown) -> Vec<TableRow<'a>> {
+        let hidden = HiddenKeys::of(self.groups, shown.keys);
+        let mut rows = Vec::new();
+        let mut places: Vec<Vec<&Group>> = Vec::new();
+        for group in self.groups {
+            match places.iter_mut().find(|of| of.iter().any(|other| is_same_place(group, other))) {
+                Some(place) => place.push(group),
+                None => places.push(vec![group]),
+            }
+        }
+        places.sort_by_key(|groups| groups.iter().all(|group| group.head.is_none()));
+        for groups in places {
+            self.add(&mut rows, &groups, &hidden, shown);
+        }
+        if hidden.len() > 0
+            && let Some(Group { site, .. }) = self.groups.first()
+        {
+            let (samples, total) = hidden.sum(self.groups);
+            let is_sampled = site.is_sampled();
+            rows.push(TableRow::OtherKeys { is_sampled, keys: hidden.len(), samples, total });
+        }
+        rows
+    }
+
+    /// Adds the rows of groups that differ in their keys only.
+    fn add(
+        &self,
+        rows: &mut Vec<TableRow<'a>>,
+        groups: &[&Group<'a>],
+        hidden: &HiddenKeys,
+        shown: Shown,
+    ) {
+        let Some(Group { site, .. }) = groups.first() else { return };
+        let (name, is_sampled) = (printable(&site.name), site.is_sampled());
+        let calls = groups.iter().any(|group| group.has_calls).then_some(site.calls);
+        if let [group] = groups {
+            match group.head {
+                Some(head) => self.add_head(rows, group, head.series, &name, calls, shown),
+                // Launches that were only captured follow the function's other rows.
+                None if self.groups.iter().any(|group| group.head.is_some()) => {}
+                None => rows.push(TableRow::Untimed { label: name, calls }),
+            }
+            self.add_below(rows, group, hidden, shown, "  ");
+            return;
+        }
+        let all = groups.iter().filter_map(|group| group.head).map(|head| head.series).collect();
+        rows.push(TableRow::Keyed { totals: self.totals, all, label: name, is_sampled, calls });
+        for group in groups {
+            if let Some(head) = group.head.filter(|head| !hidden.has(head.series)) {
+                self.add_head(rows, group, head.series, "", None, shown);
+                self.add_below(rows, group, hidden, shown, "    ");
+            }
+        }
+    }
+
+    /// Adds the row of a function, or of one of its keys if `name` is empty.
+    fn add_head(
+        &self,
+        rows: &mut Vec<TableRow<'a>>,
+        group: &Group<'a>,
+        series: &'a Series,
+        name: &str,
+        calls: Option<u64>,
+        shown: Shown,
+    ) {
+        let key = series.key().map(|key| format!("[{}]", printable(key)));
+        let single = single_kernel(series).filter(|_| !shown.singles);
+        let label = [
+            Some(if name.is_empty() { " ".to_owned() } else { name.to_owned() }),
+            key,
+            single.map(|kernel| format!("→ {}", short(kernel))),
+            launches(series, group),
+        ];
+        let label: Vec<String> = label.into_iter().flatten().collect();
+        let (totals, is_sampled) = (self.totals, group.site.is_sampled());
+        let label = label.join(" ");
+        rows.push(TableRow::Series { totals, series, label, is_sampled, calls });
+    }
+
+    /// Adds the rows of the launches and of the kernels.
+    fn add_below(
+        &self,
+        rows: &mut Vec<TableRow<'a>>,
+        group: &Group<'a>,
+        hidden: &HiddenKeys,
+        shown: Shown,
+        indent: &str,
+    ) {
+        if shown.singles || !is_single_launch(group) {
+            self.add_launches(rows, group, hidden, indent);
+        }
+        let head = group.head.map(|head| head.series);
+        if let Some(series) = head.filter(|head| shown.singles || single_kernel(head).is_none()) {
+            rows.extend(kernels(self.snapshot, series, shown.kernels));
+        }
+    }
+
+    /// Adds the rows of launches.
+    fn add_launches(
+        &self,
+        rows: &mut Vec<TableRow<'a>>,
+        group: &Group<'a>,
+        hidden: &HiddenKeys,
+        indent: &str,
+    ) {
+        let kernel = group.head.and_then(|head| common_kernel(head.series));
+        for IndexedSeries { series, .. } in &group.launches {
+            let Some(launch) = series.launch.as_ref().filter(|_| !hidden.has(series)) else {
+                continue;
+            };
+            let label = match kernel.filter(|_| !series.graph) {
+                Some(kernel) => format!("{}, line {}", short(kernel), launch.line),
+                None if is_alone(launch, self.groups) => {
+                    format!("{}, line {}", printable(&launch.name), launch.line)
+                }
+                None => printable(&launch.label()),
+            };
+            // A key is named in the row above, except for launches that were only captured.
+            let key = series.key().filter(|_| group.head.is_none());
+            let key = key.map(|key| format!(" [{}]", printable(key))).unwrap_or_default();
+            let label = format!("{indent}{label}{key}");
+            let (totals, is_sampled) = (self.totals, group.site.is_sampled());
+            rows.push(TableRow::Series { totals, series, label, is_sampled, calls: None });
+        }
+    }
+}
+
+/// Returns `true` if the groups differ in their keys only.
+fn is_same_place(one: &Group, other: &Group) -> bool {
+    let place = |group: &Group| {
+        let series = group.head?.series;
+        Some((series.device.clone(), series.clock, series.cache))
+    };
+    place(one).is_some() && place(one) == place(other)
+}
+
+/// Returns `true` if each call of the function makes one launch, whose row would repeat the
+/// function's.
+fn is_single_launch(group: &Group) -> bool {
+    let launches = group.head.and_then(|head| head.series.launches);
+    let is_one = launches.is_some_and(|launches| (launches.min, launches.max) == (1, 1));
+    is_one && matches!(&*group.launches, [launch] if !launch.series.graph)
+}
+
+/// Returns `true` if no other launch has the same name and line.
+fn is_alone(launch: &Launch, groups: &[Group]) -> bool {
+    let launches = groups.iter().flat_map(|group| &group.launches);
+    let mut others = launches.filter_map(|launch| launch.series.launch.as_ref());
+    others.all(|other| {
+        other.index == launch.index || (&other.name, other.line) != (&launch.name, launch.line)
+    })
+}
+
+/// Returns the number of launches per call, if there are no rows that show them.
+fn launches(series: &Series, group: &Group) -> Option<String> {
+    let launches = series.launches.filter(|launches| launches.max > 1)?;
+    let rows = group.launches.iter().filter(|launch| !launch.series.graph).count();
+    let are_shown = launches.min == launches.max && rows == launches.max as usize;
+    (!are_shown).then(|| match launches {
+        Launches { min, max, .. } if min == max => format!("{PER_CALL}{max}"),
+        Launches { min, max, .. } => format!("{PER_CALL}{min}–{max}"),
+    })
+}
+
+/// Returns the kernel of a function that runs nothing else, once per call.
+fn single_kernel(series: &Series) -> Option<&Kernel> {
+    match series.kernel_times.as_ref() {
+        Some(KernelTimes { opened, kernels, .. }) => match &**kernels {
+            [kernel] if kernel.count == *opened => Some(kernel),
+            _ => None,
+        },
+        None => None,
+    }
+}
+
+/// Returns a kernel with the name that all kernels of the opened calls have.
+fn common_kernel(series: &Series) -> Option<&Kernel> {
+    let kernels = &series.kernel_times.as_ref()?.kernels;
+    let mut kernels = kernels.iter().filter(|kernel| !kernel.name.starts_with('['));
+    let first = kernels.next()?;
+    (first.name != Kernel::OTHER && kernels.all(|kernel| kernel.name == first.name))
+        .then_some(first)
+}
+
+/// Returns the name of a kernel, short enough for a part of a cell.
+fn short(kernel: &Kernel) -> String {
+    let name = printable(&kernel.name);
+    let mut short = kernel_names::shortened(std::iter::once(&*name), KERNEL);
+    short.remove(&*name).unwrap_or_default()
+}
+
+/// Returns the rows about the opened calls of a series, with its largest kernels.
+fn kernels<'a>(snapshot: &Snapshot, series: &'a Series, most: usize) -> Vec<TableRow<'a>> {
+    let device = snapshot.devices.iter().find(|device| device.id == series.device);
+    let Some(line) = opened::line(series, device) else { return Vec::new() };
+    let all = series.kernel_times.as_ref().map_or(&[][..], |times| &times.kernels);
+    // A row "and 1 more" would be no shorter than the kernel itself.
+    let shown = if all.len() > most + 1 { most } else { all.len() };
+    let (shown, others) = all.split_at_checked(shown).unwrap_or((all, &[]));
+    let mut rows = vec![TableRow::Opened { line: printable(&line) }];
+    rows.extend(shown.iter().map(|kernel| TableRow::Kernel {
+        kernel,
+        is_ambiguous: shown.iter().filter(|other| other.name == kernel.name).count() > 1,
+    }));
+    if !others.is_empty() && !shown.is_empty() {
+        let share = others.iter().fold(0.0, |sum, kernel| sum + kernel.share);
+        rows.push(TableRow::OtherKernels { kernels: others.len(), share });
+    }
+    rows
+}

@@ -1,0 +1,66 @@
+//! The last lines of the table, with the marks that it contains.
+
+use crate::marks::UPPER_BOUND;
+use crate::marks::{ESTIMATE, GB_PER_S, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC};
+use crate::{Clock, Series, Site, Snapshot, units};
+
+/// Explains the marks in a few words each. [`Detail::All`](crate::Detail::All) has sentences.
+pub fn line(snapshot: &Snapshot) -> String {
+    let any = |is: fn(&Series) -> bool| snapshot.all_series().any(is);
+    let is_sampled = snapshot.sites.iter().any(Site::is_sampled);
+    let estimate = estimate(snapshot);
+    let words = [
+        (any(Series::is_bound), UPPER_BOUND, "upper bound"),
+        (any(|s| s.is_bound() && s.has_rate()), LOWER_BOUND, "lower bound"),
+        (is_sampled, ESTIMATE, &*estimate),
+        (any(Series::is_raw_by_launches), RAW, "bias not removed"),
+        (any(|s| s.clock == Clock::Host), HOST, "wall time on the CPU"),
+        (any(|s| s.clock == Clock::Sync), SYNC, "wall time between barriers"),
+        (any(|s| s.clock == Clock::Kernels), KERNELS, "time that the kernels ran"),
+        (
+            any(|s| s.opened() > 0 || s.launches.is_some_and(|l| l.max > 1)),
+            PER_CALL,
+            "launches per call",
+        ),
+        (
+            any(|s| s.bytes.is_some_and(|bytes| bytes.peak_share.is_some())),
+            GB_PER_S,
+            "share of peak",
+        ),
+        (any(|s| s.graph), GRAPH, "sampled replays of a graph node"),
+        (any(Series::is_counted_twice), "share", "inner functions count twice"),
+    ];
+    let words = words.iter().filter(|(is_used, ..)| *is_used);
+    words.map(|(_, mark, meaning)| format!("{mark}: {meaning}")).collect::<Vec<_>>().join(" · ")
+}
+
+/// Explains estimated totals, with their largest standard error.
+fn estimate(snapshot: &Snapshot) -> String {
+    let sampled = snapshot.sites.iter().filter(|site| site.is_sampled());
+    let heads = sampled.flat_map(|site| &site.series).filter(|series| series.launch.is_none());
+    let totals = heads.filter_map(|series| {
+        let total = series.estimated_total_ns.filter(|total| *total > 0.0)?;
+        Some(series.estimated_total_error_ns.map(|error| error / total))
+    });
+    let (known, unknown): (Vec<Option<f64>>, Vec<_>) = totals.partition(Option::is_some);
+    let largest = known.into_iter().flatten().reduce(f64::max);
+    let largest =
+        largest.map(|largest| format!("standard error up to {}", units::percent(largest)));
+    let unknown = (!unknown.is_empty()).then(|| "error of some unknown".to_owned());
+    let errors: Vec<String> = [largest, unknown].into_iter().flatten().collect();
+    format!("estimate, {}", errors.join(", "))
+}
+
+/// Says how to see the rows and notes that the table omits.
+pub fn more(rows: usize, notes: usize) -> String {
+    let count = |count: usize, one: &str| {
+        let end = if count == 1 { "" } else { "s" };
+        (count > 0).then(|| format!("{count} more {one}{end}"))
+    };
+    let parts: Vec<String> =
+        [count(rows, "row"), count(notes, "note")].into_iter().flatten().collect();
+    if parts.is_empty() {
+        return String::new();
+    }
+    format!("{} with `GPU_TIME_NOTES=all`", parts.join(" and "))
+}

@@ -1,0 +1,374 @@
+//! Where the GPU's time went, by function and caller.
+
+#[cfg(test)]
+pub(crate) mod fixtures;
+mod folded;
+mod view;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Clock, Device, Measure, Site};
+
+/// A function under its callers: one path of the call tree.
+///
+/// Functions appear once for each chain of annotated functions that called them on the same thread.
+/// Totals are estimates for all calls of the process, from those that were recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    #[doc(hidden)]
+    pub name: String,
+    #[doc(hidden)]
+    pub site: Option<u32>,
+    #[doc(hidden)]
+    pub parent: Option<u32>,
+    #[doc(hidden)]
+    pub source: Source,
+    #[doc(hidden)]
+    pub recorded: u64,
+    #[doc(hidden)]
+    pub calls: f64,
+    #[doc(hidden)]
+    pub inclusive_ns: f64,
+    #[doc(hidden)]
+    pub inclusive_error_ns: f64,
+    #[doc(hidden)]
+    pub self_ns: f64,
+    #[doc(hidden)]
+    pub self_error_ns: f64,
+    #[doc(hidden)]
+    pub share: f64,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub per_call: Option<PerCall>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub launch_bound: bool,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub upper_bound: bool,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub callers_unknown: bool,
+}
+
+/// Means over the recorded calls of a path.
+///
+/// Events tell no more of a call than its time, which may include pauses of the GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PerCall {
+    #[doc(hidden)]
+    pub busy_ns: f64,
+    #[doc(hidden)]
+    pub span_ns: f64,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub waited_ns: Option<f64>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub host_ns: Option<f64>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub kernels: Option<f64>,
+}
+
+/// The origin of a path's figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Source {
+    /// Opened calls: exact for each of them.
+    Opened,
+    /// Calls timed by events.
+    Events,
+    /// Windows, in which everything was recorded.
+    Windows,
+}
+
+impl Source {
+    /// Returns the name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Opened => "opened",
+            Source::Events => "events",
+            Source::Windows => "windows",
+        }
+    }
+}
+
+impl Node {
+    /// Returns a path without a name, calls and time.
+    #[doc(hidden)]
+    pub fn of(source: Source) -> Node {
+        Node {
+            name: String::new(),
+            site: None,
+            parent: None,
+            source,
+            recorded: 0,
+            calls: 0.0,
+            inclusive_ns: 0.0,
+            inclusive_error_ns: 0.0,
+            self_ns: 0.0,
+            self_error_ns: 0.0,
+            share: 0.0,
+            per_call: None,
+            launch_bound: false,
+            upper_bound: false,
+            callers_unknown: false,
+        }
+    }
+
+    /// The name of work that no annotated function enqueued.
+    pub const NOT_ANNOTATED: &str = "<not annotated>";
+
+    /// The share of a call's span from which on the waits for the host make it launch-bound.
+    const LAUNCH_BOUND: f64 = 0.05;
+
+    /// Returns the function's name, or `<not annotated>`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the index of the function in [`Snapshot::sites`](crate::Snapshot::sites).
+    pub fn site(&self) -> Option<usize> {
+        Some(self.site? as usize)
+    }
+
+    /// Returns the index of the caller in [`Snapshot::tree`](crate::Snapshot::tree), which is
+    /// smaller than that of this path. `None` for the outermost function.
+    pub fn parent(&self) -> Option<usize> {
+        Some(self.parent? as usize)
+    }
+
+    /// Returns the origin of the figures: `opened`, `events` or `windows`.
+    pub fn source(&self) -> &str {
+        self.source.name()
+    }
+
+    /// Returns the number of recorded calls.
+    pub fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// Returns the estimated number of all calls that took this path.
+    pub fn calls(&self) -> f64 {
+        self.calls
+    }
+
+    /// Returns the estimated time, in nanoseconds, that the GPU worked for the function and the
+    /// functions that it called.
+    pub fn inclusive_ns(&self) -> f64 {
+        self.inclusive_ns
+    }
+
+    /// Returns the standard error of the inclusive time. 0 if every call was recorded.
+    pub fn inclusive_error_ns(&self) -> f64 {
+        self.inclusive_error_ns
+    }
+
+    /// Returns the part of the inclusive time that is the function's own. While work of several
+    /// functions ran at the same time, it belongs to the one whose work started first.
+    pub fn self_ns(&self) -> f64 {
+        self.self_ns
+    }
+
+    /// Returns the standard error of the self time. 0 if every call was recorded.
+    pub fn self_error_ns(&self) -> f64 {
+        self.self_error_ns
+    }
+
+    /// Returns the share of the self time in that of all paths, from 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// Returns the means per recorded call. `None` for `<not annotated>`.
+    pub fn per_call(&self) -> Option<&PerCall> {
+        self.per_call.as_ref()
+    }
+
+    /// Returns `true` if the GPU idled for 5 % of the calls' span or more because the host was
+    /// still enqueueing their work.
+    pub fn launch_bound(&self) -> bool {
+        self.launch_bound
+    }
+
+    /// Returns `true` if the times by events are not exact but at most as long: the GPU may have waited
+    /// for the host in all calls, or brackets that are not those of callees lie inside of them.
+    pub fn upper_bound(&self) -> bool {
+        self.upper_bound
+    }
+
+    /// Returns `true` if calls are sampled, and unsampled callers would not be known.
+    pub fn callers_unknown(&self) -> bool {
+        self.callers_unknown
+    }
+}
+
+impl PerCall {
+    /// Returns the time during which at least one of the call's kernels, copies or memsets ran. By
+    /// events, the net time of the call.
+    pub fn busy_ns(&self) -> f64 {
+        self.busy_ns
+    }
+
+    /// Returns the time from the start of the first kernel to the end of the last one. By events, the net
+    /// time of the call.
+    pub fn span_ns(&self) -> f64 {
+        self.span_ns
+    }
+
+    /// Returns the part of the span in which the GPU had nothing to do, because the host had not
+    /// enqueued the work that ran next. `None` by events.
+    pub fn waited_ns(&self) -> Option<f64> {
+        self.waited_ns
+    }
+
+    /// Returns the time that the call took on the host. `None` by events.
+    pub fn host_ns(&self) -> Option<f64> {
+        self.host_ns
+    }
+
+    /// Returns the number of kernels, without copies and memsets. `None` by events.
+    pub fn kernels(&self) -> Option<f64> {
+        self.kernels
+    }
+
+    fn is_launch_bound(&self) -> bool {
+        let is_long = |ns: f64| ns > 0.0 && ns >= Node::LAUNCH_BOUND * self.span_ns;
+        self.waited_ns.is_some_and(is_long)
+    }
+}
+
+/// Completes a call tree: adds up the inclusive times, adds the work that windows found outside of annotated functions, computes
+/// shares, and sorts the children of each path by their inclusive times. Parents come first.
+pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device]) -> Vec<Node> {
+    add_up(&mut nodes);
+    nodes.extend(not_annotated(&nodes, devices));
+    let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
+    for node in &mut nodes {
+        node.share = if total_ns > 0.0 { node.self_ns / total_ns } else { 0.0 };
+        node.launch_bound = node.per_call.is_some_and(|per_call| per_call.is_launch_bound());
+    }
+    sorted(nodes)
+}
+
+/// Sets the own share of every series whose function has recorded calls.
+pub(crate) fn share_out(nodes: &[Node], sites: &mut [Site]) {
+    let mut sums = vec![[0.0; 2]; sites.len()];
+    for node in nodes {
+        let Some([own_ns, all_ns]) = node.site().and_then(|site| sums.get_mut(site)) else {
+            continue;
+        };
+        *own_ns += node.self_ns;
+        // A call inside of another one of the same function counts for both, as in the series.
+        *all_ns += node.per_call.map_or(0.0, |mean| mean.busy_ns * node.calls);
+    }
+    for (site, [own_ns, all_ns]) in sites.iter_mut().zip(sums).filter(|(_, [_, all])| *all > 0.0) {
+        for series in site.series.iter_mut().filter(|series| series.clock != Clock::Host) {
+            // Brackets of launches have no other function inside.
+            let is_own = series.clock == Clock::Events && series.measure != Measure::Span;
+            series.own_share = Some(if is_own { 1.0 } else { own_ns / all_ns });
+        }
+    }
+}
+
+/// Computes the inclusive times: a path's own and those of the paths below it.
+fn add_up(nodes: &mut [Node]) {
+    nodes.iter_mut().for_each(|node| node.inclusive_ns = node.self_ns);
+    for at in (0..nodes.len()).rev() {
+        let Node { parent, inclusive_ns, .. } = nodes[at];
+        if let Some(parent) = parent.map(|parent| parent as usize).filter(|parent| *parent < at) {
+            nodes[parent].inclusive_ns += inclusive_ns;
+        }
+    }
+}
+
+/// Estimates the time of the work outside of annotated functions from its ratio to theirs in windows.
+fn not_annotated(nodes: &[Node], devices: &[Device]) -> Option<Node> {
+    let coverages = devices.iter().filter_map(|device| device.coverage.as_ref());
+    let (mut busy_ns, mut attributed_ns, mut variance) = (0.0, 0.0, 0.0);
+    for coverage in coverages {
+        busy_ns += coverage.busy * coverage.total_ns;
+        attributed_ns += coverage.attributed * coverage.total_ns;
+        let error = coverage.attributed_error.unwrap_or(0.0).hypot(coverage.busy_error?);
+        variance += (error * coverage.total_ns).powi(2);
+    }
+    let roots = nodes.iter().filter(|node| node.parent.is_none());
+    let known_ns: f64 = roots.map(|node| node.inclusive_ns).sum();
+    if attributed_ns <= 0.0 || known_ns <= 0.0 {
+        return None;
+    }
+    let factor = known_ns / attributed_ns;
+    let ns = (busy_ns - attributed_ns).max(0.0) * factor;
+    let error_ns = variance.sqrt() * factor;
+    (ns > 0.0).then(|| Node {
+        name: Node::NOT_ANNOTATED.to_owned(),
+        inclusive_ns: ns,
+        inclusive_error_ns: error_ns,
+        self_ns: ns,
+        self_error_ns: error_ns,
+        // Its time is known by its ratio to theirs.
+        upper_bound: nodes.iter().any(|node| node.upper_bound),
+        ..Node::of(Source::Windows)
+    })
+}
+
+/// Returns the indices of each node's children, longest inclusive time first, and those of the
+/// outermost functions.
+pub(crate) fn children(nodes: &[Node]) -> (Vec<Vec<usize>>, Vec<usize>) {
+    let (mut children, mut roots) = (vec![Vec::new(); nodes.len()], Vec::new());
+    for (at, node) in nodes.iter().enumerate() {
+        // A report may come from anywhere.
+        match node.parent().filter(|parent| *parent < at) {
+            Some(parent) => children[parent].push(at),
+            None => roots.push(at),
+        }
+    }
+    let longest_first = |list: &mut Vec<usize>| {
+        list.sort_by(|&one, &two| nodes[two].inclusive_ns.total_cmp(&nodes[one].inclusive_ns));
+    };
+    children.iter_mut().for_each(longest_first);
+    longest_first(&mut roots);
+    (children, roots)
+}
+
+/// Returns which of the inclusive times are upper bounds: those that contain one.
+pub(crate) fn bounded_totals(nodes: &[Node]) -> Vec<bool> {
+    let mut bounds: Vec<bool> = nodes.iter().map(Node::upper_bound).collect();
+    for at in (0..nodes.len()).rev() {
+        if let Some(parent) = nodes[at].parent().filter(|parent| bounds[at] && *parent < at) {
+            bounds[parent] = true;
+        }
+    }
+    bounds
+}
+
+/// Puts every node directly before its children, longest inclusive time first.
+fn sorted(nodes: Vec<Node>) -> Vec<Node> {
+    let order: Vec<usize> = depth_first(&nodes).map(|(at, _)| at).collect();
+    let mut places = vec![0; nodes.len()];
+    for (place, &at) in order.iter().enumerate() {
+        places[at] = place as u32;
+    }
+    let moved = |at: usize| {
+        let mut node = nodes[at].clone();
+        node.parent = node.parent().filter(|parent| *parent < at).map(|parent| places[parent]);
+        node
+    };
+    order.into_iter().map(moved).collect()
+}
+
+/// Returns the index and the depth of each node, every node before its children.
+pub(crate) fn depth_first(nodes: &[Node]) -> impl Iterator<Item = (usize, usize)> {
+    let (children, roots) = children(nodes);
+    let mut waiting: Vec<_> = roots.into_iter().rev().map(|root| (root, 0)).collect();
+    std::iter::from_fn(move || {
+        let (at, depth) = waiting.pop()?;
+        waiting.extend(children[at].iter().rev().map(|&child| (child, depth + 1)));
+        Some((at, depth))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! A call tree used in tests.
+
+use super::{Node, PerCall, Source};
+
+/// Returns a path of the call tree.
+pub fn node(name: &str, parent: Option<u32>, inclusive_ns: f64, self_ns: f64) -> Node {
+    Node {
+        name: name.to_owned(),
+        site: Some(0),
+        parent,
+        recorded: 10,
+        calls: 160.0,
+        inclusive_ns,
+        self_ns,
+        per_call: Some(PerCall {
+            busy_ns: inclusive_ns / 160.0,
+            span_ns: inclusive_ns / 100.0,
+            waited_ns: Some(0.0),
+            host_ns: Some(inclusive_ns / 90.0),
+            kernels: Some(3.0),
+        }),
+        ..Node::of(Source::Opened)
+    }
+}
+
+/// Returns the call tree of a launch-bound program.
+pub fn tree() -> Vec<Node> {
+    let mut pass = node("pass", None, 320_000.0, 20_000.0);
+    let per_call = pass.per_call.as_mut().unwrap();
+    (per_call.span_ns, per_call.waited_ns) = (1_210_000.0, Some(890_000.0));
+    vec![
+        pass,
+        node("norm", Some(0), 100_000.0, 100_000.0),
+        node("attention", Some(0), 200_000.0, 150_000.0),
+        node("norm", Some(2), 50_000.0, 50_000.0),
+    ]
+}
+
+/// Returns a call tree by events, in which the GPU may have waited inside of one path.
+pub fn by_events() -> Vec<Node> {
+    let mut nodes = tree();
+    for node in &mut nodes {
+        node.source = Source::Events;
+        if let Some(mean) = &mut node.per_call {
+            *mean = PerCall { busy_ns: mean.busy_ns, span_ns: mean.busy_ns, ..PerCall::default() };
+        }
+    }
+    nodes[3].upper_bound = true;
+    nodes
+}

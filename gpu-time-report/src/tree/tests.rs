@@ -1,0 +1,133 @@
+use super::fixtures::{by_events, node, tree as pass};
+use super::*;
+use crate::fixtures as reports;
+use crate::totals::Totals;
+use crate::{Measure, Process, Snapshot};
+
+fn snapshot(nodes: Vec<Node>, devices: Vec<Device>) -> Snapshot {
+    let process: Process = reports::process(None);
+    Snapshot::new(process, devices, Vec::new()).with_tree(nodes)
+}
+
+#[test]
+fn shares_are_of_self_time_and_add_up() {
+    let snapshot = snapshot(pass(), vec![]);
+    let shares: Vec<f64> = snapshot.tree().iter().map(Node::share).collect();
+    assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{shares:?}");
+    let longest: Vec<_> = snapshot.tree().iter().map(|node| (node.name(), node.parent())).collect();
+    let expected = [("pass", None), ("attention", Some(0)), ("norm", Some(1)), ("norm", Some(0))];
+    assert_eq!(longest, expected);
+}
+
+#[test]
+fn shares_of_functions_are_of_their_own_time() {
+    let mut snapshot = reports::kernels();
+    let mut nodes = pass();
+    // `pass` is the first function; the others are the second, which is called twice.
+    nodes[0].site = Some(0);
+    nodes[1..].iter_mut().for_each(|node| node.site = Some(1));
+    snapshot.sites[1].series[0].measure = Measure::Span;
+    snapshot = snapshot.with_tree(nodes);
+    let own = |site: usize| snapshot.sites[site].series[0].own_share;
+    assert_eq!(own(0), Some(20_000.0 / 320_000.0));
+    // 300 µs of its own in calls of 350 µs: one of them is inside another.
+    assert_eq!(own(1), Some(300.0 / 350.0));
+    assert_eq!(own(2), None);
+    // Nothing but its own launches is in its brackets.
+    let mut of_launches = snapshot.clone();
+    of_launches.sites[1].series[0].measure = Measure::Sum;
+    let of_launches =
+        of_launches.with_tree(pass().into_iter().map(|n| Node { site: Some(1), ..n }).collect());
+    assert_eq!(of_launches.sites[1].series[0].own_share, Some(1.0));
+    let read = Snapshot::from_json(snapshot.to_json().as_bytes()).unwrap();
+    assert_eq!(read, snapshot);
+}
+
+#[test]
+fn windows_add_work_that_is_not_annotated() {
+    let mut gpu = reports::gpu();
+    let mut coverage = reports::coverage();
+    (coverage.busy, coverage.attributed) = (0.5, 0.4);
+    (coverage.busy_error, coverage.attributed_error) = (Some(0.03), Some(0.04));
+    coverage.total_ns = 1e6;
+    gpu.coverage = Some(coverage);
+    let snapshot = snapshot(pass(), vec![gpu]);
+    let outside = snapshot.tree().iter().find(|node| node.source == Source::Windows).unwrap();
+    assert_eq!(outside.name(), "<not annotated>");
+    // A quarter of what annotated functions launched.
+    assert!((outside.self_ns() - 80_000.0).abs() < 1e-6, "{outside:?}");
+    assert!((outside.self_error_ns() - 40_000.0).abs() < 1e-6, "{outside:?}");
+    assert!((snapshot.tree().iter().map(Node::share).sum::<f64>() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn folded_stacks_add_up_to_the_self_times() {
+    let folded = snapshot(pass(), vec![]).to_folded();
+    assert_eq!(
+        folded,
+        "pass 20000\npass;attention 150000\npass;attention;norm 50000\npass;norm 100000\n"
+    );
+}
+
+#[test]
+fn names_do_not_break_folded_stacks() {
+    let folded = snapshot(vec![node("a;b\nc", None, 5.0, 5.0)], vec![]).to_folded();
+    assert_eq!(folded, "a,b c 5\n");
+}
+
+#[test]
+fn launch_bound_path_gives_both_sides() {
+    let snapshot = snapshot(pass(), vec![]);
+    assert!(snapshot.tree()[0].launch_bound());
+    assert!(!snapshot.tree()[1].launch_bound());
+    insta::assert_snapshot!(snapshot.to_tree());
+}
+
+#[test]
+fn tree_by_events_marks_bounds() {
+    let text = snapshot(by_events(), vec![]).to_tree();
+    let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap();
+    // The path whose times are bounds: share, self and total; those around it: total.
+    let marks: Vec<usize> = text.lines().skip(1).map(|line| line.matches('≤').count()).collect();
+    assert_eq!(marks, [1, 1, 3, 0], "{text}");
+    assert!(row("pass").contains("pass  (by events)"), "{text}");
+    assert!(!text.contains("launch-bound"), "{text}");
+}
+
+#[test]
+fn time_beside_bounds_is_a_bound() {
+    let mut gpu = reports::gpu();
+    gpu.coverage = Some(reports::coverage());
+    for (nodes, is_bound) in [(pass(), false), (by_events(), true)] {
+        let snapshot = snapshot(nodes, vec![gpu.clone()]);
+        let outside = snapshot.tree().iter().find(|node| node.source == Source::Windows).unwrap();
+        assert_eq!(outside.upper_bound(), is_bound);
+    }
+}
+
+#[test]
+fn shares_of_all_clocks_of_a_device_add_up() {
+    let snapshot = reports::kernels();
+    let all = snapshot.sites.iter().flat_map(|site| &site.series);
+    let of_gpu = all.filter(|series| series.is_gpu_time() && series.measure != Measure::Launch);
+    let shares = of_gpu
+        .filter_map(|series| Some(series.own_total()? / Totals::of(&snapshot).beside(series)));
+    assert!((shares.sum::<f64>() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn tree_survives_json() {
+    for nodes in [pass(), by_events()] {
+        let snapshot = snapshot(nodes, vec![]);
+        let read = Snapshot::from_json(snapshot.to_json().as_bytes()).unwrap();
+        assert_eq!(read, snapshot);
+    }
+}
+
+#[test]
+fn forged_parents_end() {
+    let nodes = vec![node("a", Some(0), 1.0, 1.0), node("b", Some(7), 2.0, 2.0)];
+    let mut snapshot = snapshot(vec![], vec![]);
+    snapshot.tree = nodes;
+    assert_eq!(snapshot.to_folded(), "b 2\na 1\n");
+}

@@ -1,0 +1,99 @@
+//! The call tree as text.
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::{Node, PerCall, Source, bounded_totals, depth_first};
+use crate::marks::bound;
+use crate::{Snapshot, units};
+
+/// The most paths that are printed.
+const MOST: usize = 200;
+
+impl Snapshot {
+    /// Returns the call tree as lines of text: functions under their callers, the longest first.
+    /// Empty if there is none.
+    #[doc(hidden)]
+    pub fn to_tree(&self) -> String {
+        if self.tree.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING);
+        table.set_header(["share", "self", "total", "calls", "GPU/call", "host/call", "function"]);
+        let bounds = bounded_totals(&self.tree);
+        for (at, depth) in depth_first(&self.tree).take(MOST) {
+            table.add_row(row(&self.tree[at], bounds[at], depth));
+        }
+        let last = 6;
+        for (at, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, 2));
+            if at != last {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let mut text = table.trim_fmt();
+        text.push('\n');
+        if self.tree.len() > MOST {
+            let more = self.tree.len() - MOST;
+            text.push_str(&format!("and {more} more paths, which the JSON report has\n"));
+        }
+        text
+    }
+}
+
+fn row(node: &Node, is_total_bound: bool, depth: usize) -> [String; 7] {
+    let error = |ns: f64| if ns > 0.0 { format!(" ±{}", units::time(ns)) } else { String::new() };
+    let per_call = |of: fn(&PerCall) -> Option<f64>| {
+        node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
+    };
+    let remark = match node.remark() {
+        none if none.is_empty() => none,
+        remark => format!("  ({remark})"),
+    };
+    [
+        bound(node.upper_bound).to_owned() + &units::share(node.share, 1.0),
+        bound(node.upper_bound).to_owned()
+            + &units::time(node.self_ns)
+            + &error(node.self_error_ns),
+        bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
+        if node.per_call.is_some() { format!("{:.0}", node.calls) } else { String::new() },
+        per_call(|mean| Some(mean.busy_ns)),
+        per_call(PerCall::host_ns),
+        format!("{}{}{}", "  ".repeat(depth), units::printable(&node.name), remark),
+    ]
+}
+
+impl Node {
+    /// Returns what the reader must know about the path.
+    pub(crate) fn remark(&self) -> String {
+        let mut remarks = Vec::new();
+        if let Some(sentence) = self.launch_bound_sentence() {
+            remarks.push(format!("launch-bound: {sentence}"));
+        }
+        if self.source == Source::Events {
+            remarks.push("by events".to_owned());
+        }
+        if self.callers_unknown {
+            remarks.push("callers not sampled".to_owned());
+        }
+        remarks.join(", ")
+    }
+
+    /// Returns both sides of a launch-bound path in words.
+    pub(crate) fn launch_bound_sentence(&self) -> Option<String> {
+        let per_call = self.per_call.filter(|_| self.launch_bound)?;
+        let PerCall { busy_ns, span_ns, host_ns, kernels, .. } = per_call;
+        let (unit, kernels) = (units::Unit::of(span_ns), kernels?);
+        let count = if (kernels - kernels.round()).abs() < 0.05 {
+            format!("{kernels:.0}")
+        } else {
+            format!("{kernels:.1}")
+        };
+        Some(format!(
+            "GPU busy {} of {}, while the host spent {} enqueueing {count} kernels",
+            unit.number(busy_ns),
+            units::time(span_ns),
+            units::time(host_ns?),
+        ))
+    }
+}
