@@ -20,3 +20,5 @@ page!(keys_and_variables: "../docs/keys-and-variables.md");
 page!(meaning_of_numbers: "../docs/meaning-of-numbers.md");
 page!(measurements: "../docs/measurements.md");
 page!(production: "../docs/production.md");
+page!(recipes: "../docs/recipes.md");
+page!(spans: "../docs/spans.md");

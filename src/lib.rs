@@ -9,17 +9,21 @@ compile_error!(
      attribute does nothing"
 );
 
-pub use gpu_time_macros::gpu_timed;
+pub use gpu_time_macros::{gpu_timed, guard, scope};
 
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 pub use gpu_time_runtime::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
     Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
-    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio,
-    RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline,
-    Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish, raw_stream, report,
-    set_enabled, snapshot, until_stable,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, PER_THREAD_STREAM, PerCall,
+    Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
+    Timeline, Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish,
+    raw_stream, report, set_default_stream, set_enabled, set_thread_default_stream, snapshot,
+    until_stable,
 };
+
+#[cfg(all(feature = "tracing", target_os = "linux"))]
+pub use gpu_time_runtime::{Spans, spans};
 
 /// Items named by generated code. This is not a public interface.
 #[cfg(all(feature = "enabled", target_os = "linux"))]
@@ -32,8 +36,9 @@ mod off;
 pub use off::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
     Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
-    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, PER_THREAD_STREAM, Process, Ratio,
-    RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats, Timeline,
-    Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish, raw_stream, report,
-    set_enabled, snapshot, until_stable,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, PER_THREAD_STREAM, PerCall,
+    Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
+    Timeline, Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish,
+    raw_stream, report, set_default_stream, set_enabled, set_thread_default_stream, snapshot,
+    until_stable,
 };

@@ -59,6 +59,12 @@ pub fn publish() {}
 pub fn set_enabled(_on: bool) {}
 
 /// Does nothing, because the `enabled` feature is off.
+pub fn set_default_stream<S>(_stream: S) {}
+
+/// Does nothing, because the `enabled` feature is off.
+pub fn set_thread_default_stream<S>(_stream: S) {}
+
+/// Does nothing, because the `enabled` feature is off.
 pub fn open_window(_length: Duration) {}
 
 /// Returns an error that names the `enabled` and `nvml` features.
@@ -115,6 +121,9 @@ ignored! {
         sleep(time: &str)
         kernels(how: &str)
         windows(plan: &str)
+        notes(which: &str)
+        label(text: &str)
+        program_version(version: &str)
         bias(ns: &str)
         trace_last(calls: impl Into<Option<usize>>)
     }

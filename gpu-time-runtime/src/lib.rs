@@ -48,6 +48,8 @@ mod gpu;
 #[cfg_attr(not(feature = "nvml"), path = "health/off.rs")]
 mod health;
 mod lifecycle;
+#[cfg_attr(not(feature = "nvtx"), path = "nvtx/off.rs")]
+mod nvtx;
 #[doc(hidden)]
 pub mod private;
 mod record;
@@ -59,6 +61,9 @@ mod types;
 use std::time::Duration;
 
 use crate::base::{fork, inside, switches};
+pub use call::default_stream::{set_default_stream, set_thread_default_stream};
+#[cfg(feature = "tracing")]
+pub use call::spans::{Spans, spans};
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use config::fuzzing;
@@ -67,8 +72,8 @@ pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
     Budget, Bytes, Clocks, Coverage, Device, Elsewhere, Eviction, Flops, FlushProof, Histogram,
-    Kernel, KernelTimes, Launch, Launches, Process, ReadError, Series, Site, Slot, Snapshot, Stats,
-    Timeline, Unattributed,
+    Kernel, KernelTimes, Launch, Launches, Node, PerCall, Process, ReadError, Series, Site, Slot,
+    Snapshot, Stats, Timeline, Unattributed,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};

@@ -20,6 +20,8 @@ answers! {
     Snapshot {
         devices: &[Device] = &[],
         sites: &[Site] = &[],
+        tree: &[Node] = &[],
+        to_folded: String = String::new(),
         inconsistencies: Vec<String> = Vec::new(),
         to_csv: String = String::new(),
         to_html: String = String::new(),
@@ -33,6 +35,9 @@ answers! {
         kernels: Option<&str> = None,
         cupti_version: Option<u32> = None,
         version: &str = env!("CARGO_PKG_VERSION"),
+        program_version: Option<&str> = None,
+        label: Option<&str> = None,
+        host: Option<&str> = None,
         off: Option<&str> = Some(WHY),
         warnings: &[String] = &[],
         merged: &[Process] = &[],
@@ -76,6 +81,9 @@ impl Snapshot {
     "started": "",
     "wall_ns": 0,
     "version": "{version}",
+    "program_version": null,
+    "label": null,
+    "host": null,
     "timing": "off: {WHY}",
     "budget": null,
     "kernels": null,
@@ -128,9 +136,11 @@ macro_rules! no_values {
 no_values! {
     Budget: Copy { share: f64, cost_share: f64, host_ns: u64, device_ns: u64 }
     Device {
-        id: &str, name: &str, driver: Option<&str>, l2_bytes: Option<u64>, peak_gb_per_s: Option<f64>,
+        id: &str, name: &str, driver: Option<&str>, driver_release: Option<&str>, uuid: Option<&str>,
+        l2_bytes: Option<u64>, peak_gb_per_s: Option<f64>,
         event_step_ns: Option<f64>, event_floor_ns: Option<f64>, event_held_empty_ns: Option<f64>,
-        event_queued_empty_ns: Option<f64>, event_bias_ns: Option<f64>,
+        event_queued_empty_ns: Option<f64>, event_inner_ns: Option<f64>,
+        event_queued_inner_ns: Option<f64>, event_bias_ns: Option<f64>,
         event_bias_source: Option<&str>, event_bias_error_ns: Option<f64>, fed_margin_ns: Option<f64>,
         flush_bytes: Option<u64>, flush_proof: Option<&FlushProof>, clocks: Option<&Clocks>,
         throttle: Empty<(&str, Option<u64>)>, temperature_c: Option<u32>, power_w: Option<f64>,
@@ -141,6 +151,15 @@ no_values! {
         windows: u64, incomplete: u64, total_ns: f64, busy: f64, busy_error: Option<f64>, idle: f64,
         idle_error: Option<f64>, attributed: f64, attributed_error: Option<f64>,
         unattributed: &[Unattributed],
+    }
+    Node {
+        name: &str, site: Option<usize>, parent: Option<usize>, source: &str, recorded: u64, calls: f64,
+        inclusive_ns: f64, inclusive_error_ns: f64, self_ns: f64, self_error_ns: f64, share: f64,
+        per_call: Option<&PerCall>, launch_bound: bool, upper_bound: bool, callers_unknown: bool,
+    }
+    PerCall: Copy {
+        busy_ns: f64, span_ns: f64, waited_ns: Option<f64>, host_ns: Option<f64>,
+        kernels: Option<f64>,
     }
     Unattributed { name: &str, count: u64, total_ns: f64, share: f64, per_s: f64 }
     Clocks: Copy: Eq {
@@ -163,7 +182,7 @@ no_values! {
         clock: &str, graph: bool, timed: u64, measured: u64, opened: u64, in_flight: u64,
         lost: Empty<(&str, u64)>, fed: u64, starved: u64, at_floor: u64, queued: u64,
         bias_ns: Option<f64>, nested: u64, tracked: u64, upper_bound: bool,
-        launches: Option<&Launches>, raw_ns: Option<&Stats>, net_ns: Option<&Stats>,
+        launches: Option<&Launches>, inner_brackets: Option<&Launches>, raw_ns: Option<&Stats>, net_ns: Option<&Stats>,
         estimated_total_ns: Option<f64>, estimated_total_error_ns: Option<f64>,
         unknown_error: Option<&str>,
         ci95_ns: Option<[f64; 2]>, independent: Option<f64>, looks: u32, histogram: &Histogram, timeline: Option<&Timeline>,

@@ -16,10 +16,7 @@ const COPIES: [Copy; 7] = [
     (
         "switches_torn",
         "base/switches.rs",
-        &[(
-            "_ = self.0.fetch_update(AcqRel, Acquire, |now| (now != CLOSED).then_some(new));",
-            "if self.0.load(Relaxed) != CLOSED { self.0.store(new, Relaxed) }",
-        )],
+        &[("self.0.fetch_or(ON, AcqRel);", "self.0.store(self.0.load(Relaxed) | ON, Relaxed);")],
     ),
     ("counters", "site/counters.rs", &[]),
     ("hold", "cuda/hold.rs", &[ALIGN, SLOTS]),

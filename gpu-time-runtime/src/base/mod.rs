@@ -13,7 +13,6 @@ pub(crate) mod inside;
 pub(crate) mod lock;
 pub(crate) mod outlet;
 pub(crate) mod pin;
-#[cfg(feature = "kernels")]
 pub(crate) mod polled;
 pub(crate) mod published;
 pub(crate) mod room;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    Ordering::{AcqRel, Relaxed},
 };
 
 /// The process-wide flags.
@@ -17,13 +17,7 @@ pub(crate) struct Switches {
     pub traced: AtomicBool,
     /// Timing has a budget.
     pub budget: AtomicBool,
-    /// The number of calls and windows that are being recorded by CUPTI, and [`MARKING`] while
-    /// calls are marked for a window to come. One value, since calls look at nothing else.
-    pub opened: AtomicU32,
 }
-
-/// What a window adds to [`Switches::opened`] before it is open.
-pub(crate) const MARKING: u32 = 1 << 16;
 
 pub(crate) static SWITCHES: Switches = Switches {
     timing: TimingSwitch::new(),
@@ -31,38 +25,82 @@ pub(crate) static SWITCHES: Switches = Switches {
     cold_override: AtomicU8::new(0),
     traced: AtomicBool::new(false),
     budget: AtomicBool::new(false),
-    opened: AtomicU32::new(0),
 };
 
-/// The run-time switch. One value, so that closing and switching on cannot overtake each other.
+/// The run-time switch, with the number of recordings in progress, and whether a tool listens: one
+/// value, because a call that is not sampled looks at nothing else.
 ///
 /// Invariant: once closed, it stays closed.
-struct TimingSwitch(AtomicU8);
+struct TimingSwitch(AtomicU32);
 
-const OFF: u8 = 0;
-const ON: u8 = 1;
-const CLOSED: u8 = 2;
+const ON: u32 = 1;
+const CLOSED: u32 = 2;
+const STATE: u32 = ON | CLOSED;
+/// What one recording adds.
+const RECORDING: u32 = 4;
+/// A tool listens to ranges.
+const LISTENING: u32 = 1 << 31;
 
 impl TimingSwitch {
     const fn new() -> Self {
-        TimingSwitch(AtomicU8::new(ON))
+        TimingSwitch(AtomicU32::new(ON))
     }
 
     fn switch(&self, on: bool) {
-        let new = if on { ON } else { OFF };
-        // An error means closed, and that is final.
-        _ = self.0.fetch_update(AcqRel, Acquire, |now| (now != CLOSED).then_some(new));
+        if on {
+            self.0.fetch_or(ON, AcqRel);
+        } else {
+            self.0.fetch_and(!ON, AcqRel);
+        }
     }
 
     fn close(&self) {
-        self.0.swap(CLOSED, AcqRel);
+        self.0.fetch_or(CLOSED, AcqRel);
     }
+
+    #[inline]
+    fn now(&self) -> Timing {
+        Timing(self.0.load(Relaxed))
+    }
+}
+
+/// A reading of the run-time switch.
+#[derive(Clone, Copy)]
+pub(crate) struct Timing(u32);
+
+impl Timing {
+    /// Returns `true` while calls are timed.
+    #[inline]
+    pub fn is_on(self) -> bool {
+        self.0 & STATE == ON
+    }
+
+    /// Returns `true` while calls are timed, nothing is [recorded](begin_recording) and no tool
+    /// [listens](begin_listening).
+    #[inline]
+    pub fn is_plain(self) -> bool {
+        self.0 == ON
+    }
+
+    fn is_closed(self) -> bool {
+        self.0 & CLOSED != 0
+    }
+
+    fn recordings(self) -> u32 {
+        (self.0 & !LISTENING) / RECORDING
+    }
+}
+
+/// Reads the run-time switch.
+#[inline]
+pub(crate) fn timing() -> Timing {
+    SWITCHES.timing.now()
 }
 
 /// Returns `true` while calls are timed.
 #[inline]
 pub(crate) fn is_on() -> bool {
-    SWITCHES.timing.0.load(Relaxed) == ON
+    timing().is_on()
 }
 
 /// Turns timing on or off. Does nothing once timing is [closed](close).
@@ -72,12 +110,63 @@ pub(crate) fn switch(on: bool) {
 
 /// Returns `true` once timing is off for good: while the process ends, and in a forked child.
 pub(crate) fn is_closed() -> bool {
-    SWITCHES.timing.0.load(Relaxed) == CLOSED
+    timing().is_closed()
 }
 
 /// Turns timing off for good.
 pub(crate) fn close() {
     SWITCHES.timing.close();
+}
+
+/// What calls have to know while they begin.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub(crate) enum Recording {
+    /// CUPTI records an opened call or a window.
+    Now = RECORDING,
+    /// A window is about to open, for which calls are marked.
+    #[cfg(feature = "kernels")]
+    Soon = RECORDING << 16,
+}
+
+/// Counts a recording as in progress.
+pub(crate) fn begin_recording(recording: Recording) {
+    SWITCHES.timing.0.fetch_add(recording as u32, Relaxed);
+}
+
+/// Counts a recording as ended.
+pub(crate) fn end_recording(recording: Recording) {
+    SWITCHES.timing.0.fetch_sub(recording as u32, Relaxed);
+}
+
+/// Notes that a tool listens to ranges from now on.
+#[cfg(feature = "nvtx")]
+pub(crate) fn begin_listening() {
+    SWITCHES.timing.0.fetch_or(LISTENING, Relaxed);
+}
+
+/// Returns `true` while something is recorded, or about to be, or a tool listens.
+#[inline]
+pub(crate) fn is_observed() -> bool {
+    cfg!(any(feature = "kernels", feature = "nvtx")) && timing().0 & !STATE != 0
+}
+
+/// Returns `true` while a tool listens to ranges.
+#[cfg(feature = "nvtx")]
+#[inline]
+pub(crate) fn is_listening() -> bool {
+    timing().0 & LISTENING != 0
+}
+
+/// Returns `true` while something is recorded, or about to be.
+#[inline]
+pub(crate) fn is_recording_or_about_to() -> bool {
+    timing().recordings() != 0
+}
+
+/// Returns `true` while something is recorded.
+pub(crate) fn is_recording() -> bool {
+    timing().recordings() & 0xffff != 0
 }
 
 #[cfg(test)]
@@ -100,6 +189,23 @@ mod tests {
             s.spawn(|| race(|timing| timing.switch(true)));
             s.spawn(|| race(TimingSwitch::close));
         });
-        assert!(timings.iter().all(|timing| timing.0.load(Relaxed) == CLOSED));
+        assert!(timings.iter().all(|timing| timing.now().is_closed() && !timing.now().is_on()));
+    }
+
+    #[test]
+    fn recordings_survive_switching_and_closing() {
+        let timing = TimingSwitch::new();
+        assert!(timing.now().is_plain());
+        timing.0.fetch_add(Recording::Now as u32, Relaxed);
+        assert!(timing.now().is_on() && !timing.now().is_plain());
+        timing.switch(false);
+        assert!(!timing.now().is_on());
+        timing.switch(true);
+        timing.close();
+        assert_eq!(timing.now().recordings(), 1);
+        timing.0.fetch_or(LISTENING, Relaxed);
+        assert_eq!(timing.now().recordings(), 1);
+        timing.0.fetch_sub(Recording::Now as u32, Relaxed);
+        assert!(timing.now().is_closed() && timing.now().recordings() == 0);
     }
 }

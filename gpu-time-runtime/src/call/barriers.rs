@@ -126,7 +126,8 @@ impl Barriers {
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
             let sample = Sample::by_host(took, ended_ns).weighted(weight);
-            sample.flagged(SampleFlags { nested, tracked, ..sample.flags })
+            let inner = if nested { None } else { Some(0) };
+            sample.around(inner).flagged(SampleFlags { nested, tracked, ..sample.flags })
         });
         locked(&thread.recorder).deliver(self.series, outcome, workload);
     }

@@ -8,7 +8,9 @@ use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::{CallState, GpuBracket, OpenLaunch, abandon};
-use crate::record::{threads::StreamCall, timeline::CallId};
+use crate::record::opened;
+use crate::record::running::{self, RunningCall};
+use crate::record::{stream_state::StreamState, threads::StreamCall, timeline::CallId};
 use crate::site::cost::Timing;
 use crate::types::sample::Lost;
 
@@ -37,7 +39,8 @@ const _: () = {
 
 impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Launches<G, W> {
     #[inline(always)]
-    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
+    fn begin(mut call: StreamCall, guard: G, work: W) -> Option<Self> {
+        call.running = begin(&call);
         Some(Launches { call, state: CallState::default(), guard, work })
     }
 }
@@ -56,6 +59,9 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
                 let strong = guard.upgrade();
                 call.open_launch(launch, state, Life::of(&strong), work.get())
             }
+            Some((LaunchesCall::Opened(opened), _)) => {
+                Some(OpenLaunch::Opened(opened.start_launch()))
+            }
             _ => None,
         })
     }
@@ -65,11 +71,12 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
             return;
         }
         let Some((LaunchesCall::Stream(Launches { call, guard, .. }), cost)) = self.timed() else {
-            return;
+            return launch.abandon(Lost::Failed);
         };
         let _inside = inside::enter();
         let _timing = cost.start();
         if has_failed {
+            running::set_bracket(call.running, None);
             return launch.abandon(Lost::Failed);
         }
         let strong = guard.upgrade();
@@ -116,8 +123,17 @@ impl Drop for Token {
 
 impl<G: StreamGuard, W: Work> TimedCall for Launches<G, W> {
     fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+        running::leave(self.call.running);
         self.call.end_launches(&self.state, lost);
         self.call.call_id
+    }
+
+    fn pause(&self) {
+        leave_thread(self.call.running);
+    }
+
+    fn resume(&self) {
+        enter_thread(self.call.running, None);
     }
 }
 
@@ -134,7 +150,8 @@ pub struct Body<G> {
 
 impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Body<G> {
     #[inline(always)]
-    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
+    fn begin(mut call: StreamCall, guard: G, work: W) -> Option<Self> {
+        call.running = begin(&call);
         let strong = guard.upgrade();
         let bracket = call.open_body(Life::of(&strong), work.get());
         drop(strong);
@@ -152,6 +169,38 @@ impl<G: StreamGuard> TimedCall for Body<G> {
                 self.call.close(bracket, Life::of(&strong));
             }
         }
+        running::leave(self.call.running);
         self.call.call_id
+    }
+
+    fn pause(&self) {
+        leave_thread(self.call.running);
+    }
+
+    fn resume(&self) {
+        let stream = self.bracket.as_ref().map(|bracket| bracket.subject.stream_state);
+        enter_thread(self.call.running, stream);
+    }
+}
+
+/// Notes that a call begins. The time of one inside of an opened call is a part of that.
+#[inline]
+fn begin(call: &StreamCall) -> RunningCall {
+    if opened::is_inside() { RunningCall::default() } else { running::begin(call.site) }
+}
+
+/// Notes that a function is suspended.
+fn leave_thread(call: RunningCall) {
+    if !fork::is_forked() {
+        let _inside = inside::enter();
+        running::leave(call);
+    }
+}
+
+/// Notes that a suspended function runs again, with an open bracket on a stream, if on any.
+fn enter_thread(call: RunningCall, bracket: Option<&'static StreamState>) {
+    if !fork::is_forked() {
+        let _inside = inside::enter();
+        running::resume(call, bracket);
     }
 }

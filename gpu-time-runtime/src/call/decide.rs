@@ -7,17 +7,19 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::base::{fork, inside, switches};
+use crate::base::{fork, inside, switches, switches::Timing};
 use crate::call::first;
-use crate::call::scope::Untimed;
+use crate::call::scope::Decided;
 use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
 use crate::record::threads::{self, StreamCall};
-use crate::record::{opened, timeline, window::notes};
+use crate::record::{opened, running::RunningCall, timeline};
 use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::site::{callsite::CallSite, cost};
+#[cfg(feature = "tracing")]
+use crate::stats::sampling::happens;
 use crate::types::{device::DeviceId, key::SeriesKey};
 
 /// The longest sampling gap. The rate is read again after each gap. Gaps are shorter with a budget,
@@ -82,21 +84,28 @@ impl Drop for Ticket {
 /// not timed.
 ///
 /// Inlined into the caller, together with everything else that an untimed call does, so that such a
-/// call makes no function call.
-#[inline(always)]
+/// call makes no function call. In an unoptimised build its frame must not be part of the caller's,
+/// which is there until the driver returns.
+#[cfg_attr(not(debug_assertions), inline(always))]
+#[cfg_attr(debug_assertions, inline(never))]
 pub(crate) fn admit<G>(
     site: &'static CallSite,
     source: impl FnOnce() -> Source<G>,
-) -> Result<Admitted<G>, Untimed> {
-    let ticket = draw(site)?;
+) -> Decided<Admitted<G>> {
+    let ticket = match draw(site) {
+        Decided::Timed(ticket) => ticket,
+        Decided::Plain => return Decided::Plain,
+        Decided::Observed => return Decided::Observed,
+    };
     let source = source();
     if let Source::Stream(stream) = &source
         && is_leased(&ticket, stream.context)
     {
         ticket.count_as(Outcome::Warmup);
-        return Err(Untimed::now(site.spec.is_async));
+        timeline::warmup(site);
+        return Decided::untimed();
     }
-    Ok(Admitted { ticket, source, is_captured: false })
+    Decided::Timed(Admitted { ticket, source, is_captured: false })
 }
 
 /// [`admit`] for a site with `graph`, whose captured calls are timed regardless of sampling. If a
@@ -106,12 +115,15 @@ pub(crate) fn admit<G>(
 pub(crate) fn admit_graph<G: StreamGuard>(
     site: &'static CallSite,
     source: impl FnOnce() -> Source<G>,
-) -> Result<Admitted<G>, Untimed> {
+) -> Decided<Admitted<G>> {
     if !is_wanted(site) && !may_need_nodes(site) {
         count(site, Outcome::Skipped);
-        return Err(Untimed::PLAIN);
+        return Decided::Plain;
     }
-    admit_captured(site, source).ok_or_else(|| Untimed::now(site.spec.is_async))
+    match admit_captured(site, source) {
+        Some(admitted) => Decided::Timed(admitted),
+        None => Decided::untimed(),
+    }
 }
 
 #[inline(never)]
@@ -159,33 +171,52 @@ fn admit_captured<G: StreamGuard>(
 
 /// Decides based on the switch, the filter and sampling. Counts the call if it is not timed.
 #[inline(always)]
-pub(crate) fn draw(site: &'static CallSite) -> Result<Ticket, Untimed> {
-    if !is_wanted(site) {
-        count(site, Outcome::Skipped);
-        return Err(Untimed::PLAIN);
+pub(crate) fn draw(site: &'static CallSite) -> Decided<Ticket> {
+    match weigh(site) {
+        Decided::Timed(weight) => Decided::Timed(Ticket::new(site, weight)),
+        Decided::Plain => Decided::Plain,
+        Decided::Observed => Decided::Observed,
     }
-    if !site.is_sampled() {
-        return Ok(Ticket::new(site, 1.0));
-    }
-    if notes::is_on() {
-        return draw_while_on(site);
-    }
-    sample(site).ok_or(Untimed::PLAIN)
 }
 
-/// [`draw`] while a call is opened, or a window is open or close.
+/// Returns the weight of a call that is to be timed. Counts the call if it is not.
+///
+/// The steps that are not inlined return no more than a weight, so that nothing of the call has to
+/// go through memory.
+#[inline(always)]
+fn weigh(site: &'static CallSite) -> Decided<f32> {
+    let Some(timing) = wanted(site) else {
+        count(site, Outcome::Skipped);
+        return Decided::Plain;
+    };
+    if !site.is_sampled() {
+        return Decided::Timed(1.0);
+    }
+    if cfg!(any(feature = "kernels", feature = "nvtx")) && !timing.is_plain() {
+        return weigh_while_observed(site);
+    }
+    match sample(site) {
+        Some(weight) => Decided::Timed(weight),
+        None => Decided::Plain,
+    }
+}
+
+/// [`weigh`] for a sampled site while a call is opened, a window is open or close, or a tool listens.
 #[cold]
-fn draw_while_on(site: &'static CallSite) -> Result<Ticket, Untimed> {
+fn weigh_while_observed(site: &'static CallSite) -> Decided<f32> {
     if opened::is_inside() {
         // Sampling chose the call around this one.
-        return Ok(Ticket::new(site, 1.0));
+        return Decided::Timed(1.0);
     }
-    sample(site).ok_or_else(|| Untimed::while_on(site.spec.is_async))
+    match sample(site) {
+        Some(weight) => Decided::Timed(weight),
+        None => Decided::Observed,
+    }
 }
 
 /// Decides based on sampling. Counts the call if it is not timed.
 #[inline(always)]
-fn sample(site: &'static CallSite) -> Option<Ticket> {
+fn sample(site: &'static CallSite) -> Option<f32> {
     let counters = threads::counters(site);
     if let Some(counters) = counters
         && counters.pass_over(0, site.rate.epoch())
@@ -197,26 +228,31 @@ fn sample(site: &'static CallSite) -> Option<Ticket> {
 }
 
 #[cold]
-fn draw_and_count(
-    site: &'static CallSite,
-    counters: Option<&'static CallCounters>,
-) -> Option<Ticket> {
+fn draw_and_count(site: &'static CallSite, counters: Option<&'static CallCounters>) -> Option<f32> {
     let Some(_inside) = inside::try_enter() else {
         count(site, Outcome::Skipped);
         return None;
     };
-    match draw_slowly(site, counters) {
-        Ok(weight) => Some(Ticket::new(site, weight)),
-        Err(outcome) => {
-            count(site, outcome);
-            None
-        }
-    }
+    draw_slowly(site, counters).map_err(|outcome| count(site, outcome)).ok()
 }
 
 #[inline]
 fn is_wanted(site: &'static CallSite) -> bool {
-    (site.is_on() || (!site.is_configured() && first::first_call(site))) && switches::is_on()
+    wanted(site).is_some()
+}
+
+/// Returns the reading of the switch if it is on and the filter admits the site.
+#[inline(always)]
+fn wanted(site: &'static CallSite) -> Option<Timing> {
+    let mut timing = switches::timing();
+    if !site.is_on() {
+        if site.is_configured() || !first::first_call(site) {
+            return None;
+        }
+        // The first call of all reads the settings, which may switch timing off or let a tool attach.
+        timing = switches::timing();
+    }
+    timing.is_on().then_some(timing)
 }
 
 #[cold]
@@ -261,6 +297,42 @@ fn draw_slowly(
         site.cost.count_timed();
     }
     weight.ok_or(Outcome::Unsampled)
+}
+
+/// Decides about a span, and counts it if it is not timed. Returns the probability of timing it.
+///
+/// `root` is the number of root spans that were passed over for it, if it was chosen as a root;
+/// otherwise it is timed together with its root.
+#[cfg(feature = "tracing")]
+pub(crate) fn span(site: &'static CallSite, root: Option<u64>) -> Option<f64> {
+    if !is_wanted(site) {
+        count(site, Outcome::Skipped);
+        return None;
+    }
+    let Some(passed) = root.filter(|_| site.is_sampled()) else { return Some(1.0) };
+    let has_budget = cost::is_on();
+    if has_budget {
+        budget_control::tick(site, 1 + passed);
+    }
+    let share = site.rate.get().rate();
+    if !happens(share) {
+        count_span(site, None, passed);
+        return None;
+    }
+    if has_budget {
+        site.cost.count_timed();
+    }
+    Some(share)
+}
+
+/// Counts a span, with the number of those that were passed over before its root. `weight` is the number
+/// of spans that it represents if it is timed.
+#[cfg(feature = "tracing")]
+pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>, passed: u64) {
+    match threads::allocated_counters(site) {
+        Some(counters) => counters.count_span(weight, passed),
+        None => site.shared_counters().count_span(weight, passed),
+    }
 }
 
 /// Uses one of the warm-up calls that the thread has leased in this context, if any.
@@ -310,7 +382,8 @@ pub(crate) fn stream_call<G: StreamGuard, D: Details>(
     let work = workload::<D>(site, rest);
     let weight = ticket.time();
     let (thread, call_id) = (threads::current(), timeline::begin(site));
-    let call = StreamCall { site, thread, context, stream, tracked, call_id, key, weight };
+    let running = RunningCall::default();
+    let call = StreamCall { site, thread, context, stream, tracked, call_id, key, weight, running };
     Some((call, guard, work))
 }
 
@@ -374,6 +447,7 @@ pub(crate) fn warms_up(
     }
     if taken > 0 {
         ticket.outcome = Outcome::Warmup;
+        timeline::warmup(site);
     }
     taken > 0
 }

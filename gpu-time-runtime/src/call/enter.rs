@@ -8,15 +8,17 @@ use crate::base::inside;
 use crate::call::brackets::{BodyCall, LaunchesCall};
 use crate::call::decide::{self, Admitted, Ticket};
 use crate::call::host::{HostCall, StreamOrHost, StreamTimed};
-use crate::call::kernels::{self, KernelsCall};
+use crate::call::kernels::{self, Begun, KernelsCall};
 use crate::call::source::{Details, Source, Work};
 use crate::call::{
     barriers::SyncCall,
+    default_stream::{self, DefaultGuard},
     opened,
-    scope::{Scope, Untimed},
+    scope::{Scope, TimedCall},
     stream::StreamGuard,
 };
 use crate::site::{callsite::CallSite, cost::CostTimer};
+use crate::types::attribute::Clock;
 
 /// Starts a call whose launches are timed individually.
 #[inline(always)]
@@ -25,7 +27,7 @@ pub fn enter_launches<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
-    decide::admit(site, source).map_or_else(Scope::untimed, |admitted| begin(admitted, details))
+    decide::admit(site, source).scope(site, |admitted| begin(admitted, details))
 }
 
 /// Starts a call to a function with `graph`. During a capture, its launches become timed graph
@@ -36,8 +38,7 @@ pub fn enter_graph<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
-    decide::admit_graph(site, source)
-        .map_or_else(Scope::untimed, |admitted| begin(admitted, details))
+    decide::admit_graph(site, source).scope(site, |admitted| begin(admitted, details))
 }
 
 /// Starts a call whose whole body is timed by an event pair.
@@ -47,7 +48,7 @@ pub fn enter_body<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<BodyCall<G, D::Work>> {
-    decide::admit(site, source).map_or_else(Scope::untimed, |admitted| begin(admitted, details))
+    decide::admit(site, source).scope(site, |admitted| begin(admitted, details))
 }
 
 /// Starts a call that is timed on the host between two barriers on its stream.
@@ -57,13 +58,13 @@ pub fn enter_sync<G: StreamGuard, D: Details>(
     source: impl FnOnce() -> Source<G>,
     details: D,
 ) -> Scope<SyncCall<G, D::Work>> {
-    decide::admit(site, source).map_or_else(Scope::untimed, |admitted| begin(admitted, details))
+    decide::admit(site, source).scope(site, |admitted| begin(admitted, details))
 }
 
 /// Starts a call that is timed only by the host clock.
 #[inline(always)]
 pub fn enter_host<D: Details>(site: &'static CallSite, details: D) -> Scope<HostCall<D::Work>> {
-    decide::draw(site).map_or_else(Scope::untimed, |ticket| begin_host(ticket, details))
+    decide::draw(site).scope(site, |ticket| begin_host(ticket, details))
 }
 
 /// Starts a call that needs no stream: the kernels that it enqueues are timed by CUPTI.
@@ -72,7 +73,20 @@ pub fn enter_kernels<D: Details>(
     site: &'static CallSite,
     details: D,
 ) -> Scope<KernelsCall<D::Work>> {
-    decide::draw(site).map_or_else(Scope::untimed, |ticket| begin_kernels(ticket, details))
+    decide::draw(site).scope(site, |ticket| begin_kernels(ticket, details))
+}
+
+/// Starts a call of a function that names no stream: on the default stream, or else as
+/// [`enter_kernels`].
+#[inline(always)]
+pub fn enter_unnamed<D: Details>(
+    site: &'static CallSite,
+    details: D,
+) -> Scope<BodyCall<DefaultGuard, D::Work>> {
+    decide::draw(site).scope(site, |ticket| match default_stream::current() {
+        Some(source) => begin(Admitted { ticket, source, is_captured: false }, details),
+        None => begin_kernels(ticket, details),
+    })
 }
 
 #[inline(never)]
@@ -82,7 +96,7 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
 ) -> Scope<StreamOrHost<S, D::Work>> {
     // A call that interrupts the runtime is skipped, as its ticket counts it.
     let Some(_inside) = inside::try_enter() else {
-        return Scope::untimed(Untimed::PLAIN);
+        return Scope::plain();
     };
     let Admitted { ticket, source, is_captured } = admitted;
     let cost = CostTimer::sample(&ticket.site.cost);
@@ -90,11 +104,14 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     if S::WAITS {
         timing.waits();
     }
-    let is_async = ticket.site.spec.is_async;
+    let site = ticket.site;
     let call = match source {
         Source::Stream(source) => decide::stream_call(ticket, source, is_captured, details)
             .and_then(|(call, guard, work)| {
-                match opened::enter_stream(&call, &guard, work.get(), is_captured) {
+                let may_open =
+                    site.spec.clock != Clock::Kernels || default_stream::may_open(call.site);
+                let open = || opened::enter_stream(&call, &guard, work.get(), is_captured);
+                match may_open.then(open).flatten() {
                     Some(opened) => Some(StreamOrHost::Opened(opened)),
                     None => S::begin(call, guard, work).map(StreamOrHost::Stream),
                 }
@@ -102,32 +119,40 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
         Source::Host => HostCall::begin(ticket, details).map(StreamOrHost::Host),
     };
     drop(timing);
-    let nests = !is_async && matches!(call, Some(StreamOrHost::Stream(_)));
-    Scope::of(call, is_async, nests, cost)
+    let nests = !site.spec.is_async && matches!(call, Some(StreamOrHost::Stream(_)));
+    Scope::of(site, call, nests, cost)
 }
 
 #[inline(never)]
 fn begin_host<D: Details>(ticket: Ticket, details: D) -> Scope<HostCall<D::Work>> {
     let Some(_inside) = inside::try_enter() else {
-        return Scope::untimed(Untimed::PLAIN);
+        return Scope::plain();
     };
-    let cost = CostTimer::sample(&ticket.site.cost);
-    let is_async = ticket.site.spec.is_async;
+    let site = ticket.site;
+    let cost = CostTimer::sample(&site.cost);
     let timing = cost.start();
     let call = HostCall::begin(ticket, details);
     drop(timing);
-    Scope::of(call, is_async, false, cost)
+    Scope::of(site, call, false, cost)
 }
 
 #[inline(never)]
-fn begin_kernels<D: Details>(ticket: Ticket, details: D) -> Scope<KernelsCall<D::Work>> {
+fn begin_kernels<S: TimedCall, D: Details>(
+    ticket: Ticket,
+    details: D,
+) -> Scope<StreamOrHost<S, D::Work>> {
     let Some(_inside) = inside::try_enter() else {
-        return Scope::untimed(Untimed::PLAIN);
+        return Scope::plain();
     };
-    let cost = CostTimer::sample(&ticket.site.cost);
-    let is_async = ticket.site.spec.is_async;
+    let site = ticket.site;
+    let cost = CostTimer::sample(&site.cost);
     let timing = cost.start();
-    let call = kernels::begin(ticket, details);
+    let begun = kernels::begin(ticket, details);
     drop(timing);
-    Scope::of(call, is_async, false, cost)
+    match begun {
+        Begun::Call(call) => Scope::of(site, Some(call.widened()), false, cost),
+        // A suspended function may end on another thread.
+        Begun::PassedOver if !site.spec.is_async => Scope::passed_over(site),
+        Begun::PassedOver | Begun::Untimed => Scope::untimed(site),
+    }
 }

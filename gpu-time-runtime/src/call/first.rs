@@ -49,7 +49,8 @@ pub(super) fn context(
         Ok(context) => Ok(context),
         Err(fault) => {
             let mut recorder = locked(&threads::current().recorder);
-            recorder.count(site, DeviceId::Unknown, SeriesKey::NONE, Err(fault.into()));
+            let outcome = Err(fault.into());
+            recorder.count(site, DeviceId::Unknown, SeriesKey::NONE, outcome, None);
             Err(Outcome::Timed)
         }
     }

@@ -1,7 +1,5 @@
 //! Calls that are opened: CUPTI records their work, in place of events.
 
-use std::cell::Cell;
-
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{fork, inside, room};
 use crate::call::first;
@@ -15,13 +13,13 @@ use crate::record::threads::StreamCall;
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
 use crate::site::cost::{self, Timing};
-use crate::stats::sampling::generator;
+use crate::stats::sampling::happens;
 use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
 use crate::types::{device::DeviceId, workload::Workload};
 
 /// The host time that recording adds to a launch, as measured on an H200: 0.45 µs, and the look-up.
-const LAUNCH_COST_NS: f64 = 500.0;
+pub(super) const LAUNCH_COST_NS: f64 = 500.0;
 
 /// A function of an opened call, from its entry to its end.
 pub struct OpenedCall {
@@ -40,7 +38,7 @@ enum Suspended {
     No,
     /// The function is inside another opened call.
     Inside,
-    /// The function is the outermost one.
+    /// The function is the outermost one. It may run all the same, inside another opened call.
     Outermost(Box<OpenCall>),
 }
 
@@ -53,11 +51,9 @@ pub(crate) fn enter_stream(
     workload: Workload,
     is_captured: bool,
 ) -> Option<OpenedCall> {
-    if !opened::is_inside() && !is_chosen(call.site) {
-        return None;
-    }
+    let share = if opened::is_inside() { call.site.kernels_share() } else { chosen(call.site)? };
     let strong = guard.upgrade();
-    open_stream(call, Life::of(&strong), workload, is_captured)
+    open_stream(call, Life::of(&strong), workload, is_captured, share)
 }
 
 #[cold]
@@ -66,6 +62,7 @@ fn open_stream(
     life: Life<'_>,
     workload: Workload,
     is_captured: bool,
+    share: f64,
 ) -> Option<OpenedCall> {
     let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
     let is_inside = opened::is_inside();
@@ -93,6 +90,7 @@ fn open_stream(
         },
         stream: Some(stream),
         weight,
+        share,
         workload,
         call_id,
     };
@@ -101,7 +99,7 @@ fn open_stream(
 
 /// Enters the call that a subject describes.
 pub(super) fn enter(subject: Subject, device: DeviceId, is_inside: bool) -> Option<OpenedCall> {
-    cupti::observe_launches(opened::launched);
+    cupti::observe_launches(opened::OBSERVER);
     let Subject { of, call_id, stream, .. } = subject;
     match opened::enter(subject) {
         Some(frame) => {
@@ -130,33 +128,37 @@ fn flush(call: &StreamCall) -> CacheState {
     }
 }
 
-/// Returns `true` if a call is the outermost timed call of its thread and chosen to be opened.
+/// Chooses a call to be opened, if it is the outermost timed call of its thread. Returns the
+/// probability with which it was chosen.
 #[inline(always)]
-pub(super) fn is_chosen(site: &'static CallSite) -> bool {
-    site.is_opened() && opened::is_outermost() && draws(site)
+pub(super) fn chosen(site: &'static CallSite) -> Option<f64> {
+    if site.is_opened() && opened::is_outermost() { draw(site) } else { None }
 }
 
 #[cold]
-fn draws(site: &'static CallSite) -> bool {
-    thread_local! {
-        static SEED: Cell<u64> = const { Cell::new(0) };
-    }
+fn draw(site: &'static CallSite) -> Option<f64> {
     if site.opens_first() {
-        return true;
+        return Some(1.0);
     }
-    SEED.with(|seed| {
-        let mut rng = generator(seed.get());
-        let is_chosen = rng.f64() < site.kernels_share();
-        seed.set(rng.get_seed());
-        is_chosen
-    })
+    let share = site.kernels_share();
+    happens(share).then_some(share)
 }
 
 impl OpenedCall {
+    /// Begins one of the launches that events would bracket.
+    pub(crate) fn start_launch(&self) -> FrameId {
+        opened::set_launching(self.frame, true);
+        self.frame
+    }
+
+    /// Returns the device of a context, of which there is none without a launch.
+    fn device_of(&self, context: usize) -> DeviceId {
+        if context == 0 { self.device } else { first::device(context) }
+    }
+
     fn leave(&self, lost: Option<Lost>) {
         let OpenedCall { of, frame, device, .. } = self;
-        let of_context = |context| if context == 0 { *device } else { first::device(context) };
-        match opened::leave(*frame, lost, of_context) {
+        match opened::leave(*frame, lost, |context| self.device_of(context)) {
             Some(launches) if cost::is_on() => {
                 of.site.cost.count_preparation(launches as f64 * LAUNCH_COST_NS);
             }
@@ -174,7 +176,9 @@ impl TimedCall for OpenedCall {
             Suspended::No => self.leave(lost),
             // Dropped without being resumed.
             Suspended::Inside => self.leave(lost.or(Some(Lost::Cancelled))),
-            Suspended::Outermost(call) => opened::abandon(call, lost.unwrap_or(Lost::Cancelled)),
+            Suspended::Outermost(call) => {
+                opened::end_suspended(call, lost, |context| self.device_of(context));
+            }
         }
         self.call_id
     }
@@ -184,7 +188,12 @@ impl TimedCall for OpenedCall {
             return;
         }
         let _inside = inside::enter();
-        *locked(&self.suspended) = match opened::suspend(self.frame) {
+        let mut suspended = locked(&self.suspended);
+        if matches!(*suspended, Suspended::Outermost(_)) {
+            // The thread is inside another call, so this one was not resumed.
+            return;
+        }
+        *suspended = match opened::suspend(self.frame) {
             Some(call) => Suspended::Outermost(call),
             None => Suspended::Inside,
         };

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-#[cfg(feature = "kernels")]
 use crate::base::polled::{Around, Polled};
-use crate::base::{fork, inside};
-use crate::record::opened;
+use crate::base::{fork, inside, switches};
+use crate::nvtx::Range;
+use crate::record::opened::{self, passed_over};
 use crate::record::timeline::{self, CallId};
 use crate::record::window::notes::{self, Mark};
+use crate::site::callsite::CallSite;
 use crate::site::cost::{CostTimer, Timing};
 use crate::types::sample::Lost;
 
@@ -18,23 +19,37 @@ use crate::types::sample::Lost;
 #[must_use]
 pub struct Scope<C: TimedCall>(Option<Active<C>>);
 
-/// A call that is not timed.
-pub(crate) struct Untimed(Option<Mark>);
+/// The decision whether to time a call.
+///
+/// One flat type rather than a `Result`, whose error would share memory with the value: every call
+/// would then go through the stack.
+pub(crate) enum Decided<T> {
+    Timed(T),
+    /// Not timed, and nothing observes it.
+    Plain,
+    /// Not timed, but a window is open or close, or a tool listens.
+    Observed,
+}
 
-impl Untimed {
-    /// A call in a time without windows.
-    pub const PLAIN: Untimed = Untimed(None);
-
-    /// Marks the call if a window is open or close.
+impl<T> Decided<T> {
+    /// Does not time the call.
     #[inline]
-    pub fn now(is_async: bool) -> Untimed {
-        if notes::is_on() { Untimed::while_on(is_async) } else { Untimed::PLAIN }
+    pub fn untimed() -> Self {
+        if switches::is_observed() { Decided::Observed } else { Decided::Plain }
     }
 
-    /// Marks the call for a window. A suspended function may end on another thread, so it has no mark.
-    #[cold]
-    pub fn while_on(is_async: bool) -> Untimed {
-        Untimed(if is_async { None } else { notes::mark() })
+    /// Returns the call's scope, which `begin` creates if the call is timed.
+    #[inline(always)]
+    pub fn scope<C: TimedCall>(
+        self,
+        site: &'static CallSite,
+        begin: impl FnOnce(T) -> Scope<C>,
+    ) -> Scope<C> {
+        match self {
+            Decided::Timed(value) => begin(value),
+            Decided::Plain => Scope::plain(),
+            Decided::Observed => Scope::observed(site),
+        }
     }
 }
 
@@ -44,13 +59,27 @@ enum Within {
     Nothing,
     /// While the call runs, no call on its thread can be opened.
     Nested,
+    /// The call was not chosen to be opened.
+    PassedOver,
     Marked(Mark),
 }
 
-/// A call that is timed, or that is marked for a window.
+impl Within {
+    /// Marks the call, for a window that is open or close. A suspended function may end on another
+    /// thread, so it has no mark.
+    fn marked(site: &'static CallSite) -> Self {
+        let mark = if site.spec.is_async { None } else { notes::mark() };
+        mark.map_or(Within::Nothing, Within::Marked)
+    }
+}
+
+/// A call that is timed, or that has changed the state of its thread.
 struct Active<C> {
-    /// `None` if it is marked only.
+    /// `None` if it is not timed.
     call: Option<C>,
+    /// Begins after the bracket of a body and ends before its end, so that a tool does not find flushes
+    /// and holds in it.
+    range: Option<Range>,
     /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
     was_panicking: bool,
@@ -81,30 +110,53 @@ pub trait TimedCall {
 impl<C: TimedCall> Scope<C> {
     /// Creates the scope for an untimed call.
     #[inline(always)]
-    pub(crate) fn untimed(call: Untimed) -> Self {
-        match call.0 {
-            None => Scope(None),
-            Some(mark) => Scope::marked(mark),
-        }
+    pub(crate) fn plain() -> Self {
+        Scope(None)
     }
 
+    /// Creates the scope for an untimed call while a window is open or close, or a tool listens.
     #[cold]
-    fn marked(mark: Mark) -> Self {
-        Scope(Some(Active::new(None, Within::Marked(mark), CostTimer::off())))
+    fn observed(site: &'static CallSite) -> Self {
+        // A call that interrupts the runtime may interrupt the tool.
+        let range = inside::try_enter().and_then(|_inside| Range::begin(site));
+        let within = Within::marked(site);
+        if range.is_none() && within == Within::Nothing {
+            return Scope::plain();
+        }
+        Scope(Some(Active::new(None, range, within, CostTimer::off())))
+    }
+
+    /// Creates the scope for a call that was decided to be timed, and is not.
+    pub(crate) fn untimed(site: &'static CallSite) -> Self {
+        inside::outside(|| Decided::<Self>::untimed().scope(site, |scope| scope))
+    }
+
+    /// Creates the scope for a call that was not chosen to be opened.
+    pub(crate) fn passed_over(site: &'static CallSite) -> Self {
+        passed_over::begin(site);
+        let range = Range::begin(site);
+        Scope(Some(Active::new(None, range, Within::PassedOver, CostTimer::off())))
     }
 
     /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no
     /// call on its thread can be opened.
     #[inline(always)]
-    pub(crate) fn of(call: Option<C>, is_async: bool, nests: bool, cost: CostTimer) -> Self {
-        let Some(call) = call else { return Scope::untimed(Untimed::now(is_async)) };
+    pub(crate) fn of(
+        site: &'static CallSite,
+        call: Option<C>,
+        nests: bool,
+        cost: CostTimer,
+    ) -> Self {
+        let Some(call) = call else { return Scope::untimed(site) };
         let within = if nests {
             opened::nest();
             Within::Nested
+        } else if switches::is_observed() {
+            Within::marked(site)
         } else {
-            Untimed::now(is_async).0.map_or(Within::Nothing, Within::Marked)
+            Within::Nothing
         };
-        Scope(Some(Active::new(Some(call), within, cost)))
+        Scope(Some(Active::new(Some(call), Range::begin(site), within, cost)))
     }
 
     /// Returns the call and its cost timer, if the call is timed.
@@ -117,33 +169,24 @@ impl<C: TimedCall> Scope<C> {
     /// Marks that the function may be suspended at any time from now on.
     #[inline]
     pub fn suspend(&self) {
-        if let Some(Active { call: Some(call), is_suspended, .. }) = &self.0
-            && !is_suspended.swap(true, Relaxed)
+        if let Some(active) = &self.0
+            && !active.is_suspended.swap(true, Relaxed)
         {
-            call.pause();
+            active.pause();
         }
     }
 
     fn resume(&self) {
         // A loop that a macro leaves by `break` or `continue` suspends twice.
-        if let Some(Active { call: Some(call), is_suspended, .. }) = &self.0
-            && is_suspended.swap(false, Relaxed)
+        if let Some(active) = &self.0
+            && active.is_suspended.swap(false, Relaxed)
         {
-            call.resume();
+            active.resume();
         }
     }
 }
 
-/// Marks that the function is about to wait for this future.
-#[cfg(not(feature = "kernels"))]
-#[inline]
-pub fn awaiting<T, C: TimedCall>((future,): (T,), scope: &Scope<C>) -> T {
-    scope.suspend();
-    future
-}
-
 /// Marks that the function is about to wait for this future, and runs while it is polled.
-#[cfg(feature = "kernels")]
 #[inline]
 pub fn awaiting<T: IntoFuture, C: TimedCall>(
     (future,): (T,),
@@ -155,19 +198,18 @@ pub fn awaiting<T: IntoFuture, C: TimedCall>(
 }
 
 /// Continues the call of a suspended function while the future that it waits for is polled.
-#[cfg(feature = "kernels")]
 impl<C: TimedCall> Around for &Scope<C> {
     #[inline]
     fn before(&self) {
-        if let Some((call, _)) = self.timed() {
-            call.resume();
+        if let Some(active) = &self.0 {
+            active.resume();
         }
     }
 
     #[inline]
     fn after(&self) {
-        if let Some((call, _)) = self.timed() {
-            call.pause();
+        if let Some(active) = &self.0 {
+            active.pause();
         }
     }
 }
@@ -190,9 +232,27 @@ impl<C: TimedCall> Drop for Scope<C> {
 
 impl<C: TimedCall> Active<C> {
     #[inline(always)]
-    fn new(call: Option<C>, within: Within, cost: CostTimer) -> Self {
+    fn new(call: Option<C>, range: Option<Range>, within: Within, cost: CostTimer) -> Self {
         let (is_suspended, was_panicking) = (AtomicBool::new(false), thread::panicking());
-        Active { call, is_suspended, was_panicking, within, cost }
+        Active { call, range, is_suspended, was_panicking, within, cost }
+    }
+
+    fn pause(&self) {
+        if let Some(range) = &self.range {
+            range.pop();
+        }
+        if let Some(call) = &self.call {
+            call.pause();
+        }
+    }
+
+    fn resume(&self) {
+        if let Some(call) = &self.call {
+            call.resume();
+        }
+        if let Some(range) = &self.range {
+            range.push();
+        }
     }
 
     #[inline(never)]
@@ -200,19 +260,26 @@ impl<C: TimedCall> Active<C> {
         match self.within {
             Within::Nothing => {}
             Within::Nested => opened::unnest(),
+            Within::PassedOver => passed_over::end(),
             Within::Marked(mark) => notes::unmark(mark),
         }
-        let Some(call) = &mut self.call else { return };
         if fork::is_forked() {
             // The call belongs to the parent, and another thread may have held a lock at the fork.
             return;
         }
         let _inside = inside::enter();
+        let is_suspended = *self.is_suspended.get_mut();
+        if let Some(range) = &self.range
+            && !is_suspended
+        {
+            range.pop();
+        }
+        let Some(call) = &mut self.call else { return };
         let mut timing = self.cost.start();
         let lost = if thread::panicking() && !self.was_panicking {
             // Checked first, because the panic may come from the awaited future.
             Some(Lost::Failed)
-        } else if *self.is_suspended.get_mut() {
+        } else if is_suspended {
             Some(Lost::Cancelled)
         } else {
             None
@@ -221,7 +288,7 @@ impl<C: TimedCall> Active<C> {
     }
 }
 
-#[cfg(all(test, feature = "kernels"))]
+#[cfg(test)]
 mod tests {
     use std::cell::RefCell;
     use std::future::poll_fn;
@@ -231,7 +298,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::*;
-    use crate::site::cost::CostMeter;
+    use crate::types::attribute::Spec;
 
     /// A call that logs what happens to it.
     #[derive(Default, Clone)]
@@ -247,8 +314,9 @@ mod tests {
         }
 
         fn scope(&self) -> Scope<Logged> {
-            let meter = Box::leak(Box::new(CostMeter::new()));
-            Scope::of(Some(self.clone()), true, false, CostTimer::sample(meter))
+            let spec = Spec { is_async: true, ..Spec::named("test::f") };
+            let site = Box::leak(Box::new(CallSite::new(spec)));
+            Scope::of(site, Some(self.clone()), false, CostTimer::sample(&site.cost))
         }
     }
 

@@ -10,12 +10,15 @@ use crate::cuda::{self, Context};
 use crate::gpu::{Gpu, HoldPlan, Preparation};
 use crate::record::bracket::{Bracket, Subject};
 use crate::record::graph::{self, Node};
+use crate::record::opened::{self, FrameId};
 use crate::record::recorder::{self, Recorder};
 use crate::record::threads::{StreamCall, ThreadRecorder};
-use crate::record::{call_sums::SumId, pool, stream_state::StreamKey};
+use crate::record::{call_sums::SumId, pool, running, stream_state::StreamKey};
 use crate::site::{callsite::CallSite, cost, series_id::SeriesIdentity};
+use crate::stats::call_tree::place::Place;
+use crate::types::attribute::{Clock, Hold};
 use crate::types::sample::{CacheState, Lost, Sample};
-use crate::types::{attribute::Hold, handles::Stream, settings::Settings, workload::Workload};
+use crate::types::{handles::Stream, settings::Settings, workload::Workload};
 
 /// An open bracket on a real GPU.
 pub(crate) type GpuBracket = Box<Bracket<Context>>;
@@ -24,6 +27,8 @@ pub(crate) type GpuBracket = Box<Bracket<Context>>;
 pub(crate) enum OpenLaunch {
     Bracket(&'static ThreadRecorder, GpuBracket),
     Node(Box<Node>),
+    /// In an opened call.
+    Opened(FrameId),
 }
 
 /// A bracket before its start event.
@@ -93,10 +98,11 @@ impl StreamCall {
         workload: Workload,
     ) -> Option<GpuBracket> {
         let Unstarted { mut bracket, prepare, by_host } = self.claim(launch, obstacle, workload)?;
-        let StreamCall { site, context, stream, .. } = self;
+        let StreamCall { site, context, stream, running, .. } = self;
         let thread_id = stream.is_per_thread().then(thread_id::current);
         match bracket.start(prepare, by_host, thread_id) {
             Ok(()) => {
+                running::set_bracket(*running, Some(bracket.subject.stream_state));
                 if cost::is_on() {
                     site.cost.count_pair(context.pair_cost_ns());
                     site.cost.count_preparation(context.preparation_cost_ns(prepare));
@@ -121,7 +127,8 @@ impl StreamCall {
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<Unstarted> {
-        let StreamCall { site, thread, context, stream, tracked, call_id, key, weight } = *self;
+        let StreamCall { site, thread, context, stream, tracked, call_id, key, weight, running } =
+            *self;
         let mut recorder = locked(&thread.recorder);
         let stream_key = StreamKey::new(stream, thread);
         let stream_state = recorder.stream_state(context, stream_key);
@@ -139,7 +146,9 @@ impl StreamCall {
             recorder = locked(&thread.recorder);
             prepared
         };
+        let on_default = site.spec.clock == Clock::Kernels;
         let function = SeriesIdentity::function(context.device_id(), cache, key);
+        let function = SeriesIdentity { on_default, ..function };
         let series = recorder.series.begin(site, SeriesIdentity { launch, ..function });
         if weight != 1.0
             && let Some((launch, state)) = launch.zip(state)
@@ -148,7 +157,9 @@ impl StreamCall {
         {
             id.repeat();
         }
-        let call = state.and_then(|state| state.begin(site, function, &mut recorder, workload));
+        let place = running.place(stream_state);
+        let begin = |state: &CallState| state.begin(site, function, &mut recorder, workload, place);
+        let call = state.and_then(begin);
         // If the call has a sum, the workload is attributed to the sum.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
@@ -163,6 +174,7 @@ impl StreamCall {
             tracked,
             weight,
             workload,
+            place,
         };
         let opened = match obstacle {
             Some(reason) => Err(reason),
@@ -213,6 +225,7 @@ impl StreamCall {
 
     /// Records the stop and queues the bracket until the GPU has passed it.
     pub fn close(&self, mut bracket: GpuBracket, life: Life<'_>) {
+        running::set_bracket(self.running, None);
         let thread = self.thread;
         let obstacle = if let Some(reason) = life.obstacle() {
             Some(reason)
@@ -264,6 +277,7 @@ impl StreamCall {
                     self.context.device_id(),
                     self.key,
                     outcome,
+                    self.running.outside(),
                 );
             }
             // The sum could not be started, equals the launch itself, or was abandoned because of a
@@ -329,6 +343,7 @@ impl OpenLaunch {
         match self {
             OpenLaunch::Bracket(_, bracket) => call.close(bracket, life),
             OpenLaunch::Node(node) => node.close(life.obstacle().is_none()),
+            OpenLaunch::Opened(frame) => opened::set_launching(frame, false),
         }
     }
 
@@ -337,6 +352,7 @@ impl OpenLaunch {
         match self {
             OpenLaunch::Bracket(thread, bracket) => abandon(thread, bracket, reason),
             OpenLaunch::Node(node) => node.lose(reason),
+            OpenLaunch::Opened(frame) => opened::set_launching(frame, false),
         }
     }
 }
@@ -351,6 +367,7 @@ impl CallState {
         function: SeriesIdentity,
         recorder: &mut Recorder<Context>,
         workload: Workload,
+        place: Option<Place>,
     ) -> Option<SumId> {
         if self.cache.load(Relaxed) == 0 {
             self.cache.store(1 + function.cache as u8, Relaxed);
@@ -358,7 +375,7 @@ impl CallState {
                 return None;
             }
             let series = recorder.series.begin(site, function);
-            if let Some(sum) = recorder.begin_call(series, workload) {
+            if let Some(sum) = recorder.begin_call(series, workload, place) {
                 self.sum.store(sum.number(), Relaxed);
             }
         }

@@ -108,12 +108,14 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
             let l2 = context.device.l2_bytes;
             let mut device = report::Device {
                 driver: driver.clone(),
+                driver_release: driver_release(),
                 l2_bytes: (l2 > 0).then_some(l2),
                 peak_gb_per_s: context.device.peak_bandwidth.map(|peak| peak as f64 / 1e9),
                 coverage: matching::coverage(context.device.ordinal),
                 ..report::Device::new(id, context.device.name.clone())
             };
             health::describe(&mut device, &context.device);
+            device.uuid = context.device.uuid.as_deref().map(|hex| uuid(hex, device.mig));
             devices.push(device);
             devices.len() - 1
         });
@@ -125,6 +127,47 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
         devices.push(report::Device::host());
     }
     devices
+}
+
+/// What live metrics show of a device.
+#[cfg(feature = "metrics")]
+pub(crate) struct LiveDevice {
+    pub id: String,
+    pub name: String,
+    pub uuid: Option<String>,
+    pub coverage: Option<report::Coverage>,
+    pub sm_mhz: Option<u32>,
+    pub mem_mhz: Option<u32>,
+}
+
+/// Returns the devices of all contexts at present.
+#[cfg(feature = "metrics")]
+pub(crate) fn live() -> Vec<LiveDevice> {
+    let mut devices: Vec<LiveDevice> = Vec::new();
+    for context in cuda::contexts() {
+        let (id, device) = (context.device_id().to_string(), &context.device);
+        if devices.iter().any(|known| known.id == id) {
+            continue;
+        }
+        let [sm_mhz, mem_mhz] = health::clocks(device);
+        devices.push(LiveDevice {
+            id,
+            name: device.name.clone(),
+            uuid: device.uuid.as_deref().map(|hex| uuid(hex, None)),
+            coverage: matching::coverage(device.ordinal),
+            sm_mhz,
+            mem_mhz,
+        });
+    }
+    devices
+}
+
+/// Formats a UUID as `nvidia-smi -L` does.
+fn uuid(hex: &str, mig: Option<bool>) -> String {
+    let kind = if mig == Some(true) { "MIG" } else { "GPU" };
+    let ends = [8, 12, 16, 20, 32];
+    let parts = ends.iter().scan(0, |from, &to| hex.get(std::mem::replace(from, to)..to));
+    parts.fold(kind.to_owned(), |uuid, part| uuid + "-" + part)
 }
 
 /// Adds a context's measurements to its device. For each figure, the first context that has it
@@ -146,6 +189,9 @@ fn add_measurements(device: &mut report::Device, context: &Context) {
         device.event_bias_error_ns = bias.error_ns;
         let calibration = context.calibration();
         device.event_held_empty_ns = calibration.map(|measured| measured.held.ns);
+        let inner = calibration.and_then(|measured| measured.inner);
+        device.event_inner_ns = inner.map(|cost| cost.near_ns);
+        device.event_queued_inner_ns = inner.map(|cost| cost.far_ns);
         device.event_queued_empty_ns = calibration.and_then(|measured| measured.queued_empty_ns);
     }
     device.fed_margin_ns = device.fed_margin_ns.or(context.fed_margin_ns());

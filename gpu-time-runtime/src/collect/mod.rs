@@ -4,6 +4,7 @@ pub(crate) mod devices;
 pub(crate) mod state;
 pub(crate) mod trace;
 
+use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
@@ -15,11 +16,11 @@ use crate::cuda;
 use crate::cupti;
 use crate::health;
 use crate::record::opened::{self, collector, collector::UselessRecords};
-use crate::record::{drain, graph, readout, stream_state, threads, window};
+use crate::record::{call_tree, drain, graph, readout, stream_state, threads, window};
 use crate::site::registry;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
-use gpu_time_report::{self as report, Process, Snapshot};
+use gpu_time_report::{self as report, Process, Snapshot, View};
 
 /// How long to wait for threads' locks. A descheduled thread can hold its lock for several hundred
 /// milliseconds. A thread that holds it for longer is stuck in a driver call.
@@ -53,19 +54,21 @@ pub(crate) fn report() {
 /// Writes the report to every configured target.
 pub(crate) fn write_reports() {
     let config = active::config();
-    deliver(&config.targets);
+    deliver(&config.targets, config.view);
 }
 
 /// Prints the table on stderr, if the configuration includes that target.
 pub(crate) fn print_table() {
     if active::config().targets.contains(&Target::TABLE) {
-        deliver(&[Target::TABLE]);
+        deliver(&[Target::TABLE], active::config().view);
     }
 }
 
-fn deliver(targets: &[Target]) {
+fn deliver(targets: &[Target], view: View) {
     if !targets.is_empty() {
-        output::deliver(&snapshot(), targets, |snapshot| chrome::rendered(snapshot.process()));
+        let detail = active::config().detail;
+        let trace = |snapshot: &Snapshot| chrome::rendered(snapshot.process());
+        output::deliver(&snapshot(), targets, detail, view, trace);
     }
 }
 
@@ -136,6 +139,10 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     let (states, stuck) = states();
     let started = clock::started();
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&states));
+    let config = active::config();
+    about.label.clone_from(&config.label);
+    about.program_version.clone_from(&config.program_version);
+    about.host = host_name();
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
     about.warnings.extend(siblings::warning());
@@ -154,7 +161,16 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
     let devices = devices::all(states.iter().any(SiteState::has_host_times));
-    Snapshot::new(about, devices, report(&states, &Biases::new()))
+    let biases = Biases::new();
+    let snapshot = Snapshot::new(about, devices, report(&states, &biases));
+    let tree = call_tree::report(Instant::now() + LOCK_PATIENCE, |device| biases.of(device));
+    snapshot.with_tree(tree)
+}
+
+/// Returns the name of the host, as the kernel tells it.
+fn host_name() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Returns a warning if records of GPU work are missing.

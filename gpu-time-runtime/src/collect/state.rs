@@ -125,6 +125,7 @@ impl SiteState {
     pub fn copy_sums(&mut self) {
         for (series, cell) in self.series.iter_mut().zip(self.site.series().iter()) {
             series.tally.sums = cell.series.sums();
+            series.tally.inner = cell.series.inner();
         }
     }
 
@@ -145,6 +146,7 @@ impl SiteState {
         drop(cells);
         for (series, data) in self.series.iter_mut().skip(*next).zip(&copied) {
             series.tally.sums = data.sums();
+            series.tally.inner = data.inner();
             series.times = data.times();
         }
         *next += copied.len();
@@ -163,8 +165,11 @@ impl SiteState {
 
     /// Returns `true` if kernels of the site's calls were to be recorded.
     pub fn wants_kernels(&self) -> bool {
-        let has_clock = self.site.spec.clock == Clock::Kernels;
-        (has_clock || self.site.is_opened()) && self.calls.timed > 0
+        let wants = match self.site.spec.clock {
+            Clock::Kernels => self.series.iter().any(|series| !series.id.on_default),
+            _ => self.site.is_opened(),
+        };
+        wants && self.calls.timed > 0
     }
 
     /// Returns the series, as shown in reports.

@@ -22,6 +22,7 @@ use crate::config::{filter::Filter, options::Options};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
+use gpu_time_report::{Detail, View};
 
 /// The default number of calls and brackets in a trace, which then takes some tens of megabytes.
 const TRACE_LAST: usize = 100_000;
@@ -53,9 +54,19 @@ pub(crate) struct Config {
     pub kernels: Option<KernelRate>,
     /// When everything that the process enqueues is recorded, if ever.
     pub windows: Option<WindowPlan>,
+    /// Whether calls are ranges for a tool. `None` if that depends on whether one listens.
+    pub nvtx: Option<bool>,
+    /// The label of the run in reports.
+    pub label: Option<String>,
+    /// The version of the program in reports.
+    pub program_version: Option<String>,
+    /// How much of a report the table shows.
+    pub detail: Detail,
     /// A bias set by the user, or an empty kernel's time that replaces the table's.
     pub bias: Option<ConfiguredBias>,
     trace_last: usize,
+    /// What the table lists.
+    pub view: View,
 }
 
 impl Config {
@@ -72,8 +83,13 @@ impl Config {
             hold: options.hold.and_then(Result::ok),
             kernels: options.kernels.and_then(Result::ok),
             windows: options.windows.and_then(Result::ok).flatten(),
+            nvtx: options.nvtx.and_then(Result::ok),
+            label: options.label.and_then(Result::ok),
+            program_version: options.program_version.and_then(Result::ok),
+            detail: options.detail.and_then(Result::ok).unwrap_or_default(),
             bias: options.bias.and_then(Result::ok),
             trace_last: options.trace_last.and_then(Result::ok).unwrap_or(TRACE_LAST),
+            view: options.view.and_then(Result::ok).unwrap_or_default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 /// All variables that are read.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 17] = [
     "GPU_TIME",
     "GPU_TIME_REPORT",
     "GPU_TIME_FILTER",
@@ -14,9 +14,13 @@ const NAMES: [&str; 13] = [
     "GPU_TIME_SLEEP",
     "GPU_TIME_KERNELS",
     "GPU_TIME_WINDOWS",
+    "GPU_TIME_NVTX",
+    "GPU_TIME_LABEL",
+    "GPU_TIME_NOTES",
     "GPU_TIME_CUPTI",
     "GPU_TIME_BIAS",
     "GPU_TIME_TRACE_LAST",
+    "GPU_TIME_VIEW",
 ];
 
 /// The prefix of the library's variables.
@@ -114,7 +118,7 @@ mod tests {
                 format!("unknown variable `{}`: expected one of `GPU_TIME`, ", name.escape_debug());
             let [line] = &messages(&[(name, "x")])[..] else { panic!("{name}") };
             assert!(line.starts_with(&expected) && !line.contains('\n'), "{line}");
-            assert!(line.ends_with(", `GPU_TIME_TRACE_LAST`"), "{line}");
+            assert!(line.ends_with(", `GPU_TIME_VIEW`"), "{line}");
         }
     }
 

@@ -9,6 +9,7 @@ use crate::config::values;
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
+use gpu_time_report::{Detail, View};
 
 /// One option from a source. `None` if it is not given, so the next source decides. An error if its
 /// value is invalid, so the default applies.
@@ -28,8 +29,15 @@ pub(crate) struct Options {
     pub hold: Setting<Option<Hold>>,
     pub kernels: Setting<KernelRate>,
     pub windows: Setting<Option<WindowPlan>>,
+    /// The tool decides, so there is no option of the program.
+    pub nvtx: Setting<bool>,
+    pub label: Setting<String>,
+    /// Only the program knows its version, so there is no variable for it.
+    pub program_version: Setting<String>,
+    pub detail: Setting<Detail>,
     pub bias: Setting<ConfiguredBias>,
     pub trace_last: Setting<usize>,
+    pub view: Setting<View>,
 }
 
 // A valid number is never NaN.
@@ -51,9 +59,14 @@ impl Options {
             hold: vars.value("GPU_TIME_SLEEP", values::hold),
             kernels: vars.value("GPU_TIME_KERNELS", values::kernels),
             windows: vars.value("GPU_TIME_WINDOWS", values::windows),
+            nvtx: vars.value("GPU_TIME_NVTX", values::nvtx),
+            label: vars.value("GPU_TIME_LABEL", values::label),
+            program_version: None,
+            detail: vars.value("GPU_TIME_NOTES", values::notes),
             bias: vars.value("GPU_TIME_BIAS", values::bias),
             trace_last: vars
                 .value("GPU_TIME_TRACE_LAST", |text| values::trace_last(text.parse().ok())),
+            view: vars.value("GPU_TIME_VIEW", values::view),
         };
         (options, vars.problems.into_messages())
     }
@@ -71,8 +84,13 @@ impl Options {
             hold: self.hold.or(other.hold),
             kernels: self.kernels.or(other.kernels),
             windows: self.windows.or(other.windows),
+            nvtx: self.nvtx.or(other.nvtx),
+            label: self.label.or(other.label),
+            program_version: self.program_version.or(other.program_version),
+            detail: self.detail.or(other.detail),
             bias: self.bias.or(other.bias),
             trace_last: self.trace_last.or(other.trace_last),
+            view: self.view.or(other.view),
         }
     }
 }

@@ -7,17 +7,17 @@ use crate::base::console::{self, say};
 use crate::base::standard::Standard;
 use crate::config::report_file::write_file;
 use crate::config::targets::{Format, Sink, Target, own_path};
-use gpu_time_report::{Snapshot, Terminal};
+use gpu_time_report::{Detail, Snapshot, Terminal, View};
 
 /// Renders the trace of a snapshot; the second value is what the trace lacks, if anything.
 pub type Trace = fn(&Snapshot) -> (String, Option<String>);
 
 /// Writes the report to every target. If a target fails, prints the error and the table to stderr,
 /// so that the results are not lost.
-pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
+pub fn deliver(snapshot: &Snapshot, targets: &[Target], detail: Detail, view: View, trace: Trace) {
     let mut table_is_due = false;
     for target in targets {
-        match target.write(snapshot, trace) {
+        match target.write(snapshot, detail, view, trace) {
             Ok(note) => note.iter().for_each(|note| say(note)),
             Err(error) => {
                 say(&format!("cannot write the report to {}: {error}", target.sink));
@@ -27,7 +27,7 @@ pub fn deliver(snapshot: &Snapshot, targets: &[Target], trace: Trace) {
     }
     if table_is_due {
         // If stderr cannot be written, there is nowhere else to report the error.
-        let _ = Target::TABLE.write(snapshot, trace);
+        let _ = Target::TABLE.write(snapshot, detail, view, trace);
     }
 }
 
@@ -41,11 +41,21 @@ pub fn lost_streams(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
 
 impl Target {
     /// Renders and writes the report. Returns a note about what the rendering lacks, if anything.
-    fn write(&self, snapshot: &Snapshot, trace: Trace) -> io::Result<Option<String>> {
+    fn write(
+        &self,
+        snapshot: &Snapshot,
+        detail: Detail,
+        view: View,
+        trace: Trace,
+    ) -> io::Result<Option<String>> {
         let (text, note) = match self.format {
-            Format::Table => (snapshot.to_table(self.sink.terminal()), None),
+            Format::Table => {
+                let terminal = Terminal { view, ..self.sink.terminal() };
+                (snapshot.to_table(terminal, detail), None)
+            }
             Format::Json => (snapshot.to_json() + "\n", None),
             Format::Csv => (snapshot.to_csv(), None),
+            Format::Folded => (snapshot.to_folded(), None),
             #[cfg(feature = "html")]
             Format::Html => (snapshot.to_html(), None),
             Format::Trace => trace(snapshot),
@@ -123,6 +133,8 @@ mod tests {
                 target(Format::Json, "%p.json"),
                 target(Format::Csv, "c"),
             ],
+            Detail::Brief,
+            View::Functions,
             no_trace,
         );
         let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
@@ -145,7 +157,8 @@ mod tests {
                 std::thread::park();
             });
             when_locked.recv().unwrap();
-            return deliver(&snapshot(), &[target.clone(), target], no_trace);
+            let targets = [target.clone(), target];
+            return deliver(&snapshot(), &targets, Detail::Brief, View::Functions, no_trace);
         }
         let name = std::thread::current().name().unwrap().to_owned();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());

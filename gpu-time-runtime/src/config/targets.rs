@@ -20,6 +20,8 @@ pub(crate) enum Format {
     Json,
     /// A line for each series.
     Csv,
+    /// The call tree as stacks for flame graphs.
+    Folded,
     #[cfg(feature = "html")]
     Html,
     /// The last calls and brackets on a time axis, as Chrome trace events.
@@ -42,9 +44,9 @@ impl Target {
 
 /// The valid entries, for error messages.
 const ENTRIES: &str = if cfg!(feature = "html") {
-    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `html:PATH`, `trace:PATH` or `none`"
+    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `folded:PATH`, `html:PATH`, `trace:PATH` or `none`"
 } else {
-    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `trace:PATH` or `none`"
+    "`table`, `table:PATH`, `json:PATH`, `csv:PATH`, `folded:PATH`, `trace:PATH` or `none`"
 };
 
 /// Parses a comma-separated list of targets. Passes each invalid entry to `invalid` with the
@@ -107,6 +109,7 @@ fn target(entry: &str) -> Result<Target, String> {
         "table" => Format::Table,
         "json" => Format::Json,
         "csv" => Format::Csv,
+        "folded" => Format::Folded,
         "trace" => Format::Trace,
         #[cfg(feature = "html")]
         "html" => Format::Html,

@@ -4,6 +4,7 @@ use std::path;
 
 use crate::config::targets::{Format, Sink};
 use crate::config::*;
+use gpu_time_report::Detail;
 
 fn options(vars: &[(&str, &str)]) -> (Options, Vec<String>) {
     let find = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
@@ -114,6 +115,40 @@ fn kernels_without_their_feature_are_named() {
                  lacks gpu-time's feature `kernels`"
             )
         );
+    }
+}
+
+#[test]
+fn ranges_are_off_or_need_their_feature() {
+    assert_eq!((default().nvtx, good("GPU_TIME_NVTX", "off").nvtx), (None, Some(false)));
+    let invalid = "invalid value `maybe` for `GPU_TIME_NVTX`: expected `on` or `off`";
+    assert_eq!(bad("GPU_TIME_NVTX", "maybe"), invalid);
+    if cfg!(feature = "nvtx") {
+        assert_eq!(good("GPU_TIME_NVTX", "on").nvtx, Some(true));
+    } else {
+        assert!(bad("GPU_TIME_NVTX", "on").ends_with("lacks gpu-time's feature `nvtx`"));
+    }
+}
+
+#[test]
+fn notes_are_brief_or_all() {
+    assert_eq!(default().detail, Detail::Brief);
+    assert_eq!(good("GPU_TIME_NOTES", "brief").detail, Detail::Brief);
+    assert_eq!(good("GPU_TIME_NOTES", " all ").detail, Detail::All);
+    let expected = "invalid value `5` for `GPU_TIME_NOTES`: expected `brief` or `all`";
+    assert_eq!(bad("GPU_TIME_NOTES", "5"), expected);
+}
+
+#[test]
+fn label_is_one_short_line() {
+    assert_eq!(default().label, None);
+    assert_eq!(good("GPU_TIME_LABEL", " abc123 fused ").label.as_deref(), Some("abc123 fused"));
+    for wrong in ["two\nlines", "\u{1b}[31m", &"x".repeat(201)] {
+        let shown = wrong.escape_debug();
+        let expected = format!(
+            "invalid value `{shown}` for `GPU_TIME_LABEL`: expected one line of at most 200 bytes"
+        );
+        assert_eq!(bad("GPU_TIME_LABEL", wrong), expected);
     }
 }
 

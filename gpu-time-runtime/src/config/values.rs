@@ -6,11 +6,14 @@ use std::time::Duration;
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
+use gpu_time_report::{Detail, View};
 
 /// The longest hold. The stream makes no progress while it is held.
 const MAX_HOLD_NS: f64 = 1e9;
 /// Upper bound on a bias and on the time of an empty kernel. Real ones are a few microseconds.
 const MAX_BIAS_NS: f64 = 1e6;
+/// The longest label in bytes. It is in each line of a CSV report.
+const MAX_LABEL: usize = 200;
 /// A trace with this many calls takes hundreds of megabytes, more than viewers can open.
 const MAX_TRACED: usize = 1_000_000;
 
@@ -79,6 +82,31 @@ pub(crate) fn windows(text: &str) -> Result<Option<WindowPlan>, &'static str> {
         return Err("`off`, because this build lacks gpu-time's feature `kernels`");
     }
     Ok(Some(plan))
+}
+
+pub(crate) fn nvtx(text: &str) -> Result<bool, &'static str> {
+    let is_on = on_or_off(text)?;
+    if cfg!(not(feature = "nvtx")) && is_on {
+        return Err("`off`, because this build lacks gpu-time's feature `nvtx`");
+    }
+    Ok(is_on)
+}
+
+pub(crate) fn view(text: &str) -> Result<View, &'static str> {
+    match text {
+        "functions" => Ok(View::Functions),
+        "tree" => Ok(View::Tree),
+        _ => Err("`functions` or `tree`"),
+    }
+}
+
+pub(crate) fn label(text: &str) -> Result<String, &'static str> {
+    let is_valid = !text.is_empty() && text.len() <= MAX_LABEL && !text.contains(char::is_control);
+    is_valid.then(|| text.to_owned()).ok_or("one line of at most 200 bytes")
+}
+
+pub(crate) fn notes(text: &str) -> Result<Detail, &'static str> {
+    Detail::parse(text).ok_or(Detail::EXPECTED)
 }
 
 pub(crate) fn sampling(share: Option<f64>) -> Result<Sampling, &'static str> {

@@ -7,6 +7,7 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console, environment, fork};
 use crate::config::{self, Config, options::Options, targets};
 use crate::control::budget_control;
+use crate::nvtx;
 use crate::record::{timeline, window};
 use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
@@ -40,6 +41,9 @@ impl ActiveConfig {
         invalid.into_iter().chain(unknown).for_each(console::complain);
         let config = Config::new(environment.clone().or(program.clone()));
         start(&config, None);
+        if config.is_on && config.nvtx != Some(false) {
+            nvtx::attach(config.nvtx == Some(true));
+        }
         ActiveConfig { environment, program, config: Arc::new(config) }
     }
 }

@@ -108,6 +108,28 @@ impl Configure {
         self
     }
 
+    /// Sets the label of the run, such as a commit or an experiment, as `GPU_TIME_LABEL` does: one line
+    /// of at most 200 bytes. `""` removes it.
+    pub fn label(mut self, text: &str) -> Self {
+        self.options.label = self.text("configure().label", text, values::label);
+        self
+    }
+
+    /// Sets the version of the program that reports show, in the same form as the label: mostly
+    /// `env!("CARGO_PKG_VERSION")`, which only the program itself knows. `""` removes it.
+    pub fn program_version(mut self, version: &str) -> Self {
+        let name = "configure().program_version";
+        self.options.program_version = self.text(name, version, values::label);
+        self
+    }
+
+    /// Sets how much of a report the table shows, as `GPU_TIME_NOTES` does: `"brief"`, as much as
+    /// fits on a screen, or `"all"`. `""` restores the default, `"brief"`.
+    pub fn notes(mut self, which: &str) -> Self {
+        self.options.detail = self.text("configure().notes", which, values::notes);
+        self
+    }
+
     /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
     /// value from the table.
     pub fn bias(mut self, bias: &str) -> Self {
@@ -176,6 +198,9 @@ mod tests {
             .sleep("1h")
             .kernels("2")
             .windows("10s/20ms")
+            .label("two\nlines")
+            .program_version(&"x".repeat(201))
+            .notes("most")
             .bias("-1ns")
             .trace_last(0)
             .warmup(7);
@@ -188,6 +213,9 @@ mod tests {
             ("1h", "sleep"),
             ("2", "kernels"),
             ("10s/20ms", "windows"),
+            ("two\\nlines", "label"),
+            (&"x".repeat(201), "program_version"),
+            ("most", "notes"),
             ("-1ns", "bias"),
             ("0", "trace_last"),
         ];
@@ -204,7 +232,16 @@ mod tests {
     #[test]
     fn defaults_are_valid() {
         let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
-        let options = options.cold("").sleep("").kernels("").windows("").bias("").trace_last(None);
+        let options = options
+            .cold("")
+            .sleep("")
+            .kernels("")
+            .windows("")
+            .label("")
+            .program_version("")
+            .notes("")
+            .bias("")
+            .trace_last(None);
         assert_eq!(options.problems.into_messages(), [""; 0]);
         let unset = Options { on: options.options.on, ..Options::default() };
         assert_ne!(options.options, unset, "defaults replace earlier values");

@@ -15,13 +15,16 @@ use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
 use crate::cuda::{hold::Holds, module::Kernel, no_result::NoResult, symbols::Symbols};
 use crate::gpu::{Fault, HoldResult};
-use crate::stats::{bias::Calibration, pair_constant::PairConstant, quantile::quantile};
+use crate::stats::bias::{Calibration, InnerCost};
+use crate::stats::{pair_constant::PairConstant, quantile::quantile};
 use crate::types::handles::{Event, EventPair, Stream};
 
 /// The number of pairs, which are used in rotation. Also the length of the long queue.
 const PAIRS: usize = 32;
 /// The number of pairs at the end of a queue that have too little behind them to count as queued.
 const LAST: usize = 12;
+/// How often a pair around kernels is measured with pairs around each of them, and without.
+const INNER_SAMPLES: usize = 5;
 /// The number of initial pairs that are not read, while the GPU raises its clocks. They take about
 /// 2 ms, during most of which the hold keeps the GPU busy.
 const RAMP: usize = 100;
@@ -50,6 +53,8 @@ const QUEUE_HOLD_NS: u64 = 5_000_000;
 /// The maximum number of queries for unfinished events in one calibration: about 2 ms at 0.1 µs
 /// each. They are counted rather than timed, so a descheduled host still gets all of them.
 const QUERIES: u32 = 20_000;
+/// Further queries for the brackets inside another one, which are measured last.
+const INNER_QUERIES: u32 = 5_000;
 
 /// The parts of a context needed for calibration.
 pub(super) struct Equipment<'a> {
@@ -224,7 +229,10 @@ impl Bench<'_> {
         self.held(RAMP, Bench::enqueue)?;
         let queued_empty_ns = self.queued()?;
         let pair_ns = self.floor()?;
-        Ok(Calibration { held: self.agreeing(SAMPLES)?, queued_empty_ns, pair_ns })
+        let held = self.agreeing(SAMPLES)?;
+        self.queries += INNER_QUERIES;
+        let inner = self.inner().ok().flatten();
+        Ok(Calibration { held, queued_empty_ns, pair_ns, inner })
     }
 
     fn check(mut self, first: PairConstant) -> Result<PairConstant, NoResult> {
@@ -312,6 +320,43 @@ impl Bench<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Measures what pairs inside another one add to it. `None` if holds expired.
+    fn inner(&mut self) -> Result<Option<InnerCost>, NoResult> {
+        let few = self.added_by(InnerCost::NEAR / 2)?;
+        let many = self.added_by(InnerCost::NEAR * 2)?;
+        Ok(few.zip(many).and_then(|(few, many)| InnerCost::of(few, many)))
+    }
+
+    /// Returns the time that pairs around each of `count` kernels add to a pair around them all.
+    fn added_by(&mut self, count: usize) -> Result<Option<f64>, NoResult> {
+        let mut samples = [const { Vec::new() }; 2];
+        for _ in 0..INNER_SAMPLES {
+            for (has_pairs, samples) in [false, true].into_iter().zip(&mut samples) {
+                let enqueue = |bench: &Bench<'_>| bench.enqueue_around(count, has_pairs);
+                let hold = self.behind_hold(QUEUE_HOLD_NS, enqueue)?;
+                let ns = self.wait(&self.pairs[0].clone())?;
+                if !self.equipment.holds.has_expired(hold) {
+                    samples.push(ns);
+                }
+            }
+        }
+        let [plain, bracketed] = samples.map(|mut samples| {
+            samples.sort_by(f64::total_cmp);
+            quantile(&samples, 0.5)
+        });
+        Ok(plain.zip(bracketed).map(|(plain, bracketed)| bracketed - plain))
+    }
+
+    /// Enqueues a pair around empty kernels, and with `has_pairs`, a pair around each of them.
+    fn enqueue_around(&self, count: usize, has_pairs: bool) -> Result<(), Fault> {
+        let Some((outer, inner)) = self.pairs.split_first() else { return Ok(()) };
+        self.record(&outer.start)?;
+        for pair in inner.iter().take(count) {
+            if has_pairs { self.enqueue(pair)? } else { self.launch_empty()? }
+        }
+        self.record(&outer.stop)
     }
 
     /// Enqueues work while the stream is held. Releases the stream even on failure.

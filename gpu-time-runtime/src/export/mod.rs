@@ -5,6 +5,7 @@
 //! went idle are published too. The recorder is looked up for each publication. Samples taken before it was
 //! installed are published to no other.
 
+mod devices;
 mod names;
 mod publisher;
 
@@ -73,6 +74,9 @@ fn publish_unguarded(drains: bool) {
     let biases = Biases::new();
     for state in collect::live_states(drains) {
         publisher.publish(&state, &biases);
+    }
+    if drains {
+        devices::publish();
     }
     if let Some(budget) = budget_control::settled() {
         gauge!(names::BUDGET_SHARE).set(budget.share);

@@ -19,6 +19,11 @@ pub(super) const SAMPLE_RATE: &str = "gpu_time_sample_rate";
 pub(super) const BUDGET_SHARE: &str = "gpu_time_budget_share";
 pub(super) const BUDGET_COST_SHARE: &str = "gpu_time_budget_cost_share";
 
+pub(super) const BUSY_SHARE: &str = "gpu_time_device_busy_share";
+pub(super) const ATTRIBUTED_SHARE: &str = "gpu_time_device_attributed_share";
+pub(super) const SM_CLOCK: &str = "gpu_time_device_sm_clock_hertz";
+pub(super) const MEMORY_CLOCK: &str = "gpu_time_device_memory_clock_hertz";
+
 /// Describes the metrics to the recorder.
 pub(super) fn describe() {
     describe_histogram!(SECONDS, Unit::Seconds, "Times of calls and launches");
@@ -40,6 +45,16 @@ pub(super) fn describe() {
     describe_gauge!(SAMPLE_RATE, "Share of a function's calls that is timed at present");
     describe_gauge!(BUDGET_SHARE, "Share of the run time that timing may cost");
     describe_gauge!(BUDGET_COST_SHARE, "Share of the run time that timing cost recently");
+    describe_gauge!(
+        BUSY_SHARE,
+        "Share of the time of windows that a device was busy for the process"
+    );
+    describe_gauge!(
+        ATTRIBUTED_SHARE,
+        "Share of that time for work that annotated functions enqueued"
+    );
+    describe_gauge!(SM_CLOCK, "SM clock of a device at present");
+    describe_gauge!(MEMORY_CLOCK, "Memory clock of a device at present");
 }
 
 /// Returns the label of a function, which is unique among all functions.

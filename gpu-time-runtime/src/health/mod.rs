@@ -3,8 +3,8 @@
 //!
 //! A device is read when it is first seen, outside any bracket, and when a report is made. If it
 //! was idle when first seen, it is read once more after calibration has put it under load, which is
-//! before the first bracket too. Nothing here runs between these readings or on the path of a timed
-//! call.
+//! before the first bracket too. Between these readings, only the thread that publishes live metrics
+//! reads the clocks. Nothing here runs on the path of a timed call.
 
 mod findings;
 mod locked_clocks;
@@ -79,6 +79,17 @@ pub(crate) fn examine(devices: &mut [(String, report::Device)]) -> Result<Vec<bo
         add(&mut entry.1, readings, None);
     }
     Ok(idle)
+}
+
+/// Returns the SM clock and the memory clock of a device at present, in MHz, for live metrics. Only
+/// devices that had a first reading are read.
+#[cfg(feature = "metrics")]
+pub(crate) fn clocks(device: &DeviceInfo) -> [Option<u32>; 2] {
+    let is_known = matches!(locked(&FIRST_READINGS).get(&device.ordinal), Some(Ok(_)));
+    match nvml() {
+        Ok(nvml) if is_known && !fork::is_forked() => reading::clocks(nvml, &device.pci_bus_id),
+        _ => [None; 2],
+    }
 }
 
 /// Adds the results of two readings to the report, or a warning that NVML cannot read the device.

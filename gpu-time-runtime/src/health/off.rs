@@ -9,6 +9,11 @@ pub(crate) fn observe_at_work(_: &DeviceInfo) {}
 
 pub(crate) fn describe(_: &mut report::Device, _: &DeviceInfo) {}
 
+#[cfg(feature = "metrics")]
+pub(crate) fn clocks(_: &DeviceInfo) -> [Option<u32>; 2] {
+    [None; 2]
+}
+
 pub(crate) fn warnings() -> Vec<String> {
     Vec::new()
 }

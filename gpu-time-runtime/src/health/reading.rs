@@ -165,6 +165,13 @@ pub(super) fn clocks_at_work(nvml: &Nvml, pci_bus_id: &str) -> Option<(Option<u3
     (!is_idle(device.current_throttle_reasons().ok()?)).then_some(clocks)
 }
 
+/// Reads the SM clock and the memory clock.
+#[cfg(feature = "metrics")]
+pub(super) fn clocks(nvml: &Nvml, pci_bus_id: &str) -> [Option<u32>; 2] {
+    let Ok(device) = nvml.device_by_pci_bus_id(pci_bus_id) else { return [None; 2] };
+    [Clock::SM, Clock::Memory].map(|clock| device.clock_info(clock).ok())
+}
+
 fn is_idle(active: ThrottleReasons) -> bool {
     active.contains(ThrottleReasons::GPU_IDLE)
 }

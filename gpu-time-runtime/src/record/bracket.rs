@@ -3,10 +3,10 @@
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
 use crate::record::feeding::{BracketTimes, FeedDetector, Feeding};
 use crate::record::stream_state::{Mark, StreamState};
-use crate::record::timeline::{CallId, Slice};
+use crate::record::timeline::{self, CallId, Prepared, Slice};
 use crate::record::{call_sums::SumId, series_counters::SeriesRef};
 use crate::site::{callsite::CallSite, cost, series_id::SeriesId};
-use crate::stats::clock_fit::Moment;
+use crate::stats::{call_tree::place::Place, clock_fit::Moment};
 use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{Lost, Sample, SampleFlags};
 use crate::types::{attribute::Hold, workload::Workload};
@@ -32,6 +32,8 @@ pub(crate) struct Subject {
     pub weight: f32,
     /// Bytes and operations to count with the sample.
     pub workload: Workload,
+    /// The call's place in the call tree, if it has one.
+    pub place: Option<Place>,
 }
 
 /// State for less common brackets: held ones, those on a per-thread stream, those that the host
@@ -45,6 +47,8 @@ struct Extras {
     began_ns: Option<u64>,
     /// The thread that started the bracket, if it is on a per-thread stream.
     thread_id: Option<u64>,
+    /// The preparation, for a trace.
+    prepared: Option<Prepared>,
     /// The times at which the GPU passed the two events, for a trace.
     passed: Option<[Moment; 2]>,
 }
@@ -82,6 +86,7 @@ impl Extras {
         delay_ns: None,
         began_ns: None,
         thread_id: None,
+        prepared: None,
         passed: None,
     };
 }
@@ -128,6 +133,9 @@ impl<G: Gpu> Bracket<G> {
         if by_host || thread_id.is_some() || prepare.hold.is_some() {
             self.set_extras(prepare.hold, by_host, thread_id);
         }
+        if prepare != Preparation::default() && timeline::is_on() {
+            self.set_prepared(prepare);
+        }
         let held = start(self.gpu, self.subject.stream, &self.pair, prepare)?;
         if let Some(extras) = self.extras_mut() {
             extras.held = held;
@@ -144,6 +152,16 @@ impl<G: Gpu> Bracket<G> {
         let began_ns = (by_host || hold.is_some()).then(|| self.gpu.now_ns());
         (self.has_extras, self.extras) =
             (true, Extras { delay_ns, began_ns, thread_id, ..Extras::NONE });
+    }
+
+    #[cold]
+    fn set_prepared(&mut self, Preparation { cold, hold }: Preparation) {
+        if !self.has_extras {
+            (self.has_extras, self.extras) = (true, Extras::NONE);
+        }
+        let began_ns = self.gpu.now_ns();
+        let (flushes, holds) = (cold.is_some(), hold.is_some());
+        self.extras.prepared = Some(Prepared { began_ns, flushes, holds });
     }
 
     /// Records the stop, releases the stream and closes the bracket.
@@ -259,7 +277,8 @@ impl<G: Gpu> Bracket<G> {
             nested: self.is_nested(),
             tracked: self.subject.tracked,
         };
-        Ok(sample.at(self.stopped_ns).weighted(self.subject.weight).flagged(flags))
+        let sample = sample.at(self.stopped_ns).weighted(self.subject.weight);
+        Ok(sample.around(self.closed.inside_since(self.opened)).flagged(flags))
     }
 
     /// Returns `true` if the budget needs to know whether the GPU was behind, and the GPU was not
@@ -299,6 +318,7 @@ impl<G: Gpu> Bracket<G> {
             thread_id: self.thread_id(),
             call: call_id,
             sample,
+            prepared: self.extras()?.prepared,
             passed: self.extras()?.passed?,
             marks: [self.opened, self.closed],
             enqueued_ns: self.stopped_ns,

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use crate::record::series_counters::{SeriesOutcome, SeriesRef};
+use crate::stats::call_tree::place::Place;
 use crate::types::sample::{Lost, Sample};
 use crate::types::workload::Workload;
 
@@ -47,6 +48,7 @@ struct Sum {
     /// The reason why the call ended without returning.
     left: Option<Lost>,
     workload: Workload,
+    place: Option<Place>,
 }
 
 /// One thread's calls whose launches are being summed up.
@@ -62,9 +64,14 @@ pub(crate) struct CallSums {
 impl CallSums {
     /// Starts the sum for a call. Returns `None` if there are too many.
     #[inline]
-    pub fn begin(&mut self, series: SeriesRef, workload: Workload) -> Option<SumId> {
-        let sum =
-            Sum { series, open: 1, sample: Sample::nothing(), lost: None, left: None, workload };
+    pub fn begin(
+        &mut self,
+        series: SeriesRef,
+        workload: Workload,
+        place: Option<Place>,
+    ) -> Option<SumId> {
+        let (sample, lost, left) = (Sample::nothing(), None, None);
+        let sum = Sum { series, open: 1, sample, lost, left, workload, place };
         if let Some(call) = self.free.pop() {
             *self.sums.get_mut(call.index())? = sum;
             return Some(call);
@@ -118,6 +125,7 @@ impl CallSums {
         }
         self.free.push(call);
         let outcome = sum.lost.or(sum.left).map_or(Ok(sum.sample), Err);
-        Some(SeriesOutcome { series: sum.series, outcome, workload: sum.workload })
+        let &Sum { series, workload, place, .. } = &*sum;
+        Some(SeriesOutcome { series, outcome, workload, place })
     }
 }

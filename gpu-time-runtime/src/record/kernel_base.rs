@@ -15,7 +15,7 @@ pub(crate) fn measure(context: &'static Context) {
     if !context.try_kernel_base() {
         return;
     }
-    cupti::observe_launches(opened::launched);
+    cupti::observe_launches(opened::OBSERVER);
     // The first time takes so long that the GPU may lower its clocks.
     {
         let _first = cupti::switch_on();

@@ -2,6 +2,7 @@
 
 pub(crate) mod bracket;
 pub(crate) mod call_sums;
+pub(crate) mod call_tree;
 pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
@@ -11,6 +12,7 @@ pub(crate) mod pending;
 pub(crate) mod pool;
 pub(crate) mod readout;
 pub(crate) mod recorder;
+pub(crate) mod running;
 pub(crate) mod series_counters;
 pub(crate) mod stream_state;
 pub(crate) mod threads;

@@ -164,7 +164,12 @@ mod tests {
                     let outcome = if call % 11 == 0 { Err(Lost::Failed) } else { Ok(sample) };
                     let series = open.swap_remove(call * 31 % 50);
                     let workload = Workload::UNKNOWN;
-                    recorder.series.record(&[SeriesOutcome { series, outcome, workload }]);
+                    recorder.series.record(&[SeriesOutcome {
+                        series,
+                        outcome,
+                        workload,
+                        place: None,
+                    }]);
                 }
             }
         };

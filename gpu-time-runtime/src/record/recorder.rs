@@ -10,8 +10,9 @@ use crate::record::call_sums::{CallSums, SumId};
 use crate::record::pending::{CHUNK, Drain, FinishedBracket, Pending};
 use crate::record::series_counters::{SeriesOutcome, SeriesRef, SeriesTable};
 use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
-use crate::record::{pool::Pools, timeline};
+use crate::record::{call_tree, pool::Pools, timeline};
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
+use crate::stats::call_tree::place::Place;
 use crate::types::sample::{CacheState, Lost, Sample};
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
 
@@ -152,10 +153,17 @@ impl<G: Gpu> Recorder<G> {
 
     /// Starts the sum for a call that its series has already counted. If there are too many, counts
     /// it as lost.
-    pub fn begin_call(&mut self, series: SeriesRef, workload: Workload) -> Option<SumId> {
-        let call = self.sums.begin(series, workload);
+    pub fn begin_call(
+        &mut self,
+        series: SeriesRef,
+        workload: Workload,
+        place: Option<Place>,
+    ) -> Option<SumId> {
+        let call = self.sums.begin(series, workload, place);
         if call.is_none() {
-            self.deliver(series, Err(Lost::Events), workload);
+            let outcome = Err(Lost::Events);
+            self.outcomes.push(SeriesOutcome { series, outcome, workload, place });
+            self.record();
         }
         call
     }
@@ -183,10 +191,12 @@ impl<G: Gpu> Recorder<G> {
         device: DeviceId,
         key: SeriesKey,
         outcome: Result<Sample, Lost>,
+        place: Option<Place>,
     ) {
         let identity = SeriesIdentity::function(device, CacheState::AsFound, key);
         let series = self.series.begin(site, identity);
-        self.deliver(series, outcome, Workload::UNKNOWN);
+        self.outcomes.push(SeriesOutcome { series, outcome, workload: Workload::UNKNOWN, place });
+        self.record();
     }
 
     /// Records the outcome of a call that has no bracket.
@@ -196,14 +206,15 @@ impl<G: Gpu> Recorder<G> {
         outcome: Result<Sample, Lost>,
         workload: Workload,
     ) {
-        self.series.record(&[SeriesOutcome { series, outcome, workload }]);
+        self.series.record(&[SeriesOutcome { series, outcome, workload, place: None }]);
     }
 
     /// Queues a bracket's outcome for recording, and its call's sum if that is now complete.
     #[inline]
     fn add(&mut self, subject: &Subject, outcome: Result<Sample, Lost>) {
-        let Subject { series, workload, call, .. } = *subject;
-        self.outcomes.push(SeriesOutcome { series, outcome, workload });
+        let Subject { series, workload, call, place, .. } = *subject;
+        let place = place.filter(|_| call.is_none());
+        self.outcomes.push(SeriesOutcome { series, outcome, workload, place });
         if let Some(call) = call {
             self.outcomes.extend(self.sums.close_launch(call, outcome));
         }
@@ -212,6 +223,14 @@ impl<G: Gpu> Recorder<G> {
     /// Records all queued outcomes.
     fn record(&mut self) {
         self.series.record(&self.outcomes);
+        if self.outcomes.iter().any(|outcome| outcome.place.is_some()) {
+            let mut tree = call_tree::EventRecording::begin();
+            for &SeriesOutcome { series, outcome, place, .. } in &self.outcomes {
+                if let Some((place, (site, device))) = place.zip(self.series.site(series)) {
+                    tree.add(place, site, device, outcome);
+                }
+            }
+        }
         self.outcomes.clear();
     }
 }

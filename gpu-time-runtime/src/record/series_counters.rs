@@ -6,9 +6,9 @@ use std::ptr;
 use crate::base::lock::MutexGuard;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
-use crate::stats::{bracket_counts::BracketCounts, kernels::CallFigures};
+use crate::stats::{bracket_counts::BracketCounts, call_tree::place::Place, kernels::CallFigures};
 use crate::types::sample::{Lost, Sample};
-use crate::types::workload::Workload;
+use crate::types::{device::DeviceId, workload::Workload};
 
 /// For raw times from this value, the few microseconds that a host takes to enqueue a bracket are
 /// less than 1 %.
@@ -37,6 +37,8 @@ pub(crate) struct SeriesOutcome {
     pub series: SeriesRef,
     pub outcome: Result<Sample, Lost>,
     pub workload: Workload,
+    /// The place in the call tree. `None` if it has none, and for a launch that is part of a sum.
+    pub place: Option<Place>,
 }
 
 /// The number of sites whose entries in a [`SeriesTable`] are allocated together.
@@ -142,7 +144,7 @@ impl SeriesTable {
     /// this loop must not lock a site's series: it would deadlock.
     pub fn record(&mut self, outcomes: &[SeriesOutcome]) {
         let mut open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)> = None;
-        for &SeriesOutcome { series, outcome, workload } in outcomes {
+        for &SeriesOutcome { series, outcome, workload, .. } in outcomes {
             let Some(counters) = self.counters.get_mut(series.0 as usize) else { continue };
             counters.counts.end(outcome);
             let Ok(sample) = outcome else { continue };
@@ -182,9 +184,25 @@ impl SeriesTable {
         }
     }
 
+    /// Counts records without times of calls in a series.
+    pub fn count_zero_times(&mut self, series: SeriesRef, count: u64) {
+        let Some(counters) = self.counters.get(series.0 as usize).filter(|_| count > 0) else {
+            return;
+        };
+        if let Some(cell) = counters.site.series().get_mut(counters.id.index()) {
+            cell.series.count_zero_times(count);
+        }
+    }
+
     /// Returns the identity of a series within its site.
     pub fn id(&self, series: SeriesRef) -> Option<&'static SeriesId> {
         Some(self.counters.get(series.0 as usize)?.id)
+    }
+
+    /// Returns the site of a series, and its device.
+    pub fn site(&self, series: SeriesRef) -> Option<(&'static CallSite, DeviceId)> {
+        let counters = self.counters.get(series.0 as usize)?;
+        Some((counters.site, counters.id.device))
     }
 
     /// Returns `true` if the next bracket in the series is expected to be long.
@@ -205,7 +223,6 @@ mod tests {
     use super::*;
     use crate::base::allocations::bytes_kept;
     use crate::gpu::fake::site;
-    use crate::types::device::DeviceId;
     use crate::types::key::{KeyText, SeriesKey};
     use crate::types::sample::CacheState;
 

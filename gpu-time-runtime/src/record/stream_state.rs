@@ -66,6 +66,15 @@ pub(crate) struct StreamStates {
 pub(crate) struct Mark(u64);
 
 impl Mark {
+    /// Returns the number of brackets that were opened and closed since an earlier mark. `None` if any
+    /// was open at only one of the marks, or if there are too many to count.
+    #[inline]
+    pub fn inside_since(self, earlier: Mark) -> Option<u16> {
+        let is_open_at_both = self.0 as u32 == earlier.0 as u32;
+        let opened = ((self.0 >> 32) as u32).wrapping_sub((earlier.0 >> 32) as u32);
+        u16::try_from(opened).ok().filter(|_| is_open_at_both)
+    }
+
     /// Returns the number of brackets opened and closed so far, including one being opened, but not
     /// one being closed.
     #[inline]

@@ -6,6 +6,7 @@ use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::base::{fork, inside, thread_id};
 use crate::cuda::Context;
 use crate::record::recorder::Recorder;
+use crate::record::running::RunningCall;
 use crate::record::timeline::CallId;
 use crate::site::counters::{CallCounters, Lease};
 use crate::site::thread_counters::ThreadCounters;
@@ -37,6 +38,8 @@ pub(crate) struct StreamCall {
     pub key: SeriesKey,
     /// The number of calls that this call represents.
     pub weight: f32,
+    /// The call among those that run on the thread, if events time it.
+    pub running: RunningCall,
 }
 
 /// All thread recorders, including those of ended threads.

@@ -1,5 +1,7 @@
 //! The call site for one annotated function.
 
+#[cfg(feature = "nvtx")]
+use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -33,6 +35,8 @@ pub struct CallSite {
     /// `OPENED`.
     kernels: AtomicU64,
     name: OnceLock<String>,
+    #[cfg(feature = "nvtx")]
+    c_name: OnceLock<CString>,
     /// Counters for calls on threads without their own counters for this site, such as threads that
     /// are exiting.
     shared_counters: OnceLock<Mutex<CallCounters>>,
@@ -78,6 +82,9 @@ const OPENED: u8 = 16;
 /// With `OPENED`: the first timed call is.
 const OPENED_FIRST: u8 = 32;
 
+/// The first of the options of a span, which no attribute has.
+pub(crate) const SPAN: &str = "span";
+
 impl CallSite {
     /// Creates a site that has not been called yet.
     pub const fn new(spec: Spec) -> Self {
@@ -90,6 +97,8 @@ impl CallSite {
             warmup: AtomicU32::new(0),
             kernels: AtomicU64::new(0),
             name: OnceLock::new(),
+            #[cfg(feature = "nvtx")]
+            c_name: OnceLock::new(),
             shared_counters: OnceLock::new(),
             series: Mutex::new(Rank::Series, Vec::new()),
             warmups: Warmups::new(),
@@ -192,10 +201,21 @@ impl CallSite {
         self.interest.store(interest, Release);
     }
 
+    /// Returns `true` if the site is that of a span of `tracing`.
+    pub(crate) fn is_span(&self) -> bool {
+        self.spec.options.starts_with(SPAN)
+    }
+
     /// Returns the name used in reports.
     pub(crate) fn name(&self) -> &str {
         self.name
             .get_or_init(|| self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned))
+    }
+
+    /// Returns the name for C, without any NUL in it.
+    #[cfg(feature = "nvtx")]
+    pub(crate) fn c_name(&self) -> &CStr {
+        self.c_name.get_or_init(|| CString::new(self.name().replace('\0', "")).unwrap_or_default())
     }
 
     /// Returns the preparation for each bracket. Empty before the site is configured.
@@ -215,7 +235,11 @@ impl CallSite {
             return cell.id;
         }
         let on_host = identity.device == DeviceId::Host;
-        let clock = if on_host { Clock::Host } else { self.spec.clock };
+        let clock = match identity.on_default {
+            _ if on_host => Clock::Host,
+            true => Clock::Events,
+            false => self.spec.clock,
+        };
         let id = Box::leak(Box::new(SeriesId::new(identity, clock, series.len())));
         series.push(SeriesCell { id, series: SeriesData::new() });
         id

@@ -57,7 +57,8 @@ impl CostMeter {
         self.0.pair_ns.fetch_add(ns as u64, Relaxed);
     }
 
-    /// Counts the device time of a flush or a hold.
+    /// Counts a time that is charged in full: the device time of a flush or a hold, or the host time
+    /// that recording adds to the launches of an opened call.
     #[cold]
     pub fn count_preparation(&self, ns: f64) {
         self.0.preparation_ns.fetch_add(ns as u64, Relaxed);

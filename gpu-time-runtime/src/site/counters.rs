@@ -99,6 +99,20 @@ impl CallCounters {
         });
     }
 
+    /// Counts a span with those that were passed over since the one before it. `weight` is the number of
+    /// spans that it represents if it is timed.
+    #[cfg(feature = "tracing")]
+    pub fn count_span(&self, weight: Option<f64>, passed: u64) {
+        self.unsampled.store(self.unsampled.load(Relaxed) + passed, Relaxed);
+        match weight {
+            Some(weight) => {
+                self.count(Outcome::Timed);
+                self.sampler.count(weight);
+            }
+            None => self.count(Outcome::Unsampled),
+        }
+    }
+
     /// Skips a warm-up call in this context or, for context 0, a call in a sampling gap. Returns
     /// `false` if there is no such call left to skip in this epoch.
     #[inline(always)]

@@ -18,12 +18,14 @@ pub(crate) struct SeriesIdentity {
     pub key: SeriesKey,
     /// The launches are graph nodes.
     pub graph: bool,
+    /// Events time calls of a function whose clock needs no stream, because there is a default stream.
+    pub on_default: bool,
 }
 
 impl SeriesIdentity {
     /// Returns the identity for the function's own series, outside graphs.
     pub fn function(device: DeviceId, cache: CacheState, key: SeriesKey) -> Self {
-        SeriesIdentity { launch: None, device, cache, key, graph: false }
+        SeriesIdentity { launch: None, device, cache, key, graph: false, on_default: false }
     }
 }
 

@@ -33,6 +33,36 @@ pub(crate) struct Calibration {
     /// The time of an empty pair on a held stream, in nanoseconds. `None` if it could not be
     /// measured.
     pub pair_ns: Option<f64>,
+    /// What brackets inside another one add to it. `None` if it could not be measured.
+    pub inner: Option<InnerCost>,
+}
+
+/// The time that brackets inside another one add to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct InnerCost {
+    /// For each of the last few, in nanoseconds.
+    pub near_ns: f64,
+    /// For each one before those. An event takes longer with a long queue behind it.
+    pub far_ns: f64,
+}
+
+impl InnerCost {
+    /// The number of brackets at the end that have no long queue behind them.
+    pub const NEAR: usize = 12;
+
+    /// Returns the cost, if half as many as [`NEAR`](Self::NEAR) add `few_ns` in total, and twice as
+    /// many add `many_ns`. `None` if that is not possible.
+    pub fn of(few_ns: f64, many_ns: f64) -> Option<InnerCost> {
+        let near_ns = few_ns / (Self::NEAR / 2) as f64;
+        let far_ns = (many_ns - near_ns * Self::NEAR as f64) / Self::NEAR as f64;
+        (near_ns > 0.0 && far_ns > 0.0).then_some(InnerCost { near_ns, far_ns })
+    }
+
+    /// Returns the total for numbers of brackets. With `queued`, even the last ones have a queue
+    /// behind them.
+    pub fn total_ns(self, near: f64, far: f64, queued: bool) -> f64 {
+        near * if queued { self.far_ns } else { self.near_ns } + far * self.far_ns
+    }
 }
 
 impl Calibration {
@@ -134,6 +164,8 @@ pub(crate) struct Bias {
     /// The bias of a bracket with a long queue behind it, which is larger. Equal to `ns` if it was
     /// not measured.
     pub queued_ns: f64,
+    /// What brackets inside add, if it was measured.
+    pub inner: Option<InnerCost>,
     /// The source of the bias, as reported.
     pub source: &'static str,
     /// The largest possible error. `None` for a user-defined bias and for the host clock.
@@ -142,7 +174,8 @@ pub(crate) struct Bias {
 
 impl Bias {
     /// The bias of the host clock.
-    pub const NONE: Bias = Bias { ns: 0.0, queued_ns: 0.0, source: "", error_ns: None };
+    pub const NONE: Bias =
+        Bias { ns: 0.0, queued_ns: 0.0, inner: None, source: "", error_ns: None };
 
     /// Returns the bias from the best available source: the user's value; otherwise the held empty
     /// kernel minus CUPTI's duration for one, so that net times agree with CUPTI; otherwise the
@@ -171,6 +204,7 @@ impl Bias {
                 } else {
                     (queued_empty_ns.unwrap_or(held.ns) - base.ns).max(0.0)
                 },
+                inner: calibration.inner,
                 source,
                 error_ns: Some(calibration.error_ns() + base.error_ns + step_ns),
             });
@@ -180,13 +214,22 @@ impl Bias {
             // pair remains.
             let measured = calibration.map(|c| (c.held.ns - pair_ns).max(0.0) + c.error_ns());
             let error_ns = measured.unwrap_or(KERNEL_ERROR_NS + QUEUE_ERROR_NS) + step_ns;
-            Bias { error_ns: Some(error_ns), ..Bias::only(pair_ns, "floor") }
+            let inner = calibration.and_then(|calibration| calibration.inner);
+            Bias { inner, error_ns: Some(error_ns), ..Bias::only(pair_ns, "floor") }
         })
+    }
+
+    /// Returns what to subtract from a single sample.
+    pub fn of_sample(&self, queued: bool, inner: Option<u16>) -> f64 {
+        let own_ns = if queued { self.queued_ns } else { self.ns };
+        let (inner, most) = (inner.unwrap_or(0), InnerCost::NEAR as u16);
+        let (near, far) = (f64::from(inner.min(most)), f64::from(inner.saturating_sub(most)));
+        own_ns + self.inner.map_or(0.0, |cost| cost.total_ns(near, far, queued))
     }
 
     /// Returns a bias that applies to all brackets.
     fn only(ns: f64, source: &'static str) -> Bias {
-        Bias { ns, queued_ns: ns, source, error_ns: None }
+        Bias { ns, queued_ns: ns, inner: None, source, error_ns: None }
     }
 }
 
@@ -201,6 +244,7 @@ mod tests {
         held: PairConstant { ns: 2_752.0, spread_ns: 32.0, interval_ns: [2_752.0; 2] },
         queued_empty_ns: Some(3_360.0),
         pair_ns: Some(1_280.0),
+        inner: Some(InnerCost { near_ns: 2_000.0, far_ns: 3_000.0 }),
     };
 
     fn bias(

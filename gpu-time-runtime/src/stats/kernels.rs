@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ptr;
 
 use crate::types::activity::GpuWork;
-use gpu_time_report::{self as report, Distribution, Stats};
+use gpu_time_report::{self as report, Distribution, ElsewhereReason, Stats};
 
 /// The most kernels of a series with figures of their own. The others share one entry.
 const MAX_KERNELS: usize = 255;
@@ -15,8 +15,13 @@ pub(crate) struct CallFigures {
     pub busy_ns: u64,
     /// The part of `busy_ns` that belongs to no function inside.
     pub self_busy_ns: u64,
+    /// The part of the outermost function's busy time that this one accounts for. Each instant of it
+    /// belongs to one function, even while work of several runs.
+    pub own_ns: u64,
     /// From the first start to the last end.
     pub span_ns: u64,
+    /// The part of the span in which the GPU waited for work that the host had not enqueued.
+    pub waited_ns: u64,
     /// The number of streams that the work ran on.
     pub streams: u32,
     pub works: Vec<WorkTime>,
@@ -26,8 +31,8 @@ pub(crate) struct CallFigures {
 pub(crate) struct WorkTime {
     pub work: &'static GpuWork,
     pub ns: u64,
-    /// It was launched on another stream than that of the function.
-    pub elsewhere: bool,
+    /// Why the function's events do not bracket it, if they do not.
+    pub elsewhere: Option<ElsewhereReason>,
 }
 
 /// The opened calls of a series.
@@ -42,8 +47,11 @@ pub(crate) struct OpenedCalls {
     /// The runs of kernels, which copies and memsets are not.
     kernels: u64,
     streams: u32,
+    /// Records without times.
+    zero_times: u64,
     works: Works<KernelTimes>,
-    elsewhere: Works<ElsewhereTimes>,
+    /// On another stream, and after the stop event.
+    elsewhere: [Works<ElsewhereTimes>; 2],
 }
 
 /// Times of each kernel, copy and memset, in bounded memory.
@@ -67,7 +75,7 @@ struct ElsewhereTimes {
 
 impl GpuWork {
     /// Returns `true` for a kernel, which a copy or a memset is not.
-    fn is_kernel(&self) -> bool {
+    pub fn is_kernel(&self) -> bool {
         self.grid != [0; 3]
     }
 }
@@ -114,12 +122,17 @@ impl OpenedCalls {
         for &WorkTime { work, ns, elsewhere } in &call.works {
             self.kernels += u64::from(work.is_kernel());
             self.works.of(work).times.record(ns as f64);
-            if elsewhere {
-                let times = self.elsewhere.of(work);
+            if let Some(reason) = elsewhere {
+                let times = self.elsewhere[reason as usize].of(work);
                 times.count += 1;
                 times.ns += ns;
             }
         }
+    }
+
+    /// Counts records without times, whose calls are lost.
+    pub fn count_zero_times(&mut self, count: u64) {
+        self.zero_times += count;
     }
 
     /// Returns the figures for the report, the kernel with the largest total first.
@@ -139,13 +152,17 @@ impl OpenedCalls {
         kernels.sort_by(|one, two| {
             two.total_ns.total_cmp(&one.total_ns).then_with(|| one.name.cmp(&two.name))
         });
-        let mut elsewhere: Vec<_> = self
-            .elsewhere
-            .iter()
-            .map(|(work, times)| times.report(&work.name))
-            .chain(self.elsewhere.other.iter().map(|times| times.report(report::Kernel::OTHER)))
+        let reasons = [ElsewhereReason::OtherStream, ElsewhereReason::AfterStop];
+        let mut elsewhere: Vec<_> = reasons
+            .into_iter()
+            .flat_map(|why| {
+                let works = &self.elsewhere[why as usize];
+                let named = works.iter().map(move |(work, times)| times.report(&work.name, why));
+                let other = works.other.iter();
+                named.chain(other.map(move |times| times.report(report::Kernel::OTHER, why)))
+            })
             .collect();
-        elsewhere.sort_by(|one, two| one.name.cmp(&two.name));
+        elsewhere.sort_by(|one, two| (&one.name, one.why).cmp(&(&two.name, two.why)));
         report::KernelTimes {
             opened: self.calls,
             busy_ns: stats(&self.busy),
@@ -157,7 +174,7 @@ impl OpenedCalls {
             streams: Some(self.streams),
             kernels,
             elsewhere,
-            zero_times: 0,
+            zero_times: self.zero_times,
         }
     }
 
@@ -167,7 +184,8 @@ impl OpenedCalls {
         let kernels =
             self.works.iter().map(|(_, of)| of).chain(&self.works.other).map(|of| &of.times);
         let times = own.into_iter().chain(kernels).map(Distribution::heap_bytes);
-        times.sum::<usize>() + self.works.heap_bytes() + self.elsewhere.heap_bytes()
+        let elsewhere = self.elsewhere.iter().map(Works::heap_bytes).sum::<usize>();
+        times.sum::<usize>() + self.works.heap_bytes() + elsewhere
     }
 }
 
@@ -191,12 +209,12 @@ impl KernelTimes {
 }
 
 impl ElsewhereTimes {
-    fn report(self, name: &str) -> report::Elsewhere {
+    fn report(self, name: &str, why: ElsewhereReason) -> report::Elsewhere {
         report::Elsewhere {
             name: name.to_owned(),
             count: self.count,
             total_ns: self.ns as f64,
-            why: report::ElsewhereReason::OtherStream,
+            why,
         }
     }
 }
@@ -229,9 +247,20 @@ mod tests {
 
     fn call(works: &[(&'static GpuWork, u64, bool)]) -> CallFigures {
         let ns = works.iter().map(|(_, ns, _)| ns).sum();
-        let work = |&(work, ns, elsewhere)| WorkTime { work, ns, elsewhere };
+        let work = |&(work, ns, elsewhere): &(_, _, bool)| {
+            let elsewhere = elsewhere.then_some(ElsewhereReason::OtherStream);
+            WorkTime { work, ns, elsewhere }
+        };
         let works = works.iter().map(work).collect();
-        CallFigures { busy_ns: ns, self_busy_ns: ns / 2, span_ns: 2 * ns, streams: 1, works }
+        CallFigures {
+            busy_ns: ns,
+            self_busy_ns: ns / 2,
+            own_ns: ns / 2,
+            span_ns: 2 * ns,
+            waited_ns: 0,
+            streams: 1,
+            works,
+        }
     }
 
     #[test]

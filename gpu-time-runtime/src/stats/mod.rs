@@ -3,6 +3,7 @@
 pub(crate) mod bias;
 pub(crate) mod bracket_counts;
 pub(crate) mod budget;
+pub(crate) mod call_tree;
 pub(crate) mod clock_fit;
 #[cfg(feature = "kernels")]
 pub(crate) mod coverage;

@@ -1,5 +1,6 @@
 //! Random and counted sampling of calls.
 
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -17,6 +18,19 @@ pub(crate) fn generator(state: u64) -> Rng {
     Rng::with_seed(match state {
         0 => RandomState::new().hash_one(thread_id::current()),
         state => state,
+    })
+}
+
+/// Returns `true` with this probability.
+pub(crate) fn happens(probability: f64) -> bool {
+    thread_local! {
+        static SEED: Cell<u64> = const { Cell::new(0) };
+    }
+    SEED.with(|seed| {
+        let mut rng = generator(seed.get());
+        let happens = rng.f64() < probability;
+        seed.set(rng.get_seed());
+        happens
     })
 }
 
@@ -186,7 +200,8 @@ impl Sampler {
         self.due.store(0, Relaxed);
     }
 
-    fn count(&self, weight: f64) {
+    /// Counts a sampled call with this weight.
+    pub fn count(&self, weight: f64) {
         self.sampled.store(self.sampled.load(Relaxed) + 1, Relaxed);
         add(&self.weights, weight);
         add(&self.variance, weight * (weight - 1.0));

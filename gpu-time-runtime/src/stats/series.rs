@@ -1,11 +1,12 @@
 //! Samples of one series: a launch or a call at one site, on one device and in one cache state.
 
+use crate::stats::bias::{Bias, InnerCost};
 use crate::stats::bracket_counts::BracketCounts;
 use crate::stats::kernels::{CallFigures, OpenedCalls};
 use crate::stats::looks::Looks;
 use crate::stats::rates::{RateBasis, Rates};
 use crate::stats::since::{Since, impl_since};
-use crate::stats::{bias::Bias, estimate::WeightedSums, sampling::Population};
+use crate::stats::{estimate::WeightedSums, sampling::Population};
 use crate::types::sample::{CacheState, Measure, Sample, SampleFlags};
 use crate::types::{attribute::Clock, workload::Workload};
 use gpu_time_report::{
@@ -18,6 +19,8 @@ use gpu_time_report::{
 #[derive(Clone, Debug)]
 pub struct SeriesData {
     sums: SampleSums,
+    /// `None` while no sample had other brackets inside.
+    inner: Option<Box<Inner>>,
     looks: Looks,
     fed: TimeRecorder,
     starved: TimeRecorder,
@@ -96,36 +99,50 @@ pub struct SeriesInfo {
 pub struct Tally {
     pub counts: BracketCounts,
     pub sums: SampleSums,
+    pub inner: Inner,
 }
 
-impl_since!(Tally { counts, sums });
+impl_since!(Tally { counts, sums, inner });
 
 /// Sums over the samples of a series.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SampleSums {
-    brackets: BracketsPerSample,
+    brackets: PerSample,
     weighted: WeightedSums,
     rates: Rates,
 }
 
 impl_since!(SampleSums { brackets, weighted, rates });
 
-/// The number of brackets in each fed or starved sample.
+/// The other brackets inside each fed or starved sample.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inner {
+    brackets: PerSample,
+    /// The part of them that [`InnerCost`] calls far.
+    far: u64,
+    /// Samples in which it is not known how many there were.
+    unknown: u64,
+}
+
+impl_since!(Inner { brackets, far, unknown });
+
+/// A number of brackets in each fed or starved sample.
 #[derive(Clone, Copy, Debug)]
-struct BracketsPerSample {
+struct PerSample {
     samples: u64,
     min: u32,
     max: u32,
     sum: u64,
 }
 
-impl_since!(BracketsPerSample { samples, sum; keep min, max });
+impl_since!(PerSample { samples, sum; keep min, max });
 
 impl SeriesData {
     /// Creates a series without samples.
     pub fn new() -> Self {
         SeriesData {
             sums: SampleSums::default(),
+            inner: None,
             looks: Looks::default(),
             fed: TimeRecorder::new(),
             starved: TimeRecorder::new(),
@@ -151,10 +168,28 @@ impl SeriesData {
             return;
         }
         self.sums.brackets.record(sample.brackets);
+        if sample.inner != Some(0) || self.inner.is_some() {
+            self.record_inner(sample.inner);
+        }
         if sample.weight != 1.0 {
             self.sums.weighted.record(sample);
         }
         if sample.flags.fed { &mut self.fed } else { &mut self.starved }.record(sample);
+    }
+
+    #[cold]
+    fn record_inner(&mut self, inner: Option<u16>) {
+        let before = self.sums.brackets.samples - 1;
+        let none =
+            || Box::new(Inner { brackets: PerSample::of_nothing(before), far: 0, unknown: 0 });
+        let sums = self.inner.get_or_insert_with(none);
+        match inner {
+            Some(inner) => {
+                sums.brackets.record(u32::from(inner));
+                sums.far += u64::from(inner.saturating_sub(InnerCost::NEAR as u16));
+            }
+            None => sums.unknown += 1,
+        }
     }
 
     /// Records an opened call. Its busy time is the time of a call only if there is no other clock.
@@ -176,6 +211,11 @@ impl SeriesData {
         }
     }
 
+    /// Counts records of opened calls that have no times.
+    pub fn count_zero_times(&mut self, count: u64) {
+        self.opened.get_or_insert_default().count_zero_times(count);
+    }
+
     /// Records the work of a sample that has already been recorded.
     #[cold]
     pub fn record_work(&mut self, sample: Sample, workload: Workload) {
@@ -187,6 +227,11 @@ impl SeriesData {
     /// Returns the sums.
     pub fn sums(&self) -> SampleSums {
         self.sums
+    }
+
+    /// Returns the brackets inside the samples.
+    pub fn inner(&self) -> Inner {
+        self.inner.as_deref().copied().unwrap_or_default()
     }
 
     /// Returns the times. This takes longer than to copy the series, so do it on a copy.
@@ -203,7 +248,8 @@ impl SeriesData {
     pub fn bytes(&self) -> usize {
         let opened = self.opened.as_ref();
         let opened = opened.map_or(0, |opened| size_of_val(&**opened) + opened.heap_bytes());
-        size_of::<Self>() + self.fed.heap_bytes() + self.starved.heap_bytes() + opened
+        let inner = self.inner.as_ref().map_or(0, |inner| size_of_val(&**inner));
+        size_of::<Self>() + self.fed.heap_bytes() + self.starved.heap_bytes() + opened + inner
     }
 }
 
@@ -246,7 +292,7 @@ impl SampleTimes {
     /// The bias of a sum of k launches is k times that of a bracket. The histogram does not store k
     /// for each sample, so if k varies, only the sum of all times has a net figure.
     pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
-        let SampleSums { brackets, weighted, rates } = &tally.sums;
+        let SampleSums { brackets, weighted, rates, .. } = &tally.sums;
         let BracketCounts { timed, in_flight, measured, fed, starved, at_floor, .. } = tally.counts;
         let BracketCounts { queued, nested, tracked, lost, .. } = tally.counts;
         // The times of a series without events are those of opened calls, which are recorded as fed.
@@ -300,11 +346,11 @@ impl SampleTimes {
             nested,
             tracked,
             upper_bound: fed == 0 && starved > 0,
-            launches: (info.measure == Measure::Sum && samples > 0).then_some(report::Launches {
-                min: brackets.min,
-                mean: brackets.mean(),
-                max: brackets.max,
-            }),
+            inner_brackets: info
+                .bias
+                .and_then(|bias| tally.removed_inner(bias))
+                .map(PerSample::report),
+            launches: (info.measure == Measure::Sum && samples > 0).then(|| brackets.report()),
             raw_ns: stats(0.0),
             net_ns,
             bias_ns,
@@ -321,6 +367,7 @@ impl SampleTimes {
             runs: Vec::new(),
             bytes: rates.bytes(rate_basis),
             flops: rates.flops(rate_basis),
+            own_share: None,
             kernel_times: (tally.counts.opened > 0).then(|| report::KernelTimes {
                 opened: tally.counts.opened,
                 ..self.opened.as_deref().cloned().unwrap_or_default()
@@ -376,11 +423,27 @@ impl TimeRecorder {
 }
 
 impl Tally {
-    /// Returns the bias of a bracket. It is the bias that applies to most samples, and so to the
-    /// median.
+    /// Returns the bias of a bracket, with what the brackets inside it add. It is the bias that
+    /// applies to most samples, and so to the median.
     fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let is_queued = self.counts.queued * 2 > self.counts.fed;
-        bias.map(|bias| if is_queued { bias.queued_ns } else { bias.ns })
+        let of_inner = |bias: Bias| {
+            let (inner, cost) = self.removed_inner(bias).zip(bias.inner)?;
+            let far = self.inner.far as f64;
+            let total_ns = cost.total_ns(inner.sum as f64 - far, far, is_queued);
+            Some(total_ns / self.sums.brackets.sum.max(1) as f64)
+        };
+        bias.map(|bias| {
+            of_inner(bias).unwrap_or(0.0) + if is_queued { bias.queued_ns } else { bias.ns }
+        })
+    }
+
+    /// Returns the brackets inside the samples, if what they add can be removed: how many there are is
+    /// known, and the GPU did not wait for the host meanwhile.
+    fn removed_inner(&self, bias: Bias) -> Option<PerSample> {
+        let Inner { brackets, unknown, .. } = self.inner;
+        let is_known = unknown == 0 && brackets.max > 0 && self.counts.fed > 0;
+        (is_known && bias.inner.is_some()).then_some(brackets)
     }
 
     /// Returns the bias of a sample, or `None` if samples contain different numbers of brackets.
@@ -390,18 +453,27 @@ impl Tally {
     }
 }
 
-impl Default for BracketsPerSample {
+impl Default for PerSample {
     fn default() -> Self {
-        BracketsPerSample { samples: 0, min: u32::MAX, max: 0, sum: 0 }
+        PerSample::of_nothing(0)
     }
 }
 
-impl BracketsPerSample {
+impl PerSample {
+    /// Returns the numbers of samples that had none.
+    fn of_nothing(samples: u64) -> PerSample {
+        PerSample { samples, min: if samples > 0 { 0 } else { u32::MAX }, max: 0, sum: 0 }
+    }
+
     fn record(&mut self, brackets: u32) {
         self.samples += 1;
         self.min = self.min.min(brackets);
         self.max = self.max.max(brackets);
         self.sum += u64::from(brackets);
+    }
+
+    fn report(self) -> report::Launches {
+        report::Launches { min: self.min, mean: self.mean(), max: self.max }
     }
 
     fn mean(&self) -> f64 {

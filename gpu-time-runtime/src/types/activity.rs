@@ -16,10 +16,14 @@ pub(crate) struct Activity {
     pub context: u32,
     /// CUPTI's id of the stream.
     pub stream: u32,
-    /// The id of the graph node that was replayed, or 0.
-    #[allow(dead_code, reason = "completes the description")]
-    pub graph_node: u64,
     pub work: &'static GpuWork,
+}
+
+impl Activity {
+    /// Returns `true` unless CUPTI could not take one of the times.
+    pub fn has_times(&self) -> bool {
+        self.start_ns != 0 && self.end_ns != 0
+    }
 }
 
 /// Work that kernels, copies or memsets have in common. Equal work has one address.

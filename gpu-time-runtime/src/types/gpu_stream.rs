@@ -51,7 +51,8 @@ impl RawStream {
     }
 }
 
-/// A user-defined stream type, for `stream = EXPR`. A type with the same methods as cudarc's
+/// A user-defined stream type, for `stream = EXPR` and
+/// [`set_default_stream`](crate::set_default_stream), which owns its argument. A type with the same methods as cudarc's
 /// `CudaStream` does not need to implement this trait.
 ///
 /// ```

@@ -1,6 +1,5 @@
 //! Plain values passed between layers.
 
-#[cfg_attr(not(feature = "kernels"), allow(dead_code, reason = "only recording needs all of it"))]
 pub(crate) mod activity;
 pub mod attribute;
 pub(crate) mod device;

@@ -17,6 +17,9 @@ pub struct Sample {
     pub brackets: u32,
     /// The number of calls that the sample represents.
     pub weight: f32,
+    /// The number of other brackets inside, which lengthen it; `None` if some of them overlap its
+    /// ends.
+    pub inner: Option<u16>,
     pub flags: SampleFlags,
 }
 
@@ -43,7 +46,14 @@ impl Sample {
     }
 
     fn of(raw_ns: f64) -> Sample {
-        Sample { raw_ns, at_ns: 0, brackets: 1, weight: 1.0, flags: SampleFlags::default() }
+        Sample {
+            raw_ns,
+            at_ns: 0,
+            brackets: 1,
+            weight: 1.0,
+            inner: Some(0),
+            flags: SampleFlags::default(),
+        }
     }
 
     /// Creates an empty sum, to which launches are then added.
@@ -69,6 +79,11 @@ impl Sample {
         Sample { weight, ..self }
     }
 
+    /// Sets the number of other brackets inside, if it is known.
+    pub fn around(self, inner: Option<u16>) -> Sample {
+        Sample { inner, ..self }
+    }
+
     /// Sets all flags.
     pub fn flagged(self, flags: SampleFlags) -> Sample {
         Sample { flags, ..self }
@@ -82,6 +97,7 @@ impl Sample {
         self.at_ns = self.at_ns.max(launch.at_ns);
         self.brackets += launch.brackets;
         self.weight = launch.weight;
+        self.inner = self.inner.zip(launch.inner).map(|(own, more)| own.saturating_add(more));
         self.flags.fed &= launch.flags.fed;
         self.flags.queued &= launch.flags.queued;
         self.flags.at_floor &= launch.flags.at_floor;

@@ -67,7 +67,7 @@ impl<W> UnwindSafe for WeakStream<W> {}
 impl<W> RefUnwindSafe for WeakStream<W> {}
 
 impl<W> WeakStream<W> {
-    fn new(stream: usize, downgrade: impl FnOnce() -> W) -> Self {
+    pub(in crate::call) fn new(stream: usize, downgrade: impl FnOnce() -> W) -> Self {
         // The NULL stream, the legacy stream and the per-thread stream are never destroyed.
         WeakStream((stream > 2).then(downgrade))
     }

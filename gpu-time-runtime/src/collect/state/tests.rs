@@ -42,7 +42,7 @@ fn state_in_run(samples: &[(u64, Kind, f64)], run: usize) -> SiteState {
             sample.flags.queued = matches!(kind, Kind::Queued);
             let series = table.begin(site, identity);
             let workload = Workload { bytes: Amount::of(&10_000.0), ..Workload::UNKNOWN };
-            table.record(&[SeriesOutcome { series, outcome: Ok(sample), workload }]);
+            table.record(&[SeriesOutcome { series, outcome: Ok(sample), workload, place: None }]);
         }
     }
     let timed = samples.iter().map(|(count, ..)| count).sum();
@@ -116,7 +116,12 @@ fn times_are_copied_in_bounded_turns() {
                 let sample = Sample::new(10f64.powf(12.5 * f64::from(at) / f64::from(samples)));
                 let outcome = Ok(sample.unwrap());
                 let series = table.begin(site, identity);
-                table.record(&[SeriesOutcome { series, outcome, workload: Workload::UNKNOWN }]);
+                table.record(&[SeriesOutcome {
+                    series,
+                    outcome,
+                    workload: Workload::UNKNOWN,
+                    place: None,
+                }]);
             }
         }
         let mut state = SiteState::new(site);

@@ -13,7 +13,7 @@ use crate::collect::trace::event::{EventArgs, TraceEvent, TraceFile};
 use crate::collect::trace::layout::{Interval, lay_out};
 use crate::collect::trace::tracks::{OnStream, TimedItem, Track, tracks};
 use crate::cuda;
-use crate::record::timeline::{Call, CallId, Slice, StreamWork, TraceRecords, records};
+use crate::record::timeline::{Call, CallId, Prepared, Slice, StreamWork, TraceRecords, records};
 use crate::stats::bias::Bias;
 use crate::types::device::DeviceId;
 use gpu_time_report::Process;
@@ -103,7 +103,13 @@ fn write_calls(
     now_ns: u64,
 ) -> HashMap<u64, CallPosition> {
     let mut threads: BTreeMap<u64, Vec<TimedItem<'_, Call>>> = BTreeMap::new();
+    let mut warmups: BTreeMap<u64, Vec<&Call>> = BTreeMap::new();
     for (number, call) in &recorded.calls {
+        if call.is_warmup {
+            warmups.entry(call.thread).or_default().push(call);
+            threads.entry(call.thread).or_default();
+            continue;
+        }
         let begin_ns = call.began_ns;
         let end_ns = call.ended_ns.unwrap_or(now_ns).max(begin_ns + 1);
         let calls = threads.entry(call.thread).or_default();
@@ -113,7 +119,13 @@ fn write_calls(
     let mut tids = 0;
     for (thread, mut calls) in threads {
         let (rows, count) = lay_out(&mut calls);
+        let count = count.max(1);
         file.rows(pid, tids, &recorded.thread_name(thread), count);
+        for call in warmups.remove(&thread).into_iter().flatten() {
+            let args = EventArgs::Warmup { file: call.site.spec.file, line: call.site.spec.line };
+            let row = (pid, tids + 1);
+            file.instant("warm-up", call.site.name().into(), row, call.began_ns, args);
+        }
         for ((at, (id, call)), row) in calls.into_iter().zip(rows) {
             let tid = tids + 1 + row;
             let args = EventArgs::Call {
@@ -158,6 +170,11 @@ fn write_tracks(
                     if let Some(call) = calls.get(&slice.call.0) {
                         write_arrow(file, number, (host, call), slice, (row, at));
                     }
+                }
+                OnStream::Preparation(prepared, slice) => {
+                    let CallId(call) = slice.call;
+                    let args = EventArgs::Preparation { call, function: slice.site.name() };
+                    file.slice("preparation", prepared.name().into(), row, at, args);
                 }
                 OnStream::Work(work) => {
                     file.slice(
@@ -223,8 +240,7 @@ impl Slice {
         let launch = self.series.launch.and_then(|at| self.site.spec.launches.get(at as usize));
         let error_ns = self.passed.map(|moment| moment.error_ns);
         let CallId(call) = self.call;
-        let bias_ns =
-            bias.map(|bias| if self.sample.flags.queued { bias.queued_ns } else { bias.ns });
+        let bias_ns = bias.map(|bias| bias.of_sample(self.sample.flags.queued, self.sample.inner));
         EventArgs::Slice {
             call,
             launch: self.series.launch,
@@ -238,6 +254,16 @@ impl Slice {
             at_floor: self.sample.flags.at_floor,
             nested: self.sample.flags.nested,
             tracked: self.sample.flags.tracked,
+        }
+    }
+}
+
+impl Prepared {
+    fn name(self) -> &'static str {
+        match (self.flushes, self.holds) {
+            (true, true) => "flush and hold",
+            (true, false) => "flush",
+            (false, _) => "hold",
         }
     }
 }

@@ -24,6 +24,9 @@ pub(super) struct TraceEvent<'a> {
     /// The binding point of an arrow's end: `e` for the enclosing slice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bp: Option<&'static str>,
+    /// The extent of an instant: `t` for the row of a thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub s: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<EventArgs<'a>>,
 }
@@ -56,6 +59,10 @@ pub(super) enum EventArgs<'a> {
         #[serde(skip_serializing_if = "is_false")]
         running: bool,
     },
+    Warmup {
+        file: &'static str,
+        line: u32,
+    },
     Slice {
         call: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,6 +83,12 @@ pub(super) enum EventArgs<'a> {
         nested: bool,
         #[serde(skip_serializing_if = "is_false")]
         tracked: bool,
+    },
+    /// A flush, a hold, or both. It begins no earlier than shown, because that is when the host
+    /// enqueued it.
+    Preparation {
+        call: u64,
+        function: &'static str,
     },
     /// A kernel, copy or memset.
     Work {
@@ -150,7 +163,32 @@ impl TraceFile {
     ) {
         let (ts, dur) = (self.at(at.begin_ns), Some(Micros(at.end_ns - at.begin_ns)));
         let args = Some(args);
-        self.push(&TraceEvent { ph: "X", name, cat, pid, tid, ts, dur, args, id: None, bp: None });
+        let event =
+            TraceEvent { ph: "X", name, cat, pid, tid, ts, dur, args, ..TraceEvent::default() };
+        self.push(&event);
+    }
+
+    /// Appends an instant on a row of a process.
+    pub fn instant(
+        &mut self,
+        cat: &'static str,
+        name: Cow<'_, str>,
+        (pid, tid): (u32, usize),
+        ns: u64,
+        args: EventArgs<'_>,
+    ) {
+        let (ts, s, args) = (self.at(ns), Some("t"), Some(args));
+        self.push(&TraceEvent {
+            ph: "i",
+            name,
+            cat,
+            pid,
+            tid,
+            ts,
+            s,
+            args,
+            ..TraceEvent::default()
+        });
     }
 
     /// Sets a process's name, and its position among the others.

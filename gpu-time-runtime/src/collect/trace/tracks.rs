@@ -6,7 +6,7 @@ use std::ptr;
 
 use crate::collect::trace::layout::Interval;
 use crate::record::stream_state::StreamState;
-use crate::record::timeline::{CallId, Slice, StreamWork, TraceRecords};
+use crate::record::timeline::{CallId, Prepared, Slice, StreamWork, TraceRecords};
 use crate::types::{device::DeviceId, handles::Stream};
 
 /// A call or a slice, with its interval and number.
@@ -23,6 +23,8 @@ pub(super) struct Track<'a> {
 pub(super) enum OnStream<'a> {
     /// A bracket, with its number.
     Bracket(u64, &'a Slice),
+    /// What a bracket enqueued in front of its start.
+    Preparation(Prepared, &'a Slice),
     Work(&'a StreamWork),
 }
 
@@ -86,8 +88,26 @@ pub(super) fn tracks(recorded: &TraceRecords) -> Vec<Track<'_>> {
 fn track_of_brackets(slices: Vec<TimedItem<'_, Slice>>) -> Option<Track<'_>> {
     let (_, (_, slice)) = slices.first()?;
     let (device, stream) = (slice.series.device, StreamName::new(slice.stream, slice.thread_id));
+    let mut items = preparations(&slices);
     let bracket = |(at, (number, slice))| (at, OnStream::Bracket(number, slice));
-    Some(Track { device, stream, items: slices.into_iter().map(bracket).collect() })
+    items.extend(slices.into_iter().map(bracket));
+    Some(Track { device, stream, items })
+}
+
+/// Returns the preparations of one stream's brackets. Each begins when the host enqueued it, or when
+/// the bracket in front of it ended, and ends where its own bracket begins.
+fn preparations<'a>(slices: &[TimedItem<'a, Slice>]) -> Vec<(Interval, OnStream<'a>)> {
+    let mut ends: Vec<u64> = slices.iter().map(|(at, _)| at.end_ns).collect();
+    ends.sort_unstable();
+    let of = |(at, (_, slice)): &TimedItem<'a, Slice>| {
+        let prepared = slice.prepared?;
+        let before = ends.partition_point(|end_ns| *end_ns <= at.begin_ns);
+        let free_ns = before.checked_sub(1).and_then(|last| ends.get(last)).copied();
+        let begin_ns = prepared.began_ns.max(free_ns.unwrap_or_default());
+        let interval = Interval { begin_ns, end_ns: at.begin_ns };
+        (begin_ns < at.begin_ns).then_some((interval, OnStream::Preparation(prepared, slice)))
+    };
+    slices.iter().filter_map(of).collect()
 }
 
 /// Groups works by stream, in the order in which the streams were first used.

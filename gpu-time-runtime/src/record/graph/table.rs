@@ -73,7 +73,7 @@ pub(super) fn record(
 ) {
     let mut table = series();
     let series = table.begin(site, identity);
-    table.record(&[SeriesOutcome { series, outcome, workload: Workload::UNKNOWN }]);
+    table.record(&[SeriesOutcome { series, outcome, workload: Workload::UNKNOWN, place: None }]);
     if outcome.is_ok() && timeline::is_on() {
         // The stream used for a replay is unknown.
         timeline::record(None);
@@ -160,7 +160,8 @@ impl NodeInfo {
             nested: self.nested,
             tracked: self.tracked,
         };
-        Ok(sample.at(context.now_ns()).flagged(flags))
+        let inner = if self.nested { None } else { Some(0) };
+        Ok(sample.at(context.now_ns()).around(inner).flagged(flags))
     }
 }
 

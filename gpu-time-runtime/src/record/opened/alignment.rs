@@ -53,6 +53,11 @@ impl Alignment {
         kept.filter(agrees).map_or(self, |kept| kept.tighter(self))
     }
 
+    /// Converts a time of the host's clock to CUPTI's.
+    pub fn cupti_ns(&self, host_ns: u64) -> u64 {
+        host_ns.saturating_add_signed(self.offset_ns.saturating_neg())
+    }
+
     /// Converts a time of CUPTI's clock to the host's.
     pub fn host_ns(&self, cupti_ns: u64) -> u64 {
         cupti_ns.saturating_add_signed(self.offset_ns)

@@ -4,15 +4,18 @@
 use crate::stats::kernels::{CallFigures, WorkTime};
 use crate::types::activity::Activity;
 use crate::types::handles::Stream;
+use gpu_time_report::ElsewhereReason;
 
 /// An activity, and the index of the frame that was innermost when its launch was made.
 pub(super) struct Attributed {
     pub frame: u32,
     pub activity: Activity,
+    /// The time at which the host enqueued it, on CUPTI's clock.
+    pub enqueued_ns: u64,
     /// The stream that it ran on, if known.
     pub stream: Option<Stream>,
-    /// The launch was made on another stream than that of the frame.
-    pub elsewhere: bool,
+    /// Why the events of the frame would not bracket it, if they would not.
+    pub elsewhere: Option<ElsewhereReason>,
 }
 
 /// An interval of GPU time.
@@ -37,7 +40,16 @@ pub(super) fn figures(
             frame = parent(at).filter(|outer| *outer < at);
         }
     }
-    (0u32..).zip(&own_and_inner).map(|(frame, list)| figures_of(frame, list)).collect()
+    let mut figures: Vec<_> =
+        (0u32..).zip(&own_and_inner).map(|(frame, list)| figures_of(frame, list)).collect();
+    let mut until = 0;
+    for Attributed { frame, activity, .. } in activities.iter() {
+        if let Some(figures) = figures.get_mut(*frame as usize) {
+            figures.own_ns += activity.end_ns.saturating_sub(activity.start_ns.max(until));
+        }
+        until = until.max(activity.end_ns);
+    }
+    figures
 }
 
 /// Computes the figures of one frame from its activities and those of the frames inside it, by start.
@@ -46,6 +58,7 @@ fn figures_of(frame: u32, activities: &[&Attributed]) -> CallFigures {
     let busy_ns = union_ns(activities.iter().map(|of| interval(&of)));
     let inner = activities.iter().filter(|of| of.frame != frame);
     let inner_ns = union_ns(inner.map(|of| interval(&of)));
+    let waited_ns = waited_ns(activities);
     let start_ns = activities.first().map_or(0, |first| first.activity.start_ns);
     let end_ns = activities.iter().map(|of| of.activity.end_ns).max().unwrap_or(0);
     let mut streams: Vec<_> =
@@ -60,7 +73,9 @@ fn figures_of(frame: u32, activities: &[&Attributed]) -> CallFigures {
     CallFigures {
         busy_ns,
         self_busy_ns: busy_ns - inner_ns,
+        own_ns: 0,
         span_ns: end_ns.saturating_sub(start_ns),
+        waited_ns,
         streams: streams.len() as u32,
         works: activities.iter().map(time).collect(),
     }
@@ -76,6 +91,20 @@ fn union_ns(intervals: impl Iterator<Item = Interval>) -> u64 {
     covered
 }
 
+/// Returns the time in which nothing ran because the host had not enqueued what ran next. The
+/// activities are ordered by their start.
+fn waited_ns(activities: &[&Attributed]) -> u64 {
+    let (mut waited, mut until) = (0, u64::MAX);
+    for of in activities {
+        let Activity { start_ns, end_ns, .. } = of.activity;
+        if of.enqueued_ns > until {
+            waited += start_ns.saturating_sub(until);
+        }
+        until = if until == u64::MAX { end_ns } else { until.max(end_ns) };
+    }
+    waited
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,17 +118,9 @@ mod tests {
             registers: 0,
             shared_bytes: 0,
         }));
-        let activity = Activity {
-            start_ns,
-            end_ns,
-            correlation: 0,
-            device: 0,
-            context: 1,
-            stream,
-            graph_node: 0,
-            work,
-        };
-        Attributed { frame, activity, stream: None, elsewhere: false }
+        let activity =
+            Activity { start_ns, end_ns, correlation: 0, device: 0, context: 1, stream, work };
+        Attributed { frame, activity, enqueued_ns: 0, stream: None, elsewhere: None }
     }
 
     #[test]
@@ -131,6 +152,34 @@ mod tests {
         );
         // What no inner function accounts for adds up to the whole.
         assert_eq!(figures.iter().map(|of| of.self_busy_ns).sum::<u64>(), figures[0].busy_ns);
+    }
+
+    #[test]
+    fn every_instant_belongs_to_one_function() {
+        // 0 calls 1 and 2, whose work overlaps.
+        let parent = |frame| (frame > 0).then_some(0);
+        let mut activities = [
+            attributed(1, 7, (100, 140)),
+            attributed(2, 8, (110, 120)),
+            attributed(2, 8, (130, 160)),
+            attributed(0, 9, (150, 170)),
+        ];
+        let figures = figures(3, parent, &mut activities);
+        let own: Vec<_> = figures.iter().map(|of| of.own_ns).collect();
+        assert_eq!(own, [10, 40, 20]);
+        assert_eq!(own.iter().sum::<u64>(), figures[0].busy_ns);
+    }
+
+    #[test]
+    fn gpu_waits_for_what_is_enqueued_after_it_has_finished() {
+        let mut activities = [(100, 110, 50), (130, 140, 120), (150, 160, 139), (165, 170, 161)]
+            .map(|(start, end, enqueued_ns)| Attributed {
+                enqueued_ns,
+                ..attributed(0, 7, (start, end))
+            });
+        // The third was enqueued in time, so the gap before it is not the host's.
+        let figures = figures(1, |_| None, &mut activities);
+        assert_eq!((figures[0].waited_ns, figures[0].span_ns), (20 + 5, 70));
     }
 
     #[test]

@@ -1,30 +1,33 @@
 //! Matches the records of GPU work to the opened calls that launched it, and records each finished
 //! call in its series. Its own thread does so a few times a second, and every report.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
-use crate::base::switches::{self, SWITCHES};
+use crate::base::switches;
 use crate::base::{background, fork};
 use crate::cupti;
+use crate::record::call_tree;
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, Attributed};
 use crate::record::opened::base::Measurement;
-use crate::record::opened::open_call::{CallSeries, Frame, Launch, OpenCall, Subject};
+use crate::record::opened::open_call::{self, CallSeries, Frame, Launch, OpenCall, Subject};
 use crate::record::timeline::{self, StreamWork};
 use crate::record::window::matching::windows;
+use crate::stats::call_tree::RecordedCall;
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
+use gpu_time_report::ElsewhereReason;
 
 /// The time between two collections while calls wait for their records. Each flush makes launches
 /// wait that happen at the same time.
 const PERIOD: Duration = Duration::from_millis(100);
 /// The most calls that wait for records. Beyond it, the oldest is counted as lost.
-const MAX_WAITING: usize = 4_096;
+pub(super) const MAX_WAITING: usize = 4_096;
 /// The most records of one call. A graph has many for a single launch.
 const MAX_ACTIVITIES: usize = 262_144;
 /// The most records that are kept because they may belong to a call that has not ended.
@@ -58,24 +61,23 @@ pub(crate) struct UselessRecords {
 
 /// Calls that wait for records.
 pub(crate) struct Collector {
-    /// In the order in which they ended.
-    calls: VecDeque<WaitingCall>,
-    /// The number of the first call in `calls`.
-    first: u64,
+    /// By their numbers, in the order in which they ended.
+    calls: BTreeMap<u64, WaitingCall>,
+    /// The number of the next call.
+    next: u64,
     /// The launch of each correlation id: the number of its call, and its index there.
     launches: Option<HashMap<u32, (u64, u32)>>,
     /// Records of launches that no call has claimed, the oldest first.
     unclaimed: VecDeque<Activity>,
     /// Measurements of the empty kernel that wait for their records.
     bases: Vec<Measurement>,
-    /// Set while a trace is kept.
+    /// As of the last collection.
     alignment: Option<Alignment>,
 }
 
 /// A call that waits for the records of its launches.
 struct WaitingCall {
-    /// `None` once it is in its series.
-    call: Option<Box<OpenCall>>,
+    call: Box<OpenCall>,
     activities: Vec<Attributed>,
     /// Launches without a record.
     missing: usize,
@@ -176,8 +178,8 @@ impl Collector {
 
     pub const fn new() -> Collector {
         Collector {
-            calls: VecDeque::new(),
-            first: 0,
+            calls: BTreeMap::new(),
+            next: 0,
             launches: None,
             unclaimed: VecDeque::new(),
             bases: Vec::new(),
@@ -191,11 +193,11 @@ impl Collector {
     }
 
     pub fn collect(&mut self, is_last: bool) {
-        // Before the records are taken: what a call that is open now launched may be among them.
-        let may_be_claimed = SWITCHES.opened.load(Relaxed) > 0;
+        // Before the records are taken: what a call that has not ended launched may be among them.
+        let may_be_claimed = open_call::may_be_claimed();
         self.claim(take_ended());
         self.begin_round();
-        self.alignment = timeline::is_on().then(|| Alignment::read(self.alignment));
+        self.alignment = Some(Alignment::read(self.alignment));
         let mut of_windows = 0;
         let drained = {
             let mut windows = windows();
@@ -203,7 +205,7 @@ impl Collector {
             let drained = cupti::drain(is_last, &mut |activity| {
                 if !windows.take(activity) {
                     self.take(activity);
-                } else if activity.start_ns == 0 || activity.end_ns == 0 {
+                } else if !activity.has_times() {
                     // The window counts itself as incomplete.
                     of_windows += 1;
                 }
@@ -214,7 +216,7 @@ impl Collector {
         DROPPED.fetch_add(drained.dropped, Relaxed);
         ZERO_TIMES.fetch_add(drained.zero_times - of_windows, Relaxed);
         self.claim(take_ended());
-        if !may_be_claimed && SWITCHES.opened.load(Relaxed) == 0 && locked(&ENDED).is_empty() {
+        if !may_be_claimed && !open_call::may_be_claimed() && locked(&ENDED).is_empty() {
             self.unclaimed.clear();
         }
         self.finish(is_last);
@@ -223,7 +225,7 @@ impl Collector {
 
     /// Notes that records are about to be taken.
     pub fn begin_round(&mut self) {
-        self.calls.iter_mut().for_each(|waiting| waiting.quiet += 1);
+        self.calls.values_mut().for_each(|waiting| waiting.quiet += 1);
     }
 
     /// Takes over calls that have ended, with the records that have come for them already.
@@ -232,11 +234,12 @@ impl Collector {
         let launches = self.launches.get_or_insert_default();
         for call in ended {
             are_new = true;
-            let number = self.first + self.calls.len() as u64;
+            let number = self.next;
+            self.next += 1;
             for (at, launch) in (0u32..).zip(&call.launches) {
                 launches.insert(launch.correlation, (number, at));
             }
-            self.calls.push_back(WaitingCall::new(call));
+            self.calls.insert(number, WaitingCall::new(call));
         }
         if are_new {
             for activity in std::mem::take(&mut self.unclaimed) {
@@ -251,12 +254,10 @@ impl Collector {
             return;
         }
         let launch = self.launches.as_ref().and_then(|of| of.get(&activity.correlation).copied());
-        let waiting = launch.and_then(|(number, at)| {
-            let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-            Some((self.calls.get_mut(index)?, at as usize))
-        });
+        let waiting =
+            launch.and_then(|(number, at)| Some((self.calls.get_mut(&number)?, at as usize)));
         match waiting {
-            Some((waiting, at)) => waiting.take(activity, at),
+            Some((waiting, at)) => waiting.take(activity, at, self.alignment),
             None => {
                 if self.unclaimed.len() >= MAX_UNCLAIMED {
                     self.unclaimed.pop_front();
@@ -268,23 +269,24 @@ impl Collector {
 
     /// Records the calls that are complete, and counts the oldest as lost if there are too many.
     pub fn finish(&mut self, is_last: bool) {
-        let excess = self.calls.len().saturating_sub(MAX_WAITING);
-        for (at, waiting) in self.calls.iter_mut().enumerate() {
-            if waiting.is_complete(is_last) {
-                finish(waiting, self.launches.as_mut(), None, self.alignment);
-            } else if at < excess {
-                finish(waiting, self.launches.as_mut(), Some(Lost::Records), self.alignment);
-            }
+        let complete = self.calls.iter().filter(|(_, waiting)| waiting.is_complete(is_last));
+        let complete: Vec<u64> = complete.map(|(number, _)| *number).collect();
+        for waiting in complete.iter().filter_map(|number| self.calls.remove(number)) {
+            finish(waiting, self.launches.as_mut(), None, self.alignment);
         }
-        while self.calls.front().is_some_and(|waiting| waiting.call.is_none()) {
-            self.calls.pop_front();
-            self.first += 1;
-        }
+        self.give_up_beyond(MAX_WAITING);
     }
 
     /// Counts all calls that still wait as lost.
     pub fn give_up(&mut self) {
-        for waiting in &mut self.calls {
+        self.give_up_beyond(0);
+    }
+
+    /// Counts the oldest calls as lost, except for this many.
+    fn give_up_beyond(&mut self, most: usize) {
+        while self.calls.len() > most
+            && let Some((_, waiting)) = self.calls.pop_first()
+        {
             finish(waiting, self.launches.as_mut(), Some(Lost::Records), self.alignment);
         }
     }
@@ -303,65 +305,81 @@ impl WaitingCall {
             missing: call.launches.len(),
             has_graphs: call.launches.iter().any(|launch| launch.is_graph),
             quiet: 0,
-            is_incomplete: call.has_overflowed,
-            call: Some(call),
+            is_incomplete: call.is_incomplete,
+            call,
         }
     }
 
-    fn take(&mut self, activity: &Activity, launch: usize) {
-        let call = self.call.as_mut();
-        let Some(launch) = call.and_then(|call| call.launches.get_mut(launch)) else { return };
+    fn take(&mut self, activity: &Activity, launch: usize, alignment: Option<Alignment>) {
+        let Some(launch) = self.call.launches.get_mut(launch) else { return };
         self.quiet = 0;
         if !launch.has_record {
             launch.has_record = true;
             self.missing -= 1;
         }
-        if activity.end_ns == 0 || self.activities.len() >= MAX_ACTIVITIES {
+        let Launch { frame, enqueued_ns, elsewhere, is_graph, stream, .. } = *launch;
+        if !activity.has_times() {
+            self.call.count_zero_times(frame);
+        }
+        if !activity.has_times() || self.activities.len() >= MAX_ACTIVITIES {
             self.is_incomplete = true;
             return;
         }
-        let &mut Launch { frame, elsewhere, is_graph, stream, .. } = launch;
         // The branches of a graph run on streams of their own.
         let stream = stream.filter(|_| !is_graph);
-        self.activities.push(Attributed { frame, elsewhere, stream, activity: *activity });
+        // Without a common clock, nothing counts as enqueued late.
+        let enqueued_ns = alignment.map_or(0, |alignment| alignment.cupti_ns(enqueued_ns));
+        let activity = *activity;
+        self.activities.push(Attributed { frame, elsewhere, stream, enqueued_ns, activity });
     }
 
     /// Returns `true` if no more records are expected. A graph may give more after a first one.
     fn is_complete(&self, is_last: bool) -> bool {
         let is_quiet = !self.has_graphs || is_last || self.quiet >= QUIET;
-        self.call.is_some() && self.missing == 0 && is_quiet
+        self.missing == 0 && is_quiet
     }
 }
 
 /// Records a call in the series of all its functions, or counts it as lost. With an alignment, its
 /// work is kept for the trace.
 fn finish(
-    waiting: &mut WaitingCall,
+    waiting: WaitingCall,
     launches: Option<&mut HashMap<u32, (u64, u32)>>,
     lost: Option<Lost>,
     alignment: Option<Alignment>,
 ) {
-    let Some(mut call) = waiting.call.take() else { return };
+    let WaitingCall { mut call, mut activities, is_incomplete, .. } = waiting;
     if let Some(known) = launches {
         for launch in &call.launches {
             known.remove(&launch.correlation);
         }
     }
-    let lost = lost.or(waiting.is_incomplete.then_some(Lost::Records));
+    let lost = lost.or(is_incomplete.then_some(Lost::Records));
     let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
-    let mut activities = std::mem::take(&mut waiting.activities);
     let figures = attribution::figures(call.frames.len(), parent, &mut activities);
+    let mut paths = call_tree::Recording::begin(&call.callers);
+    for (frame, figures) in call.frames.iter().zip(&figures) {
+        let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
+        let is_recorded = frame.lost.or(lost).is_none();
+        let host_ns = left_ns.saturating_sub(entered_ns);
+        let weight = frame.weight();
+        let recorded = RecordedCall { figures, host_ns, weight };
+        paths.add(subject.of.site, parent, is_recorded.then_some(recorded));
+    }
+    drop(paths);
     for (frame, figures) in call.frames.iter().zip(figures) {
         let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
+        let weight = frame.series_weight();
         let Some(series) = series else { continue };
         let outcome = match frame.lost.or(lost) {
             Some(reason) => Err(reason),
             None => Ok((&figures, left_ns.saturating_sub(entered_ns))),
         };
         let mut recorder = locked(&subject.of.thread.recorder);
-        recorder.series.end_opened(series, outcome, subject.weight, left_ns, subject.workload);
+        recorder.series.end_opened(series, outcome, weight, left_ns, subject.workload);
+        recorder.series.count_zero_times(series, frame.zero_times);
     }
-    if let Some(alignment) = alignment {
+    if let Some(alignment) = alignment.filter(|_| timeline::is_on()) {
         let works = activities.iter().filter_map(|of| stream_work(&call, of, alignment));
         timeline::record_works(works);
     }
@@ -386,7 +404,7 @@ fn stream_work(call: &OpenCall, of: &Attributed, alignment: Alignment) -> Option
         context,
         stream_id: stream,
         stream: of.stream,
-        elsewhere: of.elsewhere,
+        elsewhere: of.elsewhere == Some(ElsewhereReason::OtherStream),
         begin_ns: alignment.host_ns(start_ns),
         end_ns: alignment.host_ns(end_ns),
         error_ns: alignment.error_ns,

@@ -11,13 +11,17 @@ mod attribution;
 pub(crate) mod base;
 pub(crate) mod collector;
 mod open_call;
+pub(crate) mod passed_over;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::base::switches::{self, SWITCHES};
+use crate::base::switches::{self, Recording};
 use crate::base::{inside, lock::locked};
-use crate::cupti;
+use crate::cupti::{self, LaunchObserver};
+#[cfg(feature = "tracing")]
+use crate::record::opened::open_call::Frame;
+use crate::record::opened::open_call::WasSuspended;
 pub(crate) use crate::record::opened::open_call::{CallSeries, FrameId, OpenCall, Subject};
 use crate::record::window::notes;
 use crate::types::activity::Launched;
@@ -37,18 +41,23 @@ thread_local! {
 /// Returns `true` if the calling thread is inside an opened call.
 #[inline(always)]
 pub(crate) fn is_inside() -> bool {
-    cfg!(feature = "kernels") && SWITCHES.opened.load(Relaxed) != 0 && IS_OPEN.get()
+    cfg!(feature = "kernels") && switches::is_recording_or_about_to() && IS_OPEN.get()
 }
 
 /// Returns `true` if any thread is inside an opened call, or a window is open. Recording then slows
 /// all launches.
 pub(crate) fn are_open() -> bool {
-    SWITCHES.opened.load(Relaxed) & (switches::MARKING - 1) != 0
+    switches::is_recording()
 }
 
 /// Returns `true` if a call that begins now is the outermost timed call on the thread.
 pub(crate) fn is_outermost() -> bool {
-    DEPTH.get() == 0
+    DEPTH.get() == 0 && !passed_over::are_too_many()
+}
+
+/// Returns `true` if the thread is inside a call that events time.
+pub(crate) fn is_inside_events() -> bool {
+    DEPTH.get() > 0
 }
 
 /// Counts the beginning of a timed call that is not opened.
@@ -67,14 +76,29 @@ pub(crate) fn unnest() {
 /// recorded.
 pub(crate) fn enter(subject: Subject) -> Option<FrameId> {
     if !is_inside() {
-        let switched_on = cupti::switch_on()?;
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let mut call = collector::take_idle();
-        call.number = NEXT.fetch_add(1, Relaxed);
-        call.switched_on = Some(switched_on);
-        put(call);
+        open(|call| passed_over::for_each(|around| call.add_caller(around)))?;
     }
     with_open(|call| call.enter(subject)).flatten()
+}
+
+/// Opens a call inside of these callers, the outermost first, which run on another thread. The thread
+/// must not be inside a call.
+#[cfg(feature = "tracing")]
+pub(crate) fn enter_under(callers: &[u32], subject: Subject) -> Option<FrameId> {
+    open(|call| call.callers.extend(callers))?;
+    with_open(|call| call.enter(subject)).flatten()
+}
+
+/// Opens a call without functions, to which `prepare` adds what is around it.
+fn open(prepare: impl FnOnce(&mut OpenCall)) -> Option<()> {
+    let switched_on = cupti::switch_on()?;
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let mut call = collector::take_idle();
+    call.number = NEXT.fetch_add(1, Relaxed);
+    call.switched_on = Some(switched_on);
+    prepare(&mut call);
+    put(call);
+    Some(())
 }
 
 /// Counts a call that is lost, because it could not be entered.
@@ -101,10 +125,46 @@ pub(crate) fn leave(
     Some(launches)
 }
 
+/// Returns `true` if the frame's call is open on this thread.
+#[cfg(feature = "tracing")]
+pub(crate) fn is_open(frame: FrameId) -> bool {
+    with_frame(frame, |_| ()).is_some()
+}
+
+/// Returns the number of spans that a span of the thread's call represents, and of those that were
+/// passed over for the root around it.
+#[cfg(feature = "tracing")]
+pub(crate) fn represented(frame: FrameId) -> Option<(f64, u64)> {
+    let weight = |call: &mut OpenCall| call.frames.get(frame.index as usize).map(Frame::weight);
+    with_frame(frame, |call| Some((weight(call)?, call.passed))).flatten()
+}
+
+/// Notes that a root span opened the thread's call, and how many were passed over before it.
+#[cfg(feature = "tracing")]
+pub(crate) fn set_passed(passed: u64) {
+    with_open(|call| call.passed = passed);
+}
+
+/// Adds host time that a span took to the thread's call.
+#[cfg(feature = "tracing")]
+pub(crate) fn add_cost(ns: u64) {
+    with_open(|call| call.cost_ns += ns);
+}
+
+/// Notes that a launch which events would bracket begins or ends.
+pub(crate) fn set_launching(frame: FrameId, is_launching: bool) {
+    with_frame(frame, |call| {
+        if let Some(frame) = call.frames.get_mut(frame.index as usize) {
+            frame.is_launching = is_launching;
+        }
+    });
+}
+
 /// Takes a suspended function's call off the thread. Returns `None` if the frame is not the
 /// outermost, which is then merely left until it is [resumed](resume).
 pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
     if frame.index == 0 {
+        with_frame(frame, |call| _ = call.was_suspended.get_or_insert_with(WasSuspended::new))?;
         return take();
     }
     with_frame(frame, |call| call.at = call.parent(frame.index));
@@ -112,37 +172,51 @@ pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
 }
 
 /// Continues a suspended function on this thread. `call` is what [`suspend`] returned. Returns the
-/// call again if the thread is inside another one.
+/// call again if the thread is inside another one, which gets its work: it is then incomplete.
 pub(crate) fn resume(frame: FrameId, call: Option<Box<OpenCall>>) -> Option<Box<OpenCall>> {
     let Some(mut call) = call else {
-        with_frame(frame, |call| call.at = Some(frame.index));
+        with_frame(frame, |call| call.go_on(frame.index));
         return None;
     };
     if is_inside() {
+        call.is_incomplete = true;
         return Some(call);
     }
     call.switched_on = cupti::switch_on();
-    call.has_overflowed |= call.switched_on.is_none();
+    call.is_incomplete |= call.switched_on.is_none();
     put(call);
     None
 }
 
-/// Gives up a suspended call that will not be resumed.
-pub(crate) fn abandon(mut call: Box<OpenCall>, lost: Lost) {
-    call.leave(FrameId { call: call.number, index: 0 }, Some(lost), |_| DeviceId::Unknown);
+/// Ends a suspended call. `device` returns the device of a context.
+pub(crate) fn end_suspended(
+    mut call: Box<OpenCall>,
+    lost: Option<Lost>,
+    device: impl FnOnce(usize) -> DeviceId,
+) {
+    call.leave(FrameId { call: call.number, index: 0 }, lost, device);
     collector::add(call);
 }
 
+/// Notes the launches of all threads.
+pub(crate) const OBSERVER: LaunchObserver = LaunchObserver { launched, failed };
+
 /// Notes a launch of the calling thread. Called from the driver's callback: takes no lock, and
 /// allocates only when an opened call makes more launches than any before.
-pub(crate) fn launched(launched: Launched) {
+fn launched(launched: Launched) {
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {
         base::note(&launched);
         return;
     }
-    notes::note(&launched, IS_OPEN.get(), DEPTH.get());
+    notes::note(&launched, IS_OPEN.get(), DEPTH.get().saturating_add(passed_over::depth()));
     with_open(|call| call.note(&launched));
+}
+
+/// Forgets the last launch of the calling thread, which has failed: it will have no record.
+fn failed(correlation: u32) {
+    notes::note_failure(correlation);
+    with_open(|call| call.forget(correlation));
 }
 
 /// Runs `change` on the call of a frame. Returns `None` if it is not open on this thread.
@@ -164,7 +238,7 @@ fn with_open<T>(change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
 fn put(call: Box<OpenCall>) {
     if OPEN.try_with(|open| open.set(Some(call))).is_ok() {
         IS_OPEN.set(true);
-        SWITCHES.opened.fetch_add(1, Relaxed);
+        switches::begin_recording(Recording::Now);
     }
 }
 
@@ -173,7 +247,7 @@ fn take() -> Option<Box<OpenCall>> {
     let mut call = OPEN.try_with(Cell::take).ok()??;
     call.switched_on = None;
     IS_OPEN.set(false);
-    SWITCHES.opened.fetch_sub(1, Relaxed);
+    switches::end_recording(Recording::Now);
     Some(call)
 }
 

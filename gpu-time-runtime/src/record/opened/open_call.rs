@@ -1,14 +1,21 @@
 //! An opened call: its functions, and the launches that each of them made.
 
-use crate::base::{clock, lock::locked};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, fence};
+
+use crate::base::{clock, lock::locked, switches};
+use crate::cuda;
 use crate::cupti::{self, SwitchedOn};
+use crate::record::opened::passed_over::PassedOver;
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::types::activity::Launched;
+use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey, workload::Workload};
+use gpu_time_report::ElsewhereReason;
 
 /// The most functions of one opened call. Calls beyond it are counted as lost, and their work
 /// belongs to the function around them.
@@ -35,6 +42,8 @@ pub(crate) struct Subject {
     pub stream: Option<Stream>,
     /// The number of calls that this call represents.
     pub weight: f32,
+    /// The probability of opening such a call where it is the outermost timed one.
+    pub share: f64,
     pub workload: Workload,
     pub call_id: CallId,
 }
@@ -43,6 +52,13 @@ pub(crate) struct Subject {
 pub(crate) struct Frame {
     pub subject: Subject,
     pub parent: Option<u32>,
+    /// The probability that the call would not have been recorded: that neither it nor a call around it
+    /// had been chosen.
+    missed: f64,
+    /// One of the launches that events would bracket is being made.
+    pub is_launching: bool,
+    /// Records of its launches that have no times.
+    pub zero_times: u64,
     pub entered_ns: u64,
     pub left_ns: u64,
     /// The number of captures that had begun before it was entered.
@@ -59,9 +75,12 @@ pub(crate) struct Frame {
 pub(crate) struct Launch {
     pub correlation: u32,
     pub frame: u32,
+    /// The time of the call, on the host's clock.
+    pub enqueued_ns: u64,
     /// The stream that the caller gave, which is that of all the work unless it is a graph.
     pub stream: Option<Stream>,
-    pub elsewhere: bool,
+    /// Why the events of its function would not bracket it, if they would not.
+    pub elsewhere: Option<ElsewhereReason>,
     pub is_graph: bool,
     pub has_record: bool,
 }
@@ -76,9 +95,22 @@ pub(crate) struct OpenCall {
     pub frames: Vec<Frame>,
     pub launches: Vec<Launch>,
     pub at: Option<u32>,
-    pub has_overflowed: bool,
+    /// Launches are missing: too many, or made while it was not open.
+    pub is_incomplete: bool,
+    /// The sites of the calls around it that were not chosen, the outermost first.
+    pub callers: Vec<u32>,
+    /// The probability that none of them would have been chosen is `1.0 - hit`.
+    hit: f64,
+    /// The root spans that were not chosen since the one that opened it.
+    #[cfg(feature = "tracing")]
+    pub passed: u64,
+    /// The host time that its spans took the runtime, while a budget is set.
+    #[cfg(feature = "tracing")]
+    pub cost_ns: u64,
     /// Keeps the recording on.
     pub switched_on: Option<SwitchedOn>,
+    /// Keeps the records of its launches, if it was suspended.
+    pub was_suspended: Option<WasSuspended>,
 }
 
 /// A frame of an opened call.
@@ -86,6 +118,34 @@ pub(crate) struct OpenCall {
 pub(crate) struct FrameId {
     pub call: u64,
     pub index: u32,
+}
+
+impl Frame {
+    /// Returns the reason why the function's events would not bracket a launch on this stream.
+    fn elsewhere(&self, stream: Option<Stream>) -> Option<ElsewhereReason> {
+        let (named, spec) = (self.subject.stream?, &self.subject.of.site.spec);
+        if stream
+            .is_some_and(|stream| named != stream && !(named.is_legacy() && stream.is_legacy()))
+        {
+            return Some(ElsewhereReason::OtherStream);
+        }
+        let is_after = spec.scope == ScopeKind::Launches && !self.is_launching;
+        (spec.clock == Clock::Events && is_after).then_some(ElsewhereReason::AfterStop)
+    }
+
+    /// Returns the number of calls that this call represents (Horvitz and Thompson).
+    pub fn weight(&self) -> f64 {
+        f64::from(self.subject.weight) / (1.0 - self.missed)
+    }
+
+    /// Returns the number of calls that this call represents in its series. Calls of a function that
+    /// were not opened are counted by the function.
+    pub fn series_weight(&self) -> f32 {
+        match self.subject.of.site.is_span() {
+            true => self.weight() as f32,
+            false => self.subject.weight,
+        }
+    }
 }
 
 impl CallSeries {
@@ -102,9 +162,18 @@ impl OpenCall {
             return None;
         }
         let id = self.frames.len() as u32;
+        let missed = match self.at.and_then(|at| self.frames.get(at as usize)) {
+            // A call inside of one that events time is never opened by itself.
+            Some(around) if around.subject.stream.is_some() => around.missed,
+            Some(around) => around.missed * (1.0 - subject.share),
+            None => (1.0 - self.hit) * (1.0 - subject.share),
+        };
         self.frames.push(Frame {
             subject,
             parent: self.at,
+            missed,
+            is_launching: false,
+            zero_times: 0,
             entered_ns: clock::now_ns(),
             left_ns: 0,
             captures_begun: cupti::captures_begun(),
@@ -116,10 +185,16 @@ impl OpenCall {
         Some(FrameId { call: self.number, index: id })
     }
 
+    /// Adds a call around it that was not chosen.
+    pub(super) fn add_caller(&mut self, around: PassedOver) {
+        self.callers.push(around.site);
+        self.hit = 1.0 - (1.0 - self.hit) * (1.0 - around.share);
+    }
+
     pub fn note(&mut self, launched: &Launched) {
         let Some(frame) = self.at else { return };
         if self.launches.len() >= MAX_LAUNCHES {
-            self.has_overflowed = true;
+            self.is_incomplete = true;
             return;
         }
         let mut outer = Some(frame);
@@ -133,14 +208,23 @@ impl OpenCall {
         if let Some(capture) = launched.capture {
             return self.lose_captured(frame, capture);
         }
-        let named = self.frames.get(frame as usize).and_then(|frame| frame.subject.stream);
         let stream = launched.stream.map(Stream);
-        let elsewhere = named.zip(stream).is_some_and(|(named, stream)| {
-            named != stream && !(named.is_legacy() && stream.is_legacy())
-        });
+        let elsewhere = self.frames.get(frame as usize).and_then(|frame| frame.elsewhere(stream));
         let &Launched { correlation, is_graph, .. } = launched;
-        let has_record = false;
-        self.launches.push(Launch { correlation, frame, stream, elsewhere, is_graph, has_record });
+        self.launches.push(Launch {
+            correlation,
+            frame,
+            enqueued_ns: cuda::now_ns(),
+            stream,
+            elsewhere,
+            is_graph,
+            has_record: false,
+        });
+    }
+
+    /// Forgets the last launch, if it has this id.
+    pub fn forget(&mut self, correlation: u32) {
+        self.launches.pop_if(|launch| launch.correlation == correlation);
     }
 
     /// Counts the calls around a captured launch as lost that a capture is around. Those around the
@@ -156,7 +240,17 @@ impl OpenCall {
         }
     }
 
-    /// Ends a frame and counts its call. Returns `true` if it was the outermost one.
+    /// Counts a record without times for a frame and those around it.
+    pub fn count_zero_times(&mut self, frame: u32) {
+        let mut inner = Some(frame);
+        while let Some(frame) = inner.and_then(|at| self.frames.get_mut(at as usize)) {
+            frame.zero_times += 1;
+            inner = frame.parent;
+        }
+    }
+
+    /// Ends a frame and counts its call, unless that is counted because the frame was left before.
+    /// Returns `true` if it was the outermost one.
     pub fn leave(
         &mut self,
         id: FrameId,
@@ -167,15 +261,27 @@ impl OpenCall {
         frame.left_ns = clock::now_ns();
         frame.lost = lost.or(frame.lost);
         let device = device(frame.context);
-        let CallSeries { site, thread, .. } = frame.subject.of;
-        let mut recorder = locked(&thread.recorder);
-        let series = recorder.series.begin(site, frame.subject.of.identity(device));
-        drop(recorder);
-        frame.series = Some(series);
+        if frame.series.is_none() {
+            let CallSeries { site, thread, .. } = frame.subject.of;
+            let mut recorder = locked(&thread.recorder);
+            frame.series = Some(recorder.series.begin(site, frame.subject.of.identity(device)));
+        }
         if self.at == Some(id.index) {
-            self.at = frame.parent;
+            // A span may have been left before one inside of it.
+            let left = |at: u32| self.frames.get(at as usize).filter(|of| of.left_ns > 0);
+            while let Some(left) = self.at.and_then(left) {
+                self.at = left.parent;
+            }
         }
         id.index == 0
+    }
+
+    /// Goes on with a frame that was left, or whose function was suspended.
+    pub fn go_on(&mut self, frame: u32) {
+        if let Some(of) = self.frames.get_mut(frame as usize) {
+            of.left_ns = 0;
+            self.at = Some(frame);
+        }
     }
 
     pub fn parent(&self, frame: u32) -> Option<u32> {
@@ -185,9 +291,49 @@ impl OpenCall {
     /// Makes it ready for another call, and keeps its memory.
     pub fn clear(&mut self) {
         self.frames.clear();
+        self.callers.clear();
+        self.hit = 0.0;
+        #[cfg(feature = "tracing")]
+        {
+            (self.passed, self.cost_ns) = (0, 0);
+        }
         self.launches.clear();
         self.at = None;
-        self.has_overflowed = false;
+        self.is_incomplete = false;
         self.switched_on = None;
+        self.was_suspended = None;
     }
+}
+
+/// Counts the calls that were suspended, from then until they are recorded or lost.
+static SUSPENDED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a call in [`SUSPENDED`].
+#[derive(Debug)]
+pub(crate) struct WasSuspended(());
+
+impl WasSuspended {
+    /// Must be called before the call's recording is counted as ended.
+    pub fn new() -> WasSuspended {
+        SUSPENDED.fetch_add(1, Relaxed);
+        // The other half is in `may_be_claimed`.
+        fence(Release);
+        WasSuspended(())
+    }
+}
+
+impl Drop for WasSuspended {
+    fn drop(&mut self) {
+        SUSPENDED.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Returns `true` if a record may belong to a call that has not ended: one that is open, or that waits
+/// for its future to be polled again.
+pub(super) fn may_be_claimed() -> bool {
+    if switches::is_recording_or_about_to() {
+        return true;
+    }
+    fence(Acquire);
+    SUSPENDED.load(Relaxed) > 0
 }

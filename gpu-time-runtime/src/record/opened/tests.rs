@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicU32;
 
-use super::collector::Collector;
+use super::collector::{Collector, MAX_WAITING};
 use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::gpu::fake;
@@ -11,6 +11,7 @@ use crate::site::thread_counters::ThreadCounters;
 use crate::stats::bracket_counts::BracketCounts;
 use crate::types::activity::{Activity, GpuWork};
 use crate::types::{handles::Stream, key::SeriesKey, sample::CacheState};
+use gpu_time_report::ElsewhereReason;
 
 const STREAM: Stream = Stream(0x70);
 
@@ -30,6 +31,7 @@ fn subject(thread: &'static ThreadRecorder) -> Subject {
         of: CallSeries { site, thread, launch: None, cache, key },
         stream: Some(STREAM),
         weight: 1.0,
+        share: 1.0,
         workload: Workload::UNKNOWN,
         call_id: CallId::default(),
     }
@@ -49,7 +51,6 @@ fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
         device: 0,
         context: 1,
         stream: 7,
-        graph_node: 0,
         work: Box::leak(Box::new(work)),
     }
 }
@@ -95,15 +96,38 @@ fn launch_belongs_to_the_innermost_function() {
 }
 
 #[test]
+fn failed_launch_is_forgotten() {
+    let subject = subject(thread());
+    let mut open = Box::<OpenCall>::default();
+    let frame = open.enter(subject).unwrap();
+    for id in [1, 2] {
+        open.note(&launch(id));
+    }
+    // A function that calls another one reports the failure of both.
+    [2, 2, 9].iter().for_each(|&id| open.forget(id));
+    open.leave(frame, None, |_| DeviceId::Cuda(0));
+    let mut collector = Collector::new();
+    collector.claim([open]);
+    collector.take(&activity(1, 10, 20));
+    collector.finish(false);
+    assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 0));
+}
+
+#[test]
 fn launch_on_another_stream_is_elsewhere() {
     let thread = thread();
     let mut call = Box::<OpenCall>::default();
     call.enter(subject(thread)).unwrap();
+    call.frames[0].is_launching = true;
     for stream in [Some(STREAM.0), Some(0x71), None] {
         call.note(&Launched { stream, ..launch(1) });
     }
-    let elsewhere: Vec<bool> = call.launches.iter().map(|launch| launch.elsewhere).collect();
-    assert_eq!(elsewhere, [false, true, false]);
+    // Not one of the launches that events bracket.
+    call.frames[0].is_launching = false;
+    call.note(&launch(1));
+    let elsewhere: Vec<_> = call.launches.iter().map(|launch| launch.elsewhere).collect();
+    let (other, after) = (ElsewhereReason::OtherStream, ElsewhereReason::AfterStop);
+    assert_eq!(elsewhere, [None, Some(other), None, Some(after)]);
 }
 
 #[test]
@@ -133,8 +157,9 @@ fn captured_launch_loses_the_functions_inside_the_capture() {
 fn legacy_streams_are_the_same() {
     let mut call = Box::<OpenCall>::default();
     call.enter(Subject { stream: Some(Stream(0)), ..subject(thread()) }).unwrap();
+    call.frames[0].is_launching = true;
     call.note(&Launched { stream: Some(1), ..launch(1) });
-    assert!(!call.launches[0].elsewhere);
+    assert_eq!(call.launches[0].elsewhere, None);
 }
 
 #[test]
@@ -170,15 +195,17 @@ fn calls_finish_in_any_order() {
 
 #[test]
 fn record_without_times_loses_its_call_alone() {
-    let (one, other) = (subject(thread()), subject(thread()));
-    let mut collector = Collector::new();
-    collector.claim([call(one, &[1, 2]), call(other, &[3])]);
-    for activity in [activity(1, 10, 20), activity(2, 0, 0), activity(3, 30, 40)] {
-        collector.take(&activity);
+    for (start_ns, end_ns) in [(0, 0), (10, 0), (0, 20)] {
+        let (one, other) = (subject(thread()), subject(thread()));
+        let mut collector = Collector::new();
+        collector.claim([call(one, &[1, 2]), call(other, &[3])]);
+        for activity in [activity(1, 10, 20), activity(2, start_ns, end_ns), activity(3, 30, 40)] {
+            collector.take(&activity);
+        }
+        collector.finish(false);
+        assert_eq!(counts(&one).lost.total(), 1, "{start_ns} to {end_ns}");
+        assert_eq!((counts(&other).opened, counts(&other).lost.total()), (1, 0));
     }
-    collector.finish(false);
-    assert_eq!(counts(&one).lost.total(), 1);
-    assert_eq!((counts(&other).opened, counts(&other).lost.total()), (1, 0));
 }
 
 #[test]
@@ -192,7 +219,7 @@ fn graph_waits_for_more_records() {
     collector.claim([graph]);
     for node in 0..3 {
         collector.begin_round();
-        collector.take(&activity(5, 100 * node, 100 * node + 10));
+        collector.take(&activity(5, 100 * node + 5, 100 * node + 15));
         collector.finish(false);
         assert_eq!(counts(&subject).opened, 0);
     }
@@ -212,6 +239,34 @@ fn missing_records_are_lost_in_the_end() {
     assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 1));
     collector.give_up();
     assert_eq!(counts(&subject).lost.total(), 1);
+}
+
+#[test]
+fn long_call_waits_behind_many_short_ones() {
+    let (long, short) = (subject(thread()), subject(thread()));
+    let mut collector = Collector::new();
+    collector.claim([call(long, &[1])]);
+    for round in 0..2 {
+        let ids = (0..MAX_WAITING as u32).map(|nth| 10 + 10_000 * round + nth);
+        collector.claim(ids.clone().map(|id| call(short, &[id])));
+        ids.for_each(|id| collector.take(&activity(id, 10, 20)));
+        collector.finish(false);
+    }
+    assert_eq!(counts(&short).opened, 2 * MAX_WAITING as u64);
+    assert_eq!((counts(&long).in_flight, counts(&long).lost.total()), (1, 0));
+}
+
+#[test]
+fn oldest_of_too_many_calls_are_lost() {
+    let (old, new) = (subject(thread()), subject(thread()));
+    let mut collector = Collector::new();
+    collector.claim([call(old, &[1]), call(old, &[2])]);
+    collector.claim((0..MAX_WAITING as u32).map(|nth| call(new, &[10 + nth])));
+    collector.finish(false);
+    assert_eq!((counts(&old).in_flight, counts(&old).lost.total()), (0, 2));
+    assert_eq!(counts(&new).in_flight, MAX_WAITING as u64);
+    // Its record comes too late.
+    collector.take(&activity(1, 10, 20));
 }
 
 #[test]

@@ -30,11 +30,13 @@ struct Bench {
     gpu: &'static FakeGpu,
     site: &'static CallSite,
     recorder: Recorder<FakeGpu>,
+    /// The place of the calls in the call tree.
+    place: Option<Place>,
 }
 
 impl Bench {
     fn new() -> Self {
-        Bench { gpu: FakeGpu::leak(), site: site(), recorder: Recorder::default() }
+        Bench { gpu: FakeGpu::leak(), site: site(), recorder: Recorder::default(), place: None }
     }
 
     fn try_open(
@@ -51,7 +53,7 @@ impl Bench {
         let key = StreamKey::new(stream, &());
         let stream_state = self.recorder.stream_state(self.gpu, key);
         let workload = if call.is_some() { Workload::UNKNOWN } else { workload() };
-        let (call_id, tracked, weight) = (CallId::default(), false, 1.0);
+        let (call_id, tracked, weight, place) = (CallId::default(), false, 1.0, self.place);
         let subject = Subject {
             site,
             stream,
@@ -62,6 +64,7 @@ impl Bench {
             tracked,
             weight,
             workload,
+            place,
         };
         let mut opened = self.recorder.open(self.gpu, key, || subject).ok_or(Fault::Exhausted);
         if opened.is_err() {
@@ -97,7 +100,7 @@ impl Bench {
 
     fn open_call(&mut self) -> SumId {
         let series = self.recorder.series.begin(self.site, identity(None));
-        self.recorder.begin_call(series, workload()).unwrap()
+        self.recorder.begin_call(series, workload(), self.place).unwrap()
     }
 
     /// Opens and closes one of the call's launches.
@@ -146,7 +149,7 @@ impl Bench {
         };
         let cells = self.site.series();
         let series = &cells[id.index()].series;
-        let tally = Tally { counts: counters.counts, sums: series.sums() };
+        let tally = Tally { counts: counters.counts, sums: series.sums(), inner: series.inner() };
         let report = series.times().report(info, &tally);
         assert_eq!(
             report.timed(),

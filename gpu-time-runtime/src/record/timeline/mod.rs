@@ -36,6 +36,17 @@ pub(crate) struct Call {
     pub began_ns: u64,
     /// The host time at the end of the call; `None` while it is running.
     pub ended_ns: Option<u64>,
+    /// It is a warm-up call, of which only the start is known.
+    pub is_warmup: bool,
+}
+
+/// The preparation that a bracket enqueued in front of its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prepared {
+    /// The host time before it was enqueued.
+    pub began_ns: u64,
+    pub flushes: bool,
+    pub holds: bool,
 }
 
 /// A measured bracket, shown on its stream.
@@ -50,6 +61,7 @@ pub(crate) struct Slice {
     pub thread_id: Option<u64>,
     pub call: CallId,
     pub sample: Sample,
+    pub prepared: Option<Prepared>,
     /// The times at which the GPU passed the start and the stop.
     pub passed: [Moment; 2],
     /// The marks from opening and closing the bracket on the stream state.
@@ -153,11 +165,19 @@ pub(crate) fn is_on() -> bool {
 /// Records the start of a call on this thread.
 #[inline]
 pub(crate) fn begin(site: &'static CallSite) -> CallId {
-    if is_on() { begin_call(site) } else { CallId::default() }
+    if is_on() { begin_call(site, false) } else { CallId::default() }
+}
+
+/// Records a warm-up call on this thread.
+#[inline]
+pub(crate) fn warmup(site: &'static CallSite) {
+    if is_on() {
+        begin_call(site, true);
+    }
 }
 
 #[cold]
-fn begin_call(site: &'static CallSite) -> CallId {
+fn begin_call(site: &'static CallSite, is_warmup: bool) -> CallId {
     let thread = thread_id::current();
     let began_ns = cuda::now_ns();
     let name = new_name(thread);
@@ -168,7 +188,7 @@ fn begin_call(site: &'static CallSite) -> CallId {
         }
         tracer.threads.push_back((thread, name));
     }
-    CallId(1 + tracer.calls.push(Call { site, thread, began_ns, ended_ns: None }))
+    CallId(1 + tracer.calls.push(Call { site, thread, began_ns, ended_ns: None, is_warmup }))
 }
 
 /// Returns the calling thread's name on the first call from that thread.

@@ -4,11 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
-use crate::record::window::notes::{self, Note};
+use crate::record::window::notes::{self, Left, Note};
 use crate::stats::coverage::{CoverageSums, Recorded};
 use crate::types::activity::Activity;
 
-/// Failed launches never have a record. A window waits for records of its launches this long.
+/// A window waits for records of its launches this long. The launch of an empty graph never has one.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A window with graph launches is complete after this many collections without a new record, since
 /// a graph has several.
@@ -97,7 +97,11 @@ impl Windows {
     /// Takes the notes of the open window. Returns how many there were.
     pub fn take_notes(&mut self) -> usize {
         let Some(window) = self.waiting.back_mut().filter(|_| self.is_open) else { return 0 };
-        notes::take().map(|note| window.note(note)).count()
+        let take = |left| match left {
+            Left::Launch(note) => window.note(note),
+            Left::Failure(correlation) => window.forget(correlation),
+        };
+        notes::take().map(take).count()
     }
 
     /// Notes that records are about to be taken.
@@ -124,8 +128,8 @@ impl Windows {
         false
     }
 
-    /// Adds the windows that are complete to the sums. `has_dropped`: records are missing.
-    /// `is_last`: there will be no more.
+    /// Adds the windows that are complete to the sums, and counts those that cannot become so.
+    /// `has_dropped`: records are missing. `is_last`: there will be no more.
     pub fn end_round(&mut self, has_dropped: bool, is_last: bool) {
         if self.take_notes() > 0 {
             for activity in std::mem::take(&mut self.early) {
@@ -137,12 +141,11 @@ impl Windows {
         self.waiting.retain_mut(|window| {
             window.is_incomplete |= has_dropped;
             let Some(closed) = window.closed else { return true };
-            let is_over = window.is_complete();
+            let is_over = window.is_incomplete || window.is_complete();
             if is_over || excess > 0 || is_last || closed.elapsed() > PATIENCE {
-                // The work of a deep queue may still run when the process ends, or afterwards.
-                let is_known = is_over || !(is_last || excess > 0);
                 excess = excess.saturating_sub(1);
-                if window.is_incomplete || !is_known {
+                // The work of a deep queue may still run when the process ends, or afterwards.
+                if window.is_incomplete || !is_over {
                     sums.add_incomplete();
                 } else {
                     sums.add(window.length_ns, &mut window.records);
@@ -179,6 +182,13 @@ impl WaitingWindow {
         }
     }
 
+    /// Forgets a launch that has failed: it will have no record.
+    fn forget(&mut self, correlation: u32) {
+        if let Some(Launch { has_record: false, .. }) = self.launches.remove(&correlation) {
+            self.missing -= 1;
+        }
+    }
+
     /// Takes a record of one of its launches, and returns `true` if an opened call made the launch.
     /// `None` if the record is not of this window.
     fn take(&mut self, activity: &Activity) -> Option<bool> {
@@ -188,7 +198,7 @@ impl WaitingWindow {
             launch.has_record = true;
             self.missing -= 1;
         }
-        if activity.start_ns == 0 || activity.end_ns == 0 || self.records.len() >= MOST_RECORDS {
+        if !activity.has_times() || self.records.len() >= MOST_RECORDS {
             self.is_incomplete = true;
         } else {
             self.records.push(Recorded {

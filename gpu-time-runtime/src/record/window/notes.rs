@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Orderi
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::base::switches::SWITCHES;
 use crate::types::activity::Launched;
 
 /// The most notes between two times that they are taken, which happens every few milliseconds. A
@@ -14,7 +13,7 @@ use crate::types::activity::Launched;
 const MOST: usize = 65_536;
 
 /// Allocated before the first window, and kept.
-static NOTES: OnceLock<ArrayQueue<Note>> = OnceLock::new();
+static NOTES: OnceLock<ArrayQueue<Left>> = OnceLock::new();
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 /// A launch found no space.
 static HAS_OVERFLOWED: AtomicBool = AtomicBool::new(false);
@@ -36,11 +35,12 @@ pub(crate) struct Note {
     pub is_opened: bool,
 }
 
-/// Returns `true` if the calls that begin now must be [marked](mark): a window is open or close, or
-/// a call is opened.
-#[inline(always)]
-pub(crate) fn is_on() -> bool {
-    SWITCHES.opened.load(Relaxed) != 0
+/// What a thread leaves for the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    Launch(Note),
+    /// The launch with this id, noted before, has failed.
+    Failure(u32),
 }
 
 /// Proves that the calling thread has marked a call.
@@ -48,7 +48,7 @@ pub(crate) fn is_on() -> bool {
 pub(crate) struct Mark(());
 
 /// Marks that an annotated function runs on this thread, which is neither opened nor timed by
-/// events.
+/// events. Calls that begin while a window is open or close must do so.
 pub(crate) fn mark() -> Option<Mark> {
     MARKED.set(MARKED.get().saturating_add(1));
     Some(Mark(()))
@@ -72,7 +72,18 @@ pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
         is_attributed: is_opened || depth > 0 || MARKED.get() > 0,
         is_opened,
     };
-    if NOTES.get().is_none_or(|notes| notes.push(note).is_err()) {
+    leave(Left::Launch(note));
+}
+
+/// Notes that a launch of the calling thread has failed, if a window is open.
+pub(crate) fn note_failure(correlation: u32) {
+    if IS_OPEN.load(Acquire) {
+        leave(Left::Failure(correlation));
+    }
+}
+
+fn leave(left: Left) {
+    if NOTES.get().is_none_or(|notes| notes.push(left).is_err()) {
         HAS_OVERFLOWED.store(true, Relaxed);
     }
 }
@@ -91,7 +102,7 @@ pub(super) fn close() {
 }
 
 /// Returns the notes since the last time.
-pub(super) fn take() -> impl Iterator<Item = Note> {
+pub(super) fn take() -> impl Iterator<Item = Left> {
     let notes = NOTES.get();
     // Launches may leave notes as fast as they are taken.
     (0..MOST).map_while(move |_| notes?.pop())

@@ -27,11 +27,6 @@ pub(crate) mod matching {
 pub(crate) mod notes {
     use crate::types::activity::Launched;
 
-    #[inline(always)]
-    pub(crate) fn is_on() -> bool {
-        false
-    }
-
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Mark {}
 
@@ -40,6 +35,8 @@ pub(crate) mod notes {
     }
 
     pub(crate) fn note(_: &Launched, _: bool, _: u32) {}
+
+    pub(crate) fn note_failure(_: u32) {}
 
     pub(crate) fn unmark(mark: Mark) {
         match mark {}

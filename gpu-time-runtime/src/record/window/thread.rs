@@ -6,7 +6,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::switches::{self, SWITCHES};
+use crate::base::switches::{self, Recording};
 use crate::base::{background, console, fork};
 use crate::record::opened::{self, collector};
 use crate::record::window::{matching::windows, notes};
@@ -137,20 +137,19 @@ fn can_open() -> bool {
     switches::is_on() && !cuda::contexts().is_empty()
 }
 
-/// Lets calls that begin now be marked while it exists. Invariant: this much of [`SWITCHES`] is its
-/// own.
-struct Marking(u32);
+/// Lets calls that begin now be marked while it exists. Invariant: the recording has begun.
+struct Marking(Recording);
 
 impl Marking {
-    fn begin(added: u32) -> Marking {
-        SWITCHES.opened.fetch_add(added, Relaxed);
-        Marking(added)
+    fn begin(recording: Recording) -> Marking {
+        switches::begin_recording(recording);
+        Marking(recording)
     }
 
     /// Begins, and waits until a moment. `None` if the process ends meanwhile, or a window is
     /// requested.
     fn begin_until(at: Instant) -> Option<Marking> {
-        let marking = Marking::begin(switches::MARKING);
+        let marking = Marking::begin(Recording::Soon);
         loop {
             let rest = at.saturating_duration_since(Instant::now());
             if rest.is_zero() {
@@ -166,14 +165,14 @@ impl Marking {
 
 impl Drop for Marking {
     fn drop(&mut self) {
-        SWITCHES.opened.fetch_sub(self.0, Relaxed);
+        switches::end_recording(self.0);
     }
 }
 
 /// Records a window of this length.
 fn record(length: Duration) {
-    cupti::observe_launches(opened::launched);
-    let _open = Marking::begin(1);
+    cupti::observe_launches(opened::OBSERVER);
+    let _open = Marking::begin(Recording::Now);
     let Some(switched_on) = cupti::switch_on() else { return };
     windows().open();
     notes::open();

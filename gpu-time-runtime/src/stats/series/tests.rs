@@ -48,6 +48,53 @@ pub(crate) fn record(series: &mut SeriesData, tally: &mut Tally, sample: Sample)
     tally.counts.end(Ok(sample));
     series.record(sample);
     tally.sums = series.sums();
+    tally.inner = series.inner();
+}
+
+/// A fed sample, or a starved one, with other brackets inside.
+fn around(raw_ns: f64, fed: bool, inner: Option<u16>) -> Sample {
+    with(raw_ns, |sample| {
+        (sample.flags.fed, sample.flags.nested, sample.inner) = (fed, true, inner)
+    })
+}
+
+/// Reports samples with a bias of 1,000 ns, and 100 ns for each bracket inside.
+fn report_inner(samples: &[Sample]) -> report::Series {
+    let (series, tally) = recorded(samples);
+    let bias = Bias {
+        ns: 1000.0,
+        queued_ns: 1000.0,
+        inner: Some(InnerCost { near_ns: 100.0, far_ns: 200.0 }),
+        ..Bias::NONE
+    };
+    series.times().report(SeriesInfo { bias: Some(bias), ..info(None) }, &tally)
+}
+
+#[test]
+fn brackets_inside_are_removed() {
+    let uniform = report_inner(&[around(5000.0, true, Some(3)), around(6000.0, true, Some(3))]);
+    assert_eq!((uniform.bias_ns, uniform.net_ns.unwrap().min), (Some(1300.0), 3700.0));
+    let inner = uniform.inner_brackets.unwrap();
+    assert_eq!((inner.min, inner.max), (3, 3));
+    // The mean, where they differ: one sample came before any that had some inside.
+    let mixed = report_inner(&[sample(5000.0, true), around(6000.0, true, Some(3))]);
+    assert_eq!((mixed.bias_ns, mixed.net_sum_ns), (Some(1150.0), Some(8700.0)));
+    assert_eq!(mixed.inner_brackets.unwrap().min, 0);
+    // With a queue behind them, the first ones add more.
+    let many = report_inner(&[around(9000.0, true, Some(15))]);
+    assert_eq!(many.bias_ns, Some(1000.0 + 12.0 * 100.0 + 3.0 * 200.0));
+}
+
+#[test]
+fn brackets_inside_stay_where_their_effect_is_unknown() {
+    for samples in [
+        [around(5000.0, true, Some(3)), around(6000.0, true, None)],
+        [around(5000.0, false, Some(3)), around(6000.0, false, Some(3))],
+        [sample(5000.0, true), sample(6000.0, true)],
+    ] {
+        let report = report_inner(&samples);
+        assert_eq!((report.bias_ns, report.inner_brackets), (Some(1000.0), None));
+    }
 }
 
 #[test]
@@ -240,7 +287,7 @@ proptest! {
             counts[0].end(Err(Lost::ALL[reason]));
         }
         (0..in_flight).for_each(|_| counts[1].begin());
-        let mut tally = Tally { counts: counts[0], sums: series.sums() };
+        let mut tally = Tally { counts: counts[0], sums: series.sums(), inner: series.inner() };
         counts[1..].iter().for_each(|counts| tally.counts.add(counts));
         let report = series.times().report(info(Some(2000.0)), &tally);
 

@@ -14,5 +14,5 @@ pub fn close_wins_over_concurrent_switch() {
     });
     timing.close();
     switches.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!(timing.0.load(Relaxed), CLOSED, "closed timing was switched on");
+    assert!(timing.now().is_closed(), "closed timing was switched on");
 }

@@ -35,6 +35,7 @@ fn slice(stream_state: &'static StreamState, marks: [Mark; 2], times: [f64; 2]) 
         thread_id: None,
         call: CallId::default(),
         sample: Sample::new(times[1] - times[0]).unwrap(),
+        prepared: None,
         passed: times.map(|host_ns| Moment { host_ns, error_ns: 10.0 }),
         marks,
         enqueued_ns: 0,
@@ -98,6 +99,46 @@ fn nested_slice_stays_nested() {
     assert_eq!(placed(slices), [(120, 150), (100, 200)]);
 }
 
+/// A preparation begins behind the bracket in front of it, and is left out if nothing is in between.
+#[test]
+fn preparations_fill_gaps() {
+    let stream_state = stream_state();
+    let prepared = |began_ns, flushes, holds| Some(Prepared { began_ns, flushes, holds });
+    let of = [
+        ([100.0, 200.0], prepared(40, true, false)),
+        ([260.0, 300.0], prepared(150, true, true)),
+        ([300.0, 400.0], prepared(250, false, true)),
+        ([500.0, 600.0], None),
+    ];
+    let slices = of.map(|(times, prepared)| {
+        let marks = [open(stream_state), stream_state.close()];
+        Slice { prepared, ..slice(stream_state, marks, times) }
+    });
+    let warmup = Call { site: site(), thread: 7, began_ns: 20, ended_ns: None, is_warmup: true };
+    let recorded = TraceRecords {
+        calls: vec![(0, warmup)],
+        slices: (0..).zip(slices).collect(),
+        ..TraceRecords::default()
+    };
+    let process = process();
+    let (_, events) = events(&recorded, &about(&process));
+    let found: Vec<_> = events
+        .iter()
+        .filter(|event| event["cat"] == "preparation")
+        .map(|event| {
+            let ns = |name: &str| (event[name].as_f64().unwrap() * 1e3).round() as u64;
+            (event["name"].as_str().unwrap(), 20 + ns("ts"), ns("dur"))
+        })
+        .collect();
+    assert_eq!(found, [("flush", 40, 60), ("flush and hold", 200, 60)]);
+    let rows = events.iter().filter(|event| event["ph"] == "X").map(|event| &event["tid"]);
+    assert!(rows.clone().all(|row| Some(row) == rows.clone().next()), "{events:?}");
+    let warmups: Vec<_> = events.iter().filter(|event| event["ph"] == "i").collect();
+    let [warmup] = warmups[..] else { panic!("{warmups:?}") };
+    assert_eq!((&warmup["ts"], &warmup["s"]), (&0.0.into(), &"t".into()));
+    assert_eq!((&warmup["cat"], &warmup["name"]), (&"warm-up".into(), &site().name().into()));
+}
+
 fn process() -> Process {
     Process::new("app".to_owned(), 1, SystemTime::UNIX_EPOCH, Duration::ZERO, None)
 }
@@ -125,7 +166,7 @@ fn hostile_names_are_escaped() {
     let process = process();
     let stream_state = stream_state();
     let marks = [open(stream_state), stream_state.close()];
-    let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None };
+    let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None, is_warmup: false };
     let bracket = Slice { call: CallId(1), ..slice(stream_state, marks, [100.0, 200.5]) };
     let recorded = TraceRecords {
         calls: vec![(0, call)],
@@ -178,7 +219,7 @@ fn rows_of_works(recorded: &TraceRecords) -> Vec<(u64, String)> {
 
 #[test]
 fn work_is_on_the_row_of_its_stream() {
-    let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None };
+    let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None, is_warmup: false };
     let works = [
         // One known handle names the stream, also for a graph.
         work(None, 13, [100, 110]),

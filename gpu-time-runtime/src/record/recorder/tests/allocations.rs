@@ -14,8 +14,22 @@ fn stopped<const N: usize>(bench: &mut Bench, streams: [Stream; N]) -> [Box<Brac
 
 #[test]
 fn closing_during_a_drain_allocates_nothing() {
+    closes_without_allocating(|_| None);
+}
+
+#[test]
+fn known_path_of_the_call_tree_allocates_nothing() {
+    closes_without_allocating(|site| {
+        site.set_id(91_000);
+        let path = call_tree::path(None, site.id()).unwrap();
+        Some(Place { path, around: Some(path) })
+    });
+}
+
+fn closes_without_allocating(place: impl FnOnce(&CallSite) -> Option<Place>) {
     const STREAMS: [Stream; 6] = [STREAM, OTHER, STREAM, STREAM, OTHER, STREAM];
     let mut bench = Bench::new();
+    bench.place = place(bench.site);
     for _ in 0..3 {
         for bracket in stopped(&mut bench, STREAMS) {
             bench.recorder.pending.push(bracket);

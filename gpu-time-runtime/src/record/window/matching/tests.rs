@@ -9,16 +9,7 @@ fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
     let (name, sizes) = ("k".to_owned(), [1; 3]);
     let work = GpuWork { name, grid: sizes, block: sizes, registers: 0, shared_bytes: 0 };
     let work = Box::leak(Box::new(work));
-    Activity {
-        start_ns,
-        end_ns,
-        correlation,
-        device: 0,
-        context: 1,
-        stream: 7,
-        graph_node: 0,
-        work,
-    }
+    Activity { start_ns, end_ns, correlation, device: 0, context: 1, stream: 7, work }
 }
 
 /// Returns the windows after one of 100 ns with these launches has closed.
@@ -87,6 +78,16 @@ fn missing_records_make_windows_incomplete() {
     }
 }
 
+/// The record that is missing may be the one that was dropped.
+#[test]
+fn window_with_dropped_records_is_not_waited_for() {
+    let mut windows = closed([note(1), note(2)]);
+    windows.take(&activity(1, 10, 20));
+    windows.end_round(true, false);
+    assert_eq!((found(&windows), windows.are_waiting()), ((0, 1, 0.0), false));
+    assert!(!windows.take(&activity(2, 20, 30)), "late records are left to others");
+}
+
 #[test]
 fn end_of_the_process_leaves_unfinished_windows_out() {
     let mut windows = closed([note(1), note(2)]);
@@ -96,9 +97,21 @@ fn end_of_the_process_leaves_unfinished_windows_out() {
     assert_eq!(found(&windows), (1, 1, 0.4));
 }
 
-/// A failed launch has no record.
 #[test]
-fn launch_without_a_record_is_waited_for_in_vain() {
+fn failed_launch_is_not_waited_for() {
+    let mut windows = Windows::new();
+    windows.open();
+    let Some(window) = windows.waiting.back_mut() else { unreachable!() };
+    [1, 2].iter().for_each(|&id| window.note(note(id)));
+    [2, 2, 9].iter().for_each(|&id| window.forget(id));
+    (window.length_ns, window.closed) = (100, Some(Instant::now()));
+    windows.take(&activity(1, 10, 20));
+    windows.end_round(false, false);
+    assert_eq!((found(&windows), windows.are_waiting()), ((1, 0, 0.1), false));
+}
+
+#[test]
+fn window_that_lacks_a_record_for_long_is_incomplete() {
     let mut windows = closed([note(1), note(2)]);
     windows.take(&activity(1, 10, 20));
     windows.end_round(false, false);
@@ -106,7 +119,7 @@ fn launch_without_a_record_is_waited_for_in_vain() {
     let Some(long_ago) = Instant::now().checked_sub(2 * PATIENCE) else { return };
     windows.waiting[0].closed = Some(long_ago);
     windows.end_round(false, false);
-    assert_eq!(found(&windows), (1, 0, 0.1));
+    assert_eq!(found(&windows), (0, 1, 0.0));
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! The stream of functions that name none.
+//!
+//! It is kept alive as long as it is the default, and calls in progress watch it through a weak
+//! pointer, as they do every stream that they do not borrow.
+
+use std::cell::RefCell;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Weak};
+
+use cudarc::driver::CudaStream;
+
+use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::{fork, inside};
+use crate::call::source::Source;
+use crate::call::stream::WeakStream;
+use crate::record::opened;
+use crate::site::callsite::CallSite;
+use crate::types::gpu_stream::GpuStream;
+
+/// The guard of a call on the default stream.
+pub type DefaultGuard = WeakStream<Weak<dyn Owner>>;
+
+/// A value that keeps a stream alive.
+pub trait Owner: Send + Sync {
+    /// Returns the stream and its context, or 0 if the context is not known.
+    fn handles(&self) -> (usize, usize);
+
+    /// Returns `true` if cudarc enqueues its own waits and records around launches.
+    fn is_tracked(&self) -> bool;
+}
+
+impl<S: GpuStream + Send + Sync> Owner for S {
+    fn handles(&self) -> (usize, usize) {
+        (self.stream_handle().addr(), 0)
+    }
+
+    fn is_tracked(&self) -> bool {
+        false
+    }
+}
+
+struct OfCudarc(Arc<CudaStream>);
+
+impl Owner for OfCudarc {
+    fn handles(&self) -> (usize, usize) {
+        (self.0.cu_stream().addr(), self.0.context().cu_ctx().addr())
+    }
+
+    fn is_tracked(&self) -> bool {
+        let context = self.0.context();
+        context.is_in_multi_stream_mode() && context.is_event_tracking()
+    }
+}
+
+/// The argument of [`set_default_stream`]: an `Arc<CudaStream>` of cudarc, an owned
+/// [`GpuStream`], a [`RawStream`](crate::RawStream), or an `Option` of one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the default stream",
+    label = "expected an `Arc<CudaStream>` of cudarc 0.19, or an owned, shareable `GpuStream`",
+    note = "for another type, write `unsafe {{ gpu_time::raw_stream(stream.cu_stream()) }}` and keep the \
+            stream"
+)]
+pub trait DefaultStream {
+    /// Returns the owner of the stream.
+    #[doc(hidden)]
+    fn gpu_time_owner(self) -> Option<Arc<dyn Owner>>;
+}
+
+impl<S: GpuStream + Send + Sync + 'static> DefaultStream for S {
+    fn gpu_time_owner(self) -> Option<Arc<dyn Owner>> {
+        Some(Arc::new(self))
+    }
+}
+
+impl DefaultStream for Arc<CudaStream> {
+    fn gpu_time_owner(self) -> Option<Arc<dyn Owner>> {
+        Some(Arc::new(OfCudarc(self)))
+    }
+}
+
+impl<S: DefaultStream> DefaultStream for Option<S> {
+    fn gpu_time_owner(self) -> Option<Arc<dyn Owner>> {
+        self.and_then(S::gpu_time_owner)
+    }
+}
+
+/// The number of changes so far, on all threads; 0 if there never was a default stream.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+/// That of all threads.
+static SHARED: Mutex<Option<Arc<dyn Owner>>> = Mutex::new(Rank::DefaultStream, None);
+
+thread_local! {
+    /// That of this thread.
+    static OWN: RefCell<Option<Arc<dyn Owner>>> = const { RefCell::new(None) };
+    /// What `SHARED` was after this number of changes.
+    static SEEN: RefCell<(u64, Option<Weak<dyn Owner>>)> = const { RefCell::new((0, None)) };
+}
+
+/// Sets the stream on which functions that name no stream are timed by events, on all threads that
+/// have none of their own. `None` removes it.
+///
+/// ```
+/// # use gpu_time_runtime as gpu_time;
+/// // For cudarc: `gpu_time::set_default_stream(stream.clone())`.
+/// gpu_time::set_default_stream(gpu_time::NULL_STREAM);
+/// ```
+///
+/// It applies to functions without a `stream` key, a parameter or a visible launch that shows the
+/// stream, and without a `clock`: they would be timed by their kernels. Calls that begin later use it;
+/// what a function launches on another stream is not in its time.
+///
+/// The stream is kept alive until another one is set. A [`RawStream`](crate::RawStream) keeps nothing
+/// alive: the stream must exist as long as it is the default.
+pub fn set_default_stream(stream: impl DefaultStream) {
+    let owner = stream.gpu_time_owner();
+    if fork::is_forked() {
+        // Another thread may have held the lock at the fork.
+        return;
+    }
+    let before = {
+        let _inside = inside::enter();
+        let before = mem::replace(&mut *locked(&SHARED), owner);
+        CHANGES.fetch_add(1, Release);
+        before
+    };
+    // May destroy the stream.
+    drop(before);
+}
+
+/// Sets the [default stream](set_default_stream) of the calling thread, which wins over that of all
+/// threads. `None` removes it.
+pub fn set_thread_default_stream(stream: impl DefaultStream) {
+    let owner = stream.gpu_time_owner();
+    CHANGES.fetch_add(1, Release);
+    let before = OWN.try_with(|own| own.replace(owner));
+    drop(before);
+}
+
+/// Returns the default stream of the calling thread, for one call.
+pub(super) fn current() -> Option<Source<DefaultGuard>> {
+    let changes = CHANGES.load(Acquire);
+    // A call that interrupts the runtime is not timed.
+    if changes == 0 || inside::is_inside() {
+        return None;
+    }
+    let own = OWN.try_with(|own| own.try_borrow().ok()?.clone()).ok().flatten();
+    let owner = own.or_else(|| shared(changes))?;
+    let (stream, context) = owner.handles();
+    let guard = WeakStream::new(stream, || Arc::downgrade(&owner));
+    Some(Source::stream(stream, context, owner.is_tracked(), guard))
+}
+
+/// Returns that of all threads. Takes the lock only after a change.
+fn shared(changes: u64) -> Option<Arc<dyn Owner>> {
+    let seen = |seen: &RefCell<(u64, Option<Weak<dyn Owner>>)>| {
+        let mut seen = seen.try_borrow_mut().ok()?;
+        if seen.0 != changes {
+            let _inside = inside::enter();
+            *seen = (changes, locked(&SHARED).as_ref().map(Arc::downgrade));
+        }
+        seen.1.as_ref()?.upgrade()
+    };
+    SEEN.try_with(seen).ok().flatten()
+}
+
+/// Returns `true` if a call on the default stream may be opened. By itself the clock of kernels, which
+/// it replaces, would open every call.
+pub(super) fn may_open(site: &'static CallSite) -> bool {
+    opened::is_inside() || site.spec.kernels.is_some() || site.kernels_share() < 1.0
+}

@@ -1,0 +1,20 @@
+//! A call that lasts as long as a value.
+
+use std::marker::PhantomData;
+
+use crate::call::scope::{Scope, TimedCall};
+
+/// The call of a `guard!`, which ends when this is dropped.
+///
+/// Not `Send`: nothing would see that a future which holds it is suspended, and work that the thread
+/// does meanwhile would count as the call's.
+#[must_use = "the call ends when the guard is dropped"]
+pub struct Guard<C: TimedCall>(Scope<C>, PhantomData<*const ()>);
+
+impl<C: TimedCall> Guard<C> {
+    /// Wraps the scope of a call.
+    #[inline(always)]
+    pub fn new(scope: Scope<C>) -> Guard<C> {
+        Guard(scope, PhantomData)
+    }
+}

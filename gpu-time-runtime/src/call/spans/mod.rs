@@ -1,0 +1,227 @@
+//! GPU time for the spans of `tracing`: a layer that turns them into functions of opened calls.
+
+mod part;
+mod roots;
+mod sites;
+
+use std::fmt::Debug;
+
+use tracing_core::Subscriber;
+use tracing_core::field::{Field, Visit};
+use tracing_core::span::{Attributes, Id};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::{LookupSpan, SpanRef};
+
+use crate::base::{console, fork, inside};
+use crate::call::spans::part::{Around, Part};
+use crate::call::spans::roots::Chosen;
+use crate::record::opened;
+use crate::types::kernel_rate::KernelRate;
+use crate::types::key::{KeyText, SeriesKey};
+
+/// The default share of root spans to open.
+const SHARE: KernelRate = KernelRate::share(1.0 / 16.0);
+
+/// A layer for [`tracing`](https://docs.rs/tracing) that reports the device time of spans. Returned by
+/// [`spans`].
+///
+/// Spans become rows of the report and paths of the call tree, alongside annotated functions, with the
+/// kernels, copies and memsets that were enqueued while they were entered. Their name is `target::name`.
+///
+/// The layer chooses a share of the root spans at random, a sixteenth unless [`sample`](Spans::sample) sets
+/// another one, and records each of these as a whole, with all spans inside. A root is a span without an
+/// explicit parent that is created where no other one is entered on the thread. Totals are estimated for
+/// all spans. A span inside an opened call of an annotated function is recorded with it.
+///
+/// `GPU_TIME`, `GPU_TIME_FILTER`, `GPU_TIME_KERNELS` and `GPU_TIME_BUDGET` apply to spans as they do to
+/// functions. Without CUPTI, chosen spans are counted as lost, and the report says why.
+#[derive(Clone, Debug)]
+#[must_use = "a layer does nothing until it is added to a subscriber"]
+pub struct Spans {
+    rate: KernelRate,
+    key: Option<&'static str>,
+}
+
+/// Returns a layer for [`tracing`](https://docs.rs/tracing) that reports the device time of spans.
+///
+/// ```no_run
+/// use tracing_subscriber::prelude::*;
+///
+/// tracing_subscriber::registry().with(gpu_time_runtime::spans()).init();
+/// ```
+pub fn spans() -> Spans {
+    Spans { rate: SHARE, key: None }
+}
+
+impl Spans {
+    /// Sets the share of root spans to record, from 0 to 1. `GPU_TIME_KERNELS` with a share overrides it.
+    /// With 0, spans are recorded inside opened calls of annotated functions only.
+    ///
+    /// Any other value is ignored, with a line on stderr.
+    pub fn sample(mut self, share: f64) -> Spans {
+        match KernelRate::of_share(share) {
+            Some(rate) => self.rate = rate,
+            None => {
+                let _inside = inside::enter();
+                console::complain(format!(
+                    "invalid value `{share}` for `spans().sample`: expected a share from `0` to `1`"
+                ));
+            }
+        }
+        self
+    }
+
+    /// Divides spans that have this field into series, by its value when the span is created: a shape, a
+    /// kind of request. At most 64 values of a span, and the rest share `<other>`.
+    pub fn key(mut self, field: &'static str) -> Spans {
+        self.key = Some(field);
+        self
+    }
+
+    /// Returns the state of a new span.
+    fn part(&self, span: &Attributes<'_>, chosen: Option<Chosen>) -> Option<Part> {
+        let field = self.key.and_then(|key| span.metadata().fields().field(key));
+        let text = field.and_then(|field| {
+            // Runs code of the user.
+            let mut value = Value { field, text: None };
+            span.record(&mut value);
+            value.text
+        });
+        let _inside = inside::try_enter()?;
+        let site = sites::find(span.metadata(), self.rate, self.key);
+        let key = text.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
+        Some(match chosen {
+            Some(chosen) => Part::chosen(site, key, chosen),
+            None => Part::new(site, key),
+        })
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
+    #[inline]
+    fn on_new_span(&self, span: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let chosen = if span.parent().is_none() { roots::choose(self.rate) } else { None };
+        if chosen.is_some() || (self.key.is_some() && opened::is_inside()) {
+            self.create(span, id, &context, chosen);
+        }
+    }
+
+    #[inline]
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        let is_outermost = roots::enter();
+        if part::are_waiting() || opened::is_inside() || (is_outermost && part::are_live()) {
+            self.enter(id, &context, is_outermost);
+        }
+    }
+
+    #[inline]
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        roots::exit();
+        if part::are_waiting() || opened::is_inside() {
+            change(id, &context, Part::exit);
+        }
+    }
+
+    #[inline]
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        if part::are_waiting() {
+            change(&id, &context, Part::close);
+        }
+    }
+}
+
+impl Spans {
+    #[cold]
+    fn create<S: Subscriber + for<'a> LookupSpan<'a>>(
+        &self,
+        span: &Attributes<'_>,
+        id: &Id,
+        context: &Context<'_, S>,
+        chosen: Option<Chosen>,
+    ) {
+        if !fork::is_forked()
+            && let Some(data) = context.span(id)
+            && let Some(part) = self.part(span, chosen)
+        {
+            data.extensions_mut().replace(part);
+        }
+    }
+
+    #[cold]
+    fn enter<S: Subscriber + for<'a> LookupSpan<'a>>(
+        &self,
+        id: &Id,
+        context: &Context<'_, S>,
+        is_outermost: bool,
+    ) {
+        if fork::is_forked() {
+            return;
+        }
+        let Some(_inside) = inside::try_enter() else { return };
+        let Some(span) = context.span(id) else { return };
+        let around = || around(&span);
+        let mut extensions = span.extensions_mut();
+        if let Some(part) = extensions.get_mut::<Part>() {
+            part.enter(is_outermost, around);
+            return;
+        }
+        let around = if opened::is_inside() { None } else { Some(around()) };
+        if around.as_ref().is_none_or(Option::is_some) {
+            let mut part =
+                Part::new(sites::find(span.metadata(), self.rate, self.key), SeriesKey::NONE);
+            part.enter(is_outermost, || around.flatten());
+            extensions.replace(part);
+        }
+    }
+}
+
+/// Returns the recorded spans around this one.
+fn around<'a, R: LookupSpan<'a>>(span: &SpanRef<'a, R>) -> Option<Around> {
+    let mut callers = Vec::new();
+    let mut represented = None;
+    for outer in span.scope().skip(1) {
+        if let Some((site, of)) = outer.extensions().get::<Part>().and_then(Part::recorded) {
+            callers.insert(0, site);
+            represented.get_or_insert(of);
+        }
+    }
+    represented.map(|represented| Around { callers, represented })
+}
+
+#[cold]
+fn change<S: Subscriber + for<'a> LookupSpan<'a>>(
+    id: &Id,
+    context: &Context<'_, S>,
+    change: fn(&mut Part),
+) {
+    if fork::is_forked() {
+        return;
+    }
+    let Some(_inside) = inside::try_enter() else { return };
+    if let Some(span) = context.span(id)
+        && let Some(part) = span.extensions_mut().get_mut::<Part>()
+    {
+        change(part);
+    }
+}
+
+/// Takes the value of one field as text.
+struct Value {
+    field: Field,
+    text: Option<KeyText>,
+}
+
+impl Visit for Value {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if *field == self.field {
+            self.text = Some(KeyText::of(value));
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if *field == self.field {
+            self.text = Some(KeyText::of(&format_args!("{value:?}")));
+        }
+    }
+}

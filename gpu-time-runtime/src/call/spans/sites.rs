@@ -1,0 +1,43 @@
+//! The sites of spans: one for each callsite of `tracing`.
+
+use std::collections::HashMap;
+
+use tracing_core::{Metadata, callsite::Identifier};
+
+use crate::base::lock::{Mutex, Rank, locked};
+use crate::site::callsite::{CallSite, SPAN};
+use crate::types::attribute::{Clock, ScopeKind, Spec};
+use crate::types::kernel_rate::KernelRate;
+
+static SITES: Mutex<Option<HashMap<Identifier, &'static CallSite>>> =
+    Mutex::new(Rank::SpanSites, None);
+
+/// Returns the site of a span, which its first one creates with this rate and key.
+pub(super) fn find(
+    span: &'static Metadata<'static>,
+    rate: KernelRate,
+    key: Option<&'static str>,
+) -> &'static CallSite {
+    let mut sites = locked(&SITES);
+    let sites = sites.get_or_insert_default();
+    sites.entry(span.callsite()).or_insert_with(|| {
+        // Copies, because a plugin may be unloaded with its texts.
+        let leaked = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+        let spec = Spec {
+            name: Some(leaked(format!("{}::{}", span.target(), span.name()))),
+            file: leaked(span.file().unwrap_or_default().to_owned()),
+            line: span.line().unwrap_or_default(),
+            kernels: Some(rate),
+            // May be suspended, and go on on another thread.
+            is_async: true,
+            scope: ScopeKind::Body,
+            clock: Clock::Kernels,
+            options: match key.filter(|key| span.fields().field(key).is_some()) {
+                Some(key) => leaked(format!("{SPAN}, key = {key}")),
+                None => SPAN,
+            },
+            ..Spec::named("")
+        };
+        Box::leak(Box::new(CallSite::new(spec)))
+    })
+}

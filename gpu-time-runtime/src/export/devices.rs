@@ -1,0 +1,29 @@
+//! Gauges of the devices: their clocks, and how busy windows found them.
+
+use metrics::{Label, gauge};
+
+use crate::collect::devices::{LiveDevice, live};
+use crate::export::names;
+
+/// Publishes the present values of every device. A value that is not known is not published.
+pub(super) fn publish() {
+    live().iter().for_each(publish_one);
+}
+
+fn publish_one(device: &LiveDevice) {
+    let mut labels =
+        vec![Label::new("device", device.id.clone()), Label::new("gpu", device.name.clone())];
+    labels.extend(device.uuid.clone().map(|uuid| Label::new("uuid", uuid)));
+    let coverage = device.coverage.as_ref();
+    let hertz = |mhz: Option<u32>| mhz.map(|mhz| 1e6 * f64::from(mhz));
+    for (name, value) in [
+        (names::BUSY_SHARE, coverage.map(|coverage| coverage.busy)),
+        (names::ATTRIBUTED_SHARE, coverage.map(|coverage| coverage.attributed)),
+        (names::SM_CLOCK, hertz(device.sm_mhz)),
+        (names::MEMORY_CLOCK, hertz(device.mem_mhz)),
+    ] {
+        if let Some(value) = value {
+            gauge!(name, labels.clone()).set(value);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The tool's library: finds and loads it, and lets it attach.
+
+use std::error::Error;
+use std::ffi::{c_int, c_void};
+use std::path::Path;
+
+use libloading::os::unix::{Library, RTLD_LAZY};
+
+use crate::base::{console, environment, switches};
+use crate::nvtx::table;
+
+/// The variable in which a tool names its library.
+#[cfg(target_pointer_width = "64")]
+const VARIABLE: &str = "NVTX_INJECTION64_PATH";
+#[cfg(target_pointer_width = "32")]
+const VARIABLE: &str = "NVTX_INJECTION32_PATH";
+
+/// `InitializeInjectionNvtx2`.
+type Initialize = unsafe extern "C" fn(extern "C" fn(u32) -> *const c_void) -> c_int;
+
+/// Lets the tool attach that the environment names, once in the process. From then on calls are ranges.
+/// Prints a line if the tool cannot attach, or if one `is_expected` and there is none.
+pub(crate) fn attach(is_expected: bool) {
+    match environment::var(VARIABLE).filter(|path| !path.is_empty()) {
+        Some(path) => match load(Path::new(&path)) {
+            Ok(()) => switches::begin_listening(),
+            Err(why) => console::complain(format!("no NVTX ranges: {why}")),
+        },
+        None if is_expected => console::complain(format!(
+            "no NVTX ranges: `GPU_TIME_NVTX` is `on`, but no tool has set `{VARIABLE}`"
+        )),
+        None => {}
+    }
+}
+
+/// Loads the library and lets it attach. It is never unloaded, because the process may call it until
+/// it ends.
+fn load(path: &Path) -> Result<(), String> {
+    let named = format!("`{}`, which `{VARIABLE}` names,", path.display());
+    // SAFETY: the user runs the program under this tool, whose initializers expect that. Programs with more
+    // rights than the user do not get here, because they ignore the environment.
+    let library = unsafe { Library::open(Some(path), RTLD_LAZY) }
+        .map_err(|error| format!("{named} cannot be loaded: {}", cause(&error)))?;
+    // SAFETY: the protocol gives the function this type.
+    let initialize: Initialize = unsafe { library.get(b"InitializeInjectionNvtx2") }
+        .map(|symbol| *symbol)
+        .map_err(|_| format!("{named} is not a library for NVTX"))?;
+    let _: &Library = Box::leak(Box::new(library));
+    // SAFETY: the tables that it gets are laid out as the protocol says, and static.
+    let is_attached = unsafe { initialize(table::export_table) } != 0;
+    is_attached.then_some(()).ok_or_else(|| format!("{named} refused to attach"))
+}
+
+/// Returns what the loader says, which the error itself leaves out.
+fn cause(error: &dyn Error) -> &dyn Error {
+    error.source().unwrap_or(error)
+}

@@ -1,0 +1,117 @@
+//! The process's call tree.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
+use crate::site::{callsite::CallSite, registry};
+use crate::stats::bias::Bias;
+use crate::stats::call_tree::forest::Named;
+use crate::stats::call_tree::place::{PathId, Place};
+use crate::stats::call_tree::{CallTree, RecordedCall};
+use crate::types::device::DeviceId;
+use crate::types::sample::{Lost, Sample};
+use gpu_time_report::Node;
+
+static TREE: Mutex<Option<CallTree>> = Mutex::new(Rank::CallTree, None);
+
+/// Only some root spans of `tracing` are recorded. The others may be around any function.
+static SPANS_ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
+
+/// Notes that not all root spans are recorded.
+#[cfg(feature = "tracing")]
+pub(crate) fn note_sampled_spans() {
+    SPANS_ARE_SAMPLED.store(true, Relaxed);
+}
+
+/// The functions of one recorded call, which are added from the outermost to the innermost.
+pub(super) struct Recording {
+    tree: MutexGuard<'static, Option<CallTree>>,
+    /// The path of each function, or of the one around it if there are too many paths.
+    paths: Vec<Option<PathId>>,
+    /// The path around the outermost function.
+    around: Option<PathId>,
+}
+
+impl Recording {
+    /// Begins a call inside of these callers, the outermost first, of which nothing was recorded.
+    pub fn begin(callers: &[u32]) -> Recording {
+        let mut locked = locked(&TREE);
+        let tree = locked.get_or_insert_default();
+        let around = callers.iter().try_fold(None, |path, site| tree.path(path, *site).map(Some));
+        Recording { tree: locked, paths: Vec::new(), around: around.flatten() }
+    }
+
+    /// Adds the next function. `parent` is the number of the function around it, by the order in
+    /// which they were added. `call` is `None` if it has no figures.
+    pub fn add(
+        &mut self,
+        site: &'static CallSite,
+        parent: Option<u32>,
+        call: Option<RecordedCall<'_>>,
+    ) {
+        let tree = self.tree.get_or_insert_default();
+        let around = match parent {
+            Some(parent) => self.paths.get(parent as usize).copied().flatten(),
+            None => self.around,
+        };
+        let path = tree.path(around, site.id());
+        let may_lack_spans = !site.is_span() && SPANS_ARE_SAMPLED.load(Relaxed);
+        if parent.is_none() && (site.is_sampled() || may_lack_spans) {
+            path.into_iter().for_each(|path| tree.forget_callers(path));
+        }
+        match (path, around, call) {
+            (Some(path), _, Some(call)) => tree.record(path, call),
+            (None, Some(around), Some(call)) => tree.record_inner(around, call),
+            _ => {}
+        }
+        self.paths.push(path.or(around));
+    }
+}
+
+/// Returns the path of a site under a caller. `None` if there are too many.
+#[cold]
+pub(super) fn path(parent: Option<PathId>, site: u32) -> Option<PathId> {
+    locked(&TREE).get_or_insert_default().path(parent, site)
+}
+
+/// The tree, to which calls that events timed are added.
+pub(super) struct EventRecording(MutexGuard<'static, Option<CallTree>>);
+
+impl EventRecording {
+    pub fn begin() -> EventRecording {
+        EventRecording(locked(&TREE))
+    }
+
+    pub fn add(
+        &mut self,
+        place: Place,
+        site: &'static CallSite,
+        device: DeviceId,
+        outcome: Result<Sample, Lost>,
+    ) {
+        self.0.get_or_insert_default().record_timed(place, site.id(), device, outcome);
+    }
+}
+
+/// Returns the paths for the report. `bias` returns the bias of a device. Empty if another thread
+/// holds the tree at the deadline.
+pub(crate) fn report(deadline: Instant, bias: impl Fn(DeviceId) -> Option<Bias>) -> Vec<Node> {
+    let tree = locked_by(&TREE, deadline).and_then(|tree| tree.clone());
+    let Some(tree) = tree else { return Vec::new() };
+    let named = |site: u32| {
+        let known = registry::site(site);
+        Named {
+            name: known.map_or("<unknown>", CallSite::name).to_owned(),
+            site: known.and_then(|_| site.checked_sub(1)),
+            is_span: known.is_some_and(CallSite::is_span),
+            warms_up: known.is_some_and(|site| site.warmup() > 0),
+        }
+    };
+    tree.report(named, bias, SPANS_ARE_SAMPLED.load(Relaxed))
+}
+
+#[cfg(test)]
+pub(super) fn lock_for_test() -> MutexGuard<'static, impl Sized> {
+    locked(&TREE)
+}

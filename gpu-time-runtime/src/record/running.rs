@@ -1,0 +1,290 @@
+//! The calls that events time and that run on this thread, one inside the other.
+//!
+//! They tell the path of a call, and whose bracket is around it. A function that is suspended does
+//! not run.
+
+use std::cell::Cell;
+use std::ptr;
+
+use crate::base::thread_id;
+use crate::record::call_tree;
+use crate::record::opened::passed_over;
+use crate::record::stream_state::StreamState;
+use crate::site::callsite::CallSite;
+use crate::stats::call_tree::place::{PathId, Place};
+
+/// The most of them. Further ones are parts of the innermost of these.
+const MOST: usize = 64;
+/// The number of paths that a thread remembers, to avoid taking the lock on the tree.
+const RECENT: usize = 128;
+
+/// A call that events time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunningCall {
+    /// No other call of the process has it. 0 if there are too many inside each other.
+    number: u64,
+    /// `None` if the tree has no place for it.
+    path: Option<PathId>,
+}
+
+/// A call on this thread, and the stream that it has an open bracket on.
+#[derive(Clone, Copy)]
+struct Entry {
+    call: RunningCall,
+    bracket: Option<&'static StreamState>,
+}
+
+/// A path that was looked up: a function under a caller.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Recent {
+    parent: u32,
+    site: u32,
+    path: u32,
+}
+
+const NO_ENTRY: Entry = Entry { call: RunningCall { number: 0, path: None }, bracket: None };
+
+thread_local! {
+    // None of these has a destructor, so that they can be used as long as the thread runs.
+    static ENTRIES: [Cell<Entry>; MOST] = const { [const { Cell::new(NO_ENTRY) }; MOST] };
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    static LAST: Cell<u64> = const { Cell::new(0) };
+    static RECENT_PATHS: [Cell<Recent>; RECENT] =
+        const { [const { Cell::new(Recent { parent: 0, site: 0, path: 0 }) }; RECENT] };
+}
+
+/// Begins a call inside of those that run on this thread. It must not be inside of an opened call.
+#[inline]
+pub(crate) fn begin(site: &'static CallSite) -> RunningCall {
+    let depth = DEPTH.get();
+    let around = ENTRIES.with(|entries| Some(entries.get(depth.checked_sub(1)?)?.get().call.path));
+    let path = match around {
+        Some(around) if depth == MOST => around,
+        Some(around) => around.and_then(|around| path_of(Some(around), site.id())),
+        None => path_of(passed_over(), site.id()),
+    };
+    let call = RunningCall { number: next_number(), path };
+    if push(Entry { call, bracket: None }) { call } else { RunningCall { number: 0, path } }
+}
+
+/// Notes that a call ends, or that its function is suspended.
+#[inline]
+pub(crate) fn leave(call: RunningCall) {
+    let depth = DEPTH.get();
+    ENTRIES.with(|entries| {
+        let Some(at) = position(&entries[..depth], call) else { return };
+        // A guard may be dropped before one that was created after it.
+        for at in at + 1..depth {
+            entries[at - 1].set(entries[at].get());
+        }
+        DEPTH.set(depth - 1);
+    });
+}
+
+/// Continues the call of a suspended function on this thread. `bracket` is the stream on which it
+/// has an open one.
+pub(crate) fn resume(call: RunningCall, bracket: Option<&'static StreamState>) {
+    if call.number != 0 {
+        push(Entry { call, bracket });
+    }
+}
+
+/// Notes on which stream the call has an open bracket from now on, if on any.
+#[inline]
+pub(crate) fn set_bracket(call: RunningCall, bracket: Option<&'static StreamState>) {
+    ENTRIES.with(|entries| {
+        if let Some(at) = position(&entries[..DEPTH.get()], call) {
+            entries[at].set(Entry { call, bracket });
+        }
+    });
+}
+
+impl RunningCall {
+    /// Returns the place of a bracket on a stream, which this call is about to open.
+    #[inline]
+    pub fn place(self, stream: &'static StreamState) -> Option<Place> {
+        let path = self.path?;
+        let is_its = |entry: &Entry| entry.bracket.is_some_and(|open| ptr::eq(open, stream));
+        let around = ENTRIES.with(|entries| {
+            let entries = entries[..DEPTH.get()].iter().map(Cell::get);
+            entries.rev().find(is_its).and_then(|entry| entry.call.path)
+        });
+        Some(Place { path, around })
+    }
+
+    /// Returns the place of a call that has no bracket.
+    pub fn outside(self) -> Option<Place> {
+        Some(Place { path: self.path?, around: None })
+    }
+}
+
+/// Adds a call. Returns `false` if there are too many.
+#[inline]
+fn push(entry: Entry) -> bool {
+    let depth = DEPTH.get();
+    ENTRIES.with(|entries| {
+        let Some(free) = entries.get(depth) else { return false };
+        free.set(entry);
+        DEPTH.set(depth + 1);
+        true
+    })
+}
+
+/// Returns the index of a call, which is mostly the last one.
+#[inline]
+fn position(entries: &[Cell<Entry>], call: RunningCall) -> Option<usize> {
+    entries.iter().rposition(|entry| entry.get().call.number == call.number)
+}
+
+fn next_number() -> u64 {
+    let number = match LAST.get() {
+        0 => thread_id::current() << 40,
+        last => last + 1,
+    };
+    LAST.set(number);
+    number
+}
+
+/// Returns the path of a function under a caller; that of the caller if there are too many paths.
+#[inline]
+fn path_of(parent: Option<PathId>, site: u32) -> Option<PathId> {
+    let number = parent.map_or(0, PathId::number);
+    RECENT_PATHS.with(|recent| {
+        let slot = &recent[(number.wrapping_mul(31) ^ site) as usize % RECENT];
+        let known = slot.get();
+        if (known.parent, known.site) != (number, site) || known.path == 0 {
+            let path = call_tree::path(parent, site).or(parent)?;
+            slot.set(Recent { parent: number, site, path: path.number() });
+            return Some(path);
+        }
+        PathId::numbered(known.path)
+    })
+}
+
+/// Returns the path of the calls around that were not chosen to be opened.
+#[inline]
+fn passed_over() -> Option<PathId> {
+    let mut path = None;
+    passed_over::for_each_site(|site| path = path_of(path, site));
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::fake::site;
+    use crate::record::stream_state::StreamKey;
+    use crate::types::handles::Stream;
+
+    /// Runs a test on a thread of its own, where no call runs.
+    fn alone(test: impl FnOnce() + Send) {
+        std::thread::scope(|scope| scope.spawn(test).join().unwrap());
+    }
+
+    fn sites<const N: usize>() -> [&'static CallSite; N] {
+        std::array::from_fn(|at| {
+            let site = site();
+            site.set_id(90_000 + at as u32);
+            site
+        })
+    }
+
+    fn stream(at: usize) -> &'static StreamState {
+        Box::leak(Box::new(StreamState::new(StreamKey::new(Stream(64 + at), &()))))
+    }
+
+    fn path(names: &[&'static CallSite]) -> Option<PathId> {
+        names.iter().fold(None, |path, site| call_tree::path(path, site.id()))
+    }
+
+    #[test]
+    fn path_has_every_running_call() {
+        alone(|| {
+            let [a, b, c] = sites();
+            let outer = begin(a);
+            let inner = begin(b);
+            assert_eq!((outer.path, inner.path), (path(&[a]), path(&[a, b])));
+            leave(inner);
+            let other = begin(c);
+            assert_eq!(other.path, path(&[a, c]));
+            assert_eq!(begin(c).path, path(&[a, c, c]));
+        });
+    }
+
+    #[test]
+    fn suspended_call_is_not_around() {
+        alone(|| {
+            let [a, b] = sites();
+            let waiting = begin(a);
+            leave(waiting);
+            assert_eq!(begin(b).path, path(&[b]));
+        });
+        alone(|| {
+            let [a, b] = sites();
+            let waiting = begin(a);
+            leave(waiting);
+            resume(waiting, None);
+            assert_eq!(begin(b).path, path(&[a, b]));
+            // Cancelled on another thread, where it does not run.
+            alone(|| leave(waiting));
+            assert_eq!(DEPTH.get(), 2);
+        });
+    }
+
+    #[test]
+    fn calls_may_end_in_any_order() {
+        alone(|| {
+            let [a, b, c] = sites();
+            let calls = [a, b, c].map(begin);
+            leave(calls[1]);
+            leave(calls[1]);
+            assert_eq!(begin(b).path, path(&[a, b, c, b]));
+            assert_eq!(DEPTH.get(), 3);
+        });
+    }
+
+    #[test]
+    fn bracket_around_is_the_innermost_one_on_the_stream() {
+        alone(|| {
+            let [a, b, c] = sites();
+            let [one, two] = [stream(0), stream(1)];
+            let [outer, middle] = [begin(a), begin(b)];
+            set_bracket(outer, Some(one));
+            set_bracket(middle, Some(two));
+            let inner = begin(c);
+            let around = |stream| inner.place(stream).unwrap().around;
+            assert_eq!([around(one), around(two)], [path(&[a]), path(&[a, b])]);
+            set_bracket(outer, None);
+            assert_eq!(around(one), None);
+        });
+    }
+
+    #[test]
+    fn too_deep_calls_belong_to_the_last_known_one() {
+        alone(|| {
+            let [a, b] = sites();
+            let calls: Vec<_> = (0..MOST).map(|_| begin(a)).collect();
+            let deep = begin(b);
+            assert_eq!(deep.path, calls[MOST - 1].path);
+            leave(deep);
+            assert_eq!(DEPTH.get(), MOST);
+            calls.into_iter().rev().for_each(leave);
+            assert_eq!(begin(b).path, path(&[b]));
+        });
+    }
+
+    #[test]
+    fn known_path_takes_no_lock() {
+        alone(|| {
+            let [a, b] = sites();
+            let run = || {
+                let outer = begin(a);
+                leave(begin(b));
+                leave(outer);
+            };
+            run();
+            let _locked = call_tree::lock_for_test();
+            run();
+        });
+    }
+}

@@ -1,0 +1,277 @@
+//! The call tree: annotated functions under their callers, with totals for all calls of the process
+//! that are estimated from the recorded ones.
+
+pub(crate) mod by_events;
+pub(crate) mod forest;
+pub(crate) mod place;
+
+use std::collections::HashMap;
+
+use crate::stats::call_tree::by_events::Timed;
+use crate::stats::call_tree::place::{PathId, Place};
+use crate::stats::kernels::CallFigures;
+use crate::types::device::DeviceId;
+use crate::types::sample::{Lost, Sample};
+use gpu_time_report::PerCall;
+
+/// The most paths. The work of further ones belongs to the function around them.
+const MOST: usize = 16_384;
+
+/// A function, by the number of its site.
+pub(crate) type Function = u32;
+
+/// All paths. A parent is added before its children.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallTree {
+    paths: Vec<Path>,
+    known: HashMap<(Option<PathId>, Function), PathId>,
+}
+
+#[derive(Clone, Debug)]
+struct Path {
+    function: Function,
+    parent: Option<PathId>,
+    /// Recorded as the outermost function while an unsampled caller would have been unknown.
+    callers_unknown: bool,
+    /// The calls that events timed.
+    timed: Vec<Timed>,
+    /// The opened calls.
+    recorded: u64,
+    calls: f64,
+    own: Total,
+    /// Together with the functions inside, from the calls of this one alone.
+    inclusive: Total,
+    /// Sums over the recorded calls.
+    sums: PerCall,
+}
+
+/// The total of a population, from a sample of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    ns: f64,
+    variance: f64,
+}
+
+impl Total {
+    /// Adds a sample that was drawn with a probability of 1 in `weight` (Horvitz and Thompson). Draws
+    /// are independent of each other.
+    fn add(&mut self, ns: f64, weight: f64) {
+        self.ns += weight * ns;
+        self.variance += weight * (weight - 1.0) * ns * ns;
+    }
+
+    fn error_ns(self) -> f64 {
+        self.variance.max(0.0).sqrt()
+    }
+}
+
+/// One recorded call of a function.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordedCall<'a> {
+    pub figures: &'a CallFigures,
+    pub host_ns: u64,
+    /// The number of calls that it represents.
+    pub weight: f64,
+}
+
+impl CallTree {
+    /// Returns the path of a function under a caller. `None` if there are too many.
+    pub fn path(&mut self, parent: Option<PathId>, function: Function) -> Option<PathId> {
+        if let Some(known) = self.known.get(&(parent, function)) {
+            return Some(*known);
+        }
+        if self.paths.len() >= MOST {
+            return None;
+        }
+        let id = PathId::at(self.paths.len());
+        self.paths.push(Path {
+            function,
+            parent,
+            callers_unknown: false,
+            timed: Vec::new(),
+            recorded: 0,
+            calls: 0.0,
+            inclusive: Total::default(),
+            own: Total::default(),
+            sums: PerCall::default(),
+        });
+        self.known.insert((parent, function), id);
+        Some(id)
+    }
+
+    /// Records a call that took a path.
+    pub fn record(&mut self, path: PathId, call: RecordedCall<'_>) {
+        let Some(path) = self.paths.get_mut(path.index()) else { return };
+        let RecordedCall { figures, host_ns, weight } = call;
+        path.recorded += 1;
+        path.calls += weight;
+        path.inclusive.add(figures.busy_ns as f64, weight);
+        path.own.add(figures.own_ns as f64, weight);
+        let kernels = figures.works.iter().filter(|of| of.work.is_kernel()).count();
+        path.sums.add(figures, host_ns, kernels);
+    }
+
+    /// Adds the work of a function without a path of its own to the path around it.
+    pub fn record_inner(&mut self, around: PathId, call: RecordedCall<'_>) {
+        if let Some(path) = self.paths.get_mut(around.index()) {
+            path.own.add(call.figures.own_ns as f64, call.weight);
+        }
+    }
+
+    /// Marks that the callers of an outermost function may not have been sampled.
+    pub fn forget_callers(&mut self, path: PathId) {
+        if let Some(path) = self.paths.get_mut(path.index()) {
+            path.callers_unknown = true;
+        }
+    }
+
+    /// Records what became of a call that events timed. If the function has no path of its own
+    /// because there are too many, the place is that of the function around it.
+    pub fn record_timed(
+        &mut self,
+        place: Place,
+        function: Function,
+        device: DeviceId,
+        outcome: Result<Sample, Lost>,
+    ) {
+        let Some(path) = self.paths.get_mut(place.path.index()) else { return };
+        let is_own = path.function == function;
+        let is_its = |of: &Timed| of.is_of(device, place.around);
+        let at = path.timed.iter().position(is_its).unwrap_or_else(|| {
+            path.timed.push(Timed::new(device, place.around));
+            path.timed.len() - 1
+        });
+        path.timed[at].record(outcome, is_own);
+    }
+}
+
+/// Sums and means of what calls took.
+trait PerCallSums {
+    fn add(&mut self, figures: &CallFigures, host_ns: u64, kernels: usize);
+    fn mean(self, calls: f64) -> PerCall;
+}
+
+impl PerCallSums for PerCall {
+    fn add(&mut self, figures: &CallFigures, host_ns: u64, kernels: usize) {
+        self.busy_ns += figures.busy_ns as f64;
+        self.span_ns += figures.span_ns as f64;
+        *self.waited_ns.get_or_insert_default() += figures.waited_ns as f64;
+        *self.host_ns.get_or_insert_default() += host_ns as f64;
+        *self.kernels.get_or_insert_default() += kernels as f64;
+    }
+
+    fn mean(self, calls: f64) -> PerCall {
+        PerCall {
+            busy_ns: self.busy_ns / calls,
+            span_ns: self.span_ns / calls,
+            waited_ns: self.waited_ns.map(|sum| sum / calls),
+            host_ns: self.host_ns.map(|sum| sum / calls),
+            kernels: self.kernels.map(|sum| sum / calls),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::call_tree::forest::Named;
+    use gpu_time_report::Node;
+
+    fn figures(busy_ns: u64, self_busy_ns: u64) -> CallFigures {
+        let (works, span_ns, waited_ns) = (Vec::new(), 2 * busy_ns, 5);
+        CallFigures {
+            busy_ns,
+            self_busy_ns,
+            own_ns: self_busy_ns,
+            span_ns,
+            waited_ns,
+            streams: 1,
+            works,
+        }
+    }
+
+    fn record(tree: &mut CallTree, path: PathId, figures: &CallFigures, weight: f64) {
+        tree.record(path, RecordedCall { figures, host_ns: 100, weight });
+    }
+
+    fn report(tree: &CallTree) -> Vec<Node> {
+        let named = |function| Named {
+            name: format!("f{function}"),
+            site: Some(function),
+            is_span: false,
+            warms_up: false,
+        };
+        tree.report(named, |_| None, false)
+    }
+
+    #[test]
+    fn one_function_under_several_callers_has_several_paths() {
+        let mut tree = CallTree::default();
+        let [a, b] = [1, 2].map(|function| tree.path(None, function).unwrap());
+        let paths = [None, Some(a), Some(b)].map(|parent| tree.path(parent, 3).unwrap());
+        assert_eq!(tree.path(Some(a), 3), Some(paths[1]));
+        for path in paths {
+            record(&mut tree, path, &figures(10, 10), 1.0);
+        }
+        let nodes = report(&tree);
+        let found: Vec<_> =
+            nodes.iter().map(|node| (node.name.as_str(), node.parent, node.recorded)).collect();
+        assert_eq!(
+            found,
+            [
+                ("f1", None, 0),
+                ("f2", None, 0),
+                ("f3", None, 1),
+                ("f3", Some(0), 1),
+                ("f3", Some(1), 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn recursion_deepens_the_path() {
+        let mut tree = CallTree::default();
+        let outer = tree.path(None, 1).unwrap();
+        let inner = tree.path(Some(outer), 1).unwrap();
+        assert_ne!(outer, inner);
+    }
+
+    #[test]
+    fn totals_of_weighted_calls_have_their_error() {
+        let mut tree = CallTree::default();
+        let path = tree.path(None, 1).unwrap();
+        for _ in 0..4 {
+            record(&mut tree, path, &figures(30, 10), 16.0);
+        }
+        let [node] = &report(&tree)[..] else { panic!() };
+        assert_eq!((node.calls, node.recorded), (64.0, 4));
+        assert_eq!(node.self_ns, 640.0);
+        // Four draws of one in sixteen: each has a variance of 16 x 15 x 30².
+        assert!((node.inclusive_error_ns - (4.0 * 16.0 * 15.0 * 900.0_f64).sqrt()).abs() < 1e-9);
+        let per_call = node.per_call.unwrap();
+        assert_eq!(per_call.busy_ns, 30.0);
+        assert_eq!((per_call.host_ns, per_call.waited_ns), (Some(100.0), Some(5.0)));
+    }
+
+    #[test]
+    fn all_calls_recorded_leave_no_error() {
+        let mut tree = CallTree::default();
+        let path = tree.path(None, 1).unwrap();
+        record(&mut tree, path, &figures(30, 10), 1.0);
+        let [node] = &report(&tree)[..] else { panic!() };
+        assert_eq!((node.inclusive_error_ns, node.self_error_ns), (0.0, 0.0));
+    }
+
+    #[test]
+    fn paths_are_bounded_and_lose_no_work() {
+        let mut tree = CallTree::default();
+        let root = tree.path(None, 0).unwrap();
+        for function in 1..MOST as u32 {
+            tree.path(Some(root), function).unwrap();
+        }
+        assert_eq!(tree.path(Some(root), MOST as u32), None);
+        let figures = &figures(10, 10);
+        tree.record_inner(root, RecordedCall { figures, host_ns: 0, weight: 2.0 });
+        assert_eq!(report(&tree)[0].self_ns, 20.0);
+    }
+}

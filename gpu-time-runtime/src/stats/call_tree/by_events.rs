@@ -1,0 +1,399 @@
+//! What events tell of a path: the time of its calls, and the part of it that is the function's own.
+
+use crate::stats::bias::{Bias, InnerCost};
+use crate::stats::call_tree::place::PathId;
+use crate::types::device::DeviceId;
+use crate::types::sample::{Lost, Sample};
+
+/// The most paths around a call whose times are considered, each inside the bracket of the next.
+const MOST_AROUND: usize = 64;
+
+/// The calls of a path that events timed on one device, inside of the brackets of one other path.
+#[derive(Clone, Debug)]
+pub(super) struct Timed {
+    device: DeviceId,
+    around: Option<PathId>,
+    recorded: u64,
+    lost: u64,
+    calls: f64,
+    /// Of the raw times.
+    sums: Sums,
+    /// Brackets, weighted as their calls are.
+    brackets: f64,
+    /// The brackets inside them, which lengthen them; [`InnerCost`] tells these apart.
+    near: f64,
+    far: f64,
+    /// The number of brackets inside them, and of those around which another one may be.
+    inside: u64,
+    whole: u64,
+    fed: u64,
+    starved: u64,
+    queued: u64,
+    /// Calls of which it is not known how many brackets are inside.
+    unknown: u64,
+}
+
+/// Sums over times that were sampled.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    /// Of each time, with its weight.
+    ns: f64,
+    /// Of its square, with the weight.
+    squares: f64,
+    /// Of its square, with the square of the weight.
+    weighted_squares: f64,
+}
+
+/// The figures of a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EventTimes {
+    pub recorded: u64,
+    pub calls: f64,
+    /// The net time of the calls with all that is inside of their brackets.
+    pub net_ns: f64,
+    pub net_variance: f64,
+    /// The part of it that no call inside accounts for.
+    pub own_ns: f64,
+    pub own_variance: f64,
+    /// The net time is too long by an unknown time.
+    pub is_bound: bool,
+}
+
+impl Timed {
+    pub fn new(device: DeviceId, around: Option<PathId>) -> Timed {
+        Timed {
+            device,
+            around,
+            recorded: 0,
+            lost: 0,
+            calls: 0.0,
+            sums: Sums::default(),
+            brackets: 0.0,
+            near: 0.0,
+            far: 0.0,
+            inside: 0,
+            whole: 0,
+            fed: 0,
+            starved: 0,
+            queued: 0,
+            unknown: 0,
+        }
+    }
+
+    pub fn is_of(&self, device: DeviceId, around: Option<PathId>) -> bool {
+        (self.device, self.around) == (device, around)
+    }
+
+    /// Records a call. `is_own` is `false` if it is only a part of the path's calls.
+    pub fn record(&mut self, outcome: Result<Sample, Lost>, is_own: bool) {
+        let Ok(sample) = outcome else {
+            self.lost += u64::from(is_own);
+            return;
+        };
+        let weight = f64::from(sample.weight);
+        if is_own {
+            self.recorded += 1;
+            self.calls += weight;
+        }
+        let inside = u64::from(sample.inner.unwrap_or(0));
+        self.inside += inside;
+        self.whole += inside + u64::from(sample.brackets);
+        if sample.flags.at_floor {
+            return;
+        }
+        self.sums.add(sample.raw_ns(), weight);
+        self.brackets += weight * f64::from(sample.brackets);
+        let near = inside.min(InnerCost::NEAR as u64);
+        self.near += weight * near as f64;
+        self.far += weight * (inside - near) as f64;
+        self.fed += u64::from(sample.flags.fed);
+        self.starved += u64::from(!sample.flags.fed);
+        self.queued += u64::from(sample.flags.queued);
+        self.unknown += u64::from(sample.inner.is_none());
+    }
+
+    /// Returns the sums of the net times. The bias is removed as it is from the series.
+    fn net(&self, bias: Option<Bias>) -> Sums {
+        let Some(bias) = bias else { return self.sums };
+        let is_queued = self.queued * 2 > self.fed;
+        let is_known = self.unknown == 0 && self.fed > 0;
+        let inner = bias.inner.filter(|_| is_known);
+        let inner_ns = inner.map_or(0.0, |cost| cost.total_ns(self.near, self.far, is_queued));
+        let own_ns = self.brackets * if is_queued { bias.queued_ns } else { bias.ns };
+        self.sums.reduced_to((self.sums.ns - own_ns - inner_ns).max(0.0))
+    }
+}
+
+impl Sums {
+    fn add(&mut self, ns: f64, weight: f64) {
+        self.ns += weight * ns;
+        self.squares += weight * ns * ns;
+        self.weighted_squares += weight * weight * ns * ns;
+    }
+
+    fn reduced_to(self, ns: f64) -> Sums {
+        let scale = if self.ns > 0.0 { (ns / self.ns).powi(2) } else { 0.0 };
+        let (squares, weighted_squares) = (scale * self.squares, scale * self.weighted_squares);
+        Sums { ns, squares, weighted_squares }
+    }
+
+    /// Returns the variance of the total if each time counts `factor` times (Horvitz and Thompson).
+    /// Draws are independent of each other.
+    fn variance(self, factor: f64) -> f64 {
+        let factor = factor.abs();
+        (factor * factor * self.weighted_squares - factor * self.squares).max(0.0)
+    }
+}
+
+/// Returns the figures of every path. `paths` has the calls of each.
+///
+/// A function's own time is that of its calls less that of the calls inside of their brackets. Where
+/// both are sampled, a call inside stands for as many as both weights say. A caller between them that
+/// was not timed itself would make the same time be subtracted once for each of the two callers; what
+/// is expected of that is added again.
+pub(super) fn settle(
+    paths: &[&[Timed]],
+    bias: impl Fn(DeviceId) -> Option<Bias>,
+) -> Vec<EventTimes> {
+    let mut times: Vec<EventTimes> = paths.iter().map(|timed| EventTimes::of(timed)).collect();
+    let mut strangers: Vec<i64> = vec![0; paths.len()];
+    for (at, path) in paths.iter().enumerate() {
+        for timed in *path {
+            let net = timed.net(bias(timed.device));
+            times[at].net_ns += net.ns;
+            times[at].net_variance += net.variance(1.0);
+            times[at].own_ns += net.ns;
+            times[at].own_variance += net.variance(1.0);
+            strangers[at] += timed.inside as i64;
+            if let Some(around) = timed.around {
+                strangers[around.index()] -= timed.whole as i64;
+                subtract(net, around, paths, &mut times);
+            }
+        }
+    }
+    for (times, strangers) in times.iter_mut().zip(strangers) {
+        // Brackets of other threads, of which the time is not known to be inside.
+        times.is_bound |= strangers.max(0) as u64 > times.recorded / 2;
+        times.own_ns = times.own_ns.max(0.0);
+    }
+    times
+}
+
+/// Subtracts the time of calls from that of the path around them.
+fn subtract(net: Sums, around: PathId, paths: &[&[Timed]], times: &mut [EventTimes]) {
+    let (mut at, mut factor) = (around, 1.0_f64);
+    for _ in 0..MOST_AROUND {
+        let Some((path, of)) = paths.get(at.index()).zip(times.get_mut(at.index())) else { return };
+        let counted = counted(path);
+        of.own_ns -= factor * counted * net.ns;
+        of.own_variance += net.variance(factor * counted);
+        factor *= 1.0 - counted;
+        // Ends with the first path of which all calls are timed, as most are.
+        match outer(path).filter(|_| factor.abs() > 1e-9) {
+            Some(outer) => at = outer,
+            None => return,
+        }
+    }
+}
+
+/// Returns how often the time of a call inside of a path is to be subtracted: as often as the calls
+/// around it count, which may be sampled or lost.
+fn counted(path: &[Timed]) -> f64 {
+    let all: u64 = path.iter().map(|timed| timed.recorded + timed.lost).sum();
+    let calls: f64 = path.iter().map(|timed| timed.calls).sum();
+    if all > 0 { calls / all as f64 } else { 0.0 }
+}
+
+/// Returns the path whose brackets are around most of the calls.
+fn outer(path: &[Timed]) -> Option<PathId> {
+    let nested = path.iter().filter(|timed| timed.around.is_some());
+    nested.max_by_key(|timed| timed.recorded + timed.lost)?.around
+}
+
+impl EventTimes {
+    /// Returns the figures that need no other path.
+    fn of(path: &[Timed]) -> EventTimes {
+        let sum = |of: fn(&Timed) -> u64| path.iter().map(of).sum::<u64>();
+        let [fed, starved] = [sum(|timed| timed.fed), sum(|timed| timed.starved)];
+        let (recorded, unknown) = (sum(|timed| timed.recorded), sum(|timed| timed.unknown));
+        EventTimes {
+            recorded,
+            calls: path.iter().map(|timed| timed.calls).sum(),
+            is_bound: (fed == 0 && starved > 0) || unknown > recorded / 2,
+            ..EventTimes::default()
+        }
+    }
+
+    /// Returns `true` if some of the calls stand for others.
+    pub fn is_sampled(&self) -> bool {
+        self.calls > self.recorded as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::types::sample::SampleFlags;
+
+    const DEVICE: DeviceId = DeviceId::Cuda(0);
+    const FED: SampleFlags =
+        SampleFlags { fed: true, queued: false, at_floor: false, nested: false, tracked: false };
+
+    fn sample(ns: f64, inner: u16) -> Sample {
+        Sample::new(ns).unwrap().around(Some(inner)).flagged(FED)
+    }
+
+    /// The calls of each path.
+    #[derive(Default)]
+    struct Bench(Vec<Vec<Timed>>);
+
+    impl Bench {
+        fn path(&mut self) -> PathId {
+            self.0.push(Vec::new());
+            PathId::at(self.0.len() - 1)
+        }
+
+        fn record(&mut self, path: PathId, around: Option<PathId>, outcome: Result<Sample, Lost>) {
+            let calls = &mut self.0[path.index()];
+            let known = calls.iter().position(|timed| timed.is_of(DEVICE, around));
+            let at = known.unwrap_or_else(|| {
+                calls.push(Timed::new(DEVICE, around));
+                calls.len() - 1
+            });
+            calls[at].record(outcome, true);
+        }
+
+        fn settle(&self, bias: Option<Bias>) -> Vec<EventTimes> {
+            let paths: Vec<_> = self.0.iter().map(|timed| &timed[..]).collect();
+            settle(&paths, |_| bias)
+        }
+    }
+
+    fn own(times: &[EventTimes]) -> Vec<f64> {
+        times.iter().map(|times| times.own_ns).collect()
+    }
+
+    #[test]
+    fn time_inside_a_bracket_is_not_its_function_s_own() {
+        let mut tree = Bench::default();
+        let outer = tree.path();
+        let inner = tree.path();
+        let elsewhere = tree.path();
+        tree.record(inner, Some(outer), Ok(sample(300.0, 0)));
+        tree.record(inner, Some(outer), Ok(sample(200.0, 0)));
+        tree.record(elsewhere, None, Ok(sample(50.0, 0)));
+        tree.record(outer, None, Ok(sample(900.0, 2)));
+        let times = tree.settle(None);
+        assert_eq!(own(&times), [400.0, 500.0, 50.0]);
+        assert!(times.iter().all(|times| !times.is_bound && times.own_variance == 0.0));
+        assert_eq!((times[1].recorded, times[1].calls, times[1].net_ns), (2, 2.0, 500.0));
+    }
+
+    #[test]
+    fn bias_is_removed_with_that_of_brackets_inside() {
+        let inner = Some(InnerCost { near_ns: 20.0, far_ns: 40.0 });
+        let (source, error_ns) = ("floor", None);
+        let bias = Bias { ns: 10.0, queued_ns: 15.0, inner, source, error_ns };
+        let mut tree = Bench::default();
+        let path = tree.path();
+        tree.record(path, None, Ok(sample(1_000.0, 13)));
+        let net = |tree: &Bench| tree.settle(Some(bias))[0].net_ns;
+        assert_eq!(net(&tree), 1_000.0 - 10.0 - 12.0 * 20.0 - 40.0);
+        // One of which it is not known makes the others unknown, too, as in the series.
+        tree.record(path, None, Ok(sample(1_000.0, 0).around(None)));
+        assert_eq!(net(&tree), 2_000.0 - 2.0 * 10.0);
+        assert_eq!(tree.settle(None)[0].net_ns, 2_000.0);
+    }
+
+    #[test]
+    fn weights_are_of_both_calls() {
+        let mut tree = Bench::default();
+        let outer = tree.path();
+        let inner = tree.path();
+        tree.record(inner, Some(outer), Ok(sample(100.0, 0).weighted(3.0)));
+        tree.record(outer, None, Ok(sample(1_000.0, 1).weighted(4.0)));
+        let times = tree.settle(None);
+        assert_eq!(own(&times), [4.0 * 1_000.0 - 12.0 * 100.0, 300.0]);
+        assert_eq!(times[1].own_variance, 3.0 * 2.0 * 100.0 * 100.0);
+        let of_outer = 4.0 * 3.0 * 1e6;
+        assert_eq!(times[0].own_variance, of_outer + 12.0 * 11.0 * 100.0 * 100.0);
+        assert_eq!(times[0].net_variance, of_outer);
+    }
+
+    /// Each call is timed at random; the mean of many runs is that of all calls.
+    #[test]
+    fn own_time_is_right_on_average_though_callers_are_missing() {
+        const RUNS: u32 = 4_000;
+        let rates = [0.5, 0.4, 1.0, 0.5];
+        let net = [1_000.0, 600.0, 300.0, 100.0];
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut mean = [0.0; 4];
+        let mut known = HashMap::new();
+        let mut tree = Bench::default();
+        for _ in 0..RUNS {
+            let timed: Vec<bool> = rates.iter().map(|rate| random.f64() < *rate).collect();
+            // The path of each function, one inside the other.
+            let (mut path, mut around) = (None, None);
+            for function in (0..4).filter(|at| timed[*at]) {
+                path = Some(*known.entry((path, function)).or_insert_with(|| tree.path()));
+                let weight = (1.0 / rates[function]) as f32;
+                let sample = sample(net[function], 0).weighted(weight);
+                tree.record(path.unwrap(), around, Ok(sample));
+                around = path;
+            }
+        }
+        let times = tree.settle(None);
+        for ((_, function), path) in known {
+            mean[function] += times[path.index()].own_ns / f64::from(RUNS);
+        }
+        for (mean, own) in mean.into_iter().zip([400.0, 300.0, 200.0, 100.0]) {
+            assert!((mean - own).abs() < 25.0, "{mean} for {own}");
+        }
+    }
+
+    #[test]
+    fn time_inside_of_lost_calls_is_not_subtracted_from_the_others() {
+        let mut tree = Bench::default();
+        let outer = tree.path();
+        let middle = tree.path();
+        let inner = tree.path();
+        for is_lost in [true, false] {
+            tree.record(inner, Some(middle), Ok(sample(100.0, 0)));
+            let middle_call = if is_lost { Err(Lost::Failed) } else { Ok(sample(300.0, 1)) };
+            tree.record(middle, Some(outer), middle_call);
+            tree.record(outer, None, Ok(sample(1_000.0, 2)));
+        }
+        // What the lost call has beside the inner one belongs to the outer one.
+        assert_eq!(own(&tree.settle(None)), [2_000.0 - 300.0 - 100.0, 200.0, 200.0]);
+    }
+
+    #[test]
+    fn times_that_may_be_too_long_are_bounds() {
+        let starved = SampleFlags { fed: false, ..FED };
+        let bound = |samples: &[Sample]| {
+            let mut tree = Bench::default();
+            let path = tree.path();
+            samples.iter().for_each(|sample| tree.record(path, None, Ok(*sample)));
+            tree.settle(None)[0].is_bound
+        };
+        let fed = sample(100.0, 0);
+        assert!(!bound(&[fed, fed.flagged(starved)]));
+        assert!(bound(&[fed.flagged(starved); 2]));
+        assert!(bound(&[fed, fed.around(None), fed.around(None)]));
+        // Brackets inside that are not those of calls inside.
+        assert!(bound(&[sample(100.0, 1); 2]));
+        assert!(!bound(&[sample(100.0, 1), fed, fed, fed]));
+    }
+
+    #[test]
+    fn call_at_the_floor_has_no_time() {
+        let mut tree = Bench::default();
+        let path = tree.path();
+        let at_floor = SampleFlags { at_floor: true, ..FED };
+        tree.record(path, None, Ok(sample(100.0, 0).flagged(at_floor)));
+        let times = tree.settle(None)[0];
+        assert_eq!((times.recorded, times.net_ns, times.is_bound), (1, 0.0, false));
+    }
+}

@@ -1,0 +1,292 @@
+//! The paths of a report. The figures of each outermost function, and of all below it, come either
+//! from opened calls or from events, so that no time counts twice.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::stats::bias::Bias;
+use crate::stats::call_tree::by_events::{self, EventTimes};
+use crate::stats::call_tree::{CallTree, Function, Path, PerCallSums};
+use crate::types::device::DeviceId;
+use gpu_time_report::{Node, PerCall, Source};
+
+/// A function, as reports show it.
+pub(crate) struct Named {
+    pub name: String,
+    /// Its index in the report.
+    pub site: Option<u32>,
+    pub is_span: bool,
+    /// Its first calls are not timed.
+    pub warms_up: bool,
+}
+
+impl CallTree {
+    /// Returns the paths for the report. `named` describes a function, and `bias` returns the bias of
+    /// a device. With `spans_are_sampled`, a function may be inside spans that were not recorded.
+    pub fn report(
+        &self,
+        named: impl Fn(Function) -> Named,
+        bias: impl Fn(DeviceId) -> Option<Bias>,
+        spans_are_sampled: bool,
+    ) -> Vec<Node> {
+        let timed: Vec<_> = self.paths.iter().map(|path| &path.timed[..]).collect();
+        let times = by_events::settle(&timed, bias);
+        let roots = self.roots();
+        let mut are_opened = vec![false; self.paths.len()];
+        let mut in_spans = HashSet::new();
+        for (path, &root) in self.paths.iter().zip(&roots).filter(|(path, _)| path.is_opened()) {
+            are_opened[root] = true;
+            if spans_are_sampled && named(self.paths[root].function).is_span {
+                in_spans.insert(path.function);
+            }
+        }
+        let is_opened = |at: usize| are_opened[roots[at]];
+        let mut is_shown: Vec<bool> = (0..self.paths.len())
+            .map(|at| match is_opened(at) {
+                true => self.paths[at].is_opened(),
+                // The recorded spans stand for those that were not recorded as well.
+                false => {
+                    times[at].recorded > 0 && !in_spans.contains(&self.paths[roots[at]].function)
+                }
+            })
+            .collect();
+        for at in (0..self.paths.len()).rev() {
+            if let Some(parent) = self.paths[at].parent.filter(|_| is_shown[at]) {
+                is_shown[parent.index()] = true;
+            }
+        }
+        let partial = self.partial_callers(&times, &named);
+        // A call inside of one that was not timed has a path without it.
+        let lacks_callers = |path: &Path| {
+            let is_around = |caller| self.callers(path).any(|around| around.function == caller);
+            partial.get(&path.function).is_some_and(|of| of.iter().any(|of| !is_around(*of)))
+        };
+        let mut places = vec![0; self.paths.len()];
+        let mut nodes = Vec::new();
+        for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
+            places[at] = nodes.len() as u32;
+            let node = match is_opened(at) {
+                true => path.opened_node(),
+                false => Node { callers_unknown: lacks_callers(path), ..times[at].node() },
+            };
+            let Named { name, site, .. } = named(path.function);
+            let parent = path.parent.map(|parent| places[parent.index()]);
+            nodes.push(Node { name, site, parent, ..node });
+        }
+        nodes
+    }
+
+    /// Returns the index of the outermost function of each path.
+    fn roots(&self) -> Vec<usize> {
+        let mut roots: Vec<usize> = Vec::with_capacity(self.paths.len());
+        for (at, path) in self.paths.iter().enumerate() {
+            roots.push(path.parent.map_or(at, |parent| roots[parent.index()]));
+        }
+        roots
+    }
+
+    /// Returns the callers of each function of which not all calls are timed.
+    fn partial_callers(
+        &self,
+        times: &[EventTimes],
+        named: &impl Fn(Function) -> Named,
+    ) -> HashMap<Function, HashSet<Function>> {
+        let of_sampled = self.paths.iter().zip(times).filter(|(_, times)| times.is_sampled());
+        let sampled: HashSet<_> = of_sampled.map(|(path, _)| path.function).collect();
+        let is_partial = |of: &Function| sampled.contains(of) || named(*of).warms_up;
+        let mut callers: HashMap<_, HashSet<_>> = HashMap::new();
+        let timed = self.paths.iter().zip(times).filter(|(_, times)| times.recorded > 0);
+        for (path, _) in timed {
+            let all = self.callers(path).map(|caller| caller.function);
+            let partial = all.filter(is_partial);
+            callers.entry(path.function).or_default().extend(partial);
+        }
+        callers
+    }
+
+    /// Returns the callers of a path, the innermost first.
+    fn callers<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
+        let caller = |path: &&'a Path| self.paths.get(path.parent?.index());
+        std::iter::successors(Some(path), caller).skip(1)
+    }
+}
+
+impl Path {
+    /// Returns `true` if it has opened calls.
+    fn is_opened(&self) -> bool {
+        self.recorded > 0 || self.own.ns > 0.0
+    }
+
+    fn opened_node(&self) -> Node {
+        let per_call = (self.recorded > 0).then(|| self.sums.mean(self.recorded as f64));
+        Node {
+            recorded: self.recorded,
+            calls: self.calls,
+            inclusive_error_ns: self.inclusive.error_ns(),
+            self_ns: self.own.ns,
+            self_error_ns: self.own.error_ns(),
+            per_call,
+            callers_unknown: self.callers_unknown,
+            ..Node::of(Source::Opened)
+        }
+    }
+}
+
+impl EventTimes {
+    fn node(&self) -> Node {
+        let net_ns = self.net_ns / self.calls;
+        Node {
+            recorded: self.recorded,
+            calls: self.calls,
+            inclusive_error_ns: self.net_variance.sqrt(),
+            self_ns: self.own_ns,
+            self_error_ns: self.own_variance.sqrt(),
+            per_call: (self.recorded > 0).then(|| PerCall {
+                busy_ns: net_ns,
+                span_ns: net_ns,
+                ..PerCall::default()
+            }),
+            upper_bound: self.is_bound,
+            ..Node::of(Source::Events)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::call_tree::RecordedCall;
+    use crate::stats::call_tree::place::{PathId, Place};
+    use crate::stats::kernels::CallFigures;
+    use crate::types::sample::{Sample, SampleFlags};
+
+    const SPAN: Function = 100;
+    const WARMED: Function = 200;
+
+    fn opened(tree: &mut CallTree, path: PathId, ns: u64) {
+        let works = Vec::new();
+        let (span_ns, waited_ns, streams) = (ns, 0, 1);
+        let (busy_ns, self_busy_ns, own_ns) = (ns, ns, ns);
+        let figures =
+            &CallFigures { busy_ns, self_busy_ns, own_ns, span_ns, waited_ns, streams, works };
+        tree.record(path, RecordedCall { figures, host_ns: 1, weight: 1.0 });
+    }
+
+    fn timed(tree: &mut CallTree, path: PathId, ns: f64, weight: f32) {
+        let flags = SampleFlags { fed: true, ..SampleFlags::default() };
+        let sample = Sample::new(ns).unwrap().flagged(flags).weighted(weight);
+        let function = tree.paths[path.index()].function;
+        let place = Place { path, around: None };
+        tree.record_timed(place, function, DeviceId::Cuda(0), Ok(sample));
+    }
+
+    fn report(tree: &CallTree, spans_are_sampled: bool) -> Vec<Node> {
+        let named = |function: Function| Named {
+            name: function.to_string(),
+            site: Some(function),
+            is_span: function == SPAN,
+            warms_up: function == WARMED,
+        };
+        tree.report(named, |_| None, spans_are_sampled)
+    }
+
+    fn shown(nodes: &[Node]) -> Vec<(&str, Option<usize>, &str, f64)> {
+        nodes.iter().map(|n| (n.name(), n.parent(), n.source(), n.self_ns)).collect()
+    }
+
+    #[test]
+    fn opened_calls_replace_events_below_their_root() {
+        let mut tree = CallTree::default();
+        let root = tree.path(None, 1).unwrap();
+        let inner = tree.path(Some(root), 2).unwrap();
+        let alone = tree.path(None, 2).unwrap();
+        timed(&mut tree, root, 50.0, 1.0);
+        timed(&mut tree, inner, 30.0, 1.0);
+        timed(&mut tree, alone, 10.0, 1.0);
+        let by_events = [("1", None, "events", 50.0), ("2", Some(0), "events", 30.0)];
+        let of_alone = ("2", None, "events", 10.0);
+        assert_eq!(shown(&report(&tree, false)), [by_events[0], by_events[1], of_alone]);
+        opened(&mut tree, root, 70);
+        assert_eq!(shown(&report(&tree, false)), [("1", None, "opened", 70.0), of_alone]);
+        // Of a caller that was not opened itself.
+        let mut tree = CallTree::default();
+        let around = tree.path(None, 1).unwrap();
+        let inner = tree.path(Some(around), 2).unwrap();
+        timed(&mut tree, inner, 30.0, 1.0);
+        opened(&mut tree, inner, 20);
+        let inner = ("2", Some(0), "opened", 20.0);
+        assert_eq!(shown(&report(&tree, false)), [("1", None, "opened", 0.0), inner]);
+    }
+
+    #[test]
+    fn recorded_spans_stand_for_functions_in_the_others() {
+        let mut tree = CallTree::default();
+        let span = tree.path(None, SPAN).unwrap();
+        let inside = tree.path(Some(span), 1).unwrap();
+        let outside = tree.path(None, 1).unwrap();
+        opened(&mut tree, inside, 20);
+        timed(&mut tree, outside, 15.0, 1.0);
+        assert_eq!(report(&tree, false).len(), 3);
+        let all = report(&tree, true);
+        assert_eq!(all.iter().map(Node::source).collect::<Vec<_>>(), ["opened", "opened"]);
+    }
+
+    #[test]
+    fn paths_without_calls_are_left_out() {
+        let mut tree = CallTree::default();
+        let idle = tree.path(None, 1).unwrap();
+        tree.path(Some(idle), 2).unwrap();
+        let around = tree.path(None, 3).unwrap();
+        let inner = tree.path(Some(around), 4).unwrap();
+        timed(&mut tree, inner, 30.0, 1.0);
+        let nodes = report(&tree, false);
+        assert_eq!(shown(&nodes), [("3", None, "events", 0.0), ("4", Some(0), "events", 30.0)]);
+        assert!(nodes[0].per_call().is_none());
+    }
+
+    #[test]
+    fn callers_that_are_sampled_may_be_missing() {
+        for (function, weight, is_missing) in [(1, 1.0, false), (1, 2.0, true), (WARMED, 1.0, true)]
+        {
+            let mut tree = CallTree::default();
+            let caller = tree.path(None, function).unwrap();
+            let inner = tree.path(Some(caller), 2).unwrap();
+            let alone = tree.path(None, 2).unwrap();
+            let stranger = tree.path(None, 3).unwrap();
+            timed(&mut tree, caller, 50.0, weight);
+            for path in [inner, alone, stranger] {
+                timed(&mut tree, path, 10.0, 1.0);
+            }
+            let nodes = report(&tree, false);
+            let unknown: Vec<_> = nodes.iter().map(Node::callers_unknown).collect();
+            assert_eq!(unknown, [false, false, is_missing, false]);
+        }
+    }
+
+    #[test]
+    fn calls_without_a_path_are_parts_of_the_one_around() {
+        let mut tree = CallTree::default();
+        let outer = tree.path(None, 1).unwrap();
+        let sample = |ns| Ok(Sample::new(ns).unwrap());
+        let inside = Place { path: outer, around: Some(outer) };
+        tree.record_timed(inside, 2, DeviceId::Cuda(0), sample(300.0));
+        let place = Place { path: outer, around: None };
+        tree.record_timed(place, 1, DeviceId::Cuda(0), sample(1_000.0));
+        let [node] = &report(&tree, false)[..] else { panic!() };
+        assert_eq!((node.recorded, node.calls, node.self_ns), (1, 1.0, 1_000.0));
+    }
+
+    #[test]
+    fn means_are_of_net_times() {
+        let mut tree = CallTree::default();
+        let path = tree.path(None, 1).unwrap();
+        timed(&mut tree, path, 40.0, 3.0);
+        timed(&mut tree, path, 80.0, 1.0);
+        let [node] = &report(&tree, false)[..] else { panic!() };
+        let per_call = node.per_call().unwrap();
+        assert_eq!((node.calls, node.recorded, per_call.busy_ns()), (4.0, 2, 50.0));
+        assert_eq!(
+            (per_call.host_ns(), per_call.kernels(), per_call.waited_ns()),
+            (None, None, None)
+        );
+    }
+}
