@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
@@ -17,6 +17,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("export/threads", threads),
     ("export/series", series),
     ("export/twins", twins),
+    ("export/devices", devices),
     ("export/late", late),
     ("export/automatic", automatic),
     ("export/no_recorder", no_recorder),
@@ -26,6 +27,12 @@ pub const SCENARIOS: &[Scenario] = &[
 fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
+}
+
+#[gpu_timed]
+fn unheld(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, 20_000)
 }
 
 #[gpu_timed(cold, warmup = 2, launch = "launch_badly")]
@@ -148,6 +155,27 @@ fn twins(_: &[String]) {
     gpu_time::publish();
     (0..5).for_each(|_| other::twin());
     gpu_time::publish();
+    note_metrics(&recorder);
+}
+
+/// Calls a function during a window, until its share is published.
+fn devices(_: &[String]) {
+    // Records of a window are waited for up to ten seconds.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    let recorder = recorder();
+    let gpu = Gpu::new();
+    let spin = gpu.spin("export::unheld");
+    // Windows are opened once there is a context.
+    unheld(&gpu.stream, &spin).unwrap();
+    gpu_time::open_window(Duration::from_millis(30));
+    let began = Instant::now();
+    while !recorder.render().contains("busy_share{") && began.elapsed() < PATIENCE {
+        unheld(&gpu.stream, &spin).unwrap();
+        gpu.synchronize();
+        gpu_time::publish();
+        // More calls would be more records than are read.
+        thread::sleep(Duration::from_millis(1));
+    }
     note_metrics(&recorder);
 }
 

@@ -22,6 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/async", asynchronous),
     ("kernels/brackets_inside", brackets_inside),
     ("kernels/elsewhere", elsewhere),
+    ("kernels/after_stop", after_stop),
     ("kernels/events", events),
     ("kernels/inside_events", inside_events),
     ("kernels/captured", captured),
@@ -141,6 +142,30 @@ fn elsewhere(_: &[String]) {
     let spins = [gpu.spin("here"), gpu.spin("elsewhere")];
     for _ in 0..10 {
         on_two_streams(&gpu.stream, &other, &spins);
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// The macro sees the first launch. The second is made in a function that it does not know, on the
+/// same stream.
+#[gpu_timed(stream = stream, kernels = 1.0)]
+fn launches_more(stream: &Arc<CudaStream>, spins: &[Spin; 2]) {
+    ran!();
+    spins[0].launch(stream, SHORT).unwrap();
+    quietly(stream, &spins[1]);
+}
+
+fn quietly(stream: &Arc<CudaStream>, spin: &Spin) {
+    spin.launch(stream, LONG).unwrap();
+}
+
+/// A function enqueues more than the launches that events bracket.
+fn after_stop(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins = [gpu.spin("here"), gpu.spin("elsewhere")];
+    for _ in 0..10 {
+        launches_more(&gpu.stream, &spins);
         gpu.synchronize();
     }
     tally::print();
@@ -482,8 +507,10 @@ async fn async_inner(kernels: &Kernels) {
     kernels.inner.launch(&kernels.stream, LONG).unwrap();
 }
 
-/// Two futures that are polled in turns, with launches of nobody in between.
-fn asynchronous(_: &[String]) {
+/// Two futures that are polled in turns, with launches of nobody in between. With `report`, records
+/// are taken after each poll, when one call has ended and the other is suspended as well.
+fn asynchronous(args: &[String]) {
+    let is_reporting = args.iter().any(|arg| arg == "report");
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
     let plain = gpu.spin("plain");
@@ -499,6 +526,10 @@ fn asynchronous(_: &[String]) {
                     *is_ready = future.poll(&mut context).is_ready();
                 }
                 plain.launch(&gpu.stream, SHORT).unwrap();
+                if is_reporting {
+                    gpu.synchronize();
+                    gpu_time::snapshot();
+                }
             }
         }
         gpu.synchronize();

@@ -22,6 +22,8 @@ mod handler;
 mod health;
 mod hold;
 mod kernels;
+mod nvtx;
+mod opened;
 mod options;
 mod pacing;
 mod process;
@@ -35,12 +37,14 @@ mod scopes;
 mod settle;
 mod signals;
 mod soak;
+mod spans;
 mod stack;
 mod streams;
 mod tally;
 mod threads;
 mod time;
 mod trace;
+mod tree;
 mod warmup;
 mod windows;
 
@@ -64,6 +68,8 @@ const THEMES: &[&[Scenario]] = &[
     health::SCENARIOS,
     hold::SCENARIOS,
     kernels::SCENARIOS,
+    nvtx::SCENARIOS,
+    opened::SCENARIOS,
     options::SCENARIOS,
     pacing::SCENARIOS,
     process::SCENARIOS,
@@ -75,10 +81,12 @@ const THEMES: &[&[Scenario]] = &[
     settle::SCENARIOS,
     signals::SCENARIOS,
     soak::SCENARIOS,
+    spans::SCENARIOS,
     stack::SCENARIOS,
     streams::SCENARIOS,
     threads::SCENARIOS,
     trace::SCENARIOS,
+    tree::SCENARIOS,
     warmup::SCENARIOS,
     windows::SCENARIOS,
 ];

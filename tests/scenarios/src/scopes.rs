@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use cudarc::driver::{CudaSlice, CudaStream, DriverError, PushKernelArg};
-use gpu_time::gpu_timed;
+use gpu_time::{gpu_timed, guard, scope};
 
 use crate::gpu::{Gpu, LaunchResult, ONE, Spin};
 use crate::scenario::Scenario;
@@ -21,8 +21,50 @@ pub const SCENARIOS: &[Scenario] = &[
     ("scopes/panics", panics),
     ("scopes/recursion", recursion),
     ("scopes/nested", nested),
+    ("scopes/inner", inner_brackets),
     ("scopes/futures", futures),
+    ("scopes/blocks", blocks),
+    ("scopes/members", members),
 ];
+
+/// A pass of as many kernels as a small model has.
+const KERNELS: usize = 28;
+
+/// A held pass, of which only the whole is timed.
+#[gpu_timed(scope = "body", sleep)]
+fn pass_alone(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
+    ran!();
+    (0..=KERNELS).try_for_each(|_| spin.launch(stream, ns))
+}
+
+/// The same pass, with a timed function around each kernel but the first.
+#[gpu_timed(scope = "body", sleep)]
+fn pass_around(stream: &Arc<CudaStream>, [own, inner]: [&Spin; 2], ns: u64) -> LaunchResult {
+    ran!();
+    own.launch(stream, ns)?;
+    (0..KERNELS).try_for_each(|_| step(stream, inner, ns))
+}
+
+#[gpu_timed]
+fn step(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+/// Passes with and without timed functions inside. The argument is the time of a kernel.
+fn inner_brackets(arguments: &[String]) {
+    let gpu = Gpu::new();
+    let places = ["pass_alone", "pass_around", "step"];
+    let [alone, own, step] = places.map(|name| gpu.spin(&format!("scopes::{name}")));
+    let ns = arguments[0].parse().unwrap();
+    for _ in 0..60 {
+        pass_alone(&gpu.stream, &alone, ns).unwrap();
+        gpu.synchronize();
+        pass_around(&gpu.stream, [&own, &step], ns).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
 
 /// The stream is inferred, and the launch is cudarc's own.
 #[gpu_timed]
@@ -366,5 +408,91 @@ fn futures(_: &[String]) {
         drop(boxed(stream, &tail));
         gpu.synchronize();
     }
+    tally::print();
+}
+
+/// Blocks with visible launches, which are left early and wait, and guards. All calls in a closure.
+fn blocks(_: &[String]) {
+    let gpu = Gpu::new();
+    let stream = gpu.stream.clone();
+    let [left, waiting, guarded] =
+        ["a block left early", "a block that waits", "a guard"].map(|name| gpu.spin(name));
+    let run = |i: u32| -> LaunchResult {
+        for turn in 0..2 {
+            scope!("a block left early", stream = stream, {
+                ran!("a block left early");
+                left.launch(&stream, 20_000)?;
+                if turn == 1 && i.is_multiple_of(2) {
+                    break;
+                }
+            });
+        }
+        // `sleep` is for code that is not async.
+        let timed = guard!("a guard", stream = stream, sleep);
+        ran!("a guard");
+        guarded.launch(&stream, 20_000)?;
+        drop(timed);
+        Ok(())
+    };
+    let waits = async |times: u32| -> LaunchResult {
+        let launched = scope!("a block that waits", stream = stream, key = times, {
+            ran!("a block that waits");
+            waiting.launch(&stream, 20_000)?;
+            Yield(false).await;
+            times
+        });
+        tally::fact("launched", launched);
+        Ok(())
+    };
+    for i in 0..10 {
+        run(i).unwrap();
+        let mut future = pin!(waits(3));
+        assert!(poll(future.as_mut()).is_pending());
+        assert!(poll(future.as_mut()).is_ready());
+    }
+    // Dropped at its await.
+    assert!(poll(pin!(waits(3))).is_pending());
+    gpu.synchronize();
+    tally::print();
+}
+
+struct Net {
+    stream: Arc<CudaStream>,
+    spins: [Spin; 2],
+}
+
+#[gpu_timed(stream = self.stream, cold, warmup = 2)]
+impl Net {
+    fn new(gpu: &Gpu) -> Net {
+        ran!();
+        let spins = ["forward", "backward"].map(|name| gpu.spin(&format!("scopes::Net::{name}")));
+        Net { stream: gpu.stream.clone(), spins }
+    }
+
+    fn forward(&self) -> LaunchResult {
+        ran!();
+        self.spins[0].launch(&self.stream, 20_000)
+    }
+
+    #[gpu_timed(warmup = 0)]
+    fn backward(&self) -> LaunchResult {
+        ran!();
+        self.spins[1].launch(&self.stream, 20_000)
+    }
+
+    #[gpu_timed(skip)]
+    fn layers(&self) -> usize {
+        self.spins.len()
+    }
+}
+
+fn members(_: &[String]) {
+    let gpu = Gpu::new();
+    let net = Net::new(&gpu);
+    for _ in 0..5 * net.layers() {
+        net.forward().unwrap();
+        net.backward().unwrap();
+    }
+    gpu.synchronize();
     tally::print();
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, PushKernelArg, sys};
-use gpu_time::{RawStream, gpu_timed, raw_stream};
+use gpu_time::{RawStream, gpu_timed, raw_stream, set_default_stream, set_thread_default_stream};
 
 use crate::gpu::{Gpu, LaunchResult, ONE, Spin};
 use crate::scenario::Scenario;
@@ -22,6 +22,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("streams/dropped", dropped),
     ("streams/many_pending", many_pending),
     ("streams/reused", reused),
+    ("streams/default", default),
+    ("streams/default_dropped", default_dropped),
 ];
 
 #[gpu_timed]
@@ -320,5 +322,58 @@ fn reused(_: &[String]) {
         pass(25_000_000);
     }
     tally::fact("reused", reused);
+    tally::print();
+}
+
+#[gpu_timed]
+fn unnamed(work: &(Arc<CudaStream>, Spin)) -> LaunchResult {
+    ran!();
+    let (queue, spin) = work;
+    spin.launch(queue, 20_000)
+}
+
+/// Sets a default stream for all threads and one for a single thread, and removes both.
+fn default(_: &[String]) {
+    let gpu = Gpu::new();
+    let work = |stream: &Arc<CudaStream>| (stream.clone(), gpu.spin("streams::unnamed"));
+    let (first, second) = (work(&gpu.stream), work(&gpu.new_stream()));
+    let calls = |work, count| (0..count).for_each(|_| unnamed(work).unwrap());
+    calls(&first, 3);
+    set_default_stream(gpu.stream.clone());
+    calls(&first, 10);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            set_thread_default_stream(second.0.clone());
+            calls(&second, 7);
+            set_thread_default_stream(None::<RawStream>);
+            calls(&first, 4);
+        });
+    });
+    // SAFETY: `second` lives until the end.
+    set_default_stream(unsafe { raw_stream(second.0.cu_stream()) });
+    calls(&second, 5);
+    set_default_stream(None::<RawStream>);
+    calls(&first, 2);
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn replacing(work: (Arc<CudaStream>, Spin)) -> LaunchResult {
+    ran!();
+    let (queue, spin) = work;
+    spin.launch(&queue, 20_000)?;
+    set_default_stream(None::<RawStream>);
+    queue.synchronize()
+}
+
+/// Removes the default stream while a call uses it, which destroys the stream.
+fn default_dropped(_: &[String]) {
+    let gpu = Gpu::new();
+    for _ in 0..3 {
+        let stream = gpu.new_stream();
+        set_default_stream(stream.clone());
+        replacing((stream, gpu.spin("streams::replacing"))).unwrap();
+    }
     tally::print();
 }

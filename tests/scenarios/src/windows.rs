@@ -1,5 +1,7 @@
 //! Programs whose devices are busy for a known share of the time, while windows are opened.
 
+mod in_steps;
+
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +17,7 @@ use crate::time;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("windows/busy", busy),
+    ("windows/busy_in_steps", busy_in_steps),
     ("windows/asked_for", asked_for),
     ("windows/sampled", sampled),
     ("windows/raised", raised),
@@ -22,6 +25,9 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/fork", fork),
     ("windows/devices", devices),
 ];
+
+/// The time of a kernel inside of an annotated function. Those outside take twice as long.
+const NS: u64 = 20_000;
 
 #[gpu_timed]
 fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
@@ -33,6 +39,13 @@ fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
 fn rarely_timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
     spin.launch(stream, ns)
+}
+
+/// Opened, which loads CUPTI and measures its base.
+#[gpu_timed(clock = "kernels")]
+fn opened(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, NS)
 }
 
 /// A stream with a kernel for launches inside of annotated functions, and one for those outside.
@@ -61,7 +74,6 @@ impl Program {
     /// Runs for this time with `depth` launches between waits, which keep the GPU busy for a share
     /// of it.
     fn run(&self, share: f64, depth: u64, real: Duration) {
-        const NS: u64 = 20_000;
         let end = Instant::now() + real;
         let mut launches = 0;
         tally::fact("began_ns", time::now_ns());
@@ -83,11 +95,28 @@ impl Program {
 /// The GPU is busy for a share of the time. The arguments are the share and the number of launches
 /// between waits.
 fn busy(arguments: &[String]) {
-    let [share, depth] = arguments else { panic!("a share and a depth") };
-    let program = Program::new(0);
-    program.run(share.parse().unwrap(), depth.parse().unwrap(), Duration::from_millis(1_200));
+    let (share, depth) = parse(arguments);
+    // A window catches few of the bursts that a deep queue is filled with.
+    let real = Duration::from_millis(if depth < 100 { 1_200 } else { 4_800 });
+    Program::new(0).run(share, depth, real);
     thread::sleep(Duration::from_millis(300));
     tally::print();
+}
+
+/// Likewise in virtual time, with windows that the program asks for.
+fn busy_in_steps(arguments: &[String]) {
+    let (share, depth) = parse(arguments);
+    let program = Program::new(0);
+    opened(&program.gpu.stream, &program.outside).unwrap();
+    program.gpu.synchronize();
+    in_steps::run(&program, share, depth);
+    thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+fn parse(arguments: &[String]) -> (f64, u64) {
+    let [share, depth] = arguments else { panic!("a share and a depth") };
+    (share.parse().unwrap(), depth.parse().unwrap())
 }
 
 /// Asks for windows without a plan.

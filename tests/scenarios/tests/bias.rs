@@ -43,6 +43,8 @@ mod simulated {
     const QUEUED: usize = 32;
     const SAMPLES: usize = 200;
     const CHECKED: usize = 64;
+    /// Five times 6 kernels and 24, with pairs around each and without.
+    const INNER: usize = 5 * 2 * (6 + 24);
     /// The empty kernel's first launch, which loads it.
     const LOADING: usize = 1;
     /// The number of nanoseconds that the model adds to a pair with a long queue behind it.
@@ -154,7 +156,7 @@ mod simulated {
         assert!(run.stderr.contains("bias 2.207 µs (table, ±704 ns)"), "{}", run.stderr);
         assert!(run.stderr.contains("as in CUPTI and Nsight Systems"), "{}", run.stderr);
         // Once when the context was registered, and once more at the end.
-        let calibrated = LOADING + RAMP + QUEUED + SAMPLES;
+        let calibrated = LOADING + RAMP + QUEUED + SAMPLES + INNER;
         assert_eq!(empty_launches(&run), calibrated + LOADING + RAMP + CHECKED);
     }
 
@@ -211,7 +213,7 @@ mod simulated {
         }
         let given = opening(SimCupti::default()).env("GPU_TIME_BIAS", "cupti:600ns").run();
         assert_bias_of(&given, row, held - 600, "cupti", Some(EXTRA + STEP));
-        let calibrated = LOADING + RAMP + QUEUED + SAMPLES;
+        let calibrated = LOADING + RAMP + QUEUED + SAMPLES + INNER;
         assert_eq!(empty_launches(&given), calibrated + LOADING + RAMP + CHECKED);
         let off = opening(SimCupti::default()).env("GPU_TIME_KERNELS", "off").run();
         assert_eq!(device(&off).event_bias_source.as_deref(), Some("floor"));
@@ -398,7 +400,7 @@ mod simulated {
             run.trace.calls().find(|call| call.name == "cuStreamEndCapture").unwrap().after_ns;
         let first = run.trace.kernels("gpu_time_empty").next().unwrap();
         assert!(first.enqueued_ns > end, "{first:?}");
-        assert_eq!(empty_launches(&run), 2 * (LOADING + RAMP) + QUEUED + SAMPLES + CHECKED);
+        assert_eq!(empty_launches(&run), 2 * (LOADING + RAMP) + QUEUED + SAMPLES + INNER + CHECKED);
     }
 
     /// A context registered inside a bracket on another device is calibrated by the next call.
@@ -419,7 +421,7 @@ mod simulated {
             run.trace.kernels("gpu_time_empty").map(|empty| empty.enqueued_ns).collect();
         assert!(empty_launches.iter().all(|&enqueued| !inside(enqueued)));
         let before = empty_launches.iter().filter(|&&enqueued| enqueued < start).count();
-        let calibrated = LOADING + RAMP + QUEUED + SAMPLES;
+        let calibrated = LOADING + RAMP + QUEUED + SAMPLES + INNER;
         assert_eq!(
             (before, empty_launches.len()),
             (calibrated, 2 * (calibrated + LOADING + RAMP + CHECKED))

@@ -10,6 +10,7 @@ fn forked_child_leaves_records_alone() {
     assert_eq!((row.timed, row.opened, row.all_lost()), (10, 10, 0));
     assert_eq!(row.kernels.kernels_per_call, Some(1.0));
     assert!(run.others.is_empty());
+    assert_eq!(run.trace.notes("forked_call").count(), 0);
 }
 
 #[test]

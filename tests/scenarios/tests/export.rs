@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::harness::report::{Series, Site};
-use crate::harness::{Run, scenario};
+use crate::harness::{Run, is_real, scenario};
 
 type Labels = BTreeMap<String, String>;
 
@@ -138,6 +138,29 @@ fn every_series_is_exported() {
     assert_eq!((gauges("gpu_time_sample_rate"), scrape.sum("gpu_time_sample_rate", &[])), (2, 2.0));
     // Without a budget.
     assert_eq!(["gpu_time_budget_share", "gpu_time_budget_cost_share"].map(gauges), [0; 2]);
+}
+
+#[test]
+fn devices_are_exported() {
+    let run = scenario("export/devices", &[]).with_cupti().run();
+    let scrape = Scrape::of(&run);
+    let device = &run.report().devices[0];
+    let uuid = device.uuid.as_deref().unwrap();
+    let labels = [("device", "cuda:0"), ("gpu", &*device.name), ("uuid", uuid)];
+    let value = |what: &str| {
+        let lines = &scrape.0[&format!("gpu_time_device_{what}")];
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        scrape.sum(&format!("gpu_time_device_{what}"), &labels)
+    };
+    let (busy, attributed) = (value("busy_share"), value("attributed_share"));
+    // Nothing else uses the GPU.
+    assert!(busy > 0.0 && busy <= 1.0 && attributed <= busy, "{busy} {attributed}");
+    let (sm, memory) = (value("sm_clock_hertz"), value("memory_clock_hertz"));
+    if is_real() {
+        assert!(sm > 1e8 && memory > 1e8, "{sm} {memory}");
+    } else {
+        assert_eq!((sm, memory), (1_980e6, 3_201e6));
+    }
 }
 
 #[test]

@@ -89,6 +89,17 @@ fn work_on_another_stream_is_named() {
 }
 
 #[test]
+fn work_outside_of_bracketed_launches_is_named() {
+    let run = scenario("kernels/after_stop", &[]).with_cupti().run();
+    let row = run.site("kernels::launches_more").rows(None).next().unwrap();
+    let times = &row.kernels;
+    assert_eq!((row.opened, times.kernels_per_call), (10, Some(2.0)));
+    let [elsewhere] = &times.elsewhere[..] else { panic!("{:?}", times.elsewhere) };
+    assert_eq!((elsewhere.why.as_str(), elsewhere.count), ("after-stop", 10));
+    assert_time(elsewhere.total_ns, 300_000, 10);
+}
+
+#[test]
 fn work_between_fork_and_join_is_named() {
     let run = scenario("kernels/fork_join", &[]).with_cupti().run();
     let (row, times) = opened(&run, "kernels::forks_and_joins");
@@ -220,6 +231,15 @@ fn futures_are_attributed_while_polled() {
 }
 
 #[test]
+fn futures_keep_records_that_come_while_they_wait() {
+    let run = scenario("kernels/async", &["report"]).with_cupti().run();
+    for (function, kernels) in [("kernels::async_outer", 4.0), ("kernels::async_inner", 2.0)] {
+        let (row, times) = opened(&run, function);
+        assert_eq!((row.opened, times.kernels_per_call), (20, Some(kernels)), "{function}");
+    }
+}
+
+#[test]
 fn function_without_a_stream_settles() {
     let run = scenario("kernels/settle", &[]).with_cupti().run();
     assert_eq!(run.fact("unmet"), 0);
@@ -280,6 +300,9 @@ mod simulated {
             // One in 50 of 480 records.
             assert!((5..=10).contains(&row.lost("records")), "{script}: {:?}", row.lost);
             assert_eq!(times.kernels_per_call, Some(8.0), "{script}");
+            // Each of the others lost its call to a single record.
+            let zero_times = if script == "zero=50" { row.lost("records") } else { 0 };
+            assert_eq!(times.zero_times, zero_times, "{script}");
         }
     }
 

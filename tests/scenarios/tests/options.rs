@@ -97,6 +97,23 @@ fn unknown_variable_complains_once() {
 }
 
 #[test]
+fn reports_say_where_they_are_from() {
+    let run = keys().env("GPU_TIME_LABEL", "fused, take 2").run();
+    let process = &run.report().process;
+    assert_eq!(process.label.as_deref(), Some("fused, take 2"));
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert_eq!(process.host.as_deref(), Some(host.trim()));
+    // The scenario does not give it.
+    assert_eq!(process.program_version, None);
+    let uuid = run.report().devices[0].uuid.as_deref().unwrap();
+    let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+    assert_eq!(lengths, [3, 8, 4, 4, 4, 12], "{uuid}");
+    let footer = format!("\nlabel fused, take 2, host {}\n", host.trim());
+    assert!(run.stderr.contains(&footer), "{}", run.stderr);
+    assert!(run.stderr.contains(&format!("\ncuda:0: {uuid}, driver ")), "{}", run.stderr);
+}
+
+#[test]
 fn environment_overrides_keys() {
     let run = keys().env("GPU_TIME_WARMUP", "7").run();
     for name in ["options::hot", "options::cold", "warm it up"] {

@@ -11,7 +11,9 @@ use std::ptr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{program, scenario};
+use gpu_time_sim_nvtx::SimNvtx;
+
+use crate::harness::{is_real, program, scenario};
 
 /// The user `nobody`.
 const OTHER_USER: u32 = 65534;
@@ -204,7 +206,8 @@ fn table_without_free_descriptors() {
 #[test]
 fn secure_program_ignores_variables() {
     let dir = tempfile::tempdir().unwrap();
-    let [own, report] = ["program", "report.json"].map(|name| dir.path().join(name));
+    let [own, report, ranges] =
+        ["program", "report.json", "ranges"].map(|name| dir.path().join(name));
     fs::copy(program(), &own).unwrap();
     if chown(&own, Some(OTHER_USER), None).is_err() {
         return eprintln!("skipped: this user cannot give files away");
@@ -214,6 +217,10 @@ fn secure_program_ignores_variables() {
     let mut command = Command::new(&own);
     command.arg("process/secure").env("GPU_TIME_REPORT", format!("json:{}", report.display()));
     command.env("GPU_TIME_NO_SUCH_VARIABLE", "1").env("GPU_TIME_WARMUP", "9");
+    command.env("GPU_TIME_NOTES", "all").env("GPU_TIME_LABEL", "not shown");
+    if !is_real() {
+        SimNvtx::apply(&mut command, &ranges).unwrap();
+    }
     let output = command.output().unwrap();
     let [stdout, stderr] =
         [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
@@ -222,6 +229,11 @@ fn secure_program_ignores_variables() {
     }
     assert!(output.status.success(), "{stdout}{stderr}");
     assert!(!report.exists(), "{stderr}");
+    assert!(!ranges.exists(), "the library of a tool was loaded");
     assert!(stderr.starts_with("gpu-time 0"), "{stderr}");
-    assert!(stderr.contains("process::timed ") && !stderr.contains("warm-up"), "{stderr}");
+    assert!(!stderr.contains("warm-up") && !stderr.contains("not shown"), "{stderr}");
+    let row = stderr.lines().find(|line| line.contains("process::timed ")).expect("a row");
+    // Calls and samples, so there was no warm-up.
+    let counts: Vec<u64> = row.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(counts[0], counts[1], "{stderr}");
 }

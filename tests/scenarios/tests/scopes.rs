@@ -12,6 +12,23 @@ fn outcome(row: &Series, reason: &str) -> (u64, u64, u64) {
 }
 
 #[test]
+fn brackets_inside_are_removed_from_the_one_around_them() {
+    for ns in ["3000", "10000"] {
+        let run = scenario("scopes/inner", &[ns]).run();
+        let [alone, around] =
+            ["scopes::pass_alone", "scopes::pass_around"].map(|name| run.row(name));
+        let median = |row: &Series| (row.raw().median, row.net_ns.as_ref().unwrap().median);
+        let ((alone_raw, alone_net), (around_raw, around_net)) = (median(alone), median(around));
+        assert!(around_raw > 1.05 * alone_raw, "{around_raw} and {alone_raw}");
+        let ratio = around_net / alone_net;
+        assert!((ratio - 1.0).abs() < 0.03, "{ns}: {around_net} and {alone_net}");
+        let inner = around.inner_brackets.as_ref().expect("they are known");
+        assert_eq!((inner.min, inner.max), (28, 28));
+        assert!(alone.inner_brackets.is_none());
+    }
+}
+
+#[test]
 fn launches_bodies_sums() {
     let run = scenario("scopes/shapes", &[]).run();
     let one = run.site("scopes::one");
@@ -145,4 +162,35 @@ fn futures() {
     }
     // For two threads, the same handle refers to two different streams.
     assert_eq!(outcome(run.row("scopes::on_per_thread"), "thread"), (20, 10, 10));
+}
+
+#[test]
+fn blocks_and_guards() {
+    let run = scenario("scopes/blocks", &[]).run();
+    let left = run.site("a block left early");
+    assert_eq!((left.scope.as_str(), left.launches_seen), ("launches", 1));
+    assert_eq!(left.row().brackets(), (20, 20, 0, 0));
+    assert_lasts(left.launch(0), 20_000.0);
+    let waits = run.site("a block that waits");
+    assert_eq!(waits.counts(), (11, 0, 0, 11));
+    assert_eq!(outcome(waits.launch(0), "cancelled"), (11, 11, 0));
+    assert_lasts(waits.launch(0), 20_000.0);
+    let guard = run.site("a guard");
+    assert_eq!((guard.scope.as_str(), guard.row().brackets()), ("body", (10, 10, 0, 0)));
+    // A host that is interrupted may let one hold expire.
+    assert!(guard.row().fed >= 9, "{:?}", guard.row());
+    assert_lasts(guard.row(), 20_000.0);
+}
+
+#[test]
+fn keys_of_an_impl() {
+    let run = scenario("scopes/members", &[]).run();
+    for (name, warmup) in [("forward", 2), ("backward", 0)] {
+        let site = run.site(&format!("scopes::Net::{name}"));
+        assert_eq!(site.counts(), (10, warmup, 0, 10 - warmup), "{name}");
+        assert_eq!(site.row().cache, "cold", "{name}");
+        assert_lasts(site.row(), 20_000.0);
+    }
+    assert_eq!(run.site("scopes::Net::new").options, "warmup = 2");
+    assert!(run.report().sites.iter().all(|site| site.name != "scopes::Net::layers"));
 }

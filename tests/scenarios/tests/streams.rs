@@ -154,3 +154,41 @@ mod simulated {
         assert_devices(&run);
     }
 }
+
+#[test]
+fn default_stream_times_functions_that_name_none() {
+    // Without CUPTI, which a machine with a GPU may have.
+    let run = scenario("streams/default", &[]).env("GPU_TIME_KERNELS", "off").run();
+    let site = run.site("streams::unnamed");
+    assert_eq!(site.counts(), (31, 0, 0, 31));
+    let rows = |clock: &str| {
+        let rows: Vec<_> = site.series.iter().filter(|row| row.clock == clock).collect();
+        assert_eq!(rows.len(), 1, "{clock}: {rows:?}");
+        rows[0]
+    };
+    let (events, host) = (rows("events"), rows("host"));
+    assert_eq!(events.brackets(), (26, 26, 0, 0));
+    assert_lasts(events, 20_000.0);
+    assert_eq!((host.device.as_str(), host.measured), ("host", 5));
+}
+
+#[test]
+fn default_stream_replaces_the_clock_of_kernels() {
+    let run = scenario("streams/default", &[]).with_cupti().run();
+    let site = run.site("streams::unnamed");
+    assert_eq!(site.counts(), (31, 0, 0, 31));
+    let clocks = |clock: &str| -> Vec<_> {
+        let rows = site.series.iter().filter(|row| row.clock == clock);
+        rows.map(|row| (row.timed, row.measured, row.opened)).collect()
+    };
+    assert_eq!(clocks("events"), [(26, 26, 0)]);
+    assert_eq!(clocks("kernels"), [(5, 0, 5)]);
+}
+
+#[test]
+fn removed_default_stream_is_lost() {
+    let run = scenario("streams/default_dropped", &[]).run();
+    let site = run.site("streams::replacing");
+    assert_eq!(site.counts(), (3, 0, 0, 3));
+    assert_eq!(site.row().lost["stream"], 3);
+}

@@ -48,6 +48,33 @@ fn threads_sharing_a_stream() {
     }
 }
 
+/// Flushes and holds are in front of their brackets, and warm-up calls on their threads.
+#[test]
+fn gaps_are_explained() {
+    let run = scenario("options/keys", &[]).chrome_trace().run();
+    let trace = run.chrome_trace();
+    // The first call is not held.
+    for (function, name, first) in
+        [("options::hot", "hold", "hold"), ("options::cold", "flush and hold", "flush")]
+    {
+        let path = format!("scenario::{function}");
+        let of = trace.preparations.iter().filter(|found| found.text("function") == path);
+        let found: Vec<_> = of.collect();
+        let is_known = |found: &&&Slice| found.name == name || found.name == first;
+        assert_eq!(found.iter().filter(is_known).count(), found.len(), "{found:?}");
+        assert!(found.iter().any(|found| found.name == name), "{found:?}");
+        for preparation in found {
+            let its = trace.brackets.iter().filter(|bracket| {
+                bracket.args["call"] == preparation.args["call"] && bracket.row == preparation.row
+            });
+            assert!(its.clone().any(|bracket| bracket.begin_ns == preparation.end_ns));
+        }
+    }
+    let warmups: u64 = run.report().sites.iter().map(|site| site.warmup).sum();
+    assert_eq!(trace.warmups.len() as u64, warmups);
+    assert!(warmups > 0);
+}
+
 /// Calls on several threads, and calls that begin and end on different ones.
 #[test]
 fn calls_on_thread_rows() {

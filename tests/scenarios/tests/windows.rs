@@ -28,40 +28,49 @@ fn assert_third_attributed(coverage: &Coverage) {
     assert!(outside.total_ns > 0.0, "{coverage:?}");
 }
 
-/// Returns the exact share of the time that the GPU was busy: from the simulated driver's trace, or
-/// on a GPU from the kernels' nominal times.
-fn exact(run: &Run) -> f64 {
+/// Returns the exact share of the time that the GPU was busy, and the part that annotated functions
+/// launched: from the simulated driver's trace, or on a GPU from the kernels' nominal times.
+fn exact(run: &Run) -> [f64; 2] {
     let (began, ended) = (run.fact("began_ns"), run.fact("ended_ns"));
+    let share = |ns: u64| ns as f64 / (ended - began) as f64;
     if is_real() {
-        return run.fact("busy_ns") as f64 / (ended - began) as f64;
+        let busy_ns = run.fact("busy_ns");
+        return [share(busy_ns), share(busy_ns / 3)];
     }
     let is_of_run = |at: u64| (began..=ended).contains(&at);
     let commands = run.trace.commands().filter(|command| command.kind == "kernel");
     let in_run = commands.filter(|command| is_of_run(command.enqueued_ns));
-    in_run.map(|command| command.duration_ns as f64).sum::<f64>() / (ended - began) as f64
+    let times: Vec<u64> = in_run.map(|command| command.duration_ns).collect();
+    // Outside of annotated functions, kernels run for 40 µs, and inside for 20.
+    let inside = times.iter().copied().filter(|&ns| ns < 30_000);
+    [share(times.iter().sum()), share(inside.sum())]
 }
 
-/// Of twelve figures, at most three are off by more than two errors, which has a probability of 1
+/// Of eighteen figures, at most four are off by more than two errors, which has a probability of 1
 /// in 500, and none by more than four.
 #[test]
 fn busy_share_is_exact_within_its_error() {
     let (mut outliers, mut figures) = (0, Vec::new());
     for share in ["0.3", "0.7", "0.95"] {
-        // With deep queues, windows differ by how many bursts they catch.
-        for (depth, most) in [("1", 0.05), ("20", 0.15)] {
-            let run = scenario("windows/busy", &[share, depth]).with_cupti();
-            let run = run.env("GPU_TIME_WINDOWS", "4ms/20ms").run();
+        for depth in ["1", "20", "100"] {
+            let run = if is_real() {
+                let run = scenario("windows/busy", &[share, depth]).with_cupti();
+                run.env("GPU_TIME_WINDOWS", "4ms/20ms").run()
+            } else {
+                scenario("windows/busy_in_steps", &[share, depth]).with_cupti().run()
+            };
             let coverage = coverage(&run);
-            let truth = exact(&run);
+            let [busy, attributed] = exact(&run);
             assert!(coverage.windows >= 10 && coverage.incomplete <= 1, "{coverage:?}");
-            let error = coverage.busy_error.unwrap() + if is_real() { 0.02 } else { 0.0 };
-            let attributed_error =
-                coverage.attributed_error.unwrap() + if is_real() { 0.02 } else { 0.0 };
-            assert!(coverage.busy_error.unwrap() < most, "{share} {depth}: {coverage:?}");
-            for (found, truth, error) in [
-                (coverage.busy, truth, error),
-                (coverage.attributed, truth / 3.0, attributed_error),
-            ] {
+            // Launches that are recorded take longer, which windows of the same length tell from the
+            // rest of the run.
+            let recording = if is_real() { 0.02 } else { 0.01 };
+            let error = coverage.busy_error.unwrap() + recording;
+            let attributed_error = coverage.attributed_error.unwrap() + recording;
+            assert!(coverage.busy_error.unwrap() < 0.15, "{share} {depth}: {coverage:?}");
+            for (found, truth, error) in
+                [(coverage.busy, busy, error), (coverage.attributed, attributed, attributed_error)]
+            {
                 let off = (found - truth).abs();
                 figures
                     .push(format!("{share} {depth}: {found:.4} ±{error:.4}, exactly {truth:.4}"));
@@ -72,7 +81,7 @@ fn busy_share_is_exact_within_its_error() {
         }
     }
     println!("{figures:#?}");
-    assert!(outliers <= 3, "{figures:#?}");
+    assert!(outliers <= 4, "{figures:#?}");
 }
 
 #[test]

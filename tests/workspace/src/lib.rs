@@ -19,6 +19,7 @@ doc_tests! {
     comparing: "comparing.md",
     keys: "keys-and-variables.md",
     production: "production.md",
+    spans: "spans.md",
 }
 
 #[cfg(test)]

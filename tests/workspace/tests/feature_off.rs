@@ -143,7 +143,7 @@ fn mistakes(program: &str, gpu_time: &Path) -> String {
 fn off_build_reports_wrong_keys_and_items_as_the_enabled_build() {
     let library = library(Off);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/fail");
-    let mut programs = vec!["value/missing.rs".to_owned()];
+    let mut programs = vec!["value/missing.rs".to_owned(), "block/arguments.rs".to_owned()];
     for kind in ["item", "repeated", "unknown"] {
         let files = std::fs::read_dir(folder.join(kind)).expect("a folder of `tests/ui/fail`");
         let names = files.map(|file| file.expect("a readable folder").file_name());
@@ -188,7 +188,7 @@ fn program_runs_in_both_builds() {
     assert!(out.contains(compared), "each closure is called once if it measures nothing\n{out}");
     let sites = out.lines().filter(|line| line.starts_with("site: ")).count();
     let series = out.lines().filter(|line| line.starts_with("series: ")).count();
-    assert_eq!((sites, series), (7, 7), "{out}");
+    assert_eq!((sites, series), (11, 15), "{out}");
     assert!(out.contains("build gpu-time with the feature `nvml`"), "{out}");
     assert!(out.contains("settled: (6, true, [], None)"), "{out}");
     let tables = err.lines().filter(|line| line.starts_with("gpu-time ")).count();
@@ -203,11 +203,20 @@ fn program_calls_every_accessor() {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
     let program = read(package().join("src/main.rs"));
-    let report =
-        ["snapshot", "process", "budget", "device", "flush_proof", "site", "series", "rate"]
-            .into_iter()
-            .chain(["stats/mod", "stats/histogram", "stats/timeline"])
-            .map(|name| format!("gpu-time-report/src/{name}.rs"));
+    let report = [
+        "snapshot",
+        "process",
+        "budget",
+        "device",
+        "flush_proof",
+        "site",
+        "series",
+        "rate",
+        "tree",
+    ]
+    .into_iter()
+    .chain(["stats/mod", "stats/histogram", "stats/timeline"])
+    .map(|name| format!("gpu-time-report/src/{name}.rs"));
     let runtime = [
         "lifecycle/clocks",
         "control/configure",

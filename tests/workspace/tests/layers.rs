@@ -21,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["site", "config"],
     &["gpu"],
     &["cuda"],
-    &["cupti"],
+    &["cupti", "nvtx"],
     &["health"],
     &["record"],
     &["control"],
@@ -48,6 +48,7 @@ const CRATES: &[&str] = &[
     "tests/sim-cupti/src",
     "tests/sim-driver/src",
     "tests/sim-nvml/src",
+    "tests/sim-nvtx/src",
 ];
 
 /// The files imported by each file.

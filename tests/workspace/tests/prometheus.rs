@@ -14,6 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gpu_time_sim_driver::SimDriver;
+use gpu_time_sim_nvml::{Script, SimNvml};
 use serde_json::Value;
 
 /// The time after which a process is assumed to hang.
@@ -42,7 +43,7 @@ fn example() -> PathBuf {
         Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", target);
-    cargo.args(["build", "--locked", "--quiet", "--features", "metrics,signals"]);
+    cargo.args(["build", "--locked", "--quiet", "--features", "metrics,signals,nvml"]);
     cargo.args(["--example", "serve_prometheus"]);
     assert!(cargo.status().expect("cargo runs").success(), "{cargo:?}");
     target.join("debug/examples/serve_prometheus")
@@ -169,12 +170,22 @@ fn documented() -> Vec<String> {
 /// Asserts that Prometheus answers all queries in the dashboard and the docs. The example generates
 /// every kind of event, so that no panel is empty.
 fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
-    let labels = labels_of_metrics(metrics);
+    let mut labels = labels_of_metrics(metrics);
+    // Prometheus adds it to all that it scrapes.
+    labels.values_mut().for_each(|labels| _ = labels.insert("instance"));
     let (panels, queries) = (dashboard(), documented());
     assert!(panels.len() >= 8 && queries.len() >= 7, "{panels:?}, {queries:?}");
     for (expression, legend) in panels {
+        // The example has no windows. A scenario checks what is exported of them.
+        if ["busy", "attributed"]
+            .iter()
+            .any(|what| expression.contains(&format!("gpu_time_device_{what}_share")))
+        {
+            continue;
+        }
         assert_exported(&labels, &expression);
         let filled = expression.replace("$__rate_interval", "1m").replace("$function", function);
+        let filled = filled.replace("$machine", ".*");
         let results = wait_for(&filled, || {
             results(prometheus, &filled).filter(|results| !results.is_empty())
         });
@@ -187,17 +198,22 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
         assert_exported(&labels, &expression);
         wait_for(&expression, || results(prometheus, &expression));
     }
-    // The variable used to select a function.
-    let (metric, label) = ("gpu_time_calls_total", "function");
-    let choice = format!("\"label_values({metric}, {label})\"");
-    assert!(include_str!("../../../docs/grafana.json").contains(&choice));
-    assert!(labels[metric].contains(label));
+    // The variables used to select machines and a function.
+    for choice in [
+        r#""label_values(gpu_time_calls_total, instance)""#,
+        r#""label_values(gpu_time_calls_total{instance=~\"$machine\"}, function)""#,
+    ] {
+        assert!(include_str!("../../../docs/grafana.json").contains(choice));
+    }
+    assert!(labels["gpu_time_calls_total"].contains("function"));
 }
 
 #[test]
 fn prometheus_agrees_with_report_and_answers_dashboard() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let report = dir.path().join("report.json");
+    // Both are found through the same library path.
+    SimNvml::install(&dir.path().join("driver")).expect("it is installed");
     let sim = SimDriver::install(dir.path().join("driver")).expect("it is installed");
     let example_address = free_address();
     // Some of the failing records are inside brackets, which then count as lost.
@@ -208,7 +224,9 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
     command.env("GPU_TIME_REPORT", format!("json:{}", report.display()));
     // More than the total cost of all calls.
     command.env("GPU_TIME_BUDGET", "50%");
-    let mut example = start(sim.apply(&mut command));
+    sim.apply(&mut command);
+    SimNvml::new(Script::calm(1)).apply(&mut command, &dir.path().join("nvml"));
+    let mut example = start(&mut command);
 
     let config = dir.path().join("prometheus.yml");
     let scrape = format!(

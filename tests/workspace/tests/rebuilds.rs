@@ -89,7 +89,15 @@ fn default_features_rebuild_cudarc() {
     assert_eq!(rebuilt("gpu-time", &always), set(["cudarc", "kernels"]));
 }
 
+/// The crates of `tracing` ask for the default features of once_cell, which tempfile uses without them.
 #[test]
-fn full_rebuilds_nothing_with_features_of_syn_always_on() {
-    assert_eq!(rebuilt("gpu-time-full", &["syn-features", "syn-2-features"]), set([]));
+fn full_rebuilds_only_dependents_of_once_cell_with_features_of_syn_always_on() {
+    let always = ["syn-features", "syn-2-features"];
+    assert_eq!(rebuilt("gpu-time-full", &always), set(["once_cell", "tempfile"]));
+}
+
+#[test]
+fn full_rebuilds_nothing_in_a_program_with_tracing_and_features_of_syn_always_on() {
+    let always = ["syn-features", "syn-2-features", "with-tracing"];
+    assert_eq!(rebuilt("gpu-time-full", &always), set([]));
 }

@@ -17,6 +17,10 @@ pub struct ChromeTrace {
     pub calls: Vec<Slice>,
     pub brackets: Vec<Slice>,
     pub works: Vec<Slice>,
+    /// The flushes and holds in front of brackets.
+    pub preparations: Vec<Slice>,
+    /// The names of the functions whose warm-up calls are shown.
+    pub warmups: Vec<String>,
     /// The number of arrows from a call to a bracket.
     pub arrows: usize,
 }
@@ -83,6 +87,7 @@ impl ChromeTrace {
         let origin_ns = whole(&trace["otherData"], "origin_ns");
         let (mut processes, mut rows) = (HashMap::new(), HashMap::new());
         let mut slices: Vec<(Slice, String)> = Vec::new();
+        let mut warmups = Vec::new();
         let mut ends: BTreeMap<u64, [Option<(RowId, u64)>; 2]> = BTreeMap::new();
         for event in trace["traceEvents"].as_array().expect("a list of events") {
             let at = (whole(event, "pid"), whole(event, "tid"));
@@ -110,6 +115,11 @@ impl ChromeTrace {
                     let slice = Slice { process, row, name, begin_ns, end_ns, args, at };
                     slices.push((slice, event["cat"].as_str().expect("a category").to_owned()));
                 }
+                Some("i") => {
+                    assert_eq!((&event["cat"], &event["s"]), (&json!("warm-up"), &json!("t")));
+                    assert!(nanoseconds(event, "ts") < u64::MAX / 2 && at.0 == u64::from(pid));
+                    warmups.push(name);
+                }
                 Some(end @ ("s" | "f")) => {
                     let is_head = usize::from(end == "f");
                     assert_eq!(event["bp"].as_str(), [None, Some("e")][is_head], "{event}");
@@ -134,9 +144,12 @@ impl ChromeTrace {
             calls: of("call"),
             brackets: of("gpu"),
             works: [of("kernel"), of("memory")].concat(),
+            preparations: of("preparation"),
+            warmups,
             arrows: ends.len(),
         };
-        let shown = [&trace.calls, &trace.brackets, &trace.works].map(Vec::len);
+        let shown = [&trace.calls, &trace.brackets, &trace.works, &trace.preparations];
+        let shown = shown.map(Vec::len);
         assert_eq!(shown.iter().sum::<usize>(), slices.len());
         trace.assert_nested();
         for [tail, head] in ends.into_values() {
@@ -150,7 +163,7 @@ impl ChromeTrace {
     /// Walks every row in time order, as a viewer does, and asserts that its slices nest.
     fn assert_nested(&self) {
         let mut open: HashMap<RowId, Vec<&Slice>> = HashMap::new();
-        let on_streams = self.brackets.iter().chain(&self.works);
+        let on_streams = self.brackets.iter().chain(&self.works).chain(&self.preparations);
         let mut all: Vec<&Slice> = self.calls.iter().chain(on_streams).collect();
         // Slices that begin at the same time keep their order in the file.
         all.sort_by_key(|slice| slice.begin_ns);

@@ -12,6 +12,7 @@ mod driver;
 pub mod report;
 mod run;
 pub mod timeline;
+pub mod tree;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -24,6 +25,7 @@ use gpu_time_sim_cupti::SimCupti;
 use gpu_time_sim_driver::SimDriver;
 use gpu_time_sim_driver::trace::{Call, Trace};
 use gpu_time_sim_nvml::{Script, SimNvml};
+use gpu_time_sim_nvtx::{Event, SimNvtx};
 
 use child::finish;
 use chrome_trace::ChromeTrace;
@@ -36,6 +38,8 @@ use timeline::Timeline;
 
 /// The file name of the NVML stand-in's trace, which lists locked and released clocks.
 const NVML_TRACE: &str = "nvml";
+/// The file name of the NVTX stand-in's log.
+const RANGES: &str = "ranges";
 /// Prefix of the Chrome trace's file name.
 const CHROME_TRACE: &str = "chrome-trace-";
 
@@ -63,6 +67,7 @@ pub struct Scenario {
     driver: Driver,
     nvml: SimNvml,
     cupti: Option<SimCupti>,
+    listens: bool,
     end: End,
     /// Expected number of tables on stderr: one at the end of the process and one for every
     /// `report()`.
@@ -98,6 +103,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         driver: Driver::Given,
         nvml: SimNvml::new(Script::calm(8)),
         cupti: None,
+        listens: false,
         end: End::Code(0),
         tables: 1,
         writes_files: true,
@@ -147,6 +153,16 @@ impl Scenario {
             "this test needs the stand-in for CUPTI: exclude it with `--skip simulated::`"
         );
         self.cupti = Some(cupti);
+        self
+    }
+
+    /// Runs under a tool that listens to NVTX ranges.
+    pub fn listens(mut self) -> Self {
+        assert!(
+            !is_real(),
+            "this test needs the stand-in for a tool: exclude it with `--skip simulated::`"
+        );
+        self.listens = true;
         self
     }
 
@@ -214,7 +230,8 @@ impl Scenario {
         self
     }
 
-    /// Allows the program to continue counting after it has printed its tally.
+    /// Allows the program to continue counting after it has printed its tally, or to count spans that
+    /// sampling has not chosen.
     pub fn keeps_counting(mut self) -> Self {
         self.counts_agree = false;
         self
@@ -254,6 +271,7 @@ impl Scenario {
     pub fn run(self) -> Run {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let mut command = self.command(dir.path());
+        command.env("GPU_TIME_NOTES", "all");
         command.env("GPU_TIME_TEST_LOCK_ORDER", "asserted");
         if !self.untraced {
             command.env("GPU_TIME_TEST_SIM_TRACE", dir.path().join("trace-%p"));
@@ -326,9 +344,10 @@ impl Scenario {
         }
         let nvml = std::fs::read_to_string(dir.path().join(NVML_TRACE)).unwrap_or_default();
         let nvml = nvml.lines().map(str::to_owned).collect();
+        let ranges = Event::read_all(&dir.path().join(RANGES));
         let page = std::fs::read_to_string(dir.path().join(PAGE)).ok();
         let others = reports.into_values().collect();
-        Run { chrome_trace, report, page, others, tally, stderr, trace, nvml }
+        Run { chrome_trace, report, page, others, tally, stderr, trace, nvml, ranges }
     }
 
     fn command(&self, dir: &Path) -> Command {
@@ -366,6 +385,9 @@ impl Scenario {
             cupti.apply(&cupti_dir(cupti), &mut command);
         }
         self.nvml.apply(&mut command, &dir.join(NVML_TRACE));
+        if self.listens {
+            SimNvtx::apply(&mut command, &dir.join(RANGES)).expect("the stand-in is built");
+        }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -385,7 +407,7 @@ fn reports(dir: &Path) -> BTreeMap<u32, Report> {
     names
         .filter(|name| {
             let name = name.to_string_lossy();
-            let is_other = [NVML_TRACE, PAGE].contains(&&*name);
+            let is_other = [NVML_TRACE, PAGE, RANGES].contains(&&*name);
             !is_other && !name.starts_with("trace-") && !name.starts_with(CHROME_TRACE)
         })
         .map(|name| {

@@ -46,12 +46,52 @@ pub struct Report {
     pub process: Process,
     pub devices: Vec<Device>,
     pub sites: Vec<Site>,
+    #[serde(default)]
+    pub tree: Vec<Node>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Node {
+    pub name: String,
+    #[serde(deserialize_with = "nullable")]
+    pub parent: Option<usize>,
+    pub source: String,
+    pub recorded: u64,
+    pub calls: f64,
+    pub inclusive_ns: f64,
+    pub inclusive_error_ns: f64,
+    pub self_ns: f64,
+    pub self_error_ns: f64,
+    pub share: f64,
+    #[serde(deserialize_with = "nullable")]
+    pub per_call: Option<PerCall>,
+    pub launch_bound: bool,
+    pub upper_bound: bool,
+    pub callers_unknown: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct PerCall {
+    pub busy_ns: f64,
+    pub span_ns: f64,
+    #[serde(deserialize_with = "nullable")]
+    pub waited_ns: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub host_ns: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub kernels: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
 pub struct Process {
     pub pid: u32,
     pub wall_ns: u64,
+    #[serde(deserialize_with = "nullable")]
+    pub label: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub program_version: Option<String>,
+    #[serde(deserialize_with = "nullable")]
+    pub host: Option<String>,
     pub timing: String,
     #[serde(deserialize_with = "nullable")]
     pub budget: Option<Budget>,
@@ -104,6 +144,8 @@ pub struct Device {
     #[serde(deserialize_with = "nullable")]
     pub driver: Option<String>,
     #[serde(deserialize_with = "nullable")]
+    pub uuid: Option<String>,
+    #[serde(deserialize_with = "nullable")]
     pub l2_bytes: Option<u64>,
     #[serde(deserialize_with = "nullable")]
     pub peak_gb_per_s: Option<f64>,
@@ -115,6 +157,8 @@ pub struct Device {
     pub event_held_empty_ns: Option<f64>,
     #[serde(deserialize_with = "nullable")]
     pub event_queued_empty_ns: Option<f64>,
+    #[serde(deserialize_with = "nullable")]
+    pub event_inner_ns: Option<f64>,
     #[serde(deserialize_with = "nullable")]
     pub event_bias_ns: Option<f64>,
     #[serde(deserialize_with = "nullable")]

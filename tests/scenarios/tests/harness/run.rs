@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gpu_time_sim_driver::trace::Trace;
+use gpu_time_sim_nvtx::Event;
 use serde::Deserialize;
 
 use super::chrome_trace::ChromeTrace;
@@ -45,6 +46,8 @@ pub struct Run {
     pub trace: Trace,
     /// Clocks locked and released through the NVML stand-in, and lines added by the program.
     pub nvml: Vec<String>,
+    /// The ranges that a tool has seen, if one has attached.
+    pub ranges: Option<Vec<Event>>,
 }
 
 impl Run {

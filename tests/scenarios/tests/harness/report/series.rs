@@ -23,6 +23,8 @@ pub struct Series {
     pub cache: String,
     pub clock: String,
     pub graph: bool,
+    #[serde(deserialize_with = "nullable")]
+    pub inner_brackets: Option<PerSample>,
     pub timed: u64,
     pub measured: u64,
     pub in_flight: u64,
@@ -57,6 +59,13 @@ pub struct Series {
     pub kernels: KernelTimes,
 }
 
+/// A number of brackets in each sample.
+#[derive(Debug, Deserialize)]
+pub struct PerSample {
+    pub min: u32,
+    pub max: u32,
+}
+
 /// The figures of opened calls.
 #[derive(Debug, Deserialize)]
 pub struct KernelTimes {
@@ -76,6 +85,7 @@ pub struct KernelTimes {
     pub streams: Option<u32>,
     pub kernels: Vec<Kernel>,
     pub elsewhere: Vec<Elsewhere>,
+    pub zero_times: u64,
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,0 +1,298 @@
+//! Opened calls in programs that fail, unwind, recur, end threads, and give futures up.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::{CudaSlice, CudaStream};
+use gpu_time::gpu_timed;
+
+use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::scenario::Scenario;
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("opened/failing", failing),
+    ("opened/empty", empty),
+    ("opened/first", first),
+    ("opened/long", long),
+    ("opened/unwinding", unwinding),
+    ("opened/recursive", recursive),
+    ("opened/threads", threads),
+    ("opened/during_flushes", during_flushes),
+    ("opened/keyed", keyed),
+    ("opened/futures", futures),
+];
+
+const NS: u64 = 10_000;
+const LAUNCHES: u64 = 900;
+
+struct Program {
+    stream: Arc<CudaStream>,
+    spin: Spin,
+}
+
+impl Program {
+    fn new(gpu: &Gpu) -> Program {
+        Program { stream: gpu.stream.clone(), spin: gpu.spin("opened") }
+    }
+
+    fn launch(&self) -> LaunchResult {
+        self.spin.launch(&self.stream, NS)
+    }
+}
+
+/// Tries a launch that fails, as libraries do to find a configuration.
+#[gpu_timed]
+fn tries(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch()?;
+    program.spin.launch_badly(&program.stream).expect_err("too many threads");
+    program.launch()
+}
+
+fn failing(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for _ in 0..10 {
+        tries(&program).unwrap();
+        gpu.synchronize();
+    }
+    // Longer than the calls wait for their records.
+    thread::sleep(Duration::from_secs(1));
+    let snapshot = gpu_time::snapshot();
+    let series = snapshot.sites().iter().flat_map(|site| site.series());
+    tally::fact("in_flight", series.map(|series| series.in_flight()).sum::<u64>());
+    tally::print();
+}
+
+/// Copies and sets nothing, as programs do with empty tensors.
+#[gpu_timed]
+fn copies_nothing(program: &Program, memory: &mut CudaSlice<u8>) -> LaunchResult {
+    ran!();
+    program.stream.memcpy_htod(&[0; 0], memory)?;
+    program.stream.memset_zeros(&mut memory.slice_mut(..0))?;
+    program.launch()
+}
+
+fn empty(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    let mut memory = gpu.stream.alloc_zeros::<u8>(64).unwrap();
+    for _ in 0..10 {
+        copies_nothing(&program, &mut memory).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(kernels)]
+fn at_once(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, NS)
+}
+
+#[gpu_timed(kernels, warmup = 2)]
+fn after_warmup(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, NS)
+}
+
+/// One timed call of each function.
+fn first(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins = [gpu.spin("opened::at_once"), gpu.spin("opened::after_warmup")];
+    at_once(&gpu.stream, &spins[0]).unwrap();
+    (0..3).for_each(|_| after_warmup(&gpu.stream, &spins[1]).unwrap());
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn launches_often(program: &Program) -> LaunchResult {
+    ran!();
+    (0..LAUNCHES).try_for_each(|_| program.launch())
+}
+
+/// Calls with many launches, each of which takes longer if it is recorded.
+fn long(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for _ in 0..20 {
+        launches_often(&program).unwrap();
+        gpu.synchronize();
+    }
+    // The budget is adjusted a few times a second.
+    thread::sleep(Duration::from_secs(1));
+    launches_often(&program).unwrap();
+    gpu.synchronize();
+    tally::fact("launches", 21 * LAUNCHES);
+    tally::print();
+}
+
+#[gpu_timed]
+fn catches(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch()?;
+    assert!(catch_unwind(AssertUnwindSafe(|| unwinds(program))).is_err());
+    program.launch()
+}
+
+#[gpu_timed]
+fn unwinds(program: &Program) {
+    ran!();
+    program.launch().unwrap();
+    panic!("as the test wants it");
+}
+
+/// Functions unwind inside of opened calls, and out of them.
+fn unwinding(_: &[String]) {
+    std::panic::set_hook(Box::new(|_| {}));
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for _ in 0..5 {
+        catches(&program).unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| unwinds(&program))).is_err());
+        // Of nobody: the call has ended.
+        program.launch().unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// One kernel for each level.
+#[gpu_timed]
+fn recurs(program: &Program, levels: u32) -> LaunchResult {
+    ran!();
+    program.launch()?;
+    if levels > 1 { recurs(program, levels - 1) } else { Ok(()) }
+}
+
+fn recursive(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for _ in 0..10 {
+        recurs(&program, 4).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed]
+fn on_thread(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch()
+}
+
+/// Many threads end, and their streams with them, while their kernels are pending.
+fn threads(_: &[String]) {
+    let gpu = Gpu::new();
+    for _ in 0..8 {
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                let program = Program { stream: gpu.new_stream(), spin: gpu.spin("opened") };
+                scope.spawn(move || {
+                    (0..5).for_each(|_| on_thread(&program).unwrap());
+                });
+            }
+        });
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Opens calls for longer than records are waited for.
+fn during_flushes(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    let end = Instant::now() + Duration::from_millis(500);
+    while Instant::now() < end {
+        on_thread(&program).unwrap();
+        thread::sleep(Duration::from_millis(1));
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(clock = "kernels", key = key)]
+fn by_key(program: &Program, key: u64) -> LaunchResult {
+    ran!();
+    (0..key).try_for_each(|_| program.launch())
+}
+
+fn keyed(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for key in [1, 2, 3, 2, 1, 1] {
+        by_key(&program, key).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Is ready when polled the second time.
+#[derive(Default)]
+struct Later(bool);
+
+impl Future for Later {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// One kernel in each of its parts.
+#[gpu_timed]
+async fn in_parts(program: &Program, parts: u32) {
+    ran!();
+    program.launch().unwrap();
+    for _ in 1..parts {
+        Later::default().await;
+        program.launch().unwrap();
+    }
+}
+
+/// Goes on with a future that was begun outside.
+#[gpu_timed]
+async fn goes_on(program: &Program, future: Pin<&mut impl Future>) {
+    ran!();
+    program.launch().unwrap();
+    future.await;
+}
+
+/// Polls such a future once.
+#[gpu_timed]
+fn polls(program: &Program, future: Pin<&mut impl Future>) {
+    ran!();
+    program.launch().unwrap();
+    assert!(future.poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    program.launch().unwrap();
+}
+
+/// Futures are given up while they wait, and polled inside of another call than they began in.
+fn futures(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..5 {
+        {
+            let mut given_up = pin!(in_parts(&program, 2));
+            assert!(given_up.as_mut().poll(&mut context).is_pending());
+        }
+        let mut moved = pin!(in_parts(&program, 2));
+        assert!(moved.as_mut().poll(&mut context).is_pending());
+        let mut around = pin!(goes_on(&program, moved));
+        assert!(around.as_mut().poll(&mut context).is_ready());
+        let mut borrowed = pin!(in_parts(&program, 3));
+        assert!(borrowed.as_mut().poll(&mut context).is_pending());
+        polls(&program, borrowed.as_mut());
+        assert!(borrowed.as_mut().poll(&mut context).is_ready());
+        gpu.synchronize();
+    }
+    tally::print();
+}

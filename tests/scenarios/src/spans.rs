@@ -1,0 +1,315 @@
+//! Spans of `tracing`: nested, in and around annotated functions, polled by turns, and sampled.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::process;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use gpu_time::{Spans, gpu_timed, spans};
+use tracing::{Instrument, info_span};
+use tracing_subscriber::prelude::*;
+
+use crate::child;
+use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::scenario::Scenario;
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("spans/nested", nested),
+    ("spans/functions", functions),
+    ("spans/futures", futures),
+    ("spans/sampled", sampled),
+    ("spans/around", around),
+    ("spans/crossed", crossed),
+    ("spans/fork", fork),
+    ("spans/unwinding", unwinding),
+    ("spans/threads", threads),
+    ("spans/never", never),
+    ("spans/keyed", keyed),
+];
+
+/// The time of each kernel.
+const NS: u64 = 10_000;
+
+/// Creates a span, and counts it as a run.
+macro_rules! span {
+    ($name:literal $($field:tt)*) => {{
+        tally::count_runs(concat!("scenario::spans::", $name), 1);
+        tracing::info_span!($name $($field)*)
+    }};
+}
+
+struct Program {
+    gpu: Gpu,
+    spin: Spin,
+}
+
+impl Program {
+    /// Creates a program whose spans this layer sees.
+    fn new(layer: Spans) -> Program {
+        tracing_subscriber::registry().with(layer).init();
+        let gpu = Gpu::new();
+        let spin = gpu.spin("spans");
+        Program { gpu, spin }
+    }
+
+    fn launch(&self, ns: u64) {
+        self.spin.launch(&self.gpu.stream, ns).unwrap();
+    }
+}
+
+/// Enqueues 6 kernels' times: 1 of its own, and 2 in each of two layers, whose norm takes 1.
+fn request(program: &Program) {
+    let _request = span!("request").entered();
+    program.launch(NS);
+    for _ in 0..2 {
+        let _layer = span!("layer").entered();
+        program.launch(NS);
+        span!("norm").in_scope(|| program.launch(NS));
+    }
+    // Of a span that exists twice on the stack.
+    let again = span!("again");
+    again.in_scope(|| {
+        again.in_scope(|| ());
+        program.launch(NS);
+    });
+}
+
+fn nested(arguments: &[String]) {
+    let program = Program::new(spans().sample(1.0));
+    for _ in 0..arguments[0].parse().unwrap() {
+        request(&program);
+        // Of nobody.
+        program.launch(NS);
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed]
+fn inner(program: &Program) {
+    ran!();
+    program.launch(NS);
+    span!("innermost").in_scope(|| program.launch(2 * NS));
+}
+
+#[gpu_timed]
+fn outer(program: &Program) {
+    ran!();
+    program.launch(NS);
+    request(program);
+}
+
+/// Spans around, between and inside of annotated functions.
+fn functions(_: &[String]) {
+    let program = Program::new(spans().sample(1.0));
+    for _ in 0..20 {
+        span!("around").in_scope(|| inner(&program));
+        outer(&program);
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Is pending the first time it is polled.
+async fn later() {
+    let mut is_ready = false;
+    poll_fn(
+        |_| {
+            if std::mem::replace(&mut is_ready, true) { Poll::Ready(()) } else { Poll::Pending }
+        },
+    )
+    .await;
+}
+
+async fn respond(program: &Program, ns: u64) {
+    program.launch(ns);
+    let inside = async {
+        program.launch(2 * ns);
+        later().await;
+        program.launch(2 * ns);
+    };
+    inside.instrument(span!("inside")).await;
+    program.launch(ns);
+}
+
+/// Spans of two futures that are polled by turns, with launches of nobody in between, and of one that
+/// is given up.
+fn futures(_: &[String]) {
+    let program = Program::new(spans().sample(1.0));
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..10 {
+        let mut one = pin!(respond(&program, NS).instrument(span!("one")));
+        let mut other = pin!(respond(&program, 3 * NS).instrument(span!("other")));
+        let mut are_ready = [false; 2];
+        while are_ready != [true; 2] {
+            let futures: [Pin<&mut dyn Future<Output = ()>>; 2] = [one.as_mut(), other.as_mut()];
+            for (future, is_ready) in futures.into_iter().zip(&mut are_ready) {
+                if !*is_ready {
+                    *is_ready = future.poll(&mut context).is_ready();
+                }
+                program.launch(NS);
+            }
+        }
+        let mut given_up = Box::pin(respond(&program, NS).instrument(span!("given_up")));
+        assert!(given_up.as_mut().poll(&mut context).is_pending());
+        drop(given_up);
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// A span that is made on one thread and entered on others: by a thread of its own, and by turns.
+fn threads(_: &[String]) {
+    let program = Program::new(spans().sample(1.0));
+    for _ in 0..10 {
+        let request = span!("request").entered();
+        let helper = span!("helper");
+        let moved = span!("moved");
+        moved.in_scope(|| program.launch(NS));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                helper.in_scope(|| {
+                    program.launch(NS);
+                    span!("norm").in_scope(|| program.launch(NS));
+                });
+                // Again, and on this thread for the first time.
+                for span in [&helper, &moved] {
+                    span.in_scope(|| program.launch(NS));
+                }
+                // A root of its own.
+                span!("alone").in_scope(|| program.launch(NS));
+            });
+        });
+        program.launch(NS);
+        drop(request);
+        drop((helper, moved));
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Spans of which one root in four is recorded, by turns of two kinds, one of them twice as often.
+fn sampled(_: &[String]) {
+    let program = Program::new(spans().sample(0.25));
+    for turn in 0..1_500 {
+        if turn % 3 == 0 {
+            request(&program);
+        } else {
+            span!("short").in_scope(|| program.launch(NS + turn % 5 * NS));
+        }
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Functions that are always opened, inside of spans of which one in four is recorded.
+fn around(_: &[String]) {
+    let program = Program::new(spans().sample(0.25));
+    for _ in 0..400 {
+        span!("around").in_scope(|| inner(&program));
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Spans that are left before those inside of them.
+fn crossed(_: &[String]) {
+    let program = Program::new(spans().sample(1.0));
+    for _ in 0..5 {
+        let outer = span!("outer").entered();
+        let left_first = span!("left_first").entered();
+        let left_last = span!("left_last").entered();
+        drop(left_first);
+        program.launch(NS);
+        drop(left_last);
+        // Of the outer one.
+        program.launch(NS);
+        let late = span!("late").entered();
+        drop(outer);
+        // Of nobody.
+        program.launch(NS);
+        drop(late);
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Forks inside a recorded span. The child, which has no GPU, leaves it, makes another one and ends.
+fn fork(_: &[String]) {
+    let program = Program::new(spans().sample(1.0));
+    let parent = process::id();
+    for _ in 0..3 {
+        let request = span!("request").entered();
+        program.launch(NS);
+        // SAFETY: no other thread in the program holds a lock that the child needs.
+        let child = unsafe { libc::fork() };
+        if process::id() != parent {
+            info_span!("in_child").in_scope(|| ());
+            drop(request);
+            info_span!("in_child").in_scope(|| ());
+            process::exit(3);
+        }
+        child::assert_exits(child, 3);
+        program.launch(NS);
+    }
+    program.gpu.synchronize();
+    tally::print();
+}
+
+/// Spans that unwind, inside of one that goes on and by themselves.
+fn unwinding(_: &[String]) {
+    std::panic::set_hook(Box::new(|_| {}));
+    let program = Program::new(spans().sample(1.0));
+    let unwinds = || {
+        let unwinding = AssertUnwindSafe(|| {
+            let _unwinds = span!("unwinds").entered();
+            program.launch(NS);
+            panic!("as the test wants it");
+        });
+        assert!(catch_unwind(unwinding).is_err());
+    };
+    for _ in 0..5 {
+        span!("catches").in_scope(|| {
+            unwinds();
+            program.launch(NS);
+        });
+        unwinds();
+        // Of nobody.
+        program.launch(NS);
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Spans that are never chosen.
+fn never(_: &[String]) {
+    let program = Program::new(spans().sample(0.0));
+    (0..100).for_each(|_| request(&program));
+    inner_of_nobody(&program).unwrap();
+    program.gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn inner_of_nobody(program: &Program) -> LaunchResult {
+    ran!();
+    program.spin.launch(&program.gpu.stream, NS)
+}
+
+/// Spans with a field that is their key, of numbers and of texts.
+fn keyed(_: &[String]) {
+    let program = Program::new(spans().sample(1.0).key("shape"));
+    for rows in [1_u64, 2, 3, 2] {
+        let batch = span!("batch", shape = rows, other = 7);
+        batch.in_scope(|| {
+            program.launch(rows * NS);
+            span!("head", shape = %format!("{rows}x2")).in_scope(|| program.launch(NS));
+            span!("plain").in_scope(|| program.launch(NS));
+        });
+        program.gpu.synchronize();
+    }
+    tally::print();
+}

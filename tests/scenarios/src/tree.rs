@@ -1,0 +1,422 @@
+//! Functions under several callers, recursive ones, and calls in which the GPU waits for the host: by
+//! CUPTI, and by events.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+
+use cudarc::driver::CudaStream;
+use gpu_time::gpu_timed;
+
+use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::scenario::Scenario;
+use crate::tally::{self, ran};
+use crate::time;
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("tree/callers", callers),
+    ("tree/shares", shares),
+    ("tree/late", late),
+    ("tree/events", by_events),
+    ("tree/sampled", sampled_by_events),
+    ("tree/mixed", mixed),
+    ("tree/futures", futures),
+    ("tree/left", left_early),
+    ("tree/bounds", bounds),
+];
+
+/// The time of each kernel.
+const NS: u64 = 10_000;
+
+struct Program {
+    gpu: Gpu,
+    stream: Arc<CudaStream>,
+    spin: Spin,
+}
+
+impl Program {
+    fn new() -> Program {
+        let gpu = Gpu::new();
+        let (stream, spin) = (gpu.stream.clone(), gpu.spin("tree"));
+        Program { gpu, stream, spin }
+    }
+
+    fn launch(&self, ns: u64) -> LaunchResult {
+        self.spin.launch(&self.stream, ns)
+    }
+}
+
+#[gpu_timed]
+fn left(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch(NS)?;
+    shared(program)
+}
+
+#[gpu_timed]
+fn right(program: &Program) -> LaunchResult {
+    ran!();
+    shared(program)?;
+    shared(program)
+}
+
+#[gpu_timed]
+fn shared(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch(2 * NS)
+}
+
+#[gpu_timed]
+fn countdown(program: &Program, n: u32) -> LaunchResult {
+    ran!();
+    program.launch(NS)?;
+    if n > 0 { countdown(program, n - 1) } else { Ok(()) }
+}
+
+/// One function under two callers and by itself, and one that calls itself twice.
+fn callers(arguments: &[String]) {
+    let program = Program::new();
+    for _ in 0..arguments[0].parse().unwrap() {
+        left(&program).unwrap();
+        right(&program).unwrap();
+        shared(&program).unwrap();
+        countdown(&program, 2).unwrap();
+    }
+    program.gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(kernels = 0.2)]
+fn sampled(program: &Program, n: u64) -> LaunchResult {
+    ran!();
+    program.launch(NS)?;
+    sampled_inside(program, n)
+}
+
+#[gpu_timed(kernels = 0.2)]
+fn sampled_inside(program: &Program, n: u64) -> LaunchResult {
+    ran!();
+    program.launch(NS + n % 7 * NS)
+}
+
+#[gpu_timed(kernels = 0.2)]
+fn sampled_around(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch(NS)?;
+    always(program)
+}
+
+#[gpu_timed]
+fn always(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch(2 * NS)
+}
+
+/// Calls of which one in five is opened.
+fn shares(_: &[String]) {
+    let program = Program::new();
+    for n in 0..1_500 {
+        sampled(&program, n).unwrap();
+        sampled_around(&program).unwrap();
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed]
+fn prompt(program: &Program) -> LaunchResult {
+    ran!();
+    (0..5).try_for_each(|_| program.launch(10 * NS))
+}
+
+#[gpu_timed]
+fn late_by_turns(program: &Program) -> LaunchResult {
+    ran!();
+    (0..5).try_for_each(|_| {
+        program.launch(NS)?;
+        time::pass(10 * NS);
+        Ok(())
+    })
+}
+
+/// A function that enqueues in time, and one during which the GPU has to wait.
+fn late(_: &[String]) {
+    let program = Program::new();
+    for _ in 0..20 {
+        prompt(&program).unwrap();
+        program.gpu.synchronize();
+        late_by_turns(&program).unwrap();
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// The time of each kernel of functions that events time.
+const LONG: u64 = 100_000;
+
+/// A stream that is busy until everything has been enqueued, and a kernel for each function.
+struct Timed {
+    gpu: Gpu,
+    stream: Arc<CudaStream>,
+    other: Arc<CudaStream>,
+    blocker: Spin,
+    spins: HashMap<&'static str, Spin>,
+}
+
+impl Timed {
+    fn new(functions: &[&'static str]) -> Timed {
+        let gpu = Gpu::new();
+        let spin = |name: &&'static str| (*name, gpu.spin(&format!("tree::{name}")));
+        let (stream, other) = (gpu.stream.clone(), gpu.new_stream());
+        let (blocker, spins) = (gpu.spin("blocker"), functions.iter().map(spin).collect());
+        Timed { gpu, stream, other, blocker, spins }
+    }
+
+    /// Launches a kernel of a function.
+    fn work(&self, stream: &CudaStream, function: &str, kernels: u64) -> LaunchResult {
+        self.spins[function].launch(stream, kernels * LONG)
+    }
+
+    /// Calls functions while the GPU is busy.
+    fn queued(&self, round: u32, calls: impl FnOnce() -> LaunchResult) {
+        // The first call registers the context, which takes longer.
+        let busy_ms = if round == 0 { 100 } else { 2 };
+        for stream in [&self.stream, &self.other] {
+            self.blocker.launch(stream, busy_ms * 1_000_000).unwrap();
+        }
+        calls().unwrap();
+        self.gpu.synchronize();
+    }
+}
+
+#[gpu_timed(scope = "body")]
+fn outer(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "outer", 1)?;
+    middle(stream, timed)?;
+    aside(&timed.other, timed)?;
+    leaf(stream, &timed.spins["leaf"])
+}
+
+#[gpu_timed(scope = "body")]
+fn middle(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "middle", 2)?;
+    leaf(stream, &timed.spins["leaf"])?;
+    leaf(stream, &timed.spins["leaf"])
+}
+
+/// A single launch, which is timed by itself.
+#[gpu_timed]
+fn leaf(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, 3 * LONG)
+}
+
+/// On another stream than its caller.
+#[gpu_timed(scope = "body")]
+fn aside(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "aside", 1)
+}
+
+/// Only the launches are timed, and the calls in between are not inside of their brackets.
+#[gpu_timed]
+fn by_launches(stream: &Arc<CudaStream>, timed: &Timed, spins: &[Spin; 2]) -> LaunchResult {
+    ran!();
+    spins[0].launch(stream, LONG)?;
+    leaf(stream, &timed.spins["leaf"])?;
+    spins[1].launch(stream, LONG)
+}
+
+#[gpu_timed(scope = "body")]
+fn repeated(stream: &Arc<CudaStream>, timed: &Timed, n: u32) -> LaunchResult {
+    ran!();
+    timed.work(stream, "repeated", 1)?;
+    if n > 0 { repeated(stream, timed, n - 1) } else { Ok(()) }
+}
+
+/// Nested and recursive functions, one of which has three callers.
+fn by_events(_: &[String]) {
+    let timed = Timed::new(&["outer", "middle", "leaf", "aside", "repeated"]);
+    let spins = [0, 1].map(|at| timed.gpu.spin(&format!("tree::by_launches#{at}")));
+    for round in 0..20 {
+        timed.queued(round, || {
+            outer(&timed.stream, &timed)?;
+            by_launches(&timed.stream, &timed, &spins)?;
+            leaf(&timed.stream, &timed.spins["leaf"])?;
+            repeated(&timed.stream, &timed, 2)
+        });
+    }
+    tally::print();
+}
+
+#[gpu_timed(scope = "body", sample = 0.3)]
+fn often(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "often", 1)?;
+    half(stream, timed)
+}
+
+#[gpu_timed(scope = "body", sample = 0.5)]
+fn half(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "half", 2)?;
+    each(stream, timed)
+}
+
+#[gpu_timed(scope = "body")]
+fn each(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "each", 3)
+}
+
+#[gpu_timed(scope = "body")]
+fn around(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "around", 1)?;
+    often(stream, timed)
+}
+
+/// Functions inside each other, of which two are sampled.
+fn sampled_by_events(_: &[String]) {
+    let timed = Timed::new(&["around", "often", "half", "each"]);
+    for round in 0..400 {
+        timed.queued(round, || around(&timed.stream, &timed));
+    }
+    tally::print();
+}
+
+/// Some calls are opened, and events time the rest.
+#[gpu_timed(scope = "body", kernels = 0.3)]
+fn partly(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "partly", 1)?;
+    each(stream, timed)
+}
+
+/// A function that events time, with CUPTI and without.
+fn mixed(_: &[String]) {
+    let timed = Timed::new(&["partly", "around", "often", "half", "each"]);
+    for round in 0..100 {
+        timed.queued(round, || {
+            partly(&timed.stream, &timed)?;
+            each(&timed.stream, &timed)
+        });
+    }
+    tally::print();
+}
+
+/// Is ready when polled the second time.
+#[derive(Default)]
+struct Later(bool);
+
+impl Future for Later {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+#[gpu_timed]
+async fn waits(stream: Arc<CudaStream>, timed: &Timed, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(&stream, LONG)?;
+    waits_inside(stream, timed).await
+}
+
+#[gpu_timed(scope = "body")]
+async fn waits_inside(stream: Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(&stream, "waits_inside", 2)?;
+    Later::default().await;
+    each(&stream, timed)
+}
+
+#[gpu_timed]
+async fn waits_elsewhere(stream: Arc<CudaStream>, timed: &Timed, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(&stream, LONG)?;
+    Later::default().await;
+    each(&stream, timed)
+}
+
+/// Futures that are polled by turns, one of them on another thread in the end.
+fn futures(_: &[String]) {
+    let timed = Timed::new(&["waits", "waits_inside", "waits_elsewhere", "each"]);
+    let mut context = Context::from_waker(Waker::noop());
+    for round in 0..20 {
+        timed.queued(round, || {
+            let (stream, other) = (timed.stream.clone(), timed.other.clone());
+            let mut one = pin!(waits(stream, &timed, &timed.spins["waits"]));
+            let mut two = pin!(waits_elsewhere(other, &timed, &timed.spins["waits_elsewhere"]));
+            assert!(one.as_mut().poll(&mut context).is_pending());
+            assert!(two.as_mut().poll(&mut context).is_pending());
+            // While both wait, this is inside of none.
+            each(&timed.stream, &timed)?;
+            assert!(one.as_mut().poll(&mut context).is_ready());
+            thread::scope(|scope| {
+                let poll = || two.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+                assert!(scope.spawn(poll).join().unwrap());
+            });
+            Ok(())
+        });
+    }
+    tally::print();
+}
+
+#[gpu_timed(scope = "body")]
+fn leaves(stream: &Arc<CudaStream>, timed: &Timed, panics: bool) -> LaunchResult {
+    ran!();
+    timed.work(stream, "leaves", 1)?;
+    each(stream, timed)?;
+    if panics {
+        panic!("on purpose");
+    }
+    Ok(())
+}
+
+/// Every other call unwinds.
+fn left_early(_: &[String]) {
+    let timed = Timed::new(&["leaves", "around", "often", "half", "each"]);
+    for round in 0..20 {
+        timed.queued(round, || {
+            let call = || leaves(&timed.stream, &timed, round % 2 == 1);
+            _ = catch_unwind(AssertUnwindSafe(call));
+            each(&timed.stream, &timed)
+        });
+    }
+    tally::print();
+}
+
+#[gpu_timed(scope = "body")]
+fn starved(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "starved", 1)?;
+    time::pass(10 * LONG);
+    timed.work(stream, "starved", 1)
+}
+
+#[gpu_timed(scope = "body")]
+fn shares_stream(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
+    ran!();
+    timed.work(stream, "shares_stream", 1)?;
+    // Runs inside of the bracket, but is not called by this function.
+    let call = || each(stream, timed);
+    thread::scope(|scope| scope.spawn(call).join().unwrap())
+}
+
+/// Functions whose times by events are only upper bounds.
+fn bounds(_: &[String]) {
+    let timed = Timed::new(&["starved", "shares_stream", "each"]);
+    for round in 0..20 {
+        timed.queued(round, || shares_stream(&timed.stream, &timed));
+        starved(&timed.stream, &timed).unwrap();
+        timed.gpu.synchronize();
+    }
+    tally::print();
+}

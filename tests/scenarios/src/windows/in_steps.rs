@@ -1,0 +1,122 @@
+//! Windows in virtual time. Real time decides when the runtime opens a window, and virtual time
+//! passes at the pace of the machine, so that a busy machine would open windows at some moments of a
+//! period rather than at others. This program therefore stands still until a window is open or closed.
+
+use std::mem;
+use std::thread;
+use std::time::Duration;
+
+use super::{NS, Program};
+use crate::{tally, time};
+
+const WINDOWS: u32 = 40;
+/// The virtual length of a window, and the most from its end to the next one.
+const LENGTH_NS: u64 = 4_000_000;
+const MOST_PAUSE_NS: u64 = 32_000_000;
+/// The real length of a window. Its virtual length usually passes sooner, and the program then waits for
+/// the end.
+const REAL: Duration = Duration::from_millis(50);
+const STEP: Duration = Duration::from_millis(1);
+
+/// Keeps the GPU busy for a share of the time, with `depth` launches between waits, until all windows
+/// have been closed.
+pub(super) fn run(program: &Program, share: f64, depth: u64) {
+    let period_ns = ((3 * NS * depth) as f64 / share) as u64;
+    let mut windows = Windows::new();
+    tally::fact("began_ns", time::now_ns());
+    while windows.left > 0 {
+        let end_ns = time::now_ns() + period_ns;
+        for _ in 0..depth {
+            program.launch(NS);
+            windows.pass_until(time::now_ns());
+        }
+        windows.pass_until(end_ns);
+        program.gpu.synchronize();
+    }
+    tally::fact("ended_ns", time::now_ns());
+}
+
+/// Windows that are opened and closed at random moments of virtual time.
+struct Windows {
+    left: u32,
+    is_open: bool,
+    /// The moment to open or close the next one.
+    next_ns: u64,
+    random: fastrand::Rng,
+    cupti: Cupti,
+}
+
+impl Windows {
+    fn new() -> Windows {
+        let random = fastrand::Rng::with_seed(1);
+        let next_ns = time::now_ns();
+        Windows { left: WINDOWS, is_open: false, next_ns, random, cupti: Cupti::find() }
+    }
+
+    /// Lets virtual time pass, unless it is later already.
+    fn pass_until(&mut self, end_ns: u64) {
+        while self.left > 0 && self.next_ns <= end_ns {
+            time::advance(self.next_ns.saturating_sub(time::now_ns()));
+            self.turn();
+        }
+        time::advance(end_ns.saturating_sub(time::now_ns()));
+    }
+
+    /// Opens or closes a window.
+    fn turn(&mut self) {
+        self.is_open = !self.is_open;
+        if self.is_open {
+            let timestamps = self.cupti.timestamps();
+            gpu_time::open_window(REAL);
+            // The runtime reads the clock when the window is open, and again when it is closed.
+            wait_until(|| self.cupti.timestamps() > timestamps);
+            self.next_ns = time::now_ns() + LENGTH_NS;
+        } else {
+            wait_until(|| !self.cupti.is_recording());
+            self.left -= 1;
+            self.next_ns = time::now_ns() + self.random.u64(..MOST_PAUSE_NS);
+        }
+    }
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        thread::sleep(STEP);
+    }
+}
+
+/// What the stand-in for CUPTI tells.
+struct Cupti {
+    is_recording: extern "C" fn() -> bool,
+    timestamps: extern "C" fn() -> u64,
+}
+
+impl Cupti {
+    /// Finds the library, which must have been loaded.
+    fn find() -> Cupti {
+        // SAFETY: the names end in NUL, nothing is loaded, and these are the functions' signatures.
+        unsafe {
+            let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
+            let library = libc::dlopen(c"libcupti.so.13".as_ptr(), flags);
+            assert!(!library.is_null(), "the stand-in for CUPTI is loaded");
+            let [is_recording, timestamps] =
+                [c"gpu_time_sim_cupti_is_recording", c"gpu_time_sim_cupti_timestamps"]
+                    .map(|name| libc::dlsym(library, name.as_ptr()));
+            assert!(!is_recording.is_null() && !timestamps.is_null(), "it exports the functions");
+            Cupti {
+                is_recording: mem::transmute::<*mut libc::c_void, extern "C" fn() -> bool>(
+                    is_recording,
+                ),
+                timestamps: mem::transmute::<*mut libc::c_void, extern "C" fn() -> u64>(timestamps),
+            }
+        }
+    }
+
+    fn is_recording(&self) -> bool {
+        (self.is_recording)()
+    }
+
+    fn timestamps(&self) -> u64 {
+        (self.timestamps)()
+    }
+}

@@ -1,0 +1,41 @@
+//! The call tree of a report, by path.
+
+use std::collections::BTreeMap;
+
+use super::Run;
+use super::report::Node;
+
+/// A spin takes this much longer by CUPTI than it is asked to.
+pub const OVER: f64 = 1_500.0;
+
+/// Returns the names from the outermost function or span to this one.
+fn path(tree: &[Node], node: &Node) -> String {
+    let name = node.name.rsplit("::").next().unwrap_or_default().to_owned();
+    match node.parent {
+        Some(parent) => format!("{}/{name}", path(tree, &tree[parent])),
+        None => name,
+    }
+}
+
+/// Returns the paths of a report, and checks what holds for every tree.
+#[track_caller]
+pub fn paths(run: &Run) -> BTreeMap<String, &Node> {
+    let tree = &run.report().tree;
+    let shares: f64 = tree.iter().map(|node| node.share).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{tree:#?}");
+    let inclusive = |node: &&Node| node.inclusive_ns;
+    let roots: f64 = tree.iter().filter(|node| node.parent.is_none()).map(|n| inclusive(&n)).sum();
+    let own: f64 = tree.iter().map(|node| node.self_ns).sum();
+    assert!((roots - own).abs() < 1e-6 * own, "{roots} of {own}: {tree:#?}");
+    for (at, node) in tree.iter().enumerate() {
+        assert!(node.parent.is_none_or(|parent| parent < at), "{tree:#?}");
+        assert!(node.self_ns <= node.inclusive_ns * (1.0 + 1e-9), "{node:?}");
+    }
+    tree.iter().map(|node| (path(tree, node), node)).collect()
+}
+
+/// Asserts that a time is that of spins that take `ns` in total.
+#[track_caller]
+pub fn assert_time(found: f64, ns: f64, kernels: f64) {
+    assert!(found >= 0.999 * ns && found <= ns + kernels * OVER, "{found} for {ns}");
+}

@@ -1,0 +1,121 @@
+//! Tests for opened calls in programs that fail, unwind, recur, end threads, and give futures up.
+
+use crate::harness::report::{KernelTimes, Series};
+use crate::harness::{Run, scenario};
+
+fn run(name: &str) -> Run {
+    scenario(name, &[]).with_cupti().run()
+}
+
+/// Returns the row of a function, and the figures of its opened calls.
+fn opened<'a>(run: &'a Run, name: &str) -> (&'a Series, &'a KernelTimes) {
+    let row = run.row(&format!("opened::{name}"));
+    (row, &row.kernels)
+}
+
+/// A launch that fails never has a record.
+#[test]
+fn failed_launch_is_not_waited_for() {
+    let run = run("opened/failing");
+    assert_eq!(run.fact("in_flight"), 0);
+    let (row, times) = opened(&run, "tries");
+    assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (10, 0, Some(2.0)));
+}
+
+/// A copy of no bytes has no record either.
+#[test]
+fn empty_copies_are_not_waited_for() {
+    let run = run("opened/empty");
+    let (row, times) = opened(&run, "copies_nothing");
+    assert_eq!((row.opened, row.all_lost(), times.kernels.len()), (10, 0, 1));
+}
+
+#[test]
+fn first_call_after_warmup_is_opened() {
+    let run = run("opened/first");
+    for name in ["at_once", "after_warmup"] {
+        let (row, _) = opened(&run, name);
+        assert_eq!((row.timed, row.opened), (1, 1), "{name}");
+    }
+}
+
+/// Each launch of an opened call takes 0.45 µs longer. It counts in full, as what prepares a bracket
+/// does, so it is among the device times.
+#[test]
+fn budget_counts_launches_of_opened_calls() {
+    let long = scenario("opened/long", &[]).with_cupti().untraced();
+    let run = long.env("GPU_TIME_BUDGET", "99%").run();
+    let (row, _) = opened(&run, "launches_often");
+    assert_eq!(row.opened, 21);
+    let counted_ns = run.report().process.budget.as_ref().unwrap().device_ns;
+    let launches = run.fact("launches");
+    assert!((450 * launches..=600 * launches).contains(&counted_ns), "{counted_ns} of {launches}");
+}
+
+#[test]
+fn unwinding_function_is_lost_and_the_one_around_it_is_not() {
+    let run = run("opened/unwinding");
+    let (row, times) = opened(&run, "catches");
+    assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (5, 0, Some(3.0)));
+    let (row, _) = opened(&run, "unwinds");
+    assert_eq!((row.timed, row.opened, row.lost("failed")), (10, 0, 10));
+}
+
+#[test]
+fn recursive_function_includes_its_inner_calls() {
+    let run = run("opened/recursive");
+    let (row, times) = opened(&run, "recurs");
+    // 4 + 3 + 2 + 1 kernels in four calls.
+    assert_eq!((row.opened, times.kernels_per_call), (40, Some(2.5)));
+    let [busy, own] = [&times.busy_ns, &times.self_busy_ns].map(|of| of.as_ref().unwrap().sum);
+    // All kernels are alike.
+    assert!((own / busy - 0.4).abs() < 0.05, "{own} of {busy}");
+}
+
+#[test]
+fn threads_end_with_records_pending() {
+    let run = run("opened/threads");
+    let (row, times) = opened(&run, "on_thread");
+    assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (640, 0, Some(1.0)));
+}
+
+#[test]
+fn keys_have_kernels_of_their_own() {
+    let run = run("opened/keyed");
+    let rows = &run.site("opened::by_key").series;
+    let mut found: Vec<_> = rows
+        .iter()
+        .map(|row| (row.key.clone().unwrap(), row.opened, row.kernels.kernels_per_call.unwrap()))
+        .collect();
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    let of = |key: &str, opened, kernels| (key.to_owned(), opened, kernels);
+    assert_eq!(found, [of("1", 3, 1.0), of("2", 2, 2.0), of("3", 1, 3.0)]);
+}
+
+/// What a future launches while it is polled inside of another call is among the work of that one.
+#[test]
+fn future_polled_inside_another_call_is_lost() {
+    let run = run("opened/futures");
+    let (row, times) = opened(&run, "goes_on");
+    assert_eq!((row.opened, times.kernels_per_call), (5, Some(2.0)));
+    let (row, times) = opened(&run, "polls");
+    assert_eq!((row.opened, times.kernels_per_call), (5, Some(3.0)));
+    let (row, _) = opened(&run, "in_parts");
+    assert_eq!((row.timed, row.opened), (15, 0), "{:?}", row.lost);
+    assert_eq!((row.lost("cancelled"), row.lost("records")), (5, 10), "{:?}", row.lost);
+}
+
+mod simulated {
+    use gpu_time_sim_cupti::SimCupti;
+
+    use super::*;
+
+    /// CUPTI may wait for ever if both happen at the same time.
+    #[test]
+    fn no_kind_is_switched_during_a_flush() {
+        let cupti = SimCupti::default().script("fragile");
+        let run = scenario("opened/during_flushes", &[]).on_cupti(cupti).run();
+        let row = opened(&run, "on_thread").0;
+        assert_eq!((row.opened, row.all_lost()), (run.site("opened::on_thread").calls, 0));
+    }
+}

@@ -1,0 +1,249 @@
+//! Tests for spans of `tracing`: their rows, and their paths in the call tree.
+
+use crate::harness::tree::{OVER, assert_time, paths};
+use crate::harness::{Run, is_real, scenario};
+
+/// The time of each kernel.
+const NS: f64 = 10_000.0;
+
+/// Asserts that a time is that of this many kernels.
+#[track_caller]
+fn assert_kernels(found: f64, kernels: f64) {
+    assert_time(found, kernels * NS, kernels);
+}
+
+/// Asserts that these are all paths: calls, and the times of all kernels and of its own, as multiples of
+/// [`NS`] per call.
+#[track_caller]
+fn assert_paths(run: &Run, expected: &[(&str, f64, f64, f64)]) {
+    let paths = paths(run);
+    for &(path, calls, inclusive, own) in expected {
+        let node = paths.get(path).unwrap_or_else(|| panic!("no {path}: {:?}", paths.keys()));
+        assert_eq!((node.source.as_str(), node.calls), ("opened", calls), "{path}");
+        assert_eq!((node.inclusive_error_ns, node.self_error_ns), (0.0, 0.0), "{path}");
+        assert_kernels(node.inclusive_ns, calls * inclusive);
+        assert_kernels(node.self_ns, calls * own);
+    }
+    assert_eq!(paths.len(), expected.len(), "{:?}", paths.keys());
+}
+
+#[test]
+fn nested_spans_are_paths_with_exact_times() {
+    let run = scenario("spans/nested", &["30"]).with_cupti().run();
+    assert_paths(
+        &run,
+        &[
+            ("request", 30.0, 6.0, 1.0),
+            ("request/layer", 60.0, 2.0, 1.0),
+            ("request/layer/norm", 60.0, 1.0, 1.0),
+            ("request/again", 30.0, 1.0, 1.0),
+        ],
+    );
+    let layer = run.site("spans::layer");
+    assert_eq!(layer.options, "span");
+    assert!(layer.file.ends_with("src/spans.rs") && layer.line > 0, "{layer:?}");
+    let row = run.row("spans::layer");
+    assert_eq!((row.clock.as_str(), row.timed, row.opened, row.in_flight), ("kernels", 60, 60, 0));
+    assert_eq!(row.kernels.kernels_per_call, Some(2.0));
+}
+
+#[test]
+fn spans_and_functions_nest() {
+    let run = scenario("spans/functions", &[]).with_cupti().run();
+    assert_paths(
+        &run,
+        &[
+            ("around", 20.0, 3.0, 0.0),
+            ("around/inner", 20.0, 3.0, 1.0),
+            ("around/inner/innermost", 20.0, 2.0, 2.0),
+            ("outer", 20.0, 7.0, 1.0),
+            ("outer/request", 20.0, 6.0, 1.0),
+            ("outer/request/layer", 40.0, 2.0, 1.0),
+            ("outer/request/layer/norm", 40.0, 1.0, 1.0),
+            ("outer/request/again", 20.0, 1.0, 1.0),
+        ],
+    );
+}
+
+#[test]
+fn spans_of_futures_follow_their_polls() {
+    let run = scenario("spans/futures", &[]).with_cupti().run();
+    assert_paths(
+        &run,
+        &[
+            ("one", 10.0, 6.0, 2.0),
+            ("one/inside", 10.0, 4.0, 4.0),
+            ("other", 10.0, 18.0, 6.0),
+            ("other/inside", 10.0, 12.0, 12.0),
+            ("given_up", 10.0, 3.0, 1.0),
+            ("given_up/inside", 10.0, 2.0, 2.0),
+        ],
+    );
+    assert_eq!(run.row("spans::inside").opened, 30);
+}
+
+#[test]
+fn spans_on_other_threads_are_under_their_parents() {
+    // `moved` counts once on either thread.
+    let run = scenario("spans/threads", &[]).with_cupti().keeps_counting().run();
+    assert_paths(
+        &run,
+        &[
+            ("request", 10.0, 6.0, 1.0),
+            ("request/moved", 20.0, 1.0, 1.0),
+            ("request/helper", 10.0, 3.0, 2.0),
+            ("request/helper/norm", 10.0, 1.0, 1.0),
+            ("alone", 10.0, 1.0, 1.0),
+        ],
+    );
+}
+
+#[test]
+fn sampled_roots_give_totals_within_their_errors() {
+    let run = scenario("spans/sampled", &[]).with_cupti().keeps_counting().run();
+    let paths = paths(&run);
+    let short: f64 = (0..1_500).filter(|turn| turn % 3 > 0).map(|turn| (1 + turn % 5) as f64).sum();
+    let over = if is_real() { OVER } else { 0.0 };
+    for (path, calls, roots, kernels) in [
+        ("request", 500.0, 500.0, 500.0),
+        ("request/layer", 1_000.0, 500.0, 1_000.0),
+        ("request/layer/norm", 1_000.0, 500.0, 1_000.0),
+        ("request/again", 500.0, 500.0, 500.0),
+        ("short", 1_000.0, 1_000.0, short),
+    ] {
+        let node = paths[path];
+        // One in 15,000 is off by four errors.
+        let error = node.self_error_ns;
+        assert!(error > 0.01 * kernels * NS && error < 0.1 * kernels * NS, "{node:?}");
+        let found = node.self_ns;
+        assert!((found - kernels * NS).abs() < 4.0 * error + kernels * over, "{kernels}: {node:?}");
+        // A span counts those that were passed over before its root.
+        let site = run.site(&format!("spans::{}", path.rsplit('/').next().unwrap()));
+        assert!((site.calls as f64 / calls - 1.0).abs() < 0.25, "{path}: {site:?}");
+        let total = site.series[0].estimated_total_ns.unwrap();
+        let inclusive = node.inclusive_ns / node.calls * site.calls as f64;
+        assert!((total / inclusive - 1.0).abs() < 1e-3, "{total} for {inclusive}");
+        let of_roots = 4.0 * (roots * 0.25 * 0.75_f64).sqrt() / roots / 0.25;
+        assert!((node.calls / calls - 1.0).abs() < of_roots, "{node:?}");
+    }
+    assert_eq!(paths.len(), 5);
+    // Up to the gap before the next root.
+    let roots = run.site("spans::request").calls + run.site("spans::short").calls;
+    assert!((1_450..=1_500).contains(&roots), "{roots}");
+    // A root is recorded as a whole or not at all.
+    assert_eq!(paths["request/layer"].recorded, 2 * paths["request"].recorded);
+}
+
+#[test]
+fn function_in_a_sampled_span_is_recorded_with_or_without_it() {
+    let run = scenario("spans/around", &[]).with_cupti().keeps_counting().run();
+    let paths = paths(&run);
+    assert_eq!(
+        paths.keys().collect::<Vec<_>>(),
+        ["around", "around/inner", "around/inner/innermost", "inner", "inner/innermost"]
+    );
+    for (name, kernels) in [("inner", 1.0), ("inner/innermost", 2.0)] {
+        let nodes = [paths[name], paths[&*format!("around/{name}")]];
+        assert_eq!(nodes[0].recorded + nodes[1].recorded, 400, "{nodes:?}");
+        assert_eq!(nodes[0].calls + nodes[1].calls, 400.0, "{nodes:?}");
+        assert!(nodes.iter().all(|node| node.self_error_ns == 0.0), "{nodes:?}");
+        assert_kernels(nodes[0].self_ns + nodes[1].self_ns, 400.0 * kernels);
+    }
+    assert!(paths["inner"].callers_unknown && !paths["around"].callers_unknown);
+    assert_eq!(run.site("spans::inner").calls, 400);
+}
+
+#[test]
+fn spans_left_before_those_inside_keep_the_order_of_work() {
+    let run = scenario("spans/crossed", &[]).with_cupti().run();
+    let paths = paths(&run);
+    for (path, inclusive, own) in [
+        ("outer", 2.0, 1.0),
+        ("outer/left_first", 1.0, 0.0),
+        ("outer/left_first/left_last", 1.0, 1.0),
+    ] {
+        assert_kernels(paths[path].inclusive_ns, 5.0 * inclusive);
+        assert_kernels(paths[path].self_ns, 5.0 * own);
+    }
+    // Left after its call.
+    assert_eq!(run.row("spans::late").lost("thread"), 5);
+}
+
+#[test]
+fn forked_child_leaves_the_recorded_span() {
+    let run = scenario("spans/fork", &[]).with_cupti().run();
+    assert!(run.others.is_empty(), "{:?}", run.others);
+    assert_paths(&run, &[("request", 3.0, 2.0, 2.0)]);
+}
+
+#[test]
+fn unwinding_spans_are_recorded() {
+    let run = scenario("spans/unwinding", &[]).with_cupti().run();
+    assert_paths(
+        &run,
+        &[
+            ("catches", 5.0, 2.0, 1.0),
+            ("catches/unwinds", 5.0, 1.0, 1.0),
+            ("unwinds", 5.0, 1.0, 1.0),
+        ],
+    );
+}
+
+#[test]
+fn budget_counts_spans_and_their_launches() {
+    let nested = scenario("spans/nested", &["50"]).with_cupti().keeps_counting();
+    let run = nested.env("GPU_TIME_BUDGET", "99%").run();
+    let counted_ns = run.report().process.budget.as_ref().unwrap().device_ns;
+    let requests = run.row("spans::request").opened;
+    // Each has six launches, at half a microsecond, and six spans with seven entries.
+    let launches_ns = 6 * 500 * requests;
+    assert!(counted_ns > launches_ns + 7 * 50 * requests, "{counted_ns} for {requests}");
+    assert!(counted_ns < launches_ns + 7 * 100_000 * requests, "{counted_ns} for {requests}");
+}
+
+#[test]
+fn spans_that_are_never_chosen_leave_nothing() {
+    let run = scenario("spans/never", &[]).with_cupti().keeps_counting().run();
+    let sites: Vec<_> = run.report().sites.iter().filter(|site| site.calls > 0).collect();
+    let [function] = &sites[..] else { panic!("{sites:?}") };
+    assert_eq!((function.name.as_str(), function.calls), ("scenario::spans::inner_of_nobody", 1));
+    assert_eq!(paths(&run).into_keys().collect::<Vec<_>>(), ["inner_of_nobody"]);
+}
+
+#[test]
+fn variable_switches_spans_off() {
+    let nested = || scenario("spans/nested", &["5"]).with_cupti().keeps_counting();
+    let run = nested().env("GPU_TIME_KERNELS", "off").run();
+    assert!(run.report().tree.is_empty(), "{:?}", run.report().tree);
+    assert!(run.report().sites.iter().all(|site| site.options != "span"));
+    let off = nested().env("GPU_TIME", "off").reports_nothing().run();
+    assert_eq!(off.stderr, "");
+}
+
+#[test]
+fn field_divides_spans_into_series() {
+    let run = scenario("spans/keyed", &[]).with_cupti().run();
+    let series = |name: &str| -> Vec<_> {
+        let site = run.site(name);
+        let rows = site.series.iter();
+        rows.map(|row| (row.key.clone().unwrap_or_default(), row.opened)).collect()
+    };
+    let expected = |keys: [&str; 3]| {
+        keys.into_iter().zip([1, 2, 1]).map(|(key, n)| (key.to_owned(), n)).collect::<Vec<_>>()
+    };
+    assert_eq!(series("spans::batch"), expected(["1", "2", "3"]));
+    assert_eq!(series("spans::head"), expected(["1x2", "2x2", "3x2"]));
+    assert_eq!(series("spans::plain"), [(String::new(), 4)]);
+    assert_eq!(run.site("spans::batch").options, "span, key = shape");
+}
+
+#[test]
+fn spans_without_cupti_are_lost_with_the_reason() {
+    // The machine may have a library.
+    let run = scenario("spans/nested", &["5"]).keeps_counting().env("GPU_TIME_CUPTI", "/none");
+    let run = run.complains("gpu-time: invalid value `/none`");
+    let run = run.warns("invalid value `/none` for `GPU_TIME_CUPTI`").run();
+    let site = run.site("spans::request");
+    assert_eq!((site.calls, site.timed, site.series[0].lost["records"]), (5, 5, 5));
+    assert!(run.report().process.kernels.is_some(), "{:?}", run.report().process);
+}

@@ -1,0 +1,262 @@
+//! Tests for the call tree: functions under their callers.
+
+use crate::harness::report::Node;
+use crate::harness::tree::{assert_time, paths};
+use crate::harness::{is_real, scenario};
+
+#[test]
+fn every_caller_has_its_own_path() {
+    let folded = tempfile::NamedTempFile::new().unwrap();
+    let target = format!("table,folded:{}", folded.path().display());
+    let run = scenario("tree/callers", &["30"]).with_cupti().target(&target).run();
+    let paths = paths(&run);
+    for (path, calls, kernels, self_kernels) in [
+        ("left", 30.0, 3.0, 1.0),
+        ("left/shared", 30.0, 2.0, 2.0),
+        ("right", 30.0, 4.0, 0.0),
+        ("right/shared", 60.0, 2.0, 2.0),
+        ("shared", 30.0, 2.0, 2.0),
+        ("countdown", 30.0, 3.0, 1.0),
+        ("countdown/countdown", 30.0, 2.0, 1.0),
+        ("countdown/countdown/countdown", 30.0, 1.0, 1.0),
+    ] {
+        let node = paths[path];
+        assert_eq!((node.source.as_str(), node.calls), ("opened", calls), "{path}");
+        assert_eq!((node.inclusive_error_ns, node.self_error_ns), (0.0, 0.0), "{path}");
+        assert_time(node.inclusive_ns, calls * kernels * 10_000.0, calls * kernels);
+        assert_time(node.self_ns, calls * self_kernels * 10_000.0, calls * self_kernels);
+        assert!(!node.callers_unknown);
+    }
+    assert_eq!(paths.len(), 8);
+    // The same figures, as stacks.
+    let folded = std::fs::read_to_string(folded.path()).unwrap();
+    let total: f64 =
+        folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum();
+    let own: f64 = paths.values().map(|node| node.self_ns).sum();
+    assert!((total - own).abs() < 10.0, "{total} of {own}:\n{folded}");
+    let deepest = folded.lines().filter(|line| line.matches("countdown").count() == 3);
+    assert_eq!(deepest.count(), 1, "{folded}");
+}
+
+#[test]
+fn sampled_totals_are_right_within_their_errors() {
+    let run = scenario("tree/shares", &[]).with_cupti().run();
+    let paths = paths(&run);
+    assert_eq!(
+        paths.keys().collect::<Vec<_>>(),
+        ["sampled", "sampled/sampled_inside", "sampled_around", "sampled_around/always"]
+    );
+    // Opened inside of calls that were not chosen, so that no call was missed.
+    let always = paths["sampled_around/always"];
+    assert_eq!((always.recorded, always.calls), (1_500, 1_500.0));
+    assert_eq!(always.self_error_ns, 0.0);
+    assert_time(always.self_ns, 1_500.0 * 20_000.0, 1_500.0);
+    let inside: f64 = (0..1_500).map(|n| 10_000.0 * (1 + n % 7) as f64).sum();
+    let over = if is_real() { 1_000.0 } else { 0.0 };
+    for (path, own, calls) in
+        [("sampled", 1_500.0 * 10_000.0, 1_500.0), ("sampled/sampled_inside", inside, 1_500.0)]
+    {
+        let node = paths[path];
+        // Where both are drawn, 36 % of the calls of the inner function are recorded.
+        let share = if path == "sampled" { 0.2 } else { 0.36 };
+        let error = 4.0 * f64::sqrt(1_500.0 * share * (1.0 - share));
+        assert!((node.recorded as f64 - 1_500.0 * share).abs() < error, "{node:?}");
+        // One in 15,000 is off by four errors.
+        let error = node.self_error_ns;
+        assert!(error > 0.01 * own && error < 0.1 * own, "{node:?}");
+        assert!((node.self_ns - own).abs() < 4.0 * error + calls * over, "{own}: {node:?}");
+        let calls_error = (calls / share * (1.0 - share)).sqrt();
+        assert!((node.calls - calls).abs() < 4.0 * calls_error, "{node:?}");
+    }
+}
+
+#[test]
+fn gpu_that_waits_for_the_host_is_launch_bound() {
+    let run = scenario("tree/late", &[]).with_cupti().env("GPU_TIME_VIEW", "tree").run();
+    let paths = paths(&run);
+    let (prompt, late) = (paths["prompt"], paths["late_by_turns"]);
+    assert!(!prompt.launch_bound && late.launch_bound, "{prompt:?} {late:?}");
+    let per_call = late.per_call.as_ref().unwrap();
+    assert_eq!(per_call.kernels, Some(5.0));
+    assert_time(per_call.busy_ns, 50_000.0, 5.0);
+    // Each of four waits ends 100 µs after the launch before.
+    let least = if is_real() { 300_000.0 } else { 350_000.0 };
+    let waited_ns = per_call.waited_ns.unwrap();
+    assert!(waited_ns > least, "{per_call:?}");
+    assert!(waited_ns <= per_call.span_ns - 0.99 * per_call.busy_ns, "{per_call:?}");
+    assert!(per_call.host_ns.unwrap() > 0.0);
+    assert!(run.stderr.contains("launch-bound: GPU busy "), "{}", run.stderr);
+    assert!(run.stderr.contains("share"), "{}", run.stderr);
+}
+
+/// The time of each kernel of functions that events time.
+const LONG: f64 = 100_000.0;
+
+/// Asserts the calls of a path, and its times in kernels. Events and the brackets inside leave an
+/// error of less than 3 %.
+#[track_caller]
+fn assert_by_events(node: &Node, calls: f64, inclusive: f64, own: f64) {
+    assert_eq!((node.source.as_str(), node.calls), ("events", calls), "{node:?}");
+    assert!(!node.upper_bound, "{node:?}");
+    let is_near = |found: f64, kernels: f64| {
+        let ns = calls * kernels * LONG;
+        (found - ns).abs() < 0.03 * inclusive * calls * LONG
+    };
+    assert!(is_near(node.inclusive_ns, inclusive) && is_near(node.self_ns, own), "{node:?}");
+}
+
+#[test]
+fn events_give_every_path_its_time() {
+    let run = scenario("tree/events", &[]).env("GPU_TIME_VIEW", "tree").html().run();
+    let paths = paths(&run);
+    for (path, calls, inclusive, own) in [
+        ("outer", 20.0, 13.0, 1.0),
+        ("outer/middle", 20.0, 8.0, 2.0),
+        ("outer/middle/leaf", 40.0, 3.0, 3.0),
+        ("outer/leaf", 20.0, 3.0, 3.0),
+        ("outer/aside", 20.0, 1.0, 1.0),
+        ("by_launches", 20.0, 5.0, 2.0),
+        ("by_launches/leaf", 20.0, 3.0, 3.0),
+        ("leaf", 20.0, 3.0, 3.0),
+        ("repeated", 20.0, 3.0, 1.0),
+        ("repeated/repeated", 20.0, 2.0, 1.0),
+        ("repeated/repeated/repeated", 20.0, 1.0, 1.0),
+    ] {
+        let node = paths[path];
+        assert_by_events(node, calls, inclusive, own);
+        assert_eq!((node.inclusive_error_ns, node.self_error_ns), (0.0, 0.0), "{path}");
+        assert!(!node.callers_unknown, "{path}");
+        let per_call = node.per_call.as_ref().unwrap();
+        assert_eq!((per_call.host_ns, per_call.kernels, per_call.waited_ns), (None, None, None));
+    }
+    assert_eq!(paths.len(), 11);
+    assert!(run.stderr.contains("(by events)"), "{}", run.stderr);
+    // Nested functions count once.
+    let page = run.page.as_ref().unwrap();
+    let measured = 20.0 * (13.0 + 5.0 + 3.0 + 3.0) * LONG / 1e6;
+    let found = page.split("GPU time measured</dt><dd>").nth(1).unwrap();
+    let found: f64 = found.split(' ').next().unwrap().parse().unwrap();
+    assert!((found / measured - 1.0).abs() < 0.03, "{found} for {measured} ms");
+}
+
+#[test]
+fn shares_in_the_table_are_of_self_time() {
+    let run = scenario("tree/events", &[]).run();
+    let share = |name: &str| -> f64 {
+        let row = format!("scenario::tree::{name} ");
+        let line = run.stderr.lines().find(|line| line.starts_with(&row)).unwrap();
+        line.split_whitespace().last().unwrap().trim_end_matches('%').parse().unwrap()
+    };
+    let own = [
+        ("outer", 1.0),
+        ("middle", 2.0),
+        ("aside", 1.0),
+        ("leaf", 15.0),
+        ("by_launches", 2.0),
+        ("repeated", 3.0),
+    ];
+    for (name, kernels) in own {
+        let found = share(name);
+        assert!((found - 100.0 * kernels / 24.0).abs() < 1.0, "{name}: {found}\n{}", run.stderr);
+    }
+    assert!((own.iter().map(|(name, _)| share(name)).sum::<f64>() - 100.0).abs() < 1.0);
+}
+
+#[test]
+fn sampled_calls_by_events_are_right_within_their_errors() {
+    let run = scenario("tree/sampled", &[]).run();
+    let paths = paths(&run);
+    let functions = ["around", "often", "half", "each"];
+    for (function, kernels) in functions.into_iter().zip([1.0, 1.0, 2.0, 3.0]) {
+        let of = |(path, _): &(&String, &&Node)| path.rsplit('/').next() == Some(function);
+        let own: f64 = paths.iter().filter(of).map(|(_, node)| node.self_ns).sum();
+        let variance: f64 =
+            paths.iter().filter(of).map(|(_, node)| node.self_error_ns.powi(2)).sum();
+        let ns = 400.0 * kernels * LONG;
+        let error = variance.sqrt();
+        assert!((own - ns).abs() < 4.0 * error + 0.03 * ns, "{function}: {own} ±{error} for {ns}");
+        assert!(error < ns, "{function}: ±{error} of {ns}");
+    }
+    // Nothing is unknown of the caller that is always timed.
+    assert!(!paths["around"].callers_unknown);
+    assert_eq!(paths["around"].calls, 400.0);
+    // Callers that were not timed are missing.
+    for path in ["around/half", "around/each", "around/often/each", "around/half/each"] {
+        assert!(paths[path].callers_unknown, "{path}");
+    }
+    for path in ["around/often", "around/often/half", "around/often/half/each"] {
+        assert!(!paths[path].callers_unknown, "{path}");
+    }
+    // The whole is that of the outermost calls.
+    let whole: f64 = paths.values().map(|node| node.self_ns).sum();
+    let error = paths.values().map(|node| node.self_error_ns.powi(2)).sum::<f64>().sqrt();
+    assert!((whole - 2_800.0 * LONG).abs() < 4.0 * error, "{whole} ±{error}");
+}
+
+#[test]
+fn opened_calls_come_before_events() {
+    let run = scenario("tree/mixed", &[]).with_cupti().run();
+    let paths = paths(&run);
+    assert_eq!(paths.keys().collect::<Vec<_>>(), ["each", "partly", "partly/each"]);
+    for path in ["partly", "partly/each"] {
+        assert_eq!(paths[path].source, "opened");
+        let recorded = paths[path].recorded;
+        assert!((10..=50).contains(&recorded), "{recorded}");
+    }
+    // Not those inside the other function that events timed.
+    assert_by_events(paths["each"], 100.0, 3.0, 3.0);
+    let without = scenario("tree/mixed", &[]).env("GPU_TIME_KERNELS", "off").run();
+    let paths = self::paths(&without);
+    assert_by_events(paths["each"], 100.0, 3.0, 3.0);
+    assert_by_events(paths["partly"], 100.0, 4.0, 1.0);
+    assert_by_events(paths["partly/each"], 100.0, 3.0, 3.0);
+}
+
+#[test]
+fn calls_in_futures_are_inside_of_those_that_are_polled() {
+    let run = scenario("tree/futures", &[]).run();
+    let paths = paths(&run);
+    for (path, calls, own) in [
+        ("waits", 20.0, 1.0),
+        ("waits/waits_inside/each", 20.0, 3.0),
+        ("waits_elsewhere", 20.0, 1.0),
+        ("waits_elsewhere/each", 20.0, 3.0),
+        ("each", 20.0, 3.0),
+    ] {
+        let node = paths[path];
+        assert_eq!(node.calls, calls, "{path}");
+        assert!((node.self_ns / (calls * own * LONG) - 1.0).abs() < 0.03, "{path}: {node:?}");
+    }
+    assert_eq!(paths.len(), 6);
+    // Between its two polls, another function was called on its stream.
+    let inside = paths["waits/waits_inside"];
+    assert!(inside.upper_bound, "{inside:?}");
+    assert!((inside.self_ns / (20.0 * 5.0 * LONG) - 1.0).abs() < 0.03, "{inside:?}");
+}
+
+#[test]
+fn lost_calls_do_not_disturb_the_others() {
+    let run = scenario("tree/left", &[]).panics().run();
+    let paths = paths(&run);
+    assert_eq!(paths.keys().collect::<Vec<_>>(), ["each", "leaves", "leaves/each"]);
+    assert_by_events(paths["each"], 20.0, 3.0, 3.0);
+    assert_by_events(paths["leaves/each"], 20.0, 3.0, 3.0);
+    // Half of its calls are lost, together with what is inside of them.
+    let leaves = paths["leaves"];
+    assert_eq!(leaves.calls, 10.0);
+    assert!((leaves.self_ns / (10.0 * LONG) - 1.0).abs() < 0.1, "{leaves:?}");
+}
+
+#[test]
+fn times_that_are_too_long_are_marked() {
+    let run = scenario("tree/bounds", &[]).env("GPU_TIME_VIEW", "tree").run();
+    let paths = paths(&run);
+    for path in ["starved", "shares_stream"] {
+        assert!(paths[path].upper_bound, "{path}: {:?}", paths[path]);
+    }
+    assert!(!paths["each"].upper_bound);
+    for name in ["starved", "shares_stream"] {
+        let row = run.stderr.lines().find(|line| line.contains(&format!("tree::{name}"))).unwrap();
+        assert_eq!(row.matches('≤').count(), 3, "{row}");
+    }
+}
