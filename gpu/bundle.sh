@@ -16,11 +16,11 @@ fi
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mkdir -p "${1:-$root/bundle}"
 bundle=$(cd "${1:-$root/bundle}" && pwd)
-limit_mib=64
+limit_mib=60
 
 cd "$root"
 rm -rf "$bundle"/{test,bin,example,bench,wheels}
-cp gpu/run.sh gpu/clean.sh "$bundle/"
+cp gpu/{run,clean,ranges}.sh "$bundle/"
 
 # built TARGETS…: builds targets. The kind that cargo reports for each executable becomes its folder.
 built() {
@@ -35,12 +35,14 @@ built() {
 }
 # Separate builds: in one, the benches would get all features that the scenarios ask for.
 built -p gpu-time-scenarios --test scenarios
-built -p gpu-time -p gpu-time-accuracy --features nvml,html,kernels --examples --bench '*' \
-    --bin kernel-base --bin flush-methods
-built -p gpu-time-tests --features cublas,gpu-time/nvml,gpu-time/html --example async_pitfall
+built -p gpu-time --features kernels --examples
+built -p gpu-time -p gpu-time-accuracy --features nvml,kernels,nvtx --bench '*' --bin kernel-base \
+    --bin flush-methods
+built -p gpu-time-tests --features cublas --example async_pitfall
 
-# Built because it shares a package with the others: it needs no GPU, or is there as a bench.
-rm -f "$bundle/bench/snapshot" "$bundle/bin/accuracy"
+# Built because it shares a package with the others: it needs no GPU, is there as a bench, or shows what
+# scenarios test.
+rm -f "$bundle/bench/snapshot" "$bundle/bin/accuracy" "$bundle/example/two_kernels"
 
 # Outside the workspace, which has only one version of cudarc.
 versions=tests/cudarc-versions

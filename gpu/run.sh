@@ -79,11 +79,12 @@ soak() {
     fi
 }
 
-clean() {
+# with_ncu NAME: runs a part that needs Nsight Compute.
+with_ncu() {
     if [[ $GPU_TIME_TEST_DRIVER == real ]] && command -v ncu >/dev/null; then
-        part clean "$here/clean.sh" "$here/bin/scenario"
+        part "$1" "$here/$1.sh" "$here/bin/scenario"
     else
-        table+=$(printf '%-24s %6s  skipped: needs a GPU and `ncu`' clean '')$'\n'
+        table+=$(printf '%-24s %6s  skipped: needs a GPU and `ncu`' "$1" '')$'\n'
     fi
 }
 
@@ -105,7 +106,8 @@ toolkit=(env LD_LIBRARY_PATH="$libraries")
 
 scenarios
 soak
-clean
+with_ncu clean
+with_ncu ranges
 part cudarc-versions "$here/bin/cudarc-versions"
 for example in "$here"/example/*; do
     name=$(basename "$example")

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Checks with Nsight Compute that the range of an annotated function selects its kernels and no others.
+#
+#   ranges.sh SCENARIO     the program `scenario` in the bundle
+set -euo pipefail
+
+# Each round runs on two threads. Each calls the function once, and another one that launches as well.
+rounds=5
+
+ncu --nvtx --nvtx-include "scenario::nvtx::by_events/" --kernel-name-base function \
+    --metrics gpu__time_duration.sum --csv "$1" nvtx/nested "$rounds" |
+    awk -F '","' -v expected=$((2 * rounds)) '
+        /gpu__time_duration/ { if ($5 ~ /^spin_ns/) n++; else other = $5 }
+        END {
+            printf "kernels in the range: %d of %d\n", n, expected
+            if (other != "") { print "another kernel: " other; exit 1 }
+            exit n != expected
+        }'
