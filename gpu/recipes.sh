@@ -23,7 +23,7 @@ bundle=$(cd "${1:-$root/bundle-recipes}" && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/recipes
 toolkit=$target/toolkit
 cuda=$toolkit/nvidia/cu13
-limit_mib=100
+limit_mib=120
 
 # Installs what is missing, and marks which parts are there.
 installed=$toolkit/complete-${parts//,/-}
