@@ -100,9 +100,9 @@ pub(crate) enum Rank {
     EndedCalls,
     /// Opened calls that can be used again.
     IdleCalls,
-    /// Held while CUPTI flushes, or switches a kind of activity.
+    /// Held while CUPTI flushes, or switches what it records.
     #[cfg(feature = "kernels")]
-    CuptiKinds,
+    CuptiSwitches,
     /// The state of the fake GPU.
     #[cfg(test)]
     Fake,

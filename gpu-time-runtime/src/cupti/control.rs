@@ -4,11 +4,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{console, fork, inside, room, switches};
 use crate::cupti::library::{self, Library};
+use crate::cupti::loads;
 use crate::cupti::recording::{RECORDING, Set};
 use crate::cupti::session::{self, Session};
 use crate::cupti::subscribe::{refusal, subscribe};
@@ -20,18 +21,27 @@ const UNAVAILABLE: u8 = 2;
 /// The outcome of the last attempt. Written under the lock of [`CONTROL`].
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 static LIBRARY: OnceLock<Result<&'static Library, String>> = OnceLock::new();
-static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control { why: None, guards: 0, off: 0 });
+static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control::new());
+
+/// The longest time that an opened call waits for other threads to finish loading code.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 struct Control {
     /// The reason for [`UNAVAILABLE`].
     why: Option<String>,
-    /// How many [`SwitchedOn`] exist. Recording is on while there is one.
+    /// How many [`SwitchedOn`] exist. Recording is on while there is one, and for longer while another
+    /// thread loads code.
     guards: usize,
+    is_recording: bool,
     /// The callbacks that are off between windows of recording.
     off: Set,
 }
 
 impl Control {
+    const fn new() -> Control {
+        Control { why: None, guards: 0, is_recording: false, off: 0 }
+    }
+
     /// Loads the library, subscribes, and stores the outcome.
     fn attempt(&mut self) {
         let library = LIBRARY.get_or_init(library::load).as_ref();
@@ -48,28 +58,41 @@ impl Control {
         STATE.store(state, Release);
     }
 
-    /// Starts recording.
+    /// Starts recording. Returns `false` while other threads load code.
     ///
     /// # Errors
     ///
     /// One sentence about what CUPTI answered.
-    fn start(&mut self, session: &Session) -> Result<(), String> {
-        let started = RECORDING.start(session, &mut self.off);
-        started.map_err(|code| refusal(session.library, code, ""))
+    fn start(&mut self, session: &Session) -> Result<bool, String> {
+        let Some(alone) = loads::wait(PATIENCE) else { return Ok(false) };
+        let started = RECORDING.start(session, &alone, &mut self.off);
+        self.is_recording = started.is_ok();
+        started.map_err(|code| refusal(session.library, code, ""))?;
+        Ok(true)
     }
 
-    /// Adds a guard. The first one starts recording.
+    /// Stops recording. While other threads load code, it goes on until the next time.
+    fn stop(&mut self, session: &Session) {
+        if let Some(alone) = loads::wait(Duration::ZERO) {
+            RECORDING.stop(session, &alone, &mut self.off);
+            self.is_recording = false;
+        }
+    }
+
+    /// Adds a guard. The first one starts recording. Returns `false` while other threads load code.
     ///
     /// # Errors
     ///
     /// One sentence about what CUPTI answered. CUPTI is then unavailable until the next report
     /// tries again.
-    fn switch_on(&mut self, session: &Session) -> Result<(), String> {
-        if self.guards == 0 {
-            self.start(session).inspect_err(|why| self.store(Err(why.clone())))?;
+    fn switch_on(&mut self, session: &Session) -> Result<bool, String> {
+        if !self.is_recording
+            && !self.start(session).inspect_err(|why| self.store(Err(why.clone())))?
+        {
+            return Ok(false);
         }
         self.guards += 1;
-        Ok(())
+        Ok(true)
     }
 
     /// Removes a guard. The last one stops recording.
@@ -77,7 +100,7 @@ impl Control {
         self.guards -= 1;
         // While the process ends, CUPTI may be gone.
         if self.guards == 0 && !switches::is_closed() {
-            RECORDING.stop(session, &mut self.off);
+            self.stop(session);
         }
     }
 }
@@ -132,10 +155,10 @@ pub(crate) fn retry() {
             && control.guards == 0
         {
             let started = control.start(session);
-            if started.is_ok() {
-                RECORDING.stop(session, &mut control.off);
+            if control.is_recording {
+                control.stop(session);
             }
-            control.store(started);
+            control.store(started.map(drop));
         }
     });
 }
@@ -145,7 +168,8 @@ pub(crate) fn retry() {
 #[must_use]
 pub(crate) struct SwitchedOn(());
 
-/// Switches recording on for the whole process. `None` if CUPTI is unavailable or refuses.
+/// Switches recording on for the whole process. `None` if CUPTI is unavailable or refuses, or while other
+/// threads load code.
 pub(crate) fn switch_on() -> Option<SwitchedOn> {
     static HAS_BEEN_ON: AtomicBool = AtomicBool::new(false);
     static IS_SAID: AtomicBool = AtomicBool::new(false);
@@ -158,7 +182,8 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
     let started = if HAS_BEEN_ON.load(Relaxed) { start() } else { room::with_room(start) };
     HAS_BEEN_ON.store(true, Relaxed);
     match started {
-        Ok(()) => Some(SwitchedOn(())),
+        Ok(true) => Some(SwitchedOn(())),
+        Ok(false) => None,
         Err(why) => {
             if !IS_SAID.swap(true, Relaxed) {
                 console::complain(why);
@@ -179,14 +204,19 @@ impl Drop for SwitchedOn {
     }
 }
 
-/// Switches off the callbacks of functions that were called for the first time since recording stopped.
-pub(super) fn quiet(session: &Session) {
-    // If another thread holds the lock, the next drain is soon enough.
-    if let Ok(mut control) = CONTROL.try_lock()
-        && control.guards == 0
-        && !switches::is_closed()
-    {
-        RECORDING.quiet(session, &mut control.off);
+/// Stops recording if it has gone on, and switches off the callbacks of functions that were called for the
+/// first time since it stopped.
+pub(crate) fn quiet() {
+    let Some(session) = session::get() else { return };
+    // If another thread holds the lock, the next time is soon enough.
+    let Ok(mut control) = CONTROL.try_lock() else { return };
+    if control.guards > 0 || switches::is_closed() {
+        return;
+    }
+    if control.is_recording {
+        control.stop(session);
+    } else if let Some(alone) = loads::wait(Duration::ZERO) {
+        RECORDING.quiet(session, &alone, &mut control.off);
     }
 }
 
@@ -208,15 +238,15 @@ mod tests {
     #[test]
     fn only_first_and_last_guard_switch() {
         let session = fake::session();
-        let mut control = Control { why: None, guards: 0, off: 0 };
+        let mut control = Control::new();
         let kernels = |calls: Vec<Call>| -> Vec<Call> {
             let is_kind = |call: &Call| !matches!(call, Call::Callback(..));
             calls.into_iter().filter(is_kind).collect()
         };
         for _ in 0..2 {
-            assert_eq!(control.switch_on(&session), Ok(()));
+            assert_eq!(control.switch_on(&session), Ok(true));
             assert_eq!(kernels(fake::calls()), [Call::Enable(CONCURRENT_KERNEL)]);
-            assert_eq!(control.switch_on(&session), Ok(()));
+            assert_eq!(control.switch_on(&session), Ok(true));
             control.switch_off(&session);
             assert_eq!(kernels(fake::calls()), []);
             control.switch_off(&session);
@@ -227,7 +257,7 @@ mod tests {
     #[test]
     fn refused_guard_does_not_count_and_says_why() {
         let session = fake::session();
-        let mut control = Control { why: None, guards: 0, off: 0 };
+        let mut control = Control::new();
         fake::refuse(Call::Enable(CONCURRENT_KERNEL), 39);
         let why = control.switch_on(&session).unwrap_err();
         assert_eq!(why, "another tool holds CUPTI: run without it to record kernels");

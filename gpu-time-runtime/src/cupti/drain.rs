@@ -2,14 +2,19 @@
 
 use std::ptr;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::cupti::buffers::{Completed, Pool, pool};
 use crate::cupti::control;
+use crate::cupti::loads;
 use crate::cupti::records::{self, Record};
 use crate::cupti::session::{self, Session};
 use crate::cupti::work::Interned;
 use crate::types::activity::Activity;
+
+/// The longest time that the last flush waits for other threads to finish loading code.
+const LAST_PATIENCE: Duration = Duration::from_millis(200);
 
 /// One thread reads at a time, so that records are handed over in the order of their buffers.
 static INTERNED: LazyLock<Mutex<Interned>> =
@@ -31,10 +36,13 @@ pub(crate) struct Drained {
 /// thread and for reports, since a flush slows launches down.
 pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
     let Some(session) = session::get() else { return Drained::default() };
-    control::quiet(session);
+    control::quiet();
     let mut interned = locked(&INTERNED);
     interned.forget_addresses();
-    session.flush(forced);
+    // While other threads load code, there are the records of the last flush.
+    if let Some(alone) = loads::wait(if forced { LAST_PATIENCE } else { Duration::ZERO }) {
+        session.flush(&alone, forced);
+    }
     let mut drained = read_all(session, pool(), &mut interned, each);
     // CUPTI counts a record of each request without a buffer as well.
     drained.dropped = session.take_dropped().max(pool().take_declined());

@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-use crate::base::switches;
+use crate::base::{inside, switches};
 use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
 use crate::cupti::library::{CallbackData, DRIVER_API};
 use crate::cupti::recording::RECORDING;
 use crate::cupti::session::{self, SUCCESS};
+use crate::cupti::{control, loads};
 use crate::types::activity::Launched;
 
 /// `CUPTI_API_ENTER` and `CUPTI_API_EXIT`.
@@ -34,7 +35,8 @@ pub(crate) fn observe_launches(observer: LaunchObserver) {
     _ = OBSERVER.set(observer);
 }
 
-/// The callback for API calls, on the thread that calls. Takes no lock and allocates nothing.
+/// The callback for API calls, on the thread that calls. Takes no lock, except around calls that load code,
+/// and allocates nothing.
 ///
 /// # Safety
 ///
@@ -49,12 +51,23 @@ pub(super) unsafe extern "C" fn on_call(
         // Without a destructor, so that it can be read as long as the thread runs at all.
         static LAST: Cell<u32> = const { Cell::new(0) };
     }
-    // Also in a forked child, and during process exit.
-    if domain != DRIVER_API || data.is_null() || switches::is_closed() {
+    if domain != DRIVER_API || data.is_null() {
         return;
     }
     // SAFETY: CUPTI passes this struct for calls of the driver's API.
     let data = unsafe { &*data };
+    if data.site == EXIT && loads::is_load(id) && loads::end() {
+        let _inside = inside::enter();
+        control::quiet();
+    }
+    // Also in a forked child, and during process exit.
+    if switches::is_closed() {
+        return;
+    }
+    if data.site == ENTER && loads::is_load(id) && session::get().is_some() {
+        let _inside = inside::enter();
+        return loads::begin();
+    }
     let Some(callback) = Callback::with_id(id) else {
         let has_all = !data.params.is_null() && !data.return_value.is_null();
         if captures::is_edge(id) && data.site == EXIT && has_all {

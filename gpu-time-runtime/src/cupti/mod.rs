@@ -13,6 +13,7 @@ mod drain;
 mod functions;
 mod launches;
 mod library;
+mod loads;
 mod locate;
 mod names;
 mod recording;
@@ -24,7 +25,7 @@ mod work;
 
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
-    SwitchedOn, is_available, now_ns, retry, switch_on, version, why_unavailable,
+    SwitchedOn, is_available, now_ns, quiet, retry, switch_on, version, why_unavailable,
 };
 pub(crate) use drain::drain;
 pub(crate) use launches::{LaunchObserver, observe_launches};

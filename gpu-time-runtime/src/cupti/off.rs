@@ -16,6 +16,8 @@ pub(crate) fn version() -> Option<u32> {
 
 pub(crate) fn retry() {}
 
+pub(crate) fn quiet() {}
+
 #[allow(dead_code, reason = "only recording calls them")]
 pub(crate) struct LaunchObserver {
     pub launched: fn(Launched),

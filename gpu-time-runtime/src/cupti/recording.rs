@@ -10,9 +10,11 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::Duration;
 
 use crate::base::inside;
 use crate::cupti::functions::Callback;
+use crate::cupti::loads::{self, Alone};
 use crate::cupti::records::{CONCURRENT_KERNEL, MEMCPY, MEMCPY2, MEMSET};
 use crate::cupti::session::{INVALID_PARAMETER, SUCCESS, Session};
 
@@ -61,33 +63,33 @@ impl Recording {
     /// # Errors
     ///
     /// The code of CUPTI.
-    pub fn start(&self, session: &Session, off: &mut Set) -> Result<(), c_int> {
+    pub fn start(&self, session: &Session, alone: &Alone, off: &mut Set) -> Result<(), c_int> {
         // Callbacks first, so that every record has had one.
         while let Some(callback) = Callback::with_number(off.trailing_zeros()) {
             succeeded([session.switch_callback(callback.id(), true)])?;
             *off &= !bit(callback);
         }
-        succeeded([session.enable(CONCURRENT_KERNEL)])?;
+        succeeded([session.enable(alone, CONCURRENT_KERNEL)])?;
         self.is_on.store(true, SeqCst);
         Ok(())
     }
 
     /// Stops recording, and switches off the callbacks of functions that are called, which `off`
     /// then has.
-    pub fn stop(&self, session: &Session, off: &mut Set) {
+    pub fn stop(&self, session: &Session, alone: &Alone, off: &mut Set) {
         self.is_on.store(false, SeqCst);
         // There is nothing to do about an error, and records are told apart by their ids anyway.
-        _ = session.disable(CONCURRENT_KERNEL);
+        _ = session.disable(alone, CONCURRENT_KERNEL);
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
             if is_on.swap(false, SeqCst) {
-                _ = session.disable(kind);
+                _ = session.disable(alone, kind);
             }
         }
-        self.quiet(session, off);
+        self.quiet(session, alone, off);
     }
 
     /// Switches off the callbacks of functions that are called. Between windows.
-    pub fn quiet(&self, session: &Session, off: &mut Set) {
+    pub fn quiet(&self, session: &Session, _: &Alone, off: &mut Set) {
         let called = self.called();
         let mut on = called & !*off;
         while let Some(callback) = Callback::with_number(on.trailing_zeros()) {
@@ -122,12 +124,13 @@ impl Recording {
             if !kinds.contains(&kind) || is_on.load(SeqCst) {
                 continue;
             }
-            // Records that are missing because of an error are noticed as never delivered.
-            _ = session.enable(kind);
+            // Records that are missing, also because of an error, are noticed as never delivered.
+            let Some(alone) = loads::wait(Duration::ZERO) else { return };
+            _ = session.enable(&alone, kind);
             is_on.store(true, SeqCst);
             // The window may have ended meanwhile, on another thread, which then found the kind off.
             if !self.is_on.load(SeqCst) && is_on.swap(false, SeqCst) {
-                _ = session.disable(kind);
+                _ = session.disable(&alone, kind);
             }
         }
     }
@@ -151,6 +154,11 @@ mod tests {
         Callback::with_id(id).unwrap()
     }
 
+    /// Tests run one at a time as far as this matters, and none loads code.
+    fn alone() -> Alone {
+        loads::wait(Duration::from_secs(10)).unwrap()
+    }
+
     const KERNELS: Call = Call::Enable(CONCURRENT_KERNEL);
     const NO_KERNELS: Call = Call::Disable(CONCURRENT_KERNEL);
 
@@ -159,14 +167,14 @@ mod tests {
         let (session, recording, mut off) = (fake::session(), Recording::new(), 0);
         assert_eq!(recording.prepare(&session), Ok(()));
         assert_eq!(fake::calls().len(), Callback::all().count());
-        assert_eq!(recording.start(&session, &mut off), Ok(()));
+        assert_eq!(recording.start(&session, &alone(), &mut off), Ok(()));
         assert_eq!(fake::calls(), [KERNELS]);
         recording.on_call(callback(307), Some(&session));
         recording.on_call(callback(307), Some(&session));
         assert_eq!(fake::calls(), []);
-        recording.stop(&session, &mut off);
+        recording.stop(&session, &alone(), &mut off);
         assert_eq!(fake::calls(), [NO_KERNELS, Call::Callback(307, false)]);
-        assert_eq!(recording.start(&session, &mut off), Ok(()));
+        assert_eq!(recording.start(&session, &alone(), &mut off), Ok(()));
         assert_eq!(fake::calls(), [Call::Callback(307, true), KERNELS]);
     }
 
@@ -174,14 +182,14 @@ mod tests {
     fn kinds_are_switched_on_by_the_first_call_that_needs_them() {
         let (session, recording, mut off) = (fake::session(), Recording::new(), 0);
         for _ in 0..2 {
-            recording.start(&session, &mut off).unwrap();
+            recording.start(&session, &alone(), &mut off).unwrap();
             fake::calls();
             recording.on_call(callback(279), Some(&session));
             recording.on_call(callback(277), Some(&session));
             assert_eq!(fake::calls(), [Call::Enable(MEMCPY)]);
             recording.on_call(callback(514), Some(&session));
             assert_eq!(fake::calls(), [Call::Enable(MEMSET)]);
-            recording.stop(&session, &mut off);
+            recording.stop(&session, &alone(), &mut off);
             let stopped = fake::calls();
             let kinds = [NO_KERNELS, Call::Disable(MEMCPY), Call::Disable(MEMSET)];
             assert_eq!(stopped[..3], kinds, "{stopped:?}");
@@ -193,9 +201,9 @@ mod tests {
         let (session, recording, mut off) = (fake::session(), Recording::new(), 0);
         recording.on_call(callback(277), Some(&session));
         assert_eq!(fake::calls(), []);
-        recording.quiet(&session, &mut off);
+        recording.quiet(&session, &alone(), &mut off);
         assert_eq!(fake::calls(), [Call::Callback(277, false)]);
-        recording.quiet(&session, &mut off);
+        recording.quiet(&session, &alone(), &mut off);
         assert_eq!(fake::calls(), []);
     }
 
@@ -203,7 +211,7 @@ mod tests {
     fn refused_start_records_nothing() {
         let (session, recording, mut off) = (fake::session(), Recording::new(), 0);
         fake::refuse(KERNELS, 39);
-        assert_eq!(recording.start(&session, &mut off), Err(39));
+        assert_eq!(recording.start(&session, &alone(), &mut off), Err(39));
         fake::calls();
         recording.on_call(callback(277), Some(&session));
         assert_eq!(fake::calls(), []);

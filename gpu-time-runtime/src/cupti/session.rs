@@ -5,8 +5,8 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use crate::base::fork;
-use crate::base::lock::{Mutex, Rank, locked};
 use crate::cupti::library::{DRIVER_API, Library, Shared, Subscriber};
+use crate::cupti::loads::Alone;
 
 pub(super) const SUCCESS: c_int = 0;
 /// The result for a callback id that the version does not have.
@@ -30,12 +30,6 @@ unsafe impl Sync for Session {}
 
 static SESSION: OnceLock<Session> = OnceLock::new();
 
-/// Keeps switches of kinds apart from flushes, which CUPTI does not do itself. A flush waits for the
-/// driver while it holds a lock that a switch waits for, and the switch holds one that a third thread
-/// waits for inside of the driver, when it loads a module or creates a stream: all three then wait for
-/// ever (seen with CUPTI 13.0 Update 1).
-static KINDS: Mutex<()> = Mutex::new(Rank::CuptiKinds, ());
-
 /// Returns the subscription of the process, if there is one and this is not a forked child.
 #[inline]
 pub(super) fn get() -> Option<&'static Session> {
@@ -49,8 +43,7 @@ pub(super) fn set(session: Session) {
 
 impl Session {
     /// Switches a kind of activity on. Returns CUPTI's code.
-    pub fn enable(&self, kind: u32) -> c_int {
-        let _alone = locked(&KINDS);
+    pub fn enable(&self, _: &Alone, kind: u32) -> c_int {
         // SAFETY: the subscriber is valid.
         unsafe {
             match self.shared {
@@ -61,8 +54,7 @@ impl Session {
     }
 
     /// Switches a kind of activity off. Returns CUPTI's code.
-    pub fn disable(&self, kind: u32) -> c_int {
-        let _alone = locked(&KINDS);
+    pub fn disable(&self, _: &Alone, kind: u32) -> c_int {
         // SAFETY: the subscriber is valid.
         unsafe {
             match self.shared {
@@ -83,8 +75,7 @@ impl Session {
 
     /// Makes CUPTI complete the buffers whose records are complete, or all of them. Does not wait
     /// for the GPU.
-    pub fn flush(&self, forced: bool) {
-        let _alone = locked(&KINDS);
+    pub fn flush(&self, _: &Alone, forced: bool) {
         // SAFETY: the buffer callbacks are registered. An error means that nothing was completed.
         _ = unsafe { (self.library.functions.flush)(if forced { FORCED } else { 0 }) };
     }

@@ -7,6 +7,7 @@ use crate::cupti::buffers::{on_complete, on_request, on_shared_complete, on_shar
 use crate::cupti::captures;
 use crate::cupti::launches::on_call;
 use crate::cupti::library::{Library, SubscriberParams};
+use crate::cupti::loads;
 use crate::cupti::recording::RECORDING;
 use crate::cupti::session::{SUCCESS, Session};
 
@@ -46,6 +47,7 @@ fn prepare(session: &Session) -> Result<(), c_int> {
         return Err(code);
     }
     captures::observe(session);
+    loads::observe(session);
     RECORDING.prepare(session)
 }
 

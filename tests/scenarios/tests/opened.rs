@@ -112,6 +112,17 @@ mod simulated {
 
     /// CUPTI may wait for ever if both happen at the same time.
     #[test]
+    fn nothing_is_switched_or_flushed_while_code_is_loaded() {
+        let cupti = SimCupti::default().script("fragile");
+        let run = scenario("opened/threads", &[]).on_cupti(cupti).run();
+        let row = opened(&run, "on_thread").0;
+        assert_eq!(row.opened + row.lost("records"), run.site("opened::on_thread").calls);
+        // A call waits a little for the others to finish loading.
+        assert!(row.opened > 0, "{row:?}");
+    }
+
+    /// CUPTI may wait for ever if both happen at the same time.
+    #[test]
     fn no_kind_is_switched_during_a_flush() {
         let cupti = SimCupti::default().script("fragile");
         let run = scenario("opened/during_flushes", &[]).on_cupti(cupti).run();

@@ -4,9 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
 use std::ptr;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::STREAM_IDS;
 use crate::abi::{
@@ -16,6 +14,7 @@ use crate::abi::{
 };
 use crate::delivery::{self, Which};
 use crate::driver;
+use crate::fragile;
 use crate::hooks::OBSERVER;
 use crate::script::{Other, script};
 use crate::state::{BufferFunctions, Subscriber, state};
@@ -128,18 +127,8 @@ impl Parameters {
     }
 }
 
-/// A flush is under way that must not be disturbed.
-static IS_FLUSHING: AtomicBool = AtomicBool::new(false);
-
-fn check_no_flush() {
-    if IS_FLUSHING.load(Relaxed) {
-        eprintln!("stand-in for CUPTI: a kind is switched during a flush");
-        std::process::abort()
-    }
-}
-
 fn enable(kind: u32) -> Result<(), Code> {
-    check_no_flush();
+    fragile::check("a kind is switched");
     script().version.record_bytes(kind).ok_or(INVALID_KIND)?;
     let mut state = state();
     let excluded = match kind {
@@ -158,7 +147,7 @@ fn enable(kind: u32) -> Result<(), Code> {
 }
 
 fn disable(kind: u32) -> Result<(), Code> {
-    check_no_flush();
+    fragile::check("a kind is switched");
     script().version.record_bytes(kind).ok_or(INVALID_KIND)?;
     state().kinds.remove(&kind);
     Ok(())
@@ -285,11 +274,7 @@ cupti! {
             state.functions.ok_or(INVALID_OPERATION)?;
             state.flushes += 1;
         }
-        if script().fragile {
-            IS_FLUSHING.store(true, Relaxed);
-            thread::sleep(Duration::from_millis(5));
-            IS_FLUSHING.store(false, Relaxed);
-        }
+        fragile::flush();
         let is_forced = flag & abi::FLUSH_FORCED != 0;
         delivery::deliver(if is_forced { Which::All } else { Which::Complete });
         Ok(())

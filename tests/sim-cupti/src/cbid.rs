@@ -1,4 +1,4 @@
-//! Ids of the driver functions that enqueue or capture work, as in `cupti_driver_cbid.h`.
+//! Ids of the driver functions that enqueue or capture work, or load code, as in `cupti_driver_cbid.h`.
 
 use std::ffi::CStr;
 
@@ -11,6 +11,10 @@ pub(crate) struct Function {
 
 /// The functions that the simulated driver has.
 const FUNCTIONS: &[Function] = &[
+    of(19, c"cuModuleLoadData"),
+    of(20, c"cuModuleLoadDataEx"),
+    of(22, c"cuModuleUnload"),
+    of(23, c"cuModuleGetFunction"),
     of(216, c"cuMemsetD8Async"),
     of(218, c"cuMemsetD16Async"),
     of(220, c"cuMemsetD32Async"),
@@ -36,6 +40,13 @@ const FUNCTIONS: &[Function] = &[
 
 const fn of(id: u32, name: &'static CStr) -> Function {
     Function { id, name }
+}
+
+impl Function {
+    /// Returns `true` if the function loads or unloads code.
+    pub(crate) fn is_load(&self) -> bool {
+        self.id < 100
+    }
 }
 
 /// Returns the function with this name.

@@ -8,6 +8,7 @@ use std::ptr;
 use crate::abi::{CallbackData, DRIVER_API};
 use crate::cbid::{self, Function};
 use crate::delivery::{self, Which};
+use crate::fragile;
 use crate::observed::{ObservedCall, ObservedTimes, ObservedWork, Observer};
 use crate::state::state;
 
@@ -46,6 +47,9 @@ fn call_back(function: &Function, observed: &ObservedCall) {
         state.subscriber.filter(|_| state.callbacks.contains(&function.id))
     };
     let Some(subscriber) = subscriber else { return };
+    if function.is_load() && observed.is_exit {
+        fragile::end_load();
+    }
     let result = ptr::from_ref(&observed.result).cast_mut().cast();
     let mut kept = KEPT.get();
     let data = CallbackData {
@@ -62,6 +66,9 @@ fn call_back(function: &Function, observed: &ObservedCall) {
     // SAFETY: the client subscribed with this function and this data.
     unsafe { (subscriber.callback)(subscriber.data, DRIVER_API, function.id, &data) };
     KEPT.set(kept);
+    if function.is_load() && !observed.is_exit {
+        fragile::begin_load();
+    }
 }
 
 unsafe extern "C" fn enqueued(work: *const ObservedWork) -> u64 {

@@ -10,6 +10,7 @@ mod delivery;
 mod driver;
 #[path = "../../sim-driver/src/elf.rs"]
 mod elf;
+mod fragile;
 mod harness;
 mod hooks;
 #[path = "../../sim-driver/src/library_file.rs"]

@@ -124,6 +124,7 @@ fn wake() {
 fn run() {
     while !switches::is_closed() && !fork::is_forked() {
         if WAITING.load(Relaxed) == 0 {
+            cupti::quiet();
             thread::park_timeout(Duration::from_secs(1));
             continue;
         }

@@ -1,0 +1,61 @@
+//! What CUPTI may wait for itself in, for ever: ends the process instead.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use crate::script::script;
+
+static IS_FLUSHING: AtomicBool = AtomicBool::new(false);
+/// The threads that load code.
+static LOADING: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static IS_LOADING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Ends the process if another thread flushes or loads code meanwhile.
+pub(crate) fn check(what: &str) {
+    if !script().fragile {
+        return;
+    }
+    let meanwhile = match (IS_FLUSHING.load(SeqCst), LOADING.load(SeqCst)) {
+        (true, _) => "a flush",
+        (_, 1..) => "a load",
+        _ => return,
+    };
+    eprintln!("stand-in for CUPTI: {what} during {meanwhile}");
+    std::process::abort()
+}
+
+/// Takes the time of a flush.
+pub(crate) fn flush() {
+    check("a flush begins");
+    if script().fragile {
+        IS_FLUSHING.store(true, SeqCst);
+        thread::sleep(Duration::from_millis(5));
+        IS_FLUSHING.store(false, SeqCst);
+    }
+}
+
+/// Begins to load code, and takes its time.
+pub(crate) fn begin_load() {
+    if !script().fragile {
+        return;
+    }
+    LOADING.fetch_add(1, SeqCst);
+    IS_LOADING.set(true);
+    if IS_FLUSHING.load(SeqCst) {
+        eprintln!("stand-in for CUPTI: a load begins during a flush");
+        std::process::abort()
+    }
+    thread::sleep(Duration::from_millis(2));
+}
+
+/// Ends to load code, if the client saw the beginning.
+pub(crate) fn end_load() {
+    if IS_LOADING.replace(false) {
+        LOADING.fetch_sub(1, SeqCst);
+    }
+}
