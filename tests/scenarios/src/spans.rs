@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use gpu_time::{Spans, gpu_timed, spans};
-use tracing::{Instrument, info_span};
+use tracing::{Instrument, Span, info_span};
 use tracing_subscriber::prelude::*;
 
 use crate::child;
@@ -22,6 +22,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("spans/futures", futures),
     ("spans/sampled", sampled),
     ("spans/around", around),
+    ("spans/kept", kept),
+    ("spans/polled", polled),
     ("spans/crossed", crossed),
     ("spans/fork", fork),
     ("spans/unwinding", unwinding),
@@ -210,6 +212,58 @@ fn around(_: &[String]) {
     let program = Program::new(spans().sample(0.25));
     for _ in 0..400 {
         span!("around").in_scope(|| inner(&program));
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// A model as candle's are: its spans are created with it and entered in every pass.
+struct Model {
+    layers: [(Span, Span); 3],
+    head: Span,
+}
+
+/// `pass` passes of a model, of which this share of entries is recorded. Each layer takes 3 kernels' times, of
+/// which its norm, which it enters twice, takes 2; the head takes 1.
+fn kept(arguments: &[String]) {
+    let [passes, share] = arguments else { panic!("two arguments") };
+    let program = Program::new(spans().sample(share.parse().unwrap()));
+    let layers = [(); 3].map(|()| {
+        let layer = info_span!("layer");
+        (layer, info_span!("norm"))
+    });
+    let model = Model { layers, head: info_span!("head") };
+    for _ in 0..passes.parse().unwrap() {
+        for (layer, norm) in &model.layers {
+            tally::count_runs("scenario::spans::layer", 1);
+            layer.in_scope(|| {
+                program.launch(NS);
+                for _ in 0..2 {
+                    tally::count_runs("scenario::spans::norm", 1);
+                    norm.in_scope(|| program.launch(NS));
+                }
+            });
+        }
+        tally::count_runs("scenario::spans::head", 1);
+        model.head.in_scope(|| program.launch(NS));
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Futures with many polls, each in a span of its own.
+fn polled(_: &[String]) {
+    let program = Program::new(spans().sample(1.0));
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..20 {
+        let polls = async {
+            for _ in 0..30 {
+                program.launch(NS);
+                later().await;
+            }
+        };
+        let mut future = pin!(polls.instrument(span!("request")));
+        while future.as_mut().poll(&mut context).is_pending() {}
         program.gpu.synchronize();
     }
     tally::print();

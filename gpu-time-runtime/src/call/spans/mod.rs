@@ -1,5 +1,6 @@
 //! GPU time for the spans of `tracing`: a layer that turns them into functions of opened calls.
 
+mod kept;
 mod part;
 mod roots;
 mod sites;
@@ -32,7 +33,8 @@ const SHARE: KernelRate = KernelRate::share(1.0 / 16.0);
 /// The layer chooses a share of the root spans at random, a sixteenth unless [`sample`](Spans::sample) sets
 /// another one, and records each of these as a whole, with all spans inside. A root is a span without an
 /// explicit parent that is created where no other one is entered on the thread. Totals are estimated for
-/// all spans. A span inside an opened call of an annotated function is recorded with it.
+/// all spans. A span inside an opened call of an annotated function is recorded with it. Of a span that is
+/// created once and entered for each call, as in the models of candle, each entry is a call.
 ///
 /// `GPU_TIME`, `GPU_TIME_FILTER`, `GPU_TIME_KERNELS` and `GPU_TIME_BUDGET` apply to spans as they do to
 /// functions. Without CUPTI, chosen spans are counted as lost, and the report says why.
@@ -89,19 +91,21 @@ impl Spans {
             value.text
         });
         let _inside = inside::try_enter()?;
-        let site = sites::find(span.metadata(), self.rate, self.key);
-        let key = text.map_or(SeriesKey::NONE, |text| site.keys.find(&text));
-        Some(match chosen {
-            Some(chosen) => Part::chosen(site, key, chosen),
-            None => Part::new(site, key),
-        })
+        let of = sites::find(span.metadata(), self.rate, self.key);
+        let key = text.map_or(SeriesKey::NONE, |text| of.site.keys.find(&text));
+        match chosen {
+            // Each entry is chosen by itself.
+            Some(_) if of.kept.get() => None,
+            Some(chosen) => Some(Part::chosen(of, key, chosen)),
+            None => Some(Part::new(of, key)),
+        }
     }
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     #[inline]
     fn on_new_span(&self, span: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let chosen = if span.parent().is_none() { roots::choose(self.rate) } else { None };
+        let chosen = if span.parent().is_none() { roots::choose_new(self.rate) } else { None };
         if chosen.is_some() || (self.key.is_some() && opened::is_inside()) {
             self.create(span, id, &context, chosen);
         }
@@ -110,8 +114,13 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     #[inline]
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         let is_outermost = roots::enter();
-        if part::are_waiting() || opened::is_inside() || (is_outermost && part::are_live()) {
-            self.enter(id, &context, is_outermost);
+        let chosen = if is_outermost { roots::choose_entered(self.rate) } else { None };
+        if chosen.is_some()
+            || part::are_waiting()
+            || opened::is_inside()
+            || (is_outermost && part::are_live())
+        {
+            self.enter(id, &context, is_outermost, chosen);
         }
     }
 
@@ -125,7 +134,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 
     #[inline]
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        if part::are_waiting() {
+        if part::exist() {
             change(&id, &context, Part::close);
         }
     }
@@ -154,6 +163,7 @@ impl Spans {
         id: &Id,
         context: &Context<'_, S>,
         is_outermost: bool,
+        chosen: Option<Chosen>,
     ) {
         if fork::is_forked() {
             return;
@@ -163,14 +173,14 @@ impl Spans {
         let around = || around(&span);
         let mut extensions = span.extensions_mut();
         if let Some(part) = extensions.get_mut::<Part>() {
-            part.enter(is_outermost, around);
+            part.enter(is_outermost, chosen, around);
             return;
         }
         let around = if opened::is_inside() { None } else { Some(around()) };
-        if around.as_ref().is_none_or(Option::is_some) {
+        if chosen.is_some() || around.as_ref().is_none_or(Option::is_some) {
             let mut part =
                 Part::new(sites::find(span.metadata(), self.rate, self.key), SeriesKey::NONE);
-            part.enter(is_outermost, || around.flatten());
+            part.enter(is_outermost, chosen, || around.flatten());
             extensions.replace(part);
         }
     }

@@ -6,22 +6,29 @@ use std::time::Instant;
 
 use crate::base::{inside, thread_id};
 use crate::call::spans::roots::Chosen;
+use crate::call::spans::sites::SpanSite;
 use crate::call::{decide, first, opened::LAUNCH_COST_NS};
 use crate::cupti;
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, Subject};
 use crate::record::threads;
 use crate::record::timeline::{self, CallId};
-use crate::site::callsite::CallSite;
 use crate::site::cost::{self, LONGEST_NS};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
 
-/// The spans that are chosen and not entered, on any thread.
+static PARTS: AtomicUsize = AtomicUsize::new(0);
+/// The spans whose next entry is to be noticed, on any thread.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 /// The chosen roots that have not been closed.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns `true` if a span waits that is to open a call, or to go on with one.
+/// Returns `true` if there is any [`Part`].
+#[inline]
+pub(super) fn exist() -> bool {
+    PARTS.load(Relaxed) > 0
+}
+
+/// Returns `true` if a span waits that is to open a call, to go on with one, or to be counted.
 #[inline]
 pub(super) fn are_waiting() -> bool {
     WAITING.load(Relaxed) > 0
@@ -52,7 +59,7 @@ pub(super) struct Represented {
 
 /// The state of a span, kept with its other data by the subscriber.
 pub(super) struct Part {
-    site: &'static CallSite,
+    of: &'static SpanSite,
     key: SeriesKey,
     call_id: CallId,
     place: Place,
@@ -60,6 +67,12 @@ pub(super) struct Part {
     represented: Option<Represented>,
     /// Counted in [`LIVE`].
     is_chosen: bool,
+    /// Its entries are counted, to find out whether it is kept.
+    is_counted: bool,
+    /// Counted in [`WAITING`].
+    is_waiting: bool,
+    /// How often it was entered, as far as that was seen.
+    entries: u32,
     /// The thread that entered it last, and how often it has entered it.
     thread: u64,
     entered: u32,
@@ -77,53 +90,70 @@ enum Place {
 
 impl Part {
     /// Creates the state of a span that is in no call yet.
-    pub fn new(site: &'static CallSite, key: SeriesKey) -> Part {
+    pub fn new(of: &'static SpanSite, key: SeriesKey) -> Part {
+        PARTS.fetch_add(1, Relaxed);
         Part {
-            site,
+            of,
             key,
             call_id: CallId::default(),
             place: Place::Nowhere,
             represented: None,
             is_chosen: false,
+            is_counted: false,
+            is_waiting: false,
+            entries: 0,
             thread: 0,
             entered: 0,
         }
     }
 
     /// Creates the state of a root that was chosen.
-    pub fn chosen(site: &'static CallSite, key: SeriesKey, chosen: Chosen) -> Part {
-        WAITING.fetch_add(1, Relaxed);
+    pub fn chosen(of: &'static SpanSite, key: SeriesKey, chosen: Chosen) -> Part {
         LIVE.fetch_add(1, Relaxed);
-        let mut part = Part::new(site, key);
+        let mut part = Part::new(of, key);
         (part.place, part.is_chosen) = (Place::Chosen(chosen), true);
+        part.update_waiting();
         part
     }
 
     /// Returns the site of a span that is recorded, and what it stands for.
     pub fn recorded(&self) -> Option<(u32, Represented)> {
-        Some((self.site.id(), self.represented?))
+        Some((self.of.site.id(), self.represented?))
     }
 
-    /// Enters the span on this thread. `is_outermost`: no other span is entered here. `around` returns
-    /// the recorded spans around it, if there are any.
-    pub fn enter(&mut self, is_outermost: bool, around: impl FnOnce() -> Option<Around>) {
-        self.metered(|part| part.enter_here(is_outermost, around));
+    /// Enters the span on this thread. `is_outermost`: no other span is entered here. `chosen` is set if
+    /// this entry is to be recorded should the span be kept. `around` returns the recorded spans around
+    /// it, if there are any.
+    pub fn enter(
+        &mut self,
+        is_outermost: bool,
+        chosen: Option<Chosen>,
+        around: impl FnOnce() -> Option<Around>,
+    ) {
+        self.metered(|part| {
+            part.enter_here(is_outermost, chosen, around);
+            part.update_waiting();
+        });
     }
 
-    fn enter_here(&mut self, is_outermost: bool, around: impl FnOnce() -> Option<Around>) {
+    fn enter_here(
+        &mut self,
+        is_outermost: bool,
+        chosen: Option<Chosen>,
+        around: impl FnOnce() -> Option<Around>,
+    ) {
+        if self.entered == 0 {
+            self.entries = self.entries.saturating_add(1);
+            self.of.kept.note_entered(self.entries);
+        }
+        let is_kept = self.of.kept.get();
         let place = match mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Chosen(chosen) => {
-                WAITING.fetch_sub(1, Relaxed);
-                self.open(chosen)
-            }
-            Place::Suspended(frame, call) => match opened::resume(frame, Some(call)) {
+            Place::Chosen(chosen) if !is_kept => self.open(chosen),
+            Place::Suspended(frame, call) if !is_kept => match opened::resume(frame, Some(call)) {
                 Some(call) => return self.place = Place::Suspended(frame, call),
-                None => {
-                    WAITING.fetch_sub(1, Relaxed);
-                    Place::Frame(frame)
-                }
+                None => Place::Frame(frame),
             },
-            Place::Frame(frame) if opened::is_open(frame) => {
+            Place::Frame(frame) if opened::is_open(frame) && (self.entered > 0 || !is_kept) => {
                 if self.entered == 0 {
                     opened::resume(frame, None);
                 }
@@ -132,19 +162,40 @@ impl Part {
             }
             // Entered on another thread, too.
             Place::Frame(frame) if self.entered > 0 => return self.place = Place::Frame(frame),
-            _ if opened::is_inside() => {
-                let share = if is_outermost { self.site.kernels_share() } else { 0.0 };
-                self.begin(share, None, opened::enter)
+            place => {
+                // Several calls were taken for one.
+                if let Place::Suspended(_, call) = place {
+                    self.end(call, Some(Lost::Cancelled));
+                }
+                self.begin_here(is_outermost, chosen.filter(|_| is_kept), around)
             }
-            place => match around().filter(|_| opened::is_outermost()) {
-                Some(around) => self.open_under(&around),
-                None => place,
-            },
         };
+        // Only a few are looked at, since every entry then is.
+        self.is_counted = !is_kept && (self.is_counted || chosen.is_some());
         if matches!(place, Place::Frame(_)) {
             (self.thread, self.entered) = (thread_id::current(), 1);
         }
         self.place = place;
+    }
+
+    /// Begins a call of the span, if it is in an opened one, chosen, or inside of recorded spans.
+    fn begin_here(
+        &mut self,
+        is_outermost: bool,
+        chosen: Option<Chosen>,
+        around: impl FnOnce() -> Option<Around>,
+    ) -> Place {
+        if opened::is_inside() {
+            let share = if is_outermost { self.of.site.kernels_share() } else { 0.0 };
+            self.begin(share, None, opened::enter)
+        } else if let Some(chosen) = chosen {
+            self.open(chosen)
+        } else {
+            match around().filter(|_| opened::is_outermost()) {
+                Some(around) => self.open_under(&around),
+                None => Place::Nowhere,
+            }
+        }
     }
 
     /// Opens a call for a chosen root, unless the thread is inside one meanwhile.
@@ -177,10 +228,11 @@ impl Part {
         root: Option<u64>,
         enter: impl FnOnce(Subject) -> Option<FrameId>,
     ) -> Place {
-        let Some(timed) = inside::outside(|| decide::span(self.site, root)) else {
+        let site = &self.of.site;
+        let Some(timed) = inside::outside(|| decide::span(site, root)) else {
             return Place::Nowhere;
         };
-        self.call_id = timeline::begin(self.site);
+        self.call_id = timeline::begin(site);
         cupti::observe_launches(opened::OBSERVER);
         let subject = Subject {
             of: self.series(),
@@ -192,20 +244,23 @@ impl Part {
             call_id: self.call_id,
         };
         let Some(frame) = enter(subject) else {
-            decide::count_span(self.site, Some(1.0), 0);
+            decide::count_span(site, Some(1.0), 0);
             self.lose(Lost::Records);
             return Place::Nowhere;
         };
         if let Some((weight, passed)) = opened::represented(frame) {
             self.represented = Some(Represented { weight, passed });
-            decide::count_span(self.site, Some(weight), passed);
+            decide::count_span(site, Some(weight), passed);
         }
         Place::Frame(frame)
     }
 
     /// Leaves the span on this thread.
     pub fn exit(&mut self) {
-        self.metered(Part::exit_here);
+        self.metered(|part| {
+            part.exit_here();
+            part.update_waiting();
+        });
     }
 
     fn exit_here(&mut self) {
@@ -225,8 +280,12 @@ impl Part {
         }
         if frame.index == 0 {
             if let Some(call) = opened::suspend(frame) {
-                WAITING.fetch_add(1, Relaxed);
-                self.place = Place::Suspended(frame, call);
+                if self.of.kept.get() {
+                    self.place = Place::Nowhere;
+                    self.end(call, None);
+                } else {
+                    self.place = Place::Suspended(frame, call);
+                }
             }
         } else {
             _ = opened::leave(frame, None, device);
@@ -236,18 +295,36 @@ impl Part {
 
     /// Ends the span.
     pub fn close(&mut self) {
-        match mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Chosen(_) => _ = WAITING.fetch_sub(1, Relaxed),
-            Place::Suspended(_, call) => {
+        self.of.kept.note_closed(self.entries);
+        if let Place::Suspended(_, call) = mem::replace(&mut self.place, Place::Nowhere) {
+            self.end(call, None);
+        }
+        self.is_counted = false;
+        self.update_waiting();
+    }
+
+    /// Ends the call that the span has opened.
+    #[allow(clippy::boxed_local, reason = "calls are kept as boxes")]
+    fn end(&mut self, call: Box<OpenCall>, lost: Option<Lost>) {
+        if cost::is_on() {
+            let launches = call.launches.len() as f64 * LAUNCH_COST_NS;
+            self.of.site.cost.count_preparation(launches + call.cost_ns as f64);
+        }
+        opened::end_suspended(call, lost, device);
+        timeline::end(self.call_id);
+        self.represented = None;
+    }
+
+    /// Counts the span in [`WAITING`] as long as its next entry matters.
+    fn update_waiting(&mut self) {
+        let waits =
+            self.is_counted || matches!(self.place, Place::Chosen(_) | Place::Suspended(..));
+        if waits != mem::replace(&mut self.is_waiting, waits) {
+            if waits {
+                WAITING.fetch_add(1, Relaxed);
+            } else {
                 WAITING.fetch_sub(1, Relaxed);
-                if cost::is_on() {
-                    let launches = call.launches.len() as f64 * LAUNCH_COST_NS;
-                    self.site.cost.count_preparation(launches + call.cost_ns as f64);
-                }
-                opened::end_suspended(call, None, device);
-                timeline::end(self.call_id);
             }
-            Place::Frame(_) | Place::Nowhere => {}
         }
     }
 
@@ -271,7 +348,7 @@ impl Part {
     }
 
     fn series(&self) -> CallSeries {
-        let Part { site, key, .. } = *self;
+        let Part { of: SpanSite { site, .. }, key, .. } = *self;
         let (thread, cache) = (threads::current(), CacheState::AsFound);
         CallSeries { site, thread, launch: None, cache, key }
     }
@@ -279,6 +356,10 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
+        PARTS.fetch_sub(1, Relaxed);
+        if self.is_waiting {
+            WAITING.fetch_sub(1, Relaxed);
+        }
         if self.is_chosen {
             LIVE.fetch_sub(1, Relaxed);
         }

@@ -5,11 +5,18 @@ use std::collections::HashMap;
 use tracing_core::{Metadata, callsite::Identifier};
 
 use crate::base::lock::{Mutex, Rank, locked};
+use crate::call::spans::kept::Kept;
 use crate::site::callsite::{CallSite, SPAN};
 use crate::types::attribute::{Clock, ScopeKind, Spec};
 use crate::types::kernel_rate::KernelRate;
 
-static SITES: Mutex<Option<HashMap<Identifier, &'static CallSite>>> =
+/// A callsite of spans.
+pub(super) struct SpanSite {
+    pub site: CallSite,
+    pub kept: Kept,
+}
+
+static SITES: Mutex<Option<HashMap<Identifier, &'static SpanSite>>> =
     Mutex::new(Rank::SpanSites, None);
 
 /// Returns the site of a span, which its first one creates with this rate and key.
@@ -17,7 +24,7 @@ pub(super) fn find(
     span: &'static Metadata<'static>,
     rate: KernelRate,
     key: Option<&'static str>,
-) -> &'static CallSite {
+) -> &'static SpanSite {
     let mut sites = locked(&SITES);
     let sites = sites.get_or_insert_default();
     sites.entry(span.callsite()).or_insert_with(|| {
@@ -38,6 +45,6 @@ pub(super) fn find(
             },
             ..Spec::named("")
         };
-        Box::leak(Box::new(CallSite::new(spec)))
+        Box::leak(Box::new(SpanSite { site: CallSite::new(spec), kept: Kept::new() }))
     })
 }
