@@ -8,9 +8,9 @@ use crate::base::{inside, switches};
 use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
 use crate::cupti::library::{CallbackData, DRIVER_API};
+use crate::cupti::loads;
 use crate::cupti::recording::RECORDING;
 use crate::cupti::session::{self, SUCCESS};
-use crate::cupti::{control, loads};
 use crate::types::activity::Launched;
 
 /// `CUPTI_API_ENTER` and `CUPTI_API_EXIT`.
@@ -56,9 +56,8 @@ pub(super) unsafe extern "C" fn on_call(
     }
     // SAFETY: CUPTI passes this struct for calls of the driver's API.
     let data = unsafe { &*data };
-    if data.site == EXIT && loads::is_load(id) && loads::end() {
-        let _inside = inside::enter();
-        control::quiet();
+    if data.site == EXIT && loads::is_load(id) {
+        loads::end();
     }
     // Also in a forked child, and during process exit.
     if switches::is_closed() {

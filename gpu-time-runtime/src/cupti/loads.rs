@@ -11,12 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
-use crate::cupti::session::Session;
 
 /// The functions that load and unload code, or make and destroy contexts, which do so too. The ids are
 /// those of `cupti_driver_cbid.h`, which never change.
 #[rustfmt::skip]
-const LOADS: [u32; 23] = [
+pub(super) const LOADS: [u32; 23] = [
     18,  // cuModuleLoad
     19,  // cuModuleLoadData
     20,  // cuModuleLoadDataEx
@@ -78,13 +77,6 @@ pub(super) fn wait(patience: Duration) -> Option<Alone> {
     TURNS.wait(patience)
 }
 
-/// Switches the callbacks on. Older versions lack some of the functions.
-pub(super) fn observe(session: &Session) {
-    for id in LOADS {
-        _ = session.switch_callback(id, true);
-    }
-}
-
 /// Returns `true` for a function that loads or unloads code.
 pub(super) fn is_load(id: u32) -> bool {
     LOADS.binary_search(&id).is_ok()
@@ -95,9 +87,9 @@ pub(super) fn begin() {
     TURNS.begin();
 }
 
-/// Notes that such a function ends. Returns `true` if no thread is inside one any more.
-pub(super) fn end() -> bool {
-    TURNS.end()
+/// Notes that such a function ends.
+pub(super) fn end() {
+    TURNS.end();
 }
 
 impl Turns {
@@ -135,13 +127,12 @@ impl Turns {
         }
     }
 
-    fn end(&self) -> bool {
-        match DEPTH.get() {
-            // Its beginning was not seen.
-            0 => false,
-            depth => {
-                DEPTH.set(depth - 1);
-                depth == 1 && self.loading.fetch_sub(1, SeqCst) == 1
+    fn end(&self) {
+        // Without a depth, its beginning was not seen.
+        if let Some(depth) = DEPTH.get().checked_sub(1) {
+            DEPTH.set(depth);
+            if depth == 0 {
+                self.loading.fetch_sub(1, SeqCst);
             }
         }
     }
@@ -170,7 +161,7 @@ mod tests {
         let loading = thread::spawn(move || {
             TURNS.begin();
             tell.send("loading").unwrap();
-            TURNS.end()
+            TURNS.end();
         });
         while TURNS.loading.load(SeqCst) == 0 {
             thread::yield_now();
@@ -178,7 +169,8 @@ mod tests {
         assert!(told.try_recv().is_err());
         drop(alone);
         assert_eq!(told.recv(), Ok("loading"));
-        assert!(loading.join().unwrap());
+        loading.join().unwrap();
+        assert!(TURNS.wait(Duration::ZERO).is_some());
     }
 
     #[test]
@@ -188,10 +180,10 @@ mod tests {
         TURNS.begin();
         TURNS.begin();
         assert!(!other());
-        assert!(!TURNS.end());
+        TURNS.end();
         assert!(!other());
         let waiting = thread::spawn(|| TURNS.wait(LONG).is_some());
-        assert!(TURNS.end());
+        TURNS.end();
         assert!(waiting.join().unwrap());
         assert!(other());
     }
@@ -201,13 +193,15 @@ mod tests {
         static TURNS: Turns = Turns::new();
         TURNS.begin();
         assert!(TURNS.wait(LONG).is_none());
-        assert!(TURNS.end());
+        TURNS.end();
         // CUPTI itself may load code while it switches.
         let alone = TURNS.wait(LONG).unwrap();
         TURNS.begin();
-        assert!(!TURNS.end());
+        TURNS.end();
         drop(alone);
         assert!(TURNS.wait(LONG).is_some());
-        assert!(!TURNS.end(), "a beginning that was not seen");
+        // A beginning that was not seen.
+        TURNS.end();
+        assert!(TURNS.wait(LONG).is_some());
     }
 }

@@ -47,7 +47,10 @@ fn prepare(session: &Session) -> Result<(), c_int> {
         return Err(code);
     }
     captures::observe(session);
-    loads::observe(session);
+    // Older versions lack some of the functions.
+    for id in loads::LOADS {
+        _ = session.switch_callback(id, true);
+    }
     RECORDING.prepare(session)
 }
 

@@ -1,0 +1,97 @@
+//! The Llama of candle-transformers as it is, with the device time of its own `tracing` spans.
+//!
+//! ```text
+//! candle-spans [PASSES [SHARE]]     default: 4000 0.02
+//! ```
+//!
+//! Decodes with two models by turns, of which one has spans that gpu-time sees, and prints how much longer a
+//! pass with it takes. SHARE is the share of the outermost spans that are recorded.
+
+use std::time::Instant;
+
+use candle_core::{DType, Device, Result, Tensor};
+use candle_nn::{VarBuilder, VarMap};
+use candle_transformers::models::llama::{Cache, Config, Llama};
+use tracing_subscriber::prelude::*;
+
+const CONFIG: Config = Config {
+    hidden_size: 512,
+    intermediate_size: 1_024,
+    vocab_size: 4_096,
+    num_hidden_layers: 4,
+    num_attention_heads: 8,
+    num_key_value_heads: 8,
+    use_flash_attn: false,
+    rms_norm_eps: 1e-5,
+    rope_theta: 10_000.0,
+    bos_token_id: None,
+    eos_token_id: None,
+    rope_scaling: None,
+    max_position_embeddings: 1_024,
+    tie_word_embeddings: false,
+};
+/// Passes without another model in between. The cache is emptied after them.
+const TURN: usize = 50;
+
+struct Decoder {
+    llama: Llama,
+    device: Device,
+    /// In microseconds.
+    times: Vec<f64>,
+}
+
+impl Decoder {
+    fn new(device: &Device) -> Result<Decoder> {
+        let weights = VarBuilder::from_varmap(&VarMap::new(), DType::F32, device);
+        Ok(Decoder {
+            llama: Llama::load(weights, &CONFIG)?,
+            device: device.clone(),
+            times: Vec::new(),
+        })
+    }
+
+    fn turn(&mut self) -> Result<()> {
+        let mut cache = Cache::new(true, DType::F32, &CONFIG, &self.device)?;
+        for position in 0..TURN {
+            let start = Instant::now();
+            let token = Tensor::from_slice(&[position as u32], (1, 1), &self.device)?;
+            let logits = self.llama.forward(&token, position, &mut cache)?;
+            logits.argmax_keepdim(1)?.flatten_all()?.to_vec1::<u32>()?;
+            self.times.push(start.elapsed().as_secs_f64() * 1e6);
+        }
+        Ok(())
+    }
+
+    fn median(mut self) -> f64 {
+        self.times.sort_by(f64::total_cmp);
+        self.times.get(self.times.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+}
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let passes: usize = arguments.next().map_or(4_000, |n| n.parse().expect("a number of passes"));
+    let share: f64 = arguments.next().map_or(0.02, |n| n.parse().expect("a share from 0 to 1"));
+
+    let device = Device::cuda_if_available(0)?;
+    if device.is_cpu() {
+        println!("no GPU here: running on the CPU");
+    }
+    // Its spans have no subscriber.
+    let mut plain = Decoder::new(&device)?;
+    tracing_subscriber::registry().with(gpu_time::spans().sample(share)).init();
+    let mut seen = Decoder::new(&device)?;
+
+    for turn in 0..passes.div_ceil(TURN) {
+        // The first one of a pair may find another clock than the second.
+        let models = if turn % 2 == 0 { [&mut plain, &mut seen] } else { [&mut seen, &mut plain] };
+        for model in models {
+            model.turn()?;
+        }
+    }
+    let (plain, seen) = (plain.median(), seen.median());
+    let slower = (seen / plain - 1.0) * 100.0;
+    println!("median pass: {plain:.1} µs, with spans {seen:.1} µs: {slower:+.2} %");
+    // The report is printed when the process exits.
+    Ok(())
+}
