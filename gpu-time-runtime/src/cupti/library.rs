@@ -1,5 +1,6 @@
 //! The CUPTI library: loads it, and looks up its functions.
 
+use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
@@ -166,7 +167,11 @@ fn first_usable(
             Ok(loaded) => examine(loaded, &format!("`{}`", path.display())),
             // The loader path does not have it.
             Err(_) if is_bare => return None,
-            Err(error) => Err(format!("`{}` cannot be loaded: {error}", path.display())),
+            Err(error) => {
+                // What the loader says, which the error itself leaves out.
+                let cause = error.source().unwrap_or(&error);
+                Err(format!("`{}` cannot be loaded: {cause}", path.display()))
+            }
         };
         examined.map_err(|why| _ = refused.get_or_insert(why)).ok()
     })

@@ -2,10 +2,10 @@
 //! async.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::process;
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use gpu_time::{Settle, gpu_timed};
 
 use crate::child;
 use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::later::later;
 use crate::raw_graph::mode;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
@@ -479,18 +480,6 @@ fn many(arguments: &[String]) {
     tally::print();
 }
 
-/// Is ready when polled the second time.
-#[derive(Default)]
-struct Later(bool);
-
-impl Future for Later {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
 #[gpu_timed]
 async fn async_outer(kernels: &Kernels) {
     ran!();
@@ -503,7 +492,7 @@ async fn async_outer(kernels: &Kernels) {
 async fn async_inner(kernels: &Kernels) {
     ran!();
     kernels.inner.launch(&kernels.stream, LONG).unwrap();
-    Later::default().await;
+    later().await;
     kernels.inner.launch(&kernels.stream, LONG).unwrap();
 }
 

@@ -22,6 +22,7 @@ mod handler;
 mod health;
 mod hold;
 mod kernels;
+mod later;
 mod nvtx;
 mod opened;
 mod options;

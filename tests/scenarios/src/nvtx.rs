@@ -11,6 +11,7 @@ use gpu_time::{gpu_timed, guard, scope};
 
 use crate::child;
 use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::later::later;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -83,23 +84,11 @@ fn nested(arguments: &[String]) {
     tally::print();
 }
 
-/// Is ready when polled the second time.
-#[derive(Default)]
-struct Later(bool);
-
-impl Future for Later {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
 #[gpu_timed(clock = "host")]
 async fn waits() {
     ran!();
     by_host();
-    Later::default().await;
+    later().await;
     by_host();
 }
 
@@ -112,7 +101,7 @@ async fn waits_for_other() {
 #[gpu_timed(clock = "host")]
 async fn panics_at_last() {
     ran!();
-    Later::default().await;
+    later().await;
     panic!("planted");
 }
 

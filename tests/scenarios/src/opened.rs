@@ -4,7 +4,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use cudarc::driver::{CudaSlice, CudaStream};
 use gpu_time::gpu_timed;
 
 use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::later::later;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -234,25 +235,13 @@ fn keyed(_: &[String]) {
     tally::print();
 }
 
-/// Is ready when polled the second time.
-#[derive(Default)]
-struct Later(bool);
-
-impl Future for Later {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
 /// One kernel in each of its parts.
 #[gpu_timed]
 async fn in_parts(program: &Program, parts: u32) {
     ran!();
     program.launch().unwrap();
     for _ in 1..parts {
-        Later::default().await;
+        later().await;
         program.launch().unwrap();
     }
 }

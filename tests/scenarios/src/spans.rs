@@ -1,10 +1,10 @@
 //! Spans of `tracing`: nested, in and around annotated functions, polled by turns, and sampled.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::process;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::thread;
 
 use gpu_time::{Spans, gpu_timed, spans};
@@ -13,6 +13,7 @@ use tracing_subscriber::prelude::*;
 
 use crate::child;
 use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::later::later;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
@@ -113,17 +114,6 @@ fn functions(_: &[String]) {
         program.gpu.synchronize();
     }
     tally::print();
-}
-
-/// Is pending the first time it is polled.
-async fn later() {
-    let mut is_ready = false;
-    poll_fn(
-        |_| {
-            if std::mem::replace(&mut is_ready, true) { Poll::Ready(()) } else { Poll::Pending }
-        },
-    )
-    .await;
 }
 
 async fn respond(program: &Program, ns: u64) {

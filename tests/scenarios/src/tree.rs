@@ -3,15 +3,16 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::thread;
 
 use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
 use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::later::later;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time;
@@ -310,18 +311,6 @@ fn mixed(_: &[String]) {
     tally::print();
 }
 
-/// Is ready when polled the second time.
-#[derive(Default)]
-struct Later(bool);
-
-impl Future for Later {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
 #[gpu_timed]
 async fn waits(stream: Arc<CudaStream>, timed: &Timed, spin: &Spin) -> LaunchResult {
     ran!();
@@ -333,7 +322,7 @@ async fn waits(stream: Arc<CudaStream>, timed: &Timed, spin: &Spin) -> LaunchRes
 async fn waits_inside(stream: Arc<CudaStream>, timed: &Timed) -> LaunchResult {
     ran!();
     timed.work(&stream, "waits_inside", 2)?;
-    Later::default().await;
+    later().await;
     each(&stream, timed)
 }
 
@@ -341,7 +330,7 @@ async fn waits_inside(stream: Arc<CudaStream>, timed: &Timed) -> LaunchResult {
 async fn waits_elsewhere(stream: Arc<CudaStream>, timed: &Timed, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(&stream, LONG)?;
-    Later::default().await;
+    later().await;
     each(&stream, timed)
 }
 
