@@ -25,6 +25,7 @@ static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control::new());
 
 /// The longest time that an opened call waits for other threads to finish loading code.
 const PATIENCE: Duration = Duration::from_millis(1);
+const ATTEMPTS: u32 = 8;
 
 struct Control {
     /// The reason for [`UNAVAILABLE`].
@@ -64,7 +65,7 @@ impl Control {
     ///
     /// One sentence about what CUPTI answered.
     fn start(&mut self, session: &Session) -> Result<bool, String> {
-        let Some(alone) = loads::wait(PATIENCE) else { return Ok(false) };
+        let Some(alone) = loads::alone() else { return Ok(false) };
         let started = RECORDING.start(session, &alone, &mut self.off);
         self.is_recording = started.is_ok();
         started.map_err(|code| refusal(session.library, code, ""))?;
@@ -73,7 +74,7 @@ impl Control {
 
     /// Stops recording. While other threads load code, it goes on until the next time.
     fn stop(&mut self, session: &Session) {
-        if let Some(alone) = loads::wait(Duration::ZERO) {
+        if let Some(alone) = loads::alone() {
             RECORDING.stop(session, &alone, &mut self.off);
             self.is_recording = false;
         }
@@ -177,7 +178,17 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
         return None;
     }
     let session = session::get()?;
-    let start = || locked(&CONTROL).switch_on(session);
+    let start = || {
+        // Another load may begin after those that were waited for.
+        for _ in 0..ATTEMPTS {
+            loads::wait(PATIENCE);
+            let started = locked(&CONTROL).switch_on(session);
+            if started != Ok(false) || loads::are_long() {
+                return started;
+            }
+        }
+        Ok(false)
+    };
     // The first time takes milliseconds, and stack.
     let started = if HAS_BEEN_ON.load(Relaxed) { start() } else { room::with_room(start) };
     HAS_BEEN_ON.store(true, Relaxed);
@@ -205,19 +216,20 @@ impl Drop for SwitchedOn {
 }
 
 /// Stops recording if it has gone on, and switches off the callbacks of functions that were called for the
-/// first time since it stopped.
-pub(crate) fn quiet() {
-    let Some(session) = session::get() else { return };
+/// first time since it stopped. Returns `true` if recording goes on.
+pub(crate) fn quiet() -> bool {
+    let Some(session) = session::get() else { return false };
     // If another thread holds the lock, the next time is soon enough.
-    let Ok(mut control) = CONTROL.try_lock() else { return };
+    let Ok(mut control) = CONTROL.try_lock() else { return false };
     if control.guards > 0 || switches::is_closed() {
-        return;
+        return control.is_recording;
     }
     if control.is_recording {
         control.stop(session);
-    } else if let Some(alone) = loads::wait(Duration::ZERO) {
+    } else if let Some(alone) = loads::alone() {
         RECORDING.quiet(session, &alone, &mut control.off);
     }
+    control.is_recording
 }
 
 /// Returns the time in nanoseconds on the clock of the records.

@@ -13,7 +13,7 @@ use crate::cupti::session::{self, Session};
 use crate::cupti::work::Interned;
 use crate::types::activity::Activity;
 
-/// The longest time that the last flush waits for other threads to finish loading code.
+/// The longest time that the last flush waits for other threads that load code.
 const LAST_PATIENCE: Duration = Duration::from_millis(200);
 
 /// One thread reads at a time, so that records are handed over in the order of their buffers.
@@ -23,6 +23,8 @@ static INTERNED: LazyLock<Mutex<Interned>> =
 /// Counts from one call of [`drain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drained {
+    /// `false` if CUPTI was not asked for its records, because another thread is loading code.
+    pub has_flushed: bool,
     /// Records whose start or end CUPTI could not take. They are handed over all the same.
     pub zero_times: u64,
     /// Records that were never written, at least.
@@ -39,12 +41,18 @@ pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
     control::quiet();
     let mut interned = locked(&INTERNED);
     interned.forget_addresses();
-    // While other threads load code, there are the records of the last flush.
-    if let Some(alone) = loads::wait(if forced { LAST_PATIENCE } else { Duration::ZERO }) {
-        session.flush(&alone, forced);
+    if forced {
+        loads::wait(LAST_PATIENCE);
     }
+    let alone = loads::alone();
+    if let Some(alone) = &alone {
+        session.flush(alone, forced);
+    }
+    let has_flushed = alone.is_some();
+    drop(alone);
     let mut drained = read_all(session, pool(), &mut interned, each);
     // CUPTI counts a record of each request without a buffer as well.
+    drained.has_flushed = has_flushed;
     drained.dropped = session.take_dropped().max(pool().take_declined());
     drained
 }
@@ -136,7 +144,8 @@ mod tests {
         let expected =
             [(1, 10, "<unnamed>"), (2, 30, "[memset]"), (3, 50, "[memset]"), (4, 0, "<unnamed>")];
         assert_eq!(seen, expected);
-        assert_eq!(drained, Drained { zero_times: 2, dropped: 0, buffers: 3 });
+        let expected = Drained { zero_times: 2, buffers: 3, ..Drained::default() };
+        assert_eq!(drained, expected);
         assert_eq!(read_all(&session, &pool, &mut interned, &mut |_| {}), Drained::default());
     }
 }

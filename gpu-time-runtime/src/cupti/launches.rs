@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-use crate::base::{inside, switches};
+use crate::base::{fork, inside, switches};
 use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
 use crate::cupti::library::{CallbackData, DRIVER_API};
@@ -59,13 +59,13 @@ pub(super) unsafe extern "C" fn on_call(
     if data.site == EXIT && loads::is_load(id) {
         loads::end();
     }
+    if data.site == ENTER && loads::is_load(id) && !fork::is_forked() {
+        let _inside = inside::enter();
+        return loads::begin();
+    }
     // Also in a forked child, and during process exit.
     if switches::is_closed() {
         return;
-    }
-    if data.site == ENTER && loads::is_load(id) && session::get().is_some() {
-        let _inside = inside::enter();
-        return loads::begin();
     }
     let Some(callback) = Callback::with_id(id) else {
         let has_all = !data.params.is_null() && !data.return_value.is_null();
@@ -88,7 +88,7 @@ pub(super) unsafe extern "C" fn on_call(
     if data.site != ENTER || LAST.replace(data.correlation) == data.correlation {
         return;
     }
-    RECORDING.on_call(callback, session::get());
+    let lacks_records = !RECORDING.on_call(callback, session::get());
     // SAFETY: the caller's promise.
     if unsafe { callback.is_empty(data.params) } {
         return;
@@ -102,6 +102,7 @@ pub(super) unsafe extern "C" fn on_call(
             stream,
             capture: stream.and_then(|stream| CAPTURES.of(stream)),
             is_graph: callback.is_graph(),
+            lacks_records,
         });
     }
 }
@@ -165,6 +166,7 @@ mod tests {
             stream: Some(7),
             capture: None,
             is_graph: false,
+            lacks_records: false,
         };
         assert_eq!(call(ENTER, 307, 1, &[0, 0, 0, 0, 0, 7]), [launch]);
         let replay = Launched { correlation: 2, stream: Some(9), is_graph: true, ..launch };

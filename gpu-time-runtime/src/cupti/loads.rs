@@ -6,27 +6,30 @@
 //! CUPTI 13.0 Update 1).
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 
-/// The functions that load and unload code, or make and destroy contexts, which do so too. The ids are
-/// those of `cupti_driver_cbid.h`, which never change.
+/// The functions that load and unload code, make and destroy contexts, which do so too, or ask for
+/// something in a module that may not be loaded yet. The ids are those of `cupti_driver_cbid.h`, which
+/// never change.
 #[rustfmt::skip]
-pub(super) const LOADS: [u32; 23] = [
+pub(super) const LOADS: [u32; 30] = [
     18,  // cuModuleLoad
     19,  // cuModuleLoadData
     20,  // cuModuleLoadDataEx
     21,  // cuModuleLoadFatBinary
     22,  // cuModuleUnload
-    23,  // cuModuleGetFunction, which loads it
+    23,  // cuModuleGetFunction
+    85,  // cuFuncGetAttribute
     235, // cuCtxCreate_v2
     322, // cuCtxDestroy_v2
     386, // cuDevicePrimaryCtxRetain
     387, // cuDevicePrimaryCtxRelease
     389, // cuDevicePrimaryCtxReset
+    481, // cuFuncSetAttribute
     544, // cuDevicePrimaryCtxRelease_v2
     545, // cuDevicePrimaryCtxReset_v2
     645, // cuCtxCreate_v3
@@ -36,8 +39,13 @@ pub(super) const LOADS: [u32; 23] = [
     681, // cuLibraryGetKernel
     682, // cuLibraryGetModule
     683, // cuKernelGetFunction
+    684, // cuLibraryGetGlobal
+    686, // cuKernelGetAttribute
+    687, // cuKernelSetAttribute
+    700, // cuLibraryGetUnifiedFunction
     742, // cuFuncLoad
     743, // cuGreenCtxCreate
+    744, // cuGreenCtxDestroy
     757, // cuCtxCreate_v4
 ];
 const PAUSE: Duration = Duration::from_micros(50);
@@ -48,6 +56,8 @@ struct Turns {
     switches: Mutex<()>,
     /// The threads inside one of [`LOADS`].
     loading: AtomicUsize,
+    /// A thread has waited for them in vain.
+    are_long: AtomicBool,
 }
 
 static TURNS: Turns = Turns::new();
@@ -71,10 +81,20 @@ impl Drop for Alone {
     }
 }
 
-/// Waits for other threads to finish loading. `None` if they take longer than this, or if the thread loads
-/// itself.
-pub(super) fn wait(patience: Duration) -> Option<Alone> {
-    TURNS.wait(patience)
+/// Returns the right if no thread is loading.
+pub(super) fn alone() -> Option<Alone> {
+    TURNS.alone()
+}
+
+/// Waits until no thread is loading, but at most this long, and not for those that others have waited for in
+/// vain.
+pub(super) fn wait(patience: Duration) {
+    TURNS.wait(patience);
+}
+
+/// Returns `true` if a thread has waited in vain for those that are loading.
+pub(super) fn are_long() -> bool {
+    TURNS.are_long.load(SeqCst)
 }
 
 /// Returns `true` for a function that loads or unloads code.
@@ -94,24 +114,34 @@ pub(super) fn end() {
 
 impl Turns {
     const fn new() -> Turns {
-        Turns { switches: Mutex::new(Rank::CuptiSwitches, ()), loading: AtomicUsize::new(0) }
+        Turns {
+            switches: Mutex::new(Rank::CuptiSwitches, ()),
+            loading: AtomicUsize::new(0),
+            are_long: AtomicBool::new(false),
+        }
     }
 
-    fn wait(&'static self, patience: Duration) -> Option<Alone> {
-        let mut deadline = None;
-        loop {
-            if DEPTH.get() > 0 {
-                return None;
-            }
-            let switches = locked(&self.switches);
-            if self.loading.load(SeqCst) == 0 {
-                DEPTH.set(1);
-                return Some(Alone { _switches: switches });
-            }
-            drop(switches);
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + patience);
+    fn alone(&'static self) -> Option<Alone> {
+        if DEPTH.get() > 0 {
+            return None;
+        }
+        let switches = locked(&self.switches);
+        if self.loading.load(SeqCst) > 0 {
+            return None;
+        }
+        DEPTH.set(1);
+        Some(Alone { _switches: switches })
+    }
+
+    fn wait(&self, patience: Duration) {
+        let is_loading = || self.loading.load(SeqCst) > 0;
+        if DEPTH.get() > 0 || !is_loading() || self.are_long.load(SeqCst) {
+            return;
+        }
+        let deadline = Instant::now() + patience;
+        while is_loading() {
             if Instant::now() >= deadline {
-                return None;
+                return self.are_long.store(true, SeqCst);
             }
             thread::sleep(PAUSE);
         }
@@ -131,8 +161,8 @@ impl Turns {
         // Without a depth, its beginning was not seen.
         if let Some(depth) = DEPTH.get().checked_sub(1) {
             DEPTH.set(depth);
-            if depth == 0 {
-                self.loading.fetch_sub(1, SeqCst);
+            if depth == 0 && self.loading.fetch_sub(1, SeqCst) == 1 {
+                self.are_long.store(false, SeqCst);
             }
         }
     }
@@ -157,7 +187,7 @@ mod tests {
     fn load_waits_for_a_switch() {
         static TURNS: Turns = Turns::new();
         let (tell, told) = mpsc::channel();
-        let alone = TURNS.wait(LONG).unwrap();
+        let alone = TURNS.alone().unwrap();
         let loading = thread::spawn(move || {
             TURNS.begin();
             tell.send("loading").unwrap();
@@ -170,38 +200,54 @@ mod tests {
         drop(alone);
         assert_eq!(told.recv(), Ok("loading"));
         loading.join().unwrap();
-        assert!(TURNS.wait(Duration::ZERO).is_some());
+        assert!(TURNS.alone().is_some());
     }
 
     #[test]
-    fn switch_waits_for_all_loads_or_gives_up() {
+    fn nothing_is_switched_before_all_loads_have_ended() {
         static TURNS: Turns = Turns::new();
-        let other = || thread::spawn(|| TURNS.wait(Duration::ZERO).is_some()).join().unwrap();
+        let other = || thread::spawn(|| TURNS.alone().is_some()).join().unwrap();
         TURNS.begin();
         TURNS.begin();
         assert!(!other());
         TURNS.end();
         assert!(!other());
-        let waiting = thread::spawn(|| TURNS.wait(LONG).is_some());
+        let waiting = thread::spawn(|| {
+            TURNS.wait(LONG);
+            TURNS.alone().is_some()
+        });
         TURNS.end();
         assert!(waiting.join().unwrap());
         assert!(other());
     }
 
     #[test]
+    fn load_that_takes_long_is_waited_for_once() {
+        static TURNS: Turns = Turns::new();
+        let wait = |patience| thread::spawn(move || TURNS.wait(patience)).join().unwrap();
+        TURNS.begin();
+        wait(Duration::from_millis(1));
+        // Would not return.
+        wait(LONG);
+        TURNS.end();
+        assert!(!TURNS.are_long.load(SeqCst));
+    }
+
+    #[test]
     fn thread_that_loads_does_not_wait_for_itself() {
         static TURNS: Turns = Turns::new();
         TURNS.begin();
-        assert!(TURNS.wait(LONG).is_none());
+        TURNS.wait(LONG);
+        assert!(TURNS.alone().is_none());
         TURNS.end();
         // CUPTI itself may load code while it switches.
-        let alone = TURNS.wait(LONG).unwrap();
+        let alone = TURNS.alone().unwrap();
         TURNS.begin();
         TURNS.end();
         drop(alone);
-        assert!(TURNS.wait(LONG).is_some());
+        assert!(TURNS.alone().is_some());
         // A beginning that was not seen.
         TURNS.end();
-        assert!(TURNS.wait(LONG).is_some());
+        assert!(TURNS.alone().is_some());
     }
 }

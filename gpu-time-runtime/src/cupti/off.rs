@@ -16,7 +16,9 @@ pub(crate) fn version() -> Option<u32> {
 
 pub(crate) fn retry() {}
 
-pub(crate) fn quiet() {}
+pub(crate) fn quiet() -> bool {
+    false
+}
 
 #[allow(dead_code, reason = "only recording calls them")]
 pub(crate) struct LaunchObserver {
@@ -34,6 +36,7 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Drained {
+    pub has_flushed: bool,
     pub zero_times: u64,
     pub dropped: u64,
 }

@@ -10,7 +10,6 @@
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::time::Duration;
 
 use crate::base::inside;
 use crate::cupti::functions::Callback;
@@ -105,8 +104,9 @@ impl Recording {
         Set::from(low.load(Relaxed)) | Set::from(high.load(Relaxed)) << 64
     }
 
-    /// Notes a call that begins, and switches the kinds on that it needs. From its callback.
-    pub fn on_call(&self, callback: Callback, session: Option<&Session>) {
+    /// Notes a call that begins, and switches the kinds on that it needs. From its callback. Returns `false`
+    /// if one stays off, because another thread is loading code.
+    pub fn on_call(&self, callback: Callback, session: Option<&Session>) -> bool {
         let number = callback.number();
         if let Some(called) = self.called.get((number / 64) as usize) {
             let bit = 1 << (number % 64);
@@ -116,16 +116,16 @@ impl Recording {
         }
         let kinds = callback.kinds();
         if kinds.is_empty() || !self.is_on.load(SeqCst) {
-            return;
+            return true;
         }
-        let Some(session) = session else { return };
+        let Some(session) = session else { return true };
         let _inside = inside::enter();
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
             if !kinds.contains(&kind) || is_on.load(SeqCst) {
                 continue;
             }
-            // Records that are missing, also because of an error, are noticed as never delivered.
-            let Some(alone) = loads::wait(Duration::ZERO) else { return };
+            // Records that are missing because of an error are noticed as never delivered.
+            let Some(alone) = loads::alone() else { return false };
             _ = session.enable(&alone, kind);
             is_on.store(true, SeqCst);
             // The window may have ended meanwhile, on another thread, which then found the kind off.
@@ -133,6 +133,7 @@ impl Recording {
                 _ = session.disable(&alone, kind);
             }
         }
+        true
     }
 }
 
@@ -156,7 +157,7 @@ mod tests {
 
     /// Tests run one at a time as far as this matters, and none loads code.
     fn alone() -> Alone {
-        loads::wait(Duration::from_secs(10)).unwrap()
+        loads::alone().unwrap()
     }
 
     const KERNELS: Call = Call::Enable(CONCURRENT_KERNEL);

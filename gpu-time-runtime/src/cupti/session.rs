@@ -196,7 +196,7 @@ pub(super) mod fake {
             bytes: usize,
             last: *mut *mut u8,
         ) -> c_int {
-            // SAFETY: the buffer has so many bytes, and the last record is one of its records.
+            // SAFETY: the buffer has this many bytes, and the last record is one of its records.
             unsafe {
                 let next = if (*last).is_null() { buffer } else { (*last).add(RECORD_BYTES) };
                 if next.addr() >= buffer.addr() + bytes {

@@ -12,13 +12,10 @@ const RAMP: usize = 100;
 /// while no bracket and no opened call is open.
 pub(crate) fn measure(context: &'static Context) {
     let Some(mut collector) = collector::pause() else { return };
-    if !context.try_kernel_base() {
-        return;
-    }
     cupti::observe_launches(opened::OBSERVER);
-    // The first time takes so long that the GPU may lower its clocks.
-    {
-        let _first = cupti::switch_on();
+    // The first time takes so long that the GPU may lower its clocks. None while another thread loads code.
+    if cupti::switch_on().is_none() || !context.try_kernel_base() {
+        return;
     }
     if !context.run_empty_kernels(RAMP) {
         return;

@@ -91,7 +91,7 @@ mod tests {
         SeriesIdentity { launch: Some(launch as u32), ..function }
     }
 
-    /// Creates the recorder of a thread that has opened a bracket of so many launches of the site.
+    /// Creates the recorder of a thread that has opened a bracket of this many launches of the site.
     fn recorder(site: &'static CallSite, launches: usize) -> &'static ThreadRecorder {
         let mut recorder = Recorder::default();
         (0..launches).for_each(|launch| _ = recorder.series.begin(site, identity(launch)));

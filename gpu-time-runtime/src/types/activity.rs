@@ -53,4 +53,6 @@ pub(crate) struct Launched {
     pub capture: Option<u64>,
     /// The call replays a graph: several activities share its correlation id.
     pub is_graph: bool,
+    /// Some of the work is not recorded.
+    pub lacks_records: bool,
 }

@@ -73,6 +73,11 @@ impl Measurement {
         true
     }
 
+    /// Does not count the next round.
+    pub fn repeat_round(&mut self) {
+        self.rounds = self.rounds.saturating_sub(1);
+    }
+
     /// Hands the result to the context if no more records are expected. Returns `true` if so.
     pub fn finish(&mut self, is_last: bool) -> bool {
         self.rounds += 1;

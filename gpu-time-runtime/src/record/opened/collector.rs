@@ -123,8 +123,8 @@ fn wake() {
 
 fn run() {
     while !switches::is_closed() && !fork::is_forked() {
-        if WAITING.load(Relaxed) == 0 {
-            cupti::quiet();
+        // While another thread loads code, recording cannot be stopped, and fills buffers.
+        if WAITING.load(Relaxed) == 0 && !cupti::quiet() {
             thread::park_timeout(Duration::from_secs(1));
             continue;
         }
@@ -211,9 +211,15 @@ impl Collector {
                     of_windows += 1;
                 }
             });
+            if !drained.has_flushed {
+                windows.repeat_round();
+            }
             windows.end_round(drained.dropped > 0, is_last);
             drained
         };
+        if !drained.has_flushed {
+            self.repeat_round();
+        }
         DROPPED.fetch_add(drained.dropped, Relaxed);
         ZERO_TIMES.fetch_add(drained.zero_times - of_windows, Relaxed);
         self.claim(take_ended());
@@ -227,6 +233,12 @@ impl Collector {
     /// Notes that records are about to be taken.
     pub fn begin_round(&mut self) {
         self.calls.values_mut().for_each(|waiting| waiting.quiet += 1);
+    }
+
+    /// Does not count the round that has begun, in which there may have been no records for a reason.
+    fn repeat_round(&mut self) {
+        self.calls.values_mut().for_each(|waiting| waiting.quiet = waiting.quiet.saturating_sub(1));
+        self.bases.iter_mut().for_each(Measurement::repeat_round);
     }
 
     /// Takes over calls that have ended, with the records that have come for them already.

@@ -210,7 +210,8 @@ impl OpenCall {
         }
         let stream = launched.stream.map(Stream);
         let elsewhere = self.frames.get(frame as usize).and_then(|frame| frame.elsewhere(stream));
-        let &Launched { correlation, is_graph, .. } = launched;
+        let &Launched { correlation, is_graph, lacks_records, .. } = launched;
+        self.is_incomplete |= lacks_records;
         self.launches.push(Launch {
             correlation,
             frame,

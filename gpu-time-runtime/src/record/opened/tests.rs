@@ -38,7 +38,14 @@ fn subject(thread: &'static ThreadRecorder) -> Subject {
 }
 
 fn launch(correlation: u32) -> Launched {
-    Launched { correlation, context: 9, stream: Some(STREAM.0), capture: None, is_graph: false }
+    Launched {
+        correlation,
+        context: 9,
+        stream: Some(STREAM.0),
+        capture: None,
+        is_graph: false,
+        lacks_records: false,
+    }
 }
 
 fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {

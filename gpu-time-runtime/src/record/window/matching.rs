@@ -90,7 +90,7 @@ impl Windows {
         if let Some(window) = self.waiting.back_mut() {
             window.length_ns = length_ns;
             window.closed = Some(Instant::now());
-            window.is_incomplete |= notes::has_overflowed();
+            window.is_incomplete |= notes::has_lost();
         }
     }
 
@@ -108,6 +108,11 @@ impl Windows {
     pub fn begin_round(&mut self) {
         self.take_notes();
         self.waiting.iter_mut().for_each(|window| window.quiet += 1);
+    }
+
+    /// Does not count the round that has begun, in which there may have been no records for a reason.
+    pub fn repeat_round(&mut self) {
+        self.waiting.iter_mut().for_each(|window| window.quiet = window.quiet.saturating_sub(1));
     }
 
     /// Takes a record. Returns `true` if no opened call can claim it.

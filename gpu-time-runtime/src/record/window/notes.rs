@@ -15,8 +15,8 @@ const MOST: usize = 65_536;
 /// Allocated before the first window, and kept.
 static NOTES: OnceLock<ArrayQueue<Left>> = OnceLock::new();
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
-/// A launch found no space.
-static HAS_OVERFLOWED: AtomicBool = AtomicBool::new(false);
+/// A launch found no space, or some of its work is not recorded.
+static HAS_LOST: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// The marked calls on this thread that have not ended. Without a destructor, for callbacks at
@@ -72,6 +72,9 @@ pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
         is_attributed: is_opened || depth > 0 || MARKED.get() > 0,
         is_opened,
     };
+    if launched.lacks_records {
+        HAS_LOST.store(true, Relaxed);
+    }
     leave(Left::Launch(note));
 }
 
@@ -84,7 +87,7 @@ pub(crate) fn note_failure(correlation: u32) {
 
 fn leave(left: Left) {
     if NOTES.get().is_none_or(|notes| notes.push(left).is_err()) {
-        HAS_OVERFLOWED.store(true, Relaxed);
+        HAS_LOST.store(true, Relaxed);
     }
 }
 
@@ -93,7 +96,7 @@ pub(super) fn open() {
     let notes = NOTES.get_or_init(|| ArrayQueue::new(MOST));
     // A launch may have been in the middle of leaving one when the last window closed.
     while notes.pop().is_some() {}
-    HAS_OVERFLOWED.store(false, Relaxed);
+    HAS_LOST.store(false, Relaxed);
     IS_OPEN.store(true, Release);
 }
 
@@ -108,7 +111,7 @@ pub(super) fn take() -> impl Iterator<Item = Left> {
     (0..MOST).map_while(move |_| notes?.pop())
 }
 
-/// Returns `true` if notes are missing from this window.
-pub(super) fn has_overflowed() -> bool {
-    HAS_OVERFLOWED.load(Relaxed)
+/// Returns `true` if notes or records are missing from this window.
+pub(super) fn has_lost() -> bool {
+    HAS_LOST.load(Relaxed)
 }

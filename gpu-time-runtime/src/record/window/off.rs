@@ -8,6 +8,8 @@ pub(crate) mod matching {
     impl Windows {
         pub fn begin_round(&mut self) {}
 
+        pub fn repeat_round(&mut self) {}
+
         pub fn take(&mut self, _: &Activity) -> bool {
             false
         }

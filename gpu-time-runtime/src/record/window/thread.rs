@@ -107,7 +107,11 @@ fn run() {
         };
         let planned = schedule.next(plan, now);
         if let Some(length) = requested {
-            record(length);
+            if !record(length) {
+                // Another thread loads code.
+                locked(&ORDERS).requested.get_or_insert(length);
+                thread::park_timeout(STEP);
+            }
             collections.restart();
         } else if let Some((length, at)) = planned
             && now + LEAD >= at
@@ -169,11 +173,11 @@ impl Drop for Marking {
     }
 }
 
-/// Records a window of this length.
-fn record(length: Duration) {
+/// Records a window of this length. Returns `false` if it cannot yet.
+fn record(length: Duration) -> bool {
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(Recording::Now);
-    let Some(switched_on) = cupti::switch_on() else { return };
+    let Some(switched_on) = cupti::switch_on() else { return !cupti::is_available() };
     windows().open();
     notes::open();
     let began_ns = cupti::now_ns();
@@ -184,7 +188,7 @@ fn record(length: Duration) {
         if has_ended() {
             // CUPTI may be gone, and the last report does not wait for this window.
             notes::close();
-            return;
+            return true;
         }
         if rest.is_zero() {
             break;
@@ -205,6 +209,7 @@ fn record(length: Duration) {
     windows.close(length_ns);
     drop(windows);
     charge(SWITCH_COST_NS + launches as u64 * LAUNCH_COST_NS);
+    true
 }
 
 /// Takes the records that have come. Launches may wait meanwhile, so this is charged.

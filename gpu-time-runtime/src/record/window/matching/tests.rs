@@ -142,6 +142,7 @@ fn notes_are_taken_while_the_window_is_open() {
         stream: None,
         capture: None,
         is_graph: false,
+        lacks_records: false,
     };
     notes::note(&launched(1), false, 0);
     // What is captured does not run.
