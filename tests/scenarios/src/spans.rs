@@ -4,9 +4,11 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::process;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::thread;
 
+use cudarc::driver::CudaStream;
 use gpu_time::{Spans, gpu_timed, spans};
 use tracing::{Instrument, Span, info_span};
 use tracing_subscriber::prelude::*;
@@ -25,6 +27,9 @@ pub const SCENARIOS: &[Scenario] = &[
     ("spans/around", around),
     ("spans/kept", kept),
     ("spans/polled", polled),
+    ("spans/deep", deep),
+    ("spans/made_before", made_before),
+    ("spans/beside", beside),
     ("spans/crossed", crossed),
     ("spans/fork", fork),
     ("spans/unwinding", unwinding),
@@ -254,6 +259,61 @@ fn polled(_: &[String]) {
         };
         let mut future = pin!(polls.instrument(span!("request")));
         while future.as_mut().poll(&mut context).is_pending() {}
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// A kernel in each of this many spans inside of each other.
+fn nest(program: &Program, depth: u64) {
+    if depth > 0 {
+        span!("level").in_scope(|| {
+            program.launch(NS);
+            nest(program, depth - 1);
+        });
+    }
+}
+
+/// Requests whose spans are 50 and 49 deep by turns.
+fn deep(arguments: &[String]) {
+    let program = Program::new(spans().sample(1.0));
+    let requests: u64 = arguments[0].parse().unwrap();
+    for turn in 0..requests {
+        nest(&program, 50 - turn % 2);
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Spans that are made where no other one is entered, and then entered inside of one.
+fn made_before(_: &[String]) {
+    let program = Program::new(spans().sample(0.25));
+    for _ in 0..400 {
+        let inner = span!("inside_later");
+        span!("outside").in_scope(|| {
+            program.launch(NS);
+            inner.in_scope(|| program.launch(NS));
+        });
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Makes seven spans, which cannot be recorded here.
+#[gpu_timed(scope = "body")]
+fn by_events(stream: &Arc<CudaStream>, program: &Program) {
+    ran!();
+    for _ in 0..7 {
+        info_span!("not_recorded").in_scope(|| program.spin.launch(stream, NS).unwrap());
+    }
+}
+
+/// Spans beside others that cannot be recorded.
+fn beside(_: &[String]) {
+    let program = Program::new(spans().sample(0.25));
+    for _ in 0..400 {
+        by_events(&program.gpu.stream, &program);
+        span!("beside").in_scope(|| program.launch(NS));
         program.gpu.synchronize();
     }
     tally::print();

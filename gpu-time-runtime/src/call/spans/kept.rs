@@ -6,9 +6,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// Spans that were closed were entered at most this much less often than one that is kept.
+/// A span is kept if it is entered so many times more often than those that were closed.
 const FACTOR: u32 = 8;
-const MOST: u32 = 1 << 20;
+/// More entries than this are never taken for those of one call.
+const MOST: u32 = 4_096;
 
 /// What is known of the spans of a callsite.
 #[derive(Debug)]
@@ -28,22 +29,27 @@ impl Kept {
         self.is_kept.load(Relaxed)
     }
 
-    /// Notes that a span has been entered so often, as far as was seen.
+    /// Notes that a span has been entered this many times, as far as was seen.
     pub fn note_entered(&self, entries: u32) {
         if entries > self.after.load(Relaxed) {
             self.is_kept.store(true, Relaxed);
         }
     }
 
-    /// Notes that a span that was entered so often has been closed. If it was taken for one that is
-    /// kept, the next one must be entered more often to be so.
+    /// Notes that a span has been closed after this many entries, as far as was seen. If it was taken for
+    /// one that is kept, the next one must be entered more often to be so.
     pub fn note_closed(&self, entries: u32) {
-        let seen = if self.is_kept.swap(false, Relaxed) {
-            entries.max(self.after.load(Relaxed))
-        } else {
-            entries
-        };
-        self.after.fetch_max(seen.saturating_mul(FACTOR).min(MOST), Relaxed);
+        let after = self.after.load(Relaxed);
+        // When a model is dropped, only its first span counts.
+        if self.is_kept.swap(false, Relaxed) {
+            self.raise(after);
+        } else if entries <= after {
+            self.raise(entries);
+        }
+    }
+
+    fn raise(&self, entries: u32) {
+        self.after.fetch_max(entries.saturating_mul(FACTOR).min(MOST), Relaxed);
     }
 }
 
@@ -61,26 +67,27 @@ mod tests {
     }
 
     #[test]
-    fn futures_with_many_polls_are_not_kept() {
+    fn futures_with_many_polls_are_not_kept_for_long() {
         let kept = Kept::new();
-        for polls in [2, 30, 200] {
+        let polled = |polls| {
             (1..=polls).for_each(|entries| kept.note_entered(entries));
+            let was_kept = kept.get();
             kept.note_closed(polls);
-            assert!(!kept.get(), "{polls}");
-        }
-        kept.note_entered(FACTOR * 200);
+            was_kept
+        };
+        let were_kept = [2, 16, 200, 1_000, 5_000, 4_000].map(polled);
+        assert_eq!(were_kept, [false, false, true, false, true, false]);
         assert!(!kept.get());
-        kept.note_entered(FACTOR * 200 + 1);
-        assert!(kept.get());
     }
 
     #[test]
-    fn mistake_needs_more_entries_the_next_time() {
+    fn spans_of_a_dropped_model_count_once() {
         let kept = Kept::new();
         kept.note_entered(FACTOR + 1);
-        // Of most entries of a kept span nothing is seen.
-        kept.note_closed(1);
+        // Those of its layers.
+        [1_000, 3, 900].into_iter().for_each(|entries| kept.note_closed(entries));
         assert!(!kept.get());
+        // The next model.
         kept.note_entered(FACTOR * FACTOR);
         assert!(!kept.get());
         kept.note_entered(FACTOR * FACTOR + 1);

@@ -118,7 +118,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         if chosen.is_some()
             || part::are_waiting()
             || opened::is_inside()
-            || (is_outermost && part::are_live())
+            || (is_outermost && part::are_expected())
         {
             self.enter(id, &context, is_outermost, chosen);
         }

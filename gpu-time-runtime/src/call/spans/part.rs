@@ -17,8 +17,10 @@ use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
 
 static PARTS: AtomicUsize = AtomicUsize::new(0);
-/// The spans whose next entry is to be noticed, on any thread.
+/// The spans with a suspended call, which goes on when they are entered, on any thread.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
+/// The spans whose entry matters if no other one is entered: to open a call, or to be counted.
+static EXPECTED: AtomicUsize = AtomicUsize::new(0);
 /// The chosen roots that have not been closed.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
@@ -28,16 +30,17 @@ pub(super) fn exist() -> bool {
     PARTS.load(Relaxed) > 0
 }
 
-/// Returns `true` if a span waits that is to open a call, to go on with one, or to be counted.
+/// Returns `true` if a span has a suspended call.
 #[inline]
 pub(super) fn are_waiting() -> bool {
     WAITING.load(Relaxed) > 0
 }
 
-/// Returns `true` if there is a chosen root, whose spans inside may be entered on any thread.
+/// Returns `true` if the entry of a span may matter while no other one is entered: it is expected, or
+/// inside of a chosen root on another thread.
 #[inline]
-pub(super) fn are_live() -> bool {
-    LIVE.load(Relaxed) > 0
+pub(super) fn are_expected() -> bool {
+    EXPECTED.load(Relaxed) > 0 || LIVE.load(Relaxed) > 0
 }
 
 /// The spans around one that is entered on another thread than they are.
@@ -69,8 +72,8 @@ pub(super) struct Part {
     is_chosen: bool,
     /// Its entries are counted, to find out whether it is kept.
     is_counted: bool,
-    /// Counted in [`WAITING`].
-    is_waiting: bool,
+    /// The number that it is counted in.
+    counter: Option<&'static AtomicUsize>,
     /// How often it was entered, as far as that was seen.
     entries: u32,
     /// The thread that entered it last, and how often it has entered it.
@@ -100,7 +103,7 @@ impl Part {
             represented: None,
             is_chosen: false,
             is_counted: false,
-            is_waiting: false,
+            counter: None,
             entries: 0,
             thread: 0,
             entered: 0,
@@ -112,12 +115,16 @@ impl Part {
         LIVE.fetch_add(1, Relaxed);
         let mut part = Part::new(of, key);
         (part.place, part.is_chosen) = (Place::Chosen(chosen), true);
-        part.update_waiting();
+        part.update_counter();
         part
     }
 
-    /// Returns the site of a span that is recorded, and what it stands for.
+    /// Returns the site of a span that is recorded, and what it stands for. `None` for one that is kept:
+    /// other threads may be inside of it in calls that are not recorded.
     pub fn recorded(&self) -> Option<(u32, Represented)> {
+        if self.of.kept.get() {
+            return None;
+        }
         Some((self.of.site.id(), self.represented?))
     }
 
@@ -132,7 +139,7 @@ impl Part {
     ) {
         self.metered(|part| {
             part.enter_here(is_outermost, chosen, around);
-            part.update_waiting();
+            part.update_counter();
         });
     }
 
@@ -147,8 +154,18 @@ impl Part {
             self.of.kept.note_entered(self.entries);
         }
         let is_kept = self.of.kept.get();
+        if let Place::Frame(frame) = self.place
+            && self.entered > 0
+            && self.thread == thread_id::current()
+            && !opened::is_open(frame)
+        {
+            // It was left where nobody saw it, after the span around it.
+            self.place = Place::Nowhere;
+            self.entered = 0;
+            self.lose(Lost::Thread);
+        }
         let place = match mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Chosen(chosen) if !is_kept => self.open(chosen),
+            Place::Chosen(chosen) if is_outermost && !is_kept => self.open(chosen),
             Place::Suspended(frame, call) if !is_kept => match opened::resume(frame, Some(call)) {
                 Some(call) => return self.place = Place::Suspended(frame, call),
                 None => Place::Frame(frame),
@@ -161,7 +178,12 @@ impl Part {
                 return self.place = Place::Frame(frame);
             }
             // Entered on another thread, too.
-            Place::Frame(frame) if self.entered > 0 => return self.place = Place::Frame(frame),
+            Place::Frame(frame) if self.entered > 0 => {
+                if is_kept && (chosen.is_some() || opened::is_inside()) {
+                    self.miss(chosen);
+                }
+                return self.place = Place::Frame(frame);
+            }
             place => {
                 // Several calls were taken for one.
                 if let Place::Suspended(_, call) = place {
@@ -255,11 +277,19 @@ impl Part {
         Place::Frame(frame)
     }
 
+    /// Counts a call that is lost, because another thread is inside of the span.
+    fn miss(&self, chosen: Option<Chosen>) {
+        let (weight, passed) =
+            chosen.map_or((1.0, 0), |chosen| (chosen.share.recip(), chosen.passed));
+        decide::count_span(&self.of.site, Some(weight), passed);
+        opened::count_lost(&self.series(), first::only_device(), Lost::Thread);
+    }
+
     /// Leaves the span on this thread.
     pub fn exit(&mut self) {
         self.metered(|part| {
             part.exit_here();
-            part.update_waiting();
+            part.update_counter();
         });
     }
 
@@ -300,7 +330,7 @@ impl Part {
             self.end(call, None);
         }
         self.is_counted = false;
-        self.update_waiting();
+        self.update_counter();
     }
 
     /// Ends the call that the span has opened.
@@ -315,16 +345,24 @@ impl Part {
         self.represented = None;
     }
 
-    /// Counts the span in [`WAITING`] as long as its next entry matters.
-    fn update_waiting(&mut self) {
-        let waits =
-            self.is_counted || matches!(self.place, Place::Chosen(_) | Place::Suspended(..));
-        if waits != mem::replace(&mut self.is_waiting, waits) {
-            if waits {
-                WAITING.fetch_add(1, Relaxed);
-            } else {
-                WAITING.fetch_sub(1, Relaxed);
-            }
+    /// Counts the span in [`WAITING`] or [`EXPECTED`] as long as its next entry matters, and in [`LIVE`] as
+    /// long as it is chosen as a whole.
+    fn update_counter(&mut self) {
+        let counter = match self.place {
+            Place::Suspended(..) => Some(&WAITING),
+            Place::Chosen(_) => Some(&EXPECTED),
+            _ if self.is_counted => Some(&EXPECTED),
+            _ => None,
+        };
+        if let Some(counter) = counter {
+            counter.fetch_add(1, Relaxed);
+        }
+        if let Some(before) = mem::replace(&mut self.counter, counter) {
+            before.fetch_sub(1, Relaxed);
+        }
+        if self.is_chosen && self.of.kept.get() {
+            self.is_chosen = false;
+            LIVE.fetch_sub(1, Relaxed);
         }
     }
 
@@ -357,8 +395,8 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         PARTS.fetch_sub(1, Relaxed);
-        if self.is_waiting {
-            WAITING.fetch_sub(1, Relaxed);
+        if let Some(counter) = self.counter {
+            counter.fetch_sub(1, Relaxed);
         }
         if self.is_chosen {
             LIVE.fetch_sub(1, Relaxed);

@@ -71,7 +71,8 @@ pub(super) fn choose_entered(rate: KernelRate) -> Option<Chosen> {
 
 #[inline]
 fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<Chosen> {
-    if opened::is_inside() {
+    // Otherwise nothing can be recorded, and nothing is to be counted.
+    if opened::is_inside() || !opened::is_outermost() {
         return None;
     }
     draws.with(|draws| match draws.skip.get().checked_sub(1) {
@@ -87,7 +88,7 @@ impl Draws {
     #[cold]
     fn draw(&self, rate: KernelRate) -> Option<Chosen> {
         // In a forked child, another thread may have held a lock at the fork.
-        if !switches::is_on() || fork::is_forked() || !opened::is_outermost() {
+        if !switches::is_on() || fork::is_forked() {
             return None;
         }
         let _inside = inside::try_enter()?;
