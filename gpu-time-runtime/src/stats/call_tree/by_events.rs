@@ -189,7 +189,8 @@ fn subtract(net: Sums, around: PathId, paths: &[&[Timed]], times: &mut [EventTim
         of.own_variance += net.variance(factor * counted);
         factor *= 1.0 - counted;
         // Ends with the first path of which all calls are timed, as most are.
-        match outer(path).filter(|_| factor.abs() > 1e-9) {
+        // A call that is not among the paths itself may be inside of its own.
+        match outer(path).filter(|outer| *outer != at && factor.abs() > 1e-9) {
             Some(outer) => at = outer,
             None => return,
         }
