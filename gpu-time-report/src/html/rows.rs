@@ -20,13 +20,15 @@ pub struct Groups<'a> {
 impl<'a> Groups<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Groups<'a> {
         let mut shown = groups::of(snapshot);
+        let rows = |group: &Group| usize::from(group.head.is_some()) + group.launches.len();
         let mut series = 0;
         let fits = |group: &&Group| {
-            series += usize::from(group.head.is_some()) + group.launches.len();
+            series += rows(group);
             series <= MOST
         };
-        let most = shown.iter().take_while(fits).count();
-        let left_out = shown.split_off(most).len();
+        // A function is never divided.
+        let most = shown.iter().take_while(fits).count().max(1).min(shown.len());
+        let left_out = shown.split_off(most).iter().map(rows).sum();
         let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);
         let sites = (0..snapshot.sites.len()).filter(has_rows).collect();
         Groups { shown, left_out, sites }
