@@ -3,7 +3,7 @@
 #
 #   gpu/recipes.sh [--candle] [DIR]     default: `bundle-recipes` at the root of the repository
 #
-# `--candle` adds candle, which takes nvcc and half an hour on two cores. `CUDA_COMPUTE_CAP` chooses its GPU:
+# `--candle` adds candle, which takes nvcc and ten minutes on two cores. `CUDA_COMPUTE_CAP` chooses its GPU:
 # 90, the default, is Hopper.
 #
 # Headers and stubs that some of them need to build come from PyPI, without an installed toolkit. Copy the

@@ -144,7 +144,7 @@ fn function(input: ParseStream) -> syn::Result<(Signature, bool)> {
     Ok((sig, has_body))
 }
 
-/// Returns `true` for a function that can be timed and is no test: what a test calls is timed.
+/// Returns `true` for a function that can be timed and is not a test: what a test calls is timed.
 fn is_timed(attrs: &[Attribute], sig: &Signature) -> bool {
     let is_left_out = |attr: &Attribute| {
         let last = attr.path().segments.last();

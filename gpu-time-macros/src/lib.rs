@@ -85,7 +85,7 @@ use proc_macro::TokenStream;
 /// |---|---|---|
 /// | `stream = EXPR` | the stream to time on, see [below](#the-stream) | inferred, else none |
 /// | `name = "…"` | label in the report; any constant `&str` | the function's path |
-/// | `warmup = N` | on each device, skip the first N calls that would otherwise be timed; any constant `u32` that names neither `Self` nor a generic parameter | 0 |
+/// | `warmup = N` | on each device, and with each value of `key`, skip the first N calls that would otherwise be timed; any constant `u32` that names neither `Self` nor a generic parameter | 0 |
 /// | `sample = 0.01` | time a random share of the calls, see [below](#sampling); a constant `f64` above 0 and up to 1, restricted like `warmup` | every call |
 /// | `every = 100` | time every hundredth call; a constant `u32` from 1 | every call |
 /// | `cold` | evict the L2 once per timed call, immediately before its first bracket, and leave it clean; the report says how the eviction was verified, and `partial` where it could not be | as found |
@@ -181,7 +181,7 @@ use proc_macro::TokenStream;
 ///
 /// # Warm-up
 ///
-/// Warm-up calls are counted over all threads. While more than 256 are left, a thread takes several
+/// Warm-up calls are counted over all threads. While at least 512 are left, a thread takes up to 64
 /// at once and returns the unused ones when it ends; a thread that stops calling keeps them.
 ///
 /// # Sampling
@@ -195,7 +195,7 @@ use proc_macro::TokenStream;
 ///
 /// Totals and shares are estimates for all calls. Each sample is weighted by the inverse of the
 /// rate at that moment, and the sum is scaled to the number of calls, which is known. The standard
-/// error is shown; with `every` it assumes that calls come in random order. The median and the
+/// error is shown where the sample can tell it; with `every`, and with few samples, it is unknown. The median and the
 /// other percentiles are over the samples without weights: where the rate changes, as with a
 /// budget, they lean towards times of a high rate. Lost calls are in no estimate, and neither are
 /// warm-up calls: the total is that of the calls after them.
@@ -257,7 +257,7 @@ use proc_macro::TokenStream;
 /// `launch!(…)?` or `f(launch!(…))`: not where it is a receiver, or is borrowed, matched, compared or
 /// assigned to. At the end of a block it needs `()` or `[]`. As a statement without a name for its
 /// value it cannot be seen to fail. A reference to a call whose arguments are all constants, as in
-/// `&launch(3)`, is no visible launch either: it may be a constructor.
+/// `&launch(3)`, is not a visible launch either: it may be a constructor.
 ///
 /// A bracket inside another one on the same stream omits `cold` and `sleep`, and the outer one is
 /// marked `nested`, on whichever threads they are. If two overlap, as when threads share a stream,
@@ -275,9 +275,9 @@ use proc_macro::TokenStream;
 /// function's own control flow, and macros whose arguments contain one or whose name is `select`,
 /// `select_biased`, `join` or `try_join`. Leaving such a macro by `return` or `?` counts as
 /// cancelled too. A cancellation counts as completion at an await that another macro generates, or
-/// one in a position where a macro is no visible launch.
+/// one in a position where a macro is not a visible launch.
 ///
-/// If the macro cannot parse a body, it times the whole function, and the report's options say so.
+/// If the macro cannot parse a body, it times the whole function, and the report has the remark `unparsed-body`.
 ///
 /// # Graphs
 ///

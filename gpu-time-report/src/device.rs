@@ -202,7 +202,8 @@ impl Device {
 
     /// Returns the source of the bias. `table` and `cupti`:
     /// [`event_held_empty_ns`](Self::event_held_empty_ns) minus CUPTI's time for an empty kernel,
-    /// from a table of GPUs or from `GPU_TIME_BIAS=cupti:…`; `floor`: the empty pair alone; `user`:
+    /// from a table of GPUs, or measured in the process, stored by `gpu-time calibrate` or set by
+    /// `GPU_TIME_BIAS=cupti:…`; `floor`: the empty pair alone; `user`:
     /// `GPU_TIME_BIAS`.
     pub fn event_bias_source(&self) -> Option<&str> {
         self.event_bias_source.as_deref()

@@ -7,7 +7,7 @@ use crate::{Clocks, Coverage, Detail, Device, Snapshot};
 const OUTSIDE: usize = 5;
 
 /// Returns the lines above the table: each device with its clocks, and how busy it was. The clock of
-/// the host is no device unless it is the only one.
+/// the host does not count as one unless it is alone.
 pub fn lines(snapshot: &Snapshot, detail: Detail) -> Vec<String> {
     let is_alone = snapshot.devices.len() == 1 && snapshot.process.off.is_none();
     let shown = snapshot.devices.iter().filter(|device| is_alone || device.id != "host");

@@ -8,7 +8,7 @@ use crate::control::active;
 
 /// Process-wide options that the program sets at run time.
 ///
-/// Each option corresponds to an environment variable, which takes precedence if it is set. Options
+/// Each option but `program_version` corresponds to an environment variable, which takes precedence if it is set. Options
 /// can be set at any time, repeatedly and from any thread. Nothing changes until
 /// [`apply`](Configure::apply) is called.
 ///
@@ -131,13 +131,13 @@ impl Configure {
     }
 
     /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
-    /// value from the table.
+    /// value that is measured, stored or in the table.
     pub fn bias(mut self, bias: &str) -> Self {
         self.options.bias = self.text("configure().bias", bias, values::bias);
         self
     }
 
-    /// Sets the number of calls, and of brackets, that a trace keeps, up to a million. `None`
+    /// Sets the number of calls, of brackets, and of kernels that a trace keeps, up to a million. `None`
     /// restores the default of 100,000. A trace that has already started keeps its size.
     pub fn trace_last(mut self, count: impl Into<Option<usize>>) -> Self {
         self.options.trace_last = self.number("configure().trace_last", count, values::trace_last);

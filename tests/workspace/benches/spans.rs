@@ -45,6 +45,17 @@ fn ten(_: &Span) {
     });
 }
 
+/// Does the same with spans nested this deep.
+fn nested(depth: u32) {
+    if depth > 0 {
+        info_span!("nested").in_scope(|| nested(depth - 1));
+    }
+}
+
+fn fifty(_: &Span) {
+    nested(50);
+}
+
 /// Enters and leaves a span, as each poll of a future does.
 fn poll(span: &Span) {
     span.in_scope(|| black_box(()));
@@ -90,6 +101,7 @@ fn main() {
     for (label, spans, number) in [
         ("root span, over `tracing` alone", root as fn(&Span), 1.0),
         ("each of ten nested, over `tracing` alone", ten, 10.0),
+        ("each of fifty inside of each other, over `tracing` alone", fifty, 50.0),
         ("poll, over `tracing` alone", poll, 1.0),
     ] {
         let figure = over(&alone, &with, spans, number);
