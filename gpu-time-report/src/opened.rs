@@ -52,10 +52,14 @@ impl CrossCheck {
         let CrossCheck { kernel_ns, events_ns, error_ns, samples } = self;
         let error_ns = error_ns?;
         let differs = (events_ns - kernel_ns).abs() > error_ns;
+        let cause = match events_ns > kernel_ns {
+            true => ": it may have waited for work on other streams",
+            false => "",
+        };
         (differs && samples >= FEWEST).then(|| {
             format!(
                 "the kernel takes {} by CUPTI and {} by events, which differ by more than the error of the \
-                 bias, ±{}",
+                 bias, ±{}{cause}",
                 time(kernel_ns),
                 time(events_ns),
                 time(error_ns)

@@ -216,13 +216,13 @@ impl Drop for SwitchedOn {
 }
 
 /// Stops recording if it has gone on, and switches off the callbacks of functions that were called for the
-/// first time since it stopped. Returns `true` if recording goes on.
+/// first time since it stopped. Returns `true` if it still goes on.
 pub(crate) fn quiet() -> bool {
     let Some(session) = session::get() else { return false };
     // If another thread holds the lock, the next time is soon enough.
     let Ok(mut control) = CONTROL.try_lock() else { return false };
     if control.guards > 0 || switches::is_closed() {
-        return control.is_recording;
+        return false;
     }
     if control.is_recording {
         control.stop(session);

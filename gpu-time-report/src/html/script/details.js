@@ -99,7 +99,7 @@ const opened = (series) => {
   const head = ["", "median", "p5 – p95"].map((name, i) => el("th", { class: i ? "n" : undefined }, name));
   return pane("Opened calls", note.join(" · "), el("table", {}, el("tr", {}, head, el("td")), rows.map(([name, stats, meaning]) =>
     el("tr", {}, el("th", {}, name), el("td", { class: "n" }, time(stats.median)),
-      el("td", { class: "n" }, range(stats)), el("td", { class: "soft" }, meaning)))));
+      el("td", { class: "n range" }, range(stats)), el("td", { class: "soft" }, meaning)))));
 };
 const decimal = (n) => (Number.isInteger(n) ? count(n) : figure(n));
 const shape = ([x, y, z]) => [x, ...(y > 1 || z > 1 ? [y] : []), ...(z > 1 ? [z] : [])].join("×");
