@@ -1,5 +1,6 @@
 //! GPU time for the spans of `tracing`: a layer that turns them into functions of opened calls.
 
+mod counts;
 mod kept;
 mod part;
 mod roots;
@@ -15,6 +16,7 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use crate::base::{console, fork, inside};
+use crate::call::spans::counts::{EXPECTED, LIVE, PARTS, SUSPENDED};
 use crate::call::spans::part::{Around, Part};
 use crate::call::spans::roots::Chosen;
 use crate::record::opened;
@@ -116,9 +118,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         let is_outermost = roots::enter();
         let chosen = if is_outermost { roots::choose_entered(self.rate) } else { None };
         if chosen.is_some()
-            || part::are_waiting()
+            || SUSPENDED.has_any()
             || opened::is_inside()
-            || (is_outermost && part::are_expected())
+            || (is_outermost && (EXPECTED.has_any() || LIVE.has_any()))
         {
             self.enter(id, &context, is_outermost, chosen);
         }
@@ -127,14 +129,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     #[inline]
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
         roots::exit();
-        if part::are_waiting() || opened::is_inside() {
+        if SUSPENDED.has_any() || opened::is_inside() {
             change(id, &context, Part::exit);
         }
     }
 
     #[inline]
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        if part::exist() {
+        if PARTS.has_any() {
             change(&id, &context, Part::close);
         }
     }

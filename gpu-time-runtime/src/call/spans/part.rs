@@ -1,10 +1,10 @@
 //! A span that is a part of an opened call, or that opens one.
 
 use std::mem;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::base::{inside, thread_id};
+use crate::call::spans::counts::{Counted, EXPECTED, LIVE, PARTS, SUSPENDED};
 use crate::call::spans::roots::Chosen;
 use crate::call::spans::sites::SpanSite;
 use crate::call::{decide, first, opened::LAUNCH_COST_NS};
@@ -15,33 +15,6 @@ use crate::record::timeline::{self, CallId};
 use crate::site::cost::{self, LONGEST_NS};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
-
-static PARTS: AtomicUsize = AtomicUsize::new(0);
-/// The spans with a suspended call, which goes on when they are entered, on any thread.
-static WAITING: AtomicUsize = AtomicUsize::new(0);
-/// The spans whose entry matters if no other one is entered: to open a call, or to be counted.
-static EXPECTED: AtomicUsize = AtomicUsize::new(0);
-/// The chosen roots that have not been closed.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-/// Returns `true` if there is any [`Part`].
-#[inline]
-pub(super) fn exist() -> bool {
-    PARTS.load(Relaxed) > 0
-}
-
-/// Returns `true` if a span has a suspended call.
-#[inline]
-pub(super) fn are_waiting() -> bool {
-    WAITING.load(Relaxed) > 0
-}
-
-/// Returns `true` if the entry of a span may matter while no other one is entered: it is expected, or
-/// inside of a chosen root on another thread.
-#[inline]
-pub(super) fn are_expected() -> bool {
-    EXPECTED.load(Relaxed) > 0 || LIVE.load(Relaxed) > 0
-}
 
 /// The spans around one that is entered on another thread than they are.
 pub(super) struct Around {
@@ -68,12 +41,14 @@ pub(super) struct Part {
     place: Place,
     /// Set once it is entered.
     represented: Option<Represented>,
-    /// Counted in [`LIVE`].
-    is_chosen: bool,
-    /// Its entries are counted, to find out whether it is kept.
-    is_counted: bool,
-    /// The number that it is counted in.
-    counter: Option<&'static AtomicUsize>,
+    /// Its entries are looked at, to find out whether it is kept.
+    is_watched: bool,
+    /// In [`PARTS`].
+    _exists: Counted,
+    /// In [`SUSPENDED`] or [`EXPECTED`].
+    awaited: Option<Counted>,
+    /// In [`LIVE`], if it is a chosen root.
+    live: Option<Counted>,
     /// How often it was entered, as far as that was seen.
     entries: u32,
     /// The thread that entered it last, and how often it has entered it.
@@ -94,16 +69,16 @@ enum Place {
 impl Part {
     /// Creates the state of a span that is in no call yet.
     pub fn new(of: &'static SpanSite, key: SeriesKey) -> Part {
-        PARTS.fetch_add(1, Relaxed);
         Part {
             of,
             key,
             call_id: CallId::default(),
             place: Place::Nowhere,
             represented: None,
-            is_chosen: false,
-            is_counted: false,
-            counter: None,
+            is_watched: false,
+            _exists: PARTS.count(),
+            awaited: None,
+            live: None,
             entries: 0,
             thread: 0,
             entered: 0,
@@ -112,10 +87,9 @@ impl Part {
 
     /// Creates the state of a root that was chosen.
     pub fn chosen(of: &'static SpanSite, key: SeriesKey, chosen: Chosen) -> Part {
-        LIVE.fetch_add(1, Relaxed);
         let mut part = Part::new(of, key);
-        (part.place, part.is_chosen) = (Place::Chosen(chosen), true);
-        part.update_counter();
+        (part.place, part.live) = (Place::Chosen(chosen), Some(LIVE.count()));
+        part.update_counts();
         part
     }
 
@@ -139,7 +113,7 @@ impl Part {
     ) {
         self.metered(|part| {
             part.enter_here(is_outermost, chosen, around);
-            part.update_counter();
+            part.update_counts();
         });
     }
 
@@ -193,7 +167,7 @@ impl Part {
             }
         };
         // Only a few are looked at, since every entry then is.
-        self.is_counted = !is_kept && (self.is_counted || chosen.is_some());
+        self.is_watched = !is_kept && (self.is_watched || chosen.is_some());
         if matches!(place, Place::Frame(_)) {
             (self.thread, self.entered) = (thread_id::current(), 1);
         }
@@ -289,7 +263,7 @@ impl Part {
     pub fn exit(&mut self) {
         self.metered(|part| {
             part.exit_here();
-            part.update_counter();
+            part.update_counts();
         });
     }
 
@@ -329,8 +303,8 @@ impl Part {
         if let Place::Suspended(_, call) = mem::replace(&mut self.place, Place::Nowhere) {
             self.end(call, None);
         }
-        self.is_counted = false;
-        self.update_counter();
+        self.is_watched = false;
+        self.update_counts();
     }
 
     /// Ends the call that the span has opened.
@@ -345,24 +319,17 @@ impl Part {
         self.represented = None;
     }
 
-    /// Counts the span in [`WAITING`] or [`EXPECTED`] as long as its next entry matters, and in [`LIVE`] as
-    /// long as it is chosen as a whole.
-    fn update_counter(&mut self) {
-        let counter = match self.place {
-            Place::Suspended(..) => Some(&WAITING),
+    /// Counts the span for as long as its next entry matters.
+    fn update_counts(&mut self) {
+        let count = match self.place {
+            Place::Suspended(..) => Some(&SUSPENDED),
             Place::Chosen(_) => Some(&EXPECTED),
-            _ if self.is_counted => Some(&EXPECTED),
+            _ if self.is_watched => Some(&EXPECTED),
             _ => None,
         };
-        if let Some(counter) = counter {
-            counter.fetch_add(1, Relaxed);
-        }
-        if let Some(before) = mem::replace(&mut self.counter, counter) {
-            before.fetch_sub(1, Relaxed);
-        }
-        if self.is_chosen && self.of.kept.get() {
-            self.is_chosen = false;
-            LIVE.fetch_sub(1, Relaxed);
+        self.awaited = count.map(|count| count.count());
+        if self.of.kept.get() {
+            self.live = None;
         }
     }
 
@@ -389,18 +356,6 @@ impl Part {
         let Part { of: SpanSite { site, .. }, key, .. } = *self;
         let (thread, cache) = (threads::current(), CacheState::AsFound);
         CallSeries { site, thread, launch: None, cache, key }
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        PARTS.fetch_sub(1, Relaxed);
-        if let Some(counter) = self.counter {
-            counter.fetch_sub(1, Relaxed);
-        }
-        if self.is_chosen {
-            LIVE.fetch_sub(1, Relaxed);
-        }
     }
 }
 
