@@ -14,7 +14,6 @@ const FUNCTIONS: &[Function] = &[
     of(19, c"cuModuleLoadData"),
     of(20, c"cuModuleLoadDataEx"),
     of(22, c"cuModuleUnload"),
-    of(23, c"cuModuleGetFunction"),
     of(216, c"cuMemsetD8Async"),
     of(218, c"cuMemsetD16Async"),
     of(220, c"cuMemsetD32Async"),
