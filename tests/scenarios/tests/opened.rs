@@ -72,14 +72,24 @@ fn recursive_function_includes_its_inner_calls() {
     assert!((own / busy - 0.4).abs() < 0.05, "{own} of {busy}");
 }
 
+/// Asserts that all calls of `opened/threads` were opened, except for those that waited for others to finish
+/// loading, for a millisecond at most. A call that is lost before a context is known has no device. Returns
+/// how many were opened.
+#[track_caller]
+fn assert_opened_or_lost(run: &Run) -> u64 {
+    let rows = &run.site("opened::on_thread").series;
+    let sum = |of: fn(&Series) -> u64| rows.iter().map(of).sum::<u64>();
+    let (opened, lost) = (sum(|row| row.opened), sum(|row| row.lost("records")));
+    assert_eq!((sum(|row| row.timed), opened + lost), (640, 640), "{rows:?}");
+    assert_eq!(sum(Series::all_lost), lost, "{rows:?}");
+    opened
+}
+
 #[test]
 fn threads_end_with_records_pending() {
     let run = run("opened/threads");
-    let (row, times) = opened(&run, "on_thread");
-    assert_eq!((row.timed, times.kernels_per_call), (640, Some(1.0)));
-    // A call waits a millisecond at most for the others to finish loading.
-    assert_eq!((row.opened + row.lost("records"), row.all_lost()), (640, row.lost("records")));
-    assert!(row.opened >= 320, "{row:?}");
+    let opened = assert_opened_or_lost(&run);
+    assert!(opened >= 320, "{opened}");
 }
 
 #[test]
@@ -118,10 +128,7 @@ mod simulated {
     fn nothing_is_switched_or_flushed_while_code_is_loaded() {
         let cupti = SimCupti::default().script("fragile");
         let run = scenario("opened/threads", &[]).on_cupti(cupti).run();
-        let row = opened(&run, "on_thread").0;
-        assert_eq!(row.opened + row.lost("records"), run.site("opened::on_thread").calls);
-        // A call waits a little for the others to finish loading.
-        assert!(row.opened > 0, "{row:?}");
+        assert!(assert_opened_or_lost(&run) > 0);
     }
 
     /// CUPTI may wait for ever if both happen at the same time.
