@@ -56,18 +56,23 @@ pub(super) unsafe extern "C" fn on_call(
     }
     // SAFETY: CUPTI passes this struct for calls of the driver's API.
     let data = unsafe { &*data };
-    if data.site == EXIT && loads::is_load(id) {
-        loads::end();
-    }
-    if data.site == ENTER && loads::is_load(id) && !fork::is_forked() {
-        let _inside = inside::enter();
-        return loads::begin();
+    let callback = Callback::with_id(id);
+    if callback.is_none() && loads::is_load(id) {
+        match data.site {
+            ENTER if !fork::is_forked() => {
+                let _inside = inside::enter();
+                loads::begin();
+            }
+            EXIT => loads::end(),
+            _ => {}
+        }
+        return;
     }
     // Also in a forked child, and during process exit.
     if switches::is_closed() {
         return;
     }
-    let Some(callback) = Callback::with_id(id) else {
+    let Some(callback) = callback else {
         let has_all = !data.params.is_null() && !data.return_value.is_null();
         if captures::is_edge(id) && data.site == EXIT && has_all {
             // SAFETY: the first argument is the stream. At the exit, the result is set.

@@ -2,8 +2,8 @@
 //!
 //! CUPTI does not do so itself. A thread that loads a module holds a lock of the driver, and waits for one of
 //! CUPTI. One that switches a kind of activity holds a lock of CUPTI, and waits for another one. CUPTI's own
-//! thread holds that while it completes records, and waits for the driver's. They wait for ever (seen with
-//! CUPTI 13.0 Update 1).
+//! thread holds that while it completes records, and waits for the driver's. None of them goes on (seen
+//! with CUPTI 13.0 Update 1).
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -69,7 +69,7 @@ pub(super) struct Alone {
 
 impl Drop for Alone {
     fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
+        DEPTH.set(DEPTH.get().saturating_sub(1));
     }
 }
 
