@@ -213,6 +213,8 @@ fn span_made_outside_and_entered_inside_is_no_root() {
     let run = scenario("spans/made_before", &[]).with_cupti().keeps_counting().run();
     let paths = paths(&run);
     assert_eq!(paths.keys().collect::<Vec<_>>(), ["outside", "outside/inside_later"]);
+    // Recorded together, so that each stands for as many as the other.
+    assert_eq!(paths["outside"].calls, paths["outside/inside_later"].calls);
     for node in paths.values() {
         assert_of_400(node.calls);
         assert_kernels(node.self_ns, node.calls);
