@@ -21,9 +21,10 @@ use crate::base::signals;
 use crate::base::signals::Handlers;
 use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
 use crate::control::active;
+
 use crate::record::{drain, opened::collector};
 use crate::site::registry;
-use crate::{collect, cuda, export, health};
+use crate::{collect, cuda, cupti, export, health};
 
 /// The longest wait at exit for work that the GPU has not finished.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -178,6 +179,9 @@ pub(crate) fn end() {
 fn report_and_give_back() {
     // A panic must not unwind into the C library.
     _ = panic::catch_unwind(|| {
+        // Recording goes on while another thread loads code. The kernels of the last calibrations are not to
+        // be in it.
+        cupti::quiet();
         switches::close();
         for context in cuda::contexts() {
             context.release_holds(false);
