@@ -21,7 +21,6 @@ use crate::base::signals;
 use crate::base::signals::Handlers;
 use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
 use crate::control::active;
-
 use crate::record::{drain, opened::collector};
 use crate::site::registry;
 use crate::{collect, cuda, cupti, export, health};
