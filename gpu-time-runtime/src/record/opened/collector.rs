@@ -236,7 +236,7 @@ impl Collector {
     }
 
     /// Does not count the round that has begun, in which there may have been no records for a reason.
-    fn repeat_round(&mut self) {
+    pub fn repeat_round(&mut self) {
         self.calls.values_mut().for_each(|waiting| waiting.quiet = waiting.quiet.saturating_sub(1));
         self.bases.iter_mut().for_each(Measurement::repeat_round);
     }

@@ -236,6 +236,44 @@ fn graph_waits_for_more_records() {
     assert_eq!((report.opened, report.kernels_per_call), (1, Some(3.0)));
 }
 
+/// Returns a collector that has a call with a graph launch, with one record.
+fn with_graph(subject: Subject, launched: Launched) -> Collector {
+    let mut collector = Collector::new();
+    let mut graph = Box::<OpenCall>::default();
+    let frame = graph.enter(subject).unwrap();
+    graph.note(&launched);
+    graph.leave(frame, None, |_| DeviceId::Cuda(0));
+    collector.claim([graph]);
+    collector.begin_round();
+    collector.take(&activity(5, 5, 15));
+    collector
+}
+
+#[test]
+fn rounds_without_a_flush_do_not_complete_a_graph() {
+    let subject = subject(thread());
+    let mut collector = with_graph(subject, Launched { is_graph: true, ..launch(5) });
+    for _ in 0..5 {
+        collector.begin_round();
+        collector.repeat_round();
+        collector.finish(false);
+        assert_eq!(counts(&subject).opened, 0);
+    }
+    (0..2).for_each(|_| collector.begin_round());
+    collector.finish(false);
+    assert_eq!(counts(&subject).opened, 1);
+}
+
+#[test]
+fn launch_that_lacks_records_loses_its_call() {
+    let subject = subject(thread());
+    let launched = Launched { is_graph: true, lacks_records: true, ..launch(5) };
+    let mut collector = with_graph(subject, launched);
+    (0..2).for_each(|_| collector.begin_round());
+    collector.finish(false);
+    assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (0, 1));
+}
+
 #[test]
 fn missing_records_are_lost_in_the_end() {
     let subject = subject(thread());
