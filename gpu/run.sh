@@ -120,6 +120,7 @@ done
 part accuracy "${toolkit[@]}" "$here/bench/accuracy"
 part kernel-base "${toolkit[@]}" "$here/bin/kernel-base"
 part flush-methods "${toolkit[@]}" "$here/bin/flush-methods"
+part cupti-locks "${toolkit[@]}" "$here/bin/cupti-locks"
 
 for pattern in "${chosen[@]}"; do
     # shellcheck disable=SC2053

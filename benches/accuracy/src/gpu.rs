@@ -1,8 +1,7 @@
 //! The device under test, with one stream.
 
-use std::cell::OnceCell;
 use std::ffi::CStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use cudarc::cublas::{self, CudaBlas};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg, sys};
@@ -28,7 +27,7 @@ pub struct Gpu {
     /// The stream on which everything runs.
     pub stream: Arc<CudaStream>,
     /// cuBLAS with a handle on the stream, created on first use.
-    blas: OnceCell<Arc<CudaBlas>>,
+    blas: OnceLock<Arc<CudaBlas>>,
 }
 
 impl Gpu {
@@ -54,7 +53,7 @@ impl Gpu {
         }
         let context = CudaContext::new(0)?;
         let stream = context.new_stream()?;
-        Ok(Gpu { context, stream, blas: OnceCell::new() })
+        Ok(Gpu { context, stream, blas: OnceLock::new() })
     }
 
     /// Loads a kernel from [`workloads`].

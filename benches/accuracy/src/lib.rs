@@ -25,6 +25,7 @@ mod flush_methods;
 mod gpu;
 mod host_cost;
 mod kernel_base;
+mod locks;
 mod ncu;
 mod node;
 mod ours;
@@ -35,6 +36,7 @@ mod work;
 
 pub use flush_methods::flush_methods;
 pub use kernel_base::kernel_base;
+pub use locks::locks;
 
 use std::process::ExitCode;
 

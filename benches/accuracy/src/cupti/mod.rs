@@ -33,6 +33,8 @@ type Version = unsafe extern "C" fn(*mut u32) -> Status;
 type ResultString = unsafe extern "C" fn(Status, *mut *const c_char) -> Status;
 
 struct Functions {
+    enable: Enable,
+    disable: Enable,
     flush_all: FlushAll,
     next_record: NextRecord,
     dropped: Dropped,
@@ -47,17 +49,24 @@ static RECORDS: Mutex<Vec<Activity>> = Mutex::new(Vec::new());
 /// The last error that CUPTI returned instead of a record.
 static UNREADABLE: AtomicU32 = AtomicU32::new(SUCCESS);
 
-/// CUPTI, recording this process's kernels, copies and memsets.
+/// CUPTI, which records this process's kernels, copies and memsets.
 pub struct Cupti(&'static Functions);
 
 impl Cupti {
-    /// Starts recording. Only the first call in a process can succeed. It should precede the first
-    /// driver call.
+    /// Loads CUPTI and starts recording. The errors are those of [`load`](Cupti::load).
+    pub fn start() -> Result<Cupti, Failure> {
+        let cupti = Cupti::load()?;
+        cupti.switch(true)?;
+        Ok(cupti)
+    }
+
+    /// Loads CUPTI, which then records nothing yet. Only the first call in a process can succeed. It should
+    /// precede the first driver call.
     ///
     /// # Errors
     /// No library is found, it lacks a function, or CUPTI refuses, as it does for a second
     /// profiler.
-    pub fn start() -> Result<Cupti, Failure> {
+    pub fn load() -> Result<Cupti, Failure> {
         // Never unloaded, because CUPTI calls back.
         let library: &'static Library = Box::leak(Box::new(open().ok_or(ABSENT)?));
         /// Loads a function from the library. Its type is inferred from the context.
@@ -69,11 +78,12 @@ impl Cupti {
         }
         let version_of: Version = function!("cuptiGetVersion");
         let register: RegisterCallbacks = function!("cuptiActivityRegisterCallbacks");
-        let enable: Enable = function!("cuptiActivityEnable");
         let mut version = 0;
         // SAFETY: the call writes one integer.
         unsafe { version_of(&raw mut version) };
         let functions = Functions {
+            enable: function!("cuptiActivityEnable"),
+            disable: function!("cuptiActivityDisable"),
             flush_all: function!("cuptiActivityFlushAll"),
             next_record: function!("cuptiActivityGetNextRecord"),
             dropped: function!("cuptiActivityGetNumDroppedRecords"),
@@ -86,11 +96,29 @@ impl Cupti {
         let cupti = Cupti(FUNCTIONS.get().expect("just set"));
         // SAFETY: both callbacks live as long as the process.
         cupti.check(unsafe { register(request, complete) })?;
+        Ok(cupti)
+    }
+
+    /// Switches recording on or off.
+    ///
+    /// # Errors
+    /// CUPTI refuses.
+    pub fn switch(&self, is_on: bool) -> Result<(), Failure> {
+        let switch = if is_on { self.0.enable } else { self.0.disable };
         for kind in activity::KINDS {
             // SAFETY: CUPTI knows the kind.
-            cupti.check(unsafe { enable(kind) })?;
+            self.check(unsafe { switch(kind) })?;
         }
-        Ok(cupti)
+        Ok(())
+    }
+
+    /// Completes the records of what has ended.
+    ///
+    /// # Errors
+    /// CUPTI refuses.
+    pub fn flush(&self) -> Result<(), Failure> {
+        // SAFETY: the only argument is a flag.
+        self.check(unsafe { (self.0.flush_all)(0) })
     }
 
     /// Returns CUPTI's API version, from `cuptiGetVersion`.

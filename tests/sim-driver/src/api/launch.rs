@@ -129,6 +129,16 @@ driver! {
     fn cuModuleGetFunction(hfunc: Out<Handle>, hmod: Handle, name: Text) [1_000, AfterInit] |m| {
         hfunc.put(m.module_function(hmod, &name.get()?)?)
     };
+    // A library is a module here, and its kernels are that module's functions.
+    fn cuLibraryLoadData(
+        library: Out<Handle>, code: Text, jitOptions: *const i32, jitOptionsValues: Arguments,
+        numJitOptions: u32, libraryOptions: *const i32, libraryOptionValues: Arguments,
+        numLibraryOptions: u32,
+    ) [100_000, NotInCapture] |m| library.put(m.module_load(&code.get()?)?);
+    fn cuLibraryUnload(library: Handle) [10_000, NotInCapture] |m| m.module_unload(library);
+    fn cuLibraryGetKernel(
+        pKernel: Out<Handle>, library: Handle, name: Text,
+    ) [1_000, AfterInit] |m| pKernel.put(m.module_function(library, &name.get()?)?);
     fn cuModuleGetGlobal_v2(
         dptr: Out<u64>, bytes: Out<usize>, hmod: Handle, name: Text,
     ) [1_000, AfterInit] |m| {

@@ -1,0 +1,340 @@
+//! Which functions of CUPTI and of the driver wait for each other for ever, when several threads call them.
+//!
+//! Each arrangement runs in a process of its own, which ends itself if its threads do not.
+
+use std::ffi::c_void;
+use std::io::Write;
+use std::process::ExitCode;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use comfy_table::{CellAlignment, presets};
+use cudarc::driver::{CudaFunction, PushKernelArg, result, sys};
+use cudarc::nvrtc::Ptx;
+use gpu_time_kernels::workloads;
+use serde::{Deserialize, Serialize};
+
+use crate::child;
+use crate::cupti::Cupti;
+use crate::failure::Failure;
+use crate::gpu::{Gpu, ONE, is_present};
+
+/// How long the threads work, and how long they then get to end.
+const WORK: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
+const LAUNCHERS: usize = 4;
+const KERNEL_NS: u64 = 5_000;
+
+/// What one thread does over and over, beside those that launch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loads {
+    Nothing,
+    /// Loads and unloads a module.
+    Modules,
+    /// Also looks its kernel up, which nothing keeps apart from switches and flushes.
+    LookUps,
+    /// Also launches that kernel for the first time.
+    FirstLaunches,
+    /// The same, by the driver's functions for libraries, whose kernels are loaded when first launched.
+    Libraries,
+    Streams,
+    Allocations,
+}
+
+/// Two kinds of work that are kept apart by a lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Apart {
+    LoadsAndSwitches,
+    LoadsAndFlushes,
+    SwitchesAndFlushes,
+}
+use Apart::{LoadsAndFlushes, LoadsAndSwitches, SwitchesAndFlushes};
+
+struct Arrangement {
+    name: &'static str,
+    loads: Loads,
+    /// Records are made only while a thread launches. Otherwise always.
+    switches: bool,
+    flushes: bool,
+    apart: &'static [Apart],
+    /// gpu-time does this, so it has to end.
+    is_ours: bool,
+}
+
+const ALL_APART: &[Apart] = &[LoadsAndSwitches, LoadsAndFlushes, SwitchesAndFlushes];
+
+impl Arrangement {
+    const fn of(name: &'static str, loads: Loads, apart: &'static [Apart]) -> Arrangement {
+        Arrangement { name, loads, switches: true, flushes: true, apart, is_ours: false }
+    }
+
+    const fn ours(name: &'static str, loads: Loads) -> Arrangement {
+        Arrangement { is_ours: true, ..Arrangement::of(name, loads, ALL_APART) }
+    }
+}
+
+const ARRANGEMENTS: &[Arrangement] = &[
+    Arrangement::of("loads, switches, flushes", Loads::Modules, &[]),
+    Arrangement { flushes: false, ..Arrangement::of("loads and switches", Loads::Modules, &[]) },
+    Arrangement {
+        switches: false,
+        ..Arrangement::of("loads and flushes, always on", Loads::Modules, &[])
+    },
+    Arrangement::of("all, flushes apart from switches", Loads::Modules, &[SwitchesAndFlushes]),
+    Arrangement::of("all, switches apart from loads", Loads::Modules, &[LoadsAndSwitches]),
+    Arrangement::of("creation of streams, switches, flushes", Loads::Streams, &[]),
+    Arrangement::of("allocations, switches, flushes", Loads::Allocations, &[]),
+    Arrangement::of("switches and flushes", Loads::Nothing, &[]),
+    Arrangement::ours("all three apart", Loads::Modules),
+    Arrangement::ours("all three apart, look-ups anywhere", Loads::LookUps),
+    Arrangement::ours("all three apart, first launches anywhere", Loads::FirstLaunches),
+    Arrangement::ours("all three apart, lazy libraries", Loads::Libraries),
+];
+
+#[derive(Serialize, Deserialize)]
+struct Outcome {
+    loads: u64,
+    switches: u64,
+    flushes: u64,
+    hung: bool,
+}
+
+/// Prints a row for each arrangement. Fails without a GPU or CUPTI, and if one hung that gpu-time relies on.
+/// With the number of an arrangement as argument, runs that one.
+pub fn locks() -> ExitCode {
+    let result = match std::env::args().nth(1) {
+        Some(number) => number.parse().map_err(Failure::from).and_then(run),
+        None => compare(),
+    };
+    result.unwrap_or_else(|why| {
+        eprintln!("cupti-locks: {why}");
+        ExitCode::FAILURE
+    })
+}
+
+fn compare() -> Result<ExitCode, Failure> {
+    if !is_present() {
+        return Err("no GPU here".into());
+    }
+    let mut table = comfy_table::Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(["arrangement", "loads", "switches", "flushes", "outcome"]);
+    for column in table.column_iter_mut().skip(1).take(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let mut is_bad = false;
+    for (number, arrangement) in ARRANGEMENTS.iter().enumerate() {
+        let limit = WORK + PATIENCE + Duration::from_secs(30);
+        let outcome: Outcome =
+            child::parse(&child::run(&mut child::role(&[&number.to_string()])?, limit)?)?;
+        is_bad |= outcome.hung && arrangement.is_ours;
+        let hung = if outcome.hung { "**hung**" } else { "" };
+        let [loads, switches, flushes] =
+            [outcome.loads, outcome.switches, outcome.flushes].map(|count| count.to_string());
+        table.add_row([arrangement.name, &loads, &switches, &flushes, hung]);
+    }
+    println!("{table}");
+    if is_bad {
+        return Err("an arrangement hung that gpu-time relies on".into());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs an arrangement and prints its outcome. Ends the process if the threads do not end.
+fn run(number: usize) -> Result<ExitCode, Failure> {
+    let arrangement = ARRANGEMENTS.get(number).ok_or("there is no such arrangement")?;
+    // CUPTI must be there before the first context.
+    let cupti = Cupti::load()?;
+    let gpu = Gpu::new()?;
+    let spin = gpu.workload(workloads::SPIN_NS)?;
+    if !arrangement.switches {
+        cupti.switch(true)?;
+    }
+    let work = Box::leak(Box::new(Shared::new(arrangement, cupti, gpu, spin)));
+    let mut threads: Vec<_> = (0..LAUNCHERS).map(|_| thread::spawn(|| work.launch())).collect();
+    if arrangement.loads != Loads::Nothing {
+        threads.push(thread::spawn(|| work.load()));
+    }
+    if arrangement.flushes {
+        threads.push(thread::spawn(|| work.flush()));
+    }
+    thread::sleep(WORK);
+    work.is_over.store(true, SeqCst);
+    let deadline = Instant::now() + PATIENCE;
+    while !threads.iter().all(thread::JoinHandle::is_finished) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let hung = !threads.iter().all(thread::JoinHandle::is_finished);
+    if !hung {
+        for thread in threads {
+            thread.join().map_err(|_| "a thread panicked")?.map_err(|why| why.to_string())?;
+        }
+    }
+    let [loads, switches, flushes] =
+        [&work.loads, &work.switches, &work.flushes].map(|count| count.load(SeqCst));
+    println!("{}", serde_json::to_string(&Outcome { loads, switches, flushes, hung })?);
+    std::io::stdout().flush()?;
+    if hung {
+        // SAFETY: nothing is left to do. Exit handlers of CUPTI would wait for the same locks.
+        unsafe { libc::_exit(0) };
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the threads share.
+struct Shared {
+    arrangement: &'static Arrangement,
+    cupti: Cupti,
+    gpu: Gpu,
+    spin: CudaFunction,
+    /// One lock for each [`Apart`].
+    locks: [Mutex<()>; ALL_APART.len()],
+    /// The number of threads that are launching.
+    launching: Mutex<usize>,
+    is_over: AtomicBool,
+    loads: AtomicU64,
+    switches: AtomicU64,
+    flushes: AtomicU64,
+}
+
+type Outcomes = Result<(), String>;
+
+impl Shared {
+    fn new(
+        arrangement: &'static Arrangement,
+        cupti: Cupti,
+        gpu: Gpu,
+        spin: CudaFunction,
+    ) -> Shared {
+        Shared {
+            arrangement,
+            cupti,
+            gpu,
+            spin,
+            locks: [const { Mutex::new(()) }; ALL_APART.len()],
+            launching: Mutex::new(0),
+            is_over: AtomicBool::new(false),
+            loads: AtomicU64::new(0),
+            switches: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes the locks that the arrangement has for one kind of work, in the same order everywhere.
+    fn keep_apart(&self, from: [Apart; 2]) -> [Option<MutexGuard<'_, ()>>; 2] {
+        from.map(|apart| {
+            let is_kept = self.arrangement.apart.contains(&apart);
+            is_kept
+                .then(|| self.locks[apart as usize].lock().unwrap_or_else(PoisonError::into_inner))
+        })
+    }
+
+    fn repeat(&self, mut once: impl FnMut() -> Result<(), Failure>) -> Outcomes {
+        self.gpu.context.bind_to_thread().map_err(|why| why.to_string())?;
+        while !self.is_over.load(SeqCst) {
+            once().map_err(|why| why.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Launches a kernel at a time. The first thread to do so switches records on, the last one off.
+    fn launch(&self) -> Outcomes {
+        let stream = self.gpu.context.new_stream().map_err(|why| why.to_string())?;
+        self.repeat(|| {
+            self.enter(true)?;
+            // SAFETY: the argument matches the kernel.
+            unsafe { stream.launch_builder(&self.spin).arg(&KERNEL_NS).launch(ONE) }?;
+            self.enter(false)?;
+            Ok(stream.synchronize()?)
+        })
+    }
+
+    /// Counts a thread in or out, and switches for the first and the last one.
+    fn enter(&self, is_entry: bool) -> Result<(), Failure> {
+        let _apart = self.keep_apart([LoadsAndSwitches, SwitchesAndFlushes]);
+        let mut launching = self.launching.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_switch = if is_entry { *launching == 0 } else { *launching == 1 };
+        if is_entry {
+            *launching += 1;
+        } else {
+            *launching -= 1;
+        }
+        if is_switch && self.arrangement.switches {
+            self.cupti.switch(is_entry)?;
+            self.switches.fetch_add(1, SeqCst);
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Outcomes {
+        self.repeat(|| {
+            let apart = self.keep_apart([LoadsAndFlushes, SwitchesAndFlushes]);
+            self.cupti.flush()?;
+            drop(apart);
+            self.flushes.fetch_add(1, SeqCst);
+            thread::sleep(Duration::from_millis(1));
+            Ok(())
+        })
+    }
+
+    fn load(&self) -> Outcomes {
+        self.repeat(|| {
+            match self.arrangement.loads {
+                Loads::Nothing => {}
+                Loads::Streams => drop(self.gpu.context.new_stream()?),
+                Loads::Allocations => drop(self.gpu.stream.alloc_zeros::<u8>(1 << 20)?),
+                Loads::Libraries => self.load_library()?,
+                Loads::Modules | Loads::LookUps | Loads::FirstLaunches => self.load_module()?,
+            }
+            self.loads.fetch_add(1, SeqCst);
+            Ok(())
+        })
+    }
+
+    fn load_module(&self) -> Result<(), Failure> {
+        let apart = self.keep_apart([LoadsAndSwitches, LoadsAndFlushes]);
+        let module = self.gpu.context.load_module(Ptx::from_src(workloads::PTX))?;
+        drop(apart);
+        let mut kernel = None;
+        if self.arrangement.loads != Loads::Modules {
+            kernel = Some(module.load_function(workloads::EMPTY)?);
+        }
+        if let (Loads::FirstLaunches, Some(kernel)) = (self.arrangement.loads, &kernel) {
+            // SAFETY: the kernel has no parameters.
+            unsafe { self.gpu.stream.launch_builder(kernel).launch(ONE) }?;
+            self.gpu.stream.synchronize()?;
+        }
+        let _apart = self.keep_apart([LoadsAndSwitches, LoadsAndFlushes]);
+        // The last owner unloads the module.
+        drop((kernel, module));
+        Ok(())
+    }
+
+    fn load_library(&self) -> Result<(), Failure> {
+        let image = format!("{}\0", workloads::PTX);
+        let name = format!("{}\0", workloads::EMPTY);
+        let (mut library, mut kernel): (sys::CUlibrary, sys::CUkernel) = (null_mut(), null_mut());
+        let apart = self.keep_apart([LoadsAndSwitches, LoadsAndFlushes]);
+        // SAFETY: the image is NUL-terminated, and there are no options.
+        unsafe {
+            let image = image.as_ptr().cast::<c_void>();
+            let (library, none) = (&raw mut library, null_mut());
+            sys::cuLibraryLoadData(library, image, null_mut(), none, 0, null_mut(), null_mut(), 0)
+        }
+        .result()?;
+        drop(apart);
+        // SAFETY: the library was loaded above, and the name is NUL-terminated.
+        unsafe { sys::cuLibraryGetKernel(&raw mut kernel, library, name.as_ptr().cast()) }
+            .result()?;
+        let (function, stream) = (kernel.cast(), self.gpu.stream.cu_stream());
+        // SAFETY: the driver takes a kernel of a library as a function. This one has no parameters.
+        unsafe { result::launch_kernel(function, (1, 1, 1), (1, 1, 1), 0, stream, &mut []) }?;
+        self.gpu.stream.synchronize()?;
+        let _apart = self.keep_apart([LoadsAndSwitches, LoadsAndFlushes]);
+        // SAFETY: the kernel has ended, and nothing else uses the library.
+        Ok(unsafe { sys::cuLibraryUnload(library) }.result()?)
+    }
+}
