@@ -3,7 +3,8 @@
 #
 #   ./build.sh [FOLDER] [ARGUMENT OF CARGO …]
 #
-# FOLDER (default: target/candle of the repository) gets the toolkit (1.2 GB) and all build outputs.
+# FOLDER (default: target/candle of the repository) gets the toolkit (1.2 GB) and all build outputs. The
+# arguments are for `candle-llama` alone.
 # `CUDA_COMPUTE_CAP` chooses the GPU: 90, the default, is Hopper.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -31,4 +32,8 @@ fi
 
 export CUDA_HOME=$cuda NVCC=$cuda/bin/nvcc PATH=$cuda/bin:$PATH
 export CUDA_COMPUTE_CAP=${CUDA_COMPUTE_CAP:-90} CARGO_TARGET_DIR=$build
-cargo build --release --workspace "$@"
+cargo build --release --package candle-llama "$@"
+# One at a time, because in one build the first would get the features of gpu-time that these ask for.
+for package in cupti-record candle-spans candle-budget; do
+    cargo build --release --package "$package"
+done

@@ -5,6 +5,7 @@
 //! ```
 
 mod arguments;
+#[allow(dead_code, reason = "`candle-budget` uses it too")]
 mod model;
 
 use std::time::{Duration, Instant};

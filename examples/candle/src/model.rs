@@ -51,6 +51,13 @@ impl Llama {
         self.lm_head(&norm(&self.norm, &x)?)
     }
 
+    /// Begins another sequence.
+    pub fn forget(&mut self) {
+        for block in &mut self.blocks {
+            block.attention.cache.reset();
+        }
+    }
+
     /// Returns the vector of a token.
     #[gpu_timed]
     pub fn embedding(&self, token: u32) -> Result<Tensor> {
