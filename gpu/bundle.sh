@@ -37,7 +37,7 @@ built() {
 built -p gpu-time-scenarios --test scenarios
 built -p gpu-time --features kernels --examples
 built -p gpu-time -p gpu-time-accuracy --features nvml,kernels,nvtx --bench '*' --bin kernel-base \
-    --bin flush-methods --bin cupti-locks
+    --bin flush-methods
 built -p gpu-time-tests --features cublas --example async_pitfall
 
 # Built because it shares a package with the others: it needs no GPU, is there as a bench, or shows what
@@ -60,7 +60,7 @@ if [[ -n $is_with_rivals ]]; then
 fi
 
 # Fails unless the tests are there with the program that they run, and one of each other kind.
-ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,kernel-base,flush-methods,cupti-locks,cudarc-versions} "$bundle"/example/* "$bundle"/bench/*
+ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,kernel-base,flush-methods,cudarc-versions} "$bundle"/example/* "$bundle"/bench/*
 size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
 ((size < limit_mib)) || { echo "\`$bundle\` is $size MiB, more than $limit_mib" >&2; exit 1; }
 echo "$bundle: $size MiB"

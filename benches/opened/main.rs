@@ -5,9 +5,13 @@
 //! ```
 //!
 //! Compares a function of which every call is opened with the same function without the attribute,
-//! in alternating batches, with the GPU synchronized in between. Then compares launches, held event
-//! pairs and kernels back to back before and after. Needs a GPU and `libcupti`. Prints one table
-//! and fails if a bound is missed.
+//! in alternating batches, with the GPU synchronized in between.
+//!
+//! Then shows what opened calls leave behind. A process measures launches, held event pairs and kernels
+//! back to back, opens calls, and measures again. Hosts drift by more than the bound, so other processes
+//! make the same calls without opening any, in turns with the first ones.
+//!
+//! Needs a GPU and `libcupti`. Prints one table and fails if a bound is missed.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
@@ -16,6 +20,7 @@
 mod table;
 
 use std::error::Error;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -108,19 +113,72 @@ fn back_to_back_ns(gpu: &Gpu) -> f64 {
     f64::from(start.elapsed_ms(&stop).expect("two recorded events")) * 1e4
 }
 
-/// Measures the three things that recording could slow down.
-fn leftovers(gpu: &Gpu) -> [Vec<f64>; 3] {
-    let repeated = |n: usize, measure: &dyn Fn() -> f64| (0..n).map(|_| measure()).collect();
+/// What recording could slow down: a launch on the host, a held pair, and kernels back to back.
+const LEFTOVERS: [&str; 3] = [
+    "launch after opened calls, over before",
+    "held pair around 5 µs after opened calls, over before",
+    "3 µs kernels back to back after opened calls, over before",
+];
+/// Processes with opened calls, and as many without.
+const PROCESSES: usize = 24;
+
+fn leftovers(gpu: &Gpu) -> [f64; 3] {
+    let median = |n: usize, measure: &dyn Fn() -> f64| {
+        Figure::of((0..n).map(|_| measure()).collect()).median
+    };
     [
-        repeated(400, &|| host_ns(gpu, 16, untimed) / 16.0),
-        repeated(200, &|| held_pair_ns(gpu)),
-        repeated(60, &|| back_to_back_ns(gpu)),
+        median(400, &|| host_ns(gpu, 16, untimed) / 16.0),
+        median(200, &|| held_pair_ns(gpu)),
+        median(60, &|| back_to_back_ns(gpu)),
     ]
+}
+
+/// Measures, calls a function many times, measures again, and prints a ratio in each line.
+fn print_leftovers(gpu: &Gpu, call: fn(&Gpu, usize)) {
+    // Both have the driver at its usual speed.
+    let _ = leftovers(gpu);
+    let before = leftovers(gpu);
+    for launches in LAUNCHES {
+        (0..50).for_each(|_| _ = host_ns(gpu, launches, call));
+    }
+    for (after, before) in leftovers(gpu).into_iter().zip(before) {
+        println!("{}", after / before);
+    }
+}
+
+/// Runs a process with or without opened calls and returns its ratios.
+fn process(role: &str) -> Result<[f64; 3], Box<dyn Error>> {
+    let output = Command::new(std::env::current_exe()?).arg(role).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    let ratios = String::from_utf8(output.stdout)?;
+    let ratios = ratios.lines().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
+    Ok(ratios.try_into().map_err(|_| "a process printed other than three ratios")?)
+}
+
+fn compare_processes(table: &mut Table) -> Result<(), Box<dyn Error>> {
+    let [mut opened, mut control] = [const { [const { Vec::new() }; 3] }; 2];
+    for i in 0..2 * PROCESSES {
+        // Each is first as often as the other.
+        let is_opened = (i % 4 == 0) || (i % 4 == 3);
+        let (role, ratios) =
+            if is_opened { ("opened", &mut opened) } else { ("untimed", &mut control) };
+        for (ratios, ratio) in ratios.iter_mut().zip(process(role)?) {
+            ratios.push(ratio);
+        }
+    }
+    for ((opened, control), label) in opened.into_iter().zip(control).zip(LEFTOVERS) {
+        let control = Figure::of(control);
+        table.row("the next, without opened calls", control, "ratio", Bound::None);
+        let opened = opened.into_iter().map(|ratio| ratio / control.median).collect();
+        table.row(label, Figure::of(opened), "ratio", Bound::AtMost(1.003));
+    }
+    Ok(())
 }
 
 fn run(gpu: &Gpu, table: &mut Table) {
     (0..50).for_each(|_| untimed(gpu, 64));
-    let before = leftovers(gpu);
     for (launches, [plain, over]) in LAUNCHES.into_iter().zip(LABELS) {
         // The first opened call loads CUPTI.
         host_ns(gpu, launches, opened);
@@ -134,37 +192,44 @@ fn run(gpu: &Gpu, table: &mut Table) {
         let most = 4_000.0 + 600.0 * launches as f64;
         table.row(over, Figure::of(more), "ns", Bound::AtMost(most));
     }
-    let after = leftovers(gpu);
-    let labels = [
-        ["launch before", "launch after opened calls", "after over before"],
-        ["held pair around 5 µs before", "held pair after opened calls", "after over before"],
-        ["3 µs kernels back to back before", "the same after opened calls", "after over before"],
-    ];
-    for ((before, after), [label, label_after, ratio]) in before.into_iter().zip(after).zip(labels)
-    {
-        let (before, after) = (Figure::of(before), Figure::of(after));
-        table.row(label, before, "ns", Bound::None);
-        table.row(label_after, after, "ns", Bound::None);
-        table.value(ratio, after.median / before.median, "ratio", Bound::AtMost(1.003));
+}
+
+fn main() -> ExitCode {
+    // SAFETY: no other thread is running yet.
+    unsafe { std::env::set_var("GPU_TIME_REPORT", "none") };
+    let gpu = match Gpu::new() {
+        Ok(gpu) => gpu,
+        Err(why) => {
+            println!("no GPU here ({why}): nothing to measure");
+            return ExitCode::SUCCESS;
+        }
+    };
+    // Other arguments, such as cargo's `--bench`, are ignored.
+    match measure(&gpu, &std::env::args().nth(1).unwrap_or_default()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("opened: {why}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn main() {
-    // SAFETY: no other thread is running yet.
-    unsafe { std::env::set_var("GPU_TIME_REPORT", "none") };
-    // Arguments, such as cargo's `--bench`, are ignored.
+/// Returns `true` if all bounds are met.
+fn measure(gpu: &Gpu, role: &str) -> Result<bool, Box<dyn Error>> {
     let mut table = Table::default();
-    match Gpu::new() {
-        Ok(gpu) => run(&gpu, &mut table),
-        Err(why) => println!("no GPU here ({why}): nothing to measure"),
+    match role {
+        "opened" => print_leftovers(gpu, opened),
+        "untimed" => print_leftovers(gpu, untimed),
+        _ => {
+            run(gpu, &mut table);
+            let compared = compare_processes(&mut table);
+            print!("{table}");
+            compared?;
+        }
     }
-    print!("{table}");
-    let snapshot = gpu_time::snapshot();
-    if let Some(why) = snapshot.process().kernels() {
-        println!("not opened: {why}");
-        std::process::exit(1);
+    if let Some(why) = gpu_time::snapshot().process().kernels() {
+        return Err(format!("not opened: {why}").into());
     }
-    if table.has_missed() {
-        std::process::exit(1);
-    }
+    Ok(!table.has_missed())
 }

@@ -8,6 +8,7 @@
 //! | `ours CALLS`, `ours CALLS tracked` | times every case, without and with cudarc's event tracking |
 //! | `truth CALLS METHOD FLUSH_BYTES` | makes the same calls and reads CUPTI's records of them |
 //! | `plain` | makes the cold calls under ncu |
+//! | `locks` | instead says which calls of CUPTI and the driver hang together, each in a process `locks N` |
 //! | none of these | compares and judges |
 
 #![allow(unsafe_code)] // launches, and CUPTI
@@ -36,7 +37,6 @@ mod work;
 
 pub use flush_methods::flush_methods;
 pub use kernel_base::kernel_base;
-pub use locks::locks;
 
 use std::process::ExitCode;
 
@@ -57,6 +57,8 @@ pub fn main() -> ExitCode {
         ["truth", calls, method, flush_bytes] => parse_count(calls).and_then(|calls| {
             print(&truth::run(calls, method.parse()?, flush_bytes.parse::<u64>()?)?)
         }),
+        ["locks"] => locks::compare(),
+        ["locks", number] => number.parse().map_err(Failure::from).and_then(locks::run),
         ["plain"] => ncu::plain().map(|()| ExitCode::SUCCESS),
         _ => compare::run(),
     };

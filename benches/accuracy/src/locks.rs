@@ -103,19 +103,7 @@ struct Outcome {
 }
 
 /// Prints a row for each arrangement. Fails without a GPU or CUPTI, and if one hung that gpu-time relies on.
-/// With the number of an arrangement as argument, runs that one.
-pub fn locks() -> ExitCode {
-    let result = match std::env::args().nth(1) {
-        Some(number) => number.parse().map_err(Failure::from).and_then(run),
-        None => compare(),
-    };
-    result.unwrap_or_else(|why| {
-        eprintln!("cupti-locks: {why}");
-        ExitCode::FAILURE
-    })
-}
-
-fn compare() -> Result<ExitCode, Failure> {
+pub fn compare() -> Result<ExitCode, Failure> {
     if !is_present() {
         return Err("no GPU here".into());
     }
@@ -129,7 +117,7 @@ fn compare() -> Result<ExitCode, Failure> {
     for (number, arrangement) in ARRANGEMENTS.iter().enumerate() {
         let limit = WORK + PATIENCE + Duration::from_secs(30);
         let outcome: Outcome =
-            child::parse(&child::run(&mut child::role(&[&number.to_string()])?, limit)?)?;
+            child::parse(&child::run(&mut child::role(&["locks", &number.to_string()])?, limit)?)?;
         is_bad |= outcome.hung && arrangement.is_ours;
         let hung = if outcome.hung { "**hung**" } else { "" };
         let [loads, switches, flushes] =
@@ -144,7 +132,7 @@ fn compare() -> Result<ExitCode, Failure> {
 }
 
 /// Runs an arrangement and prints its outcome. Ends the process if the threads do not end.
-fn run(number: usize) -> Result<ExitCode, Failure> {
+pub fn run(number: usize) -> Result<ExitCode, Failure> {
     let arrangement = ARRANGEMENTS.get(number).ok_or("there is no such arrangement")?;
     // CUPTI must be there before the first context.
     let cupti = Cupti::load()?;

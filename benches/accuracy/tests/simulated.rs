@@ -10,7 +10,6 @@ use serde_json::Value;
 const ACCURACY: &str = env!("CARGO_BIN_EXE_accuracy");
 const KERNEL_BASE: &str = env!("CARGO_BIN_EXE_kernel-base");
 const FLUSH_METHODS: &str = env!("CARGO_BIN_EXE_flush-methods");
-const CUPTI_LOCKS: &str = env!("CARGO_BIN_EXE_cupti-locks");
 
 /// A model with a small L2, which can be flushed quickly.
 const SMALL_L2: &str = "l2_bytes=1048576,l2_usable_bytes=983040";
@@ -175,15 +174,15 @@ fn arrangement_of_threads_prints_its_counts() {
     let dir = tempfile::tempdir().unwrap();
     install_cupti(dir.path());
     for number in ["0", "11"] {
-        let outcome = parse(run(CUPTI_LOCKS, &[number], dir.path(), true));
+        let outcome = role(&["locks", number], dir.path());
         assert_eq!(outcome["hung"], false);
         for count in ["loads", "switches", "flushes"] {
             assert!(outcome[count].as_u64() > Some(0), "{outcome}");
         }
     }
-    let output = run(CUPTI_LOCKS, &["12"], dir.path(), true);
+    let output = run(ACCURACY, &["locks", "12"], dir.path(), true);
     let why = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(why, "cupti-locks: there is no such arrangement\n");
+    assert_eq!(why, "locks 12: there is no such arrangement\n");
 }
 
 #[test]
