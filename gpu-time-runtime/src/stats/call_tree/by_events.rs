@@ -370,6 +370,20 @@ mod tests {
         assert_eq!(own(&tree.settle(None)), [2_000.0 - 300.0 - 100.0, 200.0, 200.0]);
     }
 
+    /// All calls of a full tree have one path, which is then around itself.
+    #[test]
+    fn path_inside_of_itself_is_subtracted_once() {
+        let mut tree = Bench::default();
+        let rest = tree.path();
+        for _ in 0..3 {
+            tree.record(rest, Some(rest), Ok(sample(100.0, 0)));
+            tree.record(rest, None, Ok(sample(1_000.0, 1).weighted(4.0)));
+        }
+        // Half of the calls count four times, so a call around another one counts 2.5 times.
+        let own_ns = 3.0 * (4.0 * 1_000.0 + 100.0) - 2.5 * 3.0 * 100.0;
+        assert_eq!(own(&tree.settle(None)), [own_ns]);
+    }
+
     #[test]
     fn times_that_may_be_too_long_are_bounds() {
         let starved = SampleFlags { fed: false, ..FED };
