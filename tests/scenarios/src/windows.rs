@@ -92,13 +92,17 @@ impl Program {
     }
 }
 
-/// The GPU is busy for a share of the time. The arguments are the share and the number of launches
-/// between waits.
+/// The GPU is busy for a share of the time. The arguments are the share, the number of launches between
+/// waits, and the plan of windows for as long as the program runs: the device is idle before and after.
 fn busy(arguments: &[String]) {
-    let (share, depth) = parse(arguments);
+    let (of_run, plan) = arguments.split_at(2);
+    let (share, depth) = parse(of_run);
     // A window catches few of the bursts that a deep queue is filled with.
     let real = Duration::from_millis(if depth < 100 { 1_200 } else { 4_800 });
-    Program::new(0).run(share, depth, real);
+    let program = Program::new(0);
+    plan.iter().for_each(|plan| gpu_time::configure().windows(plan).apply());
+    program.run(share, depth, real);
+    plan.iter().for_each(|_| gpu_time::configure().windows("").apply());
     thread::sleep(Duration::from_millis(300));
     tally::print();
 }

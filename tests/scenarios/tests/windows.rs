@@ -54,11 +54,11 @@ fn busy_share_is_exact_within_its_error() {
     for share in ["0.3", "0.7", "0.95"] {
         for depth in ["1", "20", "100"] {
             let run = if is_real() {
-                let run = scenario("windows/busy", &[share, depth]).with_cupti();
-                run.env("GPU_TIME_WINDOWS", "4ms/20ms").run()
+                scenario("windows/busy", &[share, depth, "4ms/20ms"])
             } else {
-                scenario("windows/busy_in_steps", &[share, depth]).with_cupti().run()
+                scenario("windows/busy_in_steps", &[share, depth])
             };
+            let run = run.with_cupti().run();
             let coverage = coverage(&run);
             let [busy, attributed] = exact(&run);
             assert!(coverage.windows >= 10 && coverage.incomplete <= 1, "{coverage:?}");
