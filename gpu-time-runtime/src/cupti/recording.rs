@@ -27,8 +27,7 @@ pub(super) type Set = u128;
 #[derive(Debug)]
 pub(super) struct Recording {
     is_on: AtomicBool,
-    /// The kinds of [`EXTRA`] that are on. One may be off all the same, if a callback raced with
-    /// the end of a window. Never the other way round.
+    /// The kinds of [`EXTRA`] that are on. None is between windows.
     extra: [AtomicBool; EXTRA.len()],
     /// The set of callbacks that were called.
     called: [AtomicU64; 2],
@@ -78,12 +77,14 @@ impl Recording {
     pub fn stop(&self, session: &Session, alone: &Alone, off: &mut Set) {
         self.is_on.store(false, SeqCst);
         // There is nothing to do about an error, and records are told apart by their ids anyway.
-        _ = session.disable(alone, CONCURRENT_KERNEL);
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
             if is_on.swap(false, SeqCst) {
                 _ = session.disable(alone, kind);
             }
         }
+        // Last, as it is first in `start`: CUPTI crashes if this kind is switched while that of memsets is on
+        // and another thread calls one (seen with CUPTI 13.0 Update 1).
+        _ = session.disable(alone, CONCURRENT_KERNEL);
         self.quiet(session, alone, off);
     }
 
@@ -126,12 +127,12 @@ impl Recording {
             }
             // Records that are missing because of an error are noticed as never delivered.
             let Some(alone) = loads::alone() else { return false };
+            // Another thread may have ended the window before this one was alone, and cannot from here on.
+            if !self.is_on.load(SeqCst) {
+                return true;
+            }
             _ = session.enable(&alone, kind);
             is_on.store(true, SeqCst);
-            // The window may have ended meanwhile, on another thread, which then found the kind off.
-            if !self.is_on.load(SeqCst) && is_on.swap(false, SeqCst) {
-                _ = session.disable(&alone, kind);
-            }
         }
         true
     }
@@ -192,7 +193,8 @@ mod tests {
             assert_eq!(fake::calls(), [Call::Enable(MEMSET)]);
             recording.stop(&session, &alone(), &mut off);
             let stopped = fake::calls();
-            let kinds = [NO_KERNELS, Call::Disable(MEMCPY), Call::Disable(MEMSET)];
+            // Kernels last, or CUPTI fails.
+            let kinds = [Call::Disable(MEMCPY), Call::Disable(MEMSET), NO_KERNELS];
             assert_eq!(stopped[..3], kinds, "{stopped:?}");
         }
     }

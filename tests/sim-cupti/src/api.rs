@@ -139,6 +139,9 @@ fn enable(kind: u32) -> Result<(), Code> {
     if state.kinds.contains(&excluded) {
         return Err(NOT_COMPATIBLE);
     }
+    if kind == abi::CONCURRENT_KERNEL && state.kinds.contains(&abi::MEMSET) {
+        fragile::fail("kernels are switched on after memsets");
+    }
     state.kinds.insert(kind);
     drop(state);
     // Activity can be recorded without a subscriber.
@@ -149,7 +152,11 @@ fn enable(kind: u32) -> Result<(), Code> {
 fn disable(kind: u32) -> Result<(), Code> {
     fragile::check("a kind is switched");
     script().version.record_bytes(kind).ok_or(INVALID_KIND)?;
-    state().kinds.remove(&kind);
+    let mut state = state();
+    if kind == abi::CONCURRENT_KERNEL && state.kinds.contains(&abi::MEMSET) {
+        fragile::fail("kernels are switched off before memsets");
+    }
+    state.kinds.remove(&kind);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What CUPTI may wait for itself in, for ever: ends the process instead.
+//! Ends the process where CUPTI may crash, or wait for itself for ever.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -15,6 +15,12 @@ thread_local! {
     static IS_LOADING: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Ends the process.
+pub(crate) fn fail(why: &str) -> ! {
+    eprintln!("stand-in for CUPTI: {why}");
+    std::process::abort()
+}
+
 /// Ends the process if another thread flushes or loads code meanwhile.
 pub(crate) fn check(what: &str) {
     if !script().fragile {
@@ -25,8 +31,7 @@ pub(crate) fn check(what: &str) {
         (_, 1..) => "a load",
         _ => return,
     };
-    eprintln!("stand-in for CUPTI: {what} during {meanwhile}");
-    std::process::abort()
+    fail(&format!("{what} during {meanwhile}"))
 }
 
 /// Takes the time of a flush.
@@ -47,8 +52,7 @@ pub(crate) fn begin_load() {
     LOADING.fetch_add(1, SeqCst);
     IS_LOADING.set(true);
     if IS_FLUSHING.load(SeqCst) {
-        eprintln!("stand-in for CUPTI: a load begins during a flush");
-        std::process::abort()
+        fail("a load begins during a flush")
     }
     thread::sleep(Duration::from_millis(2));
 }
