@@ -120,7 +120,8 @@ done
 part accuracy "${toolkit[@]}" "$here/bench/accuracy"
 part kernel-base "${toolkit[@]}" "$here/bin/kernel-base"
 part flush-methods "${toolkit[@]}" "$here/bin/flush-methods"
-part cupti-locks "${toolkit[@]}" "$here/bench/accuracy" locks
+part cupti-leftover "${toolkit[@]}" "$here/bench/accuracy" leftover
+part cupti-hazards "${toolkit[@]}" "$here/bench/accuracy" hazards
 
 for pattern in "${chosen[@]}"; do
     # shellcheck disable=SC2053

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
@@ -24,9 +24,21 @@ pub fn role(arguments: &[&str]) -> Result<Command, Failure> {
 /// Runs a command without the user's gpu-time settings and returns its stdout.
 ///
 /// # Errors
-/// The program does not start, fails, or exceeds the limit. In that case its whole process group is
-/// killed.
+/// Those of [`output`], or the program fails.
 pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
+    let (status, text) = output(command, limit)?;
+    if !status.success() {
+        let program = command.get_program().to_string_lossy();
+        return Err(format!("`{program}` failed with {status}").into());
+    }
+    Ok(text)
+}
+
+/// Runs a command without the user's gpu-time settings and returns how it ended, and its stdout.
+///
+/// # Errors
+/// The program does not start, or exceeds the limit. In that case its whole process group is killed.
+pub fn output(command: &mut Command, limit: Duration) -> Result<(ExitStatus, String), Failure> {
     let program = command.get_program().to_string_lossy().into_owned();
     let is_setting =
         |name: &str| name.starts_with("GPU_TIME") && !name.starts_with("GPU_TIME_TEST_");
@@ -58,11 +70,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    let text = reader.join().map_err(|_| "the reader panicked")??;
-    if !status.success() {
-        return Err(format!("`{program}` failed with {status}").into());
-    }
-    Ok(text)
+    Ok((status, reader.join().map_err(|_| "the reader panicked")??))
 }
 
 /// Parses the last line of a program's output as JSON.

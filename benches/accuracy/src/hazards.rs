@@ -1,9 +1,10 @@
-//! Which functions of CUPTI and of the driver wait for each other for ever, when several threads call them.
+//! Which functions of CUPTI and of the driver hang or crash when several threads call them.
 //!
 //! Each arrangement runs in a process of its own, which ends itself if its threads do not.
 
 use std::ffi::c_void;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -18,7 +19,7 @@ use gpu_time_kernels::workloads;
 use serde::{Deserialize, Serialize};
 
 use crate::child;
-use crate::cupti::Cupti;
+use crate::cupti::{Cupti, Order};
 use crate::failure::Failure;
 use crate::gpu::{Gpu, ONE, is_present};
 
@@ -41,7 +42,8 @@ enum Loads {
     /// The same, by the driver's functions for libraries, whose kernels are loaded when first launched.
     Libraries,
     Streams,
-    Allocations,
+    /// Allocates memory and sets it.
+    Memsets,
 }
 
 /// Two kinds of work that are kept apart by a lock.
@@ -56,6 +58,7 @@ use Apart::{LoadsAndFlushes, LoadsAndSwitches, SwitchesAndFlushes};
 struct Arrangement {
     name: &'static str,
     loads: Loads,
+    order: Order,
     /// Records are made only while a thread launches. Otherwise always.
     switches: bool,
     flushes: bool,
@@ -68,7 +71,8 @@ const ALL_APART: &[Apart] = &[LoadsAndSwitches, LoadsAndFlushes, SwitchesAndFlus
 
 impl Arrangement {
     const fn of(name: &'static str, loads: Loads, apart: &'static [Apart]) -> Arrangement {
-        Arrangement { name, loads, switches: true, flushes: true, apart, is_ours: false }
+        let order = Order::KernelsAround;
+        Arrangement { name, loads, order, switches: true, flushes: true, apart, is_ours: false }
     }
 
     const fn ours(name: &'static str, loads: Loads) -> Arrangement {
@@ -86,8 +90,12 @@ const ARRANGEMENTS: &[Arrangement] = &[
     Arrangement::of("all, flushes apart from switches", Loads::Modules, &[SwitchesAndFlushes]),
     Arrangement::of("all, switches apart from loads", Loads::Modules, &[LoadsAndSwitches]),
     Arrangement::of("creation of streams, switches, flushes", Loads::Streams, &[]),
-    Arrangement::of("allocations, switches, flushes", Loads::Allocations, &[]),
     Arrangement::of("switches and flushes", Loads::Nothing, &[]),
+    Arrangement {
+        order: Order::KernelsInside,
+        ..Arrangement::of("memsets, kernels switched while they are on", Loads::Memsets, &[])
+    },
+    Arrangement::ours("memsets, kernels switched while they are off", Loads::Memsets),
     Arrangement::ours("all three apart", Loads::Modules),
     Arrangement::ours("all three apart, look-ups anywhere", Loads::LookUps),
     Arrangement::ours("all three apart, first launches anywhere", Loads::FirstLaunches),
@@ -102,7 +110,7 @@ struct Outcome {
     hung: bool,
 }
 
-/// Prints a row for each arrangement. Fails without a GPU or CUPTI, and if one hung that gpu-time relies on.
+/// Prints a row for each arrangement. Fails without a GPU or CUPTI, and if one fails that gpu-time relies on.
 pub fn compare() -> Result<ExitCode, Failure> {
     if !is_present() {
         return Err("no GPU here".into());
@@ -116,17 +124,24 @@ pub fn compare() -> Result<ExitCode, Failure> {
     let mut is_bad = false;
     for (number, arrangement) in ARRANGEMENTS.iter().enumerate() {
         let limit = WORK + PATIENCE + Duration::from_secs(30);
-        let outcome: Outcome =
-            child::parse(&child::run(&mut child::role(&["locks", &number.to_string()])?, limit)?)?;
-        is_bad |= outcome.hung && arrangement.is_ours;
-        let hung = if outcome.hung { "**hung**" } else { "" };
-        let [loads, switches, flushes] =
-            [outcome.loads, outcome.switches, outcome.flushes].map(|count| count.to_string());
-        table.add_row([arrangement.name, &loads, &switches, &flushes, hung]);
+        let mut process = child::role(&["hazards", &number.to_string()])?;
+        let (status, text) = child::output(&mut process, limit)?;
+        let (counts, outcome) = if status.signal().is_some() {
+            (["–"; 3].map(str::to_owned), "**crashed**")
+        } else if status.success() {
+            let outcome: Outcome = child::parse(&text)?;
+            let counts = [outcome.loads, outcome.switches, outcome.flushes];
+            (counts.map(|count| count.to_string()), if outcome.hung { "**hung**" } else { "" })
+        } else {
+            return Err(format!("`{}` failed with {status}", arrangement.name).into());
+        };
+        is_bad |= arrangement.is_ours && !outcome.is_empty();
+        let [loads, switches, flushes] = counts;
+        table.add_row([arrangement.name, &loads, &switches, &flushes, outcome]);
     }
     println!("{table}");
     if is_bad {
-        return Err("an arrangement hung that gpu-time relies on".into());
+        return Err("an arrangement failed that gpu-time relies on".into());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -139,7 +154,7 @@ pub fn run(number: usize) -> Result<ExitCode, Failure> {
     let gpu = Gpu::new()?;
     let spin = gpu.workload(workloads::SPIN_NS)?;
     if !arrangement.switches {
-        cupti.switch(true)?;
+        cupti.switch(true, arrangement.order)?;
     }
     let work = Box::leak(Box::new(Shared::new(arrangement, cupti, gpu, spin)));
     let mut threads: Vec<_> = (0..LAUNCHERS).map(|_| thread::spawn(|| work.launch())).collect();
@@ -251,7 +266,7 @@ impl Shared {
             *launching -= 1;
         }
         if is_switch && self.arrangement.switches {
-            self.cupti.switch(is_entry)?;
+            self.cupti.switch(is_entry, self.arrangement.order)?;
             self.switches.fetch_add(1, SeqCst);
         }
         Ok(())
@@ -273,11 +288,13 @@ impl Shared {
             match self.arrangement.loads {
                 Loads::Nothing => {}
                 Loads::Streams => drop(self.gpu.context.new_stream()?),
-                Loads::Allocations => drop(self.gpu.stream.alloc_zeros::<u8>(1 << 20)?),
+                Loads::Memsets => drop(self.gpu.stream.alloc_zeros::<u8>(1 << 20)?),
                 Loads::Libraries => self.load_library()?,
                 Loads::Modules | Loads::LookUps | Loads::FirstLaunches => self.load_module()?,
             }
             self.loads.fetch_add(1, SeqCst);
+            // Lets the others have the locks.
+            thread::sleep(Duration::from_micros(20));
             Ok(())
         })
     }

@@ -8,7 +8,8 @@
 //! | `ours CALLS`, `ours CALLS tracked` | times every case, without and with cudarc's event tracking |
 //! | `truth CALLS METHOD FLUSH_BYTES` | makes the same calls and reads CUPTI's records of them |
 //! | `plain` | makes the cold calls under ncu |
-//! | `locks` | instead says which calls of CUPTI and the driver hang together, each in a process `locks N` |
+//! | `hazards` | says which calls of CUPTI and the driver hang or crash, each set in a process `hazards N` |
+//! | `leftover` | says how long a launch takes before and after CUPTI records, in processes `leftover once` |
 //! | none of these | compares and judges |
 
 #![allow(unsafe_code)] // launches, and CUPTI
@@ -24,9 +25,10 @@ mod figure;
 mod flush;
 mod flush_methods;
 mod gpu;
+mod hazards;
 mod host_cost;
 mod kernel_base;
-mod locks;
+mod leftover;
 mod ncu;
 mod node;
 mod ours;
@@ -57,8 +59,10 @@ pub fn main() -> ExitCode {
         ["truth", calls, method, flush_bytes] => parse_count(calls).and_then(|calls| {
             print(&truth::run(calls, method.parse()?, flush_bytes.parse::<u64>()?)?)
         }),
-        ["locks"] => locks::compare(),
-        ["locks", number] => number.parse().map_err(Failure::from).and_then(locks::run),
+        ["hazards"] => hazards::compare(),
+        ["hazards", number] => number.parse().map_err(Failure::from).and_then(hazards::run),
+        ["leftover"] => leftover::compare(),
+        ["leftover", "once"] => leftover::once().and_then(|times| print(&times)),
         ["plain"] => ncu::plain().map(|()| ExitCode::SUCCESS),
         _ => compare::run(),
     };

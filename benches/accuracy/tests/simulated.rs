@@ -173,16 +173,25 @@ fn flush_methods_prints_remaining_lines() {
 fn arrangement_of_threads_prints_its_counts() {
     let dir = tempfile::tempdir().unwrap();
     install_cupti(dir.path());
-    for number in ["0", "11"] {
-        let outcome = role(&["locks", number], dir.path());
+    for number in ["0", "12"] {
+        let outcome = role(&["hazards", number], dir.path());
         assert_eq!(outcome["hung"], false);
         for count in ["loads", "switches", "flushes"] {
             assert!(outcome[count].as_u64() > Some(0), "{outcome}");
         }
     }
-    let output = run(ACCURACY, &["locks", "12"], dir.path(), true);
+    let output = run(ACCURACY, &["hazards", "99"], dir.path(), true);
     let why = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(why, "locks 12: there is no such arrangement\n");
+    assert_eq!(why, "hazards 99: there is no such arrangement\n");
+}
+
+#[test]
+fn leftover_has_every_state() {
+    let dir = tempfile::tempdir().unwrap();
+    install_cupti(dir.path());
+    let times = role(&["leftover", "once"], dir.path());
+    assert_eq!(times.as_array().unwrap().len(), 5, "{times}");
+    assert!(times.as_array().unwrap().iter().all(|ns| ns.as_f64() > Some(0.0)), "{times}");
 }
 
 #[test]

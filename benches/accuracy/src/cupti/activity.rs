@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::mem::offset_of;
 
-/// `CUPTI_ACTIVITY_KIND_MEMCPY`, `_MEMSET` and `_CONCURRENT_KERNEL`.
+/// `CUPTI_ACTIVITY_KIND_MEMCPY`, `_MEMSET` and `_CONCURRENT_KERNEL`, kernels last.
 pub const KINDS: [u32; 3] = [MEMCPY, MEMSET, KERNEL];
 const MEMCPY: u32 = 1;
 const MEMSET: u32 = 2;

@@ -26,6 +26,7 @@ type Request = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type Complete = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
 type RegisterCallbacks = unsafe extern "C" fn(Request, Complete) -> Status;
 type Enable = unsafe extern "C" fn(u32) -> Status;
+type Finalize = unsafe extern "C" fn() -> Status;
 type FlushAll = unsafe extern "C" fn(u32) -> Status;
 type NextRecord = unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> Status;
 type Dropped = unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> Status;
@@ -33,6 +34,7 @@ type Version = unsafe extern "C" fn(*mut u32) -> Status;
 type ResultString = unsafe extern "C" fn(Status, *mut *const c_char) -> Status;
 
 struct Functions {
+    finalize: Finalize,
     enable: Enable,
     disable: Enable,
     flush_all: FlushAll,
@@ -49,6 +51,15 @@ static RECORDS: Mutex<Vec<Activity>> = Mutex::new(Vec::new());
 /// The last error that CUPTI returned instead of a record.
 static UNREADABLE: AtomicU32 = AtomicU32::new(SUCCESS);
 
+/// The order in which the kinds of activities are switched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Kernels are switched on first and off last.
+    KernelsAround,
+    /// Kernels are switched on last and off first.
+    KernelsInside,
+}
+
 /// CUPTI, which records this process's kernels, copies and memsets.
 pub struct Cupti(&'static Functions);
 
@@ -56,7 +67,7 @@ impl Cupti {
     /// Loads CUPTI and starts recording. The errors are those of [`load`](Cupti::load).
     pub fn start() -> Result<Cupti, Failure> {
         let cupti = Cupti::load()?;
-        cupti.switch(true)?;
+        cupti.switch(true, Order::KernelsAround)?;
         Ok(cupti)
     }
 
@@ -82,6 +93,7 @@ impl Cupti {
         // SAFETY: the call writes one integer.
         unsafe { version_of(&raw mut version) };
         let functions = Functions {
+            finalize: function!("cuptiFinalize"),
             enable: function!("cuptiActivityEnable"),
             disable: function!("cuptiActivityDisable"),
             flush_all: function!("cuptiActivityFlushAll"),
@@ -103,13 +115,26 @@ impl Cupti {
     ///
     /// # Errors
     /// CUPTI refuses.
-    pub fn switch(&self, is_on: bool) -> Result<(), Failure> {
+    pub fn switch(&self, is_on: bool, order: Order) -> Result<(), Failure> {
+        let mut kinds = activity::KINDS;
+        if is_on == (order == Order::KernelsAround) {
+            kinds.reverse();
+        }
         let switch = if is_on { self.0.enable } else { self.0.disable };
-        for kind in activity::KINDS {
+        for kind in kinds {
             // SAFETY: CUPTI knows the kind.
             self.check(unsafe { switch(kind) })?;
         }
         Ok(())
+    }
+
+    /// Detaches CUPTI from the process.
+    ///
+    /// # Errors
+    /// CUPTI refuses.
+    pub fn detach(self) -> Result<(), Failure> {
+        // SAFETY: no call of CUPTI is under way, and there are none after this.
+        self.check(unsafe { (self.0.finalize)() })
     }
 
     /// Completes the records of what has ended.

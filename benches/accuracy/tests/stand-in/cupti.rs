@@ -35,6 +35,11 @@ extern "C" fn cuptiActivityEnable(_kind: u32) -> u32 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn cuptiFinalize() -> u32 {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn cuptiActivityDisable(_kind: u32) -> u32 {
     SUCCESS
 }
