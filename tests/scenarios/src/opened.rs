@@ -25,6 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/recursive", recursive),
     ("opened/threads", threads),
     ("opened/during_flushes", during_flushes),
+    ("opened/during_memsets", during_memsets),
     ("opened/keyed", keyed),
     ("opened/futures", futures),
 ];
@@ -216,6 +217,38 @@ fn during_flushes(_: &[String]) {
         thread::sleep(Duration::from_millis(1));
     }
     gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(clock = "kernels")]
+fn sets(program: &Program, memory: &mut CudaSlice<u8>) -> LaunchResult {
+    ran!();
+    program.stream.memset_zeros(memory)?;
+    program.launch()
+}
+
+/// Opens calls with a memset each, while two threads make memsets outside of any call.
+fn during_memsets(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    let end = Instant::now() + Duration::from_millis(500);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let stream = gpu.new_stream();
+            scope.spawn(move || {
+                let mut memory = stream.alloc_zeros::<u8>(4_096).unwrap();
+                while Instant::now() < end {
+                    (0..16).for_each(|_| stream.memset_zeros(&mut memory).unwrap());
+                    stream.synchronize().unwrap();
+                }
+            });
+        }
+        let mut memory = gpu.stream.alloc_zeros::<u8>(4_096).unwrap();
+        while Instant::now() < end {
+            sets(&program, &mut memory).unwrap();
+            gpu.synchronize();
+        }
+    });
     tally::print();
 }
 

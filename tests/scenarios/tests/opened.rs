@@ -118,6 +118,17 @@ fn future_polled_inside_another_call_is_lost() {
     assert_eq!((row.lost("cancelled"), row.lost("records")), (5, 10), "{:?}", row.lost);
 }
 
+/// CUPTI may crash if kernels are switched on or off while memsets are recorded.
+#[test]
+fn memsets_of_other_threads_are_left_alone() {
+    let run = run("opened/during_memsets");
+    let (row, times) = opened(&run, "sets");
+    assert_eq!(row.opened + row.lost("records"), run.site("opened::sets").calls, "{:?}", row.lost);
+    let memsets: u64 =
+        times.kernels.iter().filter(|of| of.name.starts_with("[memset")).map(|of| of.count).sum();
+    assert_eq!((times.kernels_per_call, memsets), (Some(1.0), row.opened));
+}
+
 mod simulated {
     use gpu_time_sim_cupti::SimCupti;
 
