@@ -350,12 +350,18 @@ fn cold_and_warmed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResu
     spin.launch(stream, ns)
 }
 
-/// Times one call in a hundred. The run continues until there are enough samples.
+#[gpu_timed(sample = 0.1)]
+fn drawn_often(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
+    ran!();
+    spin.launch(stream, ns)
+}
+
+/// Times one call in ten. The run continues until there are enough samples.
 fn settle(_: &[String]) {
     let gpu = Gpu::new();
-    let spin = gpu.spin("sampling::drawn");
+    let spin = gpu.spin("sampling::drawn_often");
     let settled = gpu_time::until_stable(crate::settle::settle(), || {
-        drawn(&gpu.stream, &spin, 5_000).unwrap();
+        drawn_often(&gpu.stream, &spin, 5_000).unwrap();
         gpu.synchronize();
     });
     tally::fact("settled", settled.is_settled());
