@@ -72,11 +72,10 @@ impl Control {
         Ok(true)
     }
 
-    /// Stops recording. While other threads load code, it goes on until the next time.
+    /// Stops recording. While other threads load code, or if CUPTI refuses, it goes on until the next time.
     fn stop(&mut self, session: &Session) {
         if let Some(alone) = loads::alone() {
-            RECORDING.stop(session, &alone, &mut self.off);
-            self.is_recording = false;
+            self.is_recording = !RECORDING.stop(session, &alone, &mut self.off);
         }
     }
 

@@ -73,19 +73,21 @@ impl Recording {
     }
 
     /// Stops recording, and switches off the callbacks of functions that are called, which `off`
-    /// then has.
-    pub fn stop(&self, session: &Session, alone: &Alone, off: &mut Set) {
-        self.is_on.store(false, SeqCst);
-        // There is nothing to do about an error, and records are told apart by their ids anyway.
+    /// then has. Returns `false` if recording goes on, because CUPTI refused.
+    pub fn stop(&self, session: &Session, alone: &Alone, off: &mut Set) -> bool {
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
-            if is_on.swap(false, SeqCst) {
-                _ = session.disable(alone, kind);
+            if is_on.load(SeqCst) && session.disable(alone, kind) != SUCCESS {
+                return false;
             }
+            is_on.store(false, SeqCst);
         }
+        self.is_on.store(false, SeqCst);
         // Last, as it is first in `start`: CUPTI crashes if this kind is switched while that of memsets is on
         // and another thread calls one (seen with CUPTI 13.0 Update 1).
+        // There is nothing to do about an error, and records are told apart by their ids anyway.
         _ = session.disable(alone, CONCURRENT_KERNEL);
         self.quiet(session, alone, off);
+        true
     }
 
     /// Switches off the callbacks of functions that are called. Between windows.
@@ -197,6 +199,20 @@ mod tests {
             let kinds = [Call::Disable(MEMCPY), Call::Disable(MEMSET), NO_KERNELS];
             assert_eq!(stopped[..3], kinds, "{stopped:?}");
         }
+    }
+
+    #[test]
+    fn kernels_stay_on_while_memsets_cannot_be_switched_off() {
+        let (session, recording, mut off) = (fake::session(), Recording::new(), 0);
+        recording.start(&session, &alone(), &mut off).unwrap();
+        recording.on_call(callback(514), Some(&session));
+        fake::calls();
+        fake::refuse(Call::Disable(MEMSET), 1);
+        assert!(!recording.stop(&session, &alone(), &mut off));
+        assert!(!fake::calls().contains(&NO_KERNELS));
+        fake::refuse(Call::Disable(MEMSET), SUCCESS);
+        assert!(recording.stop(&session, &alone(), &mut off));
+        assert!(fake::calls().starts_with(&[Call::Disable(MEMSET), NO_KERNELS]));
     }
 
     #[test]
