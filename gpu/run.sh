@@ -40,7 +40,7 @@ part() {
     (cd "$out" && timeout --kill-after=10 "$limit_s" "$@") </dev/null 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     # The library that the part reports as missing.
-    library=$(sed -nE '/no lib[a-z]* (on this machine|was found)/{s/.*no (lib[a-z]*) (on|was) .*/\1/p;q}' "$log")
+    library=$(sed -n '/no lib[a-z]* on this machine/{s/.*no \(lib[a-z]*\) on .*/\1/p;q}' "$log")
     if ((status == 124 || status == 137)); then
         verdict="FAILED: took more than $limit_s s"
     elif ((status != 0)) && [[ $library == libcupti ]]; then # nothing can be compared without it
@@ -115,7 +115,7 @@ for example in "$here"/example/*; do
 done
 for bench in "$here"/bench/*; do
     name=$(basename "$bench")
-    [[ $name == accuracy ]] || part "bench-$name" "$bench"
+    [[ $name == accuracy ]] || part "bench-$name" "${toolkit[@]}" "$bench"
 done
 part accuracy "${toolkit[@]}" "$here/bench/accuracy"
 part kernel-base "${toolkit[@]}" "$here/bin/kernel-base"

@@ -229,7 +229,9 @@ fn measure(gpu: &Gpu, role: &str) -> Result<bool, Box<dyn Error>> {
         }
     }
     if let Some(why) = gpu_time::snapshot().process().kernels() {
-        return Err(format!("not opened: {why}").into());
+        // `gpu/run.sh` parses the first part.
+        let absent = if why.contains("no libcupti") { "no libcupti on this machine: " } else { "" };
+        return Err(format!("{absent}no call was opened: {why}").into());
     }
     Ok(!table.has_missed())
 }

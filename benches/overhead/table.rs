@@ -79,9 +79,11 @@ impl fmt::Display for Table {
                 _ if row.is_missed() => " MISSED",
                 _ => " ok",
             };
+            // The bounds of ratios have more digits.
+            let digits = if row.unit == "ratio" { 3 } else { 2 };
             writeln!(
                 f,
-                "{:<58} {median:>10.2} {p5:>10.2} {p95:>10.2}  {:<9} {bound}{verdict}",
+                "{:<58} {median:>10.digits$} {p5:>10.digits$} {p95:>10.digits$}  {:<9} {bound}{verdict}",
                 row.label, row.unit
             )?;
         }

@@ -93,7 +93,7 @@ const ARRANGEMENTS: &[Arrangement] = &[
     Arrangement::of("switches and flushes", Loads::Nothing, &[]),
     Arrangement {
         order: Order::KernelsInside,
-        ..Arrangement::of("memsets, kernels switched while they are on", Loads::Memsets, &[])
+        ..Arrangement::of("memsets, kernels switched while they are on", Loads::Memsets, ALL_APART)
     },
     Arrangement::ours("memsets, kernels switched while they are off", Loads::Memsets),
     Arrangement::ours("all three apart", Loads::Modules),
@@ -122,18 +122,19 @@ pub fn compare() -> Result<ExitCode, Failure> {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let mut is_bad = false;
-    for (number, arrangement) in ARRANGEMENTS.iter().enumerate() {
+    for arrangement in ARRANGEMENTS {
         let limit = WORK + PATIENCE + Duration::from_secs(30);
-        let mut process = child::role(&["hazards", &number.to_string()])?;
-        let (status, text) = child::output(&mut process, limit)?;
-        let (counts, outcome) = if status.signal().is_some() {
-            (["–"; 3].map(str::to_owned), "**crashed**")
-        } else if status.success() {
-            let outcome: Outcome = child::parse(&text)?;
-            let counts = [outcome.loads, outcome.switches, outcome.flushes];
-            (counts.map(|count| count.to_string()), if outcome.hung { "**hung**" } else { "" })
-        } else {
-            return Err(format!("`{}` failed with {status}", arrangement.name).into());
+        let mut process = child::role(&["hazards", arrangement.name])?;
+        let (counts, outcome) = match child::output(&mut process, limit) {
+            Ok((status, text)) if status.success() => {
+                let outcome: Outcome = child::parse(&text)?;
+                let counts = [outcome.loads, outcome.switches, outcome.flushes];
+                let hung = if outcome.hung { "**hung**" } else { "" };
+                (counts.map(|count| count.to_string()), hung)
+            }
+            Ok((status, _)) if status.signal().is_some() => (no_counts(), "**crashed**"),
+            Ok(_) => (no_counts(), "**failed**"),
+            Err(_) => (no_counts(), "**did not end**"),
         };
         is_bad |= arrangement.is_ours && !outcome.is_empty();
         let [loads, switches, flushes] = counts;
@@ -146,9 +147,14 @@ pub fn compare() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn no_counts() -> [String; 3] {
+    ["–"; 3].map(str::to_owned)
+}
+
 /// Runs an arrangement and prints its outcome. Ends the process if the threads do not end.
-pub fn run(number: usize) -> Result<ExitCode, Failure> {
-    let arrangement = ARRANGEMENTS.get(number).ok_or("there is no such arrangement")?;
+pub fn run(name: &str) -> Result<ExitCode, Failure> {
+    let arrangement = ARRANGEMENTS.iter().find(|arrangement| arrangement.name == name);
+    let arrangement = arrangement.ok_or("there is no such arrangement")?;
     // CUPTI must be there before the first context.
     let cupti = Cupti::load()?;
     let gpu = Gpu::new()?;

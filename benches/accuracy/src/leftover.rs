@@ -51,9 +51,8 @@ pub fn compare() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures in this process, on one core.
+/// Measures in this process.
 pub fn once() -> Result<Times, Failure> {
-    pin();
     let gpu = Gpu::new()?;
     let kernel = gpu.runtime_kernel(EMPTY)?;
     let launch = || launch_ns(&gpu, &kernel);
@@ -69,9 +68,10 @@ pub fn once() -> Result<Times, Failure> {
     Ok(Times([before, loaded, recording, after, launch()?]))
 }
 
-/// Returns the median over batches.
+/// Returns the median over batches, on one core.
 fn launch_ns(gpu: &Gpu, kernel: &CudaFunction) -> Result<f64, Failure> {
     let mut times = Vec::with_capacity(BATCHES);
+    let _pinned = Pinned::new();
     for _ in 0..BATCHES {
         gpu.stream.synchronize()?;
         let start = Instant::now();
@@ -85,13 +85,28 @@ fn launch_ns(gpu: &Gpu, kernel: &CudaFunction) -> Result<f64, Failure> {
     Ok(Figure::of(times).ok_or("there was no batch")?.median)
 }
 
-/// Keeps the thread on the core that it is on: another one would have other caches.
-fn pin() {
-    // SAFETY: the set is valid when zeroed, and the call reads so many bytes.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(libc::sched_getcpu().try_into().unwrap_or(0), &mut set);
-        // Without permission the times vary more.
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
+/// Keeps the thread on the core that it is on, because another one has other caches. Threads that begin
+/// meanwhile would stay there too.
+struct Pinned(libc::cpu_set_t);
+
+impl Pinned {
+    fn new() -> Pinned {
+        // SAFETY: a set of zeros is valid, and both calls take so many bytes.
+        unsafe {
+            let mut before: libc::cpu_set_t = std::mem::zeroed();
+            libc::sched_getaffinity(0, size_of_val(&before), &raw mut before);
+            let mut one: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(libc::sched_getcpu().try_into().unwrap_or(0), &mut one);
+            // Without permission the times vary more.
+            libc::sched_setaffinity(0, size_of_val(&one), &raw const one);
+            Pinned(before)
+        }
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: the call reads so many bytes.
+        unsafe { libc::sched_setaffinity(0, size_of_val(&self.0), &raw const self.0) };
     }
 }

@@ -8,7 +8,7 @@
 //! | `ours CALLS`, `ours CALLS tracked` | times every case, without and with cudarc's event tracking |
 //! | `truth CALLS METHOD FLUSH_BYTES` | makes the same calls and reads CUPTI's records of them |
 //! | `plain` | makes the cold calls under ncu |
-//! | `hazards` | says which calls of CUPTI and the driver hang or crash, each set in a process `hazards N` |
+//! | `hazards` | says which calls of CUPTI and the driver hang or crash, each set in a process `hazards NAME` |
 //! | `leftover` | says how long a launch takes before and after CUPTI records, in processes `leftover once` |
 //! | none of these | compares and judges |
 
@@ -60,7 +60,7 @@ pub fn main() -> ExitCode {
             print(&truth::run(calls, method.parse()?, flush_bytes.parse::<u64>()?)?)
         }),
         ["hazards"] => hazards::compare(),
-        ["hazards", number] => number.parse().map_err(Failure::from).and_then(hazards::run),
+        ["hazards", name] => hazards::run(name),
         ["leftover"] => leftover::compare(),
         ["leftover", "once"] => leftover::once().and_then(|times| print(&times)),
         ["plain"] => ncu::plain().map(|()| ExitCode::SUCCESS),

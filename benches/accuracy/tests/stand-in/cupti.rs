@@ -4,6 +4,7 @@
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::null_mut;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 type Request = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type Complete = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
@@ -29,9 +30,25 @@ extern "C" fn cuptiActivityRegisterCallbacks(request: Request, complete: Complet
     SUCCESS
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn cuptiActivityEnable(_kind: u32) -> u32 {
+/// `CUPTI_ACTIVITY_KIND_MEMSET` and `_CONCURRENT_KERNEL`.
+const MEMSET: u32 = 2;
+const KERNEL: u32 = 10;
+static HAS_MEMSETS: AtomicBool = AtomicBool::new(false);
+
+/// Refuses what CUPTI may crash in: to switch kernels while memsets are on.
+fn switch(kind: u32, is_on: bool) -> u32 {
+    const NOT_COMPATIBLE: u32 = 6;
+    match kind {
+        KERNEL if HAS_MEMSETS.load(SeqCst) => return NOT_COMPATIBLE,
+        MEMSET => HAS_MEMSETS.store(is_on, SeqCst),
+        _ => {}
+    }
     SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiActivityEnable(kind: u32) -> u32 {
+    switch(kind, true)
 }
 
 #[unsafe(no_mangle)]
@@ -40,8 +57,8 @@ extern "C" fn cuptiFinalize() -> u32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cuptiActivityDisable(_kind: u32) -> u32 {
-    SUCCESS
+extern "C" fn cuptiActivityDisable(kind: u32) -> u32 {
+    switch(kind, false)
 }
 
 #[unsafe(no_mangle)]
