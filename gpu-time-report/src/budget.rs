@@ -24,7 +24,8 @@ impl Budget {
         self.share
     }
 
-    /// Returns the fraction of wall time recently spent on timing, averaged over about ten seconds.
+    /// Returns the fraction of wall time recently spent on timing, averaged over about ten seconds. What CUPTI
+    /// adds to every launch once it has recorded does not count.
     pub fn cost_share(&self) -> f64 {
         self.cost_share
     }

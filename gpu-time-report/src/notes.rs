@@ -45,16 +45,17 @@ pub fn no_kernels(snapshot: &Snapshot) -> Option<String> {
     Some(format!("no call was opened to see its kernels: {why}"))
 }
 
-/// Says what CUPTI leaves behind, if it has recorded. Measured with CUPTI alone, by the bench `accuracy`.
+/// Says what CUPTI leaves behind, if it has recorded. The time is from `docs/measurements.md`, of programs that
+/// use CUPTI alone.
 fn slower_launches(snapshot: &Snapshot) -> Option<String> {
-    let has_opened = snapshot.all_series().any(|series| series.opened() > 0);
-    let has_recorded =
-        has_opened || snapshot.devices.iter().any(|device| device.coverage.is_some());
-    let beside = if snapshot.process.budget.is_some() { ", which no budget limits" } else { "" };
+    let process = &snapshot.process;
+    // It records an empty kernel as soon as it is loaded.
+    let has_recorded = process.cupti_version.is_some() && process.kernels.is_none();
+    let beside = if process.budget.is_some() { ", which no budget limits" } else { "" };
     has_recorded.then(|| {
         format!(
-            "since CUPTI recorded the first time, each launch of the process takes longer, by 0.4 µs on an \
-             H200{beside}: `GPU_TIME_KERNELS=off` without windows avoids that"
+            "since CUPTI first recorded, each launch of the process takes longer, by 0.4 µs on an \
+             H200{beside}: `GPU_TIME_KERNELS=off`, with no windows, avoids that"
         )
     })
 }
@@ -331,4 +332,25 @@ pub fn of_devices(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
 /// Returns the warnings about a function, without its name.
 pub fn of_site(site: &Site) -> impl Iterator<Item = String> + '_ {
     site.warnings.iter().cloned().chain(expired(site))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    #[test]
+    fn slower_launches_are_noted_once_cupti_has_recorded() {
+        let mut snapshot = fixtures::kernels();
+        let note = slower_launches(&snapshot).unwrap();
+        assert!(note.contains("0.4 µs on an H200: `GPU_TIME_KERNELS=off`"), "{note}");
+        snapshot.process.budget =
+            Some(Budget { share: 0.01, cost_share: 0.01, host_ns: 0, device_ns: 0 });
+        let note = slower_launches(&snapshot).unwrap();
+        assert!(note.contains("H200, which no budget limits: "), "{note}");
+        snapshot.process.kernels = Some("another tool holds CUPTI".to_owned());
+        assert_eq!(slower_launches(&snapshot), None);
+        (snapshot.process.kernels, snapshot.process.cupti_version) = (None, None);
+        assert_eq!(slower_launches(&snapshot), None);
+    }
 }

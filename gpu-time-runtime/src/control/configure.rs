@@ -59,7 +59,7 @@ impl Configure {
     }
 
     /// Sets the fraction of wall time that timing may cost, such as `0.01`. `None` removes the
-    /// limit.
+    /// limit. What CUPTI adds to every launch once it has recorded does not count.
     pub fn budget(mut self, share: impl Into<Option<f64>>) -> Self {
         self.options.budget = self.number("configure().budget", share, values::budget);
         self

@@ -6,7 +6,8 @@
 //!
 //! A round is a long turn with timing and two short ones without, in changing order. It has to be the long one:
 //! the budget is a share of all time, and spends what it saves in the turns without. The second short turn is
-//! the control, since two turns of the same program differ too.
+//! the control, since two turns of the same program differ too. What CUPTI leaves behind in the process, once it
+//! has recorded, is in all of them.
 
 #[allow(dead_code, reason = "`candle-llama` uses it too")]
 #[path = "../../src/model.rs"]
