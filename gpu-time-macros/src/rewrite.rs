@@ -23,7 +23,7 @@ pub fn rewrite(args: TokenStream, item: TokenStream) -> TokenStream {
         if keys.remove(errors.unfit()) {
             continue;
         }
-        // What cannot be timed is no mistake if nobody asked for this function.
+        // It is not an error that a function cannot be timed if only the attribute around it asks for that.
         if errors.returns_early && !keys.has_own {
             return item;
         }

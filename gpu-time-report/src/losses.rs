@@ -12,7 +12,7 @@ pub enum Lost {
     Capture,
     /// The launch returned an error or unwound.
     Failed,
-    /// The future was dropped before it completed.
+    /// The future was dropped before it completed, or several entries of a span were taken for one call.
     Cancelled,
     /// The start and the stop were called on different threads, for a handle that refers to a
     /// different stream on every thread.
@@ -63,7 +63,10 @@ impl Lost {
                 "the stream was being captured; `graph` in the attribute times launches in graphs",
             ),
             Lost::Failed => ("failed", "the launch returned an error or panicked"),
-            Lost::Cancelled => ("cancelled", "the future was dropped before it completed"),
+            Lost::Cancelled => (
+                "cancelled",
+                "the future was dropped before it completed, or several entries of a span were taken for one call",
+            ),
             Lost::Thread => (
                 "thread",
                 "the stop of a per-thread default stream was on another thread than its start",

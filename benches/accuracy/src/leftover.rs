@@ -91,7 +91,7 @@ struct Pinned(libc::cpu_set_t);
 
 impl Pinned {
     fn new() -> Pinned {
-        // SAFETY: a set of zeros is valid, and both calls take so many bytes.
+        // SAFETY: a set of zeros is valid, and both calls get the size of theirs.
         unsafe {
             let mut before: libc::cpu_set_t = std::mem::zeroed();
             libc::sched_getaffinity(0, size_of_val(&before), &raw mut before);
@@ -106,7 +106,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the call reads so many bytes.
+        // SAFETY: the call gets the size of the set.
         unsafe { libc::sched_setaffinity(0, size_of_val(&self.0), &raw const self.0) };
     }
 }

@@ -26,7 +26,7 @@ const LAYOUT: Layout = match Layout::from_size_align(BYTES, 8) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Buffer(*mut u8);
 
-// SAFETY: a buffer is owned by whoever has taken it out of a queue.
+// SAFETY: a buffer is owned by the thread that has taken it out of a queue.
 unsafe impl Send for Buffer {}
 
 /// A buffer that CUPTI has completed. Returns to the pool when dropped.
@@ -125,7 +125,7 @@ impl Pool {
     /// Completes a buffer with these records.
     pub fn complete_with(&self, records: &[Vec<u8>]) {
         let (buffer, bytes) = (self.request().unwrap(), records.concat());
-        // SAFETY: the buffer is longer than the records of a test, and in use by nobody else.
+        // SAFETY: the buffer is longer than the records of a test, and no other thread uses it.
         unsafe { buffer.0.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         self.complete(buffer.0, bytes.len());
     }

@@ -143,7 +143,7 @@ impl Turns {
         let depth = DEPTH.get();
         DEPTH.set(depth + 1);
         if depth == 0 {
-            // Whoever locks it from here on sees the number.
+            // A thread that locks it from here on sees the number.
             self.loading.fetch_add(1, SeqCst);
             drop(locked(&self.switches));
         }

@@ -496,7 +496,7 @@ async fn async_inner(kernels: &Kernels) {
     kernels.inner.launch(&kernels.stream, LONG).unwrap();
 }
 
-/// Two futures that are polled in turns, with launches of nobody in between. With `report`, records
+/// Two futures that are polled in turns, with launches outside any call in between. With `report`, records
 /// are taken after each poll, when one call has ended and the other is suspended as well.
 fn asynchronous(args: &[String]) {
     let is_reporting = args.iter().any(|arg| arg == "report");

@@ -159,7 +159,7 @@ fn unwinding(_: &[String]) {
     for _ in 0..5 {
         catches(&program).unwrap();
         assert!(catch_unwind(AssertUnwindSafe(|| unwinds(&program))).is_err());
-        // Of nobody: the call has ended.
+        // Outside any call: it has ended.
         program.launch().unwrap();
         gpu.synchronize();
     }

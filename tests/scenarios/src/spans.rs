@@ -89,7 +89,7 @@ fn nested(arguments: &[String]) {
     let program = Program::new(spans().sample(1.0));
     for _ in 0..arguments[0].parse().unwrap() {
         request(&program);
-        // Of nobody.
+        // Outside any call.
         program.launch(NS);
         program.gpu.synchronize();
     }
@@ -132,7 +132,7 @@ async fn respond(program: &Program, ns: u64) {
     program.launch(ns);
 }
 
-/// Spans of two futures that are polled by turns, with launches of nobody in between, and of one that
+/// Spans of two futures that are polled by turns, with launches outside any call in between, and of one that
 /// is given up.
 fn futures(_: &[String]) {
     let program = Program::new(spans().sample(1.0));
@@ -333,7 +333,7 @@ fn crossed(_: &[String]) {
         program.launch(NS);
         let late = span!("late").entered();
         drop(outer);
-        // Of nobody.
+        // Outside any call.
         program.launch(NS);
         drop(late);
         program.gpu.synchronize();
@@ -381,7 +381,7 @@ fn unwinding(_: &[String]) {
             program.launch(NS);
         });
         unwinds();
-        // Of nobody.
+        // Outside any call.
         program.launch(NS);
         program.gpu.synchronize();
     }

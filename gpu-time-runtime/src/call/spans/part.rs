@@ -133,7 +133,7 @@ impl Part {
             && self.thread == thread_id::current()
             && !opened::is_open(frame)
         {
-            // It was left where nobody saw it, after the span around it.
+            // It was left unseen, after the span around it.
             self.place = Place::Nowhere;
             self.entered = 0;
             self.lose(Lost::Thread);
