@@ -11,6 +11,7 @@ const NAMED: usize = 1;
 pub fn of(snapshot: &Snapshot) -> Vec<String> {
     let mut advice: Vec<String> = notes::no_call(snapshot).into_iter().collect();
     advice.extend(notes::no_kernels(snapshot));
+    advice.extend(notes::beyond_budget(snapshot));
     let remarked = |site: &&Site| site.remarks.contains(&Remark::OtherStream);
     let remarked = names(snapshot.sites.iter().filter(remarked));
     advice.extend(remarked.map(|names| format!("{names}: {}", Remark::OtherStream.sentence())));

@@ -45,19 +45,37 @@ pub fn no_kernels(snapshot: &Snapshot) -> Option<String> {
     Some(format!("no call was opened to see its kernels: {why}"))
 }
 
-/// Says what CUPTI leaves behind, if it has recorded. The time is from `docs/measurements.md`, of programs that
-/// use CUPTI alone.
+/// Says what CUPTI leaves behind, if it has recorded.
 fn slower_launches(snapshot: &Snapshot) -> Option<String> {
+    let share = leftover_share(snapshot)?;
+    let share = if share < 0.001 { String::new() } else { format!(", here {}", percent(share)) };
+    let beside = if snapshot.process.budget.is_some() { ", which no budget limits" } else { "" };
+    Some(format!(
+        "since CUPTI first recorded, each launch of the process takes longer, by 0.4 µs on an H200{share}{beside}: \
+         `GPU_TIME_KERNELS=off`, with no windows, avoids that"
+    ))
+}
+
+/// The same, if it is more than the budget.
+pub fn beyond_budget(snapshot: &Snapshot) -> Option<String> {
+    let budget = snapshot.process.budget?;
+    leftover_share(snapshot).filter(|share| *share > budget.share)?;
+    slower_launches(snapshot)
+}
+
+/// Returns what CUPTI adds to the launches of annotated functions once it has recorded, as a share of the time that
+/// the program ran. The host may wait for the GPU meanwhile. `None` if CUPTI has not recorded.
+fn leftover_share(snapshot: &Snapshot) -> Option<f64> {
+    /// From `docs/measurements.md`, of programs that use CUPTI alone.
+    const LAUNCH_NS: f64 = 400.0;
     let process = &snapshot.process;
     // It records an empty kernel as soon as it is loaded.
-    let has_recorded = process.cupti_version.is_some() && process.kernels.is_none();
-    let beside = if process.budget.is_some() { ", which no budget limits" } else { "" };
-    has_recorded.then(|| {
-        format!(
-            "since CUPTI first recorded, each launch of the process takes longer, by 0.4 µs on an \
-             H200{beside}: `GPU_TIME_KERNELS=off`, with no windows, avoids that"
-        )
-    })
+    if process.cupti_version.is_none() || process.kernels.is_some() {
+        return None;
+    }
+    let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
+    let launches = roots.filter_map(|node| Some(node.calls * node.per_call?.kernels?));
+    Some(LAUNCH_NS * launches.sum::<f64>() / (process.wall_ns as f64).max(1.0))
 }
 
 /// Says that no function was called, if so.
@@ -337,20 +355,36 @@ pub fn of_site(site: &Site) -> impl Iterator<Item = String> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures;
+    use crate::tree::{PerCall, fixtures::node};
+    use crate::{Node, fixtures};
 
     #[test]
     fn slower_launches_are_noted_once_cupti_has_recorded() {
         let mut snapshot = fixtures::kernels();
+        snapshot.tree.clear();
         let note = slower_launches(&snapshot).unwrap();
         assert!(note.contains("0.4 µs on an H200: `GPU_TIME_KERNELS=off`"), "{note}");
-        snapshot.process.budget =
-            Some(Budget { share: 0.01, cost_share: 0.01, host_ns: 0, device_ns: 0 });
-        let note = slower_launches(&snapshot).unwrap();
-        assert!(note.contains("H200, which no budget limits: "), "{note}");
         snapshot.process.kernels = Some("another tool holds CUPTI".to_owned());
         assert_eq!(slower_launches(&snapshot), None);
         (snapshot.process.kernels, snapshot.process.cupti_version) = (None, None);
         assert_eq!(slower_launches(&snapshot), None);
+    }
+
+    #[test]
+    fn slower_launches_are_compared_with_the_budget() {
+        let mut snapshot = fixtures::kernels();
+        // A hundred kernels in each millisecond.
+        let mut root = node("decode", None, 1e9, 1e9);
+        root.calls = 1_000.0;
+        root.per_call = root.per_call.map(|mean| PerCall { kernels: Some(100.0), ..mean });
+        let inside = Node { parent: Some(0), ..root.clone() };
+        (snapshot.tree, snapshot.process.wall_ns) = (vec![root, inside], 1_000_000_000);
+        assert_eq!(beyond_budget(&snapshot), None);
+        let budget = |share| Some(Budget { share, cost_share: share, host_ns: 0, device_ns: 0 });
+        snapshot.process.budget = budget(0.05);
+        assert_eq!(beyond_budget(&snapshot), None);
+        snapshot.process.budget = budget(0.01);
+        let note = beyond_budget(&snapshot).unwrap();
+        assert!(note.contains("H200, here 4.0%, which no budget limits: "), "{note}");
     }
 }
