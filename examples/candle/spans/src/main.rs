@@ -4,14 +4,18 @@
 //! candle-spans [PASSES [SHARE]]     default: 4000 0.02
 //! ```
 //!
-//! Decodes with two models by turns, of which one has spans that gpu-time sees, and prints how much longer a
-//! pass with it takes. SHARE is the share of the outermost spans that are recorded.
+//! Decodes with three models by turns: one whose spans have no subscriber, one whose spans go to a registry of
+//! tracing-subscriber, and one with gpu-time's layer on such a registry. Prints how much longer a pass takes with
+//! the second, which is the cost of `tracing` alone, and with the third. SHARE is the share of the outermost spans
+//! that are recorded.
 
 use std::time::Instant;
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::{VarBuilder, VarMap};
 use candle_transformers::models::llama::{Cache, Config, Llama};
+use tracing::Dispatch;
+use tracing::dispatcher::with_default;
 use tracing_subscriber::prelude::*;
 
 const CONFIG: Config = Config {
@@ -34,6 +38,8 @@ const CONFIG: Config = Config {
 const TURN: usize = 50;
 
 struct Decoder {
+    /// Gets the spans of the model.
+    subscriber: Dispatch,
     llama: Llama,
     device: Device,
     /// In microseconds.
@@ -41,16 +47,18 @@ struct Decoder {
 }
 
 impl Decoder {
-    fn new(device: &Device) -> Result<Decoder> {
+    fn new(device: &Device, subscriber: Dispatch) -> Result<Decoder> {
         let weights = VarBuilder::from_varmap(&VarMap::new(), DType::F32, device);
-        Ok(Decoder {
-            llama: Llama::load(weights, &CONFIG)?,
-            device: device.clone(),
-            times: Vec::new(),
-        })
+        // Some of its spans are created here, once.
+        let llama = with_default(&subscriber, || Llama::load(weights, &CONFIG))?;
+        Ok(Decoder { subscriber, llama, device: device.clone(), times: Vec::new() })
     }
 
     fn turn(&mut self) -> Result<()> {
+        with_default(&self.subscriber.clone(), || self.decode())
+    }
+
+    fn decode(&mut self) -> Result<()> {
         let mut cache = Cache::new(true, DType::F32, &CONFIG, &self.device)?;
         for position in 0..TURN {
             let start = Instant::now();
@@ -77,21 +85,25 @@ fn main() -> Result<()> {
     if device.is_cpu() {
         println!("no GPU here: running on the CPU");
     }
-    // Its spans have no subscriber.
-    let mut plain = Decoder::new(&device)?;
-    tracing_subscriber::registry().with(gpu_time::spans().sample(share)).init();
-    let mut seen = Decoder::new(&device)?;
-
+    let subscribers = [
+        Dispatch::none(),
+        Dispatch::new(tracing_subscriber::registry()),
+        Dispatch::new(tracing_subscriber::registry().with(gpu_time::spans().sample(share))),
+    ];
+    let models = subscribers.map(|subscriber| Decoder::new(&device, subscriber));
+    let mut models = models.into_iter().collect::<Result<Vec<_>>>()?;
     for turn in 0..passes.div_ceil(TURN) {
-        // The first one of a pair may find another clock than the second.
-        let models = if turn % 2 == 0 { [&mut plain, &mut seen] } else { [&mut seen, &mut plain] };
-        for model in models {
-            model.turn()?;
+        // Each one is first as often as the others, which may find another clock.
+        for at in 0..models.len() {
+            let at = (at + turn) % models.len();
+            models[at].turn()?;
         }
     }
-    let (plain, seen) = (plain.median(), seen.median());
-    let slower = (seen / plain - 1.0) * 100.0;
-    println!("median pass: {plain:.1} µs, with spans {seen:.1} µs: {slower:+.2} %");
+    let medians: Vec<f64> = models.into_iter().map(Decoder::median).collect();
+    println!("median pass without a subscriber: {:.1} µs", medians[0]);
+    for (name, median) in ["a registry", "gpu-time's layer on one"].iter().zip(&medians[1..]) {
+        println!("with {name}: {median:.1} µs, {:+.2} %", (median / medians[0] - 1.0) * 100.0);
+    }
     // The report is printed when the process exits.
     Ok(())
 }
