@@ -133,8 +133,7 @@ impl Recording {
             if !self.is_on.load(SeqCst) {
                 return true;
             }
-            _ = session.enable(&alone, kind);
-            is_on.store(true, SeqCst);
+            is_on.store(session.enable(&alone, kind) == SUCCESS, SeqCst);
         }
         true
     }
@@ -213,6 +212,18 @@ mod tests {
         fake::refuse(Call::Disable(MEMSET), SUCCESS);
         assert!(recording.stop(&session, &alone(), &mut off));
         assert!(fake::calls().starts_with(&[Call::Disable(MEMSET), NO_KERNELS]));
+    }
+
+    #[test]
+    fn kind_that_cannot_be_switched_on_does_not_keep_the_window_open() {
+        let (session, recording, mut off) = (fake::session(), Recording::new(), 0);
+        recording.start(&session, &alone(), &mut off).unwrap();
+        fake::refuse(Call::Enable(MEMSET), 1);
+        recording.on_call(callback(514), Some(&session));
+        fake::calls();
+        assert!(recording.stop(&session, &alone(), &mut off));
+        let stopped = fake::calls();
+        assert!(stopped.contains(&NO_KERNELS) && !stopped.contains(&Call::Disable(MEMSET)));
     }
 
     #[test]
