@@ -13,7 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use comfy_table::{CellAlignment, presets};
-use cudarc::driver::{CudaFunction, PushKernelArg, result, sys};
+use cudarc::driver::sys::{
+    CUgraphInstantiate_flags as InstantiateFlags, CUstreamCaptureMode as CaptureMode,
+};
+use cudarc::driver::{CudaFunction, DriverError, PushKernelArg, result, sys};
 use cudarc::nvrtc::Ptx;
 use gpu_time_kernels::workloads;
 use serde::{Deserialize, Serialize};
@@ -28,6 +31,10 @@ const WORK: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 const LAUNCHERS: usize = 4;
 const KERNEL_NS: u64 = 5_000;
+const GRAPH_KERNELS: usize = 8;
+/// How long CUPTI is attached at a time, and how long it is not.
+const RECORDING: Duration = Duration::from_millis(40);
+const DETACHED: Duration = Duration::from_millis(5);
 
 /// What one thread does over and over, beside those that launch.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +51,8 @@ enum Loads {
     Streams,
     /// Allocates memory and sets it.
     Memsets,
+    /// Launches a graph that was captured at first.
+    Graphs,
 }
 
 /// Two kinds of work that are kept apart by a lock.
@@ -62,6 +71,8 @@ struct Arrangement {
     /// Records are made only while a thread launches. Otherwise always.
     switches: bool,
     flushes: bool,
+    /// Another thread attaches CUPTI, records for a while, and detaches it, over and over.
+    detaches: bool,
     apart: &'static [Apart],
     /// gpu-time does this, so it has to end.
     is_ours: bool,
@@ -71,8 +82,25 @@ const ALL_APART: &[Apart] = &[LoadsAndSwitches, LoadsAndFlushes, SwitchesAndFlus
 
 impl Arrangement {
     const fn of(name: &'static str, loads: Loads, apart: &'static [Apart]) -> Arrangement {
-        let order = Order::KernelsAround;
-        Arrangement { name, loads, order, switches: true, flushes: true, apart, is_ours: false }
+        Arrangement {
+            name,
+            loads,
+            order: Order::KernelsAround,
+            switches: true,
+            flushes: true,
+            detaches: false,
+            apart,
+            is_ours: false,
+        }
+    }
+
+    const fn detached(name: &'static str, loads: Loads) -> Arrangement {
+        Arrangement {
+            switches: false,
+            flushes: false,
+            detaches: true,
+            ..Arrangement::of(name, loads, &[])
+        }
     }
 
     const fn ours(name: &'static str, loads: Loads) -> Arrangement {
@@ -100,6 +128,8 @@ const ARRANGEMENTS: &[Arrangement] = &[
     Arrangement::ours("all three apart, look-ups anywhere", Loads::LookUps),
     Arrangement::ours("all three apart, first launches anywhere", Loads::FirstLaunches),
     Arrangement::ours("all three apart, lazy libraries", Loads::Libraries),
+    Arrangement::detached("detached over and over", Loads::Nothing),
+    Arrangement::detached("detached over and over, launches of a graph", Loads::Graphs),
 ];
 
 #[derive(Serialize, Deserialize)]
@@ -159,7 +189,7 @@ pub fn run(name: &str) -> Result<ExitCode, Failure> {
     let cupti = Cupti::load()?;
     let gpu = Gpu::new()?;
     let spin = gpu.workload(workloads::SPIN_NS)?;
-    if !arrangement.switches {
+    if !arrangement.switches && !arrangement.detaches {
         cupti.switch(true, arrangement.order)?;
     }
     let work = Box::leak(Box::new(Shared::new(arrangement, cupti, gpu, spin)));
@@ -169,6 +199,9 @@ pub fn run(name: &str) -> Result<ExitCode, Failure> {
     }
     if arrangement.flushes {
         threads.push(thread::spawn(|| work.flush()));
+    }
+    if arrangement.detaches {
+        threads.push(thread::spawn(|| work.detach()));
     }
     thread::sleep(WORK);
     work.is_over.store(true, SeqCst);
@@ -289,10 +322,50 @@ impl Shared {
         })
     }
 
+    /// Attaches CUPTI, records for a while, and detaches it.
+    fn detach(&self) -> Outcomes {
+        self.repeat(|| {
+            self.cupti.attach()?;
+            self.cupti.switch(true, self.arrangement.order)?;
+            thread::sleep(RECORDING);
+            self.cupti.switch(false, self.arrangement.order)?;
+            self.cupti.flush()?;
+            self.cupti.detach()?;
+            self.switches.fetch_add(2, SeqCst);
+            self.flushes.fetch_add(1, SeqCst);
+            thread::sleep(DETACHED);
+            Ok(())
+        })
+    }
+
+    /// Launches one graph over and over.
+    fn launch_graph(&self) -> Outcomes {
+        let text = |why: DriverError| why.to_string();
+        let stream = self.gpu.context.new_stream().map_err(text)?;
+        let mut memory = stream.alloc_zeros::<u8>(256).map_err(text)?;
+        stream.begin_capture(CaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).map_err(text)?;
+        for _ in 0..GRAPH_KERNELS {
+            // SAFETY: the argument matches the kernel.
+            unsafe { stream.launch_builder(&self.spin).arg(&KERNEL_NS).launch(ONE) }
+                .map_err(text)?;
+        }
+        stream.memset_zeros(&mut memory).map_err(text)?;
+        let flags = InstantiateFlags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        let graph = stream.end_capture(flags).map_err(text)?.ok_or("nothing was captured")?;
+        self.repeat(|| {
+            graph.launch()?;
+            self.loads.fetch_add(1, SeqCst);
+            Ok(stream.synchronize()?)
+        })
+    }
+
     fn load(&self) -> Outcomes {
+        if self.arrangement.loads == Loads::Graphs {
+            return self.launch_graph();
+        }
         self.repeat(|| {
             match self.arrangement.loads {
-                Loads::Nothing => {}
+                Loads::Nothing | Loads::Graphs => {}
                 Loads::Streams => drop(self.gpu.context.new_stream()?),
                 Loads::Memsets => drop(self.gpu.stream.alloc_zeros::<u8>(1 << 20)?),
                 Loads::Libraries => self.load_library()?,

@@ -173,7 +173,11 @@ fn flush_methods_prints_remaining_lines() {
 fn arrangement_of_threads_prints_its_counts() {
     let dir = tempfile::tempdir().unwrap();
     install_cupti(dir.path());
-    for name in ["loads, switches, flushes", "all three apart, lazy libraries"] {
+    for name in [
+        "loads, switches, flushes",
+        "all three apart, lazy libraries",
+        "detached over and over, launches of a graph",
+    ] {
         let outcome = role(&["hazards", name], dir.path());
         assert_eq!(outcome["hung"], false);
         for count in ["loads", "switches", "flushes"] {

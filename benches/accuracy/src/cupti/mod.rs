@@ -34,6 +34,7 @@ type Version = unsafe extern "C" fn(*mut u32) -> Status;
 type ResultString = unsafe extern "C" fn(Status, *mut *const c_char) -> Status;
 
 struct Functions {
+    register: RegisterCallbacks,
     finalize: Finalize,
     enable: Enable,
     disable: Enable,
@@ -88,11 +89,11 @@ impl Cupti {
             };
         }
         let version_of: Version = function!("cuptiGetVersion");
-        let register: RegisterCallbacks = function!("cuptiActivityRegisterCallbacks");
         let mut version = 0;
         // SAFETY: the call writes one integer.
         unsafe { version_of(&raw mut version) };
         let functions = Functions {
+            register: function!("cuptiActivityRegisterCallbacks"),
             finalize: function!("cuptiFinalize"),
             enable: function!("cuptiActivityEnable"),
             disable: function!("cuptiActivityDisable"),
@@ -106,9 +107,17 @@ impl Cupti {
             return Err("CUPTI is already recording".into());
         }
         let cupti = Cupti(FUNCTIONS.get().expect("just set"));
-        // SAFETY: both callbacks live as long as the process.
-        cupti.check(unsafe { register(request, complete) })?;
+        cupti.attach()?;
         Ok(cupti)
+    }
+
+    /// Attaches CUPTI to the process, which is only needed after [`detach`](Cupti::detach).
+    ///
+    /// # Errors
+    /// CUPTI refuses.
+    pub fn attach(&self) -> Result<(), Failure> {
+        // SAFETY: both callbacks live as long as the process.
+        self.check(unsafe { (self.0.register)(request, complete) })
     }
 
     /// Switches recording on or off.
@@ -128,12 +137,12 @@ impl Cupti {
         Ok(())
     }
 
-    /// Detaches CUPTI from the process.
+    /// Detaches CUPTI from the process, which is only safe while no other thread uses the driver.
     ///
     /// # Errors
     /// CUPTI refuses.
-    pub fn detach(self) -> Result<(), Failure> {
-        // SAFETY: no call of CUPTI is under way, and there are none after this.
+    pub fn detach(&self) -> Result<(), Failure> {
+        // SAFETY: no other call of CUPTI is under way.
         self.check(unsafe { (self.0.finalize)() })
     }
 
