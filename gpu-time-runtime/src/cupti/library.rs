@@ -88,11 +88,8 @@ pub(super) struct Shared {
     pub enable: unsafe extern "C" fn(Subscriber, c_int, *mut c_void) -> c_int,
     pub disable: unsafe extern "C" fn(Subscriber, c_int, *mut c_void) -> c_int,
     pub register: unsafe extern "C" fn(Subscriber, RequestV2, CompleteV2) -> c_int,
-    /// Since CUDA 13.3.
-    pub next_record:
-        Option<unsafe extern "C" fn(Subscriber, *mut u8, usize, *mut *mut u8) -> c_int>,
-    /// Since CUDA 13.3.
-    pub dropped: Option<unsafe extern "C" fn(Subscriber, *mut c_void, u32, *mut usize) -> c_int>,
+    pub next_record: unsafe extern "C" fn(Subscriber, *mut u8, usize, *mut *mut u8) -> c_int,
+    pub dropped: unsafe extern "C" fn(Subscriber, *mut c_void, u32, *mut usize) -> c_int,
 }
 
 /// The loaded library.
@@ -227,8 +224,8 @@ fn shared(loaded: &Loaded) -> Option<Shared> {
             enable: symbol(loaded, "cuptiActivityEnable_v2")?,
             disable: symbol(loaded, "cuptiActivityDisable_v2")?,
             register: symbol(loaded, "cuptiActivityRegisterCallbacks_v2")?,
-            next_record: symbol(loaded, "cuptiActivityGetNextRecord_v2"),
-            dropped: symbol(loaded, "cuptiActivityGetNumDroppedRecords_v2"),
+            next_record: symbol(loaded, "cuptiActivityGetNextRecord_v2")?,
+            dropped: symbol(loaded, "cuptiActivityGetNumDroppedRecords_v2")?,
         })
     }
 }

@@ -95,8 +95,10 @@ impl Session {
         let mut record = last;
         // SAFETY: the caller's promise.
         let code = unsafe {
-            match self.shared.and_then(|shared| shared.next_record) {
-                Some(next_record) => next_record(self.subscriber, buffer, bytes, &raw mut record),
+            match self.shared {
+                Some(shared) => {
+                    (shared.next_record)(self.subscriber, buffer, bytes, &raw mut record)
+                }
                 None => (self.library.functions.next_record)(buffer, bytes, &raw mut record),
             }
         };
@@ -108,8 +110,10 @@ impl Session {
         let mut dropped = 0;
         // SAFETY: writes one number. A null context means all of them.
         let code = unsafe {
-            match self.shared.and_then(|shared| shared.dropped) {
-                Some(of) => of(self.subscriber, ptr::null_mut(), 0, &raw mut dropped),
+            match self.shared {
+                Some(shared) => {
+                    (shared.dropped)(self.subscriber, ptr::null_mut(), 0, &raw mut dropped)
+                }
                 None => (self.library.functions.dropped)(ptr::null_mut(), 0, &raw mut dropped),
             }
         };

@@ -335,8 +335,8 @@ mod simulated {
     }
 
     #[test]
-    fn several_tools_share_from_13_2_on() {
-        let cupti = SimCupti::new(Version::V13_2).script("other=shared");
+    fn several_tools_share_from_13_3_on() {
+        let cupti = SimCupti::new(Version::V13_5).script("other=shared");
         let run = scenario("kernels/nested", &["3"]).on_cupti(cupti).run();
         assert_eq!(opened(&run, "kernels::outer").0.opened, 3);
     }

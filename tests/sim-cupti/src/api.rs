@@ -230,6 +230,7 @@ cupti! {
         // SAFETY: a pointer that is not null is valid.
         let parameters = unsafe { Parameters::read(params) }?;
         let result = subscribe(subscriber, callback, userdata, parameters.allows_others);
+        state().is_lossy = parameters.allows_others && script().version.loses_shared_records();
         if script().other != Other::None {
             parameters.put_other_name();
         }

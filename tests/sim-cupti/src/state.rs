@@ -54,6 +54,8 @@ pub(crate) struct State {
     /// Kinds of activity that are recorded.
     pub kinds: BTreeSet<u32>,
     pub functions: Option<BufferFunctions>,
+    /// No records are delivered.
+    pub is_lossy: bool,
     /// The number of the last record.
     last: u64,
     /// Undelivered records by number.
@@ -112,10 +114,10 @@ impl State {
         let (is_dropped, is_lost) = (is_due(script().drop, number), is_due(script().lose, number));
         if is_dropped {
             self.drop_record(number);
-        } else if is_lost {
+        } else if is_lost || self.is_lossy {
             self.records.remove(&number);
         }
-        !is_dropped && !is_lost
+        !is_dropped && !is_lost && !self.is_lossy
     }
 
     /// Drops a record for which there is no space.

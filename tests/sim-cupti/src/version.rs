@@ -74,4 +74,10 @@ impl Traits {
     pub fn shares(&self) -> bool {
         self.number >= 130_200
     }
+
+    /// Returns `true` if a client that lets others subscribe gets no records. CUPTI of CUDA 13.2 loses
+    /// many of them.
+    pub fn loses_shared_records(&self) -> bool {
+        self.toolkit == "13.2"
+    }
 }
