@@ -4,7 +4,8 @@
 //! a callback. A window of recording therefore switches only what it needs.
 //!
 //! - Kernels are recorded from the beginning. The other kinds are switched on by the first call that needs
-//!   them, in its callback, which comes early enough for that call to be recorded.
+//!   them, in its callback, which comes early enough for that call to be recorded. Calls of the runtime
+//!   itself do not: CUPTI 13.0 loses records of kernels on other threads once a long memset was recorded.
 //! - The callback of a function that was never called costs nothing, so it stays on. From the end of the
 //!   window in which the function is called, or which follows, it is off between windows.
 
@@ -118,7 +119,8 @@ impl Recording {
             }
         }
         let kinds = callback.kinds();
-        if kinds.is_empty() || !self.is_on.load(SeqCst) {
+        // The runtime's own memsets, which flush the L2, belong to no call.
+        if kinds.is_empty() || !self.is_on.load(SeqCst) || inside::is_inside() {
             return true;
         }
         let Some(session) = session else { return true };
@@ -198,6 +200,19 @@ mod tests {
             let kinds = [Call::Disable(MEMCPY), Call::Disable(MEMSET), NO_KERNELS];
             assert_eq!(stopped[..3], kinds, "{stopped:?}");
         }
+    }
+
+    #[test]
+    fn memsets_of_the_runtime_switch_nothing_on() {
+        let (session, recording, mut off) = (fake::session(), Recording::new(), 0);
+        recording.start(&session, &alone(), &mut off).unwrap();
+        fake::calls();
+        let inside = inside::enter();
+        assert!(recording.on_call(callback(220), Some(&session)));
+        assert_eq!(fake::calls(), []);
+        drop(inside);
+        recording.on_call(callback(220), Some(&session));
+        assert_eq!(fake::calls(), [Call::Enable(MEMSET)]);
     }
 
     #[test]
