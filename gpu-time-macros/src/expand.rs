@@ -74,7 +74,8 @@ fn entered(plan: &Plan) -> TokenStream {
         Source::None => quote_spanned!(at=> #enter(#site, #details)),
         Source::Streams(streams) => {
             let source = source(streams, &plan.paths);
-            quote_spanned!(at=> #enter(#site, || #source, #details))
+            let leases = local("leases");
+            quote_spanned!(at=> #enter(#site, |#leases| #source, #details))
         }
     }
 }
@@ -228,7 +229,7 @@ fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
         #(#clashes)*
         #(#lets)*
         #[cfg(not(#any))] #private::core::compile_error!(#message);
-        #[cfg(not(#any))] let #source = #private::Source::<()>::Host;
+        #[cfg(not(#any))] let #source = #private::Source::<()>::host();
         #source
     }}
 }
@@ -237,9 +238,10 @@ fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
 fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     let at = ours(expr.span());
     let private = paths.private(at);
-    let value = value_of(expr, quote_spanned!(at=> #private::Source::Host), paths);
+    let value = value_of(expr, quote_spanned!(at=> #private::Source::host()), paths);
     let owner = format_ident!("{}", if *lent { "lent" } else { "owned" });
-    quote_spanned!(at=> #private::source!(#value, #owner))
+    let leases = local("leases");
+    quote_spanned!(at=> #private::source!(#value, #owner, #leases))
 }
 
 /// Generates the key and the workload of a call. Each value has a closure of its own, so that one

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::base::{fork, inside, switches, switches::Timing};
 use crate::call::first;
 use crate::call::scope::Decided;
-use crate::call::source::{Details, Source, StreamSource, Work};
+use crate::call::source::{Details, Leases, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
@@ -27,7 +27,7 @@ use crate::types::{device::DeviceId, key::SeriesKey};
 const LONGEST_GAP: u64 = 4_096;
 const LONGEST_GAP_WITH_BUDGET: u64 = 64;
 /// The maximum number of warm-up calls that a thread leases at a time.
-const MAX_LEASE: u32 = 64;
+const MAX_LEASE: u32 = 256;
 
 /// A call that will be timed unless warm-up or the context prevents it, with its stream and
 /// context.
@@ -90,21 +90,18 @@ impl Drop for Ticket {
 #[cfg_attr(debug_assertions, inline(never))]
 pub(crate) fn admit<G>(
     site: &'static CallSite,
-    source: impl FnOnce() -> Source<G>,
+    source: impl FnOnce(Leases) -> Option<Source<G>>,
 ) -> Decided<Admitted<G>> {
     let ticket = match draw(site) {
         Decided::Timed(ticket) => ticket,
         Decided::Plain => return Decided::Plain,
         Decided::Observed => return Decided::Observed,
     };
-    let source = source();
-    if let Source::Stream(stream) = &source
-        && is_leased(&ticket, stream.context)
-    {
+    let Some(source) = source(Leases::of(site, ticket.counters)) else {
         ticket.count_as(Outcome::Warmup);
         timeline::warmup(site);
         return Decided::untimed();
-    }
+    };
     Decided::Timed(Admitted { ticket, source, is_captured: false })
 }
 
@@ -114,7 +111,7 @@ pub(crate) fn admit<G>(
 #[inline(always)]
 pub(crate) fn admit_graph<G: StreamGuard>(
     site: &'static CallSite,
-    source: impl FnOnce() -> Source<G>,
+    source: impl FnOnce(Leases) -> Option<Source<G>>,
 ) -> Decided<Admitted<G>> {
     if !is_wanted(site) && !may_need_nodes(site) {
         count(site, Outcome::Skipped);
@@ -129,13 +126,14 @@ pub(crate) fn admit_graph<G: StreamGuard>(
 #[inline(never)]
 fn admit_captured<G: StreamGuard>(
     site: &'static CallSite,
-    source: impl FnOnce() -> Source<G>,
+    source: impl FnOnce(Leases) -> Option<Source<G>>,
 ) -> Option<Admitted<G>> {
     let mut ticket = Ticket::new(site, 1.0);
     // This time is not attributed to timed calls alone, because every call of the site incurs it.
     let timing = cost::time_decision(&site.cost);
-    let source = source();
+    let source = source(Leases::NONE);
     drop(timing);
+    let source = source?;
     let is_on = is_wanted(site);
     let _inside = inside::try_enter()?;
     let is_captured = match &source {
@@ -333,15 +331,6 @@ pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>, passed: u
         Some(counters) => counters.count_span(weight, passed),
         None => site.shared_counters().count_span(weight, passed),
     }
-}
-
-/// Uses one of the warm-up calls that the thread has leased in this context, if any.
-#[inline(always)]
-fn is_leased(ticket: &Ticket, context: usize) -> bool {
-    let Ticket { site, counters, .. } = ticket;
-    !site.is_plain()
-        && context != 0
-        && counters.is_some_and(|counters| counters.pass_over(context, site.rate.epoch()))
 }
 
 /// Finds the context for a call on a stream, and starts timing the call. Returns `None` if there is

@@ -12,7 +12,7 @@ use cudarc::driver::CudaStream;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{fork, inside};
-use crate::call::source::Source;
+use crate::call::source::{Leases, Source};
 use crate::call::stream::WeakStream;
 use crate::record::opened;
 use crate::site::callsite::CallSite;
@@ -147,8 +147,8 @@ pub(super) fn current() -> Option<Source<DefaultGuard>> {
     let own = OWN.try_with(|own| own.try_borrow().ok()?.clone()).ok().flatten();
     let owner = own.or_else(|| shared(changes))?;
     let (stream, context) = owner.handles();
-    let guard = WeakStream::new(stream, || Arc::downgrade(&owner));
-    Some(Source::stream(stream, context, owner.is_tracked(), guard))
+    let guard = || WeakStream::new(stream, || Arc::downgrade(&owner));
+    Source::stream(stream, context, || owner.is_tracked(), guard, Leases::NONE)
 }
 
 /// Returns that of all threads. Takes the lock only after a change.

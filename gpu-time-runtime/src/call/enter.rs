@@ -9,7 +9,7 @@ use crate::call::brackets::{BodyCall, LaunchesCall};
 use crate::call::decide::{self, Admitted, Ticket};
 use crate::call::host::{HostCall, StreamOrHost, StreamTimed};
 use crate::call::kernels::{self, Begun, KernelsCall};
-use crate::call::source::{Details, Source, Work};
+use crate::call::source::{Details, Leases, Source, Work};
 use crate::call::{
     barriers::SyncCall,
     default_stream::{self, DefaultGuard},
@@ -24,7 +24,7 @@ use crate::types::attribute::Clock;
 #[inline(always)]
 pub fn enter_launches<G: StreamGuard, D: Details>(
     site: &'static CallSite,
-    source: impl FnOnce() -> Source<G>,
+    source: impl FnOnce(Leases) -> Option<Source<G>>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
     decide::admit(site, source).scope(site, |admitted| begin(admitted, details))
@@ -35,7 +35,7 @@ pub fn enter_launches<G: StreamGuard, D: Details>(
 #[inline(always)]
 pub fn enter_graph<G: StreamGuard, D: Details>(
     site: &'static CallSite,
-    source: impl FnOnce() -> Source<G>,
+    source: impl FnOnce(Leases) -> Option<Source<G>>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
     decide::admit_graph(site, source).scope(site, |admitted| begin(admitted, details))
@@ -45,7 +45,7 @@ pub fn enter_graph<G: StreamGuard, D: Details>(
 #[inline(always)]
 pub fn enter_body<G: StreamGuard, D: Details>(
     site: &'static CallSite,
-    source: impl FnOnce() -> Source<G>,
+    source: impl FnOnce(Leases) -> Option<Source<G>>,
     details: D,
 ) -> Scope<BodyCall<G, D::Work>> {
     decide::admit(site, source).scope(site, |admitted| begin(admitted, details))
@@ -55,7 +55,7 @@ pub fn enter_body<G: StreamGuard, D: Details>(
 #[inline(always)]
 pub fn enter_sync<G: StreamGuard, D: Details>(
     site: &'static CallSite,
-    source: impl FnOnce() -> Source<G>,
+    source: impl FnOnce(Leases) -> Option<Source<G>>,
     details: D,
 ) -> Scope<SyncCall<G, D::Work>> {
     decide::admit(site, source).scope(site, |admitted| begin(admitted, details))

@@ -1,6 +1,7 @@
 //! Values passed in by generated code: a call's stream, key and workload.
 
 use crate::call::first;
+use crate::site::{callsite::CallSite, counters::CallCounters};
 use crate::types::{handles::Stream, key::KeyText, workload::Workload};
 
 /// The value of a `stream` expression.
@@ -23,18 +24,56 @@ pub struct StreamSource<G> {
     pub(crate) guard: G,
 }
 
+/// The warm-up calls of a site that the calling thread has leased.
+#[derive(Clone, Copy)]
+pub struct Leases(Option<(&'static CallSite, &'static CallCounters)>);
+
+impl Leases {
+    /// No leases, for calls that are timed regardless of warm-up or have it checked later.
+    pub(crate) const NONE: Leases = Leases(None);
+
+    #[inline(always)]
+    pub(crate) fn of(site: &'static CallSite, counters: Option<&'static CallCounters>) -> Leases {
+        Leases(counters.map(|counters| (site, counters)))
+    }
+
+    /// Uses up one of those in a context, if there is one.
+    #[inline(always)]
+    fn take(self, context: usize) -> bool {
+        self.0.is_some_and(|(site, counters)| {
+            !site.is_plain() && context != 0 && counters.pass_over(context, site.rate.epoch())
+        })
+    }
+}
+
 impl<G> Source<G> {
-    /// Describes a stream. Must be called while the value of the `stream` expression is alive.
+    /// Describes a stream. Must be called while the value of the `stream` expression is alive. Returns
+    /// `None` if the call uses up a leased warm-up call, which needs neither `tracked` nor `guard`.
     ///
     /// If the stream is never destroyed, that value may be a temporary and the last owner of the
     /// context. Therefore the context is retained before the value is dropped.
-    #[inline]
-    pub fn stream(stream: usize, context: usize, tracked: bool, guard: G) -> Source<G> {
+    #[inline(always)]
+    pub fn stream(
+        stream: usize,
+        context: usize,
+        tracked: impl FnOnce() -> bool,
+        guard: impl FnOnce() -> G,
+        leases: Leases,
+    ) -> Option<Source<G>> {
+        if leases.take(context) {
+            return None;
+        }
         let stream = Stream(stream);
         if stream.is_implicit() && context != 0 {
             first::register_context(stream, context);
         }
-        Source::Stream(StreamSource { stream, context, tracked, guard })
+        let (tracked, guard) = (tracked(), guard());
+        Some(Source::Stream(StreamSource { stream, context, tracked, guard }))
+    }
+
+    /// Describes a call without a stream.
+    pub fn host() -> Option<Source<G>> {
+        Some(Source::Host)
     }
 }
 

@@ -31,7 +31,7 @@ use crate::types::gpu_stream::GpuStream;
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gpu_time_source {
-    ($value:expr, $owner:ident) => {
+    ($value:expr, $owner:ident, $leases:expr) => {
         match $value {
             __gpu_time_value => {
                 use $crate::private::{RawHandle as _, Untracking as _};
@@ -46,16 +46,21 @@ macro_rules! __gpu_time_source {
                                 $crate::private::Source::stream(
                                     __gpu_time_handle,
                                     __gpu_time_context.cu_ctx().gpu_time_address(),
-                                    __gpu_time_context.is_in_multi_stream_mode()
-                                        && __gpu_time_context.is_event_tracking(),
-                                    $crate::__gpu_time_source!(
-                                        @$owner __gpu_time_found, __gpu_time_handle
-                                    ),
+                                    || {
+                                        __gpu_time_context.is_in_multi_stream_mode()
+                                            && __gpu_time_context.is_event_tracking()
+                                    },
+                                    || {
+                                        $crate::__gpu_time_source!(
+                                            @$owner __gpu_time_found, __gpu_time_handle
+                                        )
+                                    },
+                                    $leases,
                                 )
                             }
                         }
                     }
-                    $crate::private::core::option::Option::None => $crate::private::Source::Host,
+                    $crate::private::core::option::Option::None => $crate::private::Source::host(),
                 }
             }
         }
