@@ -160,3 +160,43 @@ where
         rest()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site::counters::Lease;
+    use crate::types::attribute::Spec;
+    use crate::types::device::DeviceId;
+
+    const CONTEXT: usize = 7;
+
+    fn leases(calls: u32) -> Leases {
+        let site: &'static CallSite = Box::leak(Box::new(CallSite::new(Spec::named("leases"))));
+        let counters: &'static CallCounters = Box::leak(Box::default());
+        let lease = Lease { device: DeviceId::Cuda(0), calls };
+        counters.skip_warmup(lease, CONTEXT, site.rate.epoch());
+        Leases::of(site, Some(counters))
+    }
+
+    /// Describes a stream of this context, and counts what had to be found out about it.
+    fn described(context: usize, leases: Leases) -> (bool, u32) {
+        let (mut tracked, mut guards) = (0, 0);
+        let is_tracked = || {
+            tracked += 1;
+            true
+        };
+        let source = Source::stream(0x70, context, is_tracked, || guards += 1, leases);
+        (source.is_some(), tracked + guards)
+    }
+
+    #[test]
+    fn leased_call_finds_out_nothing_about_its_stream() {
+        let leases = leases(2);
+        assert_eq!(described(CONTEXT, leases), (false, 0));
+        assert_eq!(described(CONTEXT + 1, leases), (true, 2), "another context");
+        assert_eq!(described(0, leases), (true, 2), "a raw handle");
+        assert_eq!(described(CONTEXT, Leases::NONE), (true, 2));
+        assert_eq!(described(CONTEXT, leases), (false, 0));
+        assert_eq!(described(CONTEXT, leases), (true, 2), "all are used up");
+    }
+}
