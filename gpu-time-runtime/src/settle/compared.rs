@@ -31,7 +31,7 @@ pub struct Ratio {
     /// Half a step of the clock, relative to the time.
     half_step: f64,
     is_starved: bool,
-    /// The look that the interval is for.
+    /// An early look or the last one, which decides how wide the interval is.
     look: Look,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Block([BTreeMap<String, Figures>; 2]);
 /// The medians of a series in the batches of one closure.
 #[derive(Clone, Copy, Default)]
 struct Figures {
-    /// The sum of their logarithms.
+    /// The sum of the medians' logarithms.
     logs: f64,
     batches: u32,
     half_step: f64,

@@ -20,9 +20,9 @@ struct Launch {
 /// How a program enqueues kernels of 20 to 100 µs.
 #[derive(Clone, Copy, Debug)]
 enum Queue {
-    /// It waits for each.
+    /// The program waits for each kernel.
     Shallow,
-    /// It enqueues as many as it can, which run for this time, before it waits.
+    /// The program enqueues kernels that run for this time in all, and then waits for them.
     Deep(u64),
 }
 
@@ -56,7 +56,7 @@ fn program(busy: f64, queue: Queue, total_ns: u64, rng: &mut Rng) -> (Vec<Launch
     (launches, share(busy_ns), share(attributed_ns))
 }
 
-/// Opens windows after random pauses, as the thread does. CUPTI records what is enqueued in them.
+/// Opens windows after random pauses, as the runtime's thread does. CUPTI records what is enqueued in them.
 fn estimate(
     launches: &[Launch],
     [length_ns, period_ns, total_ns]: [u64; 3],
