@@ -1,22 +1,26 @@
 #!/usr/bin/env bash
 # Builds everything that runs on a GPU into one folder, for x86-64 Linux.
 #
-#   gpu/bundle.sh [--rivals] [DIR]     default: `bundle` at the root of the repository
+#   gpu/bundle.sh [--rivals] [--unoptimised] [DIR]     default: `bundle` at the root of the repository
 #
+# `--unoptimised` only shows that everything builds, in less time. The bundle is then too large to carry.
 # `--rivals` adds NVBench, which the bench `accuracy` then compares with: wheels of `cuda-bench`, downloaded
 # with `pip`. They need PyTorch and `cuda-bindings` on the GPU machine.
 #
 # Copy the folder to a machine with an NVIDIA GPU and run `bundle/run.sh` there. No Rust is needed.
 set -euo pipefail
-is_with_rivals=
-if [[ ${1:-} == --rivals ]]; then
-    is_with_rivals=1
+is_with_rivals='' profile=release options=(--release) limit_mib=60
+while [[ ${1:-} == --* ]]; do
+    case $1 in
+    --rivals) is_with_rivals=1 ;;
+    --unoptimised) profile=debug options=() limit_mib=1000 ;;
+    *) echo "unknown option \`$1\`: expected \`--rivals\` or \`--unoptimised\`" >&2; exit 2 ;;
+    esac
     shift
-fi
+done
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mkdir -p "${1:-$root/bundle}"
 bundle=$(cd "${1:-$root/bundle}" && pwd)
-limit_mib=60
 
 cd "$root"
 rm -rf "$bundle"/{test,bin,example,bench,wheels}
@@ -24,7 +28,7 @@ cp gpu/{run,clean,ranges}.sh "$bundle/"
 
 # built TARGETS…: builds targets. The kind that cargo reports for each executable becomes its folder.
 built() {
-    cargo build --locked --release --message-format=json "$@" |
+    cargo build --locked "${options[@]}" --message-format=json "$@" |
         sed -n 's/.*"kind":\["\([a-z]*\)"\].*"executable":"\([^"]*\)".*/\1 \2/p' |
         while read -r kind executable; do
             # Drop the hash in the name, and the symbols.
@@ -46,10 +50,10 @@ rm -f "$bundle/bench/snapshot" "$bundle/bin/accuracy" "$bundle/example/two_kerne
 
 # Outside the workspace, which has only one version of cudarc.
 versions=tests/cudarc-versions
-cargo build --locked --release --manifest-path "$versions/Cargo.toml" \
+cargo build --locked "${options[@]}" --manifest-path "$versions/Cargo.toml" \
     --target-dir "${CARGO_TARGET_DIR:-target}/cudarc-versions"
 strip -o "$bundle/bin/cudarc-versions" \
-    "${CARGO_TARGET_DIR:-target}/cudarc-versions/release/cudarc-versions"
+    "${CARGO_TARGET_DIR:-target}/cudarc-versions/$profile/cudarc-versions"
 
 if [[ -n $is_with_rivals ]]; then
     for python in 310 311 312 313; do
