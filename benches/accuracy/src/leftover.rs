@@ -20,7 +20,8 @@ const PROCESSES: usize = 10;
 const BATCH: u32 = 128;
 const BATCHES: usize = 200;
 const LIMIT: Duration = Duration::from_secs(60);
-const STATES: [&str; 5] = ["before", "loaded", "recording", "after it", "detached"];
+const STATES: [&str; 6] =
+    ["before", "loaded", "recording", "after it", "after it, with a callback", "detached"];
 
 /// The time of a launch in each of [`STATES`], in nanoseconds.
 #[derive(Serialize, Deserialize)]
@@ -64,8 +65,11 @@ pub fn once() -> Result<Times, Failure> {
     let recording = launch()?;
     cupti.switch(false, Order::KernelsAround)?;
     let after = launch()?;
-    cupti.detach()?;
-    Ok(Times([before, loaded, recording, after, launch()?]))
+    cupti.call_back_launches()?;
+    let called_back = launch()?;
+    // SAFETY: the process has no other thread that uses the driver, and no graph.
+    unsafe { cupti.detach() }?;
+    Ok(Times([before, loaded, recording, after, called_back, launch()?]))
 }
 
 /// Returns the median over batches, on one core.

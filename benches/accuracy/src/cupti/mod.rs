@@ -3,6 +3,8 @@
 //! The library is loaded at run time, so that the crate builds without a toolkit.
 
 mod activity;
+mod launches;
+mod status;
 
 pub use activity::Activity;
 
@@ -14,13 +16,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use libloading::Library;
 
+use self::status::{MAX_LIMIT_REACHED, SUCCESS, Status};
 use crate::failure::Failure;
-
-type Status = u32;
-const SUCCESS: Status = 0;
-/// `CUPTI_ERROR_MAX_LIMIT_REACHED`, which `cuptiActivityGetNextRecord` returns at the end of a
-/// buffer.
-const MAX_LIMIT_REACHED: Status = 12;
 
 type Request = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 type Complete = extern "C" fn(*mut c_void, u32, *mut u8, usize, usize);
@@ -42,6 +39,7 @@ struct Functions {
     next_record: NextRecord,
     dropped: Dropped,
     result_string: ResultString,
+    launches: launches::Functions,
     version: u32,
 }
 
@@ -101,6 +99,7 @@ impl Cupti {
             next_record: function!("cuptiActivityGetNextRecord"),
             dropped: function!("cuptiActivityGetNumDroppedRecords"),
             result_string: function!("cuptiGetResultString"),
+            launches: launches::Functions::of(library)?,
             version,
         };
         if FUNCTIONS.set(functions).is_err() {
@@ -137,13 +136,25 @@ impl Cupti {
         Ok(())
     }
 
-    /// Detaches CUPTI from the process, which is only safe while no other thread uses the driver.
+    /// Detaches CUPTI from the process. Its callbacks and records end.
+    ///
+    /// # Safety
+    /// No other thread may be in a function of the driver or of CUPTI, and no graph may be launched
+    /// afterwards that was made before.
     ///
     /// # Errors
     /// CUPTI refuses.
-    pub fn detach(&self) -> Result<(), Failure> {
-        // SAFETY: no other call of CUPTI is under way.
+    pub unsafe fn detach(&self) -> Result<(), Failure> {
+        // SAFETY: the caller's promise.
         self.check(unsafe { (self.0.finalize)() })
+    }
+
+    /// Has a callback made for every launch from now on, which does nothing. Only the first call can succeed.
+    ///
+    /// # Errors
+    /// CUPTI refuses.
+    pub fn call_back_launches(&self) -> Result<(), Failure> {
+        self.0.launches.call_back(|status| self.check(status))
     }
 
     /// Completes the records of what has ended.

@@ -52,6 +52,16 @@ extern "C" fn cuptiActivityEnable(kind: u32) -> u32 {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn cuptiSubscribe(_: *mut *mut c_void, _: *const c_void, _: *mut c_void) -> u32 {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiEnableCallback(_: u32, _: *mut c_void, _: u32, _: u32) -> u32 {
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn cuptiFinalize() -> u32 {
     SUCCESS
 }
