@@ -181,8 +181,8 @@ use proc_macro::TokenStream;
 ///
 /// # Warm-up
 ///
-/// Warm-up calls are counted over all threads. While at least 512 are left, a thread takes up to 64
-/// at once and returns the unused ones when it ends; a thread that stops calling keeps them.
+/// Warm-up calls are counted over all threads. A thread takes one in 256 of those that are left at once, at
+/// least one and at most 256. It returns unused ones when it ends, and keeps them while it makes no calls.
 ///
 /// # Sampling
 ///

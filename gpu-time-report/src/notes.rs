@@ -48,11 +48,17 @@ pub fn no_kernels(snapshot: &Snapshot) -> Option<String> {
 /// Says what CUPTI leaves behind, if it has recorded.
 fn slower_launches(snapshot: &Snapshot) -> Option<String> {
     let share = leftover_share(snapshot)?;
+    let since = if records_until_exit(snapshot) {
+        "CUPTI before CUDA 13.0 records until the process ends once it has begun, so each launch"
+    } else {
+        "since CUPTI first recorded, each launch of the process"
+    };
+    let us = added_launch_ns(snapshot) / 1_000.0;
     let share = if share < 0.001 { String::new() } else { format!(", here {}", percent(share)) };
     let beside = if snapshot.process.budget.is_some() { ", which no budget limits" } else { "" };
     Some(format!(
-        "since CUPTI first recorded, each launch of the process takes longer, by 0.4 µs on an H200{share}{beside}: \
-         `GPU_TIME_KERNELS=off`, with no windows, avoids that"
+        "{since} takes longer, by {us} µs on an H200{share}{beside}: `GPU_TIME_KERNELS=off`, with no windows, avoids \
+         that"
     ))
 }
 
@@ -66,8 +72,6 @@ pub fn beyond_budget(snapshot: &Snapshot) -> Option<String> {
 /// Returns what CUPTI adds to the launches of annotated functions once it has recorded, as a share of the time that
 /// the program ran. The host may wait for the GPU meanwhile. `None` if CUPTI has not recorded.
 fn leftover_share(snapshot: &Snapshot) -> Option<f64> {
-    /// From `docs/measurements.md`, of programs that use CUPTI alone.
-    const LAUNCH_NS: f64 = 400.0;
     let process = &snapshot.process;
     // It records an empty kernel as soon as it is loaded.
     if process.cupti_version.is_none() || process.kernels.is_some() {
@@ -75,7 +79,17 @@ fn leftover_share(snapshot: &Snapshot) -> Option<f64> {
     }
     let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
     let launches = roots.filter_map(|node| Some(node.calls * node.per_call?.kernels?));
-    Some(LAUNCH_NS * launches.sum::<f64>() / (process.wall_ns as f64).max(1.0))
+    Some(added_launch_ns(snapshot) * launches.sum::<f64>() / (process.wall_ns as f64).max(1.0))
+}
+
+/// Returns what CUPTI adds to a launch, from `docs/measurements.md`, in programs that use CUPTI alone.
+fn added_launch_ns(snapshot: &Snapshot) -> f64 {
+    if records_until_exit(snapshot) { 1_600.0 } else { 400.0 }
+}
+
+/// Returns `true` if this version of CUPTI cannot stop while the program runs.
+fn records_until_exit(snapshot: &Snapshot) -> bool {
+    snapshot.process.cupti_version.is_some_and(|version| version < 130_000)
 }
 
 /// Says that no function was called, if so.
@@ -364,6 +378,10 @@ mod tests {
         snapshot.tree.clear();
         let note = slower_launches(&snapshot).unwrap();
         assert!(note.contains("0.4 µs on an H200: `GPU_TIME_KERNELS=off`"), "{note}");
+        snapshot.process.cupti_version = Some(28);
+        let note = slower_launches(&snapshot).unwrap();
+        assert!(note.starts_with("CUPTI before CUDA 13.0 records until"), "{note}");
+        assert!(note.contains("1.6 µs on an H200: "), "{note}");
         snapshot.process.kernels = Some("another tool holds CUPTI".to_owned());
         assert_eq!(slower_launches(&snapshot), None);
         (snapshot.process.kernels, snapshot.process.cupti_version) = (None, None);

@@ -15,7 +15,7 @@ use crate::control::{active, budget_control};
 use crate::cuda;
 use crate::cupti;
 use crate::health;
-use crate::record::opened::{self, collector, collector::UselessRecords};
+use crate::record::opened::collector::{self, UselessRecords};
 use crate::record::{call_tree, drain, graph, readout, stream_state, threads, window};
 use crate::site::registry;
 use crate::stats::series::SeriesData;
@@ -76,7 +76,8 @@ fn deliver(targets: &[Target], view: View) {
 pub(crate) fn check_calibrations() {
     if !active::config().targets.is_empty() && drain::drain_all(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
-            if !stream_state::has_open() && !opened::are_open() {
+            // While CUPTI records, events read more than the calibration.
+            if !stream_state::has_open() && !cupti::is_recording() {
                 context.check_calibration();
             }
         }

@@ -10,9 +10,10 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{console, fork, inside, room, switches};
 use crate::cupti::library::{self, Library};
 use crate::cupti::loads;
-use crate::cupti::recording::{RECORDING, Set};
+use crate::cupti::recording::RECORDING;
 use crate::cupti::session::{self, Session};
 use crate::cupti::subscribe::{refusal, subscribe};
+use crate::cupti::version::can_stop;
 
 const UNTRIED: u8 = 0;
 const AVAILABLE: u8 = 1;
@@ -30,17 +31,14 @@ const ATTEMPTS: u32 = 8;
 struct Control {
     /// The reason for [`UNAVAILABLE`].
     why: Option<String>,
-    /// How many [`SwitchedOn`] exist. Recording is on while there is one, and for longer while another
-    /// thread loads code.
+    /// How many [`SwitchedOn`] exist. Recording is on while there is one, and may be for longer.
     guards: usize,
     is_recording: bool,
-    /// The callbacks that are off between windows of recording.
-    off: Set,
 }
 
 impl Control {
     const fn new() -> Control {
-        Control { why: None, guards: 0, is_recording: false, off: 0 }
+        Control { why: None, guards: 0, is_recording: false }
     }
 
     /// Loads the library, subscribes, and stores the outcome.
@@ -66,16 +64,20 @@ impl Control {
     /// One sentence about what CUPTI answered.
     fn start(&mut self, session: &Session) -> Result<bool, String> {
         let Some(alone) = loads::alone() else { return Ok(false) };
-        let started = RECORDING.start(session, &alone, &mut self.off);
+        let started = RECORDING.start(session, &alone);
         self.is_recording = started.is_ok();
         started.map_err(|code| refusal(session.library, code, ""))?;
         Ok(true)
     }
 
-    /// Stops recording. While other threads load code, or if CUPTI refuses, it goes on until the next time.
+    /// Stops recording. While other threads load code, or if CUPTI refuses, it goes on until the next time; with
+    /// a version that cannot stop, until the process ends.
     fn stop(&mut self, session: &Session) {
+        if !can_stop(session.library.version) {
+            return;
+        }
         if let Some(alone) = loads::alone() {
-            self.is_recording = !RECORDING.stop(session, &alone, &mut self.off);
+            self.is_recording = !RECORDING.stop(session, &alone);
         }
     }
 
@@ -214,9 +216,8 @@ impl Drop for SwitchedOn {
     }
 }
 
-/// Stops recording if it has gone on, and switches off the callbacks of functions that were called for the
-/// first time since it stopped. Returns `true` if it still goes on.
-pub(crate) fn quiet() -> bool {
+/// Stops recording if it has gone on after the last guard. Returns `true` if it still goes on.
+pub(crate) fn stop_unused() -> bool {
     let Some(session) = session::get() else { return false };
     // If another thread holds the lock, the next time is soon enough.
     let Ok(mut control) = CONTROL.try_lock() else { return false };
@@ -225,10 +226,13 @@ pub(crate) fn quiet() -> bool {
     }
     if control.is_recording {
         control.stop(session);
-    } else if let Some(alone) = loads::alone() {
-        RECORDING.quiet(session, &alone, &mut control.off);
     }
     control.is_recording
+}
+
+/// Returns `true` while CUPTI records, also after the last guard.
+pub(crate) fn is_recording() -> bool {
+    RECORDING.is_on()
 }
 
 /// Returns the time in nanoseconds on the clock of the records.
@@ -250,19 +254,28 @@ mod tests {
     fn only_first_and_last_guard_switch() {
         let session = fake::session();
         let mut control = Control::new();
-        let kernels = |calls: Vec<Call>| -> Vec<Call> {
-            let is_kind = |call: &Call| !matches!(call, Call::Callback(..));
-            calls.into_iter().filter(is_kind).collect()
-        };
         for _ in 0..2 {
             assert_eq!(control.switch_on(&session), Ok(true));
-            assert_eq!(kernels(fake::calls()), [Call::Enable(CONCURRENT_KERNEL)]);
+            assert_eq!(fake::calls(), [Call::Enable(CONCURRENT_KERNEL)]);
             assert_eq!(control.switch_on(&session), Ok(true));
             control.switch_off(&session);
-            assert_eq!(kernels(fake::calls()), []);
+            assert_eq!(fake::calls(), []);
             control.switch_off(&session);
-            assert_eq!(kernels(fake::calls()), [Call::Disable(CONCURRENT_KERNEL)]);
+            assert_eq!(fake::calls(), [Call::Disable(CONCURRENT_KERNEL)]);
         }
+    }
+
+    /// CUPTI 12 may wait for ever if it stops.
+    #[test]
+    fn old_version_records_until_the_end() {
+        let session = fake::session_of(28);
+        let mut control = Control::new();
+        for kernels in [vec![Call::Enable(CONCURRENT_KERNEL)], vec![]] {
+            assert_eq!(control.switch_on(&session), Ok(true));
+            control.switch_off(&session);
+            assert_eq!(fake::calls(), kernels);
+        }
+        assert!(control.is_recording);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(crate) struct Drained {
 /// thread and for reports, since a flush slows launches down.
 pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
     let Some(session) = session::get() else { return Drained::default() };
-    control::quiet();
+    control::stop_unused();
     let mut interned = locked(&INTERNED);
     interned.forget_addresses();
     if forced {

@@ -134,12 +134,6 @@ impl Callback {
         CALLBACKS.get(id as usize)?.checked_sub(1).map(Callback)
     }
 
-    /// Returns the callback with this number, if there is one.
-    pub fn with_number(number: u32) -> Option<Callback> {
-        let callback = Callback(u8::try_from(number).ok()?);
-        FUNCTIONS.get(number as usize / 2).map(|_| callback)
-    }
-
     /// Returns all callbacks.
     pub fn all() -> impl Iterator<Item = Callback> {
         (0..IDS as u32).filter_map(Callback::with_id)
@@ -157,11 +151,6 @@ impl Callback {
     pub fn id(self) -> u32 {
         let function = self.function();
         if self.is_per_thread() { function.per_thread } else { function.legacy }
-    }
-
-    /// Returns a number below 128 that is the callback's own.
-    pub fn number(self) -> u32 {
-        self.0.into()
     }
 
     pub fn is_graph(self) -> bool {
@@ -243,11 +232,6 @@ mod tests {
                 assert_eq!(with_id(id).id(), id);
             }
         }
-        for callback in Callback::all() {
-            assert_eq!(Callback::with_number(callback.number()), Some(callback));
-            assert!(callback.number() < 128);
-        }
-        assert_eq!((Callback::with_number(94), Callback::with_number(128)), (None, None));
         assert_eq!((Callback::with_id(0), Callback::with_id(IDS as u32)), (None, None));
         assert_eq!((Callback::with_id(115), Callback::with_id(u32::MAX)), (None, None));
     }

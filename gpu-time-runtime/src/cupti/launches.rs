@@ -83,6 +83,10 @@ pub(super) unsafe extern "C" fn on_call(
         }
         return;
     };
+    // The callbacks stay on between windows of recording.
+    if !RECORDING.is_on() {
+        return;
+    }
     if data.site == EXIT && has_failed(data) {
         if let Some(observer) = OBSERVER.get() {
             (observer.failed)(data.correlation);
@@ -125,6 +129,7 @@ mod tests {
     use std::ptr;
 
     use super::*;
+    use crate::cupti::session::fake;
 
     thread_local! {
         static SEEN: RefCell<Vec<Launched>> = const { RefCell::new(Vec::new()) };
@@ -143,6 +148,7 @@ mod tests {
         correlation: u32,
         params: &[usize],
     ) -> Vec<Launched> {
+        RECORDING.start(&fake::session(), &loads::alone().unwrap()).unwrap();
         observe_launches(LaunchObserver {
             launched: |launched| SEEN.with_borrow_mut(|seen| seen.push(launched)),
             failed: |correlation| FAILED.with_borrow_mut(|failed| failed.push(correlation)),

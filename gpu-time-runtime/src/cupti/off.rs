@@ -16,7 +16,11 @@ pub(crate) fn version() -> Option<u32> {
 
 pub(crate) fn retry() {}
 
-pub(crate) fn quiet() -> bool {
+pub(crate) fn is_recording() -> bool {
+    false
+}
+
+pub(crate) fn stop_unused() -> bool {
     false
 }
 

@@ -170,6 +170,11 @@ pub(super) mod fake {
     }
 
     pub fn session() -> Session {
+        session_of(130_000)
+    }
+
+    /// A session with this version of CUPTI.
+    pub fn session_of(version: u32) -> Session {
         unsafe extern "C" fn subscribe(
             _: *mut Subscriber,
             _: ApiCallback,
@@ -232,7 +237,7 @@ pub(super) mod fake {
             timestamp,
             result_string,
         };
-        let library = Box::leak(Box::new(Library { version: 18, functions, shared: None }));
+        let library = Box::leak(Box::new(Library { version, functions, shared: None }));
         Session { library, subscriber: ptr::null_mut(), shared: None }
     }
 }

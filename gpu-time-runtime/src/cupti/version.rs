@@ -27,6 +27,12 @@ pub(super) fn why_refused(version: u32) -> Option<String> {
     })
 }
 
+/// Returns `true` if recording can be stopped while the program runs. Before CUDA 13.0, a thread that switches a
+/// kind off and another one that launches may wait for each other for ever (seen with CUDA 12.9 Update 1).
+pub(super) fn can_stop(version: u32) -> bool {
+    version >= FIRST_LONG
+}
+
 /// Returns `true` if this version lets several tools subscribe at the same time.
 pub(super) fn can_share(version: u32) -> bool {
     version >= FIRST_SHARED
@@ -41,6 +47,12 @@ mod tests {
         for version in [18, 19, 22, 28, 130_000, 130_001, 130_200, 130_500, 139_999] {
             assert_eq!(why_refused(version), None, "{version}");
         }
+    }
+
+    #[test]
+    fn versions_from_13_0_on_can_stop() {
+        assert!(can_stop(130_000) && can_stop(130_500));
+        assert!(!can_stop(LAST_SHORT) && !can_stop(OLDEST));
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn report_and_give_back() {
     _ = panic::catch_unwind(|| {
         // Recording goes on while another thread loads code. The kernels of the last calibrations are not to
         // be in it.
-        cupti::quiet();
+        cupti::stop_unused();
         switches::close();
         for context in cuda::contexts() {
             context.release_holds(false);

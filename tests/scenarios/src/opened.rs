@@ -24,6 +24,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/unwinding", unwinding),
     ("opened/recursive", recursive),
     ("opened/threads", threads),
+    ("opened/in_turns", in_turns),
     ("opened/during_flushes", during_flushes),
     ("opened/during_memsets", during_memsets),
     ("opened/keyed", keyed),
@@ -203,6 +204,27 @@ fn threads(_: &[String]) {
             }
         });
     }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Threads launch beside each other, and open some of their calls, for a second.
+fn in_turns(_: &[String]) {
+    let gpu = Gpu::new();
+    let end = Instant::now() + Duration::from_secs(1);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            let program = Program { stream: gpu.new_stream(), spin: gpu.spin("opened") };
+            scope.spawn(move || {
+                while Instant::now() < end {
+                    (0..16).for_each(|_| on_thread(&program).unwrap());
+                    program.stream.synchronize().unwrap();
+                    // Old versions record all launches, in buffers of a bounded size.
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+    });
     gpu.synchronize();
     tally::print();
 }

@@ -150,7 +150,7 @@ fn enable(kind: u32) -> Result<(), Code> {
 }
 
 fn disable(kind: u32) -> Result<(), Code> {
-    fragile::check("a kind is switched");
+    fragile::check_switch_off();
     script().version.record_bytes(kind).ok_or(INVALID_KIND)?;
     let mut state = state();
     if kind == abi::CONCURRENT_KERNEL && state.kinds.contains(&abi::MEMSET) {
@@ -230,7 +230,7 @@ cupti! {
         // SAFETY: a pointer that is not null is valid.
         let parameters = unsafe { Parameters::read(params) }?;
         let result = subscribe(subscriber, callback, userdata, parameters.allows_others);
-        state().is_lossy = parameters.allows_others && script().version.loses_shared_records();
+        state().is_lossy = result.is_ok() && parameters.allows_others && script().version.loses_shared_records();
         if script().other != Other::None {
             parameters.put_other_name();
         }

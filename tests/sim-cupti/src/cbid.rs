@@ -46,6 +46,11 @@ impl Function {
     pub(crate) fn is_load(&self) -> bool {
         self.id < 100
     }
+
+    /// Returns `true` if the function enqueues work.
+    pub(crate) fn is_launch(&self) -> bool {
+        !self.is_load() && ![497, 539].contains(&self.id)
+    }
 }
 
 /// Returns the function with this name.

@@ -11,8 +11,12 @@ static IS_FLUSHING: AtomicBool = AtomicBool::new(false);
 /// The threads that load code.
 static LOADING: AtomicUsize = AtomicUsize::new(0);
 
+/// The threads that launch.
+static LAUNCHING: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
     static IS_LOADING: Cell<bool> = const { Cell::new(false) };
+    static IS_LAUNCHING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Ends the process.
@@ -32,6 +36,29 @@ pub(crate) fn check(what: &str) {
         _ => return,
     };
     fail(&format!("{what} during {meanwhile}"))
+}
+
+/// Ends the process if another thread launches meanwhile, in versions where both may wait for each other.
+pub(crate) fn check_switch_off() {
+    check("a kind is switched");
+    let own = usize::from(IS_LAUNCHING.get());
+    if script().fragile && script().version.needs_launches_apart() && LAUNCHING.load(SeqCst) > own {
+        fail("a kind is switched off during a launch")
+    }
+}
+
+/// Begins a launch.
+pub(crate) fn begin_launch() {
+    if script().fragile && !IS_LAUNCHING.replace(true) {
+        LAUNCHING.fetch_add(1, SeqCst);
+    }
+}
+
+/// Ends a launch, if the client saw the beginning.
+pub(crate) fn end_launch() {
+    if IS_LAUNCHING.replace(false) {
+        LAUNCHING.fetch_sub(1, SeqCst);
+    }
 }
 
 /// Takes the time of a flush.

@@ -10,6 +10,7 @@ use crate::cbid::{self, Function};
 use crate::delivery::{self, Which};
 use crate::fragile;
 use crate::observed::{ObservedCall, ObservedTimes, ObservedWork, Observer};
+use crate::script::script;
 use crate::state::state;
 
 /// The functions that the simulated driver calls.
@@ -21,6 +22,10 @@ thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
     /// The value that the client keeps from the entry of a call to its exit.
     static KEPT: Cell<u64> = const { Cell::new(0) };
+    /// The function that the thread is in, if its entry had a callback.
+    static ENTERED: Cell<Option<u32>> = const { Cell::new(None) };
+    /// The thread gets no callbacks any more.
+    static IS_LOST: Cell<bool> = const { Cell::new(false) };
 }
 
 unsafe extern "C" fn call(observed: *const ObservedCall) {
@@ -42,13 +47,23 @@ unsafe extern "C" fn call(observed: *const ObservedCall) {
 }
 
 fn call_back(function: &Function, observed: &ObservedCall) {
-    let subscriber = {
+    let (subscriber, is_on) = {
         let state = state();
-        state.subscriber.filter(|_| state.callbacks.contains(&function.id))
+        (state.subscriber, state.callbacks.contains(&function.id))
     };
     let Some(subscriber) = subscriber else { return };
-    if function.is_load() && observed.is_exit {
+    if !observed.is_exit {
+        ENTERED.set(is_on.then_some(function.id).or(ENTERED.get()));
+    } else if ENTERED.get() == Some(function.id) {
+        ENTERED.set(None);
+        IS_LOST.set(IS_LOST.get() || (!is_on && script().version.loses_callbacks()));
+    }
+    if !is_on || IS_LOST.get() {
+        return;
+    }
+    if observed.is_exit {
         fragile::end_load();
+        fragile::end_launch();
     }
     let result = ptr::from_ref(&observed.result).cast_mut().cast();
     let mut kept = KEPT.get();
@@ -66,8 +81,12 @@ fn call_back(function: &Function, observed: &ObservedCall) {
     // SAFETY: the client subscribed with this function and this data.
     unsafe { (subscriber.callback)(subscriber.data, DRIVER_API, function.id, &data) };
     KEPT.set(kept);
-    if function.is_load() && !observed.is_exit {
-        fragile::begin_load();
+    if !observed.is_exit {
+        if function.is_load() {
+            fragile::begin_load();
+        } else if function.is_launch() {
+            fragile::begin_launch();
+        }
     }
 }
 

@@ -80,4 +80,15 @@ impl Traits {
     pub fn loses_shared_records(&self) -> bool {
         self.toolkit == "13.2"
     }
+
+    /// Returns `true` if a thread gets no callbacks any more once that of a function was switched off while the
+    /// thread was in it.
+    pub fn loses_callbacks(&self) -> bool {
+        self.number >= 130_000
+    }
+
+    /// Returns `true` if a kind that is switched off while another thread launches may wait for ever.
+    pub fn needs_launches_apart(&self) -> bool {
+        self.number < 130_000
+    }
 }

@@ -124,7 +124,7 @@ fn wake() {
 fn run() {
     while !switches::is_closed() && !fork::is_forked() {
         // While another thread loads code, recording cannot be stopped, and fills buffers.
-        if WAITING.load(Relaxed) == 0 && !cupti::quiet() {
+        if WAITING.load(Relaxed) == 0 && !cupti::stop_unused() {
             thread::park_timeout(Duration::from_secs(1));
             continue;
         }
