@@ -145,7 +145,7 @@ fn unknown_verdict_gives_reason() {
     let few = || series("cuda:0", &[9e3; 3], &[], 1000.0);
     let starved = || series("cuda:0", &[], &[9e3; 30], 1000.0);
     let wide = |ns: f64| {
-        let times: Vec<f64> = (0..12).map(|i| ns * (0.5 + 0.1 * f64::from(i))).collect();
+        let times: Vec<f64> = (0..24).map(|i| ns * (0.5 + 0.1 * f64::from(i * 7 % 24))).collect();
         series("cuda:0", &times, &[], 1000.0)
     };
     let none = || series("cuda:0", &[], &[], 1000.0);

@@ -96,8 +96,8 @@ pub use remark::Remark;
 pub use series::ElsewhereReason;
 #[doc(hidden)]
 pub use stats::{
-    Batches, Course, Dependence, Distribution, Look, Modes, PairedRatios, Summary, Trend, step_ns,
-    student_t,
+    Batches, Course, Dependence, Distribution, FEWEST_WITH_INTERVAL, Look, Modes, PairedRatios,
+    Summary, Trend, step_ns, student_t,
 };
 #[doc(hidden)]
 pub use terminal::View;

@@ -337,8 +337,8 @@ impl Series {
         self.unknown_error.map(UnknownError::name)
     }
 
-    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 6
-    /// independent samples, and fewer than 15 where their number is an estimate.
+    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 20
+    /// samples, or with fewer than 15 independent ones where their number is an estimate.
     ///
     /// It is wider where samples depend on those before them, and after repeated
     /// [`looks`](Series::looks).

@@ -243,7 +243,7 @@ fn with_runs(report: &Snapshot, change: impl Fn(&mut Vec<Run>)) -> Snapshot {
 
 #[test]
 fn merged_report_keeps_figures_of_each_run() {
-    let of = |pid: u32, ns: f64| one(pid, series("cuda:0", &[ns; 9], &[9e4; 2], 1000.0));
+    let of = |pid: u32, ns: f64| one(pid, series("cuda:0", &[ns; 20], &[9e4; 2], 1000.0));
     let [a, b, c] = [of(5, 3000.0), of(2, 4000.0), of(9, 5000.0)];
     let none = one(4, series("cuda:0", &[], &[], 1000.0));
     let all = merged(&[a.clone(), none.clone(), b.clone(), c.clone()]);
@@ -251,7 +251,7 @@ fn merged_report_keeps_figures_of_each_run() {
     let stepwise = merged(&[merged(&[a, none]), merged(&[b, c])]);
     assert_eq!(runs(&stepwise), runs(&all));
     let run = only(&stepwise).runs()[2];
-    assert_eq!((run.fed(), run.starved(), run.raw_mean_ns()), (9, 2, 5000.0));
+    assert_eq!((run.fed(), run.starved(), run.raw_mean_ns()), (20, 2, 5000.0));
     assert_eq!((run.net_median_ns(), run.ci95_ns()), (Some(4000.0), Some([5000.0, 5000.0])));
 }
 

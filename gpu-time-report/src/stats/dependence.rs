@@ -8,10 +8,15 @@ use super::median_ranks::normal_quantile;
 pub(super) const BATCHES: usize = 64;
 /// The minimum number of batches that show a trend or modes.
 const FEWEST_SHOWN: usize = 32;
-/// The minimum number of batches whose variance is meaningful. Fewer times count as independent.
+/// The minimum number of batches whose variance is meaningful.
 const FEWEST: usize = 8;
 /// The minimum of an estimated number of independent times: below, the estimate is too rough.
 const FEWEST_ESTIMATED: f64 = 15.0;
+/// The correlation of neighbours that independent values exceed with 5 %, times the root of their number.
+const NOISE: f64 = 1.64;
+/// The number of values up to which that bound is the same. Fewer independent values often exceed it, but they are
+/// too few to tell chance from dependence.
+const FEWEST_TOLD: f64 = BATCHES as f64;
 /// The least share of the variance of the means that two modes explain.
 const MODES_SHARE: f64 = 0.85;
 
@@ -114,11 +119,16 @@ impl Dependence {
                 let inflation = length * means.variance() / variance;
                 // The standard error of the inflation of independent times.
                 let noise = (2.0 / (batches - 1.0)).sqrt();
-                is_known = alike <= if is_first { 1.64 } else { 1.3 } / batches.sqrt();
+                is_known = if is_first {
+                    alike <= NOISE / batches.max(FEWEST_TOLD).sqrt()
+                } else {
+                    alike <= 1.3 / batches.sqrt()
+                };
                 if !(is_first && is_known && inflation <= 1.0 + noise) {
                     let alike = alike.clamp(0.0, 0.99);
                     let inflation = inflation * (1.0 + alike) / (1.0 - alike);
-                    found.independent = count as f64 / inflation.max(1.0);
+                    // The longer the batches, the fewer there are, and the less do they vary in a short series.
+                    found.independent = found.independent.min(count as f64 / inflation);
                     found.batches = Some(joined.len() as u32);
                 }
             }

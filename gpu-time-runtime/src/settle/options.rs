@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use gpu_time_report::FEWEST_WITH_INTERVAL;
+
 use crate::base::console;
 use crate::types::{attribute::Cold, gpu_stream::GraphStream, handles::Stream};
-
-/// The smallest number of samples for which the median has a 95 % interval.
-const FEWEST: u64 = 6;
 
 /// Options for [`until_stable`](crate::until_stable): the precision to reach, and the time to
 /// spend.
@@ -63,10 +62,10 @@ impl Settle {
     }
 
     /// Sets the minimum number of samples per series in this run, not counting earlier ones: fed
-    /// samples, or starved ones if none are fed. Values below 6 count as 6, because fewer samples
+    /// samples, or starved ones if none are fed. Values below 20 count as 20, because fewer samples
     /// do not give an interval.
     pub fn min_samples(mut self, count: u64) -> Self {
-        self.min_samples = count.max(FEWEST);
+        self.min_samples = count.max(FEWEST_WITH_INTERVAL);
         self
     }
 

@@ -102,7 +102,7 @@ impl BackToBack {
         self.span_ns().map_or(f64::NAN, Stats::median) / f64::from(self.calls)
     }
 
-    /// Returns the 95 % confidence interval of this median, or `None` with fewer than 6 replays.
+    /// Returns the 95 % confidence interval of this median, or `None` with fewer than 20 replays.
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         Some(self.series.ci95_ns()?.map(|ns| ns / f64::from(self.calls)))
     }

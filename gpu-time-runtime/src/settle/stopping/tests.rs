@@ -104,10 +104,10 @@ const DEFAULT: Settle = Settle {
 fn constant_time_settles_with_enough_samples() {
     assert_eq!(alone(DEFAULT, fed([10_000; 49])), Some(UnmetReason::Few(50)));
     assert_eq!(alone(DEFAULT, fed([10_000; 50])), None);
-    // Five samples have no interval, even if fewer are required.
+    // Fewer than 20 samples have no interval, even if none are required.
     let few = DEFAULT.min_samples(0);
-    assert_eq!(alone(few, fed([10_000; 5])), Some(UnmetReason::Few(6)));
-    assert_eq!(alone(few, fed([10_000; 6])), None);
+    assert_eq!(alone(few, fed([10_000; 19])), Some(UnmetReason::Few(20)));
+    assert_eq!(alone(few, fed([10_000; 20])), None);
 }
 
 #[test]
