@@ -44,7 +44,7 @@ const SETTLING_TIME: Duration = Duration::from_secs(8);
 struct Options {
     /// The duration of the whole bench.
     seconds: Duration,
-    /// How long the budget settles before measuring starts.
+    /// The time that the budget has to settle before measuring starts.
     settle: Duration,
     /// The budget, as a percentage of the time.
     percent: f64,

@@ -227,7 +227,7 @@ impl Drop for Worker {
 pub struct Rounds {
     /// The time per call of each turn, by kind.
     ns: [Vec<f64>; 3],
-    /// How far the GPU was behind the host at the end of each turn.
+    /// The time by which the GPU was behind the host at the end of each turn.
     lags_ns: Vec<f64>,
     /// `None` if no call was timed.
     pub account: Option<Account>,

@@ -113,7 +113,7 @@ fn back_to_back_ns(gpu: &Gpu) -> f64 {
     f64::from(start.elapsed_ms(&stop).expect("two recorded events")) * 1e4
 }
 
-/// What recording could slow down: a launch on the host, a held pair, and kernels back to back.
+/// The operations that recording could slow down: a launch on the host, a held pair, and kernels back to back.
 const LEFTOVERS: [&str; 3] = [
     "launch after opened calls, over before",
     "held pair around 5 µs after opened calls, over before",

@@ -120,7 +120,7 @@ fn programs_run_in_random_order_and_then_in_reverse() {
     let mut blocks: Vec<&[&str]> = measured.chunks(4).collect();
     blocks.sort();
     blocks.dedup();
-    // Of 25 blocks, all have the same order once in 16 million times.
+    // Chance gives all 25 blocks the same order once in 16 million times.
     assert_eq!(blocks, [["new", "old", "old", "new"], ["old", "new", "new", "old"]]);
 }
 

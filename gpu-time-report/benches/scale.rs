@@ -1,4 +1,4 @@
-//! What the reports of a very large program take: 10,000 functions, a tenth of them with 64 keys, and a call
+//! The cost of the reports of a very large program: 10,000 functions, a tenth of them with 64 keys, and a call
 //! tree of all 16,384 paths, nested 50 deep.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! How busy a device was, from windows in which everything that the process enqueued was recorded.
+//! Estimates of how busy a device was, from windows in which everything that the process enqueued was recorded.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! How much of a report the table shows.
+//! The amount of detail in the table.
 
-/// How much of a report the table shows.
+/// The amount of detail in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
     /// As much as fits on a screen: all functions, details of the largest, and the notes that ask

@@ -13,11 +13,11 @@ pub struct Terminal {
     pub colours: bool,
     /// The width in characters, if it is known.
     pub columns: Option<usize>,
-    /// What the table lists.
+    /// The rows of the table.
     pub view: View,
 }
 
-/// What the table lists.
+/// The rows of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
     /// Functions, each with all its callers.

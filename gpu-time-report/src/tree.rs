@@ -1,4 +1,4 @@
-//! Where the GPU's time went, by function and caller.
+//! The call tree: the GPU's time by function and caller.
 
 #[cfg(test)]
 pub(crate) mod fixtures;

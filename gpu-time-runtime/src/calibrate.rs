@@ -14,7 +14,7 @@ use crate::record::kernel_base;
 use crate::record::opened::collector;
 use crate::stats::bias::KernelBase;
 
-/// How long to wait for the records.
+/// The maximum time to wait for the records.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -52,7 +52,7 @@ pub fn calibrate() -> Result<Calibrated, String> {
     let version = cupti::is_available().then(cupti::version).flatten();
     let no_cupti = || cupti::why_unavailable().unwrap_or_default();
     let cupti_version = version.ok_or_else(no_cupti)?;
-    // What is there and cannot be used is replaced.
+    // An existing file that cannot be used is replaced.
     let mut bases = KernelBases::read(&path).ok().flatten().unwrap_or_default();
     let mut is_new = false;
     let devices = (0..).zip(found).map(|(ordinal, (name, _))| {

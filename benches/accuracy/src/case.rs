@@ -13,7 +13,7 @@ use crate::work::{Kind, Work};
 /// The number of warm-up calls for each case, which are not evaluated.
 pub const WARMUP: u32 = 20;
 
-/// How a case's calls follow each other.
+/// The order in which a case makes its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The stream is synchronized after each call.

@@ -26,17 +26,17 @@ use crate::cupti::{Cupti, Order};
 use crate::failure::Failure;
 use crate::gpu::{Gpu, ONE, is_present};
 
-/// How long the threads work, and how long they then get to end.
+/// The time for which the threads work, and the time that they then get to end.
 const WORK: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(5);
 const LAUNCHERS: usize = 4;
 const KERNEL_NS: u64 = 5_000;
 const GRAPH_KERNELS: usize = 8;
-/// How long CUPTI is attached at a time, and how long it is not.
+/// The time for which CUPTI is attached, and the pause before it is attached again.
 const RECORDING: Duration = Duration::from_millis(40);
 const DETACHED: Duration = Duration::from_millis(5);
 
-/// What one thread does over and over, beside those that launch.
+/// An action that one thread repeats while others launch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Loads {
     Nothing,
@@ -226,7 +226,7 @@ pub fn run(name: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared {
     arrangement: &'static Arrangement,
     cupti: Cupti,

@@ -1,4 +1,4 @@
-//! How long a launch takes on the host before, while and after CUPTI records, and after it is detached.
+//! The time that a launch takes on the host before, while and after CUPTI records, and after it is detached.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

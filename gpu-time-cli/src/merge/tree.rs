@@ -14,7 +14,7 @@ pub struct MergedTree {
     known: HashMap<(Option<u32>, Function), u32>,
 }
 
-/// What a path ends with.
+/// The last part of a path.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Function {
     /// By the index of its site in the merged report.
@@ -30,7 +30,7 @@ impl MergedTree {
         let mut places: Vec<Option<u32>> = Vec::with_capacity(tree.len());
         for node in tree {
             let parent = node.parent().and_then(|parent| places.get(parent).copied().flatten());
-            // What windows tell is found again from the merged devices.
+            // Figures from windows are computed again from the merged devices.
             let place = (node.source != Source::Windows).then(|| {
                 let site = node.site().and_then(|site| sites.get(site)).map(|&site| site as u32);
                 self.add_path(Node { parent, site, ..node.clone() })

@@ -36,7 +36,7 @@ pub enum PageColumn {
 /// Values shared by the cells of all rows.
 pub struct Sheet<'a> {
     snapshot: &'a Snapshot,
-    /// What shares are of, where the call tree has none.
+    /// The total that shares are of, where the call tree has none.
     beside: Totals<'a>,
     times: Scale,
     totals: Scale,

@@ -24,7 +24,7 @@ pub(crate) enum Rank {
     SignalHandlers,
     /// The configuration in force. Held while it is applied to sites, the trace and the budget.
     Config,
-    /// What the thread that opens windows is to do.
+    /// Requests to the thread that opens windows.
     #[cfg(feature = "kernels")]
     WindowOrders,
     /// The cache states that runs of `until_stable` ask for.
@@ -35,7 +35,7 @@ pub(crate) enum Rank {
     FlushProbe,
     /// A context's means of calibration. Held while it is calibrated.
     CalibrationTools,
-    /// Where an opened call waits while its function is suspended.
+    /// An opened call whose function is suspended.
     SuspendedCall,
     /// The sites of the spans of `tracing`, by callsite.
     #[cfg(feature = "tracing")]
@@ -298,7 +298,7 @@ mod tests {
         drop(locked(&other));
     }
 
-    /// So every test that makes a report asserts that it locks one thread's recorder at a time.
+    /// Every test that makes a report therefore asserts that it locks one thread's recorder at a time.
     #[cfg(debug_assertions)]
     #[test]
     #[should_panic = "a lock of rank Config is taken under one of the same or a later rank"]

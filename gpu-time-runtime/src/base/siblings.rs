@@ -11,7 +11,7 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
-/// What a runtime tells the others. Its layout and the meaning of the fields are those of [`TYPE`], in every
+/// The state that a runtime shows to the others. Its layout and the meaning of the fields are those of [`TYPE`], in every
 /// version of gpu-time.
 #[repr(C)]
 struct Entry {

@@ -36,7 +36,7 @@ struct TimingSwitch(AtomicU32);
 const ON: u32 = 1;
 const CLOSED: u32 = 2;
 const STATE: u32 = ON | CLOSED;
-/// What one recording adds.
+/// The amount that one recording adds.
 const RECORDING: u32 = 4;
 /// A tool listens to ranges.
 const LISTENING: u32 = 1 << 31;
@@ -118,7 +118,7 @@ pub(crate) fn close() {
     SWITCHES.timing.close();
 }
 
-/// What calls have to know while they begin.
+/// The state that calls read when they begin.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum Recording {

@@ -421,7 +421,7 @@ pub(crate) fn warms_up(
     let context = on.and_then(|(context, handle)| context.is_retained().then_some(handle));
     let can_lease = !site.is_sampled() && !site.spec.graph;
     let context = context.filter(|handle| *handle != 0 && can_lease && counters.is_some());
-    // What remains of a lease in another context may be used in this one.
+    // The rest of a lease that was taken in another context may be used in this one.
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
         site.warmups.give_back(device, SeriesKey::NONE, calls);
     }

@@ -87,13 +87,13 @@ impl<S: DefaultStream> DefaultStream for Option<S> {
 
 /// The number of changes so far, on all threads; 0 if there never was a default stream.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
-/// That of all threads.
+/// The default stream of all threads.
 static SHARED: Mutex<Option<Arc<dyn Owner>>> = Mutex::new(Rank::DefaultStream, None);
 
 thread_local! {
-    /// That of this thread.
+    /// The default stream of this thread.
     static OWN: RefCell<Option<Arc<dyn Owner>>> = const { RefCell::new(None) };
-    /// What `SHARED` was after this number of changes.
+    /// The value of `SHARED` after this number of changes.
     static SEEN: RefCell<(u64, Option<Weak<dyn Owner>>)> = const { RefCell::new((0, None)) };
 }
 

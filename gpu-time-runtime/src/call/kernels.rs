@@ -36,7 +36,7 @@ impl TimedCall for Infallible {
     }
 }
 
-/// What became of a call that kernels would time.
+/// The outcome of beginning a call that is timed by its kernels.
 pub(super) enum Begun<W> {
     Call(KernelsCall<W>),
     /// Not chosen to be opened.

@@ -28,7 +28,7 @@ pub struct OpenedCall {
     frame: FrameId,
     /// The device to count the call on if it launches nothing.
     device: DeviceId,
-    /// Where the call waits while the function is suspended.
+    /// The call, while the function is suspended.
     suspended: Mutex<Suspended>,
 }
 
@@ -67,7 +67,7 @@ fn open_stream(
     let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
     let is_inside = opened::is_inside();
     if !is_inside {
-        // What is captured does not run now.
+        // Captured work does not run now.
         let is_blocked = life.obstacle().or_else(|| obstacle(context, stream)).is_some();
         if is_captured || is_blocked || !room::with_room(cupti::is_available) {
             return None;

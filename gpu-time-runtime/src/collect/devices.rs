@@ -129,7 +129,7 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
     devices
 }
 
-/// What live metrics show of a device.
+/// The figures of a device in live metrics.
 #[cfg(feature = "metrics")]
 pub(crate) struct LiveDevice {
     pub id: String,

@@ -22,10 +22,10 @@ use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot, View};
 
-/// How long to wait for threads' locks. A descheduled thread can hold its lock for several hundred
+/// The maximum time to wait for threads' locks. A descheduled thread can hold its lock for several hundred
 /// milliseconds. A thread that holds it for longer is stuck in a driver call.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-/// How long to wait while another thread writes a report. If this takes longer, the report is stuck
+/// The maximum time to wait while another thread writes a report. If this takes longer, the report is stuck
 /// in its sink.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 

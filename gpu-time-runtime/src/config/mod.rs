@@ -46,26 +46,26 @@ pub(crate) struct Config {
     pub budget: Option<f64>,
     /// The number of warm-up calls for each function.
     pub warmup: Option<u32>,
-    /// How the L2 is evicted before a function's timed calls, if at all.
+    /// The method by which the L2 is evicted before a function's timed calls, if any.
     pub cold: Option<Option<Cold>>,
-    /// How the stream is held for a function's brackets, if at all.
+    /// The method by which the stream is held for a function's brackets, if any.
     pub hold: Option<Option<Hold>>,
     /// The timed calls to open for each function.
     pub kernels: Option<KernelRate>,
     /// When everything that the process enqueues is recorded, if ever.
     pub windows: Option<WindowPlan>,
-    /// Whether calls are ranges for a tool. `None` if that depends on whether one listens.
+    /// `true` if calls are ranges for a tool. `None` if they are while one listens.
     pub nvtx: Option<bool>,
     /// The label of the run in reports.
     pub label: Option<String>,
     /// The version of the program in reports.
     pub program_version: Option<String>,
-    /// How much of a report the table shows.
+    /// The amount of detail in the table.
     pub detail: Detail,
     /// A bias set by the user, or an empty kernel's time that replaces the table's.
     pub bias: Option<ConfiguredBias>,
     trace_last: usize,
-    /// What the table lists.
+    /// The rows of the table.
     pub view: View,
 }
 

@@ -23,7 +23,7 @@ use crate::types::handles::{Event, EventPair, Stream};
 const PAIRS: usize = 32;
 /// The number of pairs at the end of a queue that have too little behind them to count as queued.
 const LAST: usize = 12;
-/// How often a pair around kernels is measured with pairs around each of them, and without.
+/// The number of times that a pair around kernels is measured with pairs around each of them, and without.
 const INNER_SAMPLES: usize = 5;
 /// The number of initial pairs that are not read, while the GPU raises its clocks. They take about
 /// 2 ms, during most of which the hold keeps the GPU busy.
@@ -73,7 +73,7 @@ pub(super) struct Calibrator {
     tools: Mutex<Tools>,
     /// Never locked during a driver call, so a report never has to wait for one.
     results: Mutex<Results>,
-    /// How much longer a pair takes with a long queue behind it, as the bits of an `f64`. Timed
+    /// The time that a pair takes longer with a long queue behind it, as the bits of an `f64`. Timed
     /// calls read it without a lock.
     queued_extra: AtomicU64,
 }

@@ -74,12 +74,12 @@ struct Round {
     /// The host time at which the anchor would have been enqueued, had its delay been the shortest
     /// one.
     zero_ns: f64,
-    /// How much longer than the shortest delay most events were delayed.
+    /// The delay of most events in excess of the shortest one.
     spread_ns: f64,
     /// The host times between which the GPU passed the anchor.
     early_ns: f64,
     late_ns: f64,
-    /// How much later `early_ns` is than the bound from most markers.
+    /// The time by which `early_ns` is later than the bound from most markers.
     early_spread_ns: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Whether CUPTI can be used, and the switch that starts and stops recording.
+//! The switch that starts and stops recording, and the reason why CUPTI cannot be used.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -31,7 +31,7 @@ const ATTEMPTS: u32 = 8;
 struct Control {
     /// The reason for [`UNAVAILABLE`].
     why: Option<String>,
-    /// How many [`SwitchedOn`] exist. Recording is on while there is one, and may be for longer.
+    /// The number of [`SwitchedOn`] that exist. Recording is on while there is one, and may be for longer.
     guards: usize,
     is_recording: bool,
 }

@@ -165,7 +165,7 @@ fn first_usable(
             // The loader path does not have it.
             Err(_) if is_bare => return None,
             Err(error) => {
-                // What the loader says, which the error itself leaves out.
+                // The loader's message, which the error itself leaves out.
                 let cause = error.source().unwrap_or(&error);
                 Err(format!("`{}` cannot be loaded: {cause}", path.display()))
             }

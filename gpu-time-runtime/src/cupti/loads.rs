@@ -55,7 +55,7 @@ struct Turns {
 static TURNS: Turns = Turns::new();
 
 thread_local! {
-    /// How often the thread is inside one of [`LOADS`], or has [`Alone`]. Without a destructor, so that it
+    /// The number of times that the thread is inside one of [`LOADS`], or has [`Alone`]. Without a destructor, so that it
     /// can be read as long as the thread runs at all.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }

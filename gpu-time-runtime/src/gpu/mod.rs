@@ -72,7 +72,7 @@ pub(crate) struct Preparation {
     pub hold: Option<HoldPlan>,
 }
 
-/// How a bracket's stream is held.
+/// The way in which a bracket's stream is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldPlan {
     /// Until the bracket has been enqueued, for at most this many nanoseconds.

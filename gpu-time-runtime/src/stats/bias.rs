@@ -33,7 +33,7 @@ pub(crate) struct Calibration {
     /// The time of an empty pair on a held stream, in nanoseconds. `None` if it could not be
     /// measured.
     pub pair_ns: Option<f64>,
-    /// What brackets inside another one add to it. `None` if it could not be measured.
+    /// The time that brackets inside another one add to it. `None` if it could not be measured.
     pub inner: Option<InnerCost>,
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct Bias {
     /// The bias of a bracket with a long queue behind it, which is larger. Equal to `ns` if it was
     /// not measured.
     pub queued_ns: f64,
-    /// What brackets inside add, if it was measured.
+    /// The time that brackets inside add, if it was measured.
     pub inner: Option<InnerCost>,
     /// The source of the bias, as reported.
     pub source: &'static str,

@@ -29,7 +29,7 @@ const TARGET: f64 = 0.9;
 const MIN_SPENDING: f64 = 0.05;
 /// The period over which a debt is paid back. Any debt that would take longer is forgiven.
 const DEBT_NS: f64 = 10e9;
-/// How long a site's load is remembered after its calls have become rare.
+/// The time for which a site's load is remembered after its calls have become rare.
 const MEMORY_NS: f64 = 1e9;
 /// The period over which reported costs are averaged.
 const AVERAGING_NS: f64 = 10e9;

@@ -12,7 +12,7 @@ pub(crate) struct ClockFit {
     /// Host nanoseconds per device nanosecond, and the largest error of this rate.
     pub rate: f64,
     pub rate_error: f64,
-    /// How much longer than the shortest delay the GPU may take to see enqueued work.
+    /// The time that the GPU may take to see enqueued work, in excess of the shortest delay.
     pub margin_ns: f64,
     /// The GPU passed the anchor within `window_ns` after the host time `early_ns`.
     pub early_ns: f64,

@@ -78,7 +78,7 @@ struct Sums {
     time_s: f64,
     square: f64,
     cube: f64,
-    /// Of the time and the window's length.
+    /// The sums of products of the time and the window's length.
     product: f64,
     square_by_length: f64,
     by_square_length: f64,
@@ -180,7 +180,7 @@ impl CoverageSums {
     /// Returns the error of a sum of times that is on average this share of the windows' lengths.
     fn error_s(&self, sums: Sums, share: f64) -> f64 {
         let windows = self.windows as f64;
-        // Of what each window has above the average.
+        // The sum over each window's excess above the average.
         let squares = sums.square - 2.0 * share * sums.product + share * share * self.square_length;
         let cubes = sums.cube - 3.0 * share * sums.square_by_length
             + 3.0 * share * share * sums.by_square_length

@@ -93,7 +93,7 @@ pub enum Cold {
     Dirty,
 }
 
-/// How long to hold the stream before a bracket.
+/// The time for which the stream is held before a bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// Until the bracket is enqueued or a deadline passes.

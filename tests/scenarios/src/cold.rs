@@ -41,7 +41,7 @@ fn dirty(stream: &Arc<CudaStream>, lines: &mut Lines) -> LaunchResult {
     lines.launch(stream)
 }
 
-/// How lines are brought into the L2 before a call, outside any bracket.
+/// The way in which lines are brought into the L2 before a call, outside any bracket.
 const TOUCHES: [&str; 3] = ["read", "write", "write among others"];
 
 /// Calls a function `rounds` times on lines that were just touched. Records the smallest, median

@@ -39,13 +39,13 @@ pub struct Call {
     /// Index of the stream, below [`STREAMS`]. Ignored in a capture, which uses the captured
     /// stream.
     pub stream: usize,
-    /// How the call ends.
+    /// The end of the call.
     pub ending: Ending,
     /// A call nested inside this one, on the same stream.
     pub inner: Option<Box<Call>>,
 }
 
-/// How a call ends.
+/// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
     /// After all of its launches.

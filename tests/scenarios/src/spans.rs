@@ -77,7 +77,7 @@ fn request(program: &Program) {
         program.launch(NS);
         span!("norm").in_scope(|| program.launch(NS));
     }
-    // Of a span that exists twice on the stack.
+    // The span exists twice on the stack.
     let again = span!("again");
     again.in_scope(|| {
         again.in_scope(|| ());
@@ -329,7 +329,7 @@ fn crossed(_: &[String]) {
         drop(left_first);
         program.launch(NS);
         drop(left_last);
-        // Of the outer one.
+        // The kernel of the outer span.
         program.launch(NS);
         let late = span!("late").entered();
         drop(outer);

@@ -41,7 +41,7 @@ fn kernels_belong_to_the_innermost_function_and_those_around_it() {
         assert_eq!((kernel.grid, kernel.block), ([1; 3], [1; 3]));
         assert_eq!(row.raw().median, times.busy_ns.as_ref().unwrap().median);
     }
-    // What no inner function accounts for adds up to the whole.
+    // Work outside of inner functions completes the sum.
     let sum = |name: &str| opened(&run, name).1.self_busy_ns.as_ref().unwrap().sum;
     let whole = opened(&run, "kernels::outer").1.busy_ns.as_ref().unwrap().sum;
     let parts: f64 = ["kernels::outer", "kernels::inner", "kernels::leaf"].map(sum).iter().sum();

@@ -114,7 +114,7 @@ fn keys_have_kernels_of_their_own() {
     assert_eq!(found, [of("1", 3, 1.0), of("2", 2, 2.0), of("3", 1, 3.0)]);
 }
 
-/// What a future launches while it is polled inside of another call is among the work of that one.
+/// Work that a future launches while it is polled inside of another call belongs to that call.
 #[test]
 fn future_polled_inside_another_call_is_lost() {
     let run = run("opened/futures");

@@ -1,4 +1,4 @@
-//! What belongs to the whole process: its rights, descriptors and signals.
+//! State of the whole process: its rights, descriptors and signals.
 #![allow(unsafe_code)] // a terminal
 
 use std::fs::{self, File, Permissions};

@@ -113,7 +113,7 @@ mod simulated {
     #[test]
     fn rates_match_formula() {
         let run = work();
-        // How much a pair reads in excess of its kernel, in nanoseconds.
+        // The time that a pair reads in excess of its kernel, in nanoseconds.
         let bias = fed_pair_ns(&[EMPTY_NS]) - EMPTY_NS;
         let net = |ns: u64| (fed_pair_ns(&[spin_ns(ns)]) - bias) as f64;
         let close = |found: Option<f64>, expected: f64| {

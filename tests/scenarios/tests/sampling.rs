@@ -159,7 +159,7 @@ fn by_key<'a>(run: &'a Run, name: &str, launch: Option<u32>) -> Vec<(Option<&'a 
 #[test]
 fn keys_split_a_function() {
     let run = scenario("sampling/keys", &[]).panics().run();
-    // Of the 130 calls, ten for each key are warm-up calls.
+    // Ten of the 130 calls are warm-up calls for each key.
     let keys = [(Some("10000"), 34), (Some("20000"), 33), (Some("40000"), 33)];
     for launch in [None, Some(0)] {
         assert_eq!(by_key(&run, "sampling::by_time", launch), keys);

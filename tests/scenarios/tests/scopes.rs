@@ -20,7 +20,7 @@ fn brackets_inside_are_removed_from_the_one_around_them() {
         let median = |row: &Series| (row.raw().median, row.net_ns.as_ref().unwrap().median);
         let ((alone_raw, alone_net), (around_raw, around_net)) = (median(alone), median(around));
         assert!(around_raw > 1.05 * alone_raw, "{around_raw} and {alone_raw}");
-        // Those with a dozen more behind them add more than one alone.
+        // Brackets with a dozen more behind them add more than one alone.
         let device = &run.report().devices[0];
         let least_ns = device.event_inner_ns.expect("it is measured");
         let most_ns = device.event_queued_inner_ns.expect("it is measured");

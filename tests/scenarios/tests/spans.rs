@@ -171,7 +171,7 @@ fn every_entry_of_a_kept_span_is_a_call() {
         assert_kernels(node.inclusive_ns, node.calls * inclusive);
         assert_kernels(node.self_ns, node.calls * own);
     }
-    // What had been taken for one call of each span.
+    // The entries that were first taken for a single call count as one that was cancelled.
     assert_eq!(run.row("spans::head").lost("cancelled"), 1);
 }
 

@@ -192,7 +192,7 @@ fn kernels_of_opened_calls() {
         };
         assert_eq!(waits.iter().filter(is_around).count(), 1, "{work:?}");
     }
-    // Those of a stream are shown in the order in which they were enqueued.
+    // Slices of a stream are shown in the order in which the work was enqueued.
     let mut on_stream: Vec<_> = trace.works.iter().filter(|work| work.row == row).collect();
     on_stream.sort_by_key(|work| work.begin_ns);
     let order: Vec<_> = on_stream.iter().map(|work| work.text("function")).collect();

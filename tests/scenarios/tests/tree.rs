@@ -57,7 +57,7 @@ fn sampled_totals_are_right_within_their_errors() {
         [("sampled", 1_500.0 * 10_000.0, 1_500.0), ("sampled/sampled_inside", inside, 1_500.0)]
     {
         let node = paths[path];
-        // Where both are drawn, 36 % of the calls of the inner function are recorded.
+        // If both are sampled, 36 % of the calls of the inner function are recorded.
         let share = if path == "sampled" { 0.2 } else { 0.36 };
         let error = 4.0 * f64::sqrt(1_500.0 * share * (1.0 - share));
         assert!((node.recorded as f64 - 1_500.0 * share).abs() < error, "{node:?}");

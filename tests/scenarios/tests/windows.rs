@@ -46,7 +46,7 @@ fn exact(run: &Run) -> [f64; 2] {
     [share(times.iter().sum()), share(inside.sum())]
 }
 
-/// Of eighteen figures, at most four are off by more than two errors, which has a probability of 1
+/// At most four of eighteen figures are off by more than two errors, which has a probability of 1
 /// in 500, and none by more than four.
 #[test]
 fn busy_share_is_exact_within_its_error() {

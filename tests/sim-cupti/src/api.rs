@@ -335,7 +335,7 @@ untraced! {
     ) stream_id(context, stream, is_per_thread != 0, id);
 }
 
-/// How often the client has asked for the time while kernels were recorded.
+/// The number of times that the client asked for the time while kernels were recorded.
 static TIMESTAMPS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns how often the client has asked for the time while kernels were recorded. The real library

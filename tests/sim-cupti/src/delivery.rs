@@ -12,9 +12,9 @@ use crate::state::{Buffer, BufferFunctions, State, state};
 /// The buffers to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Those that are full and complete, as CUPTI does by itself.
+    /// Buffers that are full and complete, which CUPTI delivers by itself.
     Full,
-    /// Those in which all records are complete.
+    /// Buffers in which all records are complete.
     Complete,
     /// All.
     All,

@@ -1,4 +1,4 @@
-//! What the stand-in does at each driver call and for all work: callbacks to the client, and
+//! The stand-in's part in each driver call and in all work: callbacks to the client, and
 //! records.
 
 use std::cell::Cell;

@@ -7,7 +7,7 @@ use crate::version::Traits;
 /// Name of the variable.
 pub(crate) const VARIABLE: &str = "GPU_TIME_TEST_SIM_CUPTI";
 
-/// What the stand-in does differently from a CUPTI without faults. A period of 0 is never.
+/// The faults of the stand-in, and other departures from CUPTI. A period of 0 is never.
 pub(crate) struct Script {
     pub version: &'static Traits,
     /// Drops every nth record, and counts it as dropped.

@@ -1,4 +1,4 @@
-//! What the client has asked for, and the records that it has not yet received. The driver must not
+//! The client's requests, and the records that it has not yet received. The driver must not
 //! be called while this is locked, because the driver, when locked, calls functions that lock it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};

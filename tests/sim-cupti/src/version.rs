@@ -2,7 +2,7 @@
 
 use crate::abi;
 
-/// What differs between versions.
+/// The differences between versions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Traits {
     pub toolkit: &'static str,

@@ -253,7 +253,7 @@ fn callbacks_are_on_the_launching_thread() {
         exits.sort_unstable();
         records.sort_unstable();
         assert_eq!((exits.len(), exits), (200, records));
-        // What the client keeps belongs to the thread.
+        // The value that the client keeps belongs to the thread.
         let kept = calls.iter().filter(|call| call.is_exit);
         assert!(kept.clone().all(|call| call.kept == u64::from(call.correlation)));
     });

@@ -1,4 +1,4 @@
-//! What CUPTI's functions return.
+//! The results of CUPTI's functions.
 
 /// A `CUptiResult`.
 pub(super) type Status = u32;

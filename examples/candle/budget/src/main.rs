@@ -1,4 +1,4 @@
-//! How much longer a pass of the Llama takes with timing on, in turns within one process.
+//! The time that a pass of the Llama takes longer with timing on, in turns within one process.
 //!
 //! ```text
 //! GPU_TIME_BUDGET=1% candle-budget [ROUNDS]     default: 24

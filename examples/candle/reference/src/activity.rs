@@ -13,10 +13,10 @@ const KERNEL: u32 = 10;
 #[repr(C)]
 struct Prefix {
     kind: u32,
-    /// Of a copy only: its direction.
+    /// The direction of a copy.
     copy_kind: u8,
     differs: u8,
-    /// Of a kernel only.
+    /// The registers of each thread of a kernel.
     registers: u16,
     also_differs: [u8; 8],
     start_ns: u64,

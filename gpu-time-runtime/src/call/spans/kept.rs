@@ -1,4 +1,4 @@
-//! Whether the spans of a callsite are kept: created once, and entered for each call, as a model of candle
+//! Tells which callsites keep their spans: created once, and entered for each call, as a model of candle
 //! does with the spans of its layers.
 //!
 //! Nothing tells them from the span of a future, which is entered for each poll, but that they are entered
@@ -11,7 +11,7 @@ const FACTOR: u32 = 8;
 /// More entries than this are never taken for those of one call.
 const MOST: u32 = 4_096;
 
-/// What is known of the spans of a callsite.
+/// The state of the spans of a callsite.
 #[derive(Debug)]
 pub(super) struct Kept {
     is_kept: AtomicBool,
@@ -84,7 +84,7 @@ mod tests {
     fn spans_of_a_dropped_model_count_once() {
         let kept = Kept::new();
         kept.note_entered(FACTOR + 1);
-        // Those of its layers.
+        // The spans of its layers.
         [1_000, 3, 900].into_iter().for_each(|entries| kept.note_closed(entries));
         assert!(!kept.get());
         // The next model.

@@ -49,7 +49,7 @@ pub(super) struct Part {
     awaited: Option<Counted>,
     /// In [`LIVE`], if it is a chosen root.
     live: Option<Counted>,
-    /// How often it was entered, as far as that was seen.
+    /// The number of times that it was seen to be entered.
     entries: u32,
     /// The thread that entered it last, and how often it has entered it.
     thread: u64,

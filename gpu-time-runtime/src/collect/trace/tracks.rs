@@ -23,7 +23,7 @@ pub(super) struct Track<'a> {
 pub(super) enum OnStream<'a> {
     /// A bracket, with its number.
     Bracket(u64, &'a Slice),
-    /// What a bracket enqueued in front of its start.
+    /// The work that a bracket enqueued in front of its start.
     Preparation(Prepared, &'a Slice),
     Work(&'a StreamWork),
 }

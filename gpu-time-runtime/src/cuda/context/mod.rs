@@ -58,7 +58,7 @@ pub(crate) struct Context {
     pub(super) calibrator: Calibrator,
     /// Set once CUPTI has been asked for the time of an empty kernel.
     has_tried_base: AtomicBool,
-    /// What CUPTI answered.
+    /// The answer of CUPTI.
     kernel_base: OnceLock<KernelBase>,
 }
 

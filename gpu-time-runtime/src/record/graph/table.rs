@@ -18,7 +18,7 @@ const MAX_PAIRS: usize = 8_192;
 /// A pair recorded by a graph.
 pub(super) struct GraphPair {
     pub pair: Pair,
-    /// How to record the pair's times; `None` if the launch was lost.
+    /// The node's properties; `None` if the launch was lost.
     info: Option<NodeInfo>,
 }
 

@@ -150,7 +150,7 @@ mod tests {
             shown,
             [(40, 10, 60, 2, 4), (20, 10, 20, 2, 2), (10, 10, 10, 1, 1), (10, 10, 10, 1, 1)]
         );
-        // What no inner function accounts for adds up to the whole.
+        // Work outside of inner functions completes the sum.
         assert_eq!(figures.iter().map(|of| of.self_busy_ns).sum::<u64>(), figures[0].busy_ns);
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Note {
     pub is_opened: bool,
 }
 
-/// What a thread leaves for the window.
+/// The notes that a thread leaves for the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     Launch(Note),
@@ -62,7 +62,7 @@ pub(crate) fn unmark(_: Mark) {
 /// Notes a launch of the calling thread, if a window is open. `depth`: timed calls around it. Takes
 /// no lock and allocates nothing.
 pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
-    // What is captured does not run now.
+    // Captured work does not run now.
     if !IS_OPEN.load(Acquire) || launched.capture.is_some() {
         return;
     }

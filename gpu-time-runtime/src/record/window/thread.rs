@@ -32,7 +32,7 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const LAUNCH_COST_NS: u64 = 500;
 const SWITCH_COST_NS: u64 = 6_000;
 
-/// What the thread is to do.
+/// The requests to the thread.
 struct Orders {
     plan: Option<WindowPlan>,
     /// The length of a window to open now.

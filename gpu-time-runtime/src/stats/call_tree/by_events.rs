@@ -1,4 +1,4 @@
-//! What events tell of a path: the time of its calls, and the part of it that is the function's own.
+//! A path's figures from events: the time of its calls, and the part of it that is the function's own.
 
 use crate::stats::bias::{Bias, InnerCost};
 use crate::stats::call_tree::place::PathId;
@@ -16,7 +16,7 @@ pub(super) struct Timed {
     recorded: u64,
     lost: u64,
     calls: f64,
-    /// Of the raw times.
+    /// The sums of the raw times.
     sums: Sums,
     /// Brackets, weighted as their calls are.
     brackets: f64,
@@ -36,11 +36,11 @@ pub(super) struct Timed {
 /// Sums over times that were sampled.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
-    /// Of each time, with its weight.
+    /// The sum of the times, each with its weight.
     ns: f64,
-    /// Of its square, with the weight.
+    /// The sum of the squares, each with its weight.
     squares: f64,
-    /// Of its square, with the square of the weight.
+    /// The sum of the squares, each with the square of its weight.
     weighted_squares: f64,
 }
 
@@ -366,7 +366,7 @@ mod tests {
             tree.record(middle, Some(outer), middle_call);
             tree.record(outer, None, Ok(sample(1_000.0, 2)));
         }
-        // What the lost call has beside the inner one belongs to the outer one.
+        // The lost call's time outside of the inner one belongs to the outer one.
         assert_eq!(own(&tree.settle(None)), [2_000.0 - 300.0 - 100.0, 200.0, 200.0]);
     }
 

@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(shown(&report(&tree, false)), [by_events[0], by_events[1], of_alone]);
         opened(&mut tree, root, 70);
         assert_eq!(shown(&report(&tree, false)), [("1", None, "opened", 70.0), of_alone]);
-        // Of a caller that was not opened itself.
+        // The caller was not opened itself.
         let mut tree = CallTree::default();
         let around = tree.path(None, 1).unwrap();
         let inner = tree.path(Some(around), 2).unwrap();

@@ -1,4 +1,4 @@
-//! Where a call is in the call tree.
+//! The place of a call in the call tree.
 
 use std::num::NonZeroU32;
 

@@ -17,7 +17,7 @@ struct Launch {
     is_attributed: bool,
 }
 
-/// How a program enqueues kernels of 20 to 100 µs.
+/// The way in which a program enqueues kernels of 20 to 100 µs.
 #[derive(Clone, Copy, Debug)]
 enum Queue {
     /// The program waits for each kernel.

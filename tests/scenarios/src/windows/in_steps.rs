@@ -85,7 +85,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// What the stand-in for CUPTI tells.
+/// The figures that the stand-in for CUPTI tells.
 struct Cupti {
     is_recording: extern "C" fn() -> bool,
     timestamps: extern "C" fn() -> u64,

@@ -53,7 +53,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A model with a small L2, which can be flushed quickly, for tests that run many programs.
 pub const SMALL_L2: &str = "l2_bytes=1048576,l2_usable_bytes=983040";
 
-/// How the process is expected to end.
+/// The expected end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Code(i32),

@@ -37,7 +37,7 @@ pub struct Call {
     pub arguments: [u64; 2],
     /// The result, at the exit.
     pub result: Option<i32>,
-    /// What the client had kept from the entry.
+    /// The value that the client kept from the entry.
     pub kept: u64,
 }
 
@@ -421,7 +421,7 @@ unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, records: 
     let bytes = BYTES.load(Relaxed);
     let memory = match DECLINES.load(Relaxed) {
         true => ptr::null_mut(),
-        // Of eight-byte words, for the alignment.
+        // The buffer is made of eight-byte words, for the alignment.
         false => Box::leak(vec![u64::MAX; bytes.div_ceil(8)].into_boxed_slice()).as_mut_ptr(),
     };
     // SAFETY: the library passes valid pointers.

@@ -145,7 +145,7 @@ fn notes_are_taken_while_the_window_is_open() {
         lacks_records: false,
     };
     notes::note(&launched(1), false, 0);
-    // What is captured does not run.
+    // Captured work does not run.
     notes::note(&crate::types::activity::Launched { capture: Some(1), ..launched(9) }, false, 0);
     windows.begin_round();
     assert!(windows.take(&activity(1, 10, 20)));
