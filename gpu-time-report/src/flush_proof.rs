@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Eviction {
     #[doc(hidden)]
     pub proved: bool,
-    /// Empty in the first reports, in which clean flushes read and dirty flushes wrote.
+    /// Empty in reports that were written before this field was added. Clean flushes then used the method `read`, and
+    /// dirty flushes `write`.
     #[doc(hidden)]
     #[serde(default)]
     pub method: String,

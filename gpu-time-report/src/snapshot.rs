@@ -21,10 +21,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Creates a snapshot. Adds warnings about inconsistent counts, and compares rates with the
-    /// device's peak. Each site's series are sorted by device, in the given order; then by key;
-    /// then the function before its launches, and launches in streams before those in graphs; then
-    /// by cache state.
+    /// Creates a snapshot. Adds warnings about inconsistent counts, and compares rates with the device's peak.
+    ///
+    /// Sorts each site's series. The sort keys, in order, are the device (in the order of `devices`), the series' key,
+    /// the launch (with the function itself first), streams before graphs, and the cache state.
     #[doc(hidden)]
     pub fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
         for site in &mut sites {

@@ -88,8 +88,8 @@ fn longest_wait(nodes: &[Node]) -> Option<&Node> {
     (total(node, PerCall::waited_ns) >= WAITED * span_ns).then_some(node)
 }
 
-/// Returns the path that took longest on the host, if that is much longer than its GPU work and a
-/// GPU was idle meanwhile.
+/// Returns the host-bound path with the most host time, or `None` if no GPU was idle for long. The calls of a
+/// host-bound path take much longer on the host than on the GPU, on average.
 fn longest_on_host(snapshot: &Snapshot) -> Option<&Node> {
     let is_idle = snapshot.devices.iter().filter_map(Device::coverage).any(|c| c.idle >= IDLE);
     let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);

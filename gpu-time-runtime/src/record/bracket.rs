@@ -295,7 +295,7 @@ impl<G: Gpu> Bracket<G> {
         BracketTimes { start: self.pair.start, raw_ns, stopped_ns: self.stopped_ns }
     }
 
-    /// Determines when the GPU passed the events, for a trace.
+    /// Computes when the GPU reached the start and stop events, and stores these times for the trace.
     #[cold]
     pub fn set_moments(&mut self, sample: Sample, detector: &mut FeedDetector) {
         let passed = detector.moments(self.gpu, &self.pair.start, sample.raw_ns());

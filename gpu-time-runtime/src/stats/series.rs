@@ -494,7 +494,7 @@ mod live {
     use gpu_time_report::Histogram;
 
     impl SeriesData {
-        /// Returns the histogram of fed samples, or of starved ones.
+        /// Returns the histogram of the fed samples if `fed` is `true`, and of the starved ones otherwise.
         pub fn histogram(&self, fed: bool) -> Histogram {
             let times = if fed { &self.fed } else { &self.starved };
             times.distribution.summary().histogram().clone()

@@ -320,7 +320,7 @@ mod simulated {
     /// A proof that failed at first is attempted again when a report is made.
     #[test]
     fn proof_at_report() {
-        // The memory allocated for each of the two proofs.
+        // The allocation for each of the two proofs fails the first time.
         let run = calls(10, 7, "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4=2");
         for (name, proved) in [("clean", "cold"), ("dirty", "cold-dirty")] {
             assert_eq!(states(&run, name), [(proved, 3), ("partial", 7)], "{name}");

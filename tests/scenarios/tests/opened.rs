@@ -7,7 +7,7 @@ fn run(name: &str) -> Run {
     scenario(name, &[]).with_cupti().run()
 }
 
-/// Returns the row of a function, and the figures of its opened calls.
+/// Returns a function's row in the report, with the kernel times of its opened calls.
 fn opened<'a>(run: &'a Run, name: &str) -> (&'a Series, &'a KernelTimes) {
     let row = run.row(&format!("opened::{name}"));
     (row, &row.kernels)

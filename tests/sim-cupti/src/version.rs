@@ -29,8 +29,8 @@ const BEFORE_13_0: &[&str] =
 const BEFORE_13_2: &[&str] =
     &[SINCE_13_2[0], SINCE_13_2[1], SINCE_13_2[2], SINCE_13_5[0], SINCE_13_5[1]];
 
-/// All versions. The values of the first one, for which no headers were at hand, and of the last one,
-/// which does not exist, are only plausible: clients refuse both by their numbers.
+/// All versions that the stand-in can present. The first and the last have made-up but plausible values: no headers
+/// were available for 10.2, and 99.0 does not exist. Clients refuse both because of their version numbers.
 pub(crate) const VERSIONS: &[Traits] = &[
     traits("10.2", "libcupti.so", 12, 600, (144, 64, 56), BEFORE_13_0),
     traits("11.8", "libcupti.so.11.8", 18, 677, (200, 88, 88), BEFORE_13_0),

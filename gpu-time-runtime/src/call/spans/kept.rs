@@ -1,21 +1,21 @@
-//! Tells which callsites keep their spans: created once, and entered for each call, as a model of candle
-//! does with the spans of its layers.
+//! Detects callsites that keep their spans: each is created once and entered for every call, as candle's models
+//! do with the spans of their layers.
 //!
-//! Nothing tells them from the span of a future, which is entered for each poll, but that they are entered
-//! much more often than others are before they are closed.
+//! The span of a future is entered several times as well, once for each poll. The only difference is that a kept
+//! span is entered many more times before it is closed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// A span is kept if it is entered so many times more often than those that were closed.
+/// A kept span has this many times the entries of the spans that were closed.
 const FACTOR: u32 = 8;
-/// More entries than this are never taken for those of one call.
+/// A span with more entries than this is always taken to be kept.
 const MOST: u32 = 4_096;
 
 /// The state of the spans of a callsite.
 #[derive(Debug)]
 pub(super) struct Kept {
     is_kept: AtomicBool,
-    /// A span is kept if it has been entered more often than this.
+    /// The number of entries above which a span is taken to be kept.
     after: AtomicU32,
 }
 

@@ -131,8 +131,8 @@ pub(crate) fn is_open(frame: FrameId) -> bool {
     with_frame(frame, |_| ()).is_some()
 }
 
-/// Returns the number of spans that a span of the thread's call represents, and of those that were
-/// passed over for the root around it.
+/// Returns how many spans a recorded span stands for, and how many root spans this thread skipped before it
+/// chose the root that contains this one. `None` if the frame's call is not open on this thread.
 #[cfg(feature = "tracing")]
 pub(crate) fn represented(frame: FrameId) -> Option<(f64, u64)> {
     let weight = |call: &mut OpenCall| call.frames.get(frame.index as usize).map(Frame::weight);
