@@ -181,8 +181,8 @@ use proc_macro::TokenStream;
 ///
 /// # Warm-up
 ///
-/// Warm-up calls are counted over all threads. A thread takes one in 256 of those that are left at once, at
-/// least one and at most 256. It returns unused ones when it ends, and keeps them while it makes no calls.
+/// Warm-up calls are counted over all threads. A thread claims 1/256 of the remaining calls at a time, at
+/// least 1 and at most 256. It returns unused ones when it ends, and keeps them while it makes no calls.
 ///
 /// # Sampling
 ///

@@ -46,6 +46,7 @@ pub(crate) fn report() {
     if !switches::is_closed() {
         // Another tool may have let go of CUPTI.
         cupti::retry();
+        collector::keep_up();
         check_calibrations();
         write_reports();
     }

@@ -165,7 +165,7 @@ pub(crate) fn retry() {
     });
 }
 
-/// Keeps the recording of kernels, copies and memsets switched on, with the launch callbacks.
+/// Keeps the recording of kernels, copies and memsets switched on, and has launches noted.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct SwitchedOn(());
@@ -233,6 +233,11 @@ pub(crate) fn stop_unused() -> bool {
 /// Returns `true` while CUPTI records, also after the last guard.
 pub(crate) fn is_recording() -> bool {
     RECORDING.is_on()
+}
+
+/// Returns `true` if CUPTI records until the process ends, because its version cannot stop.
+pub(crate) fn never_stops() -> bool {
+    is_recording() && version().is_some_and(|version| !can_stop(version))
 }
 
 /// Returns the time in nanoseconds on the clock of the records.

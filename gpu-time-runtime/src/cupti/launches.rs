@@ -19,7 +19,7 @@ const EXIT: c_int = 1;
 
 static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
 
-/// Functions that are called on the launching thread, at least while CUPTI is switched on. They must
+/// Functions that are called on the launching thread while CUPTI records. They must
 /// not panic, lock, allocate or call the driver, and are called for launches of the runtime itself as
 /// well.
 #[derive(Clone, Copy)]

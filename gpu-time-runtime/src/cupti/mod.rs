@@ -25,8 +25,8 @@ mod work;
 
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
-    SwitchedOn, is_available, is_recording, now_ns, retry, stop_unused, switch_on, version,
-    why_unavailable,
+    SwitchedOn, is_available, is_recording, never_stops, now_ns, retry, stop_unused, switch_on,
+    version, why_unavailable,
 };
 pub(crate) use drain::drain;
 pub(crate) use launches::{LaunchObserver, observe_launches};

@@ -20,6 +20,10 @@ pub(crate) fn is_recording() -> bool {
     false
 }
 
+pub(crate) fn never_stops() -> bool {
+    false
+}
+
 pub(crate) fn stop_unused() -> bool {
     false
 }

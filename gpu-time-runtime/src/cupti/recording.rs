@@ -5,8 +5,8 @@
 //! comes early enough for the call to be recorded. Calls of the runtime itself switch nothing on: CUPTI 13.0
 //! loses records of kernels on other threads once a long memset was recorded.
 //!
-//! Callbacks are switched on once and stay on. CUPTI 13.0 to 13.5 calls back ever less if they are switched off
-//! and on beside many threads that launch.
+//! Callbacks are switched on once and stay on. CUPTI 13.0 and 13.5 deliver fewer and fewer of them if they are
+//! switched off and on beside many threads that launch.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -93,7 +93,7 @@ impl Recording {
         true
     }
 
-    /// Switches the kinds on that a call needs, which begins. From its callback. Returns `false` if one stays
+    /// Switches on the kinds that a beginning call needs, from its callback. Returns `false` if one stays
     /// off, because another thread is loading code.
     pub fn on_call(&self, callback: Callback, session: Option<&Session>) -> bool {
         let kinds = callback.kinds();

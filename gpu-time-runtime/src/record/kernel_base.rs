@@ -26,4 +26,6 @@ pub(crate) fn measure(context: &'static Context) {
     };
     base.into_iter().for_each(|base| collector.add_base(base));
     collector.collect(false);
+    drop(collector);
+    collector::keep_up();
 }

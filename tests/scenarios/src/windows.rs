@@ -123,10 +123,11 @@ fn parse(arguments: &[String]) -> (f64, u64) {
     (share.parse().unwrap(), depth.parse().unwrap())
 }
 
-/// Asks for windows without a plan.
-fn asked_for(_: &[String]) {
+/// Asks for windows without a plan, and launches the given number of thousands of kernels after each.
+fn asked_for(arguments: &[String]) {
     // Records of a window are waited for up to ten seconds.
     const PATIENCE: Duration = Duration::from_secs(12);
+    let thousands = arguments.first().map_or(0, |thousands| thousands.parse().unwrap());
     let program = Program::new(0);
     for asked in 1..=2 {
         gpu_time::open_window(Duration::from_millis(30));
@@ -135,6 +136,11 @@ fn asked_for(_: &[String]) {
         let began = Instant::now();
         while windows() < asked && began.elapsed() < PATIENCE {
             program.run(0.5, 1, Duration::from_millis(20));
+        }
+        for _ in 0..thousands {
+            (0..1_000).for_each(|_| program.outside.launch(&program.gpu.stream, 0).unwrap());
+            program.gpu.synchronize();
+            thread::sleep(Duration::from_millis(2));
         }
     }
     tally::print();

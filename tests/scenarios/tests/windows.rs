@@ -137,7 +137,7 @@ fn no_windows_unless_asked_for() {
 }
 
 mod simulated {
-    use gpu_time_sim_cupti::SimCupti;
+    use gpu_time_sim_cupti::{SimCupti, Version};
 
     use super::*;
 
@@ -150,6 +150,15 @@ mod simulated {
         let [first, second] = found[..] else { panic!("{found:?}") };
         assert!((first.busy / second.busy - 2.0).abs() < 0.1, "{found:?}");
         found.into_iter().for_each(assert_third_attributed);
+    }
+
+    /// CUPTI before 13.0 records all launches after the first window.
+    #[test]
+    fn endless_recording_does_not_fill_buffers() {
+        let cupti = SimCupti::new(Version::V12_4);
+        let run = scenario("windows/asked_for", &["100"]).on_cupti(cupti).run();
+        let coverage = coverage(&run);
+        assert_eq!((coverage.windows, coverage.incomplete), (2, 0), "{coverage:?}");
     }
 
     #[test]

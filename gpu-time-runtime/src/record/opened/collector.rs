@@ -2,7 +2,7 @@
 //! call in its series. Its own thread does so a few times a second, and every report.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -121,10 +121,20 @@ fn wake() {
     }
 }
 
+/// Starts the thread if CUPTI has begun to record and cannot stop, so that its buffers do not fill.
+pub(crate) fn keep_up() {
+    static IS_KEPT_UP: AtomicBool = AtomicBool::new(false);
+    if cupti::never_stops() && !IS_KEPT_UP.swap(true, Relaxed) {
+        wake();
+    }
+}
+
 fn run() {
     while !switches::is_closed() && !fork::is_forked() {
-        // While another thread loads code, recording cannot be stopped, and fills buffers.
-        if WAITING.load(Relaxed) == 0 && !cupti::stop_unused() {
+        cupti::stop_unused();
+        // Recording may go on without a call, and fills buffers: while another thread loads code, or if this version
+        // of CUPTI cannot stop.
+        if WAITING.load(Relaxed) == 0 && !cupti::is_recording() {
             thread::park_timeout(Duration::from_secs(1));
             continue;
         }

@@ -92,6 +92,7 @@ pub(crate) fn enter_under(callers: &[u32], subject: Subject) -> Option<FrameId> 
 /// Opens a call without functions, to which `prepare` adds what is around it.
 fn open(prepare: impl FnOnce(&mut OpenCall)) -> Option<()> {
     let switched_on = cupti::switch_on()?;
+    collector::keep_up();
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut call = collector::take_idle();
     call.number = NEXT.fetch_add(1, Relaxed);

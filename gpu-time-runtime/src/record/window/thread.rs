@@ -178,6 +178,7 @@ fn record(length: Duration) -> bool {
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(Recording::Now);
     let Some(switched_on) = cupti::switch_on() else { return !cupti::is_available() };
+    collector::keep_up();
     windows().open();
     notes::open();
     let began_ns = cupti::now_ns();
