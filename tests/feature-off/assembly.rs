@@ -1,7 +1,7 @@
-//! The source whose assembly is compared, plain and annotated. `rustc` compiles it directly, the second
-//! time with `--cfg annotated`. Each attribute has lines of its own, so that locations stay the same.
+//! The source for the comparison of plain and annotated assembly. `rustc` compiles it directly, the second
+//! time with `--cfg annotated`. Each attribute is on lines of its own, so that source locations stay the same.
 
-// Items that only the attribute names are unused without the feature.
+// Items used only by the attribute are unused without the feature.
 #![allow(dead_code, unused_variables)]
 
 use std::fmt::Display;
@@ -204,8 +204,8 @@ fn values(n: u64) -> u64 {
     n.count_ones().into()
 }
 
-/// An `impl` alone in its module: any attribute macro on it changes its number among others, which is
-/// part of symbol names.
+/// An `impl` alone in its module. Any attribute macro on an `impl` changes its index among the module's
+/// `impl`s, and symbol names contain this index.
 mod whole {
     pub struct Net(pub Vec<u32>);
 

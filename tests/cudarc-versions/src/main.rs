@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use gpu_time::{Snapshot, gpu_timed};
 
-/// Functions that receive the stream in every supported way, for one version of cudarc.
+/// Defines functions that receive the stream in every supported way, for one version of cudarc.
 macro_rules! version {
     ($name:ident, $cudarc:ident) => {
         mod $name {
@@ -50,7 +50,7 @@ macro_rules! version {
                 work();
             }
 
-            // SAFETY: the caller keeps the stream.
+            // SAFETY: the caller keeps the stream alive.
             #[gpu_timed(stream = unsafe { gpu_time::raw_stream(stream) }, scope = "body")]
             fn raw(stream: sys::CUstream, work: impl FnOnce()) {
                 let _ = stream;
@@ -96,7 +96,7 @@ version!(cudarc_0_19, cudarc_19);
 /// PTX of the workload kernels.
 const PTX: &str = include_str!("../../../kernels/ptx/workloads.ptx");
 
-/// Runs the functions with every version of cudarc, or with those given as arguments.
+/// Runs the functions with every version of cudarc, or with the versions given as arguments.
 fn main() {
     type Run = fn() -> Result<(), String>;
     let versions: [(&str, Run); 5] = [

@@ -1,8 +1,8 @@
 //! Uses gpu-time's whole API. Compiles with and without the `enabled` feature.
 //!
-//! Prints the contents of the snapshot. With the feature, stderr has the report twice.
+//! Prints the contents of the snapshot. With the feature, the report appears twice on stderr.
 
-// Items that only the attribute names are unused without the feature.
+// Items used only by the attribute are unused without the feature.
 #![allow(dead_code, unused_variables)]
 
 use std::error::Error;
@@ -81,7 +81,7 @@ async fn awaited(stream: Option<&Arc<CudaStream>>, work: &Work) {
     work.run();
 }
 
-/// Work on the CPU: there is never a stream.
+/// CPU work, which never has a stream.
 struct Work {
     stream: Option<Arc<CudaStream>>,
 }
@@ -99,7 +99,7 @@ mod inner {
     pub fn function() {}
 }
 
-/// Times blocks. Braces that the expansion leaves are not linted.
+/// Times blocks. The compiler must not lint the braces that remain after expansion.
 fn blocks(n: u64) -> Option<u64> {
     let timed = guard!("the rest", clock = "host", key = n);
     let found: u64 = scope!("a block", clock = "host", { n.checked_sub(1)? });
@@ -133,7 +133,7 @@ unsafe impl GpuStream for Queue {
     }
 }
 
-/// Names the NULL stream in every way.
+/// Specifies the NULL stream in every supported way.
 fn null_streams() -> impl GpuStream {
     // SAFETY: the NULL stream is never destroyed.
     let raw = unsafe { raw_stream(ptr::null_mut::<()>()) };
@@ -172,11 +172,11 @@ fn main() {
     line("settled", show_settled(&settle()));
     line("compared", show_compared());
     show(&snapshot());
-    // The `nvml` feature is off in either case.
+    // The `nvml` feature is off in both builds.
     line("clocks", lock_clocks(1500).map_err(show_error).map(|locked| show_locked(&locked)));
 }
 
-/// Settles quickly, because six samples are enough.
+/// Runs `until_stable`, which ends quickly because it needs only six samples.
 fn settle() -> Settled {
     let (brief, long) = (Duration::ZERO, Duration::from_secs(60));
     let options = Settle::default().margin(0.9).min_samples(6).min_time(brief).timeout(long);
@@ -193,7 +193,7 @@ fn settle() -> Settled {
     settled
 }
 
-/// Compares two closures that measure nothing, so that each is called once in both builds.
+/// Compares two closures that call no timed function, so that both builds call each closure once.
 fn show_compared() -> impl Debug {
     let (started, mut old, mut new) = (Instant::now(), 0, 0);
     let compared: Compared = compare(Settle::default(), ("old", || old += 1), ("new", || new += 1));
@@ -217,7 +217,7 @@ fn show_settled(settled: &Settled) -> impl Debug {
     assert_eq!(settled.clone().into_snapshot(), **settled);
     let unmet: Vec<_> = settled.unmet().iter().map(show_unmet).collect();
     let replays = settled.back_to_back().map(show_replays);
-    // At least as many calls as samples; more if a sample was lost.
+    // There may be more calls than samples, because a sample can be lost.
     (settled.calls().min(6), settled.is_settled(), unmet, replays)
 }
 
@@ -386,7 +386,7 @@ fn show_series(series: &Series) -> impl Debug {
     )
 }
 
-/// Names every accessor of a device's windows, which has none without `enabled`.
+/// Calls every accessor of a call-tree node. The tree has no nodes without `enabled`.
 fn show_node(node: &Node) -> impl Debug {
     same(node);
     (

@@ -1,10 +1,10 @@
-//! Items that the copied files name but the models do not need.
+//! Stubs for items that the copied files import but the models do not need.
 
 pub mod base {
     pub mod increment {
         use crate::atomic::{AtomicU64, Ordering::Relaxed};
 
-        /// The runtime's increment is one instruction, but not atomic for other threads.
+        /// Increments a counter. As in the runtime, the increment is not atomic for other threads.
         pub fn increment(counter: &AtomicU64) {
             counter.store(counter.load(Relaxed) + 1, Relaxed);
         }

@@ -1,5 +1,5 @@
-//! `loader PLUGIN…` loads, calls and unloads each plugin. Has no annotated function. Prints the plugins that
-//! are still in memory, and ends when stdin does.
+//! `loader PLUGIN…` loads, calls and unloads each plugin. Has no annotated function of its own. Prints the
+//! plugins that are still in memory, and exits at the end of stdin.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,7 +11,7 @@ use gpu_time_plugins::load_call_unload;
 fn main() {
     let plugins: Vec<String> = std::env::args().skip(1).collect();
     plugins.iter().for_each(|plugin| load_call_unload(Path::new(plugin)));
-    // Threads that the plugins have started begin to run by now.
+    // Gives the threads started by the plugins time to begin to run.
     thread::sleep(Duration::from_millis(5));
     let memory = std::fs::read_to_string("/proc/self/maps").expect("a list of mapped files");
     let loaded = plugins.iter().filter(|plugin| memory.contains(plugin.as_str()));

@@ -6,13 +6,13 @@ use std::thread;
 
 use libloading::Library;
 
-/// Loads a plugin, calls it once on a thread of its own, and unloads it.
+/// Loads a plugin, calls it once on a new thread, and unloads it.
 ///
 /// # Panics
 ///
 /// Panics if the plugin cannot be loaded or has no function `call`.
 pub fn load_call_unload(plugin: &Path) {
-    // SAFETY: the initialisers of the plugins of this package may run anywhere.
+    // SAFETY: the initialisers of this package's plugins may run anywhere.
     let library = unsafe { Library::new(plugin) }.expect("the plugin can be loaded");
     // SAFETY: each plugin exports `call` with this signature.
     let call = unsafe { library.get::<extern "C" fn()>("call") }.expect("the plugin has `call`");

@@ -1,4 +1,4 @@
-//! Plugins that are unloaded while the process goes on.
+//! Tests for plugins that are unloaded while the process continues.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const SIGTERM: i32 = 15;
 
-/// Returns the path of an example of this package, which `cargo test` builds before the tests.
+/// Returns the path of one of this package's examples, which `cargo test` builds before the tests.
 fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test's own path");
     let target = test.ancestors().nth(2).expect("the test is in `target/debug/deps`");
@@ -25,7 +25,7 @@ fn plugin(name: &str) -> PathBuf {
     example(&format!("lib{name}.so"))
 }
 
-/// Prepares an example as a program that gpu-time is not configured for.
+/// Prepares to run an example, without any of gpu-time's variables in its environment.
 fn program(name: &str) -> Command {
     let mut command = Command::new(example(name));
     for (name, _) in std::env::vars_os() {
@@ -47,7 +47,7 @@ fn succeed(mut command: Command) -> (String, String) {
     (stdout, stderr)
 }
 
-/// The threads of a plugin may begin to run after the program has unloaded it.
+/// A plugin's threads may begin to run only after the program has unloaded the plugin.
 #[test]
 fn unloaded_plugin_stays_in_memory() {
     const ROUNDS: usize = 50;
@@ -63,8 +63,8 @@ fn unloaded_plugin_stays_in_memory() {
     }
 }
 
-/// A running thread keeps the code that it runs in memory, so this is a runtime without threads. It has
-/// handlers for forks and signals.
+/// A running thread keeps its code in memory, so this test uses a runtime without threads. Such a runtime
+/// still has handlers for forks and signals.
 #[test]
 fn unloaded_plugin_without_threads_stays_in_memory() {
     let plugin = plugin("plugin_alone");
@@ -85,8 +85,8 @@ fn report_has_functions_of_unloaded_plugin() {
     }
 }
 
-/// Prepares a program with three plugins that have a runtime each, and returns the paths of their
-/// reports.
+/// Prepares a program that loads three plugins, each with its own runtime, and returns the paths of
+/// their reports.
 fn three_runtimes(dir: &Path) -> (Command, [PathBuf; 3]) {
     let mut loader = program("loader");
     for number in 1..=3 {
@@ -99,7 +99,7 @@ fn three_runtimes(dir: &Path) -> (Command, [PathBuf; 3]) {
     (loader, reports.map(|name| dir.join(name)))
 }
 
-/// Asserts that each report has the call of its own plugin, and says how many there are.
+/// Asserts that each report has its own plugin's call, and warns of three copies of gpu-time.
 #[track_caller]
 fn assert_complete(reports: &[PathBuf; 3]) {
     for (path, number) in reports.iter().zip(1..) {
@@ -132,7 +132,7 @@ fn runtimes_answer_signals_together() {
     let (mut loader, reports) = three_runtimes(dir.path());
     loader.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = loader.spawn().expect("the program runs");
-    // The program ends when this does, and waiting for it would close it.
+    // The program ends when its stdin is closed, which waiting for the program would do.
     let _stdin = child.stdin.take();
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     assert!(lines.by_ref().take(3).all(|line| line.is_ok()));

@@ -1,4 +1,4 @@
-//! One annotated function, and the crates that an application has beside gpu-time.
+//! An application with one annotated function, and with dependencies besides gpu-time.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -56,7 +56,7 @@ fn maybe(stream: Option<&Arc<CudaStream>>) {
     let _ = stream;
 }
 
-/// Events inside barriers, and barriers inside events.
+/// Contains a function timed by events inside its barriers.
 #[gpu_timed(clock = "sync")]
 fn outside(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -126,14 +126,14 @@ fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Begins a capture, which the second barrier encounters.
+/// Begins a capture, which is still active at the second barrier.
 #[gpu_timed(clock = "sync")]
 fn begins(stream: &Arc<CudaStream>) -> LaunchResult {
     ran!();
     stream.begin_capture(Mode::CU_STREAM_CAPTURE_MODE_GLOBAL)
 }
 
-/// Tests that a capture continues while its own thread and another one pass barriers on other
+/// Checks that a capture continues while its own thread and another thread pass barriers on other
 /// streams.
 fn capture(_: &[String]) {
     let gpu = Gpu::new();

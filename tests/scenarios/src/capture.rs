@@ -33,7 +33,7 @@ fn captured_body(stream: &Arc<CudaStream>, increment: &mut Increment) -> LaunchR
     increment.launch(stream)
 }
 
-/// Called on threads other than the capturing one.
+/// Launches on threads other than the capturing thread.
 #[gpu_timed(cold, sleep, warmup = 5)]
 fn elsewhere(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -54,9 +54,9 @@ fn end(stream: &Arc<CudaStream>) -> (CudaGraph, usize) {
     (graph, nodes)
 }
 
-/// One thread captures in the given mode while four others call annotated functions. With `first`
-/// as the second argument, those functions are called for the first time during the capture; with
-/// `used`, they have been called before.
+/// Captures on one thread in the given mode while four other threads call annotated functions. With
+/// `first` as the second argument, these functions are first called during the capture; with `used`,
+/// they have been called before.
 fn modes(arguments: &[String]) {
     const THREADS: usize = 4;
     let gpu = Gpu::new();
@@ -182,7 +182,7 @@ fn edges(_: &[String]) {
     tally::print();
 }
 
-/// Begins captures inside brackets, more often than a context may have events.
+/// Begins more captures inside brackets than a context may have events.
 fn many_edges(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -198,7 +198,7 @@ fn many_edges(_: &[String]) {
     tally::print();
 }
 
-/// Names the NULL stream but enqueues nothing, because enqueueing would by itself invalidate the
+/// Specifies the NULL stream but enqueues nothing, because enqueueing alone would invalidate the
 /// capture.
 #[gpu_timed(scope = "body", cold, sleep)]
 fn on_null(stream: &Arc<CudaStream>) {
@@ -206,7 +206,7 @@ fn on_null(stream: &Arc<CudaStream>) {
     let _ = stream;
 }
 
-/// Captures a stream that synchronizes with the NULL stream, while annotated calls name the NULL
+/// Captures a stream that synchronizes with the NULL stream, while annotated calls specify the NULL
 /// stream.
 fn null_stream(_: &[String]) {
     let gpu = Gpu::new();

@@ -41,7 +41,7 @@ fn dirty(stream: &Arc<CudaStream>, lines: &mut Lines) -> LaunchResult {
     lines.launch(stream)
 }
 
-/// The way in which lines are brought into the L2 before a call, outside any bracket.
+/// The ways to bring lines into the L2 before a call, outside any bracket.
 const TOUCHES: [&str; 3] = ["read", "write", "write among others"];
 
 /// Calls a function `rounds` times on lines that were just touched. Records the smallest, median
@@ -197,7 +197,7 @@ fn concurrent(_: &[String]) {
     tally::print();
 }
 
-/// A body that contains a cold call on another stream.
+/// Makes a cold call on another stream inside its body.
 #[gpu_timed(scope = "body", stream = stream)]
 fn around(
     stream: &Arc<CudaStream>,
@@ -209,8 +209,8 @@ fn around(
     spin_clean(other, inner)
 }
 
-/// Makes cold calls inside a bracket on another stream. With an argument, then makes one outside
-/// any bracket and one more inside.
+/// Makes cold calls inside a bracket on another stream. With an argument, then makes one cold call
+/// outside any bracket and one more inside.
 fn inside(arguments: &[String]) {
     let gpu = Gpu::new();
     let other = gpu.new_stream();
@@ -247,8 +247,8 @@ fn persist(stream: &CudaStream, base: u64, bytes: usize) {
         .expect("the stream takes a window");
 }
 
-/// Makes cold calls before and after one on a stream with persisting lines. The range is no larger
-/// than the size that the driver reserves by default.
+/// Makes cold calls before and after a call on a stream with persisting lines. The range is no
+/// larger than the size that the driver reserves by default.
 fn persisting(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, dirty) = (gpu.spin("cold::spin_clean"), gpu.spin("cold::spin_dirty"));

@@ -23,7 +23,7 @@ fn timed(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 20_000)
 }
 
-/// A function whose stream is not known, so that its kernels are recorded.
+/// Launches on a stream that the macro does not know, so that CUPTI records the kernels.
 #[gpu_timed]
 fn recorded(work: &Work) -> LaunchResult {
     ran!();
@@ -50,7 +50,7 @@ impl Work {
     }
 }
 
-/// Forks with records outstanding. The child calls a timed function, but does not use the GPU.
+/// Forks while records are outstanding. The child calls a timed function, but does not use the GPU.
 fn forked(_: &[String]) {
     let gpu = Gpu::new();
     let work = Work::new(&gpu);
@@ -62,7 +62,7 @@ fn forked(_: &[String]) {
     tally::print();
 }
 
-/// Destroys the context with records outstanding, and continues in a new one.
+/// Destroys the context while records are outstanding, and continues in a new context.
 fn context_gone(_: &[String]) {
     let gpu = Gpu::new();
     Work::new(&gpu).call(5);
@@ -74,7 +74,7 @@ fn context_gone(_: &[String]) {
     tally::print();
 }
 
-/// Calls before and after a report.
+/// Makes calls before and after a report.
 fn retried(_: &[String]) {
     let gpu = Gpu::new();
     let work = Work::new(&gpu);
@@ -94,7 +94,7 @@ fn version(arguments: &[String]) {
     gpu.synchronize();
     let file = std::ffi::CString::new(arguments[0].as_str()).unwrap();
     let mut version = 0;
-    // SAFETY: the name ends in NUL, and the type is that of CUPTI's header.
+    // SAFETY: the name ends in NUL, and the type matches CUPTI's header.
     unsafe {
         let library = libc::dlopen(file.as_ptr(), libc::RTLD_NOW);
         if !library.is_null() {

@@ -79,7 +79,7 @@ fn finish(devices: &[Device; 2]) {
     tally::print();
 }
 
-/// Calls on both devices from one thread. The current context is always the other device's.
+/// Makes calls on both devices from one thread. The current context always belongs to the other device.
 fn alternating(_: &[String]) {
     let devices = two();
     for round in 0..ROUNDS {
@@ -92,7 +92,7 @@ fn alternating(_: &[String]) {
     finish(&devices);
 }
 
-/// Calls on both devices from two threads, on the same streams.
+/// Makes calls on both devices from two threads, on the same streams.
 fn threads(_: &[String]) {
     let devices = two();
     thread::scope(|scope| {
@@ -127,7 +127,7 @@ fn sent(
     }
 }
 
-/// The devices take turns sending to each other.
+/// Makes the devices send to each other in turn.
 fn peer_copy(_: &[String]) {
     let devices = two();
     let spins = devices.each_ref().map(|device| device.gpu.spin("devices::sent"));
@@ -169,7 +169,7 @@ fn after(stream: &Arc<CudaStream>, event: &CudaEvent, spin: &Spin) -> LaunchResu
     spin.launch(stream, 20_000)
 }
 
-/// Records an event on the first device's stream and waits for it inside a bracket on the second's.
+/// Records an event on the first device's stream, and waits for it in a bracket on the second device's stream.
 fn foreign_event(_: &[String]) {
     let devices = two();
     let [one, other] = &devices;
@@ -179,7 +179,7 @@ fn foreign_event(_: &[String]) {
         let ms = if round == 0 { 100 } else { 1 };
         other.keep_busy(ms);
         one.gpu.context.bind_to_thread().unwrap();
-        // Ends long after the second device has reached the wait.
+        // This work ends long after the second device has reached the wait.
         one.keep_busy(ms + 2);
         let event = one.gpu.stream.record_event(None).unwrap();
         after(&other.gpu.stream, &event, &spin).unwrap();

@@ -129,7 +129,7 @@ fn panics_inside(_: &[String]) {
     .unwrap();
 }
 
-/// With `ignored`, the main thread does not join the panicking thread.
+/// Panics on another thread, which the main thread joins unless the argument is `ignored`.
 fn panics_elsewhere(arguments: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
@@ -145,8 +145,8 @@ fn panics_elsewhere(arguments: &[String]) {
     tally::print();
 }
 
-/// The last call's kernel runs for the given number of milliseconds. The process exits without
-/// waiting for it.
+/// Exits without waiting for the last call's kernel, which runs for the given number of
+/// milliseconds.
 fn running(arguments: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
@@ -249,7 +249,7 @@ fn fork_after(_: &[String]) {
     tally::print();
 }
 
-/// Forks between the two events of a call. The child leaves the function as well.
+/// Forks between a call's two events. The child returns from the function as well.
 fn fork_inside(_: &[String]) {
     let gpu = Gpu::new();
     ten(&gpu);
@@ -292,8 +292,8 @@ fn host<T>(inside: impl FnOnce() -> T) -> T {
     inside()
 }
 
-/// Host times are recorded before the driver is loaded, so the driver's exit handler is registered
-/// after the runtime's first one. Some samples are still unread when the process ends.
+/// Records host times before the driver is loaded, so the driver's exit handler is registered after
+/// the runtime's first handler. Some samples are still unread when the process ends.
 fn after_host(_: &[String]) {
     host(|| ran!("scenario::exit::host"));
     let gpu = Gpu::new();
@@ -332,8 +332,8 @@ fn fork_after_host(_: &[String]) {
     tally::print();
 }
 
-/// Children end inside and outside a function, while other threads in the parent are in the middle
-/// of calls and reports, which no thread in the child completes.
+/// Forks children that end inside and outside a function, while other threads in the parent are in
+/// the middle of calls and reports. No thread in the child completes these calls and reports.
 fn fork_beside_threads(_: &[String]) {
     static IS_OVER: AtomicBool = AtomicBool::new(false);
     host(|| ());
@@ -377,8 +377,8 @@ fn abort(_: &[String]) {
     process::abort();
 }
 
-/// The first call on another thread hangs in the driver. The hang advances virtual time by the
-/// given duration, which shows the main thread that it has begun.
+/// Makes a first call on another thread, which hangs in the driver. The hang advances virtual time
+/// by the given duration, from which the main thread sees that it has begun.
 fn stuck(arguments: &[String]) {
     let hang_ns = arguments[0].parse().expect("a time in nanoseconds");
     let gpu = Gpu::new();
@@ -395,7 +395,7 @@ fn never_called(_: &[String]) {
     tally::print();
 }
 
-/// The program itself requests a report in a directory that does not exist.
+/// Requests, from the program itself, a report in a directory that does not exist.
 fn never_called_to_nowhere(_: &[String]) {
     let targets = std::env::var("GPU_TIME_REPORT").unwrap();
     // SAFETY: no other thread is running.

@@ -78,7 +78,7 @@ fn note_metrics(recorder: &PrometheusHandle) {
     tally::print();
 }
 
-/// Sixteen threads record while one scrapes and one publishes.
+/// Records on sixteen threads while one thread scrapes and one publishes.
 fn threads(_: &[String]) {
     let recorder = recorder();
     let gpu = Gpu::new();
@@ -148,7 +148,7 @@ fn series(_: &[String]) {
     note_metrics(&recorder);
 }
 
-/// Two functions with the same name.
+/// Calls two functions with the same name.
 fn twins(_: &[String]) {
     let recorder = recorder();
     (0..3).for_each(|_| twin());
@@ -160,7 +160,7 @@ fn twins(_: &[String]) {
 
 /// Calls a function during a window, until its share is published.
 fn devices(_: &[String]) {
-    // Records of a window are waited for up to ten seconds.
+    // The runtime waits up to ten seconds for a window's records.
     const PATIENCE: Duration = Duration::from_secs(20);
     let recorder = recorder();
     let gpu = Gpu::new();
@@ -173,7 +173,7 @@ fn devices(_: &[String]) {
         unheld(&gpu.stream, &spin).unwrap();
         gpu.synchronize();
         gpu_time::publish();
-        // More calls would be more records than are read.
+        // More frequent calls would make more records than the runtime reads.
         thread::sleep(Duration::from_millis(1));
     }
     note_metrics(&recorder);
@@ -197,7 +197,7 @@ fn late(_: &[String]) {
     note_metrics(&recorder);
 }
 
-/// The program never calls `publish`, and makes fewer calls than would cause a thread to drain.
+/// Never calls `publish`, and makes too few calls for a thread to drain its samples.
 fn automatic(_: &[String]) {
     let recorder = recorder();
     let gpu = Gpu::new();

@@ -1,7 +1,7 @@
 //! Fed and starved brackets side by side, distinguishable by their durations.
 //!
-//! The kernel has a fixed duration, so a bracket that reads longer than a held one around the same
-//! kernel has waited for the host.
+//! The kernel has a fixed duration. If a bracket takes longer than a held bracket around the same
+//! kernel, the GPU has waited for the host inside it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub const SCENARIOS: &[Scenario] =
 const KERNEL_NS: u64 = 5_000;
 /// Enough calls to distinguish a rate of one in two hundred from chance.
 const CALLS: usize = 2_400;
-/// A bracket that exceeds 95 % of the held ones by more than this counts as having waited.
+/// A bracket that exceeds the held brackets' 95th percentile by more than this counts as having waited.
 const OFF_NS: f64 = 500.0;
 
 /// Delays the host twice: between start and launch, and between launch and stop.
@@ -66,9 +66,9 @@ impl Totals {
     }
 }
 
-/// Uses kernels ahead of the bracket and delays inside it, all of random length. The GPU sometimes
-/// reaches the start long before the stop is enqueued, sometimes long after, and often at about the
-/// same time.
+/// Launches a kernel ahead of most brackets and delays the host inside them, all for random times. The
+/// GPU sometimes reaches the start long before the stop is enqueued, sometimes long after, and often at
+/// about the same time.
 fn delays(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -163,7 +163,7 @@ fn alone(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, KERNEL_NS)
 }
 
-/// Makes brackets that contain others, each followed by a single one, on an idle GPU.
+/// Makes nested brackets, each pair followed by a single bracket, on an idle GPU.
 fn nested(_: &[String]) {
     let gpu = Gpu::new();
     let [spin, inner, single] =

@@ -58,13 +58,13 @@ impl Gpu {
         self.context.new_stream().expect("another stream")
     }
 
-    /// Loads `spin_ns` for the launch at `place` only: `module::function`, followed by `#index` if
-    /// it is one of several. Tests distinguish launches by their kernels.
+    /// Loads `spin_ns` for the launch at `place` only: `module::function`, followed by `#index` if the
+    /// function has several launches. Tests distinguish launches by their kernels.
     pub fn spin(&self, place: &str) -> Spin {
         Spin(self.kernel(workloads::SPIN_NS, place))
     }
 
-    /// Loads `copy_f4` for one place, between two buffers of `bytes` each.
+    /// Loads `copy_f4` for one place, to copy between two buffers of `bytes` each.
     pub fn copy(&self, place: &str, bytes: usize) -> Copy {
         let zeros = || self.stream.alloc_zeros(bytes).expect("memory");
         let (from, to) = (zeros(), zeros());
@@ -81,7 +81,7 @@ impl Gpu {
         Increment { kernel: self.kernel(workloads::SAXPY, place), x, y }
     }
 
-    /// Loads the kernel that times reads of single lines, for one place, with its own lines.
+    /// Loads the kernel that times reads of single cache lines, for one place, with its own lines.
     pub fn lines(&self, place: &str) -> Lines {
         let ptx = gpu_time_kernels::PTX.to_str().expect("PTX is ASCII");
         let name = gpu_time_kernels::LINE_LATENCIES.to_str().expect("kernel names are ASCII");
@@ -94,7 +94,7 @@ impl Gpu {
         Lines { kernel: self.kernel_of(ptx, name, place), buffer, cycles, done }
     }
 
-    /// Loads `read_f4` for one place, reading `bytes` zeros.
+    /// Loads `read_f4` for one place, to read `bytes` zeros.
     pub fn read(&self, place: &str, bytes: usize) -> Read {
         let zeros = |bytes| self.stream.alloc_zeros(bytes).expect("memory");
         let (from, out) = (zeros(bytes), zeros(4));
@@ -181,8 +181,8 @@ impl Increment {
         unsafe { launch.launch(LaunchConfig::for_num_elems(len)) }.map(drop)
     }
 
-    /// Returns the number of completed launches. This is read from the vector, whose elements must
-    /// all agree. Waits for the stream.
+    /// Waits for the stream and returns the number of completed launches. The number is read from the
+    /// vector, whose elements must all agree.
     pub fn times(&self, stream: &Arc<CudaStream>) -> u64 {
         let y = stream.clone_dtoh(&self.y).expect("the vector is read");
         stream.synchronize().expect("the vector has been copied");
@@ -191,7 +191,7 @@ impl Increment {
     }
 }
 
-/// A kernel that times reads of single lines.
+/// A kernel that times reads of single cache lines.
 pub struct Lines {
     kernel: CudaFunction,
     buffer: CudaSlice<u8>,

@@ -47,8 +47,8 @@ fn without(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, SPIN_NS)
 }
 
-/// Takes a snapshot after each replay, for the given number of replays, first through cudarc, then
-/// through a raw graph.
+/// Replays a graph the given number of times, first through cudarc, then as a raw graph, and takes a
+/// snapshot after each replay.
 fn replay(arguments: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -97,7 +97,7 @@ fn replayed(stream: &Arc<CudaStream>, graph: &Exec) {
     graph.launch(stream);
 }
 
-/// Requests no report. Timed calls in the stream are enough for the nodes to be read.
+/// Requests no report. Timed calls on the stream are enough for the runtime to read the nodes.
 fn polled(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -189,7 +189,7 @@ fn many_nodes(_: &[String]) {
     tally::print();
 }
 
-/// Checks that a graph captured again keeps its shape, whatever is switched in between.
+/// Checks that a graph captured again keeps its shape, whichever settings change in between.
 fn update(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -229,7 +229,7 @@ fn querying(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, SPIN_NS)
 }
 
-/// Counts how often the stream is evaluated while timing is off. This happens on every call until a
+/// Counts how often the stream expression is evaluated while timing is off: on every call, until a
 /// capture has decided that there are no nodes.
 fn off_queries_stream(_: &[String]) {
     let gpu = Gpu::new();
@@ -390,7 +390,7 @@ fn may_fail(stream: &Arc<CudaStream>, spin: &Spin, fails: bool) -> LaunchResult 
     if fails { spin.launch_badly(stream) } else { spin.launch(stream, SPIN_NS) }
 }
 
-/// Some launches fail, and possibly the runtime's driver calls too.
+/// Captures launches of which some fail. The runtime's driver calls may fail too.
 fn failing(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;

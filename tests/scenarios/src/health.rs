@@ -122,7 +122,7 @@ fn locked_before_fork(_: &[String]) {
     tally::print();
 }
 
-/// Ends the process by a signal while the guard is alive.
+/// Ends the process with a signal while the guard is alive.
 fn signal(arguments: &[String]) {
     let _guard = lock(1500).unwrap();
     tally::print();
@@ -132,7 +132,7 @@ fn signal(arguments: &[String]) {
     }
 }
 
-/// Ends the process by a signal after the guard has been dropped.
+/// Ends the process with a signal after the guard has been dropped.
 fn signal_after(_: &[String]) {
     drop(lock(1500).unwrap());
     tally::print();

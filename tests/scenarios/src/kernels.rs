@@ -40,7 +40,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/many", many),
 ];
 
-/// The time of the kernels, long enough to be told apart.
+/// The times of the kernels, different enough to be distinguished.
 const SHORT: u64 = 10_000;
 const LONG: u64 = 30_000;
 
@@ -58,7 +58,7 @@ impl Kernels {
     }
 }
 
-/// One kernel of its own, then two calls of `inner`, and one of its own again.
+/// Launches a kernel, calls `inner` twice, and launches another kernel.
 #[gpu_timed]
 fn outer(kernels: &Kernels) -> LaunchResult {
     ran!();
@@ -68,7 +68,7 @@ fn outer(kernels: &Kernels) -> LaunchResult {
     kernels.outer.launch(&kernels.stream, SHORT)
 }
 
-/// Two kernels and a call of `leaf`.
+/// Launches two kernels, with a call of `leaf` in between.
 #[gpu_timed]
 fn inner(kernels: &Kernels) -> LaunchResult {
     ran!();
@@ -93,7 +93,7 @@ fn nested(arguments: &[String]) {
     tally::print();
 }
 
-/// Not waited for: the process ends with kernels pending.
+/// Ends the process while kernels are pending.
 fn pending(_: &[String]) {
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
@@ -111,7 +111,7 @@ fn copies(gpu: &Gpu, bytes: usize) {
     assert!(gpu.stream.clone_dtoh(&zeros).unwrap().iter().all(|&byte| byte == 1));
 }
 
-/// Copies and memsets, and a call that launches nothing.
+/// Makes copies and memsets, and calls that launch nothing.
 fn memory(_: &[String]) {
     let gpu = Gpu::new();
     for _ in 0..10 {
@@ -136,7 +136,7 @@ fn on_two_streams(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Sp
     spins[1].launch(other, LONG).unwrap();
 }
 
-/// A function launches on another stream than the one that it names.
+/// Calls a function that also launches on a stream other than its own.
 fn elsewhere(_: &[String]) {
     let gpu = Gpu::new();
     let other = gpu.new_stream();
@@ -148,8 +148,8 @@ fn elsewhere(_: &[String]) {
     tally::print();
 }
 
-/// The macro sees the first launch. The second is made in a function that it does not know, on the
-/// same stream.
+/// The macro sees the first launch. A function that the macro does not know makes the second launch on
+/// the same stream.
 #[gpu_timed(stream = stream, kernels = 1.0)]
 fn launches_more(stream: &Arc<CudaStream>, spins: &[Spin; 2]) {
     ran!();
@@ -161,7 +161,7 @@ fn quietly(stream: &Arc<CudaStream>, spin: &Spin) {
     spin.launch(stream, LONG).unwrap();
 }
 
-/// A function enqueues more than the launches that events bracket.
+/// Calls a function that enqueues more than the launches that events bracket.
 fn after_stop(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("here"), gpu.spin("elsewhere")];
@@ -172,7 +172,7 @@ fn after_stop(_: &[String]) {
     tally::print();
 }
 
-/// The second and third kernel are on another stream, between two events.
+/// Launches the second and third kernels on another stream, between a fork and a join.
 #[gpu_timed(stream = stream, scope = "body", kernels = 1.0)]
 fn forks_and_joins(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Spin; 2]) {
     ran!();
@@ -184,7 +184,7 @@ fn forks_and_joins(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[S
     spins[0].launch(stream, SHORT).unwrap();
 }
 
-/// A function forks to another stream and joins it again with events.
+/// Calls a function that forks to another stream and joins it again with events.
 fn fork_join(_: &[String]) {
     let gpu = Gpu::new();
     let other = gpu.new_stream();
@@ -204,8 +204,8 @@ fn hands_over(kernels: &Kernels, help: impl FnOnce()) -> LaunchResult {
     kernels.outer.launch(&kernels.stream, SHORT)
 }
 
-/// A function hands a part of its work to another thread, and waits until it is enqueued. The helper
-/// enqueues on the same stream, and calls an annotated function as well.
+/// Calls a function that hands part of its work to a helper thread, and waits until the work is enqueued.
+/// The helper enqueues on the same stream, and also calls an annotated function.
 fn helper(_: &[String]) {
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
@@ -234,7 +234,7 @@ fn helper(_: &[String]) {
     tally::print();
 }
 
-/// Forks inside of an opened call. The child leaves it, makes another one and ends.
+/// Forks inside an opened call. The child returns from the call, makes another call and exits.
 fn fork_inside(_: &[String]) {
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
@@ -256,7 +256,7 @@ fn fork_inside(_: &[String]) {
     tally::print();
 }
 
-/// Launches before and after it forks; the child, which has no GPU, only before.
+/// Launches before and after the fork. The child, which cannot use the GPU, does not launch.
 #[gpu_timed]
 fn hands_over_in_child(kernels: &Kernels, parent: u32, fork: impl FnOnce()) {
     ran!();
@@ -267,7 +267,7 @@ fn hands_over_in_child(kernels: &Kernels, parent: u32, fork: impl FnOnce()) {
     }
 }
 
-/// Captures inside of an opened call, and replays the graph there.
+/// Captures a graph inside an opened call, and replays it there.
 #[gpu_timed]
 fn captures(kernels: &Kernels) -> CudaGraph {
     ran!();
@@ -288,7 +288,7 @@ fn capture(stream: &Arc<CudaStream>, work: impl FnOnce()) -> CudaGraph {
     stream.end_capture(flags).expect("the capture is intact").expect("a graph")
 }
 
-/// Captures inside of opened calls, and makes opened calls inside of captures.
+/// Captures inside opened calls, and makes opened calls inside captures.
 fn captured(_: &[String]) {
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
@@ -315,7 +315,7 @@ fn waits(gpu: &Gpu, kernels: &Kernels, other: &Arc<CudaStream>) {
     gpu.synchronize();
 }
 
-/// Calls that wait for their kernels, and calls timed by events on the same stream.
+/// Makes calls that wait for their kernels, and calls timed by events on the same stream.
 fn traced(_: &[String]) {
     let gpu = Gpu::new();
     let (kernels, other) = (Kernels::new(&gpu, gpu.stream.clone()), gpu.new_stream());
@@ -359,7 +359,7 @@ fn bracket(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, LONG)
 }
 
-/// The first call that is timed by events elsewhere is inside of an opened one.
+/// Makes the first call of a function timed by events inside an opened call, and the second outside.
 fn brackets_inside(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("kernels::bracket"), gpu.spin("other"));
@@ -377,7 +377,7 @@ fn around(stream: &Arc<CudaStream>, kernels: &Kernels) -> LaunchResult {
     leaf(kernels)
 }
 
-/// A function without a stream inside of one that is timed by events.
+/// Calls a function without a stream inside a function timed by events.
 fn inside_events(_: &[String]) {
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
@@ -388,7 +388,7 @@ fn inside_events(_: &[String]) {
     tally::print();
 }
 
-/// Functions timed by events, of which some calls are opened.
+/// Calls functions timed by events, with some of the calls opened.
 fn events(_: &[String]) {
     let gpu = Gpu::new();
     let (half, some) = (gpu.spin("kernels::by_events"), gpu.spin("kernels::first_and_some"));
@@ -407,7 +407,7 @@ fn quarter(kernels: &Kernels) -> LaunchResult {
     leaf(kernels)
 }
 
-/// A function without a stream of which a share is opened.
+/// Calls a function without a stream, with a share of the calls opened.
 fn share(_: &[String]) {
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
@@ -439,7 +439,7 @@ fn settle(_: &[String]) {
     tally::print();
 }
 
-/// Several threads open calls at once, and one launches outside of any.
+/// Opens calls on several threads at once, while another thread launches outside any call.
 fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let plain = gpu.spin("plain");
@@ -466,7 +466,7 @@ fn threads(_: &[String]) {
     tally::print();
 }
 
-/// Calls a function so often that buffers are used again and again.
+/// Calls a function so often that buffers are reused many times.
 fn many(arguments: &[String]) {
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
@@ -496,8 +496,8 @@ async fn async_inner(kernels: &Kernels) {
     kernels.inner.launch(&kernels.stream, LONG).unwrap();
 }
 
-/// Two futures that are polled in turns, with launches outside any call in between. With `report`, records
-/// are taken after each poll, when one call has ended and the other is suspended as well.
+/// Polls two futures alternately, with launches outside any call in between. With `report`, takes a snapshot
+/// after each poll, including when one call has ended and the other is suspended.
 fn asynchronous(args: &[String]) {
     let is_reporting = args.iter().any(|arg| arg == "report");
     let gpu = Gpu::new();

@@ -1,4 +1,4 @@
-//! A future that is not ready at once.
+//! A future that is not ready immediately.
 
 use std::future::poll_fn;
 use std::mem;

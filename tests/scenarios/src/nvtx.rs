@@ -51,14 +51,14 @@ fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, NS)
 }
 
-/// Recorded in a fifth of its calls, if CUPTI is there.
+/// Recorded in a fifth of its calls, if CUPTI is available.
 #[gpu_timed(kernels = 0.2)]
 fn by_kernels(program: &Program) -> LaunchResult {
     ran!();
     program.recorded.launch(&program.gpu.stream, NS)
 }
 
-/// Timed in a tenth of its calls.
+/// Timed in every tenth call.
 #[gpu_timed(clock = "host", every = 10)]
 fn by_host() {
     ran!();
@@ -69,7 +69,7 @@ fn after_warmup() {
     ran!();
 }
 
-/// Calls with each clock, of which some are timed, on two threads.
+/// Makes calls with each clock on two threads. Some of the calls are timed.
 fn nested(arguments: &[String]) {
     let gpu = Gpu::new();
     let (bracketed, recorded) = (gpu.spin("nvtx::by_events"), gpu.spin("nvtx"));
@@ -109,7 +109,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Futures that take turns, move to another thread, are dropped early, or panic.
+/// Polls futures that take turns, move to another thread, are dropped early, or panic.
 fn futures(_: &[String]) {
     let (mut one, mut other) = (pin!(waits()), pin!(waits_for_other()));
     assert!(poll(one.as_mut()).is_pending());
@@ -152,7 +152,7 @@ fn forks() {
     assert_eq!(child::wait(pid), 0);
 }
 
-/// Forks inside of a range.
+/// Forks inside a range.
 fn fork(_: &[String]) {
     forks();
     tally::print();

@@ -1,4 +1,4 @@
-//! Opened calls in programs that fail, unwind, recur, end threads, and give futures up.
+//! Opened calls in programs that fail, unwind, recurse, end threads, and drop pending futures.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -65,7 +65,7 @@ fn failing(_: &[String]) {
         tries(&program).unwrap();
         gpu.synchronize();
     }
-    // Longer than the calls wait for their records.
+    // Sleeps for longer than calls wait for their records.
     thread::sleep(Duration::from_secs(1));
     let snapshot = gpu_time::snapshot();
     let series = snapshot.sites().iter().flat_map(|site| site.series());
@@ -73,7 +73,7 @@ fn failing(_: &[String]) {
     tally::print();
 }
 
-/// Copies and sets nothing, as programs do with empty tensors.
+/// Copies and sets zero bytes, as programs do with empty tensors.
 #[gpu_timed]
 fn copies_nothing(program: &Program, memory: &mut CudaSlice<u8>) -> LaunchResult {
     ran!();
@@ -105,7 +105,7 @@ fn after_warmup(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, NS)
 }
 
-/// One timed call of each function.
+/// Makes one timed call of each function.
 fn first(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("opened::at_once"), gpu.spin("opened::after_warmup")];
@@ -121,7 +121,7 @@ fn launches_often(program: &Program) -> LaunchResult {
     (0..LAUNCHES).try_for_each(|_| program.launch())
 }
 
-/// Calls with many launches, each of which takes longer if it is recorded.
+/// Makes calls with many launches, each of which takes longer when it is recorded.
 fn long(_: &[String]) {
     let gpu = Gpu::new();
     let program = Program::new(&gpu);
@@ -152,7 +152,7 @@ fn unwinds(program: &Program) {
     panic!("as the test wants it");
 }
 
-/// Functions unwind inside of opened calls, and out of them.
+/// Unwinds inside opened calls, and out of them.
 fn unwinding(_: &[String]) {
     std::panic::set_hook(Box::new(|_| {}));
     let gpu = Gpu::new();
@@ -160,14 +160,14 @@ fn unwinding(_: &[String]) {
     for _ in 0..5 {
         catches(&program).unwrap();
         assert!(catch_unwind(AssertUnwindSafe(|| unwinds(&program))).is_err());
-        // Outside any call: it has ended.
+        // Outside any call, because the call has ended.
         program.launch().unwrap();
         gpu.synchronize();
     }
     tally::print();
 }
 
-/// One kernel for each level.
+/// Launches one kernel per level of recursion.
 #[gpu_timed]
 fn recurs(program: &Program, levels: u32) -> LaunchResult {
     ran!();
@@ -191,7 +191,7 @@ fn on_thread(program: &Program) -> LaunchResult {
     program.launch()
 }
 
-/// Many threads end, and their streams with them, while their kernels are pending.
+/// Ends many threads, and drops their streams, while their kernels are pending.
 fn threads(_: &[String]) {
     let gpu = Gpu::new();
     for _ in 0..8 {
@@ -208,7 +208,7 @@ fn threads(_: &[String]) {
     tally::print();
 }
 
-/// Threads launch beside each other, and open some of their calls, for a second.
+/// Launches on several threads at once for a second, with some of the calls opened.
 fn in_turns(_: &[String]) {
     let gpu = Gpu::new();
     let end = Instant::now() + Duration::from_secs(1);
@@ -229,7 +229,7 @@ fn in_turns(_: &[String]) {
     tally::print();
 }
 
-/// Opens calls for longer than records are waited for.
+/// Opens calls for longer than the runtime waits for records.
 fn during_flushes(_: &[String]) {
     let gpu = Gpu::new();
     let program = Program::new(&gpu);
@@ -249,7 +249,7 @@ fn sets(program: &Program, memory: &mut CudaSlice<u8>) -> LaunchResult {
     program.launch()
 }
 
-/// Opens calls with a memset each, while two threads make memsets outside of any call.
+/// Opens calls that each make a memset, while two threads make memsets outside any call.
 fn during_memsets(_: &[String]) {
     let gpu = Gpu::new();
     let program = Program::new(&gpu);
@@ -290,7 +290,7 @@ fn keyed(_: &[String]) {
     tally::print();
 }
 
-/// One kernel in each of its parts.
+/// Launches one kernel in each part, and waits between the parts.
 #[gpu_timed]
 async fn in_parts(program: &Program, parts: u32) {
     ran!();
@@ -301,7 +301,7 @@ async fn in_parts(program: &Program, parts: u32) {
     }
 }
 
-/// Goes on with a future that was begun outside.
+/// Completes a future that was first polled outside this call.
 #[gpu_timed]
 async fn goes_on(program: &Program, future: Pin<&mut impl Future>) {
     ran!();
@@ -309,7 +309,7 @@ async fn goes_on(program: &Program, future: Pin<&mut impl Future>) {
     future.await;
 }
 
-/// Polls such a future once.
+/// Polls, once, a future that was first polled outside this call.
 #[gpu_timed]
 fn polls(program: &Program, future: Pin<&mut impl Future>) {
     ran!();
@@ -318,7 +318,7 @@ fn polls(program: &Program, future: Pin<&mut impl Future>) {
     program.launch().unwrap();
 }
 
-/// Futures are given up while they wait, and polled inside of another call than they began in.
+/// Drops futures that are pending, and polls futures inside calls that did not begin them.
 fn futures(_: &[String]) {
     let gpu = Gpu::new();
     let program = Program::new(&gpu);

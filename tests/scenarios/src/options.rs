@@ -165,7 +165,7 @@ fn traced(_: &[String]) {
     tally::print();
 }
 
-/// Takes snapshots and prints reports while it is working.
+/// Takes snapshots and prints reports between calls.
 fn snapshots(_: &[String]) {
     let mut programs = Programs::new();
     for round in 1..=20u64 {

@@ -32,7 +32,7 @@ fn returns(_: &[String]) {
     timed();
 }
 
-/// Ends by a signal rather than by itself.
+/// Ends by a signal instead of exiting.
 fn terminated(_: &[String]) {
     timed();
     raise(libc::SIGTERM);
@@ -55,7 +55,7 @@ fn limit(resource: libc::__rlimit_resource_t, most: u64) {
     assert_eq!(unsafe { libc::setrlimit(resource, &raw const limit) }, 0);
 }
 
-/// No file may become longer than 100 bytes.
+/// Limits every file to 100 bytes.
 fn size_limit(_: &[String]) {
     limit(libc::RLIMIT_FSIZE, 100);
     timed();
@@ -68,7 +68,7 @@ fn close_stderr() {
     assert_eq!(unsafe { libc::close(2) }, 0);
 }
 
-/// Opens the file that is the argument as the descriptor that was stderr.
+/// Opens the file given as the argument, which takes stderr's old descriptor.
 fn stderr_reused(arguments: &[String]) {
     timed();
     close_stderr();
@@ -78,7 +78,7 @@ fn stderr_reused(arguments: &[String]) {
     tally::print();
 }
 
-/// Closes stderr before the first call. The runtime must leave its number free.
+/// Closes stderr before the first call. The runtime must leave its descriptor free.
 fn stderr_closed(_: &[String]) {
     close_stderr();
     timed();
@@ -87,7 +87,7 @@ fn stderr_closed(_: &[String]) {
     tally::print();
 }
 
-/// Opens as many files as it may.
+/// Opens as many files as the limit allows.
 fn no_descriptors(_: &[String]) {
     timed();
     limit(libc::RLIMIT_NOFILE, 64);
@@ -97,7 +97,7 @@ fn no_descriptors(_: &[String]) {
     std::mem::forget(files);
 }
 
-/// The test gives the program's file the right to run as another user.
+/// Runs as another user, because the test has made the program's file set-user-ID.
 fn secure(_: &[String]) {
     timed();
     // SAFETY: reads a value that the kernel passed to the program.

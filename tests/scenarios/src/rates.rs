@@ -41,7 +41,7 @@ fn some(stream: &Arc<CudaStream>, spin: &Spin, known: Option<u32>) -> LaunchResu
     spin.launch(stream, 10_000)
 }
 
-/// Without a stream, it runs on the CPU.
+/// Runs on the CPU, because it has no stream.
 #[gpu_timed(stream = None::<&CudaStream>, bytes = 64)]
 fn none() {
     ran!();

@@ -20,7 +20,7 @@ use crate::tally;
 pub const SCENARIOS: &[Scenario] =
     &[("reentry/handler", handler), ("reentry/allocator", allocator)];
 
-/// Signals that interrupt the loop.
+/// The number of signals that interrupt the loop.
 const SIGNALS: u64 = 5_000;
 
 static ON_HOST: AtomicU64 = AtomicU64::new(0);
@@ -41,7 +41,7 @@ fn sampled() {
     SAMPLED.fetch_add(1, Relaxed);
 }
 
-/// Excluded by the filter, so that its calls are counted and nothing else.
+/// Excluded by the filter, so that its calls are only counted.
 #[gpu_timed(clock = "host")]
 fn off() {
     OFF.fetch_add(1, Relaxed);
@@ -60,12 +60,12 @@ fn interrupting() {
 }
 
 thread_local! {
-    /// The calls of `interrupting` on this thread, and those of them that were timed.
+    /// The number of calls to `interrupting` on this thread, and how many of them were timed.
     static CALLS: Cell<u64> = const { Cell::new(0) };
     static TIMED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Evaluated only for timed calls.
+/// Counts a timed call, because `bytes` is evaluated only for timed calls.
 fn now_timed() -> u64 {
     TIMED.set(TIMED.get() + 1);
     1
@@ -96,7 +96,7 @@ fn print_tally() {
 }
 
 static STREAM: OnceLock<Arc<CudaStream>> = OnceLock::new();
-/// Rounds of the loop, signals handled, and those of them that came inside the runtime.
+/// The number of rounds of the loop, of handled signals, and of signals that interrupted the runtime.
 static ROUNDS: AtomicU64 = AtomicU64::new(0);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 static INSIDE: AtomicU64 = AtomicU64::new(0);
@@ -116,8 +116,8 @@ extern "C" fn on_signal(_: c_int) {
     HANDLED.fetch_add(1, Relaxed);
 }
 
-/// A signal handler calls the functions that its thread is calling. Every driver call and every
-/// allocation of the loop is the runtime's, so the handler interrupts no other one.
+/// Handles signals by calling the functions that the interrupted thread is calling. The runtime makes
+/// all driver calls and allocations in the loop, so the handler interrupts no others.
 fn handler(_: &[String]) {
     let gpu = Gpu::new();
     STREAM.get_or_init(|| gpu.stream.clone());
@@ -125,13 +125,13 @@ fn handler(_: &[String]) {
     // SAFETY: the handler makes no call that is unsafe where it can interrupt.
     let (previous, main) = unsafe { (libc::signal(libc::SIGALRM, handler), libc::pthread_self()) };
     assert_ne!(previous, libc::SIG_ERR);
-    // The first calls are the handler's.
+    // The handler makes the first calls.
     // SAFETY: as above.
     assert_eq!(unsafe { libc::raise(libc::SIGALRM) }, 0);
     let sender = thread::spawn(move || {
         for sent in 1..SIGNALS {
-            // The loop makes progress however fast the signals are, and each one meets another
-            // point of a round.
+            // The loop makes progress however fast the signals come, and each signal arrives at a
+            // different point of a round.
             let round = ROUNDS.load(Relaxed);
             while ROUNDS.load(Relaxed) == round {
                 thread::yield_now();
@@ -147,7 +147,7 @@ fn handler(_: &[String]) {
     while HANDLED.load(Relaxed) < SIGNALS {
         call_all();
         if ROUNDS.fetch_add(1, Relaxed).is_multiple_of(1_000) {
-            // Not dropped, because a signal may not interrupt the allocator of the program itself.
+            // Not dropped, because a signal must not interrupt the program's own call to the allocator.
             mem::forget(gpu_time::snapshot());
         }
     }
@@ -159,7 +159,7 @@ fn handler(_: &[String]) {
     print_tally();
 }
 
-/// Set while each allocation calls an annotated function.
+/// Set while every allocation calls an annotated function.
 static IS_CALLING: AtomicBool = AtomicBool::new(false);
 
 /// Calls an annotated function inside the allocator.
@@ -177,8 +177,8 @@ fn count_interrupting(work: impl FnOnce()) -> [u64; 2] {
     [CALLS.get() - before[0], TIMED.get() - before[1]]
 }
 
-/// The first call of the program comes from the allocator, and so do all other first calls: of a
-/// thread, in a context, during a report.
+/// Makes every first call from the allocator: the program's, each thread's, the first in a context,
+/// and the first during a report.
 fn allocator(_: &[String]) {
     let gpu = Gpu::new();
     IS_CALLING.store(true, Relaxed);

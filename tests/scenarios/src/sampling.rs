@@ -51,8 +51,8 @@ fn warmed() {
     ran!();
 }
 
-/// Runs a loop in which every hundredth call is long. Timing every hundredth call samples only
-/// these.
+/// Runs a loop in which every hundredth call is long. Timing every hundredth call samples only the
+/// long calls.
 fn periodic(_: &[String]) {
     let gpu = Gpu::new();
     let spins = ["all", "drawn", "counted"].map(|name| gpu.spin(&format!("sampling::{name}")));
@@ -254,7 +254,7 @@ fn rare() {
 
 static TIMED: AtomicBool = AtomicBool::new(false);
 
-/// Evaluated only for timed calls.
+/// Notes that the call is timed, because the expression is evaluated only for timed calls.
 fn timed_now() -> u64 {
     TIMED.store(true, Relaxed);
     1
@@ -266,8 +266,8 @@ fn rare_is_timed() -> bool {
     TIMED.swap(false, Relaxed)
 }
 
-/// A high load, with few calls timed, stops just after a timed call, and calls become rare.
-/// The pending gap would skip calls for a long time.
+/// Makes many calls, of which few are timed, until just after a timed call. Calls then become rare,
+/// and the pending gap would skip them for a long time.
 fn load_drop(_: &[String]) {
     let unsampled = || {
         let snapshot = gpu_time::snapshot();
@@ -338,7 +338,7 @@ fn reconfigured(_: &[String]) {
     calls(gpu_time::configure());
     calls(gpu_time::configure().cold("dirty"));
     calls(gpu_time::configure().cold("off").sleep("50us"));
-    // One function still has three warm-up calls left, the other one.
+    // One function still has three warm-up calls left, and the other has one.
     calls(gpu_time::configure().cold("").sleep("").warmup(3));
     calls(gpu_time::configure().warmup(1));
     tally::print();

@@ -27,10 +27,10 @@ pub const SCENARIOS: &[Scenario] = &[
     ("scopes/members", members),
 ];
 
-/// A pass of as many kernels as a small model has.
+/// The number of timed kernels in a pass, as many as a small model has.
 const KERNELS: usize = 28;
 
-/// A held pass, of which only the whole is timed.
+/// Makes a held pass, which is timed only as a whole.
 #[gpu_timed(scope = "body", sleep)]
 fn pass_alone(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
@@ -51,7 +51,7 @@ fn step(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     spin.launch(stream, ns)
 }
 
-/// Passes with and without timed functions inside. The argument is the time of a kernel.
+/// Makes passes with and without timed functions inside. The argument is the time of a kernel.
 fn inner_brackets(arguments: &[String]) {
     let gpu = Gpu::new();
     let places = ["pass_alone", "pass_around", "step"];
@@ -292,7 +292,7 @@ fn inner(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Called on a different stream than its caller.
+/// Uses a different stream than its caller.
 #[gpu_timed(cold, sleep)]
 fn beside(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -351,7 +351,7 @@ fn boxed<'a>(
     })
 }
 
-/// The handle refers to the stream of whichever thread polls.
+/// The handle refers to the per-thread stream of the thread that polls.
 #[gpu_timed(scope = "body")]
 async fn on_per_thread(stream: Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -411,7 +411,7 @@ fn futures(_: &[String]) {
     tally::print();
 }
 
-/// Blocks with visible launches, which are left early and wait, and guards. All calls in a closure.
+/// Times blocks with visible launches, which are left early or wait, and a guard, all in closures.
 fn blocks(_: &[String]) {
     let gpu = Gpu::new();
     let stream = gpu.stream.clone();
@@ -450,7 +450,7 @@ fn blocks(_: &[String]) {
         assert!(poll(future.as_mut()).is_pending());
         assert!(poll(future.as_mut()).is_ready());
     }
-    // Dropped at its await.
+    // The future is dropped at its await.
     assert!(poll(pin!(waits(3))).is_pending());
     gpu.synchronize();
     tally::print();

@@ -38,8 +38,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/turns", turns),
 ];
 
-/// A run that takes exactly as long as its samples require. The margin allows for a real GPU whose
-/// readings alternate between two values.
+/// Returns options for a run that lasts exactly as long as its samples require. The margin allows for
+/// a real GPU whose readings alternate between two values.
 pub fn settle() -> Settle {
     let settle = Settle::default().margin(0.05);
     settle.min_time(Duration::ZERO).timeout(Duration::from_secs(3600))
@@ -72,7 +72,7 @@ fn steady(_: &[String]) {
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
     untouched(&gpu.stream, &other).unwrap();
     gpu.synchronize();
-    // Few enough that the queue never gets so long that its events take longer.
+    // So few calls that the queue never gets long enough to slow down its events.
     let round = || {
         for _ in 0..8 {
             timed(&gpu.stream, &spin, 10_000).unwrap();
@@ -85,7 +85,7 @@ fn steady(_: &[String]) {
     tally::print();
 }
 
-/// Kernels of 20 to 40 µs in random order.
+/// Launches kernels of 20 to 40 µs in random order.
 fn varied(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -100,8 +100,8 @@ fn varied(_: &[String]) {
     tally::print();
 }
 
-/// Launches thousands of short kernels, then a run with long ones whose timeout allows one call, then
-/// a run in which all kernels have the same length.
+/// Launches thousands of short kernels, then makes a run with long kernels whose timeout allows one
+/// call, then a run in which all kernels have the same length.
 fn after_others(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -137,8 +137,8 @@ fn after_others(_: &[String]) {
     tally::print();
 }
 
-/// In the run, the GPU waits for each call, after a phase in which it had a queue. Then the
-/// reverse, with another function.
+/// Makes a run in which the GPU waits for each call, after a phase in which it had a queue. Then
+/// does the reverse with another function.
 fn feeding_change(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("settle::plain"), gpu.spin("settle::dirty")];
@@ -219,7 +219,7 @@ fn fails(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch_badly(stream)
 }
 
-/// Every call loses its sample.
+/// Makes calls that all lose their samples.
 fn lost(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::fails");
@@ -278,7 +278,7 @@ fn cold(_: &[String]) {
     tally::print();
 }
 
-/// Each call in a run starts another run, which collects its own samples each time.
+/// Starts another run in each call of a run. The inner run collects its own samples each time.
 fn nested(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
@@ -324,7 +324,7 @@ fn threads(_: &[String]) {
     tally::print();
 }
 
-/// The closure never waits for the GPU.
+/// Makes a run whose closure never waits for the GPU.
 fn queue(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::plain");
@@ -455,7 +455,7 @@ fn refused(_: &[String]) {
     tally::print();
 }
 
-/// The closure panics because it cannot wait during the capture.
+/// Makes a run whose closure panics because it cannot wait during the capture.
 fn unwinding(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::plain");
@@ -471,7 +471,7 @@ fn unwinding(_: &[String]) {
     tally::print();
 }
 
-/// Two closures take turns: equal ones, and one whose kernels take 5 % longer.
+/// Compares two equal closures, and then two of which one has kernels that take 5 % longer.
 fn compared(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -497,7 +497,7 @@ fn compared(_: &[String]) {
     tally::print();
 }
 
-/// Notes the order in which two closures take turns, until each has been the first of a block.
+/// Checks the order in which two closures take turns, until each has been first in a block.
 fn turns(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::untouched");

@@ -112,7 +112,7 @@ fn requested_and_ended(_: &[String]) {
     park_forever();
 }
 
-/// The kernel of the last call runs for seconds.
+/// Raises SIGTERM while the last call's kernel runs for seconds.
 fn running(_: &[String]) {
     let (gpu, spin) = begin();
     timed(&gpu.stream, &spin, 3_000_000_000).unwrap();
@@ -199,8 +199,8 @@ fn without_reader(work: impl FnOnce()) {
     }
 }
 
-/// Two of the tables are written to a pipe without a reader. The file that follows each table must
-/// still be written.
+/// Writes two of the tables to a pipe without a reader. The file that follows each table must still
+/// be written.
 fn no_reader(_: &[String]) {
     let (gpu, spin) = begin();
     without_reader(|| {

@@ -1,4 +1,4 @@
-//! Spans of `tracing`: nested, in and around annotated functions, polled by turns, and sampled.
+//! `tracing` spans: nested, inside and around annotated functions, polled alternately, and sampled.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,7 +55,7 @@ struct Program {
 }
 
 impl Program {
-    /// Creates a program whose spans this layer sees.
+    /// Creates a program whose spans `layer` receives.
     fn new(layer: Spans) -> Program {
         tracing_subscriber::registry().with(layer).init();
         let gpu = Gpu::new();
@@ -68,7 +68,7 @@ impl Program {
     }
 }
 
-/// Enqueues 6 kernels' times: 1 of its own, and 2 in each of two layers, whose norm takes 1.
+/// Enqueues 6 kernels: 1 of its own, 2 in each of two layers (1 of them in the norm), and 1 in `again`.
 fn request(program: &Program) {
     let _request = span!("request").entered();
     program.launch(NS);
@@ -77,7 +77,7 @@ fn request(program: &Program) {
         program.launch(NS);
         span!("norm").in_scope(|| program.launch(NS));
     }
-    // The span exists twice on the stack.
+    // The same span is on the stack twice.
     let again = span!("again");
     again.in_scope(|| {
         again.in_scope(|| ());
@@ -89,7 +89,7 @@ fn nested(arguments: &[String]) {
     let program = Program::new(spans().sample(1.0));
     for _ in 0..arguments[0].parse().unwrap() {
         request(&program);
-        // Outside any call.
+        // A kernel outside any call.
         program.launch(NS);
         program.gpu.synchronize();
     }
@@ -110,7 +110,7 @@ fn outer(program: &Program) {
     request(program);
 }
 
-/// Spans around, between and inside of annotated functions.
+/// Makes spans around, between and inside annotated functions.
 fn functions(_: &[String]) {
     let program = Program::new(spans().sample(1.0));
     for _ in 0..20 {
@@ -132,8 +132,8 @@ async fn respond(program: &Program, ns: u64) {
     program.launch(ns);
 }
 
-/// Spans of two futures that are polled by turns, with launches outside any call in between, and of one that
-/// is given up.
+/// Instruments two futures that are polled alternately, with launches outside any call in between, and a
+/// future that is dropped while it is pending.
 fn futures(_: &[String]) {
     let program = Program::new(spans().sample(1.0));
     let mut context = Context::from_waker(Waker::noop());
@@ -158,7 +158,7 @@ fn futures(_: &[String]) {
     tally::print();
 }
 
-/// A span that is made on one thread and entered on others: by a thread of its own, and by turns.
+/// Creates spans on one thread, and enters one of them on another thread and one on both threads.
 fn threads(_: &[String]) {
     let program = Program::new(spans().sample(1.0));
     for _ in 0..10 {
@@ -172,11 +172,11 @@ fn threads(_: &[String]) {
                     program.launch(NS);
                     span!("norm").in_scope(|| program.launch(NS));
                 });
-                // Again, and on this thread for the first time.
+                // `helper` again, and `moved` on this thread for the first time.
                 for span in [&helper, &moved] {
                     span.in_scope(|| program.launch(NS));
                 }
-                // A root of its own.
+                // A separate root.
                 span!("alone").in_scope(|| program.launch(NS));
             });
         });
@@ -188,7 +188,7 @@ fn threads(_: &[String]) {
     tally::print();
 }
 
-/// Spans of which one root in four is recorded, by turns of two kinds, one of them twice as often.
+/// Records one root in four. The roots are of two kinds, one of them twice as frequent as the other.
 fn sampled(_: &[String]) {
     let program = Program::new(spans().sample(0.25));
     for turn in 0..1_500 {
@@ -202,7 +202,7 @@ fn sampled(_: &[String]) {
     tally::print();
 }
 
-/// Functions that are always opened, inside of spans of which one in four is recorded.
+/// Calls functions that are always opened, inside spans of which one in four is recorded.
 fn around(_: &[String]) {
     let program = Program::new(spans().sample(0.25));
     for _ in 0..400 {
@@ -212,14 +212,14 @@ fn around(_: &[String]) {
     tally::print();
 }
 
-/// A model as candle's are: its spans are created with it and entered in every pass.
+/// A model like candle's, whose spans are created with the model and entered in every pass.
 struct Model {
     layers: [(Span, Span); 3],
     head: Span,
 }
 
-/// `pass` passes of a model, of which this share of entries is recorded. Each layer takes 3 kernels' times, of
-/// which its norm, which it enters twice, takes 2; the head takes 1.
+/// Makes `passes` passes of a model, and records `share` of the span entries. Each layer launches 3 kernels: 1
+/// of its own, and 1 in each of two entries of its norm. The head launches 1 kernel.
 fn kept(arguments: &[String]) {
     let [passes, share] = arguments else { panic!("two arguments") };
     let program = Program::new(spans().sample(share.parse().unwrap()));
@@ -246,7 +246,7 @@ fn kept(arguments: &[String]) {
     tally::print();
 }
 
-/// Futures with many polls, each in a span of its own.
+/// Polls futures many times, each future in a span of its own.
 fn polled(_: &[String]) {
     let program = Program::new(spans().sample(1.0));
     let mut context = Context::from_waker(Waker::noop());
@@ -264,7 +264,7 @@ fn polled(_: &[String]) {
     tally::print();
 }
 
-/// A kernel in each of this many spans inside of each other.
+/// Launches a kernel in each of `depth` nested spans.
 fn nest(program: &Program, depth: u64) {
     if depth > 0 {
         span!("level").in_scope(|| {
@@ -274,7 +274,7 @@ fn nest(program: &Program, depth: u64) {
     }
 }
 
-/// Requests whose spans are 50 and 49 deep by turns.
+/// Makes requests whose spans are alternately 50 and 49 deep.
 fn deep(arguments: &[String]) {
     let program = Program::new(spans().sample(1.0));
     let requests: u64 = arguments[0].parse().unwrap();
@@ -285,7 +285,7 @@ fn deep(arguments: &[String]) {
     tally::print();
 }
 
-/// Spans that are made where no other one is entered, and then entered inside of one.
+/// Creates spans while no other span is entered, and then enters them inside another span.
 fn made_before(_: &[String]) {
     let program = Program::new(spans().sample(0.25));
     for _ in 0..400 {
@@ -299,7 +299,7 @@ fn made_before(_: &[String]) {
     tally::print();
 }
 
-/// Makes seven spans, which cannot be recorded here.
+/// Makes seven spans, which cannot be recorded inside a function timed by events.
 #[gpu_timed(scope = "body")]
 fn by_events(stream: &Arc<CudaStream>, program: &Program) {
     ran!();
@@ -308,7 +308,7 @@ fn by_events(stream: &Arc<CudaStream>, program: &Program) {
     }
 }
 
-/// Spans beside others that cannot be recorded.
+/// Makes spans next to spans that cannot be recorded.
 fn beside(_: &[String]) {
     let program = Program::new(spans().sample(0.25));
     for _ in 0..400 {
@@ -319,7 +319,7 @@ fn beside(_: &[String]) {
     tally::print();
 }
 
-/// Spans that are left before those inside of them.
+/// Exits spans before the spans inside them.
 fn crossed(_: &[String]) {
     let program = Program::new(spans().sample(1.0));
     for _ in 0..5 {
@@ -329,11 +329,11 @@ fn crossed(_: &[String]) {
         drop(left_first);
         program.launch(NS);
         drop(left_last);
-        // The kernel of the outer span.
+        // A kernel of the outer span.
         program.launch(NS);
         let late = span!("late").entered();
         drop(outer);
-        // Outside any call.
+        // A kernel outside any call.
         program.launch(NS);
         drop(late);
         program.gpu.synchronize();
@@ -341,7 +341,7 @@ fn crossed(_: &[String]) {
     tally::print();
 }
 
-/// Forks inside a recorded span. The child, which has no GPU, leaves it, makes another one and ends.
+/// Forks inside a recorded span. The child, which cannot use the GPU, makes spans inside and after it, and exits.
 fn fork(_: &[String]) {
     let program = Program::new(spans().sample(1.0));
     let parent = process::id();
@@ -363,7 +363,7 @@ fn fork(_: &[String]) {
     tally::print();
 }
 
-/// Spans that unwind, inside of one that goes on and by themselves.
+/// Unwinds out of spans, both inside a span that continues and outside any other span.
 fn unwinding(_: &[String]) {
     std::panic::set_hook(Box::new(|_| {}));
     let program = Program::new(spans().sample(1.0));
@@ -381,14 +381,14 @@ fn unwinding(_: &[String]) {
             program.launch(NS);
         });
         unwinds();
-        // Outside any call.
+        // A kernel outside any call.
         program.launch(NS);
         program.gpu.synchronize();
     }
     tally::print();
 }
 
-/// Spans that are never chosen.
+/// Makes spans that sampling never chooses.
 fn never(_: &[String]) {
     let program = Program::new(spans().sample(0.0));
     (0..100).for_each(|_| request(&program));
@@ -403,7 +403,7 @@ fn inner_of_nobody(program: &Program) -> LaunchResult {
     program.spin.launch(&program.gpu.stream, NS)
 }
 
-/// Spans with a field that is their key, of numbers and of texts.
+/// Makes spans with a key field whose values are numbers and strings.
 fn keyed(_: &[String]) {
     let program = Program::new(spans().sample(1.0).key("shape"));
     for rows in [1_u64, 2, 3, 2] {

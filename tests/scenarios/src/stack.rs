@@ -1,4 +1,4 @@
-//! Calls on threads with small stacks. The program measures how deep they go.
+//! Calls on threads with small stacks. The program measures how much stack the calls use.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -16,7 +16,7 @@ pub const SCENARIOS: &[Scenario] = &[("stack/host", host), ("stack/gpu", gpu)];
 
 /// The size of the threads' stacks.
 const STACK: usize = 64 * 1024;
-/// The bytes below a stack frame that `depth` leaves alone, because they may be in use.
+/// The number of bytes below a stack frame that `depth` does not touch, because they may be in use.
 const MARGIN: usize = 512;
 const PAINT: u8 = 0xa5;
 
@@ -57,7 +57,7 @@ fn on_small_stack(run: impl FnOnce() + Send) {
     });
 }
 
-/// Notes the depth of the first call, and the greatest one of the later calls.
+/// Records the depth of the first call, and the greatest depth of the later calls.
 fn note(call: impl Fn(), driver: usize) {
     tally::fact("driver", driver);
     tally::fact("first", depth(&call));
@@ -67,7 +67,7 @@ fn note(call: impl Fn(), driver: usize) {
 #[gpu_timed(clock = "host")]
 fn on_host() {}
 
-// `ran!` would count towards the stack of the call.
+// `ran!` would add to the call's stack depth.
 fn host(_: &[String]) {
     on_small_stack(|| note(on_host, 0));
     tally::count_runs("scenario::stack::on_host", 102);
@@ -79,7 +79,7 @@ fn on_gpu(stream: &Arc<CudaStream>) {
     let _ = stream;
 }
 
-/// Makes the driver calls that a timed call makes, directly.
+/// Makes, directly, the driver calls that a timed call makes.
 fn driver_calls(stream: &CudaStream) {
     let raw = stream.cu_stream();
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;

@@ -49,7 +49,7 @@ fn on_device(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 20_000)
 }
 
-/// Calls on the devices in turn. The current context is always another device's.
+/// Makes calls on the devices in turn. The current context always belongs to another device.
 fn devices(_: &[String]) {
     let count = CudaContext::device_count().unwrap() as usize;
     tally::fact("devices", count);

@@ -18,12 +18,12 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// Set to make every free of a large allocation wait for a call on another thread.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-/// The number of large allocations freed, and for how many of these no call completed meanwhile.
+/// The number of large allocations freed, and the number of these frees during which no call completed.
 static FREED: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Counts the freeing of large memory while it is watched.
+/// Counts large allocations that are freed while `IS_WATCHED` is set.
 pub fn freeing(size: usize) {
     if size >= LARGE && IS_WATCHED.load(SeqCst) {
         FREED.fetch_add(1, SeqCst);

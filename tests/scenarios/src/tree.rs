@@ -1,5 +1,5 @@
-//! Functions under several callers, recursive ones, and calls in which the GPU waits for the host: by
-//! CUPTI, and by events.
+//! Functions with several callers, recursive functions, and calls in which the GPU waits for the host,
+//! timed by CUPTI and by events.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -77,7 +77,7 @@ fn countdown(program: &Program, n: u32) -> LaunchResult {
     if n > 0 { countdown(program, n - 1) } else { Ok(()) }
 }
 
-/// One function under two callers and by itself, and one that calls itself twice.
+/// Calls one function from two callers and by itself, and one function that calls itself twice.
 fn callers(arguments: &[String]) {
     let program = Program::new();
     for _ in 0..arguments[0].parse().unwrap() {
@@ -116,7 +116,7 @@ fn always(program: &Program) -> LaunchResult {
     program.launch(2 * NS)
 }
 
-/// Calls of which one in five is opened.
+/// Makes calls of which one in five is opened.
 fn shares(_: &[String]) {
     let program = Program::new();
     for n in 0..1_500 {
@@ -143,7 +143,7 @@ fn late_by_turns(program: &Program) -> LaunchResult {
     })
 }
 
-/// A function that enqueues in time, and one during which the GPU has to wait.
+/// Calls a function that enqueues its work in time, and a function during which the GPU has to wait.
 fn late(_: &[String]) {
     let program = Program::new();
     for _ in 0..20 {
@@ -155,10 +155,10 @@ fn late(_: &[String]) {
     tally::print();
 }
 
-/// The time of each kernel of functions that events time.
+/// The time of each kernel in functions timed by events.
 const LONG: u64 = 100_000;
 
-/// A stream that is busy until everything has been enqueued, and a kernel for each function.
+/// Streams that are busy until everything has been enqueued, and a kernel for each function.
 struct Timed {
     gpu: Gpu,
     stream: Arc<CudaStream>,
@@ -176,7 +176,7 @@ impl Timed {
         Timed { gpu, stream, other, blocker, spins }
     }
 
-    /// Launches a kernel of a function.
+    /// Launches a function's kernel, for `kernels` times [`LONG`].
     fn work(&self, stream: &CudaStream, function: &str, kernels: u64) -> LaunchResult {
         self.spins[function].launch(stream, kernels * LONG)
     }
@@ -210,21 +210,21 @@ fn middle(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
     leaf(stream, &timed.spins["leaf"])
 }
 
-/// A single launch, which is timed by itself.
+/// Makes a single launch, which is timed by itself.
 #[gpu_timed]
 fn leaf(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 3 * LONG)
 }
 
-/// On another stream than its caller.
+/// Launches on a different stream than its caller.
 #[gpu_timed(scope = "body")]
 fn aside(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
     ran!();
     timed.work(stream, "aside", 1)
 }
 
-/// Only the launches are timed, and the calls in between are not inside of their brackets.
+/// Times only the launches. The call in between is not inside their brackets.
 #[gpu_timed]
 fn by_launches(stream: &Arc<CudaStream>, timed: &Timed, spins: &[Spin; 2]) -> LaunchResult {
     ran!();
@@ -240,7 +240,7 @@ fn repeated(stream: &Arc<CudaStream>, timed: &Timed, n: u32) -> LaunchResult {
     if n > 0 { repeated(stream, timed, n - 1) } else { Ok(()) }
 }
 
-/// Nested and recursive functions, one of which has three callers.
+/// Calls nested and recursive functions, one of which has three callers.
 fn by_events(_: &[String]) {
     let timed = Timed::new(&["outer", "middle", "leaf", "aside", "repeated"]);
     let spins = [0, 1].map(|at| timed.gpu.spin(&format!("tree::by_launches#{at}")));
@@ -282,7 +282,7 @@ fn around(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
     often(stream, timed)
 }
 
-/// Functions inside each other, of which two are sampled.
+/// Calls nested functions, of which two are sampled.
 fn sampled_by_events(_: &[String]) {
     let timed = Timed::new(&["around", "often", "half", "each"]);
     for round in 0..400 {
@@ -291,7 +291,7 @@ fn sampled_by_events(_: &[String]) {
     tally::print();
 }
 
-/// Some calls are opened, and events time the rest.
+/// Some calls are opened, and events time the other calls.
 #[gpu_timed(scope = "body", kernels = 0.3)]
 fn partly(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
     ran!();
@@ -299,7 +299,7 @@ fn partly(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
     each(stream, timed)
 }
 
-/// A function that events time, with CUPTI and without.
+/// Calls a function of which some calls are opened, and a function that only events time.
 fn mixed(_: &[String]) {
     let timed = Timed::new(&["partly", "around", "often", "half", "each"]);
     for round in 0..100 {
@@ -334,7 +334,7 @@ async fn waits_elsewhere(stream: Arc<CudaStream>, timed: &Timed, spin: &Spin) ->
     each(&stream, timed)
 }
 
-/// Futures that are polled by turns, one of them on another thread in the end.
+/// Polls two futures alternately, and completes one of them on another thread.
 fn futures(_: &[String]) {
     let timed = Timed::new(&["waits", "waits_inside", "waits_elsewhere", "each"]);
     let mut context = Context::from_waker(Waker::noop());
@@ -345,7 +345,7 @@ fn futures(_: &[String]) {
             let mut two = pin!(waits_elsewhere(other, &timed, &timed.spins["waits_elsewhere"]));
             assert!(one.as_mut().poll(&mut context).is_pending());
             assert!(two.as_mut().poll(&mut context).is_pending());
-            // While both wait, this is inside of none.
+            // While both futures wait, this call is inside neither.
             each(&timed.stream, &timed)?;
             assert!(one.as_mut().poll(&mut context).is_ready());
             thread::scope(|scope| {
@@ -369,7 +369,7 @@ fn leaves(stream: &Arc<CudaStream>, timed: &Timed, panics: bool) -> LaunchResult
     Ok(())
 }
 
-/// Every other call unwinds.
+/// Makes calls of which every second one unwinds.
 fn left_early(_: &[String]) {
     let timed = Timed::new(&["leaves", "around", "often", "half", "each"]);
     for round in 0..20 {
@@ -394,12 +394,12 @@ fn starved(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
 fn shares_stream(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
     ran!();
     timed.work(stream, "shares_stream", 1)?;
-    // Runs inside of the bracket, but is not called by this function.
+    // Runs inside the bracket but on another thread, so this function is not its caller.
     let call = || each(stream, timed);
     thread::scope(|scope| scope.spawn(call).join().unwrap())
 }
 
-/// Functions whose times by events are only upper bounds.
+/// Calls functions whose times by events are only upper bounds.
 fn bounds(_: &[String]) {
     let timed = Timed::new(&["starved", "shares_stream", "each"]);
     for round in 0..20 {

@@ -48,7 +48,7 @@ fn one_thread(_: &[String]) {
     tally::print();
 }
 
-/// The thread that made calls on the first device ends after the second device's context is
+/// Ends the thread that made calls on the first device after the second device's context is
 /// created.
 fn two_threads(_: &[String]) {
     Gpu::new();
@@ -73,14 +73,14 @@ fn two_threads(_: &[String]) {
     tally::print();
 }
 
-/// The thread continues in another context on the device.
+/// Continues on the same thread in another context on the device.
 fn two_contexts(_: &[String]) {
     call(&Gpu::new(), 2);
     call(&Gpu::in_own_context(0), WARMUP + 8);
     tally::print();
 }
 
-/// Warm-up counts calls per device, so a new context on the device does not warm up again.
+/// Resets the device. Warm-up counts calls per device, so the new context does not warm up again.
 fn device_reset(_: &[String]) {
     let gpu = Gpu::new();
     call(&gpu, 2);

@@ -26,7 +26,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/devices", devices),
 ];
 
-/// The time of a kernel inside of an annotated function. Those outside take twice as long.
+/// The time of a kernel inside an annotated function. Kernels outside take twice as long.
 const NS: u64 = 20_000;
 
 #[gpu_timed]
@@ -41,14 +41,14 @@ fn rarely_timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult 
     spin.launch(stream, ns)
 }
 
-/// Opened, which loads CUPTI and measures its base.
+/// Makes an opened call, which loads CUPTI and measures its base.
 #[gpu_timed(clock = "kernels")]
 fn opened(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, NS)
 }
 
-/// A stream with a kernel for launches inside of annotated functions, and one for those outside.
+/// A device with one kernel for launches inside annotated functions, and one for launches outside.
 struct Program {
     gpu: Gpu,
     inside: Spin,
@@ -65,14 +65,14 @@ impl Program {
         Program { gpu, inside, outside }
     }
 
-    /// Launches twice: in an annotated function, and outside of one for twice the time.
+    /// Launches one kernel inside an annotated function, and one outside that takes twice as long.
     fn launch(&self, ns: u64) {
         timed(&self.gpu.stream, &self.inside, ns).unwrap();
         self.outside.launch(&self.gpu.stream, 2 * ns).unwrap();
     }
 
-    /// Runs for this time with `depth` launches between waits, which keep the GPU busy for a share
-    /// of it.
+    /// Runs for the time `real`, with `depth` calls of `launch` between waits. They keep the GPU busy for
+    /// the given share of the time.
     fn run(&self, share: f64, depth: u64, real: Duration) {
         let end = Instant::now() + real;
         let mut launches = 0;
@@ -87,17 +87,17 @@ impl Program {
             time::pass(wanted_ns.saturating_sub(took_ns));
         }
         tally::fact("ended_ns", time::now_ns());
-        // As asked for: a spin takes a little longer.
+        // The requested time. A spin takes slightly longer.
         tally::fact("busy_ns", launches * 3 * NS);
     }
 }
 
-/// The GPU is busy for a share of the time. The arguments are the share, the number of launches between
-/// waits, and the plan of windows for as long as the program runs: the device is idle before and after.
+/// Keeps the GPU busy for a share of the time. The arguments are the share, the number of launches between
+/// waits, and an optional plan of windows, which applies only to that time: the device is idle before and after.
 fn busy(arguments: &[String]) {
     let (of_run, plan) = arguments.split_at(2);
     let (share, depth) = parse(of_run);
-    // A window catches few of the bursts that a deep queue is filled with.
+    // A window catches few of the bursts that fill a deep queue.
     let real = Duration::from_millis(if depth < 100 { 1_200 } else { 4_800 });
     let program = Program::new(0);
     plan.iter().for_each(|plan| gpu_time::configure().windows(plan).apply());
@@ -107,7 +107,7 @@ fn busy(arguments: &[String]) {
     tally::print();
 }
 
-/// Likewise in virtual time, with windows that the program asks for.
+/// Does the same as `busy` in virtual time, with windows that the program opens.
 fn busy_in_steps(arguments: &[String]) {
     let (share, depth) = parse(arguments);
     let program = Program::new(0);
@@ -125,14 +125,14 @@ fn parse(arguments: &[String]) -> (f64, u64) {
 
 /// Asks for windows without a plan, and launches the given number of thousands of kernels after each.
 fn asked_for(arguments: &[String]) {
-    // Records of a window are waited for up to ten seconds.
+    // The runtime waits up to ten seconds for a window's records.
     const PATIENCE: Duration = Duration::from_secs(12);
     let thousands = arguments.first().map_or(0, |thousands| thousands.parse().unwrap());
     let program = Program::new(0);
     for asked in 1..=2 {
         gpu_time::open_window(Duration::from_millis(30));
         program.run(0.5, 1, Duration::from_millis(100));
-        // A second window while the first is open would prolong it.
+        // Opening a second window while the first is open would prolong the first.
         let began = Instant::now();
         while windows() < asked && began.elapsed() < PATIENCE {
             program.run(0.5, 1, Duration::from_millis(20));
@@ -153,7 +153,7 @@ fn windows() -> u64 {
     found.map(|coverage| coverage.windows() + coverage.incomplete()).max().unwrap_or(0)
 }
 
-/// Launches in calls of which few are timed.
+/// Launches kernels in calls of which few are timed.
 fn sampled(_: &[String]) {
     let program = Program::new(0);
     gpu_time::open_window(Duration::from_millis(100));
@@ -184,7 +184,7 @@ fn end(_: &[String]) {
     tally::print();
 }
 
-/// Forks while a window is open. The child asks for another one.
+/// Forks while a window is open. The child asks for another window.
 fn fork(_: &[String]) {
     let program = Program::new(0);
     gpu_time::open_window(Duration::from_millis(100));

@@ -12,7 +12,7 @@ fn bias_is_measured_in_process() {
     assert!(device.event_queued_empty_ns.is_some_and(|ns| ns > floor), "{device:?}");
 }
 
-/// Kernels are launched by the runtime itself meanwhile, which belong to no call.
+/// Meanwhile, the runtime launches kernels of its own, which belong to no call.
 #[test]
 fn cupti_measures_empty_kernel_where_calls_are_opened() {
     let run = scenario("kernels/events", &[]).with_cupti().run();
@@ -43,7 +43,7 @@ mod simulated {
     const QUEUED: usize = 32;
     const SAMPLES: usize = 200;
     const CHECKED: usize = 64;
-    /// Five times 6 kernels and 24, with pairs around each and without.
+    /// Five times 6 and 24 kernels, both with and without a pair around each kernel.
     const INNER: usize = 5 * 2 * (6 + 24);
     /// The empty kernel's first launch, which loads it.
     const LOADING: usize = 1;
@@ -70,7 +70,7 @@ mod simulated {
         &run.report().devices[0]
     }
 
-    /// A scenario that opens calls, on a device that the table lacks.
+    /// Creates a scenario that opens calls, on a device that is not in the bias table.
     fn opening(cupti: SimCupti) -> Scenario {
         let model = "compute_capability=80";
         scenario("kernels/events", &[]).simulated(|sim| sim.model(model)).on_cupti(cupti)
@@ -219,7 +219,7 @@ mod simulated {
         assert_eq!(device(&off).event_bias_source.as_deref(), Some("floor"));
     }
 
-    /// None of the records has times.
+    /// No record has times.
     #[test]
     fn useless_records_leave_bias_from_table() {
         let cupti = || SimCupti::default().script("zero=1");
@@ -228,8 +228,8 @@ mod simulated {
         assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
     }
 
-    /// The functions inside are timed with the opened call around them, and recording would slow
-    /// the pairs.
+    /// Functions inside the opened call are timed by its records, and recording would slow down the
+    /// pairs.
     #[test]
     fn no_calibration_during_opened_call() {
         let run = scenario("kernels/brackets_inside", &[]).with_cupti().run();
@@ -254,14 +254,14 @@ mod simulated {
         let run = with_stored().run();
         assert_bias(&run, held - 600, "cupti", Some(EXTRA + STEP + 16));
         assert_eq!(device(&run).warnings, [""; 0]);
-        // The user's setting, and a measurement in the process, are better.
+        // The user's setting and a measurement in the process take precedence.
         let run = with_stored().env("GPU_TIME_BIAS", "2us").run();
         assert_bias(&run, 2_000, "user", None);
         let run = opening(SimCupti::default()).env("XDG_CACHE_HOME", cache).run();
         let row = "kernels::first_and_some";
         assert_bias_of(&run, row, held - EMPTY_NS, "cupti", Some(EXTRA + STEP));
 
-        // One that the pairs contradict is not used.
+        // A stored calibration that the pairs contradict is not used.
         store(folder.path(), &first, None, 9_000.0);
         assert_eq!(device(&with_stored().run()).event_bias_source.as_deref(), Some("floor"));
     }

@@ -107,7 +107,7 @@ mod simulated {
         ["clean", "dirty"].map(|name| &*run.row(&format!("cold::{name}")).cache)
     }
 
-    /// Returns the proof of each kind of flush.
+    /// Returns the proofs for both kinds of flush.
     fn evictions(run: &Run) -> [&Eviction; 2] {
         let proof = run.report().devices[0].flush_proof.as_ref().expect("a proof was attempted");
         [&proof.clean, &proof.dirty]

@@ -19,7 +19,7 @@ fn context_destroyed_with_records_outstanding() {
     let rows = &run.site("cupti::recorded").series;
     let sum = |of: fn(&crate::harness::report::Series) -> u64| rows.iter().map(of).sum::<u64>();
     assert_eq!(sum(|row| row.timed), 10);
-    // Calls in the new context have records in any case.
+    // Calls in the new context always have records.
     assert!(sum(|row| row.opened) >= 5, "{rows:?}");
     assert_eq!(sum(|row| row.opened + row.all_lost()), 10, "{rows:?}");
 }

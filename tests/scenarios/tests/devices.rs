@@ -86,8 +86,8 @@ fn wait_for_event_of_other_device() {
     let run = devices("foreign_event").run();
     foreign_event(&run);
     if run.fact("devices") == 2 {
-        // Three milliseconds on the other device, minus the one for which the bracket's own stream
-        // was busy beforehand.
+        // Three milliseconds on the other device, minus the millisecond for which the bracket's own
+        // stream was busy beforehand.
         let raw = run.row("devices::after").raw();
         assert!(raw.min > 1_500_000.0 && raw.median < 2_500_000.0, "{raw:?}");
     }
@@ -133,7 +133,7 @@ mod simulated {
         assert_eq!(run.row("devices::after").fed, 20);
     }
 
-    /// Uses the same device twice, as on a machine with a single one.
+    /// Uses the same device twice, as on a machine with a single device.
     #[test]
     fn one_device_plays_both_parts() {
         alternating(&devices("alternating").run());

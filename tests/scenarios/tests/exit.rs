@@ -113,7 +113,7 @@ fn context_not_retained() {
 
 #[test]
 fn never_called_prints_table_without_driver() {
-    // A report here might overwrite that of a child that timed something.
+    // A report here might overwrite the report of a child that timed something.
     let run = scenario("exit/never_called", &[]).prints_only().run();
     assert!(run.stderr.contains("none of the "), "{}", run.stderr);
     assert!(run.others.is_empty(), "{:?}", run.others);

@@ -44,7 +44,7 @@ mod simulated {
         "cuThreadExchangeStreamCaptureMode",
     ];
 
-    /// Functions that are called for nearly every call.
+    /// Driver functions that the runtime calls in nearly every timed call.
     const OFTEN: [&str; 10] = [
         "cuCtxGetCurrent",
         "cuCtxGetId",

@@ -54,7 +54,7 @@ mod simulated {
     }
 }
 
-/// Behind a queue every bracket is fed.
+/// Behind a queue, every bracket is fed.
 #[test]
 fn queued_loop_is_fed() {
     let run = scenario("fed/queue", &[]).run();
@@ -81,8 +81,7 @@ fn queued_loop_is_fed() {
     }
 }
 
-/// When the stop of an inner bracket is queued, this proves nothing about the outer bracket's
-/// start.
+/// A queued stop of an inner bracket proves nothing about the outer bracket's start.
 #[test]
 fn nested_bracket_does_not_prove_outer_fed() {
     let run = scenario("fed/nested", &[]).untraced().run();

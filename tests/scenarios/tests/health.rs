@@ -1,5 +1,5 @@
 //! Tests for clocks and environment: the report has NVML's values and warns about each condition
-//! that makes figures unreliable, and locked clocks are released however the process ends.
+//! that makes times unreliable, and locked clocks are released however the process ends.
 
 use crate::harness::report::Device;
 use crate::harness::{Run, is_real, scenario};

@@ -1,21 +1,21 @@
-//! Tests for opened calls: their kernels, and to which functions they belong.
+//! Tests for opened calls: their kernels, and the functions to which the kernels belong.
 
 use crate::harness::report::{KernelTimes, Series};
 use crate::harness::{Run, is_real, scenario};
 
-/// A spin takes this much longer by CUPTI than it is asked to.
+/// The most nanoseconds by which CUPTI's time for a spin exceeds the requested time.
 const OVER_NS: f64 = 1_500.0;
 
-/// Returns the figures of a function that has one row.
+/// Returns a function's only row, with the kernel times of its opened calls.
 fn opened<'a>(run: &'a Run, name: &str) -> (&'a Series, &'a KernelTimes) {
     let row = run.row(name);
     (row, &row.kernels)
 }
 
-/// Asserts that a time is that of spins that take `ns` in total.
+/// Asserts that `ns` is the time of spins that take `expected` in total.
 fn assert_time(ns: f64, expected: u64, kernels: u64) {
     let (least, most) = (expected as f64, expected as f64 + kernels as f64 * OVER_NS);
-    // A GPU may take a little less than it is asked to, by its own clock.
+    // By its own clock, a GPU may take slightly less than the requested time.
     assert!(ns >= least * 0.999 && ns <= most, "{ns} ns for {expected}");
 }
 
@@ -41,7 +41,7 @@ fn kernels_belong_to_the_innermost_function_and_those_around_it() {
         assert_eq!((kernel.grid, kernel.block), ([1; 3], [1; 3]));
         assert_eq!(row.raw().median, times.busy_ns.as_ref().unwrap().median);
     }
-    // Work outside of inner functions completes the sum.
+    // The self times of all functions add up to the time of the outer function.
     let sum = |name: &str| opened(&run, name).1.self_busy_ns.as_ref().unwrap().sum;
     let whole = opened(&run, "kernels::outer").1.busy_ns.as_ref().unwrap().sum;
     let parts: f64 = ["kernels::outer", "kernels::inner", "kernels::leaf"].map(sum).iter().sum();
@@ -112,7 +112,7 @@ fn work_between_fork_and_join_is_named() {
     assert_time(times.busy_ns.as_ref().unwrap().median, 80_000, 4);
 }
 
-/// CUPTI does not say for whom a thread enqueues.
+/// CUPTI does not report on whose behalf a thread enqueues work.
 #[test]
 fn work_of_helper_thread_belongs_to_no_call() {
     let run = scenario("kernels/helper", &[]).with_cupti().run();
@@ -153,7 +153,7 @@ fn captured_launches_are_not_waited_for() {
     // The kernel before the capture, and the two that the graph launches.
     assert_eq!(counts("captures"), (5, 5, 0));
     assert_eq!(of("captures").kernels.kernels_per_call, Some(3.0));
-    // One call inside of a capture, with two of `inner` and of `leaf`.
+    // One call is captured, with two calls each of `inner` and `leaf`.
     assert_eq!(counts("outer"), (1, 0, 1));
     assert_eq!(counts("inner"), (7, 5, 2));
     assert_eq!(counts("leaf"), (12, 5, 7));
@@ -178,7 +178,7 @@ fn opened_calls_replace_brackets_and_agree_with_them() {
     let row = run.row("kernels::first_and_some");
     assert_eq!(run.site("kernels::first_and_some").counts(), (400, 5, 0, 395));
     assert_eq!(row.measured + row.opened, 395);
-    // The first one, and 25 ± 5.
+    // The first call, and 25 ± 5 others.
     assert!((5..60).contains(&row.opened), "{}", row.opened);
 }
 
@@ -204,7 +204,7 @@ fn share_of_calls_without_a_stream_is_opened() {
     assert_eq!((row.opened, site.unsampled), (site.timed, 800 - site.timed));
     // 200 ± 12.
     assert!((130..270).contains(&row.opened), "{}", row.opened);
-    // Inside of an opened call, every call is; outside, each is the outermost one.
+    // Every call inside an opened call is opened; outside, `leaf` is itself the outermost call.
     assert_eq!(run.row("kernels::leaf").opened, 800);
     assert_time(row.total() / 800.0, 20_000, 2);
 }
@@ -270,7 +270,7 @@ mod simulated {
         scenario("kernels/nested", &["60"]).on_cupti(cupti)
     }
 
-    /// Each of these delays or reorders records, and loses none.
+    /// Each of these scripts delays or reorders records, but loses none.
     #[test]
     fn records_in_any_order_are_matched() {
         for script in ["reversed,records=7", "late=3,records=9", "records=5", "reversed,late=2"] {
@@ -300,7 +300,7 @@ mod simulated {
             // One in 50 of 480 records.
             assert!((5..=10).contains(&row.lost("records")), "{script}: {:?}", row.lost);
             assert_eq!(times.kernels_per_call, Some(8.0), "{script}");
-            // Each of the others lost its call to a single record.
+            // Each lost call is due to a single record.
             let zero_times = if script == "zero=50" { row.lost("records") } else { 0 };
             assert_eq!(times.zero_times, zero_times, "{script}");
         }

@@ -10,7 +10,7 @@ mod simulated {
 
     const PATH: &str = "NVTX_INJECTION64_PATH";
 
-    /// Returns each thread's ranges as `name{inner{}}`, in the order of their first ranges.
+    /// Returns each thread's ranges as `name{inner{}}`, in the order of the threads' first ranges.
     fn ranges(run: &Run) -> Vec<String> {
         let pid = run.report().process.pid;
         let mut threads: BTreeMap<u32, (usize, usize, String)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Tests for opened calls in programs that fail, unwind, recur, end threads, and give futures up.
+//! Tests for opened calls in programs that fail, unwind, recurse, end threads, and drop pending futures.
 
 use crate::harness::report::{KernelTimes, Series};
 use crate::harness::{Run, scenario};
@@ -22,7 +22,7 @@ fn failed_launch_is_not_waited_for() {
     assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (10, 0, Some(2.0)));
 }
 
-/// A copy of no bytes has no record either.
+/// A copy of zero bytes has no record either.
 #[test]
 fn empty_copies_are_not_waited_for() {
     let run = run("opened/empty");
@@ -39,8 +39,8 @@ fn first_call_after_warmup_is_opened() {
     }
 }
 
-/// Each launch of an opened call takes 0.45 µs longer. It counts in full, as what prepares a bracket
-/// does, so it is among the device times.
+/// Each launch in an opened call takes 0.45 µs longer. This cost counts in full, like the cost of preparing
+/// a bracket, so it is part of the device time.
 #[test]
 fn budget_counts_launches_of_opened_calls() {
     let long = scenario("opened/long", &[]).with_cupti().untraced();
@@ -68,13 +68,13 @@ fn recursive_function_includes_its_inner_calls() {
     // 4 + 3 + 2 + 1 kernels in four calls.
     assert_eq!((row.opened, times.kernels_per_call), (40, Some(2.5)));
     let [busy, own] = [&times.busy_ns, &times.self_busy_ns].map(|of| of.as_ref().unwrap().sum);
-    // All kernels are alike.
+    // All kernels take the same time.
     assert!((own / busy - 0.4).abs() < 0.05, "{own} of {busy}");
 }
 
-/// Asserts that all calls of `opened/threads` were opened, except for those that waited for others to finish
-/// loading, for a millisecond at most. A call that is lost before a context is known has no device. Returns
-/// how many were opened.
+/// Asserts that all calls in `opened/threads` were opened, except for calls that waited in vain, for at most a
+/// millisecond, for other threads to finish loading. A call that is lost before its context is known has no
+/// device. Returns the number of opened calls.
 #[track_caller]
 fn assert_opened_or_lost(run: &Run) -> u64 {
     let rows = &run.site("opened::on_thread").series;
@@ -92,7 +92,7 @@ fn threads_end_with_records_pending() {
     assert!(opened >= 320, "{opened}");
 }
 
-/// CUPTI 13 loses callbacks that are switched off and on beside many threads.
+/// CUPTI 13 loses callbacks that are switched off and on while many threads launch.
 #[test]
 fn launches_are_seen_however_often_calls_were_opened() {
     let run = scenario("opened/in_turns", &[]).with_cupti().env("GPU_TIME_KERNELS", "5%").run();
@@ -114,7 +114,7 @@ fn keys_have_kernels_of_their_own() {
     assert_eq!(found, [of("1", 3, 1.0), of("2", 2, 2.0), of("3", 1, 3.0)]);
 }
 
-/// Work that a future launches while it is polled inside of another call belongs to that call.
+/// Work that a future launches while it is polled inside another call belongs to that call.
 #[test]
 fn future_polled_inside_another_call_is_lost() {
     let run = run("opened/futures");
@@ -143,7 +143,7 @@ mod simulated {
 
     use super::*;
 
-    /// CUPTI may wait for ever if both happen at the same time.
+    /// CUPTI may hang if both happen at the same time.
     #[test]
     fn nothing_is_switched_or_flushed_while_code_is_loaded() {
         let cupti = SimCupti::default().script("fragile");
@@ -151,7 +151,7 @@ mod simulated {
         assert!(assert_opened_or_lost(&run) > 0);
     }
 
-    /// CUPTI before 13.0 may wait for ever if both happen at the same time.
+    /// CUPTI before 13.0 may hang if both happen at the same time.
     #[test]
     fn no_kind_is_switched_off_during_a_launch() {
         let cupti = SimCupti::new(Version::V12_4).script("fragile");
@@ -162,7 +162,7 @@ mod simulated {
         assert_eq!(times.kernels_per_call, Some(1.0));
     }
 
-    /// CUPTI may wait for ever if both happen at the same time.
+    /// CUPTI may hang if both happen at the same time.
     #[test]
     fn no_kind_is_switched_during_a_flush() {
         let cupti = SimCupti::default().script("fragile");

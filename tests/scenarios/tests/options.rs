@@ -103,7 +103,7 @@ fn reports_say_where_they_are_from() {
     assert_eq!(process.label.as_deref(), Some("fused, take 2"));
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert_eq!(process.host.as_deref(), Some(host.trim()));
-    // The scenario does not give it.
+    // The scenario does not set the program's version.
     assert_eq!(process.program_version, None);
     let uuid = run.report().devices[0].uuid.as_deref().unwrap();
     let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
@@ -148,7 +148,7 @@ fn snapshots_while_working() {
     assert_eq!(run.row("options::delayed").brackets(), (20, 20, 0, 0));
 }
 
-/// A function that waits for its own work is released by the deadline a few times, and then no
+/// A function that waits for its own work is released by the deadline a few times, and is then no
 /// longer held.
 #[test]
 fn hold_switches_off_for_waiting_function() {

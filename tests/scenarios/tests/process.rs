@@ -1,4 +1,4 @@
-//! State of the whole process: its rights, descriptors and signals.
+//! Tests for state of the whole process: its rights, descriptors and signals.
 #![allow(unsafe_code)] // a terminal
 
 use std::fs::{self, File, Permissions};
@@ -31,7 +31,7 @@ fn command(name: &str, targets: &str) -> Command {
 #[track_caller]
 fn finish(mut command: Command) -> ExitStatus {
     let mut child = command.spawn().unwrap();
-    // The program has the only other ends of its pipes.
+    // Only the program has the other ends of its pipes now.
     drop(command);
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -50,7 +50,7 @@ fn finish(mut command: Command) -> ExitStatus {
 struct FullPipe {
     reader: PipeReader,
     writer: PipeWriter,
-    /// The same end of the pipe, on which writes do not block.
+    /// The pipe's write end again, with non-blocking writes.
     nonblocking: File,
     /// The number of bytes in the pipe.
     filled: usize,
@@ -69,7 +69,7 @@ fn full_pipe() -> FullPipe {
 }
 
 /// Reads a full pipe late and slowly to its end, and returns the text after its first `filled`
-/// bytes. A report takes longer than a reader may stop reading.
+/// bytes. The report takes longer in total than a reader may pause at a time.
 fn read_late(mut reader: PipeReader, filled: usize) -> String {
     thread::sleep(Duration::from_millis(300));
     let mut text = Vec::new();
@@ -79,7 +79,7 @@ fn read_late(mut reader: PipeReader, filled: usize) -> String {
     String::from_utf8(text.split_off(filled)).unwrap()
 }
 
-/// Returns both ends of a terminal that takes a few thousand bytes and no more.
+/// Returns both ends of a terminal that accepts only a few thousand more bytes.
 fn full_terminal() -> [File; 2] {
     let none = ptr::null_mut();
     let mut ends = [0; 2];
@@ -93,7 +93,7 @@ fn full_terminal() -> [File; 2] {
     let mut nonblocking =
         File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path).unwrap();
     while nonblocking.write(&[b'x'; 4096]).is_ok() {}
-    // The room that this makes is less than a report takes.
+    // This makes less room than a report needs.
     reader.read_exact(&mut [0; 4096]).unwrap();
     [reader, writer]
 }
@@ -185,7 +185,7 @@ fn file_that_received_descriptor_of_stderr_stays_empty() {
     assert!(warning.as_str().unwrap().starts_with(expected), "{warning}");
 }
 
-/// Otherwise the program's own messages to stderr would go to a socket of the runtime.
+/// If the runtime took the descriptor, the program's messages to stderr would go to a runtime socket.
 #[test]
 fn descriptor_of_closed_stderr_stays_free() {
     let output = command("process/stderr_closed", "none").output().unwrap();
@@ -193,7 +193,7 @@ fn descriptor_of_closed_stderr_stays_free() {
     assert!(stdout.contains(r#""is_taken":false"#), "{stdout}");
 }
 
-/// The table needs none. It stands in for the report that needs one.
+/// The table needs no descriptor. It replaces the report, which needs one.
 #[test]
 fn table_without_free_descriptors() {
     let exhausted = scenario("process/no_descriptors", &[]).prints_only();
@@ -202,7 +202,7 @@ fn table_without_free_descriptors() {
     assert!(run.fact("files") > 10);
 }
 
-/// The user who starts a set-user-ID program must not write files with its rights.
+/// The user who starts a set-user-ID program must not be able to write files with the program's rights.
 #[test]
 fn secure_program_ignores_variables() {
     let dir = tempfile::tempdir().unwrap();
@@ -233,7 +233,7 @@ fn secure_program_ignores_variables() {
     assert!(stderr.starts_with("gpu-time 0"), "{stderr}");
     assert!(!stderr.contains("warm-up") && !stderr.contains("not shown"), "{stderr}");
     let row = stderr.lines().find(|line| line.contains("process::timed ")).expect("a row");
-    // Calls and samples, so there was no warm-up.
+    // The numbers of calls and samples are equal, so there was no warm-up.
     let counts: Vec<u64> = row.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     assert_eq!(counts[0], counts[1], "{stderr}");
 }

@@ -15,7 +15,7 @@ fn signal_handler_interrupts_runtime() {
         0 < inside && inside < signals,
         "{inside} of {signals} signals came inside the runtime"
     );
-    // The calls of these signals are skipped, and no others.
+    // Only calls from signals that interrupted the runtime are skipped.
     let counts = |name: &str| run.site(&format!("reentry::{name}")).counts();
     let calls = rounds + signals;
     assert_eq!(counts("on_host"), (calls, 50, inside, calls - 50 - inside));
@@ -29,9 +29,9 @@ fn signal_handler_interrupts_runtime() {
 #[test]
 fn allocator_interrupts_runtime() {
     let run = scenario("reentry/allocator", &[]).reports(1).run();
-    // 800 boxes of the program are allocated and freed, outside of the runtime.
+    // The program allocates and frees 800 boxes outside the runtime.
     assert_eq!(run.fact("own timed"), 1_600);
-    // A report allocates inside of it.
+    // A report allocates inside the runtime.
     assert!(run.fact("report calls") > 0);
     assert_eq!(run.fact("report timed"), 0);
     assert_eq!(run.site("reentry::on_gpu").counts(), (800, 0, 0, 800));

@@ -36,7 +36,7 @@ fn periodic_program_biases_every_but_not_sample() {
     let drawn = run.row("sampling::drawn");
     // Eight standard errors for a binomial count with variance 198.
     assert!(drawn.measured.abs_diff(200) < 8 * 15, "{drawn:?}");
-    // Few of the samples are long ones, two on average, so the error is unknown.
+    // Few of the samples are long, two on average, so the error is unknown.
     assert_eq!(drawn.unknown_error.as_deref(), Some("few"));
     let total = drawn.total();
     assert!((total - truth).abs() < 8.0 * truth * 0.35, "{total} {truth}");
@@ -56,7 +56,7 @@ fn looped_launch_has_estimate_without_error() {
     let (once, looped, all) = (site.launch(0), site.launch(1), site.row());
     assert!(looped.measured > 0 && looped.measured < site.timed, "{looped:?}");
     assert!(looped.estimated_total_ns.is_some_and(|ns| ns > 0.0), "{looped:?}");
-    // The others have too few samples.
+    // The other rows have too few samples.
     for (row, unknown) in [(once, "few"), (all, "few"), (looped, "repeated")] {
         let found = (row.estimated_total_error_ns, row.unknown_error.as_deref());
         assert_eq!(found, (None, Some(unknown)), "{row:?}");
@@ -271,8 +271,8 @@ mod simulated {
         assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
-    /// If skipping a call takes longer, the additional cost is counted, but no cost that is
-    /// incurred only by timed calls.
+    /// If skipping a call takes longer, the additional cost is counted, but not the cost that only timed
+    /// calls have.
     #[test]
     fn budget_counts_host_time_of_skipped_calls() {
         let host_ns = |function: &str| {

@@ -20,7 +20,7 @@ fn brackets_inside_are_removed_from_the_one_around_them() {
         let median = |row: &Series| (row.raw().median, row.net_ns.as_ref().unwrap().median);
         let ((alone_raw, alone_net), (around_raw, around_net)) = (median(alone), median(around));
         assert!(around_raw > 1.05 * alone_raw, "{around_raw} and {alone_raw}");
-        // Brackets with a dozen more behind them add more than one alone.
+        // A bracket with a dozen more behind it adds more time than a single bracket does.
         let device = &run.report().devices[0];
         let least_ns = device.event_inner_ns.expect("it is measured");
         let most_ns = device.event_queued_inner_ns.expect("it is measured");
@@ -149,7 +149,7 @@ fn nested_brackets() {
             ((10, 10, 0, 0), 0, "as-found")
         );
     }
-    // On its own stream, it is independent of the others.
+    // `beside` is on its own stream, so it is independent of the other functions.
     let beside = run.site("scopes::beside");
     for row in [beside.row(), beside.launch(0)] {
         assert_eq!((row.brackets(), row.nested, row.cache.as_str()), ((10, 10, 0, 0), 0, "cold"));

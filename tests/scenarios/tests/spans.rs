@@ -1,4 +1,4 @@
-//! Tests for spans of `tracing`: their rows, and their paths in the call tree.
+//! Tests for `tracing` spans: their rows, and their paths in the call tree.
 
 use crate::harness::tree::{OVER, assert_time, paths};
 use crate::harness::{Run, scenario};
@@ -6,14 +6,14 @@ use crate::harness::{Run, scenario};
 /// The time of each kernel.
 const NS: f64 = 10_000.0;
 
-/// Asserts that a time is that of this many kernels.
+/// Asserts that `found` is the time of this many kernels.
 #[track_caller]
 fn assert_kernels(found: f64, kernels: f64) {
     assert_time(found, kernels * NS, kernels);
 }
 
-/// Asserts that these are all paths: calls, and the times of all kernels and of its own, as multiples of
-/// [`NS`] per call.
+/// Asserts that the run has exactly these paths, each with its number of calls, and its inclusive and self time
+/// per call as multiples of [`NS`].
 #[track_caller]
 fn assert_paths(run: &Run, expected: &[(&str, f64, f64, f64)]) {
     let paths = paths(run);
@@ -84,7 +84,7 @@ fn spans_of_futures_follow_their_polls() {
 
 #[test]
 fn spans_on_other_threads_are_under_their_parents() {
-    // `moved` counts once on either thread.
+    // `moved` counts once on each thread.
     let run = scenario("spans/threads", &[]).with_cupti().keeps_counting().run();
     assert_paths(
         &run,
@@ -111,13 +111,13 @@ fn sampled_roots_give_totals_within_their_errors() {
         ("short", 1_000.0, 1_000.0, short),
     ] {
         let node = paths[path];
-        // One in 15,000 is off by four errors.
+        // One value in 15,000 is off by more than four errors.
         let error = node.self_error_ns;
         assert!(error > 0.01 * kernels * NS && error < 0.1 * kernels * NS, "{node:?}");
         let found = node.self_ns;
         let within = kernels * NS - 4.0 * error..kernels * (NS + OVER) + 4.0 * error;
         assert!(within.contains(&found), "{kernels}: {node:?}");
-        // A span counts those that were passed over before its root: 3 on average, with a variance of 12.
+        // A span also counts the calls skipped before its root: 3 on average, with a variance of 12.
         let of_calls = 4.0 * (roots * (0.25 * 12.0 + 0.25 * 0.75 * 16.0_f64)).sqrt() / roots;
         let site = run.site(&format!("spans::{}", path.rsplit('/').next().unwrap()));
         assert!((site.calls as f64 / calls - 1.0).abs() < of_calls, "{path}: {site:?}");
@@ -128,7 +128,7 @@ fn sampled_roots_give_totals_within_their_errors() {
         assert!((node.calls / calls - 1.0).abs() < of_roots, "{node:?}");
     }
     assert_eq!(paths.len(), 5);
-    // Up to the gap before the next root.
+    // Roots skipped after the last recorded root are not counted.
     let roots = run.site("spans::request").calls + run.site("spans::short").calls;
     assert!((1_450..=1_500).contains(&roots), "{roots}");
     // A root is recorded as a whole or not at all.
@@ -154,7 +154,7 @@ fn function_in_a_sampled_span_is_recorded_with_or_without_it() {
     assert_eq!(run.site("spans::inner").calls, 400);
 }
 
-/// The entries of a span that are taken for those of one call.
+/// The number of a kept span's entries that are mistaken for entries of a single call.
 const BEFORE_KEPT: f64 = 9.0;
 
 #[test]
@@ -171,7 +171,7 @@ fn every_entry_of_a_kept_span_is_a_call() {
         assert_kernels(node.inclusive_ns, node.calls * inclusive);
         assert_kernels(node.self_ns, node.calls * own);
     }
-    // The entries that were first taken for a single call count as one that was cancelled.
+    // The entries first mistaken for a single call count as one cancelled call.
     assert_eq!(run.row("spans::head").lost("cancelled"), 1);
 }
 
@@ -183,8 +183,8 @@ fn entries_of_kept_spans_are_sampled() {
         [("head", 2_000.0_f64, 1.0), ("layer", 6_000.0, 1.0), ("layer/norm", 6_000.0, 2.0)]
     {
         let node = paths[path];
-        // Each root is recorded with a probability of 0.1. One in 15,000 is off by four times this. The
-        // first passes find out that the spans are kept.
+        // Each root is recorded with a probability of 0.1. One value in 15,000 is off by more than four standard
+        // errors. The runtime needs the first passes to find that the spans are kept.
         let error = 4.0 * (roots * 0.9 / 0.1).sqrt() + 0.05 * roots;
         assert!((node.calls / of_root - roots).abs() < error, "{path}: {node:?}");
         assert_kernels(node.self_ns / node.calls, 1.0);
@@ -196,13 +196,13 @@ fn future_with_many_polls_is_one_call() {
     let run = scenario("spans/polled", &[]).with_cupti().keeps_counting().run();
     let paths = paths(&run);
     let request = paths["request"];
-    // The first one is taken for a span that is kept.
+    // The first request is mistaken for a kept span.
     assert_eq!(run.row("spans::request").lost("cancelled"), 1);
     assert!(request.calls >= 19.0 + 20.0 && request.calls <= 19.0 + 30.0, "{request:?}");
     assert_kernels(request.self_ns, 19.0 * 30.0 + request.calls - 19.0);
 }
 
-/// Asserts that a path is right within four errors, of 400 calls of which one in four is recorded.
+/// Asserts that an estimate of 400 calls, of which one in four is recorded, is right within four errors.
 #[track_caller]
 fn assert_of_400(calls: f64) {
     assert!((calls - 400.0).abs() < 4.0 * (400.0 * 0.75 / 0.25_f64).sqrt(), "{calls}");
@@ -213,7 +213,7 @@ fn span_made_outside_and_entered_inside_is_no_root() {
     let run = scenario("spans/made_before", &[]).with_cupti().keeps_counting().run();
     let paths = paths(&run);
     assert_eq!(paths.keys().collect::<Vec<_>>(), ["outside", "outside/inside_later"]);
-    // Recorded together, so that each stands for as many as the other.
+    // The two spans are recorded together, so their estimates are equal.
     assert_eq!(paths["outside"].calls, paths["outside/inside_later"].calls);
     for node in paths.values() {
         assert_of_400(node.calls);
@@ -257,7 +257,7 @@ fn spans_left_before_those_inside_keep_the_order_of_work() {
         assert_kernels(paths[path].inclusive_ns, 5.0 * inclusive);
         assert_kernels(paths[path].self_ns, 5.0 * own);
     }
-    // Left after its call.
+    // `late` is exited after the call that it belongs to.
     assert_eq!(run.row("spans::late").lost("thread"), 5);
 }
 
@@ -287,7 +287,7 @@ fn budget_counts_spans_and_their_launches() {
     let run = nested.env("GPU_TIME_BUDGET", "99%").run();
     let counted_ns = run.report().process.budget.as_ref().unwrap().device_ns;
     let requests = run.row("spans::request").opened;
-    // Each has six launches, at half a microsecond, and six spans with seven entries.
+    // Each request has six launches, which cost half a microsecond each, and six spans with seven entries.
     let launches_ns = 6 * 500 * requests;
     assert!(counted_ns > launches_ns + 7 * 50 * requests, "{counted_ns} for {requests}");
     assert!(counted_ns < launches_ns + 7 * 100_000 * requests, "{counted_ns} for {requests}");

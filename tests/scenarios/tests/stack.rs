@@ -1,10 +1,10 @@
-//! The stack that calls need, on threads of 64 KiB.
+//! Tests for the stack that calls need, on threads with stacks of 64 KiB.
 
 use crate::harness::{Run, scenario};
 
 const KIB: u64 = 1024;
 const FIRST: u64 = 16 * KIB;
-/// An unoptimised build keeps every temporary on the stack.
+/// The most stack that later calls may need. An unoptimised build keeps every temporary on the stack.
 const LATER: u64 = if cfg!(debug_assertions) { 8 * KIB } else { 4 * KIB };
 
 /// Asserts how much stack the runtime itself needs, without the driver.

@@ -59,8 +59,8 @@ fn nested_bracket_of_another_thread() {
     for launch in [None, Some(0)] {
         let rows: Vec<_> =
             timed.rows(launch).map(|row| (row.cache.as_str(), row.measured, row.nested)).collect();
-        // One call came before the others, ten beside a bracket on another stream, and ten inside
-        // one.
+        // One call came first, ten were beside a bracket on another stream, and ten were inside a
+        // bracket.
         assert_eq!(rows, [("as-found", 10, 0), ("cold", 11, 0)]);
     }
 }

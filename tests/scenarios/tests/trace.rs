@@ -75,7 +75,7 @@ fn gaps_are_explained() {
     assert!(warmups > 0);
 }
 
-/// Calls on several threads, and calls that begin and end on different ones.
+/// Calls on several threads, and calls that begin and end on different threads.
 #[test]
 fn calls_on_thread_rows() {
     for name in ["scopes/futures", "scopes/panics", "threads/short", "barriers/kinds"] {
@@ -158,14 +158,14 @@ fn graph_replays_are_unplaced() {
     );
 }
 
-/// The work of opened calls is on its streams, also on that of brackets, and inside its calls.
+/// The work of opened calls is on its own streams, which may also have brackets, and inside its calls.
 #[test]
 fn kernels_of_opened_calls() {
     let run = scenario("kernels/traced", &[]).with_cupti().chrome_trace().run();
     let trace = run.chrome_trace();
     trace.check_report(run.report());
     let row = trace.of("kernels::measured")[0].row.clone();
-    // By call: nine kernels, and the memset of new memory.
+    // Per call: nine kernels, and the memset of new memory.
     assert_eq!(trace.works.len(), 100);
     let functions = [("outer", 20), ("inner", 40), ("leaf", 20), ("waits", 20)];
     for (name, count) in functions.map(|(name, n)| (format!("scenario::kernels::{name}"), n)) {

@@ -28,7 +28,7 @@ fn every_caller_has_its_own_path() {
         assert!(!node.callers_unknown);
     }
     assert_eq!(paths.len(), 8);
-    // The same figures, as stacks.
+    // The same times, as folded stacks.
     let folded = std::fs::read_to_string(folded.path()).unwrap();
     let total: f64 =
         folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum();
@@ -46,7 +46,7 @@ fn sampled_totals_are_right_within_their_errors() {
         paths.keys().collect::<Vec<_>>(),
         ["sampled", "sampled/sampled_inside", "sampled_around", "sampled_around/always"]
     );
-    // Opened inside of calls that were not chosen, so that no call was missed.
+    // Also opened inside calls that were not chosen, so that no call was missed.
     let always = paths["sampled_around/always"];
     assert_eq!((always.recorded, always.calls), (1_500, 1_500.0));
     assert_eq!(always.self_error_ns, 0.0);
@@ -61,7 +61,7 @@ fn sampled_totals_are_right_within_their_errors() {
         let share = if path == "sampled" { 0.2 } else { 0.36 };
         let error = 4.0 * f64::sqrt(1_500.0 * share * (1.0 - share));
         assert!((node.recorded as f64 - 1_500.0 * share).abs() < error, "{node:?}");
-        // One in 15,000 is off by four errors.
+        // One value in 15,000 is off by more than four errors.
         let error = node.self_error_ns;
         assert!(error > 0.01 * own && error < 0.1 * own, "{node:?}");
         assert!((node.self_ns - own).abs() < 4.0 * error + calls * over, "{own}: {node:?}");
@@ -79,7 +79,7 @@ fn gpu_that_waits_for_the_host_is_launch_bound() {
     let per_call = late.per_call.as_ref().unwrap();
     assert_eq!(per_call.kernels, Some(5.0));
     assert_time(per_call.busy_ns, 50_000.0, 5.0);
-    // Each of four waits ends 100 µs after the launch before.
+    // Each of the four waits ends 100 µs after the preceding launch.
     let least = if is_real() { 300_000.0 } else { 350_000.0 };
     let waited_ns = per_call.waited_ns.unwrap();
     assert!(waited_ns > least, "{per_call:?}");
@@ -89,11 +89,11 @@ fn gpu_that_waits_for_the_host_is_launch_bound() {
     assert!(run.stderr.contains("share"), "{}", run.stderr);
 }
 
-/// The time of each kernel of functions that events time.
+/// The time of each kernel in functions timed by events.
 const LONG: f64 = 100_000.0;
 
-/// Asserts the calls of a path, and its times in kernels. Events and the brackets inside leave an
-/// error of less than 3 %.
+/// Asserts a path's number of calls, and its times as numbers of kernels per call. Events and inner
+/// brackets cause an error of less than 3 %.
 #[track_caller]
 fn assert_by_events(node: &Node, calls: f64, inclusive: f64, own: f64) {
     assert_eq!((node.source.as_str(), node.calls), ("events", calls), "{node:?}");
@@ -177,7 +177,7 @@ fn sampled_calls_by_events_are_right_within_their_errors() {
         assert!((own - ns).abs() < 4.0 * error + 0.03 * ns, "{function}: {own} ±{error} for {ns}");
         assert!(error < ns, "{function}: ±{error} of {ns}");
     }
-    // Nothing is unknown of the caller that is always timed.
+    // `around` is always timed, and all of its callers are known.
     assert!(!paths["around"].callers_unknown);
     assert_eq!(paths["around"].calls, 400.0);
     // Callers that were not timed are missing.
@@ -187,7 +187,7 @@ fn sampled_calls_by_events_are_right_within_their_errors() {
     for path in ["around/often", "around/often/half", "around/often/half/each"] {
         assert!(!paths[path].callers_unknown, "{path}");
     }
-    // The whole is that of the outermost calls.
+    // The self times add up to the time of the outermost calls.
     let whole: f64 = paths.values().map(|node| node.self_ns).sum();
     let error = paths.values().map(|node| node.self_error_ns.powi(2)).sum::<f64>().sqrt();
     assert!((whole - 2_800.0 * LONG).abs() < 4.0 * error, "{whole} ±{error}");
@@ -203,7 +203,7 @@ fn opened_calls_come_before_events() {
         let recorded = paths[path].recorded;
         assert!((10..=50).contains(&recorded), "{recorded}");
     }
-    // Not those inside the other function that events timed.
+    // Calls inside calls of `partly` that events timed are not included.
     assert_by_events(paths["each"], 100.0, 3.0, 3.0);
     let without = scenario("tree/mixed", &[]).env("GPU_TIME_KERNELS", "off").run();
     let paths = self::paths(&without);
@@ -241,7 +241,7 @@ fn lost_calls_do_not_disturb_the_others() {
     assert_eq!(paths.keys().collect::<Vec<_>>(), ["each", "leaves", "leaves/each"]);
     assert_by_events(paths["each"], 20.0, 3.0, 3.0);
     assert_by_events(paths["leaves/each"], 20.0, 3.0, 3.0);
-    // Half of its calls are lost, together with what is inside of them.
+    // Half of its calls are lost, but not the calls inside them.
     let leaves = paths["leaves"];
     assert_eq!(leaves.calls, 10.0);
     assert!((leaves.self_ns / (10.0 * LONG) - 1.0).abs() < 0.1, "{leaves:?}");

@@ -1,11 +1,11 @@
-//! Tests that windows tell how busy the devices are and with what.
+//! Tests that windows show how busy the devices are, and with which work.
 
 use std::time::Duration;
 
 use crate::harness::report::Coverage;
 use crate::harness::{Run, is_real, scenario};
 
-/// Returns the figures of the first device.
+/// Returns the first device's coverage.
 #[track_caller]
 fn coverage(run: &Run) -> &Coverage {
     let device = run.report().devices.iter().find(|device| device.id == "cuda:0");
@@ -15,7 +15,7 @@ fn coverage(run: &Run) -> &Coverage {
     coverage
 }
 
-/// Asserts that one third of the work is attributed, and that the rest is of one kernel.
+/// Asserts that one third of the work is attributed, and that a single kernel accounts for the remainder.
 #[track_caller]
 fn assert_third_attributed(coverage: &Coverage) {
     let third = coverage.attributed / coverage.busy;
@@ -28,8 +28,8 @@ fn assert_third_attributed(coverage: &Coverage) {
     assert!(outside.total_ns > 0.0, "{coverage:?}");
 }
 
-/// Returns the exact share of the time that the GPU was busy, and the part that annotated functions
-/// launched: from the simulated driver's trace, or on a GPU from the kernels' nominal times.
+/// Returns the exact share of the time for which the GPU was busy, and the share for which it ran kernels
+/// launched by annotated functions: from the simulated driver's trace or, on a GPU, from the nominal times.
 fn exact(run: &Run) -> [f64; 2] {
     let (began, ended) = (run.fact("began_ns"), run.fact("ended_ns"));
     let share = |ns: u64| ns as f64 / (ended - began) as f64;
@@ -41,13 +41,13 @@ fn exact(run: &Run) -> [f64; 2] {
     let commands = run.trace.commands().filter(|command| command.kind == "kernel");
     let in_run = commands.filter(|command| is_of_run(command.enqueued_ns));
     let times: Vec<u64> = in_run.map(|command| command.duration_ns).collect();
-    // Outside of annotated functions, kernels run for 40 µs, and inside for 20.
+    // Kernels run for 40 µs outside annotated functions, and for 20 µs inside.
     let inside = times.iter().copied().filter(|&ns| ns < 30_000);
     [share(times.iter().sum()), share(inside.sum())]
 }
 
-/// At most four of eighteen figures are off by more than two errors, which has a probability of 1
-/// in 500, and none by more than four.
+/// At most four of the eighteen shares are off by more than two errors, and none by more than four. A
+/// correct runtime fails this with a probability of 1 in 500.
 #[test]
 fn busy_share_is_exact_within_its_error() {
     let (mut outliers, mut figures) = (0, Vec::new());
@@ -62,8 +62,8 @@ fn busy_share_is_exact_within_its_error() {
             let coverage = coverage(&run);
             let [busy, attributed] = exact(&run);
             assert!(coverage.windows >= 10 && coverage.incomplete <= 1, "{coverage:?}");
-            // Launches that are recorded take longer, which windows of the same length tell from the
-            // rest of the run.
+            // Recorded launches take longer, so windows differ slightly from the time between
+            // windows.
             let recording = if is_real() { 0.02 } else { 0.01 };
             let error = coverage.busy_error.unwrap() + recording;
             let attributed_error = coverage.attributed_error.unwrap() + recording;
@@ -174,7 +174,7 @@ mod simulated {
     #[test]
     fn missing_cupti_is_noted() {
         let run = scenario("windows/busy", &["0.5", "1"]).env("GPU_TIME_WINDOWS", "4ms/20ms");
-        // The machine may have a library.
+        // The machine may have a CUPTI library.
         let run = run.env("GPU_TIME_CUPTI", "/none").complains("gpu-time: invalid value `/none`");
         let run = run.warns("invalid value `/none` for `GPU_TIME_CUPTI`").run();
         assert!(run.report().devices.iter().all(|device| device.coverage.is_none()));

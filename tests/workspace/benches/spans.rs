@@ -1,11 +1,11 @@
-//! The host cost of a span that is not recorded, over `tracing` alone.
+//! The host cost that gpu-time adds to a `tracing` span that it does not record.
 //!
 //! ```text
 //! cargo bench --features tracing --bench spans
 //! ```
 //!
-//! Compares a `Registry` that has the layer of gpu-time and one that does nothing with a `Registry` that has
-//! the latter alone, in alternating repetitions. Without any layer it would never release a span. Prints one
+//! Compares a `Registry` that has gpu-time's layer and a no-op layer with a `Registry` that has only the no-op
+//! layer, in alternating repetitions. A `Registry` without any layer would never release a span. Prints one
 //! table and fails if a bound is missed.
 
 #[allow(dead_code, reason = "the table has kinds of bounds that are not used here")]
@@ -23,7 +23,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 const SPANS: u32 = 50_000;
 const REPETITIONS: usize = 101;
-/// The bound on one span, created, entered, left and closed.
+/// The bound on the cost of creating, entering, exiting and closing one span.
 const MOST_NS: f64 = 15.0;
 
 /// A layer that does nothing.
@@ -31,12 +31,12 @@ struct Idle;
 
 impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Idle {}
 
-/// Creates, enters, leaves and closes a root span.
+/// Creates, enters, exits and closes a root span.
 fn root(_: &Span) {
     info_span!("root").in_scope(|| black_box(()));
 }
 
-/// Does the same with a root and nine spans inside.
+/// Creates, enters, exits and closes a root span with nine children.
 fn ten(_: &Span) {
     info_span!("root").in_scope(|| {
         for _ in 0..9 {
@@ -45,7 +45,7 @@ fn ten(_: &Span) {
     });
 }
 
-/// Does the same with spans nested this deep.
+/// Creates, enters, exits and closes `depth` nested spans.
 fn nested(depth: u32) {
     if depth > 0 {
         info_span!("nested").in_scope(|| nested(depth - 1));
@@ -56,12 +56,12 @@ fn fifty(_: &Span) {
     nested(50);
 }
 
-/// Enters and leaves a span, as each poll of a future does.
+/// Enters and exits a span, as each poll of a future does.
 fn poll(span: &Span) {
     span.in_scope(|| black_box(()));
 }
 
-/// Returns the mean nanoseconds per repetition of `spans` under a subscriber.
+/// Returns the mean time of a call to `spans` under a subscriber, in nanoseconds.
 fn ns_per_call(subscriber: &Dispatch, spans: fn(&Span)) -> f64 {
     dispatcher::with_default(subscriber, || {
         let span = info_span!("polled");
@@ -73,7 +73,7 @@ fn ns_per_call(subscriber: &Dispatch, spans: fn(&Span)) -> f64 {
     })
 }
 
-/// Measures one subscriber minus another, per span, in alternating repetitions.
+/// Measures the time per span under `with` minus the time under `base`, in alternating repetitions.
 fn over(base: &Dispatch, with: &Dispatch, spans: fn(&Span), number: f64) -> Figure {
     let difference = |_| {
         let base = ns_per_call(base, spans);

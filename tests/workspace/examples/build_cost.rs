@@ -1,5 +1,5 @@
-//! Shows the cost of building: how the time for the first example is spent, and what each feature
-//! adds to an application.
+//! Shows build costs: where the time goes when the first example is built, and what each feature
+//! adds to an application's build.
 //!
 //! ```text
 //! cargo run -p gpu-time-tests --example build_cost

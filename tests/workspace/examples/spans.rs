@@ -4,9 +4,9 @@
 //! cargo run --release --features tracing --example spans
 //! ```
 //!
-//! The only line for gpu-time is `.with(gpu_time::spans())`. `infer` and what it calls are instrumented for
-//! logs and traces, as they are in servers. Of the 200 requests, one in sixteen is recorded, with all spans
-//! inside. The report lists the spans under their callers; without `GPU_TIME_VIEW=tree`, each by itself.
+//! The only line for gpu-time is `.with(gpu_time::spans())`. `infer` and the functions that it calls are
+//! instrumented for logs and traces, as in a server. One in sixteen of the 200 requests is recorded, with all
+//! of its spans. With `GPU_TIME_VIEW=tree`, the report lists spans under their callers; otherwise, separately.
 //! Needs an NVIDIA GPU and `libcupti`, which comes with a CUDA toolkit.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc

@@ -21,7 +21,7 @@ doc_tests! {
     production: "production.md",
 }
 
-/// The files in the package `gpu-time-scenarios`, which has the features that they need.
+/// The files tested in the package `gpu-time-scenarios`, which has the features that they need.
 #[cfg(test)]
 const ELSEWHERE: &[&str] = &["spans.md"];
 
@@ -60,7 +60,7 @@ mod tests {
         assert!(!include_str!("../../../README.md").contains("```rust,ignore"));
     }
 
-    /// The function is shown without the program around it, so it cannot be compiled there.
+    /// The README shows the function without its program, so it cannot be compiled as a doc test.
     #[test]
     fn first_function_of_the_readme_is_that_of_the_example() {
         let readme = include_str!("../../../README.md");

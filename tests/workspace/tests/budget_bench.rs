@@ -1,5 +1,5 @@
 //! Tests for the logic in the `budget` bench: its verdicts, and a complete run. The simulated
-//! driver has a virtual clock, so no figure here is a measurement.
+//! driver has a virtual clock, so no time here is a real measurement.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -42,7 +42,7 @@ fn verdict_is_invalid_unless_the_control_holds() {
         assert_eq!(judge(&little, &off, 1.0, true), [Invalid; 2]);
         assert_eq!(judge(&much, &off, 1.0, true), [Invalid; 2]);
     }
-    // The same, but before the budget has settled, with too few rounds, and without rounds.
+    // As above, but before the budget has settled, with too few rounds, and without rounds.
     assert_eq!(judge(&little, &none, 1.0, false), [Invalid, Ok]);
     assert_eq!(judge(&little, &lost(0.1, 4), 1.0, true), [Invalid; 2]);
     assert_eq!(judge(&little, &lost(0.1, 0), 1.0, true), [Invalid; 2]);

@@ -2,9 +2,9 @@
 //! binary.
 //!
 //! The package `tests/cudarc-versions` is outside the workspace, and its lock file contains all
-//! versions. The GPU bundle runs all of them on a GPU. Here only the newest runs, on the simulated
-//! driver: older versions look up every driver function at once, but the simulated driver has only
-//! those that are called.
+//! versions. The GPU bundle runs all of them on a GPU. Here only the newest version runs, on the
+//! simulated driver: older versions look up every driver function at once, but the simulated driver
+//! has only the functions that are called.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Tests for the build without the `enabled` feature: two packages, the same assembly, an empty
+//! Tests that a build without the `enabled` feature has two packages, the same assembly and an empty
 //! report.
 //!
 //! `tests/feature-off` is a package outside the workspace, built by a separate cargo.
@@ -76,7 +76,7 @@ fn enabled_builds_no_dependency_elsewhere() {
     assert!(linux.iter().any(|name| name == "cudarc"), "{linux:?}");
 }
 
-/// Compiles `assembly.rs` to assembly. It is annotated if a library is given.
+/// Compiles `assembly.rs` to assembly, with annotations if the library `gpu_time` is given.
 fn assembly(name: &str, gpu_time: Option<&Path>, flags: &[&str]) -> Vec<u8> {
     let path = target().join(name).with_extension("s");
     let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));

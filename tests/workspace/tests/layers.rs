@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use imports::{Sources, imports};
 
-/// Folders in `gpu-time-runtime/src`, lowest first. Those in the same row do not import each other.
+/// Folders in `gpu-time-runtime/src`, lowest first. Folders in the same row do not import each other.
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["types"],

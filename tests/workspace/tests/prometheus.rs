@@ -171,12 +171,12 @@ fn documented() -> Vec<String> {
 /// every kind of event, so that no panel is empty.
 fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     let mut labels = labels_of_metrics(metrics);
-    // Prometheus adds it to all that it scrapes.
+    // Prometheus adds this label to every metric that it scrapes.
     labels.values_mut().for_each(|labels| _ = labels.insert("instance"));
     let (panels, queries) = (dashboard(), documented());
     assert!(panels.len() >= 8 && queries.len() >= 7, "{panels:?}, {queries:?}");
     for (expression, legend) in panels {
-        // The example has no windows. A scenario checks what is exported of them.
+        // The example has no windows. A scenario checks the metrics for windows.
         if ["busy", "attributed"]
             .iter()
             .any(|what| expression.contains(&format!("gpu_time_device_{what}_share")))
@@ -212,11 +212,11 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
 fn prometheus_agrees_with_report_and_answers_dashboard() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let report = dir.path().join("report.json");
-    // Both are found through the same library path.
+    // The simulated driver and NVML are found through the same library path.
     SimNvml::install(&dir.path().join("driver")).expect("it is installed");
     let sim = SimDriver::install(dir.path().join("driver")).expect("it is installed");
     let example_address = free_address();
-    // Some of the failing records are inside brackets, which then count as lost.
+    // Some of the event records that fail belong to brackets, which then count as lost.
     let faults: Vec<_> = (10..40).map(|n| format!("cuEventRecord:{n}00=1")).collect();
     let sim = sim.faults(&faults.join(";"));
     let mut command = Command::new(example());

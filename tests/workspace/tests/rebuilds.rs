@@ -69,8 +69,8 @@ fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
 }
 
 /// To read a function's body, the attribute needs syn's features `full`, `visit` and `visit-mut`.
-/// Derive macros use the same syn without them. `kernels` belongs to the application, and its build
-/// script uses serde.
+/// Derive macros use the same syn without these features. `kernels` belongs to the application, and its
+/// build script uses serde.
 #[test]
 fn enabled_rebuilds_only_dependents_of_syn() {
     assert_eq!(rebuilt("gpu-time", &[]), set(["kernels", "serde", "serde_derive", "syn"]));
@@ -89,7 +89,7 @@ fn default_features_rebuild_cudarc() {
     assert_eq!(rebuilt("gpu-time", &always), set(["cudarc", "kernels"]));
 }
 
-/// The crates of `tracing` ask for the default features of once_cell, which tempfile uses without them.
+/// The `tracing` crates request once_cell's default features, but tempfile uses once_cell without them.
 #[test]
 fn full_rebuilds_only_dependents_of_once_cell_with_features_of_syn_always_on() {
     let always = ["syn-features", "syn-2-features"];

@@ -1,9 +1,9 @@
-//! Tests of `examples/recipes`: what an annotation changes, and that programs run as before.
+//! Tests for `examples/recipes`: annotations change few lines, and programs run as before.
 //!
-//! Each recipe is a package of its own outside the workspace, whose lock file has the libraries that
-//! it is about. `src/plain.rs` is the program before it was annotated, `src/main.rs` after. Recipes
-//! that build quickly and need only a driver run here, on the simulated one. `gpu/recipes.sh` builds
-//! all of them, to run on a GPU.
+//! Each recipe is a separate package outside the workspace, whose lock file has the libraries that it
+//! shows. `src/plain.rs` is the program before it was annotated, `src/main.rs` after. Recipes that
+//! build quickly and need only a driver run here, on the simulated driver. `gpu/recipes.sh` builds
+//! all recipes, to run on a GPU.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn every_recipe_is_listed_and_documented() {
     }
 }
 
-/// Returns what `docs/recipes.md` says of a recipe under its heading.
+/// Returns a recipe's section in `docs/recipes.md`.
 fn section(name: &str) -> String {
     let page = read(folder().join("../../docs/recipes.md"));
     let (_, after) = page
@@ -131,8 +131,8 @@ fn code(source: &str) -> Vec<&str> {
     lines.filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
 }
 
-/// Counts the lines that are new in `after`, or those that are gone if there are more. Lines that
-/// both have, in the same order, are found as the longest common subsequence.
+/// Returns the number of lines added or removed, whichever is larger. The unchanged lines are the
+/// longest common subsequence.
 fn changed(before: &[&str], after: &[&str]) -> usize {
     let mut common = vec![0; after.len() + 1];
     for old in before {
@@ -169,7 +169,7 @@ fn quick_recipes_run_as_without_timing() {
     }
 }
 
-/// Counts what events measured of a function's calls.
+/// Returns the number of a function's calls that events measured.
 fn samples(site: &Value) -> u64 {
     let series = site["series"].as_array().expect("a list of series").iter();
     let of_calls =
@@ -177,7 +177,7 @@ fn samples(site: &Value) -> u64 {
     of_calls.map(|series| series["measured"].as_u64().expect("a number")).sum()
 }
 
-/// It needs `libcudart` and cuBLAS to run, but no toolkit to build.
+/// The recipe needs `libcudart` and cuBLAS to run, but no toolkit to build.
 #[test]
 fn c_library_builds_without_cuda() {
     build("c-library", &Path::new(env!("CARGO_TARGET_TMPDIR")).join("recipes"));

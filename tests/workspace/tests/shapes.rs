@@ -1,8 +1,8 @@
 //! Tests that annotating a function never changes its meaning.
 //!
 //! `tests/shapes` contains functions of all shapes. A separate cargo builds them plain and
-//! annotated, in three editions. Both must print the same, without a driver and on the simulated
-//! one, and cause the same compiler warnings.
+//! annotated, in three editions. Both builds must print the same output, without a driver and on the
+//! simulated driver, and cause the same compiler warnings.
 
 mod support;
 
@@ -109,8 +109,7 @@ impl Log {
 
 /// Returns the shapes in which at least one annotated function was called, according to the report.
 ///
-/// A shape is a top-level module. The file and line of a function determine which one it belongs
-/// to.
+/// A shape is a top-level module. A function's file and line determine its shape.
 fn timed_shapes(report: &Value) -> BTreeSet<String> {
     let sites = report["sites"].as_array().expect("`sites` is a list");
     let called = sites.iter().filter(|site| site["calls"].as_u64() > Some(0));

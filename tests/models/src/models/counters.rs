@@ -5,8 +5,8 @@ use loom::thread;
 
 use super::*;
 
-/// A thread counts and ends, and the next thread that needs a recorder continues to count, while a
-/// report reads. Without the lock on the list of idle recorders, two threads write.
+/// A thread counts a call and ends, and the next thread that needs a recorder continues its counts, while
+/// a report reads them. Without the lock on the list of idle recorders, both threads write at once.
 pub fn counts_are_complete_after_a_hand_over(locks: bool) {
     let counters = Arc::new(CallCounters::default());
     counters.read();

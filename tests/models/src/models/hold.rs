@@ -19,7 +19,7 @@ fn is_released(holds: &Holds, hold: &StreamHold) -> bool {
     holds.slots().unwrap().words.0[hold.slot as usize][RELEASED].load(Acquire) >= hold.ticket
 }
 
-/// Two threads hold a stream each.
+/// Two threads each hold a stream.
 pub fn release_frees_no_other_hold() {
     let holds = holds();
     let threads = [(); 2].map(|()| {
@@ -33,7 +33,7 @@ pub fn release_frees_no_other_hold() {
     holds.release(other);
 }
 
-/// One call is in progress while the process ends, and another one follows.
+/// One call is in progress while the process ends, and another call follows.
 pub fn exit_releases_later_holds() {
     let holds = holds();
     let call = {
@@ -49,7 +49,7 @@ pub fn exit_releases_later_holds() {
     assert!(is_released(&holds, &later), "a hold was left");
 }
 
-/// Timing is switched off during a call. The call's hold then proves nothing.
+/// Timing is switched off during a call. The call's hold then does not prove that its bracket was fed.
 pub fn hold_that_is_let_go_counts_as_expired() {
     let holds = holds();
     let call = {

@@ -1,4 +1,4 @@
-//! The part of an application that a build script prepares.
+//! The part of an application that has a build script.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError};
 
 include!(concat!(env!("OUT_DIR"), "/blocks.rs"));
 
-/// Returns a stream of the first device.
+/// Returns the first device's default stream.
 pub fn stream() -> Result<Arc<CudaStream>, DriverError> {
     Ok(CudaContext::new(0)?.default_stream())
 }

@@ -1,6 +1,6 @@
-//! Windows in virtual time. Real time decides when the runtime opens a window, and virtual time
-//! passes at the pace of the machine, so that a busy machine would open windows at some moments of a
-//! period rather than at others. This program therefore stands still until a window is open or closed.
+//! Windows in virtual time. The runtime opens windows by real time, whereas virtual time passes as fast
+//! as the machine runs, so a busy machine would open windows more often in some parts of a period than
+//! in others. This program therefore stands still until a window has been opened or closed.
 
 use std::mem;
 use std::thread;
@@ -10,7 +10,7 @@ use super::{NS, Program};
 use crate::{tally, time};
 
 const WINDOWS: u32 = 40;
-/// The virtual length of a window, and the most from its end to the next one.
+/// The virtual length of a window, and the longest virtual pause between two windows.
 const LENGTH_NS: u64 = 4_000_000;
 const MOST_PAUSE_NS: u64 = 32_000_000;
 /// The real length of a window. Its virtual length usually passes sooner, and the program then waits for
@@ -40,7 +40,7 @@ pub(super) fn run(program: &Program, share: f64, depth: u64) {
 struct Windows {
     left: u32,
     is_open: bool,
-    /// The moment to open or close the next one.
+    /// The virtual time at which to open or close a window next.
     next_ns: u64,
     random: fastrand::Rng,
     cupti: Cupti,
@@ -53,7 +53,7 @@ impl Windows {
         Windows { left: WINDOWS, is_open: false, next_ns, random, cupti: Cupti::find() }
     }
 
-    /// Lets virtual time pass, unless it is later already.
+    /// Advances virtual time to `end_ns`, unless it is later already, and opens and closes the windows due.
     fn pass_until(&mut self, end_ns: u64) {
         while self.left > 0 && self.next_ns <= end_ns {
             time::advance(self.next_ns.saturating_sub(time::now_ns()));
@@ -85,14 +85,14 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// The figures that the stand-in for CUPTI tells.
+/// Functions that the stand-in for CUPTI exports to tests.
 struct Cupti {
     is_recording: extern "C" fn() -> bool,
     timestamps: extern "C" fn() -> u64,
 }
 
 impl Cupti {
-    /// Finds the library, which must have been loaded.
+    /// Finds the library, which must already be loaded.
     fn find() -> Cupti {
         // SAFETY: the names end in NUL, nothing is loaded, and these are the functions' signatures.
         unsafe {

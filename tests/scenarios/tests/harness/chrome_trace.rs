@@ -182,8 +182,9 @@ impl ChromeTrace {
         self.brackets.iter().filter(|slice| slice.name == format!("scenario::{name}")).collect()
     }
 
-    /// Asserts that the trace has the work that CUPTI recorded, where and when the model had it. The
-    /// clocks may be read while another thread advances the simulated time, hence the stated error.
+    /// Asserts that the trace has the work that CUPTI recorded, on the same streams and at the same times as
+    /// in the model. The times have the stated error, because another thread may advance the simulated time
+    /// while the clocks are read.
     pub fn check_recorded(&self, trace: &Trace) {
         assert_eq!(whole(&self.other, "activities"), self.works.len() as u64);
         // Kernels of the runtime itself belong to no call.
@@ -231,7 +232,7 @@ impl ChromeTrace {
         assert_eq!(self.brackets.len() as u64 + number("dropped"), number("brackets"));
     }
 
-    /// Asserts that every bracket is where the model had it, within the bracket's stated error.
+    /// Asserts that every bracket is placed as in the model, within the bracket's stated error.
     /// Brackets on the same device use the same clock, so relative to each other they must be ten
     /// times as accurate.
     pub fn check_model(&self, trace: &Trace) {

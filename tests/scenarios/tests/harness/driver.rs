@@ -36,7 +36,8 @@ pub fn cupti_dir(cupti: &SimCupti) -> PathBuf {
     dir
 }
 
-/// Installs both in a folder with this name, without the driver functions in `absent`.
+/// Installs the simulated driver, without the functions in `absent`, and the NVML stand-in in a folder
+/// with this name.
 pub fn install(name: &str, absent: &[&str]) -> SimDriver {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios").join(name);
     SimNvml::install(&dir).expect("the NVML stand-in is installed");

@@ -141,7 +141,7 @@ impl Scenario {
         self
     }
 
-    /// Runs with CUPTI: the stand-in on the simulated driver, and the machine's on a GPU.
+    /// Runs with CUPTI: the stand-in on the simulated driver, or the machine's own CUPTI on a GPU.
     pub fn with_cupti(self) -> Self {
         if is_real() { self } else { self.on_cupti(SimCupti::default()) }
     }

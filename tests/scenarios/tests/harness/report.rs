@@ -370,7 +370,7 @@ impl Site {
         row
     }
 
-    /// Returns the rows, in streams, for the function or for one of its launches.
+    /// Returns the rows for the function, or for one of its launches, without replays of graphs.
     pub fn rows(&self, launch: Option<u32>) -> impl Iterator<Item = &Series> {
         let is_its = move |row: &&Series| row.launch.as_ref().map(|l| l.index) == launch;
         self.series.iter().filter(is_its).filter(|row| !row.graph)

@@ -46,7 +46,7 @@ pub struct Run {
     pub trace: Trace,
     /// Clocks locked and released through the NVML stand-in, and lines added by the program.
     pub nvml: Vec<String>,
-    /// The ranges that a tool has seen, if one has attached.
+    /// The NVTX ranges that a tool has seen, if a tool was attached.
     pub ranges: Option<Vec<Event>>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Run;
 use super::report::Node;
 
-/// A spin takes this much longer by CUPTI than it is asked to.
+/// The most nanoseconds by which CUPTI's time for a spin exceeds the requested time.
 pub const OVER: f64 = 1_500.0;
 
 /// Returns the names from the outermost function or span to this one.
@@ -17,7 +17,7 @@ fn path(tree: &[Node], node: &Node) -> String {
     }
 }
 
-/// Returns the paths of a report, and checks what holds for every tree.
+/// Returns a report's call-tree nodes by path. Asserts everything that must hold for every tree.
 #[track_caller]
 pub fn paths(run: &Run) -> BTreeMap<String, &Node> {
     let tree = &run.report().tree;
@@ -34,7 +34,7 @@ pub fn paths(run: &Run) -> BTreeMap<String, &Node> {
     tree.iter().map(|node| (path(tree, node), node)).collect()
 }
 
-/// Asserts that a time is that of spins that take `ns` in total.
+/// Asserts that `found` is the time of spins that take `ns` in total.
 #[track_caller]
 pub fn assert_time(found: f64, ns: f64, kernels: f64) {
     assert!(found >= 0.999 * ns && found <= ns + kernels * OVER, "{found} for {ns}");

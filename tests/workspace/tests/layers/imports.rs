@@ -108,7 +108,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Calls `found` with the path of each imported name, and with the name; `None` stands for `*`.
+/// Calls `found` with each imported path and the name that it brings into scope, or `None` for `*`.
 fn leaves(
     tree: &UseTree,
     path: &mut ModulePath,

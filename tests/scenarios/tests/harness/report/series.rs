@@ -59,14 +59,14 @@ pub struct Series {
     pub kernels: KernelTimes,
 }
 
-/// A number of brackets in each sample.
+/// The smallest and largest number of brackets in a sample.
 #[derive(Debug, Deserialize)]
 pub struct PerSample {
     pub min: u32,
     pub max: u32,
 }
 
-/// The figures of opened calls.
+/// The kernels and times of opened calls.
 #[derive(Debug, Deserialize)]
 pub struct KernelTimes {
     #[serde(deserialize_with = "nullable")]
@@ -191,7 +191,7 @@ impl Series {
         let opened = self.opened;
         assert_eq!(*timed, measured + opened + in_flight + lost, "`{site}`: {self:?}");
         self.kernels.check(opened, site);
-        // Without events, the times are those of opened calls.
+        // Without events, the times come from opened calls.
         let samples = fed + starved + if self.clock == "kernels" { opened } else { 0 };
         assert_eq!(*measured, fed + starved + at_floor, "`{site}`: {self:?}");
         assert!(self.nested <= *measured && self.tracked <= *measured, "`{site}`: {self:?}");
