@@ -10,7 +10,7 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{console, fork, inside, room, switches};
 use crate::cupti::library::{self, Library};
 use crate::cupti::loads;
-use crate::cupti::recording::RECORDING;
+use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, Session};
 use crate::cupti::subscribe::{refusal, subscribe};
 use crate::cupti::version::can_stop;
@@ -22,13 +22,14 @@ const UNAVAILABLE: u8 = 2;
 /// The outcome of the last attempt. Written under the lock of [`CONTROL`].
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 static LIBRARY: OnceLock<Result<&'static Library, String>> = OnceLock::new();
-static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control::new());
+static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control::new(&RECORDING));
 
 /// The longest time that an opened call waits for other threads to finish loading code.
 const PATIENCE: Duration = Duration::from_millis(1);
 const ATTEMPTS: u32 = 8;
 
 struct Control {
+    recording: &'static Recording,
     /// The reason for [`UNAVAILABLE`].
     why: Option<String>,
     /// The number of [`SwitchedOn`] that exist. Recording is on while there is one, and may be for longer.
@@ -37,8 +38,8 @@ struct Control {
 }
 
 impl Control {
-    const fn new() -> Control {
-        Control { why: None, guards: 0, is_recording: false }
+    const fn new(recording: &'static Recording) -> Control {
+        Control { recording, why: None, guards: 0, is_recording: false }
     }
 
     /// Loads the library, subscribes, and stores the outcome.
@@ -64,7 +65,7 @@ impl Control {
     /// One sentence about what CUPTI answered.
     fn start(&mut self, session: &Session) -> Result<bool, String> {
         let Some(alone) = loads::alone() else { return Ok(false) };
-        let started = RECORDING.start(session, &alone);
+        let started = self.recording.start(session, &alone);
         self.is_recording = started.is_ok();
         started.map_err(|code| refusal(session.library, code, ""))?;
         Ok(true)
@@ -77,7 +78,7 @@ impl Control {
             return;
         }
         if let Some(alone) = loads::alone() {
-            self.is_recording = !RECORDING.stop(session, &alone);
+            self.is_recording = !self.recording.stop(session, &alone);
         }
     }
 
@@ -255,10 +256,14 @@ mod tests {
     use crate::cupti::records::CONCURRENT_KERNEL;
     use crate::cupti::session::fake::{self, Call};
 
+    fn control() -> Control {
+        Control::new(Box::leak(Box::new(Recording::new())))
+    }
+
     #[test]
     fn only_first_and_last_guard_switch() {
         let session = fake::session();
-        let mut control = Control::new();
+        let mut control = control();
         for _ in 0..2 {
             assert_eq!(control.switch_on(&session), Ok(true));
             assert_eq!(fake::calls(), [Call::Enable(CONCURRENT_KERNEL)]);
@@ -274,11 +279,12 @@ mod tests {
     #[test]
     fn old_version_records_until_the_end() {
         let session = fake::session_of(28);
-        let mut control = Control::new();
-        for kernels in [vec![Call::Enable(CONCURRENT_KERNEL)], vec![]] {
+        let mut control = control();
+        for is_first in [true, false] {
             assert_eq!(control.switch_on(&session), Ok(true));
+            assert_eq!(fake::calls().contains(&Call::Enable(CONCURRENT_KERNEL)), is_first);
             control.switch_off(&session);
-            assert_eq!(fake::calls(), kernels);
+            assert_eq!(fake::calls(), []);
         }
         assert!(control.is_recording);
     }
@@ -286,7 +292,7 @@ mod tests {
     #[test]
     fn refused_guard_does_not_count_and_says_why() {
         let session = fake::session();
-        let mut control = Control::new();
+        let mut control = control();
         fake::refuse(Call::Enable(CONCURRENT_KERNEL), 39);
         let why = control.switch_on(&session).unwrap_err();
         assert_eq!(why, "another tool holds CUPTI: run without it to record kernels");

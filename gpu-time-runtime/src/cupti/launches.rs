@@ -9,7 +9,7 @@ use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
 use crate::cupti::library::{CallbackData, DRIVER_API};
 use crate::cupti::loads;
-use crate::cupti::recording::RECORDING;
+use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, SUCCESS};
 use crate::types::activity::Launched;
 
@@ -47,10 +47,6 @@ pub(super) unsafe extern "C" fn on_call(
     id: u32,
     data: *const CallbackData,
 ) {
-    thread_local! {
-        // Without a destructor, so that it can be read as long as the thread runs at all.
-        static LAST: Cell<u32> = const { Cell::new(0) };
-    }
     if domain != DRIVER_API || data.is_null() {
         return;
     }
@@ -83,37 +79,54 @@ pub(super) unsafe extern "C" fn on_call(
         }
         return;
     };
+    if let Some(observer) = OBSERVER.get() {
+        // SAFETY: the caller's promise.
+        unsafe { observe(observer, &RECORDING, callback, data) };
+    }
+}
+
+/// Tells the observer about a call that enqueues work, at its beginning and if it fails.
+///
+/// # Safety
+///
+/// `data` must describe a call of the function that `callback` stands for, as CUPTI does.
+unsafe fn observe(
+    observer: &LaunchObserver,
+    recording: &Recording,
+    callback: Callback,
+    data: &CallbackData,
+) {
+    thread_local! {
+        // Without a destructor, so that it can be read as long as the thread runs at all.
+        static LAST: Cell<u32> = const { Cell::new(0) };
+    }
     // The callbacks stay on between windows of recording.
-    if !RECORDING.is_on() {
+    if !recording.is_on() {
         return;
     }
     if data.site == EXIT && has_failed(data) {
-        if let Some(observer) = OBSERVER.get() {
-            (observer.failed)(data.correlation);
-        }
+        (observer.failed)(data.correlation);
         return;
     }
     // A function that calls another one reports the same id for both.
     if data.site != ENTER || LAST.replace(data.correlation) == data.correlation {
         return;
     }
-    let lacks_records = !RECORDING.on_call(callback, session::get());
+    let lacks_records = !recording.on_call(callback, session::get());
     // SAFETY: the caller's promise.
     if unsafe { callback.is_empty(data.params) } {
         return;
     }
-    if let Some(observer) = OBSERVER.get() {
-        // SAFETY: the caller's promise.
-        let stream = unsafe { callback.stream(data.params) };
-        (observer.launched)(Launched {
-            correlation: data.correlation,
-            context: data.context.addr(),
-            stream,
-            capture: stream.and_then(|stream| CAPTURES.of(stream)),
-            is_graph: callback.is_graph(),
-            lacks_records,
-        });
-    }
+    // SAFETY: the caller's promise.
+    let stream = unsafe { callback.stream(data.params) };
+    (observer.launched)(Launched {
+        correlation: data.correlation,
+        context: data.context.addr(),
+        stream,
+        capture: stream.and_then(|stream| CAPTURES.of(stream)),
+        is_graph: callback.is_graph(),
+        lacks_records,
+    });
 }
 
 /// Returns `true` if a call that is at its end was refused.
@@ -136,6 +149,11 @@ mod tests {
         static FAILED: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     }
 
+    const OBSERVER: LaunchObserver = LaunchObserver {
+        launched: |launched| SEEN.with_borrow_mut(|seen| seen.push(launched)),
+        failed: |correlation| FAILED.with_borrow_mut(|failed| failed.push(correlation)),
+    };
+
     /// Calls the callback as CUPTI does, and returns what the observer saw.
     fn call(site: c_int, id: u32, correlation: u32, params: &[usize]) -> Vec<Launched> {
         call_with_result(SUCCESS, site, id, correlation, params)
@@ -149,24 +167,25 @@ mod tests {
         params: &[usize],
     ) -> Vec<Launched> {
         RECORDING.start(&fake::session(), &loads::alone().unwrap()).unwrap();
-        observe_launches(LaunchObserver {
-            launched: |launched| SEEN.with_borrow_mut(|seen| seen.push(launched)),
-            failed: |correlation| FAILED.with_borrow_mut(|failed| failed.push(correlation)),
-        });
-        let data = CallbackData {
+        observe_launches(OBSERVER);
+        let data = data(site, correlation, params, &mut result);
+        // SAFETY: the tests pass enough arguments for each function.
+        unsafe { on_call(ptr::null_mut(), DRIVER_API, id, &raw const data) };
+        SEEN.take()
+    }
+
+    fn data(site: c_int, correlation: u32, params: &[usize], result: &mut c_int) -> CallbackData {
+        CallbackData {
             site,
             function_name: ptr::null(),
             params: params.as_ptr().cast(),
-            return_value: (&raw mut result).cast(),
+            return_value: ptr::from_mut(result).cast(),
             symbol_name: ptr::null(),
             context: ptr::without_provenance_mut(0xc0),
             context_uid: 1,
             correlation_data: ptr::null_mut(),
             correlation,
-        };
-        // SAFETY: the tests pass enough arguments for each function.
-        unsafe { on_call(ptr::null_mut(), DRIVER_API, id, &raw const data) };
-        SEEN.take()
+        }
     }
 
     #[test]
@@ -182,6 +201,23 @@ mod tests {
         assert_eq!(call(ENTER, 307, 1, &[0, 0, 0, 0, 0, 7]), [launch]);
         let replay = Launched { correlation: 2, stream: Some(9), is_graph: true, ..launch };
         assert_eq!(call(ENTER, 514, 2, &[0, 9]), [replay]);
+    }
+
+    #[test]
+    fn launch_is_observed_only_while_recording() {
+        let (session, recording) = (fake::session(), Recording::new());
+        let seen = |correlation| {
+            let (callback, mut result) = (Callback::with_id(307).unwrap(), SUCCESS);
+            let data = data(ENTER, correlation, &[0; 6], &mut result);
+            // SAFETY: the function has six arguments up to its stream.
+            unsafe { observe(&OBSERVER, &recording, callback, &data) };
+            SEEN.take().len()
+        };
+        assert_eq!(seen(81), 0);
+        recording.start(&session, &loads::alone().unwrap()).unwrap();
+        assert_eq!(seen(82), 1);
+        assert!(recording.stop(&session, &loads::alone().unwrap()));
+        assert_eq!(seen(83), 0);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! A kind of activity takes up to 5 µs to switch on and off, so a window of recording switches only what it
 //! needs: kernels from the beginning, the other kinds by the first call that needs them. That call's callback
 //! comes early enough for the call to be recorded. Calls of the runtime itself switch nothing on: CUPTI 13.0
-//! loses records of kernels on other threads once a long memset was recorded.
+//! loses records of kernels on other threads once a long memset was recorded. A version that cannot stop gets all
+//! kinds at its only start.
 //!
 //! Callbacks are switched on once and stay on. CUPTI 13.0 and 13.5 deliver fewer and fewer of them if they are
 //! switched off and on beside many threads that launch.
@@ -16,6 +17,7 @@ use crate::cupti::functions::Callback;
 use crate::cupti::loads::{self, Alone};
 use crate::cupti::records::{CONCURRENT_KERNEL, MEMCPY, MEMCPY2, MEMSET};
 use crate::cupti::session::{INVALID_PARAMETER, SUCCESS, Session};
+use crate::cupti::version::can_stop;
 
 /// The kinds that are switched on when they are needed.
 const EXTRA: [u32; 3] = [MEMCPY, MEMSET, MEMCPY2];
@@ -31,7 +33,7 @@ pub(super) struct Recording {
 pub(super) static RECORDING: Recording = Recording::new();
 
 impl Recording {
-    const fn new() -> Recording {
+    pub const fn new() -> Recording {
         Recording {
             is_on: AtomicBool::new(false),
             extra: [const { AtomicBool::new(false) }; EXTRA.len()],
@@ -60,7 +62,8 @@ impl Recording {
         self.is_on.load(SeqCst)
     }
 
-    /// Starts recording. On an error nothing is recorded. Only one thread at a time may start or stop.
+    /// Starts recording kernels, and all other kinds if the version cannot stop. On an error nothing is recorded.
+    /// Only one thread at a time may start or stop.
     ///
     /// # Errors
     ///
@@ -68,13 +71,15 @@ impl Recording {
     pub fn start(&self, session: &Session, alone: &Alone) -> Result<(), c_int> {
         // First, so that the callback of every record has noted its launch.
         self.is_on.store(true, SeqCst);
-        match session.enable(alone, CONCURRENT_KERNEL) {
-            SUCCESS => Ok(()),
-            code => {
-                self.is_on.store(false, SeqCst);
-                Err(code)
-            }
+        let code = session.enable(alone, CONCURRENT_KERNEL);
+        if code != SUCCESS {
+            self.is_on.store(false, SeqCst);
+            return Err(code);
         }
+        if !can_stop(session.library.version) {
+            self.enable_extra(session, alone, &EXTRA);
+        }
+        Ok(())
     }
 
     /// Stops recording. Returns `false` if it goes on, because CUPTI refused.
@@ -103,19 +108,30 @@ impl Recording {
         }
         let Some(session) = session else { return true };
         let _inside = inside::enter();
-        for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
-            if !kinds.contains(&kind) || is_on.load(SeqCst) {
-                continue;
-            }
-            // Records that are missing because of an error are noticed as never delivered.
-            let Some(alone) = loads::alone() else { return false };
-            // Another thread may have ended the window before this one was alone, and cannot from here on.
-            if !self.is_on() {
-                return true;
-            }
-            is_on.store(session.enable(&alone, kind) == SUCCESS, SeqCst);
+        if self.have(kinds) {
+            return true;
+        }
+        let Some(alone) = loads::alone() else { return false };
+        // Another thread may have ended the window before this one was alone, and cannot from here on.
+        if self.is_on() {
+            self.enable_extra(session, &alone, kinds);
         }
         true
+    }
+
+    /// Returns `true` if all of these kinds are on.
+    fn have(&self, kinds: &[u32]) -> bool {
+        let mut extra = EXTRA.into_iter().zip(&self.extra);
+        extra.all(|(kind, is_on)| !kinds.contains(&kind) || is_on.load(SeqCst))
+    }
+
+    /// Switches these kinds of [`EXTRA`] on. Records that an error prevents are noticed as never delivered.
+    fn enable_extra(&self, session: &Session, alone: &Alone, kinds: &[u32]) {
+        for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
+            if kinds.contains(&kind) && !is_on.load(SeqCst) {
+                is_on.store(session.enable(alone, kind) == SUCCESS, SeqCst);
+            }
+        }
     }
 }
 
@@ -202,6 +218,26 @@ mod tests {
         assert!(recording.stop(&session, &alone()));
         let stopped = fake::calls();
         assert!(stopped.contains(&NO_KERNELS) && !stopped.contains(&Call::Disable(MEMSET)));
+    }
+
+    #[test]
+    fn version_that_cannot_stop_gets_all_kinds_at_once() {
+        let (session, recording) = (fake::session_of(28), Recording::new());
+        recording.start(&session, &alone()).unwrap();
+        let kinds = [CONCURRENT_KERNEL, MEMCPY, MEMSET, MEMCPY2].map(Call::Enable);
+        assert_eq!(fake::calls(), kinds);
+        recording.on_call(callback(277), Some(&session));
+        assert_eq!(fake::calls(), []);
+    }
+
+    /// Otherwise a kernel could be recorded whose launch was not observed.
+    #[test]
+    fn launches_are_observed_before_kernels_are_recorded() {
+        static RECORDING: Recording = Recording::new();
+        static WAS_ON: AtomicBool = AtomicBool::new(false);
+        fake::before(KERNELS, || WAS_ON.store(RECORDING.is_on(), SeqCst));
+        RECORDING.start(&fake::session(), &alone()).unwrap();
+        assert!(WAS_ON.load(SeqCst));
     }
 
     #[test]

@@ -149,9 +149,12 @@ pub(super) mod fake {
         Callback(u32, bool),
     }
 
+    type Before = (Call, fn());
+
     thread_local! {
         static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
         static REFUSED: Cell<Option<(Call, c_int)>> = const { Cell::new(None) };
+        static BEFORE: Cell<Option<Before>> = const { Cell::new(None) };
     }
 
     /// Returns the calls since the last time.
@@ -164,7 +167,15 @@ pub(super) mod fake {
         REFUSED.set(Some((call, code)));
     }
 
+    /// Calls a function before this call, from now on.
+    pub fn before(call: Call, then: fn()) {
+        BEFORE.set(Some((call, then)));
+    }
+
     fn note(call: Call) -> c_int {
+        if let Some((_, then)) = BEFORE.get().filter(|(before, _)| *before == call) {
+            then();
+        }
         CALLS.with_borrow_mut(|calls| calls.push(call));
         REFUSED.get().filter(|(refused, _)| *refused == call).map_or(SUCCESS, |(_, code)| code)
     }

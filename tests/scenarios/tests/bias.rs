@@ -30,7 +30,7 @@ mod simulated {
     use std::fs;
     use std::path::Path;
 
-    use gpu_time_sim_cupti::SimCupti;
+    use gpu_time_sim_cupti::{SimCupti, Version};
     use gpu_time_sim_driver::SimDriver;
     use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns};
 
@@ -211,6 +211,9 @@ mod simulated {
             assert_bias_of(&run, row, held - EMPTY_NS, "cupti", Some(EXTRA + STEP));
             assert_eq!(device(&run).warnings, [""; 0]);
         }
+        // This version records until the exit, and slows the brackets down.
+        let endless = opening(SimCupti::new(Version::V12_4)).run();
+        assert_bias_of(&endless, row, held - EMPTY_NS, "cupti", Some(EXTRA + STEP + 300));
         let given = opening(SimCupti::default()).env("GPU_TIME_BIAS", "cupti:600ns").run();
         assert_bias_of(&given, row, held - 600, "cupti", Some(EXTRA + STEP));
         let calibrated = LOADING + RAMP + QUEUED + SAMPLES + INNER;
