@@ -24,7 +24,7 @@ bundle=$(cd "${1:-$root/bundle}" && pwd)
 
 cd "$root"
 rm -rf "$bundle"/{test,bin,example,bench,wheels}
-cp gpu/{run,clean,ranges}.sh "$bundle/"
+cp gpu/{run,ab,clean,ranges}.sh "$bundle/"
 
 # built TARGETS…: builds targets. The kind that cargo reports for each executable becomes its folder.
 built() {
@@ -39,6 +39,7 @@ built() {
 }
 # Separate builds: in one, the benches would get all features that the scenarios ask for.
 built -p gpu-time-scenarios --test scenarios
+built -p gpu-time-cli
 built -p gpu-time --features kernels --examples
 built -p gpu-time -p gpu-time-accuracy --features nvml,kernels,nvtx --bench '*' --bin kernel-base \
     --bin flush-methods
@@ -64,7 +65,8 @@ if [[ -n $is_with_rivals ]]; then
 fi
 
 # Fails unless the tests are there with the program that they run, and one of each other kind.
-ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,kernel-base,flush-methods,cudarc-versions} "$bundle"/example/* "$bundle"/bench/*
+ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,gpu-time,kernel-base,flush-methods,cudarc-versions} \
+    "$bundle"/example/* "$bundle"/bench/*
 size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
 ((size < limit_mib)) || { echo "\`$bundle\` is $size MiB, more than $limit_mib" >&2; exit 1; }
 echo "$bundle: $size MiB"

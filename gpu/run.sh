@@ -79,6 +79,16 @@ soak() {
     fi
 }
 
+# False and missed verdicts of `gpu-time ab`. Runs only when named, because nothing else may use the GPU meanwhile.
+ab() {
+    if ((${#chosen[@]})); then
+        local limit_s=1200
+        part ab "$here/ab.sh" "$here/bin/gpu-time" "$here/example/take_turns"
+    else
+        table+=$(printf '%-24s %6s  skipped: runs only when named' ab '')$'\n'
+    fi
+}
+
 # with_ncu NAME: runs a part that needs Nsight Compute.
 with_ncu() {
     if [[ $GPU_TIME_TEST_DRIVER == real ]] && command -v ncu >/dev/null; then
@@ -106,6 +116,7 @@ toolkit=(env LD_LIBRARY_PATH="$libraries")
 
 scenarios
 soak
+ab
 with_ncu clean
 with_ncu ranges
 part cudarc-versions "$here/bin/cudarc-versions"
