@@ -1,6 +1,6 @@
 //! Parses the attribute's tokens into [`Args`], and reports all mistakes together.
 //!
-//! A value stays an expression where the compiler can check its type better.
+//! A value remains an expression if the compiler can check its type better.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -19,7 +19,7 @@ use crate::rules::{self, Key};
 pub struct Args {
     /// The source text, for the report.
     pub text: String,
-    /// `false` if one of them could not be parsed.
+    /// `false` if an argument could not be parsed.
     pub complete: bool,
     pub stream: Option<Arg<Expr>>,
     pub name: Option<Arg<Expr>>,
@@ -49,7 +49,7 @@ pub struct Given {
     pub tokens: TokenStream,
 }
 
-/// A value, and its key for errors that the value causes later.
+/// A value, and its key, which locates later errors about the value.
 pub struct Arg<T> {
     pub key: Ident,
     pub value: T,
@@ -92,7 +92,7 @@ pub enum Clock {
 }
 
 impl Args {
-    /// Parses all keys. Those that cannot be parsed are reported and missing from the result.
+    /// Parses all keys. Reports those that cannot be parsed, and leaves them out of the result.
     pub fn parse(tokens: TokenStream, errors: &mut Errors) -> Args {
         let mut args = Args { text: one_line(&tokens), ..Args::default() };
         let parser = |input: ParseStream| {
@@ -135,8 +135,8 @@ impl Args {
         self.clock.as_ref().is_some_and(|arg| arg.value == clock)
     }
 
-    /// Returns a key that only a function with a stream can have, and the argument as the user
-    /// writes it.
+    /// Returns the first given key that needs a stream, and the argument as the user would write
+    /// it.
     pub fn needing_stream(&self) -> Option<(&'static str, &'static str)> {
         let arguments = [
             (self.has_clock(Clock::Events), "clock", "clock = \"events\""),
@@ -351,7 +351,7 @@ pub fn between(mut at: Cursor, end: Cursor) -> TokenStream {
     trees.into_iter().collect()
 }
 
-/// The tokens as one line of text.
+/// Returns the tokens as one line of text.
 fn one_line(tokens: &TokenStream) -> String {
     tokens.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -412,7 +412,7 @@ fn nanoseconds(text: &str) -> Option<u64> {
         _ => return None,
     };
     let ns = (number.parse::<f64>().ok()? * scale).round();
-    // The stream is blocked for that time: more than a second is never useful.
+    // The stream is blocked for this time. More than a second is never useful.
     (1.0..=1e9).contains(&ns).then_some(ns as u64)
 }
 

@@ -1,4 +1,4 @@
-//! Finds what awaits, in the control flow of a body or an expression itself.
+//! Finds awaits in the control flow of a body or an expression.
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -45,7 +45,8 @@ pub fn contains(tokens: &TokenStream, wanted: &dyn Fn(&TokenTree) -> bool) -> bo
     })
 }
 
-/// Does not look into closures, async blocks and items, which await by themselves.
+/// Searches for awaits. Skips closures, async blocks and items, which do not suspend the code
+/// around them.
 #[derive(Default)]
 struct Find {
     first: Option<Token![await]>,

@@ -1,4 +1,4 @@
-//! Resolves names that a body binds to expressions that are valid before the body.
+//! Resolves the names that a body binds. The result is an expression that is valid before the body.
 
 use proc_macro2::Ident;
 use syn::visit::{self, Visit};
@@ -10,7 +10,7 @@ pub const STREAM_MAKERS: [&str; 3] = ["new_stream", "new_stream_with_priority", 
 /// Methods that return the value inside their receiver.
 pub const HANDING_ON: [&str; 2] = ["unwrap", "expect"];
 
-/// The meaning, before the body, of an expression in it.
+/// The value of an expression in a body, in terms that are valid before the body.
 #[derive(Clone)]
 pub enum Meaning {
     /// This expression, which names nothing that the body binds.
@@ -41,14 +41,15 @@ impl Bindings {
         self.0.push((name.to_string(), Meaning::Unknown));
     }
 
-    /// Returns the name and the meaning of the value of a `let` that binds one name.
+    /// Returns the name that a plain `let` binds, and the meaning of its value. `None` for any
+    /// other `let`.
     pub fn of_let<'a>(&self, local: &'a Local) -> Option<(&'a Ident, Meaning)> {
         let pat = match &local.pat {
             Pat::Type(typed) => &*typed.pat,
             pat => pat,
         };
         let (Pat::Ident(name), Some(init)) = (pat, &local.init) else { return None };
-        // A mutable name may change, and a `let` with a `cfg` may not be there.
+        // A mutable variable may change, and a `let` with a `cfg` may be absent.
         let is_plain = name.mutability.is_none() && name.subpat.is_none() && local.attrs.is_empty();
         is_plain.then(|| (&name.ident, self.meaning(&init.expr)))
     }
@@ -64,7 +65,7 @@ impl Bindings {
         self.0.iter().rev().find(|(bound, _)| name == bound).map(|(_, meaning)| meaning)
     }
 
-    /// Returns the meaning of the expression before the body.
+    /// Returns the meaning of an expression in the body.
     pub fn meaning(&self, expr: &Expr) -> Meaning {
         self.chain(same(expr))
     }
@@ -99,7 +100,8 @@ impl Bindings {
         }
     }
 
-    /// Extends the meaning of a chain by one link. A link that `hands_on` returns the value inside.
+    /// Extends the meaning of a chain by one link. A link with `hands_on` returns the value inside
+    /// its receiver, like `unwrap` and `?`.
     fn linked(&self, chain: &Expr, hands_on: bool, link: impl FnOnce(Expr) -> Expr) -> Meaning {
         match self.chain(chain) {
             Meaning::Before(expr) => Meaning::Before(link(expr)),

@@ -1,4 +1,4 @@
-//! `scope!` and `guard!` as functions on tokens: a block, or the rest of one, that is timed as if it
+//! `scope!` and `guard!` as functions on tokens. They time a block, or the rest of one, as if it
 //! were an annotated function.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
@@ -35,7 +35,7 @@ pub fn scope(input: TokenStream) -> TokenStream {
     })
 }
 
-/// Expands `guard!("name", …keys…)` to the guard of a call.
+/// Expands `guard!("name", …keys…)` to an expression that creates the guard of a call.
 pub fn guard(input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let args = args(input, rules::GUARD_NAME, &mut errors).filter(|(_, args)| {
@@ -61,7 +61,7 @@ pub fn guard(input: TokenStream) -> TokenStream {
     )
 }
 
-/// Parses the name and the keys. Returns the place of the name as well.
+/// Parses the name and the keys. Also returns the span of the name.
 fn args(input: TokenStream, usage: &str, errors: &mut Errors) -> Option<(Span, Args)> {
     let split = |input: ParseStream| {
         if input.is_empty() || input.peek(Ident) && input.peek2(Token![=]) {
@@ -98,7 +98,7 @@ fn args(input: TokenStream, usage: &str, errors: &mut Errors) -> Option<(Span, A
     }
 }
 
-/// Splits the block from the end, with the commas around it.
+/// Splits off the block at the end, and removes the commas around it.
 fn split_block(input: TokenStream) -> (TokenStream, Option<Group>) {
     let is_comma = |tree: &mut TokenTree| matches!(tree, TokenTree::Punct(p) if p.as_char() == ',');
     let mut trees: Vec<TokenTree> = input.into_iter().collect();

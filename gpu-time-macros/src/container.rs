@@ -1,4 +1,4 @@
-//! An `impl`, `trait` or `mod` under the attribute, which hands its keys on to its members.
+//! An annotated `impl`, `trait` or `mod`, which passes its keys on to its members.
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use quote::quote;
@@ -16,7 +16,7 @@ use crate::plan::conflicts;
 use crate::rules;
 use crate::source::no_await;
 
-/// The item, with its members.
+/// The annotated item, with its members.
 pub struct Container {
     header: TokenStream,
     braces: Group,
@@ -25,16 +25,16 @@ pub struct Container {
     members: Vec<Member>,
 }
 
-/// One item in the braces.
+/// An item inside the braces.
 struct Member {
     attrs: TokenStream,
     item: TokenStream,
-    /// A function to time, or a further container.
+    /// The member is a function to time or a nested container, and inherits the keys.
     inherits: bool,
 }
 
 impl Container {
-    /// Parses the item, whose keyword is given, and checks that the keys are those of a container.
+    /// Parses the item with this keyword, and checks that a container can have the keys.
     pub fn parse(
         keyword: &Ident,
         item: TokenStream,
@@ -70,7 +70,7 @@ impl Container {
         }
     }
 
-    /// Generates the item, in which every function and container has the keys.
+    /// Generates the item. Every function and container in it inherits the keys.
     pub fn expand(self, args: &Args) -> TokenStream {
         let Container { header, braces, lead, members } = self;
         let attribute = handed_on(args);
@@ -134,7 +134,7 @@ fn member(kind: &str, attrs: &[Attribute], input: ParseStream) -> syn::Result<bo
     }
 }
 
-/// Parses a function. The tokens of its body need not be known to `syn`.
+/// Parses a function. Its body may contain syntax that `syn` does not know.
 fn function(input: ParseStream) -> syn::Result<(Signature, bool)> {
     let (_, sig) = signature(input)?;
     let has_body = input.peek(Brace);
@@ -144,7 +144,8 @@ fn function(input: ParseStream) -> syn::Result<(Signature, bool)> {
     Ok((sig, has_body))
 }
 
-/// Returns `true` for a function that can be timed and is not a test: what a test calls is timed.
+/// Returns `true` for a function that can be timed and is not a test. The functions that a test
+/// calls are timed instead.
 fn is_timed(attrs: &[Attribute], sig: &Signature) -> bool {
     let is_left_out = |attr: &Attribute| {
         let last = attr.path().segments.last();

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 
-/// The errors so far, and the inherited keys that the function cannot have.
+/// The errors so far, and the inherited keys that do not apply to the function.
 #[derive(Default)]
 pub struct Errors {
     all: Option<syn::Error>,
@@ -12,12 +12,13 @@ pub struct Errors {
     unfit: Vec<&'static str>,
     /// An error says that the function returns before its work is done.
     pub returns_early: bool,
-    /// The attribute is on an expression or a statement, which cannot be followed by the errors.
+    /// The attribute is on an expression or a statement, so the errors replace it instead of
+    /// following it.
     pub is_expression: bool,
 }
 
 impl Errors {
-    /// Returns no errors, for a function that inherits these keys.
+    /// Creates an empty collection, for a function that inherits these keys.
     pub fn inheriting(inherited: Vec<&'static str>) -> Errors {
         Errors { inherited, ..Errors::default() }
     }
@@ -27,8 +28,8 @@ impl Errors {
         self.push(syn::Error::new_spanned(tokens, message));
     }
 
-    /// Adds an error about keys. An inherited key does not apply then, and there is no error: the
-    /// function's own keys win.
+    /// Adds an error about these keys. If one of them is inherited, it is marked as unfit instead,
+    /// because the function's own keys win.
     pub fn about(
         &mut self,
         keys: &[&'static str],
@@ -41,7 +42,7 @@ impl Errors {
         }
     }
 
-    /// Returns `true` if the key comes from around the function.
+    /// Returns `true` if the function inherits the key.
     pub fn inherits(&self, key: &str) -> bool {
         self.inherited.contains(&key)
     }
@@ -54,7 +55,7 @@ impl Errors {
         }
     }
 
-    /// Returns `true` if there are no errors, and all keys fit.
+    /// Returns `true` if there are no errors, and all inherited keys apply.
     pub fn is_empty(&self) -> bool {
         self.all.is_none() && self.unfit.is_empty()
     }

@@ -49,7 +49,7 @@ pub fn expand(plan: Plan) -> TokenStream {
     quote!(#header #braces)
 }
 
-/// Generates the guard of a call that has no body here.
+/// Generates the expression that creates a guard, for a call without a body.
 pub fn expand_guard(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let (private, import, entered) = (plan.paths.private(at), plan.paths.import(), entered(plan));
@@ -64,7 +64,7 @@ fn prologue(plan: &Plan) -> TokenStream {
     quote_spanned!(at=> #import let #scope = #private::#entered;)
 }
 
-/// Generates the call of the entry function, without its path.
+/// Generates the call of the function that enters the scope, without its path.
 fn entered(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let site = site(plan);
@@ -80,7 +80,7 @@ fn entered(plan: &Plan) -> TokenStream {
     }
 }
 
-/// Returns the name of the entry function of a call.
+/// Returns the name of the function that enters the scope.
 fn entry(plan: &Plan) -> &'static str {
     match (plan.clock, plan.scope) {
         (Clock::Host, _) => "enter_host",
@@ -105,14 +105,16 @@ fn site(plan: &Plan) -> TokenStream {
     let marker = format_ident!("{MARKER}", span = at);
 
     let function = plan.func.sig.ident.span();
-    // `file!` and the like report the position of their own tokens: that of the function's name.
+    // `file!` and similar macros report the position of their own tokens, so these get the span of
+    // the function's name.
     let there = plan.paths.private(function);
     let file = quote_spanned!(function=> #there::core::file!());
     let line = quote_spanned!(function=> #there::core::line!());
     let column = quote_spanned!(function=> #there::core::column!());
     let name = option(plan.name.as_ref().map(|name| {
         let text = local("name");
-        // A typed `let`: for a mismatch inside `Some` the compiler would explain `Some`.
+        // The typed `let` improves the compiler's message: for a wrong type inside `Some`, it would
+        // explain `Some` instead.
         quote_spanned!(at=> { let #text: &#private::core::primitive::str = #name; #text })
     }));
     let warmup = plan.warmup.as_ref().map_or_else(|| quote!(0), ToTokens::to_token_stream);
@@ -234,7 +236,8 @@ fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
     }}
 }
 
-/// Generates the description of one stream, which depends on types that only the compiler knows.
+/// Generates the expression for one stream. It leaves the choice between stream types to the
+/// compiler.
 fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     let at = ours(expr.span());
     let private = paths.private(at);
@@ -244,8 +247,8 @@ fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     quote_spanned!(at=> #private::source!(#value, #owner, #leases))
 }
 
-/// Generates the key and the workload of a call. Each value has a closure of its own, so that one
-/// that ends early leaves the others alone.
+/// Generates the key and the workload of a call. Each value has its own closure, so that a `?` in
+/// one of them does not affect the others.
 fn details(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);

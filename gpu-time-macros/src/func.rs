@@ -17,23 +17,25 @@ use crate::rules;
 
 /// The static that a rewritten body declares.
 pub const SITE: &str = "__GPU_TIME_SITE";
-/// The function declared before it, whose type name contains the path of the user's function.
+/// The marker function declared next to the static. Its type name contains the path of the user's
+/// function.
 pub const MARKER: &str = "__gpu_time_marker";
 
-/// The function under the attribute, or a block in place of one.
+/// The annotated function, or a block in place of one.
 pub struct TimedFn {
     pub sig: Signature,
     /// The tokens before the body.
     pub header: TokenStream,
-    /// The span of the user's braces: its edition decides when temporaries of the tail are dropped.
+    /// The span of the user's braces. Its edition decides when temporaries of the tail expression
+    /// are dropped.
     pub braces: Span,
-    /// Inner attributes and leading items, which stay before our statement.
+    /// Inner attributes and leading items, which stay before the generated statement.
     pub lead: TokenStream,
     /// The tokens of the other statements.
     pub rest: TokenStream,
     /// The other statements; `None` if `syn` cannot parse them.
     pub stmts: Option<Vec<Stmt>>,
-    /// A block of a function, which sees that function's variables.
+    /// This is a block, which sees the variables of the function around it.
     pub is_block: bool,
 }
 
@@ -71,7 +73,8 @@ impl TimedFn {
         Some(TimedFn::with_body(sig, header, &body))
     }
 
-    /// Returns the function that stands for a block with this name. It is async if the block awaits.
+    /// Returns a function that represents a block, whose name is at this span. It is async if the
+    /// block awaits.
     pub fn of_block(name: Span, block: &Group) -> TimedFn {
         let (mut sig, header): (Signature, _) = (parse_quote!(fn block()), TokenStream::new());
         sig.ident.set_span(name);
@@ -121,7 +124,8 @@ impl TimedFn {
         names.0
     }
 
-    /// Returns the name in the return type of a value whose work is done after the function returns.
+    /// Returns the name of a lazy type or trait in the return type, such as `Future` or `Iterator`.
+    /// The work of such a value is done after the function returns.
     pub fn returns_lazily(&self) -> Option<&Ident> {
         #[derive(Default)]
         struct Lazy<'ast>(Option<&'ast Ident>);
@@ -242,7 +246,7 @@ pub fn split_body(item: TokenStream) -> (TokenStream, Option<Group>) {
     (trees.into_iter().collect(), body)
 }
 
-/// Returns the group if it has braces, also if a `macro_rules!` fragment wraps it.
+/// Returns the group if it has braces, even if a `macro_rules!` fragment wraps it.
 fn braces(group: &Group) -> Option<Group> {
     match group.delimiter() {
         Delimiter::Brace => Some(group.clone()),
@@ -267,7 +271,7 @@ pub fn signature(input: ParseStream) -> syn::Result<(Vec<Attribute>, Signature)>
     Ok((attrs, sig))
 }
 
-/// Returns `true` for the attribute of a function whose body is assembly.
+/// Returns `true` for the attribute `naked`, whose function consists of assembly.
 pub fn is_naked(attr: &Attribute) -> bool {
     contains(
         &attr.meta.to_token_stream(),
@@ -275,7 +279,8 @@ pub fn is_naked(attr: &Attribute) -> bool {
     )
 }
 
-/// Returns `true` if the body was rewritten before: it contains a block that starts like ours.
+/// Returns `true` if the body was already rewritten: it contains a block that starts like a
+/// generated one.
 fn has_site(body: TokenStream) -> bool {
     let mut start = body.clone().into_iter().filter_map(|tree| match tree {
         TokenTree::Ident(ident) => Some(ident.to_string()),

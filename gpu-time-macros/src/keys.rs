@@ -1,12 +1,12 @@
 //! The keys of an item's own attribute, and those that it inherits.
 //!
-//! An `impl`, `trait` or `mod` hands its keys on as a further attribute of each member:
+//! An `impl`, `trait` or `mod` passes its keys on as an additional attribute of each member:
 //!
 //! ```text
 //! #[gpu_timed(cold)] #[::gpu_time::gpu_timed(__inherited(cold = "dirty", warmup = 3))] fn …
 //! ```
-//! It is the last one, so the member's own attribute runs first and takes it in, also if it comes from
-//! a `cfg_attr` or has another name here.
+//! It comes last, so that the member's own attribute expands first and merges it. This also works
+//! if the member's attribute comes from a `cfg_attr` or was imported under another name.
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
@@ -18,7 +18,7 @@ use crate::errors::Errors;
 
 /// The name of the attribute.
 const NAME: &str = "gpu_timed";
-/// The word before keys that are handed on.
+/// The word that precedes inherited keys.
 const INHERITED: &str = "__inherited";
 
 /// The keys of an item.
@@ -33,8 +33,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Reads the arguments of the attribute that runs now, and takes in those that the item inherits.
-    /// Returns the item without the inherited attribute.
+    /// Reads the arguments of the attribute being expanded, and merges those that the item
+    /// inherits. Returns the item without the inherited attribute.
     pub fn take(args: TokenStream, item: TokenStream) -> (Keys, TokenStream) {
         if let Some(inherited) = inherited(&args) {
             let inherited = Args::parse(inherited, &mut Errors::default()).given;
@@ -45,7 +45,7 @@ impl Keys {
         for tree in item {
             match attribute(&tree).and_then(|args| inherited(&args)) {
                 Some(keys) => {
-                    // Its `#`.
+                    // The `#` of the inherited attribute.
                     trees.pop();
                     handed_on = keys;
                 }
@@ -58,7 +58,7 @@ impl Keys {
         (Keys { own: args, inherited, has_own: true }, trees.into_iter().collect())
     }
 
-    /// Returns an empty list of errors, which knows the inherited keys.
+    /// Creates an empty collection of errors that knows the inherited keys.
     pub fn errors(&self) -> Errors {
         Errors::inheriting(self.inherited.iter().map(|given| given.key).collect())
     }
@@ -84,7 +84,7 @@ impl Keys {
     }
 }
 
-/// Returns the attribute that hands these keys on to a member.
+/// Returns the attribute that passes these keys on to a member.
 pub fn handed_on(args: &Args) -> TokenStream {
     let at = Span::mixed_site();
     let (name, word) = (Ident::new(NAME, at), Ident::new(INHERITED, at));
@@ -99,7 +99,7 @@ pub fn handed_on(args: &Args) -> TokenStream {
     quote_spanned!(at=> #[#path(#word(#(#keys),*))])
 }
 
-/// Returns `true` for an attribute that the user wrote, also in a `cfg_attr`.
+/// Returns `true` for a `gpu_timed` attribute that the user wrote, directly or in a `cfg_attr`.
 pub fn is_own(attr: &Attribute) -> bool {
     let is_name = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == NAME);
     match &attr.meta {
@@ -108,7 +108,7 @@ pub fn is_own(attr: &Attribute) -> bool {
     }
 }
 
-/// Returns the arguments of our attribute, given its brackets.
+/// Returns the arguments of a `gpu_timed` attribute, given its brackets.
 fn attribute(tree: &TokenTree) -> Option<TokenStream> {
     let TokenTree::Group(brackets) = tree else { return None };
     if brackets.delimiter() != Delimiter::Bracket {
@@ -123,7 +123,7 @@ fn attribute(tree: &TokenTree) -> Option<TokenStream> {
     }
 }
 
-/// Returns the keys that are handed on, if these arguments do that.
+/// Returns the inherited keys, if these are the arguments of an inherited attribute.
 fn inherited(args: &TokenStream) -> Option<TokenStream> {
     let mut trees = args.clone().into_iter();
     match (trees.next(), trees.next()) {

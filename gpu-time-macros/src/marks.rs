@@ -1,4 +1,4 @@
-//! The calls that are put around a launch and around an await.
+//! Generates the calls around a launch and around an await.
 
 use std::mem;
 
@@ -42,7 +42,7 @@ impl Marks<'_> {
         quote_spanned!(at=> #private::Scope::start(&#scope, #number))
     }
 
-    /// Returns the closure that checks the answer of a launch.
+    /// Returns the closure that checks the value returned by a launch for failure.
     fn failed(self, name: &Ident) -> TokenStream {
         let at = ours(name.span());
         let (private, answer) = (self.paths.private(at), var("answer"));
@@ -56,7 +56,8 @@ impl Marks<'_> {
         }
     }
 
-    /// Brackets a statement from outside, because it may be any statement.
+    /// Brackets a statement with statements before and after it, because its macro may expand to
+    /// anything.
     pub fn bracket_statement(self, stmt: Stmt, at: Span, number: u32) -> [Stmt; 3] {
         let at = ours(at);
         let (private, scope) = (self.paths.private(at), &self.paths.scope);
@@ -114,7 +115,7 @@ impl Marks<'_> {
         *awaited.base = self.call_in_place_of(operand, "awaiting", arguments);
     }
 
-    /// Returns the statement after an await whose operand is marked.
+    /// Returns the statement to insert after an await whose operand is marked.
     pub fn watched(self, attrs: &[Attribute], at: Span) -> Stmt {
         let (after, cfgs) = (self.after(at), cfgs(attrs));
         statement(quote_spanned!(ours(at)=> #(#cfgs)* #after))
@@ -176,7 +177,8 @@ fn statement(tokens: TokenStream) -> Stmt {
     Stmt::Expr(Expr::Verbatim(tokens), None)
 }
 
-/// Puts one statement before and one after another. A `let` with `else` is left on two ways.
+/// Puts one statement before and one after `stmt`. In a `let … else`, `after` also begins the
+/// `else` block.
 fn surround(mut stmt: Stmt, before: TokenStream, after: TokenStream) -> [Stmt; 3] {
     let attrs = match &mut stmt {
         Stmt::Local(local) => {

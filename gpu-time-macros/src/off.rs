@@ -1,8 +1,8 @@
 //! The attribute without the feature `enabled`: checks the keys and the item, and returns the item
 //! unchanged.
 //!
-//! Written with `proc_macro` alone. Values are skipped, not parsed: the compiler of an enabled build
-//! checks those.
+//! Written with `proc_macro` alone. Values are skipped, not parsed: the compiler checks them in an
+//! enabled build.
 
 use std::iter::Peekable;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ pub fn checked(args: TokenStream, mut item: TokenStream) -> TokenStream {
     let keys = check_keys(args, &mut errors);
     let is_item = check_item(flat(item.clone()), &keys, &mut errors);
     if !is_item {
-        // An expression cannot be followed by the errors.
+        // Nothing can follow an expression, so the errors replace it.
         return errors.0;
     }
     item.extend(errors.0);
@@ -37,8 +37,8 @@ pub fn scope(input: TokenStream) -> TokenStream {
         None => errors.at(Span::call_site(), rules::NO_BLOCK),
     }
     let Some(TokenTree::Group(block)) = block else { return errors.0 };
-    // The item stands for the code that is there in an enabled build, so that the lints on braces that
-    // are not needed see the same.
+    // The item stands in for the code of an enabled build, so that lints about unnecessary braces
+    // give the same results.
     let mut body: TokenStream = TokenStream::from_str("const _: () = ();").unwrap_or_default();
     body.extend(errors.0);
     body.extend(block.stream());
@@ -259,7 +259,7 @@ fn check_item(trees: Vec<TokenTree>, keys: &[(&'static str, Span)], errors: &mut
             return false;
         }
     };
-    // It may be left out of the item around it.
+    // A skipped function need not be one that can be timed.
     if keys.iter().any(|(key, _)| *key == rules::SKIP) {
         return true;
     }
@@ -331,7 +331,8 @@ fn mentions(tokens: TokenStream, word: &str) -> bool {
     })
 }
 
-/// The tokens without the invisible delimiters that `macro_rules!` puts around its fragments.
+/// Returns the tokens without the invisible delimiters that `macro_rules!` puts around its
+/// fragments.
 fn flat(tokens: TokenStream) -> Vec<TokenTree> {
     let mut trees = Vec::new();
     for tree in tokens {

@@ -1,11 +1,11 @@
-//! Paths and variables of generated code. The user's code can neither shadow nor see them.
+//! The paths and variables in generated code. The user's code can neither shadow nor see them.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote_spanned};
 use syn::Path;
 use syn::spanned::Spanned;
 
-/// The name by which a function with `crate = PATH` imports our module.
+/// The name under which a function with `crate = PATH` imports `gpu_time::__private`.
 const IMPORT: &str = "__gpu_time_private";
 
 /// The path of `gpu-time`, and the generated variables.
@@ -21,7 +21,7 @@ impl Paths {
         Paths { krate, scope: local("scope") }
     }
 
-    /// Returns the path of the module that generated code may name.
+    /// Returns the path of `gpu_time::__private`, which generated code uses.
     pub fn private(&self, at: Span) -> TokenStream {
         match &self.krate {
             Some(_) => Ident::new(IMPORT, at).into_token_stream(),

@@ -36,7 +36,7 @@ pub struct Plan {
     pub is_unnamed: bool,
     /// The value that splits the site into series.
     pub key: Option<Expr>,
-    /// The work of a call, as are `flops`.
+    /// The number of bytes that a call moves.
     pub bytes: Option<Expr>,
     pub flops: Option<Expr>,
     /// The names of the marked launches, in the order of their numbers.
@@ -57,17 +57,18 @@ pub enum Sampling {
     Every(Expr),
 }
 
-/// The code after our statement.
+/// The code after the statement that enters the scope.
 pub enum Body {
     /// The user's tokens, unchanged.
     Verbatim,
     /// Statements with marks.
     Marked(Vec<Stmt>),
-    /// All statements of a function that ends in a future, into which our statement goes.
+    /// All statements of a function that ends in a future. The statement that enters the scope goes
+    /// into the future.
     Future(Vec<Stmt>),
 }
 
-/// A property of the body that limits what its times mean; the report has a sentence for each.
+/// A property of the body that limits the meaning of its times. The report explains each of them.
 #[derive(Clone, Copy)]
 pub enum Remark {
     /// The macro could not parse the body.
@@ -89,7 +90,8 @@ impl Plan {
         let mut stmts = func.stmts.take();
         let found = stmts.as_deref().map(|stmts| find(stmts, &names)).unwrap_or_default();
         let future = match stmts.as_deref_mut().and_then(tail_future) {
-            // Launches before the future are not part of its work.
+            // Launches before the future are not part of its work, so the function is then not
+            // treated as a future.
             Some(_) if func.sig.asyncness.is_some() || !found.launches.is_empty() => None,
             future => future,
         };
@@ -129,7 +131,7 @@ impl Plan {
         }
         let paths = Paths::new(args.krate.map(|arg| arg.value));
         let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;
-        // CUPTI records a launch wherever it is.
+        // CUPTI also records hidden launches.
         let is_partly_hidden = scope == Scope::Body
             && clock != Clock::Kernels
             && found.hidden
@@ -263,7 +265,8 @@ fn not_async(args: &Args, errors: &mut Errors) {
     }
 }
 
-/// Returns the scope that is asked for, or else launches if any is visible and none is hidden.
+/// Returns the requested scope. By default, it is `launches` if a launch is visible and none is
+/// hidden.
 fn scope(args: &Args, clock: Clock, parsed: bool, found: &Findings, errors: &mut Errors) -> Scope {
     let visible = !found.launches.is_empty();
     match &args.scope {
@@ -323,7 +326,7 @@ fn returns_when_done(func: &TimedFn, errors: &mut Errors) {
 
 /// Reports launch names that do not occur in the body, which are probably misspelt.
 fn unused_names(args: &Args, func: &TimedFn, errors: &mut Errors) {
-    // Inherited names are those of other functions too.
+    // Inherited names may belong to the launches of other functions.
     if errors.inherits("launch") {
         return;
     }

@@ -7,7 +7,7 @@ use crate::bindings::bare;
 
 /// Turns macros that the expression uses as places into [`Expr::Verbatim`].
 ///
-/// A macro may expand to a place, of which a mark would make a copy.
+/// A macro may expand to a place. A mark around it would move or copy the value out of that place.
 pub fn hide_places(expr: &mut Expr) {
     let (one, other) = match expr {
         Expr::Assign(assign) => (Some(&mut *assign.left), None),
@@ -32,13 +32,13 @@ pub fn hide_places(expr: &mut Expr) {
     }
 }
 
-/// Returns `true` for an expression to which a reference may be `'static`: one of literals, constants
-/// and constructors.
+/// Returns `true` if a reference to the expression may be promoted to `'static`: it consists of
+/// literals, constants and constructor calls.
 pub fn is_constant(expr: &Expr) -> bool {
     match bare(expr) {
         Expr::Lit(_) => true,
         Expr::Path(path) => match path.path.get_ident() {
-            // A variable begins with a small letter.
+            // A variable begins with a lowercase letter.
             Some(name) => name.to_string().starts_with(char::is_uppercase),
             None => true,
         },

@@ -19,11 +19,12 @@ pub fn rewrite(args: TokenStream, item: TokenStream) -> TokenStream {
         let mut errors = keys.errors();
         let args = keys.parse(&mut errors);
         let output = rewritten(args, &item, &mut errors);
-        // Without the inherited keys that this function cannot have.
+        // Try again without the inherited keys that do not apply to this function.
         if keys.remove(errors.unfit()) {
             continue;
         }
-        // It is not an error that a function cannot be timed if only the attribute around it asks for that.
+        // A function that returns early is left untimed without an error if only the item around it
+        // is annotated.
         if errors.returns_early && !keys.has_own {
             return item;
         }
@@ -64,7 +65,7 @@ fn rewritten(args: Args, item: &TokenStream, errors: &mut Errors) -> Option<Toke
     }
 }
 
-/// The error for what can be neither a function nor a container.
+/// The error for tokens that are neither a function nor a container.
 struct NotAnItem {
     error: syn::Error,
     is_expression: bool,

@@ -44,7 +44,7 @@ const KEYS: [Key; 17] = [
     flag(SKIP, "`skip`"),
 ];
 
-/// The key that leaves a function out.
+/// The key that leaves a function or an inner item untimed.
 pub const SKIP: &str = "skip";
 
 impl Key {
@@ -138,8 +138,8 @@ pub fn item(words: &[String]) -> Item {
     }
 }
 
-/// The message for anything else: the keyword of an item, or `None` for a statement or an
-/// expression.
+/// The message for anything else. `keyword` is the keyword of an item, or `None` for a statement or
+/// an expression.
 pub fn not_annotated(keyword: Option<&str>) -> String {
     let expected = "expected a function, an `impl`, a `trait` or a `mod`";
     match keyword {
@@ -151,12 +151,12 @@ pub fn not_annotated(keyword: Option<&str>) -> String {
     }
 }
 
-/// The message for a `name` of all functions in an `impl`, `trait` or `mod`.
+/// The message for a `name` that is given to an `impl`, `trait` or `mod`.
 pub fn name_of_container(keyword: &str) -> String {
     format!("`name` is for one function: give it to a function in this `{keyword}`")
 }
 
-/// The message for a key of single launches that is given to a guard.
+/// The message for a key about launches that is given to a guard.
 pub fn unseen_by_guard(key: &str) -> String {
     format!(
         "`{key}` is about launches, which a guard does not see: write `scope!(\"name\", {{ … }})`"
@@ -171,8 +171,8 @@ pub fn repeated_on(keyword: &str) -> String {
 /// The message for a `mod` whose functions are in another file.
 pub const NO_CONTENT: &str = "the functions of this `mod` are in another file: annotate them there";
 
-/// Returns the Levenshtein distance: the letters to change, add or remove to turn one word into the
-/// other.
+/// Returns the Levenshtein distance: the number of letters to change, add or remove to turn one
+/// word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {

@@ -19,9 +19,9 @@ const RAW_HANDLES: [&str; 2] = ["CUstream", "cudaStream_t"];
 
 /// The source of a function's times.
 pub enum Source {
-    /// No stream: the clock needs none.
+    /// No stream, for a clock that needs none, or after an error.
     None,
-    /// Events on a stream: the one of these that no `cfg` removes. At most one has no `cfg`.
+    /// A stream: the candidate that no `cfg` removes. At most one candidate has no `cfg`.
     Streams(Vec<Stream>),
 }
 
@@ -132,8 +132,8 @@ fn from_builders(func: &TimedFn, found: &Findings) -> syn::Result<Option<Stream>
     }))
 }
 
-/// Returns `true` if, judged by names, every visible launch is on another stream than the timed one. A
-/// bracket does not measure those.
+/// Returns `true` if every visible launch is on another stream than the timed one, judged by the
+/// names. A bracket does not measure such launches.
 pub fn is_elsewhere(source: &Source, func: &TimedFn, found: &Findings) -> bool {
     // The name of a parameter that is a stream, or of a field.
     let name = |expr: &Expr| {
@@ -160,7 +160,7 @@ pub fn is_elsewhere(source: &Source, func: &TimedFn, found: &Findings) -> bool {
     !found.builders.is_empty() && found.builders.iter().all(is_other)
 }
 
-/// The source text of an expression, formatted.
+/// Returns the source text of an expression, formatted.
 fn text(expr: &Expr) -> String {
     let spaced = expr.to_token_stream().to_string();
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
@@ -221,8 +221,8 @@ fn is_without_self(expr: &Expr, func: &TimedFn) -> bool {
     func.sig.receiver().is_none() && contains(&expr.to_token_stream(), &is_self)
 }
 
-/// Returns `true` if the expression reaches the stream through a shared reference of the caller's, so
-/// that the body cannot drop the stream.
+/// Returns `true` if the expression reaches the stream through a shared reference that the caller
+/// passed, so that the body cannot drop the stream.
 fn is_lent(expr: &Expr, func: &TimedFn) -> bool {
     let Some(root) = root(place(expr)) else { return false };
     if root == "self" {
@@ -285,7 +285,7 @@ fn cfg(attrs: &[Attribute]) -> Option<TokenStream> {
     }
 }
 
-/// The error for a value that waits.
+/// The error for a value that contains `.await`.
 pub fn no_await(key: impl Display) -> String {
     format!("`{key}` cannot contain `.await`: it is evaluated before the body")
 }

@@ -195,7 +195,7 @@ fn stream_is_inferred_through_bindings() {
         ("let s = &net.s; s.launch_builder(k);", inferred("net.s")),
         ("let s: Arc<_> = Arc::clone(&net.s); s.launch_builder(k);", inferred("net.s")),
         ("let net = &net.inner; (&net.s).clone().launch_builder(k);", inferred("net.inner.s")),
-        // Later bindings of the name, and those of blocks that have ended, do not count.
+        // Later bindings of the name, and those in blocks that have ended, do not count.
         ("net.launch_builder(k); let net = net.fork()?;", inferred("net")),
         ("{ let net = net.fork()?; } net.launch_builder(k);", inferred("net")),
         ("let s = net.s; let net = x?; s.launch_builder(k);", inferred("net.s")),
@@ -449,7 +449,7 @@ fn inherited_keys_apply_where_they_can() {
     ] {
         assert_eq!(effective_alone(inherited, function), expected, "{inherited} on {function}");
     }
-    // These need a decision by the user.
+    // In these cases, the user must choose a stream.
     for (inherited, function) in [
         ("cold", "fn f(stream: CUstream) {}"),
         ("cold", "fn f(&self) { let s = self.s.fork(); s.launch_builder(k); }"),
@@ -460,7 +460,7 @@ fn inherited_keys_apply_where_they_can() {
             "{inherited} on {function}"
         );
     }
-    // The function's own attribute asks for what cannot be.
+    // A function's own attribute that cannot apply is an error.
     let own = effective("warmup = 2", "cold", "fn f(&self) -> impl Iterator<Item = u8> { g() }");
     assert!(own.contains("returns before its work is done"), "{own}");
     let own = effective("sleep", "cold", "fn f(x: &Tensor) {}");

@@ -14,7 +14,7 @@ use crate::record::kernel_base;
 use crate::record::opened::collector;
 use crate::stats::bias::KernelBase;
 
-/// The maximum time to wait for the records.
+/// The maximum time to wait for CUPTI's records.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 

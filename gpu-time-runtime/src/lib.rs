@@ -130,9 +130,9 @@ pub fn publish() {
 /// - its times neither drift nor switch between levels during the run, and enough of them are independent.
 ///
 /// The run ends when all series have settled, or after the [`timeout`](Settle::timeout).
-/// [`Settled::unmet`] lists the series that have not settled, with the reasons. The interval is
-/// wider after each check that did not end the run, so that it holds the median as often as one
-/// that is checked once.
+/// [`Settled::unmet`] lists the series that have not settled, with the reasons. Each check that does
+/// not end the run widens the interval, so that it contains the median as often as an interval that is
+/// checked only once.
 ///
 /// The closure is called only once if that call starts no measurement, because timing is off, the
 /// filter excludes the functions, or there is no GPU. A series whose samples are all lost is not
@@ -162,8 +162,8 @@ pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
     settle::run(settle, || inside::outside(&mut closure))
 }
 
-/// Lets two closures take turns, and returns how many times as long each function takes in the
-/// second one.
+/// Compares two closures, which take turns: returns, for each function, the ratio of its time in the
+/// second closure to its time in the first.
 ///
 /// ```no_run
 /// # fn old() {}
@@ -174,17 +174,17 @@ pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
 /// compared.assert_not_slower(1.02);
 /// ```
 ///
-/// Blocks of four batches of calls, in the order base, new, new, base or the reverse, at random,
-/// cancel a drift of the clock. A batch takes about 2 ms, is preceded by what the functions' own
-/// attributes say (warm-up, flush, hold), and is followed by a wait for the GPU. Each block gives
-/// one ratio of medians for every function that both closures call; if they call different
-/// functions, for their total.
+/// The calls run in blocks of four batches, in the order base, new, new, base or new, base, base, new
+/// at random, which cancels a drift of the clock. A batch takes about 2 ms, and is followed by a wait
+/// for the GPU. The functions' own attributes (warm-up, flush, hold) apply. Each block gives one ratio
+/// of medians for every function that both closures call or, if they call different functions, for
+/// their total.
 ///
 /// The run ends when the 95 % interval of every ratio is within the [`margin`](Settle::margin) to
 /// either side and [`min_time`](Settle::min_time) has passed, or after the
-/// [`timeout`](Settle::timeout). The intervals hold whenever it ends. [`Settle::cold`] and its like
-/// apply; [`Settle::graph`] and [`Settle::min_samples`] do not. Each closure is called only once if
-/// that measures nothing.
+/// [`timeout`](Settle::timeout). The intervals are valid whenever it ends. The cache states of
+/// [`Settle`], such as [`Settle::cold`], apply; [`Settle::graph`] and [`Settle::min_samples`] do not.
+/// Each closure is called only once if that measures nothing.
 pub fn compare(
     settle: Settle,
     (base, mut of_base): (&str, impl FnMut()),
@@ -201,8 +201,8 @@ pub fn compare(
 ///
 /// Does not block: a background thread opens the window, as soon as a timed call has used a GPU. If
 /// a window is open, the next one follows it. [`Device::coverage`] has the figures of all windows.
-/// Windows that a program opens tell about the moments that it chooses; those of `GPU_TIME_WINDOWS`
-/// and [`Configure::windows`] are random.
+/// Windows that a program opens describe the moments that it chooses; those of `GPU_TIME_WINDOWS`
+/// and [`Configure::windows`] open at random times.
 ///
 /// Does nothing without the `kernels` feature, with `GPU_TIME=off`, or in a forked child.
 pub fn open_window(length: Duration) {

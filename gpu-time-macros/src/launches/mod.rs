@@ -1,7 +1,7 @@
 //! Finds and marks the launches, and in async code the awaits, in the statements of a body.
 //!
-//! Only the function's own control flow is walked: not closures, async blocks, nested items, the
-//! arguments of macros, and what the compiler evaluates.
+//! Walks only the function's own control flow: not closures, async blocks, nested items, macro
+//! arguments, or code that the compiler evaluates.
 
 mod statements;
 
@@ -47,7 +47,7 @@ pub struct Findings {
     pub launches: Vec<Ident>,
     /// One of them is in a loop.
     pub repeated: bool,
-    /// A launch name occurs where the walk does not go.
+    /// A launch name occurs in code that is not walked.
     pub hidden: bool,
     /// Every `X` of a visible `X.launch_builder(…)`.
     pub builders: Vec<Builder>,
@@ -116,7 +116,7 @@ impl<'a> Walk<'a> {
         self.is_launch(name).then(|| name.clone())
     }
 
-    /// Skips tokens, and notes if a launch name is called or defined in them.
+    /// Skips tokens, and sets `hidden` if a launch name is called or defined in them.
     fn skip(&mut self, tokens: impl ToTokens) {
         self.found.hidden = self.found.hidden || self.mentions(tokens.into_token_stream());
     }
@@ -174,7 +174,8 @@ impl VisitMut for Walk<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Closure(_) | Expr::Async(_) | Expr::Verbatim(_) => return self.skip(expr),
-            // `launch` may be a tuple struct here, and the reference live as long as a constant does.
+            // `launch` may be a tuple struct here, and the reference may be promoted to `'static`.
+            // A mark would prevent that.
             Expr::Reference(of) if is_constant(&of.expr) => return self.skip(expr),
             Expr::Const(_) => return,
             _ => hide_places(expr),
@@ -191,7 +192,7 @@ impl VisitMut for Walk<'_> {
                 None
             }
         };
-        // Attributes of the expression move to the call that it becomes part of.
+        // The expression becomes an argument of a generated call. Its attributes move to that call.
         let attrs = take_attrs(expr);
         self.watch(expr);
         if let (Some(marks), Some(name), Some(number)) = (self.launch_marks(), launch, number) {
@@ -260,7 +261,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes the calls from which a stream is inferred.
+    /// Records the calls from which a stream is inferred.
     fn note(&mut self, expr: &Expr) {
         match expr {
             Expr::MethodCall(call) if call.method == "launch_builder" => {

@@ -1,7 +1,8 @@
-//! Statements, and the macros that are a whole statement.
+//! Walks statements, including macros that make up a whole statement.
 //!
 //! A macro may expand to a place or to several statements, and the value of a `let` may keep its
-//! temporaries alive. Marks around the statement change none of this; marks around the macro would.
+//! temporaries alive. Marks before and after the statement preserve this behavior. Marks around the
+//! macro itself would not.
 
 use std::mem;
 
@@ -56,11 +57,11 @@ impl Walk<'_> {
         Some(after)
     }
 
-    /// Walks a macro at the end of a block, whose value is that of the block.
+    /// Walks a macro at the end of a block. Its value is the value of the block.
     fn tail_macro(&mut self, call: StmtMacro) -> Stmt {
         let is_braced = matches!(call.mac.delimiter, MacroDelimiter::Brace(_));
-        // With braces it may expand to several statements instead of an expression, and only a statement
-        // can have other attributes.
+        // With braces, it may expand to several statements instead of an expression. Attributes
+        // other than `cfg` are allowed only on a statement.
         if is_braced || !call.attrs.iter().all(is_cfg) {
             self.skip(&call);
             return match self.await_marks() {
@@ -108,7 +109,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the macro of which a statement consists: `m!();`, `m!().unwrap();` or a `let` with one of
+/// Returns the macro that a statement consists of: `m!();`, `m!().unwrap();` or a `let` with one of
 /// these as its value.
 fn sole_macro(stmt: &Stmt) -> Option<&Macro> {
     match stmt {

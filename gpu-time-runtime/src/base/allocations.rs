@@ -1,4 +1,4 @@
-//! Counts of what a test allocates.
+//! Counts the allocations of a test.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
@@ -11,7 +11,7 @@ struct CountingAllocator;
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 thread_local! {
-    // Without a destructor, so that they exist for as long as a thread allocates.
+    // Without destructors, so that they exist for as long as a thread allocates.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
     static BYTES: Cell<i64> = const { Cell::new(0) };
 }
@@ -43,7 +43,8 @@ pub(crate) fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
-/// Returns the number of bytes that this thread allocates in `work` and does not free in it, and the value.
+/// Returns the number of bytes that this thread allocates in `work` and does not free in it, and the result
+/// of `work`.
 pub(crate) fn bytes_kept<T>(work: impl FnOnce() -> T) -> (i64, T) {
     let before = BYTES.get();
     let value = work();

@@ -5,9 +5,9 @@
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime};
 
-/// The monotonic clock in nanoseconds: the clock behind `Instant`.
+/// Reads the clock behind `Instant`, `CLOCK_MONOTONIC`, in nanoseconds.
 ///
-/// Half the cost of an `Instant`, which has to be subtracted from another one to become a number.
+/// Half the cost of an `Instant`, which must be subtracted from another one to give a number.
 #[inline]
 pub(crate) fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,4 +1,4 @@
-//! Lines of the runtime's own on stderr, and the configuration errors that the report repeats.
+//! The runtime's messages on stderr, and the configuration errors that the report repeats.
 
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -15,7 +15,7 @@ const MAX_COMPLAINTS: usize = 100;
 
 /// Writes one line to stderr, prefixed with the library's name.
 pub(crate) fn say(line: &str) {
-    // There is no other place to report that stderr cannot be written.
+    // If stderr cannot be written, there is nowhere to report that.
     let _ = print(Standard::Stderr, format!("gpu-time: {line}\n").as_bytes());
 }
 
@@ -23,8 +23,8 @@ pub(crate) fn say(line: &str) {
 ///
 /// # Errors
 ///
-/// An error if the write fails, or if nothing reads the stream. After that nothing waits for its reader,
-/// until it reads again.
+/// An error if the write fails, or if nothing reads the stream in time. After a timeout, later writes fail
+/// without waiting, until the reader reads again.
 pub(crate) fn print(to: Standard, bytes: &[u8]) -> io::Result<()> {
     static IS_STUCK: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
     let is_stuck = IS_STUCK.get(to as usize);

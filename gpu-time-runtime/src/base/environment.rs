@@ -15,8 +15,8 @@ pub(crate) fn vars() -> impl Iterator<Item = (OsString, OsString)> {
     (!is_foreign()).then(env::vars_os).into_iter().flatten()
 }
 
-/// Returns `true` if the environment is that of a user whose rights this process exceeds, as in a set-user-ID
-/// program. A report path in it could overwrite any file.
+/// Returns `true` if the process has more rights than the user who set its environment, as in a set-user-ID
+/// program. A report path in that environment could overwrite any file.
 fn is_foreign() -> bool {
     // SAFETY: reads a value that the kernel passed to the program.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }

@@ -1,7 +1,7 @@
 //! Detection of forked children, in which the runtime does nothing.
 //!
 //! A child that was forked after the first timed call has copies of the parent's counters, of locks
-//! that the parent's other threads held, and perhaps of a driver. It must use none of them.
+//! that the parent's other threads held, and perhaps of the driver's state. It must use none of them.
 
 #![allow(unsafe_code)] // the registration with the C library
 
@@ -13,8 +13,8 @@ use crate::base::switches::{self, SWITCHES};
 /// The reason reported for calls in a forked child.
 pub(crate) const FORKED: &str = "forked after the first call of a timed function";
 
-/// Registers the fork handler, and keeps the code of the runtime loaded. Called before anything is counted
-/// or locked.
+/// Registers the fork handler, and keeps the runtime's code loaded. Must be called before anything is
+/// counted or locked.
 pub(crate) fn mark_children() {
     static DONE: AtomicBool = AtomicBool::new(false);
     // Two threads may both register, which is harmless. If one waited for the other, it would wait for

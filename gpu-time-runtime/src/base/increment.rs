@@ -1,4 +1,4 @@
-//! Increments of counters that one thread writes.
+//! Increments a counter that only one thread writes.
 
 #![allow(unsafe_code)] // one instruction
 
@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 /// Adds 1 to a counter that no other thread writes. Exact even if a signal handler on the same thread
 /// interrupts it and increments the same counter: a single instruction cannot be interrupted halfway.
 ///
-/// Without a `lock` prefix, which an atomic addition has, it takes a nanosecond instead of seven.
+/// Takes one nanosecond instead of seven, because it lacks the `lock` prefix of an atomic addition.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub(crate) fn increment(counter: &AtomicU64) {
@@ -18,7 +18,8 @@ pub(crate) fn increment(counter: &AtomicU64) {
     }
 }
 
-/// Adds 1 to a counter that no other thread writes. Also for Miri, which runs no inline assembly.
+/// Adds 1 to a counter that no other thread writes. For other architectures, and for Miri, which cannot
+/// run inline assembly.
 #[cfg(any(not(target_arch = "x86_64"), miri))]
 #[inline(always)]
 pub(crate) fn increment(counter: &AtomicU64) {

@@ -12,33 +12,33 @@ thread_local! {
     static IS_INSIDE: AtomicBool = const { AtomicBool::new(false) };
 }
 
-/// Marks that the calling thread runs the runtime, or the user's code in between, until it is dropped.
+/// Marks the calling thread as inside the runtime, or in the user's code called from it, until dropped.
 #[must_use]
 pub struct Inside {
     before: bool,
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
-/// Marks that the calling thread runs the runtime.
+/// Marks the calling thread as inside the runtime.
 #[inline]
 pub(crate) fn enter() -> Inside {
     mark(true)
 }
 
-/// Marks that the calling thread runs the runtime. Returns `None` if it does so already.
+/// Marks the calling thread as inside the runtime. Returns `None` if it already is.
 #[inline]
 pub(crate) fn try_enter() -> Option<Inside> {
     if is_inside() { None } else { Some(enter()) }
 }
 
-/// Runs an expression or a closure of the user, whose own calls count as usual.
+/// Runs the user's code from inside the runtime. Annotated functions that it calls are timed as usual.
 #[inline]
 pub(crate) fn outside<T>(run: impl FnOnce() -> T) -> T {
     let _outside = mark(false);
     run()
 }
 
-/// Returns `true` while the calling thread runs the runtime.
+/// Returns `true` while the calling thread is inside the runtime.
 #[inline]
 pub(crate) fn is_inside() -> bool {
     IS_INSIDE.with(|inside| inside.load(Relaxed))
@@ -51,7 +51,7 @@ fn mark(is_inside: bool) -> Inside {
         inside.store(is_inside, Relaxed);
         before
     });
-    // Only handlers on the same thread read it, so the order of the instructions suffices.
+    // Only code that interrupts this thread reads the flag, so a compiler fence is enough.
     compiler_fence(SeqCst);
     Inside { before, stays_on_its_thread: PhantomData }
 }

@@ -13,7 +13,7 @@ use crate::base::signal_mask::Blocked;
 
 /// The longest wait for the reader of a full pipe. The process may be about to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
-/// The pause before another attempt, where the descriptor takes less than it says.
+/// The pause before another attempt if a descriptor is ready but takes nothing.
 const PAUSE: Duration = Duration::from_millis(1);
 /// A pipe that is ready takes this many bytes without blocking.
 const CHUNK: usize = libc::PIPE_BUF;
@@ -45,8 +45,8 @@ pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8], patience: Duration) -> 
     Ok(())
 }
 
-/// Opens a pipe or terminal once more, so that writing to it cannot block. Setting the flag of `to` would set
-/// it for all processes that have inherited it. Returns `None` if there is no need or no way.
+/// Opens a pipe or terminal once more in non-blocking mode. Setting `O_NONBLOCK` on `to` would set it for all
+/// processes that have inherited `to`. Returns `None` if this is unnecessary or impossible.
 fn reopened(to: BorrowedFd<'_>) -> Option<File> {
     let fd = to.as_raw_fd();
     // SAFETY: reads the flags of an open descriptor.

@@ -1,8 +1,8 @@
-//! Code and data that stay loaded to the end of the process.
+//! Keeps shared libraries loaded until the process ends.
 //!
-//! A program may unload a plugin at any time. What the runtime goes on to use is then gone: the functions of
-//! its threads and handlers, and the sites that it reports. The object that holds them is therefore pinned
-//! before they are first used.
+//! A program may unload a plugin at any time. The runtime would then lose code and data that it still uses: the
+//! functions of its threads and handlers, and the sites that it reports. The object that holds them is therefore
+//! pinned before their first use.
 
 #![allow(unsafe_code)] // the dynamic loader
 
@@ -67,7 +67,7 @@ fn own_address() -> *const c_void {
 }
 
 fn pin_at(address: *const c_void) {
-    /// The base of the object that was pinned last: most programs have a single one.
+    /// The base of the object handled last, to skip it the next time: most programs have a single one.
     static LAST: AtomicUsize = AtomicUsize::new(0);
     // SAFETY: the caller runs in the object or has a reference into it, so it is loaded.
     let Some(object) = (unsafe { Object::of(address) }) else { return };

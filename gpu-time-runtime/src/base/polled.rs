@@ -10,7 +10,7 @@ pub trait Around {
     /// Runs before the poll.
     fn before(&self);
 
-    /// Runs after the poll, also if it panics.
+    /// Runs after the poll, even if it panics.
     fn after(&self);
 }
 

@@ -1,4 +1,4 @@
-//! A reference that one thread publishes and any thread reads.
+//! A reference that one thread publishes for all threads to read.
 
 #![allow(unsafe_code)] // one dereference
 
@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Orderin
 
 /// A reference that is set once.
 ///
-/// Unlike a `OnceLock`, it is read with a single load, which the path of an untimed call needs.
+/// Unlike a `OnceLock`, it is read with a single load, which keeps untimed calls cheap.
 pub(crate) struct Published<T: 'static>(AtomicPtr<T>, PhantomData<&'static T>);
 
 impl<T: Sync> Published<T> {
-    /// Creates one that is not set.
+    /// Creates an unset reference.
     pub fn unset() -> Published<T> {
         Published(AtomicPtr::new(ptr::null_mut()), PhantomData)
     }
@@ -27,7 +27,7 @@ impl<T: Sync> Published<T> {
     /// Sets the reference, unless it is set already.
     pub fn set(&self, value: &'static T) {
         let value = ptr::from_ref(value).cast_mut();
-        // Fails if it is set, which leaves it as it is.
+        // Fails if the reference is already set, and keeps the first value.
         _ = self.0.compare_exchange(ptr::null_mut(), value, Release, Relaxed);
     }
 }

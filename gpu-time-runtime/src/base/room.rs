@@ -1,4 +1,4 @@
-//! Stack for work that is done once, inside calls of threads whose stack may be small.
+//! Provides stack space for one-time work on threads whose own stack may be small.
 
 #![allow(unsafe_code)] // a thread, and the bounds of a stack
 
@@ -11,20 +11,20 @@ use std::ptr;
 
 use crate::base::{inside, signal_mask::Blocked};
 
-/// The stack that such work gets at least: more than the loader, NVML and an unoptimised build need.
+/// The least stack space for such work: more than the loader, NVML and an unoptimised build need.
 const ROOM: usize = 256 * 1024;
-/// The stack of the thread that it runs on instead.
+/// The stack size of the thread that runs the work if the caller has less than [`ROOM`].
 const STACK: usize = 1024 * 1024;
 
-/// Runs `run` on this thread or, if less than [`ROOM`] is left of its stack, on a thread of its own, and
-/// waits for it. The caller must hold no lock that `run` takes, and `run` must not ask for the caller's
-/// current context.
+/// Runs `run` on this thread or, if less than [`ROOM`] is left of its stack, on a new thread, and waits
+/// for it. The caller must hold no lock that `run` takes, and `run` must not use the caller's current
+/// CUDA context.
 pub(crate) fn with_room<R: Send>(run: impl FnOnce() -> R + Send) -> R {
     if has_room() { run() } else { run_aside(run) }
 }
 
-/// Returns `true` if [`ROOM`] is left. `false` on a stack that is not the thread's own, such as a
-/// coroutine's, whose bounds are unknown.
+/// Returns `true` if [`ROOM`] is left on the stack. Returns `false` on a stack that is not the thread's own,
+/// such as a coroutine's, because its bounds are unknown.
 fn has_room() -> bool {
     thread_local! {
         /// The lowest address of the thread's stack, and the address above it.
@@ -55,14 +55,14 @@ fn bounds() -> Option<(usize, usize)> {
     }
 }
 
-/// A closure, and its result once it has run.
+/// A closure, or its result once it has run.
 struct Job<F, R> {
     run: Option<F>,
     result: Option<Result<R, Box<dyn Any + Send>>>,
 }
 
-/// Runs `run` on a thread of its own; on this one if no thread can be created. Not on one of `std`, whose
-/// creation alone takes several KiB of stack.
+/// Runs `run` on a new thread, or on this one if no thread can be created. Does not use `std::thread`,
+/// because creating such a thread takes several KiB of stack.
 fn run_aside<R: Send, F: FnOnce() -> R + Send>(run: F) -> R {
     let mut job = Job { run: Some(run), result: None };
     let at = (&raw mut job).cast();

@@ -1,14 +1,14 @@
-//! Readings of locked state in short turns, between which the threads that wait for a lock get it.
+//! Reads locked state in short rounds, and lets threads that wait for a lock take it in between.
 
 use std::thread;
 use std::time::Duration;
 
-/// The pause after each round. A thread that waits for a lock takes it meanwhile: mutexes are not fair, and
-/// one that is locked again at once may keep a thread waiting for as long as the reading goes on.
+/// The pause after each round, in which a waiting thread can take its lock. Mutexes are not fair: if the
+/// reader locked one again at once, another thread might wait until all is read.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Visits the items in rounds, each until `visit` returns `false`. Each visit takes the item's lock for a
-/// bounded amount of work.
+/// Visits the items in rounds, and drops an item when `visit` returns `false` for it. Each visit should hold
+/// the item's lock only for a bounded amount of work.
 pub(crate) fn in_rounds<T>(items: Vec<T>, visit: impl FnMut(&mut T) -> bool) {
     in_rounds_with(items, visit, || thread::sleep(PAUSE));
 }

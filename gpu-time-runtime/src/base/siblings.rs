@@ -1,4 +1,4 @@
-//! The runtimes of this process: a plugin that is linked with gpu-time has one of its own.
+//! Finds all copies of the runtime in this process: a plugin that is linked with gpu-time has its own.
 //!
 //! Each runtime has an ELF note in its object, which leads the others to its [`Entry`]. The dynamic loader
 //! lists the objects, so that no variable, file or exported symbol is needed.
@@ -11,8 +11,8 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
-/// The state that a runtime shows to the others. Its layout and the meaning of the fields are those of [`TYPE`], in every
-/// version of gpu-time.
+/// The state that a runtime shows to the others. Every version of gpu-time that uses [`TYPE`] has the same
+/// layout, and the same meaning of the fields.
 #[repr(C)]
 struct Entry {
     /// The position of this runtime, from 1 for the one that was used first; 0 before its first use.
@@ -28,7 +28,7 @@ const NAME: &[u8; 12] = b"gpu-time-rt\0";
 /// The type of the note.
 const TYPE: u32 = 1;
 
-// The description is the distance from its own place to the entry, which needs no relocation at load time.
+// The note's description is the distance from itself to the entry, which needs no relocation at load time.
 global_asm!(
     ".pushsection .note.gpu_time, \"a\", %note",
     ".balign 4",
@@ -63,7 +63,7 @@ pub(crate) fn count() -> usize {
     count
 }
 
-/// Returns a warning for the report if there are several.
+/// Returns a warning for the report if there are several runtimes.
 pub(crate) fn warning() -> Option<String> {
     let (number, count) = (number(), count());
     let suffix = match number {
@@ -106,7 +106,8 @@ pub(crate) fn other_answers() -> Vec<extern "C" fn(c_int)> {
     found
 }
 
-/// Calls `work` once while no other thread loads or unloads a library, or does the same.
+/// Calls `work` once under the dynamic loader's lock, so that no other thread loads or unloads a library or
+/// runs such work.
 fn locking_loader(work: &mut dyn FnMut()) {
     iterate(&mut |_| {
         work();
@@ -174,7 +175,7 @@ struct Distance {
     to_entry: i32,
 }
 
-/// Reads the notes of runtimes in a segment, among others.
+/// Finds the notes of runtimes among all notes of a segment.
 fn distances(notes: &[u8], align: usize) -> Vec<Distance> {
     let word = |at: usize| {
         let bytes = notes.get(at..at.checked_add(4)?)?;

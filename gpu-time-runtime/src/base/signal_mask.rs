@@ -1,4 +1,4 @@
-//! Signals that are blocked in the calling thread for a while.
+//! Blocks signals in the calling thread for a while.
 
 #![allow(unsafe_code)] // signal masks
 
@@ -14,13 +14,13 @@ const RAISED_BY_WRITES: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 /// Signals that are blocked in the calling thread until this value is dropped, on the same thread.
 pub(crate) struct Blocked {
     before: libc::sigset_t,
-    /// Signals to discard if they have been raised meanwhile.
+    /// Signals to discard if they are pending at the end.
     discarded: Option<libc::sigset_t>,
     stays_on_thread: PhantomData<*const ()>,
 }
 
 impl Blocked {
-    /// Blocks every signal. Threads that are started meanwhile inherit that.
+    /// Blocks every signal. Threads that are started meanwhile inherit the mask.
     pub fn all() -> Blocked {
         let mut all = MaybeUninit::uninit();
         // SAFETY: `sigfillset` initialises the set.
@@ -35,8 +35,8 @@ impl Blocked {
         }
     }
 
-    /// Blocks the signals that a failing write raises, and discards those that it has raised. The error of
-    /// the write says the same.
+    /// Blocks the signals that a failing write raises, and discards them at the end: the write also returns
+    /// an error.
     pub fn raised_by_writes() -> Blocked {
         let raised = set_of(|signal| RAISED_BY_WRITES.contains(&signal));
         let before = changed(libc::SIG_BLOCK, &raised);
@@ -48,7 +48,7 @@ impl Blocked {
         };
         // SAFETY: reads an initialised set.
         let is_pending = |signal| unsafe { libc::sigismember(&raw const pending, signal) == 1 };
-        // One that was pending before is the program's own.
+        // A signal that was already pending is the program's own.
         let ours = set_of(|signal| RAISED_BY_WRITES.contains(&signal) && !is_pending(signal));
         Blocked { before, discarded: Some(ours), stays_on_thread: PhantomData }
     }

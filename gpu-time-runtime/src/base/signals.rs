@@ -1,8 +1,8 @@
-//! Handling of the signals that ask for a report and of those that end the process.
+//! Handles the signals that ask for a report or a window, and those that end the process.
 //!
 //! A handler may interrupt anything, so it can neither make a report nor call NVML. It writes a
-//! byte to a socket instead. A thread that waits for it makes the report, gives locked clocks back,
-//! and then lets the signal end the process with its default action.
+//! byte to a socket instead. A thread that reads the socket makes the report, gives locked clocks
+//! back, and then lets the signal end the process with its default action.
 //!
 //! A signal is handled only if its disposition is the default. The thread ends the process only if
 //! the handler is still installed by then: an application that has installed its own meanwhile,
@@ -43,13 +43,13 @@ const INIT: libc::pid_t = 1;
 /// A second signal after this time ends the process at once: the report may be stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The process that has the listening thread.
+/// The id of the process that has the listening thread.
 static LISTENER: AtomicI32 = AtomicI32::new(0);
 /// The socket that the handler writes to.
 static SOCKET: AtomicI32 = AtomicI32::new(-1);
 /// Time of the first signal that ends the process, in nanoseconds; 0 before it.
 static FIRST_NS: AtomicU64 = AtomicU64::new(0);
-/// The process that reports on signals.
+/// The id of the process that reports on signals.
 static REPORTER: AtomicI32 = AtomicI32::new(0);
 /// Held while dispositions change.
 static CHANGING: Mutex<()> = Mutex::new(Rank::SignalHandlers, ());
@@ -79,7 +79,7 @@ pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
     Ok(())
 }
 
-/// Handles all signals for the rest of the process, to report when asked to and before the end.
+/// Handles all these signals for the rest of the process, to report when asked and before the end.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     watch(handlers)?;
@@ -92,8 +92,8 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers requests for a report with a line on stderr, where `GPU_TIME` turns timing off. The default
-/// action would end the process. Needs no thread.
+/// Answers requests for a report or a window with a line on stderr, for when `GPU_TIME` turns timing off.
+/// Without a handler, these signals would end the process. Needs no thread.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_while_off() {
     take(ASKING, on_asked_while_off);
@@ -118,7 +118,7 @@ fn take(signal: c_int, handler: extern "C" fn(c_int)) {
     }
 }
 
-/// Starts the listening thread unless this process has one, which a fork does not copy.
+/// Starts the listening thread unless this process has one. A fork does not copy the thread.
 fn listen() -> io::Result<()> {
     let process = process();
     if LISTENER.load(Relaxed) == process {
@@ -127,7 +127,7 @@ fn listen() -> io::Result<()> {
     let (from, to) = UnixStream::pair()?;
     let from = UnixStream::from(standard::above(from.into())?);
     let to = UnixStream::from(standard::above(to.into())?);
-    // The handler must not wait for a busy thread. A signal that does not fit repeats one in the queue.
+    // The handler must not wait for a busy thread. If the socket is full, the signal is already queued.
     to.set_nonblocking(true)?;
     background::spawn("gpu-time-signals", move || wait(from))?;
     // Never closed, because the handler may run at any time.
@@ -145,7 +145,7 @@ fn wait(mut from: UnixStream) {
             _ => return,
         };
         let mut came = came.to_vec();
-        // Requests that were repeated before an answer get a single one.
+        // Requests that are repeated before they are answered get a single answer.
         came.dedup();
         came.into_iter().map(c_int::from).for_each(answer);
     }
@@ -163,7 +163,8 @@ fn answer(signal: c_int) {
     }
 }
 
-/// Reports, and gives locked clocks back if the signal ends the process.
+/// Does what the signal asks for: reports or opens a window, and gives locked clocks back if the signal
+/// ends the process.
 fn act(signal: c_int) {
     let Some(handlers) = HANDLERS.get() else { return };
     match (goes_on(signal, process()), is_reporter()) {
@@ -185,7 +186,8 @@ extern "C" fn answer_for_sibling(signal: c_int) {
 extern "C" fn on_signal(signal: c_int) {
     keeping_errno(|| {
         if LISTENER.load(Relaxed) != process() || (!goes_on(signal, process()) && is_overdue()) {
-            // A forked child has no listening thread, and no locked clocks.
+            // There is nothing to wait for: a forked child has no listening thread and no locked clocks,
+            // and an overdue report may be stuck.
             if is_ours(signal) {
                 end_by(signal);
             }
@@ -238,8 +240,8 @@ fn is_request(signal: c_int) -> bool {
     signal == ASKING || signal == OPENING
 }
 
-/// Returns `true` if an earlier signal should have ended the process more than [`PATIENCE`] ago. Else
-/// notes the time of this one if it is the first.
+/// Returns `true` if the first signal that should have ended the process came more than [`PATIENCE`] ago.
+/// Notes the time if this is the first one.
 fn is_overdue() -> bool {
     let now_ns = clock::now_ns();
     let first = FIRST_NS.compare_exchange(0, now_ns, Relaxed, Relaxed);
@@ -280,7 +282,7 @@ fn set(signal: c_int, handler: libc::sighandler_t) {
     // SAFETY: all zeros are a valid value of this C struct: no flags, no blocked signals.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler;
-    // On the thread's alternate stack if it has one: its own may be small.
+    // Use the thread's alternate stack if it has one, because its own may be small.
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler is the default action, or a function that exists as long as the process and
     // makes only async-signal-safe calls.

@@ -1,7 +1,7 @@
 //! The standard streams that the program was started with.
 //!
-//! A program may close one of them, and a file that it opens then gets the number. The runtime must not
-//! write to that file.
+//! If the program closes one of them, the next file that it opens gets the same descriptor number. The
+//! runtime must not write to that file.
 
 #![allow(unsafe_code)] // the status of a descriptor
 
@@ -20,12 +20,12 @@ pub(crate) enum Standard {
     Stderr,
 }
 
-/// The file, pipe or device behind a descriptor: its device and number there.
+/// Identifies the file, pipe or device behind a descriptor, by device and inode number.
 type Identity = (libc::dev_t, libc::ino_t);
 
 impl Standard {
-    /// Returns the descriptor, without the lock of `std`: another thread may hold that for ever, and the
-    /// process must still end.
+    /// Returns the descriptor without taking `std`'s lock: another thread may hold the lock for ever, and
+    /// the process must still be able to end.
     ///
     /// # Errors
     ///
@@ -36,12 +36,12 @@ impl Standard {
                 "the program has closed it or opened another file for it",
             ));
         }
-        // SAFETY: it is open. If another thread closes it now, writes fail.
+        // SAFETY: the descriptor is open. If another thread closes it now, writes fail.
         Ok(unsafe { BorrowedFd::borrow_raw(self.number()) })
     }
 
-    /// Returns `true` if the stream is what the program was started with. So is one that the program has
-    /// redirected together with the other. Async-signal-safe after [`remember`].
+    /// Returns `true` if the stream is the one that the program was started with, or if the program has
+    /// redirected it to the same file as the other stream. Async-signal-safe after [`remember`].
     pub fn is_intact(self) -> bool {
         let other = match self {
             Standard::Stdout => Standard::Stderr,
@@ -79,8 +79,8 @@ pub(crate) fn remember() {
     Standard::Stderr.at_start();
 }
 
-/// Returns a descriptor with a number above those of the standard streams. If the program has closed one of
-/// them, its own code may still write to that number.
+/// Moves a descriptor above the numbers of the standard streams. If the program has closed one of these, its
+/// own code may still write to that number.
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) fn above(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() > libc::STDERR_FILENO {

@@ -27,8 +27,8 @@ pub(crate) static SWITCHES: Switches = Switches {
     budget: AtomicBool::new(false),
 };
 
-/// The run-time switch, with the number of recordings in progress, and whether a tool listens: one
-/// value, because a call that is not sampled looks at nothing else.
+/// The run-time switch, the number of recordings in progress, and whether an NVTX tool listens: one
+/// value, so that an unsampled call has nothing else to read.
 ///
 /// Invariant: once closed, it stays closed.
 struct TimingSwitch(AtomicU32);
@@ -38,7 +38,7 @@ const CLOSED: u32 = 2;
 const STATE: u32 = ON | CLOSED;
 /// The amount that one recording adds.
 const RECORDING: u32 = 4;
-/// A tool listens to ranges.
+/// An NVTX tool listens to ranges.
 const LISTENING: u32 = 1 << 31;
 
 impl TimingSwitch {
@@ -118,13 +118,13 @@ pub(crate) fn close() {
     SWITCHES.timing.close();
 }
 
-/// The state that calls read when they begin.
+/// The kinds of recording that calls must know about when they begin.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum Recording {
     /// CUPTI records an opened call or a window.
     Now = RECORDING,
-    /// A window is about to open, for which calls are marked.
+    /// A window is about to open. Calls are marked for it.
     #[cfg(feature = "kernels")]
     Soon = RECORDING << 16,
 }

@@ -1,4 +1,4 @@
-//! Values that only the thread that made them uses.
+//! Values that only the thread that made them can access.
 
 #![allow(unsafe_code)] // `Send` and `Sync` for values that stay on their thread
 
@@ -6,8 +6,8 @@ use std::mem::ManuallyDrop;
 
 use crate::base::thread_id;
 
-/// A value that any thread may hold, and only the thread that made it can reach. Another thread that
-/// drops it leaks the value.
+/// A value that any thread may own, but only the thread that made it can access. Dropping it on another
+/// thread leaks the value.
 ///
 /// Invariant: `thread` made `value`, and no other thread touches it.
 pub struct ThreadBound<T> {
@@ -27,7 +27,7 @@ impl<T> ThreadBound<T> {
         ThreadBound { thread: thread_id::current(), value: ManuallyDrop::new(value) }
     }
 
-    /// Returns the value on its thread, `None` on another one.
+    /// Returns the value on its own thread, `None` on any other.
     pub(crate) fn get(&self) -> Option<&T> {
         if self.thread == thread_id::current() { Some(&self.value) } else { None }
     }

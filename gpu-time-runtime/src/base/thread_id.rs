@@ -1,15 +1,15 @@
-//! Numbers that tell threads apart, and the end of a thread.
+//! Numbers that identify threads, and a flag for threads that are ending.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 thread_local! {
-    // Without destructors, these can be read as long as the thread runs at all.
+    // Without destructors, so that they can be read until the thread ends.
     static ID: Cell<u64> = const { Cell::new(0) };
     static IS_ENDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The calling thread's number, from 1. No other thread of the process ever has the same.
+/// Returns the calling thread's number, from 1. No other thread of the process ever gets the same one.
 pub(crate) fn current() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     match ID.get() {

@@ -1,6 +1,6 @@
 //! A call between two barriers: the wall time from one idle state of its stream to the next.
 //!
-//! This is the only measurement that waits for the GPU, as requested by `clock = "sync"`.
+//! Requested by `clock = "sync"`, the only clock that makes a call wait for the GPU.
 
 use std::time::Duration;
 

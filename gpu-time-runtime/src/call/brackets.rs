@@ -84,7 +84,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
     }
 }
 
-/// Stops a launch. `failed` returns `true` for a result that shows that nothing was launched.
+/// Stops a launch. `failed` returns `true` if the result shows that nothing was launched.
 #[inline]
 pub fn stop<R, G: StreamGuard, W: Work>(
     (mut token, result): (Token, R),
@@ -183,7 +183,7 @@ impl<G: StreamGuard> TimedCall for Body<G> {
     }
 }
 
-/// Notes that a call begins. The time of one inside of an opened call is a part of that.
+/// Notes that a call begins, unless it is inside an opened call, which already includes its time.
 #[inline]
 fn begin(call: &StreamCall) -> RunningCall {
     if opened::is_inside() { RunningCall::default() } else { running::begin(call.site) }
@@ -197,7 +197,8 @@ fn leave_thread(call: RunningCall) {
     }
 }
 
-/// Notes that a suspended function runs again, with an open bracket on a stream, if on any.
+/// Notes that a suspended function runs again. `bracket` is the stream of its open bracket, if it has
+/// one.
 fn enter_thread(call: RunningCall, bracket: Option<&'static StreamState>) {
     if !fork::is_forked() {
         let _inside = inside::enter();

@@ -1,9 +1,9 @@
-//! Decides whether to time a call, and counts it. No other module does either.
+//! Decides whether to time a call, and counts the call by outcome.
 //!
 //! The steps are, in order: the switch and the filter, sampling, the stream, warm-up. Sites with
-//! `graph` look up the stream before sampling. Each thread has a [skip
-//! counter](crate::site::counters), the number of calls to skip next for sampling or as warm-up in
-//! a context. A skipped call needs no other check.
+//! `graph` look up the stream before sampling. For each site, a thread has a [skip
+//! counter](crate::site::counters): how many of its next calls to skip, in a sampling gap or as
+//! warm-up calls in one context. A skipped call needs no other check.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,8 +22,8 @@ use crate::site::{callsite::CallSite, cost};
 use crate::stats::sampling::happens;
 use crate::types::{device::DeviceId, key::SeriesKey};
 
-/// The longest sampling gap. The rate is read again after each gap. Gaps are shorter with a budget,
-/// because it changes the rate.
+/// The longest sampling gap, in calls. The rate is read again after each gap. Gaps are shorter with a
+/// budget, because the budget changes the rate.
 const LONGEST_GAP: u64 = 4_096;
 const LONGEST_GAP_WITH_BUDGET: u64 = 64;
 /// The maximum number of warm-up calls that a thread leases at a time.
@@ -84,8 +84,8 @@ impl Drop for Ticket {
 /// not timed.
 ///
 /// Inlined into the caller, together with everything else that an untimed call does, so that such a
-/// call makes no function call. In an unoptimised build its frame must not be part of the caller's,
-/// which is there until the driver returns.
+/// call makes no function call. Without optimisation, inlining would add this frame to the caller's,
+/// which stays on the stack while the driver runs.
 #[cfg_attr(not(debug_assertions), inline(always))]
 #[cfg_attr(debug_assertions, inline(never))]
 pub(crate) fn admit<G>(
@@ -179,8 +179,8 @@ pub(crate) fn draw(site: &'static CallSite) -> Decided<Ticket> {
 
 /// Returns the weight of a call that is to be timed. Counts the call if it is not.
 ///
-/// The steps that are not inlined return no more than a weight, so that nothing of the call has to
-/// go through memory.
+/// Steps that are not inlined return only the weight, so that the state of the call can stay in
+/// registers.
 #[inline(always)]
 fn weigh(site: &'static CallSite) -> Decided<f32> {
     let Some(timing) = wanted(site) else {
@@ -199,7 +199,8 @@ fn weigh(site: &'static CallSite) -> Decided<f32> {
     }
 }
 
-/// [`weigh`] for a sampled site while a call is opened, a window is open or close, or a tool listens.
+/// [`weigh`] for a sampled site while a call is opened, a window is open or about to open, or an NVTX
+/// tool listens.
 #[cold]
 fn weigh_while_observed(site: &'static CallSite) -> Decided<f32> {
     if opened::is_inside() {
@@ -247,7 +248,8 @@ fn wanted(site: &'static CallSite) -> Option<Timing> {
         if site.is_configured() || !first::first_call(site) {
             return None;
         }
-        // The first call of all reads the settings, which may switch timing off or let a tool attach.
+        // The first call of any annotated function reads the settings, which may turn timing off or
+        // attach an NVTX tool.
         timing = switches::timing();
     }
     timing.is_on().then_some(timing)
@@ -299,8 +301,8 @@ fn draw_slowly(
 
 /// Decides about a span, and counts it if it is not timed. Returns the probability of timing it.
 ///
-/// `root` is the number of root spans that were passed over for it, if it was chosen as a root;
-/// otherwise it is timed together with its root.
+/// `root` is the number of root spans that were passed over before it, if it was chosen as a root.
+/// Any other span is timed whenever its root is.
 #[cfg(feature = "tracing")]
 pub(crate) fn span(site: &'static CallSite, root: Option<u64>) -> Option<f64> {
     if !is_wanted(site) {
@@ -323,8 +325,8 @@ pub(crate) fn span(site: &'static CallSite, root: Option<u64>) -> Option<f64> {
     Some(share)
 }
 
-/// Counts a span, with the number of those that were passed over before its root. `weight` is the number
-/// of spans that it represents if it is timed.
+/// Counts a span, and the root spans that were `passed` over before its root. `weight` is the number of
+/// spans that it represents, or `None` if it is not timed.
 #[cfg(feature = "tracing")]
 pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>, passed: u64) {
     match threads::allocated_counters(site) {
@@ -335,8 +337,8 @@ pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>, passed: u
 
 /// Finds the context for a call on a stream, and starts timing the call. Returns `None` if there is
 /// no context, or if this is a warm-up call.
-// In an unoptimised build its frame must not be part of the caller's, which is there until the driver
-// returns.
+// Without optimisation, inlining would add this frame to the caller's, which stays on the stack while
+// the driver runs.
 #[cfg_attr(not(debug_assertions), inline(always))]
 #[cfg_attr(debug_assertions, inline(never))]
 pub(crate) fn stream_call<G: StreamGuard, D: Details>(
@@ -383,7 +385,7 @@ pub(crate) fn series_key<D: Details>(site: &'static CallSite, details: D) -> (Se
     (text.map_or(SeriesKey::NONE, |text| site.keys.find(&text)), rest)
 }
 
-/// Runs a user's expression, if the attribute has any. Calls inside it count as usual.
+/// Evaluates one of the user's expressions. Annotated functions that it calls are timed as usual.
 #[inline(always)]
 fn evaluate<D: Details, T>(expression: impl FnOnce() -> T) -> T {
     if D::HAS_DETAILS { inside::outside(expression) } else { expression() }
@@ -399,10 +401,10 @@ pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D:
     work
 }
 
-/// Takes a warm-up call for the context's device, or for the host if there is no context. If many
-/// are left, the thread leases more, which its next calls in the context use up without further
-/// checks. The second value of `on` is the handle that identifies the context to those calls, or 0
-/// if they cannot use a lease.
+/// Takes a warm-up call for the context's device, or for the host if there is no context. Returns
+/// `false` if none is left. If many are left, the thread leases more, which its next calls in the
+/// context use up without further checks. The second value of `on` is the handle by which those calls
+/// identify the context, or 0 if they cannot use a lease.
 #[inline(never)]
 pub(crate) fn warms_up(
     ticket: &mut Ticket,
@@ -463,7 +465,7 @@ fn count_slowly(site: &'static CallSite, outcome: Outcome) {
     }
     let entered = inside::try_enter();
     if entered.is_none() && outcome == Outcome::Skipped {
-        // Perhaps this call interrupts the runtime, or the assignment of the thread's counters.
+        // This call may have interrupted the runtime, even while it assigned the thread's counters.
         site.skipped_inside.fetch_add(1, Relaxed);
         return;
     }

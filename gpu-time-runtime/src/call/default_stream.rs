@@ -1,7 +1,7 @@
-//! The stream of functions that name none.
+//! The default stream, on which functions that do not name a stream are timed by events.
 //!
-//! It is kept alive as long as it is the default, and calls in progress watch it through a weak
-//! pointer, as they do every stream that they do not borrow.
+//! The runtime keeps it alive while it is the default. Calls in progress hold only a weak pointer to
+//! it, as they do to every stream that they do not borrow.
 
 use std::cell::RefCell;
 use std::mem;
@@ -85,7 +85,7 @@ impl<S: DefaultStream> DefaultStream for Option<S> {
     }
 }
 
-/// The number of changes so far, on all threads; 0 if there never was a default stream.
+/// The number of times that any thread has set or removed a default stream.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 /// The default stream of all threads.
 static SHARED: Mutex<Option<Arc<dyn Owner>>> = Mutex::new(Rank::DefaultStream, None);
@@ -93,7 +93,7 @@ static SHARED: Mutex<Option<Arc<dyn Owner>>> = Mutex::new(Rank::DefaultStream, N
 thread_local! {
     /// The default stream of this thread.
     static OWN: RefCell<Option<Arc<dyn Owner>>> = const { RefCell::new(None) };
-    /// The value of `SHARED` after this number of changes.
+    /// A copy of `SHARED`, and the value of `CHANGES` to which it belongs.
     static SEEN: RefCell<(u64, Option<Weak<dyn Owner>>)> = const { RefCell::new((0, None)) };
 }
 
@@ -106,9 +106,9 @@ thread_local! {
 /// gpu_time::set_default_stream(gpu_time::NULL_STREAM);
 /// ```
 ///
-/// It applies to functions without a `stream` key, a parameter or a visible launch that shows the
-/// stream, and without a `clock`: they would be timed by their kernels. Calls that begin later use it;
-/// what a function launches on another stream is not in its time.
+/// Applies to functions that would otherwise be timed by their kernels: they have neither a `stream`
+/// nor a `clock` key, and no parameter or visible launch shows the stream. Calls in progress are not
+/// affected. Work that a function launches on another stream is not part of its time.
 ///
 /// The stream is kept alive until another one is set. A [`RawStream`](crate::RawStream) keeps nothing
 /// alive: the stream must exist as long as it is the default.
@@ -128,8 +128,8 @@ pub fn set_default_stream(stream: impl DefaultStream) {
     drop(before);
 }
 
-/// Sets the [default stream](set_default_stream) of the calling thread, which wins over that of all
-/// threads. `None` removes it.
+/// Sets the [default stream](set_default_stream) of the calling thread, which takes precedence over the
+/// one for all threads. `None` removes it.
 pub fn set_thread_default_stream(stream: impl DefaultStream) {
     let owner = stream.gpu_time_owner();
     CHANGES.fetch_add(1, Release);
@@ -151,7 +151,7 @@ pub(super) fn current() -> Option<Source<DefaultGuard>> {
     Source::stream(stream, context, || owner.is_tracked(), guard, Leases::NONE)
 }
 
-/// Returns that of all threads. Takes the lock only after a change.
+/// Returns the default stream of all threads. Takes the lock only after a change.
 fn shared(changes: u64) -> Option<Arc<dyn Owner>> {
     let seen = |seen: &RefCell<(u64, Option<Weak<dyn Owner>>)>| {
         let mut seen = seen.try_borrow_mut().ok()?;
@@ -164,8 +164,9 @@ fn shared(changes: u64) -> Option<Arc<dyn Owner>> {
     SEEN.try_with(seen).ok().flatten()
 }
 
-/// Returns `true` if a call on the default stream may be opened. By itself the clock of kernels, which
-/// it replaces, would open every call.
+/// Returns `true` if a call on the default stream may be opened: inside an opened call, or if the
+/// attribute or the configuration asks for it. The function's clock alone is not a reason: it would open
+/// every call, and the events on the default stream replace it.
 pub(super) fn may_open(site: &'static CallSite) -> bool {
     opened::is_inside() || site.spec.kernels.is_some() || site.kernels_share() < 1.0
 }

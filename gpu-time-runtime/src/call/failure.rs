@@ -25,7 +25,7 @@ impl<T, E> Step<Step<&&Result<T, E>>> {
 }
 
 impl<R> Step<&R> {
-    /// Always `false`.
+    /// Returns `false`, because the value is not a `Result`.
     pub fn gpu_time_failed(&self) -> bool {
         false
     }

@@ -64,13 +64,13 @@ pub(super) fn register_context(stream: Stream, handle: usize) {
         && let Some(_inside) = inside::try_enter()
         && cuda::why_unusable().is_none()
     {
-        // A failure recurs, and is counted, when the call is entered.
+        // If this fails, it fails again when the call is entered, and is counted there.
         _ = find(stream, handle, Life::ALWAYS);
     }
 }
 
-/// Finds a context. If it is new, registers the exit report while the driver is loaded, and
-/// calibrates the event bias unless a bracket is open anywhere.
+/// Finds a context, and arms the exit report to run before the driver's teardown. Calibrates the
+/// context's event bias if that has not been done and no other measurement is in progress.
 pub(crate) fn find(
     stream: Stream,
     handle: usize,
@@ -80,7 +80,7 @@ pub(crate) fn find(
     exit::arm_for_driver();
     graph::poll_some();
     if !context.is_calibrated() && life.obstacle().is_none() {
-        // A per-thread stream is known to this thread only.
+        // Checked here: `with_room` may switch to another thread, which has its own per-thread stream.
         let is_capturing = context.is_capturing(stream) != Ok(false);
         room::with_room(|| {
             health::observe(&context.device);
@@ -92,14 +92,14 @@ pub(crate) fn find(
             }
         });
     }
-    // Not before, because a window would disturb the calibration.
+    // Only now, because a window would disturb the calibration.
     window::thread::wake();
     Ok(context)
 }
 
-/// Asks CUPTI for the time of an empty kernel, once in each context, unless the user has set the
-/// bias. CUPTI must be available. Other work in progress would be slowed down, so a later call does
-/// it then.
+/// Measures an empty kernel with CUPTI, once in each context, unless the user has set the bias. CUPTI
+/// must be available. Recording slows down all launches, so while another measurement is in progress
+/// this is left to a later call.
 pub(super) fn measure_kernel_base(context: &'static Context) {
     if context.lacks_kernel_base() && active::config().bias.is_none() && is_undisturbed() {
         room::with_room(|| kernel_base::measure(context));
@@ -111,7 +111,7 @@ fn is_undisturbed() -> bool {
     !stream_state::has_open() && !opened::are_open()
 }
 
-/// Returns the device of a context, which is registered if it is new, but not calibrated.
+/// Returns the device of a context. Registers the context if it is new, without calibrating it.
 #[cold]
 pub(super) fn device(handle: usize) -> DeviceId {
     if let Some(context) = cuda::recent(handle) {
@@ -127,7 +127,7 @@ pub(super) fn device(handle: usize) -> DeviceId {
     context.device_id()
 }
 
-/// Returns the device of all contexts, for a call that uses none.
+/// Returns the device of a call that used no context: `Unknown` unless all contexts are on one device.
 #[cold]
 pub(super) fn only_device() -> DeviceId {
     let mut devices = cuda::contexts().into_iter().map(Context::device_id);

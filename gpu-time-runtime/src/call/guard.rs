@@ -6,8 +6,8 @@ use crate::call::scope::{Scope, TimedCall};
 
 /// The call of a `guard!`, which ends when this is dropped.
 ///
-/// Not `Send`: nothing would see that a future which holds it is suspended, and work that the thread
-/// does meanwhile would count as the call's.
+/// Not `Send`: if a future held it across an `.await`, the runtime would not see the suspension, and
+/// would count the thread's other work as the call's.
 #[must_use = "the call ends when the guard is dropped"]
 pub struct Guard<C: TimedCall>(Scope<C>, PhantomData<*const ()>);
 

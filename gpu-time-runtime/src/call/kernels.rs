@@ -19,7 +19,7 @@ use crate::types::sample::{CacheState, Lost};
 pub type KernelsCall<W> = StreamOrHost<Infallible, W>;
 
 impl<W> KernelsCall<W> {
-    /// Returns the call as one that might have been on a stream.
+    /// Converts the call to a type whose calls may also be on a stream.
     #[inline]
     pub(super) fn widened<S>(self) -> StreamOrHost<S, W> {
         match self {

@@ -15,7 +15,7 @@ use crate::types::sample::Lost;
 
 /// One call of an annotated function. Borrows nothing; ends the call on drop.
 ///
-/// Has two states, because every untimed call checks at its end which one it is.
+/// A single `Option`, so that an untimed call has only one state to check when it ends.
 #[must_use]
 pub struct Scope<C: TimedCall>(Option<Active<C>>);
 
@@ -27,12 +27,12 @@ pub(crate) enum Decided<T> {
     Timed(T),
     /// Not timed, and nothing observes it.
     Plain,
-    /// Not timed, but a window is open or close, or a tool listens.
+    /// Not timed, but a window is open or about to open, or an NVTX tool listens.
     Observed,
 }
 
 impl<T> Decided<T> {
-    /// Does not time the call.
+    /// Returns the decision not to time the call.
     #[inline]
     pub fn untimed() -> Self {
         if switches::is_observed() { Decided::Observed } else { Decided::Plain }
@@ -53,7 +53,7 @@ impl<T> Decided<T> {
     }
 }
 
-/// The state of the thread that a call has changed.
+/// The change that a call has made to the state of its thread, undone when the call ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
     Nothing,
@@ -65,8 +65,8 @@ enum Within {
 }
 
 impl Within {
-    /// Marks the call, for a window that is open or close. A suspended function may end on another
-    /// thread, so it has no mark.
+    /// Marks the call for a window that is open or about to open. An async function may end on another
+    /// thread, so it gets no mark.
     fn marked(site: &'static CallSite) -> Self {
         let mark = if site.spec.is_async { None } else { notes::mark() };
         mark.map_or(Within::Nothing, Within::Marked)
@@ -77,8 +77,8 @@ impl Within {
 struct Active<C> {
     /// `None` if it is not timed.
     call: Option<C>,
-    /// Begins after the bracket of a body and ends before its end, so that a tool does not find flushes
-    /// and holds in it.
+    /// The NVTX range. It begins after a body's start event and ends before the stop event, so that tools
+    /// do not show flushes and holds in it.
     range: Option<Range>,
     /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
@@ -114,7 +114,8 @@ impl<C: TimedCall> Scope<C> {
         Scope(None)
     }
 
-    /// Creates the scope for an untimed call while a window is open or close, or a tool listens.
+    /// Creates the scope for an untimed call while a window is open or about to open, or an NVTX tool
+    /// listens.
     #[cold]
     fn observed(site: &'static CallSite) -> Self {
         // A call that interrupts the runtime may interrupt the tool.
@@ -126,7 +127,7 @@ impl<C: TimedCall> Scope<C> {
         Scope(Some(Active::new(None, range, within, CostTimer::off())))
     }
 
-    /// Creates the scope for a call that was decided to be timed, and is not.
+    /// Creates the scope for a call that was to be timed but is not, such as a warm-up call.
     pub(crate) fn untimed(site: &'static CallSite) -> Self {
         inside::outside(|| Decided::<Self>::untimed().scope(site, |scope| scope))
     }
@@ -177,7 +178,7 @@ impl<C: TimedCall> Scope<C> {
     }
 
     fn resume(&self) {
-        // A loop that a macro leaves by `break` or `continue` suspends twice.
+        // Not every `suspend` has its `awaited`: a macro may leave an `.await` by `break` or `continue`.
         if let Some(active) = &self.0
             && active.is_suspended.swap(false, Relaxed)
         {
@@ -186,7 +187,7 @@ impl<C: TimedCall> Scope<C> {
     }
 }
 
-/// Marks that the function is about to wait for this future, and runs while it is polled.
+/// Suspends the call while the function awaits this future, and resumes it during each poll.
 #[inline]
 pub fn awaiting<T: IntoFuture, C: TimedCall>(
     (future,): (T,),

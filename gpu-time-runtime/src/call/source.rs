@@ -18,7 +18,7 @@ pub struct StreamSource<G> {
     /// The `CUcontext`, or 0 for a raw handle. 0 stands for the stream's own context, or for the
     /// current context if this is the NULL stream or the per-thread stream.
     pub(crate) context: usize,
-    /// cudarc enqueues its own waits and records around launches.
+    /// Set if cudarc enqueues its own waits and records around launches.
     pub(crate) tracked: bool,
     /// Detects whether the stream has been dropped.
     pub(crate) guard: G,
@@ -37,7 +37,7 @@ impl Leases {
         Leases(counters.map(|counters| (site, counters)))
     }
 
-    /// Uses up one of those in a context, if there is one.
+    /// Uses up a leased warm-up call in this context. Returns `false` if there is none.
     #[inline(always)]
     fn take(self, context: usize) -> bool {
         self.0.is_some_and(|(site, counters)| {
@@ -84,7 +84,7 @@ pub trait Details {
     /// The expressions that remain after the key.
     type Rest;
 
-    /// The attribute has a `key`, `bytes` or `flops`.
+    /// The attribute has a `key`, `bytes` or `flops`. Such calls do not lease warm-up calls.
     const HAS_DETAILS: bool;
 
     /// Evaluates `key`. Called for timed calls, and to find out which series a warm-up call belongs
@@ -145,7 +145,6 @@ where
     K: FnOnce() -> Option<KeyText>,
     W: FnOnce() -> Workload,
 {
-    // Also `true` if there is only `bytes` or `flops`, because such a call leases no warm-up calls.
     const HAS_DETAILS: bool = true;
     type Work = Workload;
     type Rest = W;
@@ -178,7 +177,8 @@ mod tests {
         Leases::of(site, Some(counters))
     }
 
-    /// Describes a stream of this context, and counts what had to be found out about it.
+    /// Describes a stream of this context. Returns `true` if the call goes on, and how many of the two
+    /// closures ran.
     fn described(context: usize, leases: Leases) -> (bool, u32) {
         let (mut tracked, mut guards) = (0, 0);
         let is_tracked = || {

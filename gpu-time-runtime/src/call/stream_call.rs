@@ -31,11 +31,11 @@ pub(crate) enum OpenLaunch {
     Opened(FrameId),
 }
 
-/// A bracket before its start event.
+/// A bracket whose start event has not been recorded yet.
 struct Unstarted {
     bracket: GpuBracket,
     prepare: Preparation,
-    /// The host times are taken as well.
+    /// The host clock is read as well.
     by_host: bool,
 }
 
@@ -43,11 +43,11 @@ struct Unstarted {
 /// by several threads. Only the function itself writes them, so relaxed loads and stores suffice.
 #[derive(Debug, Default)]
 pub(crate) struct CallState {
-    /// The number of the call's sum, or 0 if it has none.
+    /// The number of the [`SumId`] that sums up the call's launches, or 0 if there is none.
     sum: AtomicU32,
     /// 0 before the first launch, then 1 + the cache state of that launch.
     cache: AtomicU8,
-    /// The launches made so far. A launch sets the bit at its index modulo 64.
+    /// A bit set of the launches made so far. A launch sets the bit at its index modulo 64.
     made: AtomicU64,
 }
 
@@ -57,7 +57,8 @@ impl StreamCall {
         self.open(None, self.obstacle(life), workload)
     }
 
-    /// Opens the bracket around a launch, or counts it and its call's sum as lost.
+    /// Opens the bracket around a launch or, in a capture, a graph node if the site wants nodes. On
+    /// failure, counts the launch and its call's sum as lost.
     pub fn open_launch(
         &self,
         launch: u32,
@@ -75,8 +76,8 @@ impl StreamCall {
         Some(OpenLaunch::Bracket(self.thread, bracket))
     }
 
-    /// In a capture, makes a launch a graph node if the site wants nodes. Errors have already been
-    /// counted.
+    /// Turns a captured launch into a graph node. Returns `None` if the site does not want nodes. An
+    /// `Err` has already been counted as lost.
     #[cold]
     fn open_node(&self, launch: u32, state: &CallState) -> Option<Result<Box<Node>, Lost>> {
         let opened = if self.site.spec.graph { graph::open(self, launch)? } else { return None };
@@ -117,8 +118,8 @@ impl StreamCall {
     }
 
     /// Takes a bracket from the pool, or counts it as lost.
-    // In an unoptimised build its frame must not be part of the caller's, which is there until the driver
-    // returns.
+    // Without optimisation, inlining would add this frame to the caller's, which stays on the stack
+    // while the driver runs.
     #[cfg_attr(not(debug_assertions), inline(always))]
     #[cfg_attr(debug_assertions, inline(never))]
     fn claim(
@@ -135,12 +136,12 @@ impl StreamCall {
         let (launch, state) = launch.unzip();
         let first = state.and_then(CallState::first_cache);
         let is_plain = site.is_plain() && cold_override::is_none();
-        // Read only once, because the program may change them meanwhile.
+        // Read only once, because another thread may change them at any time.
         let settings = if is_plain { Settings::default() } else { site.settings() };
         let (prepare, cache) = if is_plain || obstacle.is_some() {
             (Preparation::default(), later(first))
         } else {
-            // Preparation may call the driver.
+            // Preparation may call the driver, which must not happen under the recorder's lock.
             drop(recorder);
             let prepared = self.preparation(settings, stream_state.is_busy(), first);
             recorder = locked(&thread.recorder);
@@ -201,7 +202,6 @@ impl StreamCall {
 
     /// Opens a bracket when the pool has no idle one. No recorder is locked while the driver
     /// creates events.
-    /// events.
     #[cold]
     fn open_new(
         &self,
@@ -223,7 +223,7 @@ impl StreamCall {
         (recorder, opened)
     }
 
-    /// Records the stop and queues the bracket until the GPU has passed it.
+    /// Records the stop event and queues the bracket until the GPU has passed it.
     pub fn close(&self, mut bracket: GpuBracket, life: Life<'_>) {
         running::set_bracket(self.running, None);
         let thread = self.thread;
@@ -280,14 +280,15 @@ impl StreamCall {
                     self.running.outside(),
                 );
             }
-            // The sum could not be started, equals the launch itself, or was abandoned because of a
-            // graph.
+            // There is no sum: it could not be started, the launch itself is the sum, or a launch
+            // became a graph node.
             None => {}
         }
     }
 
-    /// Returns a bracket's preparation, and its launch's cache state. For a later launch, `first`
-    /// is the cache state of the call's first launch.
+    /// Returns the flush and hold to enqueue before a bracket, and the cache state that the bracket
+    /// then has. `is_inside`: another bracket is open on the stream. `first` is the cache state of the
+    /// call's first launch, if this is a later one.
     #[cold]
     pub fn preparation(
         &self,
@@ -296,7 +297,7 @@ impl StreamCall {
         first: Option<CacheState>,
     ) -> (Preparation, CacheState) {
         let context = self.context;
-        // Preparation enqueues work, which must not end up inside one of this thread's brackets.
+        // Setting up flushes and holds enqueues work, which must not end up in an open bracket.
         let is_free = |is_ready: bool| is_ready || !locked(&self.thread.recorder).has_open();
         let cold = cold_override::apply(settings.cold)
             .filter(|_| first.is_none() && !is_inside)
@@ -412,8 +413,8 @@ impl CallState {
     }
 }
 
-/// Returns the cache state of a launch without its own flush, based on that of the call's first
-/// launch.
+/// Returns the cache state of a launch without a flush of its own, given the cache state of the call's
+/// first launch.
 fn later(first: Option<CacheState>) -> CacheState {
     match first {
         None | Some(CacheState::AsFound) => CacheState::AsFound,

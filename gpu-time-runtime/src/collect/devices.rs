@@ -14,7 +14,8 @@ use crate::stats::bias::{Bias, KernelBase};
 use crate::types::device::DeviceId;
 use gpu_time_report as report;
 
-/// The most that CUPTI adds to the times of events while it records. Measured on an H200 with CUDA 12.4 and 12.9.
+/// The maximum time that CUPTI adds to event times while it records. Measured on an H200 with CUDA
+/// 12.4 and 12.9.
 const RECORDING_ERROR_NS: f64 = 300.0;
 
 /// Returns the resolution of event times on the device with this id, once it has been measured.
@@ -48,8 +49,8 @@ impl Biases {
     }
 }
 
-/// Returns the bias of a context's brackets, and a warning if what `gpu-time calibrate` has stored
-/// is needed and cannot be used.
+/// Returns the bias of a context's brackets, and a warning if the calibration stored by
+/// `gpu-time calibrate` is needed but cannot be used.
 fn bias(context: &Context) -> (Option<Bias>, Option<String>) {
     let configured = active::config().bias;
     let needs_stored =
@@ -63,14 +64,14 @@ fn bias(context: &Context) -> (Option<Bias>, Option<String>) {
     if let Some(error_ns) = bias.as_mut().and_then(|bias| bias.error_ns.as_mut())
         && cupti::never_stops()
     {
-        // Otherwise the brackets were recorded while CUPTI did not record.
+        // A CUPTI version that can stop records only during opened calls and windows.
         *error_ns += RECORDING_ERROR_NS;
     }
     (bias, warning)
 }
 
-/// Returns CUPTI's time of an empty kernel as stored for the context's device, or a warning. `None`
-/// if nothing is stored.
+/// Returns CUPTI's stored duration of an empty kernel on the context's device, or a warning if it
+/// cannot be used. `None` if nothing is stored.
 fn stored_base(context: &Context) -> Option<Result<KernelBase, String>> {
     type Stored = Option<(PathBuf, Result<KernelBases, String>)>;
     static STORED: OnceLock<Stored> = OnceLock::new();
@@ -90,7 +91,7 @@ fn stored_base(context: &Context) -> Option<Result<KernelBase, String>> {
     }))
 }
 
-/// Returns the context's device as `gpu-time calibrate` stores it.
+/// Returns the identity under which `gpu-time calibrate` stores the context's device.
 pub(crate) fn identity(context: &Context) -> Gpu {
     let (major, minor) = context.device.capability;
     Gpu {
@@ -101,8 +102,8 @@ pub(crate) fn identity(context: &Context) -> Gpu {
     }
 }
 
-/// Returns the release of the driver's kernel module, such as `580.159.04`. The driver itself tells
-/// only the version of CUDA, which many releases have in common.
+/// Returns the release of the driver's kernel module, such as `580.159.04`. The driver API only
+/// reports the CUDA version, which many releases share.
 fn driver_release() -> Option<String> {
     let release = fs::read_to_string("/sys/module/nvidia/version").ok()?;
     Some(release.trim().to_owned()).filter(|release| !release.is_empty())
@@ -141,7 +142,7 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
     devices
 }
 
-/// The figures of a device in live metrics.
+/// A device's figures for live metrics.
 #[cfg(feature = "metrics")]
 pub(crate) struct LiveDevice {
     pub id: String,
@@ -152,7 +153,7 @@ pub(crate) struct LiveDevice {
     pub mem_mhz: Option<u32>,
 }
 
-/// Returns the devices of all contexts at present.
+/// Returns the devices of all current contexts.
 #[cfg(feature = "metrics")]
 pub(crate) fn live() -> Vec<LiveDevice> {
     let mut devices: Vec<LiveDevice> = Vec::new();
@@ -182,8 +183,8 @@ fn uuid(hex: &str, mig: Option<bool>) -> String {
     parts.fold(kind.to_owned(), |uuid, part| uuid + "-" + part)
 }
 
-/// Adds a context's measurements to its device. For each figure, the first context that has it
-/// wins, as in [`Biases::of`].
+/// Adds a context's measurements to its device. Most figures come from the first context that has
+/// them, as in [`Biases::of`]. `flush_bytes` is the largest of all contexts.
 fn add_measurements(device: &mut report::Device, context: &Context) {
     let configured = active::config().bias;
     if device.event_floor_ns.is_none()

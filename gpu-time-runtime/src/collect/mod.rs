@@ -25,8 +25,8 @@ use gpu_time_report::{self as report, Process, Snapshot, View};
 /// The maximum time to wait for threads' locks. A descheduled thread can hold its lock for several hundred
 /// milliseconds. A thread that holds it for longer is stuck in a driver call.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-/// The maximum time to wait while another thread writes a report. If this takes longer, the report is stuck
-/// in its sink.
+/// The maximum time to wait while another thread writes a report. A report that takes longer is
+/// stuck in its sink.
 const REPORT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Locks report writing, so that reports are not interleaved and the process does not exit in the
@@ -36,15 +36,15 @@ pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
     locked_by(&REPORTING, Instant::now() + REPORT_PATIENCE)
 }
 
-/// Writes a report, unless the process is exiting, because the exit handler writes the last one. A
-/// forked child has no measurements to report.
+/// Writes a report. Does nothing if the process is exiting, because the exit handler writes the
+/// last report, or in a forked child, which has no measurements.
 pub(crate) fn report() {
     if fork::is_forked() {
         return;
     }
     let _one_at_a_time = reporting();
     if !switches::is_closed() {
-        // Another tool may have let go of CUPTI.
+        // Another tool may have released CUPTI.
         cupti::retry();
         collector::keep_up();
         check_calibrations();
@@ -94,29 +94,31 @@ pub(crate) fn snapshot() -> Snapshot {
     snapshot_of(|states, biases| states.iter().map(|state| state.report(biases, None)).collect())
 }
 
-/// Returns what was measured since an earlier reading of the sites: the functions called since,
-/// with the counts and figures of that time. The process and its devices are described over the
-/// whole run. `looks` is the number of looks at them so far, this one included.
+/// Returns the measurements since an earlier reading of the sites: the functions called since then,
+/// with their counts and figures for that period. The figures of the process and its devices cover
+/// the process's whole lifetime. `looks` is the number of looks at this run so far, including this
+/// one.
 pub(crate) fn snapshot_since(earlier: &[SiteState], looks: u32) -> Snapshot {
     snapshot_of(|states, biases| state::since(earlier, states, biases, looks))
 }
 
-/// Returns the sites of [`snapshot_since`] alone.
+/// Returns only the sites of [`snapshot_since`].
 pub(crate) fn sites_since(earlier: &[SiteState], looks: u32) -> Vec<report::Site> {
     state::since(earlier, &states().0, &Biases::new(), looks)
 }
 
-/// Begins a run: reads every site, for the difference at its end.
+/// Begins a run. Returns a reading of every site, to be subtracted from the reading at the run's
+/// end.
 pub(crate) fn begin_run() -> Vec<SiteState> {
     let (states, _) = states();
     all_series(SeriesData::begin_run);
     states
 }
 
-/// The number of series that may be changed while a site is locked.
+/// The maximum number of series to change while a site stays locked.
 const SERIES_PER_LOCK: usize = 64;
 
-/// Changes every series, while the threads continue.
+/// Changes every series, while other threads continue to record.
 fn all_series(change: impl Fn(&mut SeriesData)) {
     let sites = registry::sites().into_iter().map(|site| (site, 0));
     in_rounds(sites.collect(), |(site, next)| {
@@ -169,7 +171,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     snapshot.with_tree(tree)
 }
 
-/// Returns the name of the host, as the kernel tells it.
+/// Returns the host name that the kernel reports.
 fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
@@ -201,16 +203,16 @@ fn filters_all(states: &[SiteState]) -> Option<String> {
     Some(format!("the filter matches none of the {} functions: {hint}", names.len()))
 }
 
-/// Reads every site, in order of id, while the threads continue. Also returns the number of threads
-/// that could not be read.
+/// Reads every site, in order of id, while other threads continue to record. Also returns the
+/// number of threads that could not be read.
 ///
-/// Locks are held one at a time, each for no longer than a bounded copy takes.
+/// Holds only one lock at a time, and each only for a copy of bounded size.
 pub(crate) fn states() -> (Vec<SiteState>, usize) {
     let deadline = Instant::now() + LOCK_PATIENCE;
     let busy = drain_all(deadline) + usize::from(cuda::is_registering(deadline));
     let mut states: Vec<_> = registry::sites().into_iter().map(SiteState::new).collect();
     let stuck = read_counters(&mut states);
-    // After the counters, so that the times have all samples that are counted.
+    // Times are copied after the counters, so that they include every counted sample.
     in_rounds(states.iter_mut().map(|state| (state, 0)).collect(), |(state, next)| {
         state.copy_times(next)
     });
@@ -220,14 +222,14 @@ pub(crate) fn states() -> (Vec<SiteState>, usize) {
 
 /// Reads the counters of all sites, and returns the number of threads that could not be read.
 fn read_counters(states: &mut [SiteState]) -> usize {
-    // A site that registered in the meantime has no state, and is not in this report.
+    // A site that registered in the meantime has no state, and is missing from this report.
     let at = |id: u32| (id as usize).checked_sub(1);
     let stuck = readout::read_series(LOCK_PATIENCE, |counters| {
         if let Some(state) = at(counters.site.id()).and_then(|at| states.get_mut(at)) {
             state.add_brackets(counters);
         }
     });
-    // After the series: a call is counted before its brackets are.
+    // Calls are read after the series, because a call is counted before its brackets.
     for thread in threads::all() {
         for (id, counters) in thread.counters.iter() {
             if let Some(state) = at(id).and_then(|at| states.get_mut(at)) {
@@ -239,8 +241,8 @@ fn read_counters(states: &mut [SiteState]) -> usize {
     stuck
 }
 
-/// Drains the brackets that the GPU has finished. Returns 1 if another thread prevented graph nodes
-/// from being read until the deadline, otherwise 0.
+/// Drains the brackets that the GPU has finished. Returns 1 if another thread kept graph nodes from
+/// being read until the deadline, otherwise 0.
 fn drain_all(deadline: Instant) -> usize {
     drain::drain_all(deadline);
     usize::from(!graph::poll_all(deadline))

@@ -17,7 +17,7 @@ use crate::stats::{bias::Bias, hold_deadline::HoldCounts, sampling::Population};
 use crate::types::{attribute::Clock, device::DeviceId, sample::Measure};
 use gpu_time_report as report;
 
-/// The counters of a site and its series, as read while the threads continue.
+/// The counters of a site and its series, read while other threads continue to record.
 #[derive(Clone)]
 pub(crate) struct SiteState {
     pub site: &'static CallSite,
@@ -36,7 +36,8 @@ pub(crate) struct SeriesState {
     times: SampleTimes,
 }
 
-/// The number of bytes of series that may be copied while a site is locked, beyond the last one.
+/// The number of bytes of series to copy while a site stays locked. The last series copied may
+/// exceed it.
 const BYTES_PER_LOCK: usize = 64 << 10;
 
 /// A series, as shown in a report.
@@ -49,9 +50,9 @@ pub(crate) struct SeriesView<'a> {
 
 impl_since!(Counts { warmup, skipped, unsampled, timed });
 
-/// Returns the sites of the report on what happened between two readings: those that were called,
-/// with the series in which a bracket has begun. `looks` is the number of times that this was asked
-/// so far.
+/// Returns the sites for a report on the time between two readings: those that were called, with
+/// the series in which a bracket began. `looks` is the number of such reports so far, including
+/// this one.
 pub(crate) fn since(
     earlier: &[SiteState],
     now: &[SiteState],
@@ -96,14 +97,14 @@ impl SiteState {
         self.population.add(counters.population(counts));
     }
 
-    /// Adds the calls of threads without counters of their own.
+    /// Adds the calls on threads without their own counters for the site.
     pub fn add_shared_calls(&mut self) {
         let site = self.site;
         self.add_calls(&site.shared_counters());
         self.calls.skipped += site.skipped_inside.load(Relaxed);
     }
 
-    /// Adds the brackets that a thread, or the graphs, have counted in a series.
+    /// Adds the brackets of a series that a thread has counted, or that were counted for graphs.
     pub fn add_brackets(&mut self, counters: &SeriesCounters) {
         let at = counters.id.index();
         if at >= self.series.len() {
@@ -129,9 +130,9 @@ impl SiteState {
         }
     }
 
-    /// Copies the sums and the times of some series, from index `next` on, which it advances.
-    /// Returns `true` if more are left. Threads that record into the site wait for the copy, not
-    /// for the statistics.
+    /// Copies the sums and times of the next few series, starting at index `next`, and advances
+    /// `next`. Returns `true` if more are left. Threads that record into the site wait only for the
+    /// copy, not for the computation of the statistics.
     pub fn copy_times(&mut self, next: &mut usize) -> bool {
         let (cells, mut bytes) = (self.site.series(), 0);
         let data = cells.iter().map(|cell| &cell.series).take(self.series.len()).skip(*next);
@@ -153,7 +154,7 @@ impl SiteState {
         *next < self.series.len()
     }
 
-    /// Copies the outcomes of the holds.
+    /// Copies the counts of released and expired holds.
     pub fn copy_holds(&mut self) {
         self.holds = self.site.hold_deadline().counts();
     }
@@ -163,7 +164,7 @@ impl SiteState {
         self.series.iter().any(|series| series.id.device == DeviceId::Host)
     }
 
-    /// Returns `true` if kernels of the site's calls were to be recorded.
+    /// Returns `true` if the kernels of some of the site's calls should have been recorded.
     pub fn wants_kernels(&self) -> bool {
         let wants = match self.site.spec.clock {
             Clock::Kernels => self.series.iter().any(|series| !series.id.on_default),
@@ -180,8 +181,8 @@ impl SiteState {
             let siblings = || self.series.iter().filter(|other| is_sibling(other.id, series.id));
             let measure = series.id.measure(spec.scope);
             if spec.is_single && measure == Measure::Launch && !series.id.graph {
-                // The sum of a single launch is that launch. Only calls without a launch are
-                // counted in a separate series, which is merged here.
+                // If a call makes at most one launch, its sum is that launch. Only calls without a
+                // launch are counted in a separate series, which is merged here.
                 let mut sum = self.view(series, None, Measure::Sum, biases);
                 if let Some(idle) = siblings().find(|other| other.id.launch.is_none()) {
                     sum.tally.counts.add_idle(&idle.tally.counts);
@@ -234,7 +235,8 @@ impl SiteState {
         SeriesView { info, tally, state: series }
     }
 
-    /// Returns the site of the report. `looks` is the number of looks at a run, if it is of one.
+    /// Returns the site for the report. `looks` is the number of looks if the report is about a
+    /// run.
     pub fn report(&self, biases: &Biases, looks: Option<u32>) -> report::Site {
         let SiteState { site, calls, holds, .. } = self;
         let series = self.views(biases).into_iter();
@@ -325,7 +327,8 @@ impl Since for SeriesState {
 
 #[cfg(test)]
 impl SiteState {
-    /// Reads a site with the given calls, whose samples a test recorded into the table.
+    /// Creates the reading of a site with these calls, from samples that a test recorded into the
+    /// table.
     pub(crate) fn of_table(
         site: &'static CallSite,
         calls: Counts,

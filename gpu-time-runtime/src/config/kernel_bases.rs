@@ -1,4 +1,4 @@
-//! CUPTI's time of an empty kernel on each GPU, which `gpu-time calibrate` stores in the user's
+//! CUPTI's duration for an empty kernel on each GPU. `gpu-time calibrate` stores it in the user's
 //! cache directory.
 
 #[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
@@ -17,11 +17,11 @@ use crate::base::environment;
 use crate::config::report_file::write_file;
 use crate::stats::bias::KernelBase;
 
-/// The format of the file.
+/// The version of the file format.
 const FORMAT: u32 = 1;
-/// The most bytes that are read.
+/// The maximum number of bytes to read.
 const MAX_BYTES: u64 = 1 << 20;
-/// The most entries that are written. The oldest ones make room.
+/// The maximum number of entries to write. The oldest entries are dropped.
 #[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
 const MAX_ENTRIES: usize = 256;
 /// The longest plausible time. An H200 takes half a microsecond.
@@ -70,18 +70,18 @@ pub(crate) fn path() -> Option<PathBuf> {
 }
 
 fn path_of(var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    // The XDG specification has relative paths ignored.
+    // The XDG specification says to ignore relative paths.
     let absolute = |name| var(name).filter(|path| path.is_absolute());
     let home = || Some(absolute("HOME")?.join(".cache"));
     Some(absolute("XDG_CACHE_HOME").or_else(home)?.join("gpu-time/calibration.json"))
 }
 
 impl KernelBases {
-    /// Reads the file. `None` if there is none.
+    /// Reads the file. `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// A few words about why it cannot be used.
+    /// A short reason why the file cannot be used.
     pub fn read(path: &Path) -> Result<Option<KernelBases>, String> {
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         match file.and_then(|file| Ok((file.metadata()?, file))) {
@@ -118,11 +118,11 @@ impl KernelBases {
         }
     }
 
-    /// Returns the time on a GPU, by the newest version of CUPTI.
+    /// Returns the duration on a GPU, as measured by the newest version of CUPTI.
     ///
     /// # Errors
     ///
-    /// A few words about what the file has instead.
+    /// A short description of the GPU or driver that the file has instead.
     pub fn find(&self, gpu: &Gpu) -> Result<KernelBase, String> {
         let of_gpu = self.gpus.iter().filter(|entry| entry.gpu == *gpu);
         if let Some(entry) = of_gpu.max_by_key(|entry| entry.cupti_version) {
@@ -140,7 +140,8 @@ impl KernelBases {
         })
     }
 
-    /// Adds the time on a GPU, in place of an earlier one by the same driver and version of CUPTI.
+    /// Adds the duration on a GPU. Replaces an earlier one with the same driver and version of
+    /// CUPTI.
     #[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
     pub fn add(&mut self, gpu: Gpu, cupti_version: u32, base: KernelBase) {
         let is_old = |old: &Entry| (&old.gpu, old.cupti_version) == (&gpu, cupti_version);
@@ -150,7 +151,7 @@ impl KernelBases {
         self.gpus.drain(..self.gpus.len().saturating_sub(MAX_ENTRIES));
     }
 
-    /// Writes the file, and creates its directory.
+    /// Writes the file, and creates its directory if it is missing.
     #[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
@@ -161,10 +162,10 @@ impl KernelBases {
     }
 }
 
-/// Returns the user whose rights the process has.
+/// Returns the effective user id of the process.
 #[allow(unsafe_code)]
 fn user() -> u32 {
-    // SAFETY: always succeeds.
+    // SAFETY: `geteuid` has no preconditions and always succeeds.
     unsafe { libc::geteuid() }
 }
 

@@ -24,7 +24,7 @@ use crate::types::attribute::{Cold, Hold};
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
 use gpu_time_report::{Detail, View};
 
-/// The default number of calls and brackets in a trace, which then takes some tens of megabytes.
+/// The default number of calls and brackets in a trace. They take some tens of megabytes.
 const TRACE_LAST: usize = 100_000;
 
 /// The configuration of the process.
@@ -52,9 +52,10 @@ pub(crate) struct Config {
     pub hold: Option<Option<Hold>>,
     /// The timed calls to open for each function.
     pub kernels: Option<KernelRate>,
-    /// When everything that the process enqueues is recorded, if ever.
+    /// The windows in which CUPTI records everything that the process enqueues, if any.
     pub windows: Option<WindowPlan>,
-    /// `true` if calls are ranges for a tool. `None` if they are while one listens.
+    /// `false` if calls are never NVTX ranges. Otherwise, they are if a tool can attach; with
+    /// `true`, a message says if none can.
     pub nvtx: Option<bool>,
     /// The label of the run in reports.
     pub label: Option<String>,
@@ -62,10 +63,11 @@ pub(crate) struct Config {
     pub program_version: Option<String>,
     /// The amount of detail in the table.
     pub detail: Detail,
-    /// A bias set by the user, or an empty kernel's time that replaces the table's.
+    /// A bias set by the user, or CUPTI's duration for an empty kernel, which replaces the
+    /// measured, stored and tabulated ones.
     pub bias: Option<ConfiguredBias>,
     trace_last: usize,
-    /// The rows of the table.
+    /// The rows of the table: functions, or the call tree.
     pub view: View,
 }
 

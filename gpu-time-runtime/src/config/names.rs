@@ -56,7 +56,7 @@ fn nearest(name: &str) -> Option<&'static str> {
     near.filter(|(typos, _)| *typos <= MAX_TYPOS).min().map(|(_, known)| known)
 }
 
-/// Returns the Levenshtein distance in bytes: how many must be inserted, removed or changed.
+/// Returns the Levenshtein distance in bytes: the number of insertions, removals and changes.
 fn edit_distance(one: &str, other: &str) -> usize {
     // Distances from the part of `one` read so far to each prefix of `other`.
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -91,7 +91,7 @@ mod tests {
             None
         });
         let (mut read, mut names) = (read.into_inner(), NAMES);
-        // Read when CUPTI is looked for.
+        // The runtime reads this variable when it looks for CUPTI.
         read.push("GPU_TIME_CUPTI".to_owned());
         read.sort();
         names.sort_unstable();

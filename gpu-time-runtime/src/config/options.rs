@@ -29,7 +29,7 @@ pub(crate) struct Options {
     pub hold: Setting<Option<Hold>>,
     pub kernels: Setting<KernelRate>,
     pub windows: Setting<Option<WindowPlan>>,
-    /// The tool decides, so there is no option of the program.
+    /// `configure()` has no such option, because the choice depends on the attached tool.
     pub nvtx: Setting<bool>,
     pub label: Setting<String>,
     /// Only the program knows its version, so there is no variable for it.

@@ -9,7 +9,8 @@ use crate::config::report_file::write_file;
 use crate::config::targets::{Format, Sink, Target, own_path};
 use gpu_time_report::{Detail, Snapshot, Terminal, View};
 
-/// Renders the trace of a snapshot; the second value is what the trace lacks, if anything.
+/// Renders the trace of a snapshot. The second value is a note about what the trace lacks, if
+/// anything.
 pub type Trace = fn(&Snapshot) -> (String, Option<String>);
 
 /// Writes the report to every target. If a target fails, prints the error and the table to stderr,
@@ -26,12 +27,12 @@ pub fn deliver(snapshot: &Snapshot, targets: &[Target], detail: Detail, view: Vi
         }
     }
     if table_is_due {
-        // If stderr cannot be written, there is nowhere else to report the error.
+        // If writing to stderr fails, there is nowhere else to report the error.
         let _ = Target::TABLE.write(snapshot, detail, view, trace);
     }
 }
 
-/// A warning for each target that is a standard stream which the program has closed.
+/// Returns a warning for each target that is a standard stream closed by the program.
 pub fn lost_streams(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
     targets.iter().filter_map(|target| {
         let error = target.sink.standard()?.descriptor().err()?;

@@ -1,4 +1,4 @@
-//! Files that reports are written to.
+//! Writes report files.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, Permissions};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::base::outlet::{self, PATIENCE};
 
-/// The bits of a file's mode that a new version of the file gets.
+/// The mode bits of an existing file that its replacement keeps.
 const PERMISSIONS: u32 = 0o777;
 
 /// Writes a file atomically, by renaming a temporary file in the same directory. The mode and owner
@@ -34,8 +34,8 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Opens what has this path, if there is something. The kernel follows a link, so that it can
-/// refuse one of another user (`protected_symlinks`).
+/// Opens an existing file, device or pipe, if there is one at this path. The kernel follows
+/// symlinks, so that it can refuse one that belongs to another user (`protected_symlinks`).
 fn existing(path: &Path) -> io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     match File::options().write(true).custom_flags(flags).open(path) {
@@ -45,7 +45,8 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The path of an open file that is not that of a link to it. Returns `None` if it has none any more.
+/// Returns the path of an open file itself, even if `path` is a symlink to it. Returns `None` if
+/// the file no longer has a path.
 fn real_path(path: &Path, file: &File, status: &Metadata) -> Option<PathBuf> {
     let path = match fs::symlink_metadata(path).ok()?.is_symlink() {
         true => fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?,
@@ -70,7 +71,7 @@ impl Temporary {
         let nth = CREATED.fetch_add(1, Relaxed);
         name.push(format!(".{}-{nth}.tmp", std::process::id()));
         let path = path.with_file_name(name);
-        // A killed process with the same id may have left one.
+        // A killed process with the same id may have left such a file.
         let _ = fs::remove_file(&path);
         let mut options = File::options();
         options.write(true).create_new(true);
@@ -97,7 +98,8 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Fails if it was renamed. Any other error was preceded by the one to report.
+        // Fails if the file was renamed. Any other failure follows an error that is already
+        // reported.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -252,7 +254,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["link"]);
     }
 
-    /// The text of this link is the path of another file.
+    /// The target text of this link is the path of another file, so the kernel must follow it.
     #[test]
     fn kernel_follows_link() {
         let folder = tempfile::tempdir().unwrap();
@@ -267,7 +269,7 @@ mod tests {
         assert_eq!(fs::read_to_string(decoy).unwrap(), "old");
     }
 
-    /// Others may plant links in such a folder.
+    /// Other users may plant links in a sticky folder.
     #[test]
     fn link_of_other_user_in_sticky_folder_is_refused() {
         let is_protected = fs::read_to_string("/proc/sys/fs/protected_symlinks");

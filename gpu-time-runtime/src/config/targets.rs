@@ -1,4 +1,4 @@
-//! Report targets: renderings, and where they are written.
+//! Report targets: renderings, and their destinations.
 
 use std::fs;
 use std::path::{self, Path, PathBuf};
@@ -146,8 +146,9 @@ fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(&real).ok().or_else(in_directory).unwrap_or_else(|| path.to_owned())
 }
 
-/// The path that this runtime writes to, with the process id for `%p`. Later runtimes of the process add their
-/// number to names of files, because the first one writes to the path itself.
+/// Returns the path that this runtime writes to, with the process id in place of `%p`. If the
+/// process contains several runtimes, the first one writes to the path itself, and the others add
+/// their number to the file name.
 pub(crate) fn own_path(path: &Path) -> PathBuf {
     let path = with_process_id(path);
     match siblings::number() {
@@ -168,7 +169,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The path with the process id for `%p`.
+/// Replaces `%p` in the path with the process id.
 fn with_process_id(path: &Path) -> PathBuf {
     match path.to_str() {
         Some(text) => text.replace("%p", &std::process::id().to_string()).into(),

@@ -12,7 +12,7 @@ use gpu_time_report::{Detail, View};
 const MAX_HOLD_NS: f64 = 1e9;
 /// Upper bound on a bias and on the time of an empty kernel. Real ones are a few microseconds.
 const MAX_BIAS_NS: f64 = 1e6;
-/// The longest label in bytes. It is in each line of a CSV report.
+/// The longest label in bytes. It is repeated in each line of a CSV report.
 const MAX_LABEL: usize = 200;
 /// A trace with this many calls takes hundreds of megabytes, more than viewers can open.
 const MAX_TRACED: usize = 1_000_000;

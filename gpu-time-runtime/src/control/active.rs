@@ -64,7 +64,7 @@ pub(crate) fn config() -> Arc<Config> {
     locked(&ACTIVE).get_or_insert_default().config.clone()
 }
 
-/// Requests a window of this length, or of the plan's, unless timing is off.
+/// Requests a window of this length, or of the configured length for `None`, unless timing is off.
 pub(crate) fn open_window(length: Option<Duration>) {
     if !fork::is_forked() && config().is_on {
         window::thread::request(length);

@@ -8,8 +8,8 @@ use crate::control::active;
 
 /// Process-wide options that the program sets at run time.
 ///
-/// Each option but `program_version` corresponds to an environment variable, which takes precedence if it is set. Options
-/// can be set at any time, repeatedly and from any thread. Nothing changes until
+/// Each option except `program_version` corresponds to an environment variable, which takes precedence if
+/// it is set. Options can be set at any time, repeatedly and from any thread. Nothing changes until
 /// [`apply`](Configure::apply) is called.
 ///
 /// ```no_run
@@ -59,7 +59,7 @@ impl Configure {
     }
 
     /// Sets the fraction of wall time that timing may cost, such as `0.01`. `None` removes the
-    /// limit. What CUPTI adds to every launch once it has recorded does not count.
+    /// limit. The time that CUPTI adds to every launch once it has recorded does not count.
     pub fn budget(mut self, share: impl Into<Option<f64>>) -> Self {
         self.options.budget = self.number("configure().budget", share, values::budget);
         self
@@ -92,17 +92,18 @@ impl Configure {
     /// or a share such as `"1%"`, for every function, as `GPU_TIME_KERNELS` does. `""` restores the
     /// setting from each function's attribute.
     ///
-    /// Without a share, the first call of each function after its warm-up is opened and a random
-    /// sixteenth of the others, or every call with `clock = "kernels"`. `"on"` keeps the shares that
-    /// attributes give. Needs the feature `kernels`.
+    /// Without a share, the first call of each function after its warm-up and a random sixteenth of the
+    /// others are opened, or every call with `clock = "kernels"`. `"on"` keeps the shares that attributes
+    /// give. Needs the feature `kernels`.
     pub fn kernels(mut self, how: &str) -> Self {
         self.options.kernels = self.text("configure().kernels", how, values::kernels);
         self
     }
 
-    /// Sets when everything that the process enqueues is recorded, to tell how busy its devices
-    /// are, as `GPU_TIME_WINDOWS` does: `"20ms/10s"` opens a window of 20 ms on average once in
-    /// every 10 s. `"off"` opens none, and `""` restores that default. Needs the feature `kernels`.
+    /// Sets how often to open a window, in which everything that the process enqueues is recorded, to
+    /// tell how busy its devices are. As `GPU_TIME_WINDOWS` does, `"20ms/10s"` opens a window of 20 ms on
+    /// average once in every 10 s. `"off"` opens none, and `""` restores that default. Needs the feature
+    /// `kernels`.
     pub fn windows(mut self, plan: &str) -> Self {
         self.options.windows = self.text("configure().windows", plan, values::windows);
         self
@@ -115,7 +116,7 @@ impl Configure {
         self
     }
 
-    /// Sets the version of the program that reports show, in the same form as the label: mostly
+    /// Sets the version of the program that reports show, in the same form as the label: usually
     /// `env!("CARGO_PKG_VERSION")`, which only the program itself knows. `""` removes it.
     pub fn program_version(mut self, version: &str) -> Self {
         let name = "configure().program_version";
@@ -131,7 +132,7 @@ impl Configure {
     }
 
     /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
-    /// value that is measured, stored or in the table.
+    /// default: the bias that was measured, was stored by `gpu-time calibrate`, or is in the built-in table.
     pub fn bias(mut self, bias: &str) -> Self {
         self.options.bias = self.text("configure().bias", bias, values::bias);
         self

@@ -1,4 +1,4 @@
-//! Calibrates the event bias by timing event pairs around an empty kernel, and around nothing.
+//! Calibrates the event bias, by timing event pairs around an empty kernel and around nothing.
 //!
 //! The kernel is measured in two regimes, because a pair with a long queue behind it reads about
 //! 0.6 µs more than a lone one (H200). Lone pairs cannot be enqueued ahead: each has its own hold,
@@ -19,41 +19,44 @@ use crate::stats::bias::{Calibration, InnerCost};
 use crate::stats::{pair_constant::PairConstant, quantile::quantile};
 use crate::types::handles::{Event, EventPair, Stream};
 
-/// The number of pairs, which are used in rotation. Also the length of the long queue.
+/// The number of event pairs, which are used in rotation. Also the length of the long queue.
 const PAIRS: usize = 32;
-/// The number of pairs at the end of a queue that have too little behind them to count as queued.
+/// The number of pairs at the end of the long queue that have too little work behind them to count as
+/// queued.
 const LAST: usize = 12;
-/// The number of times that a pair around kernels is measured with pairs around each of them, and without.
+/// The number of measurements of a pair around several kernels, both with and without a pair around each
+/// kernel.
 const INNER_SAMPLES: usize = 5;
-/// The number of initial pairs that are not read, while the GPU raises its clocks. They take about
-/// 2 ms, during most of which the hold keeps the GPU busy.
+/// The number of initial pairs whose times are not used, while the GPU raises its clocks. They take about
+/// 2 ms, during most of which holds keep the GPU busy.
 const RAMP: usize = 100;
-/// The number of held pairs for a calibration, and for checking whether the bias has moved.
+/// The number of pairs measured behind holds, for a calibration and for a check whether the bias has
+/// moved.
 const SAMPLES: usize = 200;
 const CHECKED: usize = 64;
 /// The maximum number of rounds taken to get samples that agree.
 const ROUNDS: usize = 3;
-/// The number of clock steps within which agreeing samples lie. The half allows for times that are
-/// not whole nanoseconds.
+/// The maximum spread of agreeing samples, in clock steps. The half step allows for times that are not
+/// whole nanoseconds.
 const AGREEMENT_STEPS: f64 = 3.5;
-/// The distance between the two values of an alternating constant, 0.22 µs on some H200s, rounded
-/// up. The first calibration may have seen only one of the values.
+/// The distance between the two values between which the constant alternates on some H200s, 0.22 µs,
+/// rounded up. The first calibration may have seen only one of the values.
 const SECOND_NS: f64 = 256.0;
-/// The number of clock steps beyond which a constant counts as moved: more than two.
+/// The distance, in clock steps, beyond which a constant counts as moved: more than two.
 const MOVED_STEPS: f64 = 2.5;
 /// The clock step of an H200, used until the device's own step is known.
 const ASSUMED_STEP_NS: f64 = 32.0;
 /// The time from a release until the GPU has finished the pair: about 7 µs, with a margin for
 /// slower GPUs.
 const PACE: Duration = Duration::from_micros(12);
-/// Hold deadlines. Enqueueing a pair takes 5 µs. If a pair's hold expired, the pair was not held
-/// and does not count.
+/// Hold deadlines, for a single pair and for a queue. Enqueueing a pair takes 5 µs. A pair whose hold
+/// expired does not count.
 const HOLD_NS: u64 = 200_000;
 const QUEUE_HOLD_NS: u64 = 5_000_000;
 /// The maximum number of queries for unfinished events in one calibration: about 2 ms at 0.1 µs
 /// each. They are counted rather than timed, so a descheduled host still gets all of them.
 const QUERIES: u32 = 20_000;
-/// Further queries for the brackets inside another one, which are measured last.
+/// Additional queries for the cost of pairs inside another pair, which is measured last.
 const INNER_QUERIES: u32 = 5_000;
 
 /// The parts of a context needed for calibration.
@@ -71,10 +74,10 @@ pub(super) struct Calibrator {
     pub tried: AtomicBool,
     /// Locked during calibration.
     tools: Mutex<Tools>,
-    /// Never locked during a driver call, so a report never has to wait for one.
+    /// Never locked during a driver call, so that a report does not have to wait for the driver.
     results: Mutex<Results>,
-    /// The time that a pair takes longer with a long queue behind it, as the bits of an `f64`. Timed
-    /// calls read it without a lock.
+    /// The extra time of a pair with a long queue behind it, as the bits of an `f64`, so that timed calls
+    /// can read it without a lock.
     queued_extra: AtomicU64,
 }
 
@@ -91,8 +94,8 @@ impl Default for Calibrator {
 
 #[derive(Default)]
 struct Tools {
-    /// A stream used only for calibration. On the context's own stream, clock events would come
-    /// between the pairs, and holds before those events.
+    /// A stream used only for calibration. On the context's own stream, events that align the clocks would
+    /// come between the pairs, and holds would delay them.
     stream: Option<Stream>,
     pairs: Vec<EventPair>,
 }
@@ -101,13 +104,14 @@ struct Tools {
 struct Results {
     /// The calibration in use, or the reason why there is none.
     first: Option<Result<Calibration, NoResult>>,
-    /// The result of the last check, or the reason why it failed.
+    /// The result of the last check, or the reason why it has none.
     last: Option<Result<PairConstant, NoResult>>,
 }
 
 impl Calibrator {
-    /// Calibrates, or with `checks`, checks whether the constant has moved since an earlier
-    /// calibration. Does nothing if another thread is calibrating. The context must be current.
+    /// Calibrates, unless that has been tried before. With `checks`, tries again after a failure, and
+    /// checks after a success whether the constant has moved. Does nothing if another thread is
+    /// calibrating. The context must be current.
     pub fn calibrate(
         &self,
         checks: bool,
@@ -138,8 +142,8 @@ impl Calibrator {
         }
     }
 
-    /// Runs the empty kernel `count` times behind holds, and waits for it. Fails if another thread is
-    /// calibrating. The context must be current.
+    /// Runs the empty kernel `count` times behind holds, and waits until the GPU is done. Fails if another
+    /// thread is calibrating. The context must be current.
     pub fn run_empty_kernels(
         &self,
         count: usize,
@@ -150,8 +154,8 @@ impl Calibrator {
         if held.len() < count / 2 { Err(NoResult::Busy) } else { Ok(()) }
     }
 
-    /// Frees the list of pairs after the context has been destroyed. Returns `false` if another
-    /// thread is calibrating.
+    /// Frees the list of pairs. Must be called only after the context has been destroyed. Returns `false`
+    /// if another thread is calibrating.
     pub fn retire(&self) -> bool {
         let tools = locked_by(&self.tools, Instant::now());
         tools.map(|mut tools| *tools = Tools::default()).is_some()
@@ -166,7 +170,7 @@ impl Calibrator {
         locked(&self.results).first?.ok()
     }
 
-    /// Returns a description of any problem with the calibration, for the report.
+    /// Returns the report's warning about the calibration, if there is a problem.
     pub fn warning(&self, step_ns: Option<f64>) -> Option<String> {
         let results = *locked(&self.results);
         let first = match results.first {
@@ -196,7 +200,7 @@ impl Calibrator {
 }
 
 impl Tools {
-    /// Creates the stream and the pairs if needed. Launches the kernel once to load it.
+    /// Creates the stream and the pairs if needed, and launches the kernel once to load it.
     fn bench<'a>(
         &'a mut self,
         equipment: Result<Equipment<'a>, NoResult>,
@@ -240,17 +244,17 @@ impl Bench<'_> {
         self.held(RAMP, Bench::enqueue)?;
         let last = self.agreeing(CHECKED)?;
         let [low, high] = last.interval_ns;
-        // A wide interval is inconclusive unless it excludes the first constant. A second value
-        // counts as agreement.
+        // A wide interval is inconclusive unless it excludes the first constant. An interval that spans
+        // both values of an alternating constant is not wide.
         let second_ns = first.spread_ns.max(SECOND_NS);
         let is_certain = high - low <= agreement_ns(step_ns) + second_ns;
         let is_conclusive = is_certain || has_moved(&first, &last, step_ns);
         is_conclusive.then_some(last).ok_or(NoResult::Disagreement)
     }
 
-    /// Returns the constant for the first round whose `count` samples agree. If there is none, uses
-    /// the samples of all rounds: with two alternating values, picking a round would pick one of
-    /// the values by chance.
+    /// Takes up to [`ROUNDS`] rounds of `count` samples, and returns the constant of the first round whose
+    /// samples agree. If the samples agree in no round, uses the samples of all rounds: with two
+    /// alternating values, picking a round would pick one of the values by chance.
     fn agreeing(&mut self, count: usize) -> Result<PairConstant, NoResult> {
         let mut all = Vec::new();
         for _ in 0..ROUNDS {
@@ -274,8 +278,8 @@ impl Bench<'_> {
         Ok(quantile(&samples, 0.5))
     }
 
-    /// Returns the times of `count` lone pairs, each with its own hold, except those whose hold
-    /// expired.
+    /// Measures `count` lone pairs, each behind its own hold, and returns their times, except for pairs
+    /// whose hold expired.
     fn held(
         &mut self,
         count: usize,
@@ -283,7 +287,7 @@ impl Bench<'_> {
     ) -> Result<Vec<f64>, NoResult> {
         let mut samples = Vec::with_capacity(count);
         let mut holds: [Option<HoldResult>; PAIRS] = [None; PAIRS];
-        // The final iterations only read.
+        // The last `PAIRS` iterations only read.
         for n in 0..count + PAIRS {
             let (pair, hold) = (self.pairs[n % PAIRS], &mut holds[n % PAIRS]);
             if let Some(hold) = hold.take() {
@@ -303,7 +307,8 @@ impl Bench<'_> {
         Ok(samples)
     }
 
-    /// Returns the median time of the pairs in a long queue that have enough work behind them.
+    /// Returns the median time of the pairs in a long queue that have enough work behind them, or `None`
+    /// if every hold expired.
     fn queued(&mut self) -> Result<Option<f64>, NoResult> {
         for _ in 0..ROUNDS {
             let hold = self.behind_hold(QUEUE_HOLD_NS, |bench| {
@@ -322,14 +327,15 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// Measures what pairs inside another one add to it. `None` if holds expired.
+    /// Measures the time that pairs inside another pair add to it. `None` if holds expired.
     fn inner(&mut self) -> Result<Option<InnerCost>, NoResult> {
         let few = self.added_by(InnerCost::NEAR / 2)?;
         let many = self.added_by(InnerCost::NEAR * 2)?;
         Ok(few.zip(many).and_then(|(few, many)| InnerCost::of(few, many)))
     }
 
-    /// Returns the time that pairs around each of `count` kernels add to a pair around them all.
+    /// Returns the time that a pair around each of `count` kernels adds in total to a pair around all of
+    /// them. `None` if holds expired.
     fn added_by(&mut self, count: usize) -> Result<Option<f64>, NoResult> {
         let mut samples = [const { Vec::new() }; 2];
         for _ in 0..INNER_SAMPLES {
@@ -349,7 +355,7 @@ impl Bench<'_> {
         Ok(plain.zip(bracketed).map(|(plain, bracketed)| bracketed - plain))
     }
 
-    /// Enqueues a pair around empty kernels, and with `has_pairs`, a pair around each of them.
+    /// Enqueues a pair around `count` empty kernels and, with `has_pairs`, a pair around each kernel.
     fn enqueue_around(&self, count: usize, has_pairs: bool) -> Result<(), Fault> {
         let Some((outer, inner)) = self.pairs.split_first() else { return Ok(()) };
         self.record(&outer.start)?;
@@ -359,7 +365,7 @@ impl Bench<'_> {
         self.record(&outer.stop)
     }
 
-    /// Enqueues work while the stream is held. Releases the stream even on failure.
+    /// Holds the stream while `enqueue` enqueues work. Releases the stream even on failure.
     fn behind_hold(
         &self,
         deadline_ns: u64,

@@ -1,9 +1,9 @@
 //! Aligns the device clock with the host clock.
 //!
-//! From time to time, the host records an event on our own idle stream and notes the time after
-//! that call. The GPU passes such an event about a microsecond later. The shortest delay among
-//! several events is the best case of an idle GPU, and it aligns the clocks. The clocks also run at
-//! slightly different rates, which the difference between two rounds reveals.
+//! From time to time, the host records several events on the runtime's own idle stream, and reads
+//! its clock after each call. The GPU passes such an event about a microsecond later. The event
+//! with the shortest delay aligns the clocks: it shows the best case of an idle GPU. The clocks
+//! also run at slightly different rates, which the comparison of two such rounds reveals.
 
 use std::sync::TryLockError;
 use std::time::Instant;
@@ -17,15 +17,18 @@ use crate::types::handles::{Event, Stream};
 
 /// The number of events in a round. Device time is counted from the first one, the anchor.
 const MARKERS: usize = 8;
-/// The number of queries in the first round. If they are not enough, the round is finished later.
+/// The maximum number of steps taken at once in the first round. If they are not enough, the round
+/// is finished later.
 const ATTEMPTS: u32 = 20_000;
 /// The intervals between rounds. The first ones are shorter, because two rounds are needed to find
 /// the ratio of the rates.
 const INTERVALS_NS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
-/// The error assumed for an unmeasured rate, and a deviation too large for any real clock.
+/// The error assumed while the rate is unknown, and a deviation from 1 that is too large for any
+/// real clock.
 const UNKNOWN_RATE: f64 = 50e-6;
 const ABSURD_RATE: f64 = 500e-6;
-/// The relative error of a long event time, which is stored as an `f32`.
+/// The smallest error of a measured rate. It covers the rounding of long event times, which the
+/// driver returns as `f32`.
 const LEAST_RATE_ERROR: f64 = 1e-6;
 
 /// The alignment of one context's device clock with the host clock.
@@ -33,13 +36,14 @@ pub(super) struct DeviceClock {
     symbols: &'static Symbols,
     own_stream: Option<Stream>,
     alignment: Mutex<Alignment>,
-    /// A copy of the fit, for threads that arrive while another thread is aligning the clocks.
+    /// A copy of the fit, for threads that need it while another thread is aligning the clocks.
     fit: Mutex<Option<ClockFit>>,
 }
 
 #[derive(Default)]
 struct Alignment {
-    /// The events for two rounds: one round is in use while the next is made.
+    /// The events for two rounds: the last round's anchor stays in use while the next round is
+    /// measured.
     events: [Vec<Event>; 2],
     rounds: usize,
     /// The markers of the round in progress. `is_pending` is set until the GPU has passed the last
@@ -58,7 +62,7 @@ struct Alignment {
 /// The times of one event.
 #[derive(Clone, Copy)]
 struct Marker {
-    /// The host time before the event was enqueued, and after.
+    /// The host times before and after the event was enqueued.
     asked_ns: u64,
     enqueued_ns: u64,
     /// The host time at which a query found that the GPU had passed the event.
@@ -71,21 +75,22 @@ struct Marker {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Round {
     anchor: Event,
-    /// The host time at which the anchor would have been enqueued, had its delay been the shortest
-    /// one.
+    /// The host time at which the anchor would have been enqueued if its delay had been the
+    /// shortest.
     zero_ns: f64,
-    /// The delay of most events in excess of the shortest one.
+    /// The amount by which the delay of most events exceeds the shortest delay, at most.
     spread_ns: f64,
-    /// The host times between which the GPU passed the anchor.
+    /// The GPU passed the anchor between these two host times.
     early_ns: f64,
     late_ns: f64,
-    /// The time by which `early_ns` is later than the bound from most markers.
+    /// The amount by which `early_ns` is later than the bounds that most events give, at most.
     early_spread_ns: f64,
 }
 
 impl DeviceClock {
-    /// Makes the first round. This takes some tens of microseconds if the GPU processes our stream
-    /// immediately. Otherwise the round is finished later. The context must be current.
+    /// Creates a clock and measures the first round. This takes some tens of microseconds if the
+    /// GPU processes the runtime's stream immediately. Otherwise the round is finished later. The
+    /// context must be current.
     pub fn start(symbols: &'static Symbols, own_stream: Result<Stream, Fault>) -> DeviceClock {
         let own_stream = own_stream.ok();
         let events = || (0..MARKERS).map(|_| create_event()).collect::<Result<Vec<_>, _>>();
@@ -111,8 +116,8 @@ impl DeviceClock {
         *locked(&self.fit)
     }
 
-    /// Continues the round in progress, or begins one that is due. Returns the fit, if there is
-    /// one. Never waits. The context must exist.
+    /// Continues the round in progress, or begins one that is due, and returns the latest fit.
+    /// Never waits. The context must exist.
     pub fn fit(&self) -> Option<ClockFit> {
         let mut alignment = match self.alignment.try_lock() {
             Ok(alignment) => alignment,
@@ -180,8 +185,8 @@ impl Alignment {
             rate(last, round, device_ns)
         });
         let (rate, rate_error) = rate.unwrap_or((1.0, UNKNOWN_RATE));
-        // The best case of an idle GPU is the same in every round, but not every round is queried
-        // promptly.
+        // The best case of an idle GPU is the same in every round, but the host may notice late
+        // that the GPU has passed an event. Hence the shortest window of all rounds.
         let width_ns = round.late_ns - round.early_ns;
         let least_ns = self.least_width_ns.map_or(width_ns, |least| least.min(width_ns));
         self.least_width_ns = Some(least_ns);
@@ -209,7 +214,7 @@ impl Alignment {
         self.markers.clear();
     }
 
-    /// Stops making rounds, because the context is gone or has failed.
+    /// Stops measuring, because the context is gone or has failed.
     fn give_up(&mut self) {
         self.due_ns = u64::MAX;
         self.markers.clear();
@@ -229,8 +234,8 @@ impl Round {
     }
 }
 
-/// Returns the latest host time that a marker implies for the anchor, and how much later this is
-/// than for most markers.
+/// Returns the latest host time that any marker implies for the anchor, and how much later this is
+/// than the times that most markers imply, at most.
 fn latest(markers: &[Marker], host_ns: impl Fn(&Marker) -> u64) -> (f64, f64) {
     let times = markers.iter().map(|marker| host_ns(marker) as f64 - marker.device_ns);
     let mut times: Vec<f64> = times.collect();
@@ -241,8 +246,9 @@ fn latest(markers: &[Marker], host_ns: impl Fn(&Marker) -> u64) -> (f64, f64) {
     (latest_ns, latest_ns - usual_ns)
 }
 
-/// Returns the number of host nanoseconds per device nanosecond, and its error. Returns `None` if
-/// two rounds do not determine it more precisely than the assumption that applies to any clock.
+/// Returns the number of host nanoseconds per device nanosecond, and its error. `None` if the two
+/// rounds do not determine the rate more precisely than [`UNKNOWN_RATE`], which holds for any
+/// clock.
 fn rate(last: Round, round: Round, device_ns: f64) -> Option<(f64, f64)> {
     let rate = (round.zero_ns - last.zero_ns) / device_ns;
     let error = (last.spread_ns + round.spread_ns) / device_ns + LEAST_RATE_ERROR;

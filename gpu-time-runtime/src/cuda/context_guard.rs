@@ -17,7 +17,8 @@ pub(super) fn with_current<R>(
     if current == Some(context) {
         return f();
     }
-    // SAFETY: `context` was a live context when the caller's stream was; a stale one is an error.
+    // SAFETY: the caller's stream belongs to `context`, or did; the driver returns an error for a
+    // stale handle.
     check(unsafe { sys::cuCtxPushCurrent_v2(context) })?;
     let result = f();
     let popped = retry(|| {
@@ -27,21 +28,21 @@ pub(super) fn with_current<R>(
     });
     if popped.is_err() {
         // Make the caller's context current anyway, although this leaves an extra entry on the
-        // stack.
+        // context stack.
         // SAFETY: it was current on entry.
         _ = unsafe { ctx::set_current(current.unwrap_or(ptr::null_mut())) };
     }
     result.and_then(|value| popped.map(|()| value))
 }
 
-/// Runs `f` in relaxed capture mode, in which our calls cannot invalidate any of the application's
-/// captures, on any thread.
+/// Runs `f` in relaxed capture mode, in which the runtime's calls cannot invalidate a capture of
+/// the application on any thread.
 pub(super) fn relaxed<R>(f: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
     let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: swaps this thread's mode with the one in `mode`.
     check(unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) })?;
     let result = f();
-    // SAFETY: as above; `mode` holds the previous mode.
+    // SAFETY: as above; `mode` now holds the caller's mode.
     let restored = retry(|| unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) });
     result.and_then(|value| restored.map(|()| value))
 }

@@ -1,4 +1,5 @@
-//! The context registry: finds the context for a call and registers it when it is first seen.
+//! The registry of contexts: finds the context of a call, and registers a context when it is first
+//! seen.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use crate::types::handles::Stream;
 /// create contexts again and again, and the later ones add nothing new to the report.
 const MAX_DESTROYED: usize = 8;
 
-/// Never locked during a driver call, so a report never has to wait for one.
+/// Never locked during a driver call, so that a report does not have to wait for the driver.
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Rank::Contexts, Vec::new());
 /// Locked while a new context is registered.
 static REGISTRATION: Mutex<()> = Mutex::new(Rank::NewContext, ());
@@ -29,7 +30,7 @@ pub(crate) fn contexts() -> Vec<&'static Context> {
     locked(&CONTEXTS).clone()
 }
 
-/// Returns the context with this handle if it was the calling thread's last look-up.
+/// Returns the context with this handle if it was the last one that the calling thread looked up.
 #[inline]
 pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
     let recent = RECENT.get()?;
@@ -41,7 +42,8 @@ pub(crate) fn forget_recent() {
     RECENT.set(None);
 }
 
-/// Returns the context for a stream. `handle` is 0 if the caller had only the stream.
+/// Returns the context of a stream. `handle` is the context's handle, or 0 if the caller knows only
+/// the stream.
 pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fault> {
     let handle = if handle == 0 { context_of(stream)? } else { handle };
     let id = id_of(handle)?;
@@ -49,8 +51,8 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
         Some(context) => context,
         None => room::with_room(|| register(handle, id))?,
     };
-    // A context that is not calibrated yet, for example because of a capture, must be looked up
-    // again.
+    // A context that is not calibrated yet, for example because of a capture, is looked up again by
+    // the next call, which may calibrate it.
     RECENT.set(Some(context).filter(|context| context.is_calibrated()));
     Ok(context)
 }
@@ -61,8 +63,8 @@ pub(crate) fn primary(ordinal: u32) -> Result<&'static Context, Fault> {
     find(Stream(0), crate::cuda::driver::retain_primary(ordinal)?)
 }
 
-/// Returns the registered context with this handle. Drivers without ids cannot distinguish a dead
-/// context from another one at its address, so there it counts as gone.
+/// Returns the registered context with this handle and id. Without ids, a new context at the
+/// address of a dead one has the same handle, so a dead context is never returned.
 fn registered(handle: usize, id: Option<u64>) -> Option<&'static Context> {
     let is_it =
         |c: &&'static Context| (c.handle, c.id) == (handle, id) && (id.is_some() || !c.is_gone());
@@ -82,7 +84,7 @@ fn register(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
 }
 
 /// Frees the resources of destroyed contexts, and removes all but the first few from the list.
-/// `handle` is the handle of a new context.
+/// `handle` belongs to the new context: an older one with this handle has been destroyed.
 fn retire_destroyed(handle: usize) {
     let mut retired = Vec::new();
     for context in contexts() {

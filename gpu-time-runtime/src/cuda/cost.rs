@@ -1,19 +1,19 @@
-//! Estimates of the device time taken by timing.
+//! Estimates of the device time that timing costs.
 
 use crate::cuda::Context;
 use crate::gpu::Preparation;
 use crate::types::attribute::Cold;
 
-/// The device time of two event records, in excess of the reading of an empty pair. On an H200,
-/// occasional pairs in a loop of 3 µs kernels that never synchronizes slowed the loop down by 4.2
-/// to 4.3 µs each. An empty pair reads 1.28 µs there, and about 0.6 µs more with a long queue
+/// The device time of two event records, in addition to the time that an empty pair reads. On an
+/// H200, occasional pairs in a loop of 3 µs kernels that never synchronizes slowed the loop down by
+/// 4.2 to 4.3 µs each. An empty pair reads 1.28 µs there, and about 0.6 µs more with a long queue
 /// behind it. Pairs around each of many empty kernels cost less: 4.74 µs per kernel with a pair,
 /// 1.40 µs without.
 const RECORDS_NS: f64 = 2_360.0;
-/// The reading of an empty pair, if unknown.
+/// The time that an empty pair reads, if it has not been measured.
 const EMPTY_PAIR_NS: f64 = 1_280.0;
-/// The cost of a hold in addition to its intended duration: a launch like that of an empty kernel,
-/// and one or two microseconds until the device sees the release.
+/// The cost of a hold in addition to its intended duration: about as much as an empty kernel, and
+/// one or two microseconds until the device sees the release.
 const HOLD_NS: f64 = 3_000.0;
 /// The cost of a flush that evicts almost nothing: on an H200, 2.4 µs to read the L2 once, and 3.3
 /// µs to write and discard it.

@@ -11,14 +11,14 @@ use crate::cuda::result::check;
 use crate::cuda::symbols::symbols;
 use crate::gpu::Fault;
 
-/// The device properties shown in the report.
+/// The device properties that the report shows and the runtime needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceInfo {
     pub ordinal: u32,
     /// Empty if the driver does not report it.
     pub name: String,
-    /// For example `0000:01:00.0`. Other libraries identify the device by it too. Empty if the
-    /// driver does not report it.
+    /// For example `0000:01:00.0`. NVML identifies the device by it. Empty if the driver does not
+    /// report it.
     #[cfg(feature = "nvml")]
     pub pci_bus_id: String,
     /// 0 if the driver does not report it.
@@ -29,7 +29,7 @@ pub(crate) struct DeviceInfo {
     pub capability: (u32, u32),
     /// In hexadecimal digits. `None` if the driver does not report it.
     pub uuid: Option<String>,
-    /// Bytes per second. `None` if the driver's figures are implausible.
+    /// Peak memory bandwidth in bytes per second. `None` if the driver's figures are implausible.
     pub peak_bandwidth: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ fn uuid(ordinal: c_int) -> Option<String> {
     Some(uuid.map(|byte| format!("{byte:02x}")).concat())
 }
 
-/// Returns a string that describes a device, or an empty one if the driver fails. `query` is a
+/// Returns a string that describes a device, or an empty string if the driver fails. `query` is a
 /// driver function that writes a NUL-terminated string of at most the given length.
 fn text(query: unsafe fn(*mut c_char, c_int, CUdevice) -> CUresult, ordinal: c_int) -> String {
     let mut text = [0 as c_char; 256];
@@ -107,9 +107,9 @@ fn initialize() -> Result<(), String> {
     result::init().map_err(|error| format!("CUDA found no GPU ({})", Fault::from(error)))
 }
 
-/// Returns the ordinals and PCI bus ids of the devices in use: those in `ordinals`, on which calls
-/// were timed, and the device of the calling thread's current context. If there are none,
-/// initializes CUDA and returns device 0.
+/// Returns the ordinals and PCI bus ids of the devices in use: the devices in `ordinals`, on which
+/// calls were timed, and the device of the calling thread's current context. If there are none,
+/// returns device 0. Initializes CUDA.
 #[cfg(feature = "nvml")]
 pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, String> {
     initialize()?;
@@ -132,9 +132,9 @@ pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, Strin
     ordinals.into_iter().map(with_id).collect()
 }
 
-/// Returns the bytes per second for two transfers per cycle over the full bus width. Returns `None`
-/// if this is less than a gigabyte or more than a hundred terabytes. No GPU memory is that slow or
-/// that fast, so the driver's figures must be wrong.
+/// Returns the peak bandwidth in bytes per second: two transfers per cycle over the full bus width.
+/// Returns `None` if this is less than a gigabyte or more than a hundred terabytes. No GPU memory
+/// is that slow or that fast, so the driver's figures must be wrong.
 fn peak_bandwidth(clock_khz: u32, bus_bits: u32) -> Option<u64> {
     let peak = (2_000 * u64::from(clock_khz)).saturating_mul(u64::from(bus_bits)) / 8;
     (1_000_000_000..=100_000_000_000_000).contains(&peak).then_some(peak)

@@ -12,7 +12,7 @@ use crate::cuda::symbols::symbols;
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// Returns the handle of a stream's context.
+/// Returns the handle of the context that a stream belongs to.
 pub(super) fn context_of(stream: Stream) -> Result<usize, Fault> {
     if stream.is_implicit() {
         let current = ctx::get_current()?.ok_or(Fault::ContextGone)?;
@@ -24,7 +24,7 @@ pub(super) fn context_of(stream: Stream) -> Result<usize, Fault> {
     if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
 }
 
-/// Returns a context's id, which the driver never reuses. `None` if the driver does not support
+/// Returns a context's id, which the driver never reuses, or `None` if the driver does not support
 /// ids.
 pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
     let symbols = symbols().map_err(|_| Fault::ContextGone)?;
@@ -36,8 +36,8 @@ pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
     Ok(Some(id))
 }
 
-/// Retains a device's primary context if it has this handle. It stays retained until `release`, or
-/// forever. Never creates a context. Returns `true` if it is retained.
+/// Retains a device's primary context if it has this handle, until [`release`] is called. Never
+/// creates a context. Returns `true` if the context is retained.
 pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
     let (mut flags, mut active): (c_uint, c_int) = (0, 0);
     let device = ordinal as c_int;
@@ -57,7 +57,7 @@ pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
     is_it
 }
 
-/// Retains a device's primary context for ever, and returns its handle. Creates the context if needed.
+/// Retains a device's primary context forever and returns its handle. Creates the context if needed.
 #[cfg(all(feature = "kernels", feature = "nvml"))]
 pub(super) fn retain_primary(ordinal: u32) -> Result<usize, Fault> {
     // SAFETY: the caller has initialized CUDA, and the driver gave this ordinal.

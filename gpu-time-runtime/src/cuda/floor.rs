@@ -1,4 +1,5 @@
-//! The floor of event times: the time of an empty event pair, and the step in which times advance.
+//! Measures the floor of event times: the time of an empty event pair, and the resolution of event
+//! times, called the step.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -11,14 +12,15 @@ use crate::gpu::Fault;
 use crate::stats::pair_constant::Floor;
 use crate::types::handles::{Event, Stream};
 
-/// The number of consecutive events. Any two neighbours form an empty pair.
+/// The number of consecutive events. Any two neighbors form an empty pair.
 const EVENTS: usize = 33;
 
 /// Measures the floor in one context.
 ///
-/// Empty pairs are enqueued on our own stream when the context is first seen, and read when the
-/// floor is first needed, so nothing waits for them. They read too high if the host enqueued them
-/// slowly, so the value that calibration measures behind holds takes precedence.
+/// Empty pairs are enqueued on the runtime's own stream when the context is first seen, and read
+/// when the floor is first needed, so nothing waits for them. Their times are too long if the host
+/// enqueued them slowly. The time that calibration measures behind holds therefore takes
+/// precedence.
 pub(super) struct FloorProbe {
     symbols: &'static Symbols,
     /// Empty after the events have been read.
@@ -68,7 +70,7 @@ impl FloorProbe {
         *locked(&self.events) = Vec::new();
     }
 
-    /// Returns the floor, if it was read while the context existed.
+    /// Returns the floor if it has been measured. Does not call the driver.
     pub fn known(&self) -> Option<Floor> {
         let held_ns = f64::from_bits(self.held_pair.load(Relaxed));
         let probed_ns = || self.pair_ns.get().copied().flatten();
@@ -92,7 +94,8 @@ impl FloorProbe {
 
     #[cold]
     fn find_limit(&self, raw_ns: f64) -> bool {
-        // Read this first: the floor may be refined meanwhile, and the resulting limit must stay.
+        // Read before the floor. If calibration refines the floor in between, it has then already
+        // stored a limit, which must not be overwritten.
         let is_settled = self.step.is_settled();
         let Some(floor) = self.get() else { return false };
         if is_settled {
@@ -127,10 +130,10 @@ fn record_all(own_stream: Stream) -> Result<Vec<Event>, Fault> {
     Ok(events)
 }
 
-/// Derives the clock step from samples, as their greatest common divisor in nanoseconds.
+/// Derives the step from samples, as their greatest common divisor in nanoseconds.
 #[derive(Default)]
 struct Step {
-    /// The greatest common divisor so far and the last time; 0 before the first sample.
+    /// The greatest common divisor so far, and the last sample; 0 before the first sample.
     divisor: AtomicU64,
     last: AtomicU64,
     seen: AtomicU32,
@@ -144,8 +147,8 @@ impl Step {
     /// The number of differing samples needed for the divisor to be the step. With fewer, it may be
     /// any multiple of the step.
     const EVIDENCE: u32 = 8;
-    /// The longest time used. Times are `f32` milliseconds, which give the exact nanosecond up to
-    /// here.
+    /// The longest sample used. The driver returns times as `f32` milliseconds, which are exact to
+    /// the nanosecond up to this limit.
     const LONGEST_NS: f64 = 8e6;
 
     fn get(&self) -> Option<f64> {

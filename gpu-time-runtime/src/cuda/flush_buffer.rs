@@ -1,4 +1,4 @@
-//! The device memory that flushes read or write to fill the L2.
+//! Device memory that a flush reads or writes to fill the L2.
 
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdeviceptr};
@@ -9,7 +9,7 @@ use crate::cuda::{device::DeviceInfo, module::Kernel, symbols::Symbols};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
-/// A buffer that only ever holds zeros.
+/// A buffer of zeros. Only [`discard`](FlushBuffer::discard) leaves its contents indeterminate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FlushBuffer {
     address: CUdeviceptr,
@@ -17,7 +17,7 @@ pub(super) struct FlushBuffer {
     /// A word after the buffer, in the same allocation. The reading kernel would write to it only
     /// if it read a non-zero value.
     sink: CUdeviceptr,
-    /// The number of blocks that fill the GPU once.
+    /// The number of blocks that fill the GPU exactly once.
     blocks: u32,
 }
 
@@ -48,8 +48,8 @@ impl FlushBuffer {
         self.bytes
     }
 
-    /// Returns the first `bytes` bytes, or the whole buffer if it is shorter. 0 bytes are enough
-    /// for the first launch of a kernel.
+    /// Returns the first `bytes` bytes, or the whole buffer if it is shorter. An empty part is
+    /// enough for a launch whose only purpose is to load the kernel.
     pub fn first(self, bytes: u64) -> FlushBuffer {
         FlushBuffer { bytes: bytes.min(self.bytes), ..self }
     }
@@ -63,8 +63,8 @@ impl FlushBuffer {
     /// Enqueues a read of the whole buffer. The context must be current.
     pub fn read(self, reader: Kernel, stream: Stream) -> Result<(), Fault> {
         let parameters = [self.address, self.bytes / 16, self.sink];
-        // SAFETY: the parameters are those of `FLUSH_READ`, in order; nothing is enqueued on a
-        // buffer after it has been freed.
+        // SAFETY: the parameters match `FLUSH_READ`; nothing is enqueued on a buffer after it has
+        // been freed.
         unsafe { reader.launch(stream, (self.blocks, FLUSH_READ_BLOCK), parameters) }
     }
 
@@ -80,12 +80,12 @@ impl FlushBuffer {
     /// Enqueues a kernel that discards all of the buffer's lines from the L2, without writing them
     /// back. The context must be current.
     ///
-    /// The contents are then indeterminate. They are most likely the contents of memory, which are
-    /// also zeros if lines were ever written back.
+    /// The contents are then indeterminate: most likely the values in device memory, which are also
+    /// zeros if the lines were ever written back.
     pub fn discard(self, discarder: Kernel, stream: Stream) -> Result<(), Fault> {
         let parameters = [self.address, self.bytes / DISCARDED_LINE];
-        // SAFETY: the parameters are those of `DISCARD`, in order; allocations are aligned to
-        // lines; nothing is enqueued on a buffer after it has been freed.
+        // SAFETY: the parameters match `DISCARD`; allocations are aligned to lines; nothing is
+        // enqueued on a buffer after it has been freed.
         unsafe { discarder.launch(stream, (self.blocks, FLUSH_READ_BLOCK), parameters) }
     }
 

@@ -1,7 +1,7 @@
-//! Driver calls for launches that become graph nodes.
+//! Driver calls that time launches captured into a graph.
 //!
-//! All of them are legal during a capture in any mode, and none of them invalidates the capture on
-//! failure.
+//! All of these calls are legal during a capture in any mode, and a failure does not invalidate the
+//! capture.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr;
@@ -34,15 +34,15 @@ pub(crate) struct Capture {
     graph: CUgraph,
 }
 
-/// The error returned when a graph could not take ownership of an object.
+/// The error returned if a graph could not take ownership of a user object.
 pub(crate) struct KeepError {
     pub fault: Fault,
     /// The destructor will run nevertheless, at some later time.
     pub is_released: bool,
 }
 
-/// Returns `true` if the stream is being captured. For callers without a [`Context`]. `handle` is 0
-/// if the caller has only the stream.
+/// Returns `true` if the stream is being captured. For callers without a [`Context`]. `handle` is
+/// the context's handle, or 0 if the caller knows only the stream.
 pub(crate) fn is_captured(stream: Stream, handle: usize) -> bool {
     let Ok(symbols) = symbols() else { return false };
     let Some(info) = symbols.capture_info.filter(|_| !stream.is_legacy()) else { return false };
@@ -56,7 +56,7 @@ pub(crate) fn is_captured(stream: Stream, handle: usize) -> bool {
 }
 
 impl Context {
-    /// Returns the stream's capture. The NULL stream cannot be captured.
+    /// Returns the capture in progress on the stream, if any. The NULL stream cannot be captured.
     pub fn capture(&self, stream: Stream) -> Result<Option<Capture>, Fault> {
         let Some(info) = self.symbols.capture_info.filter(|_| !stream.is_legacy()) else {
             return Ok(None);
@@ -71,8 +71,9 @@ impl Context {
         }
     }
 
-    /// Returns the event from which the device times of replays are counted. It is recorded on our
-    /// own stream when a capture is first seen, and never again. `None` if recording failed.
+    /// Returns the event from which the device times of replays are counted. It is recorded on the
+    /// runtime's own stream when a capture is first seen, and never again. `None` if the driver
+    /// cannot time graphs, or if recording failed.
     pub fn origin(&self) -> Option<Event> {
         *self.origin.get_or_init(|| {
             self.symbols.capture_info?;
@@ -84,7 +85,7 @@ impl Context {
         })
     }
 
-    /// Returns events for nodes whose times are not read.
+    /// Returns events to record in nodes whose times are not read.
     pub fn blank_events(&self) -> Result<EventPair, Fault> {
         *self.blank.get_or_init(|| {
             self.inside(|| Ok(EventPair { start: create_event()?, stop: create_event()? }))
@@ -99,7 +100,7 @@ impl Context {
             kept = Some(keep(capture.graph, released));
             Ok(())
         });
-        // The result is valid even if the caller's context could not be restored at first.
+        // The result is valid even if the caller's context could not be restored.
         kept.unwrap_or_else(|| {
             let fault = inside.err().unwrap_or(Fault::Captured);
             Err(KeepError { fault, is_released: false })
@@ -116,7 +117,7 @@ impl Context {
 }
 
 impl CaptureInfo {
-    /// Returns the stream's capture if there is one that can still become a graph.
+    /// Returns the stream's capture, unless it has been invalidated and cannot become a graph.
     fn capture(self, stream: Stream) -> Result<Option<Capture>, Fault> {
         let (mut status, mut id) = (CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE, 0);
         let (mut graph, mut count): (CUgraph, usize) = (ptr::null_mut(), 0);
@@ -150,7 +151,7 @@ fn keep(graph: CUgraph, released: &'static AtomicBool) -> Result<(), KeepError> 
         sys::cuUserObjectCreate(&raw mut object, flag, Some(release), 1, NO_DESTRUCTOR_SYNC)
     })
     .map_err(|fault| KeepError { fault, is_released: false })?;
-    // SAFETY: the graph is being captured, which allows this, and the reference is our own.
+    // SAFETY: the driver allows this while the graph is being captured; the reference is our own.
     check(unsafe { sys::cuGraphRetainUserObject(graph, object, 1, MOVE) }).map_err(|fault| {
         // SAFETY: the reference is still our own, and not used after this.
         _ = check(unsafe { sys::cuUserObjectRelease(object, 1) });

@@ -10,12 +10,12 @@ use crate::cuda::module::{Kernel, Module};
 use crate::gpu::{Fault, HoldResult, StreamHold};
 use crate::types::handles::Stream;
 
-/// The number of streams that can be held at once in one context. Slot 0 is for holds with a fixed
-/// duration.
+/// The number of slots in one context. Each held stream occupies a slot. Slot 0 is reserved for
+/// holds with a fixed duration, which are never released.
 const SLOTS: usize = 64;
 const WORDS: usize = 16;
 /// The ticket in a hold's result if another thread released the hold before its bracket had been
-/// enqueued. No hold has this ticket.
+/// enqueued. No actual hold has this ticket.
 const LET_GO: u64 = 0;
 
 /// Slot word: the ticket up to which holds have been released. Written by the host, polled by the
@@ -30,9 +30,9 @@ const EXPIRED_WORDS: usize = 8;
 
 /// The holds of one context.
 ///
-/// Invariants: a slot is claimed by one hold at a time. A slot's tickets always rise, even when its
-/// page passes from one context to the next, so a release cannot free a later hold, and any later
-/// release frees a late hold.
+/// Invariants: a slot is claimed by one hold at a time. A slot's tickets only increase, even when
+/// its page passes from one context to the next. A release therefore never frees a later hold, and
+/// a hold that starts late is freed by any later release.
 #[derive(Default)]
 pub(super) struct Holds(OnceLock<Result<Slots, Fault>>);
 
@@ -54,17 +54,17 @@ impl Holds {
         self.slots().is_ok()
     }
 
-    /// Maps the words, loads the kernel and runs it once. The context must be current.
+    /// Maps the page of words, loads the kernel and runs it once. The context must be current.
     pub fn prepare(&self, module: &Module, own_stream: Stream) -> Result<(), Fault> {
         let slots = self.0.get_or_init(|| Slots::new(module, own_stream));
         slots.as_ref().map_or_else(|fault| Err(*fault), |_| Ok(()))
     }
 
-    /// Gives the words back for the next context, after this one has been destroyed.
+    /// Returns the page of words to its pool, after the context has been destroyed.
     ///
-    /// Another thread may still release a hold here, or try to begin one. The tickets continue in
-    /// the next context, so a late release cannot free one of its holds, and a late hold cannot be
-    /// mistaken for one.
+    /// Another thread may still release a hold of this context, or try to begin one. The tickets
+    /// continue in the next context, so a late release cannot free a hold of that context, and a
+    /// late hold cannot be mistaken for one.
     pub fn retire(&self) {
         if let Ok(slots) = self.slots() {
             slots.words.give_back();
@@ -88,8 +88,8 @@ impl Holds {
         if let Ok(slots) = self.slots()
             && let Some(words) = slots.words.0.get(slot as usize)
         {
-            // This is a single step. Otherwise, another thread could release the hold in between,
-            // and the hold would seem to have been kept.
+            // One atomic step. Between a check and a store, another thread could release the hold,
+            // which would then seem to have been kept until now.
             if words[RELEASED].fetch_max(ticket, Release) >= ticket {
                 ticket = LET_GO;
             }
@@ -104,8 +104,7 @@ impl Holds {
         if hold.ticket == LET_GO {
             return true;
         }
-        // A later ticket may have overwritten the outcome for this one, which then counts as
-        // expired.
+        // A later ticket may have overwritten the word. This hold then counts as expired.
         words[expired_word(hold.ticket)].load(Relaxed) >= hold.ticket
     }
 
@@ -134,8 +133,8 @@ impl Slots {
         let zeros = || Words([const { [const { AtomicU64::new(0) }; WORDS] }; SLOTS]);
         let words = PAGES.map(register, zeros)?;
         let slots = Slots { words, kernel, claimed: AtomicU64::new(1) };
-        // The first launch of a kernel may load it, which waits for the GPU. No stream is held at
-        // this point. Ticket 0 counts as released from the start.
+        // The first launch of a kernel may load it, which waits for the GPU. Launch it now, while
+        // no stream is held. Ticket 0 counts as released from the start.
         slots.launch(own_stream, 0, 0, 1)?;
         Ok(slots)
     }
@@ -154,8 +153,7 @@ impl Slots {
         let word = |index: usize| self.words.address() + ((slot * WORDS + index) * 8) as u64;
         let (released, expired) = (word(RELEASED), word(expired_word(ticket)));
         let parameters = [released, ticket, max_ns, hold_max_cycles(max_ns), expired];
-        // SAFETY: the parameters are those of `HOLD`, in order; both words lie in memory that is
-        // never freed.
+        // SAFETY: the parameters match `HOLD`; both words lie in memory that is never freed.
         unsafe { self.kernel.launch(stream, (1, 1), parameters) }
     }
 }

@@ -1,4 +1,4 @@
-//! Timed reads of cache lines, which show whether the L2 still contains them.
+//! Times reads of cache lines, to determine whether the L2 still contains them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -12,16 +12,15 @@ use crate::stats::eviction::{Pass, Passes};
 use crate::types::handles::Stream;
 
 const PAUSE: Duration = Duration::from_micros(50);
-/// The lines take up at most 1/`PART` of the L2, so that all of them fit.
+/// The lines take up 1/`PART` of the L2 or less, so that all of them fit.
 const PART: u64 = 8;
 const MIN_LINES: u32 = 64;
 
 const PASSES: usize = 7;
-/// The maximum number of timed reads in a pass: one for each line, and one for each of as many
-/// discarded lines.
+/// The maximum number of timed reads in a pass: two of each line, of which the second is a hit.
 const READS: usize = 2 * MAX_LINES as usize;
 
-/// The kernel's results, which the host reads.
+/// The page that the kernel writes its results to.
 #[repr(align(4096))]
 struct Sheet {
     cycles: [[AtomicU32; READS]; PASSES],
@@ -60,7 +59,7 @@ impl ProbedMemory {
         Ok(ProbedMemory { lines: all.first(lines), others: all.last(others) })
     }
 
-    /// Returns the part at the start of the allocation.
+    /// Returns the part at the start of the allocation, whose address is the one to free.
     pub fn start(self) -> FlushBuffer {
         self.lines
     }
@@ -73,8 +72,8 @@ fn lines(device: &DeviceInfo) -> u32 {
 }
 
 impl LineProbe {
-    /// Maps a sheet and runs the kernel once without lines, because the first launch of a kernel
-    /// may load it. The context must be current.
+    /// Maps a page for results, and runs the kernel once without lines, because the first launch of
+    /// a kernel may load it. The context must be current.
     pub fn new(
         device: &DeviceInfo,
         kernels: Kernels,
@@ -84,7 +83,7 @@ impl LineProbe {
             cycles: [const { [const { AtomicU32::new(0) }; READS] }; PASSES],
             done: AtomicU64::new(0),
         })?;
-        // A previous context may have left its tickets there.
+        // A previous context may have left a ticket in the page.
         sheet.done.store(0, Relaxed);
         let mut probe = LineProbe { lines: lines(device), kernels, sheet, tickets: 0, own_stream };
         probe.launch(0, None)?;
@@ -92,14 +91,14 @@ impl LineProbe {
     }
 
     /// Brings the lines into the L2 by reading and by writing them, with and without a subsequent
-    /// `evict`, and times a read of each line. This takes about 7 ms of an idle GPU's time. Returns
-    /// `None` if the GPU has not finished by the deadline. `discarded` is memory that `evict`
-    /// should have removed from the L2 again; its last lines are timed too.
+    /// `evict`, and times reads of each line. This takes about 7 ms on an idle GPU. Returns `None`
+    /// if the GPU has not finished by the deadline. `discarded` is memory whose lines `evict`
+    /// discards after writing them; its last lines are timed too.
     ///
     /// Before the lines are written, the L2 is filled with other dirty lines, as by a kernel that
-    /// produces a lot of data. If an L2 evicts clean lines first, dirty lines are hardest to evict
-    /// under these conditions: on an H200, a read flush as large as the L2 leaves 2 % of them if
-    /// they are few, and 82 % if all lines are dirty.
+    /// produces a lot of data. If an L2 evicts clean lines first, dirty lines are then hardest to
+    /// evict: on an H200, a read flush as large as the L2 leaves 2 % of them if they are few, and
+    /// 82 % if all lines are dirty.
     ///
     /// Then the lines are brought in after a flush and flushed again, as when one cold call follows
     /// another. A flush that discards leaves an L2 that is mostly free, and filling a free L2 need
@@ -116,8 +115,8 @@ impl LineProbe {
         let read = || lines.read(reader, stream);
         let write = || lines.write(stream);
         let write_among_others = || others.write(stream).and_then(|()| write());
-        // Passes without eviction come first and last, so that they reveal disturbances during the
-        // round.
+        // The passes without eviction come first and last, so that they reveal other work on the
+        // GPU during the measurement.
         read()?;
         self.launch(0, Some(lines))?;
         read().and_then(|()| evict())?;
@@ -152,9 +151,9 @@ impl LineProbe {
         let done = self.sheet.address() + std::mem::offset_of!(Sheet, done) as u64;
         let parameters = [buffer, lines, cycles, done, self.tickets];
         let geometry = (1, LINE_LATENCIES_BLOCK);
-        // SAFETY: the parameters are those of `LINE_LATENCIES`, in order; the buffer has `lines`
-        // lines; the sheet has room for two words per line and is never freed; the buffer is freed
-        // only after this launch in stream order.
+        // SAFETY: the parameters match `LINE_LATENCIES`; the buffer has `lines` lines; the sheet
+        // has room for two words per line and is never freed; the buffer is freed only after this
+        // launch in stream order.
         unsafe { self.kernels.line_latencies.launch(self.own_stream, geometry, parameters) }
     }
 

@@ -1,9 +1,11 @@
-//! Host memory pages that the GPU reads and writes, and their reuse.
+//! Pages of host memory that are mapped into a context, so that the GPU can read and write them,
+//! and a pool for their reuse.
 //!
-//! The memory belongs to the runtime, not to the driver. The driver frees its own memory together
-//! with the context, but a late release may still write to a page afterwards. Pages are therefore
-//! never freed: when a context has been destroyed, its pages return to their pool for the next
-//! context. A program may create contexts again and again.
+//! The runtime allocates the pages and registers them with the driver. Memory allocated by the
+//! driver would be freed together with the context, but another thread may still write to a page
+//! after that, to release a hold. Pages are therefore never freed. When a context has been
+//! destroyed, its pages return to their pool for the next context, because a program may create
+//! contexts again and again.
 
 use std::ffi::c_void;
 use std::ops::Deref;
@@ -21,11 +23,12 @@ use crate::gpu::Fault;
 const ALREADY_REGISTERED: Fault =
     Fault::Code(CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED as u32);
 
-/// The pages of one kind that are not in use by any context.
+/// The pages of one kind that no context uses.
 ///
-/// The driver locks whole pages, so `T` should fill its own. A page is `Sync`, and two contexts may
-/// briefly hold a reference to it. Its contents must be accessed only through atomics, and `T` must
-/// bound the effects of a late access through the older reference on the newer context.
+/// The driver locks whole pages, so `T` should fill whole pages. A thread may still use a page for
+/// a destroyed context when the next context already has it. The contents must therefore be
+/// accessed only through atomics, and `T` must bound the effect of such a late access on the new
+/// context.
 pub(super) struct PagePool<T: 'static> {
     idle: Mutex<Vec<&'static T>>,
 }
@@ -43,7 +46,7 @@ impl<T: Sync> PagePool<T> {
         PagePool { idle: Mutex::new(Rank::Pages, Vec::new()) }
     }
 
-    /// Maps an idle page, or one made by `new` if there is none. The context must be current.
+    /// Maps an idle page into the current context, or a page made by `new` if none is idle.
     /// `register` is [`register`], except in tests.
     pub fn map(
         &'static self,
@@ -58,8 +61,8 @@ impl<T: Sync> PagePool<T> {
                 None => break (Box::leak(Box::new(new())) as &'static T, None),
             };
             match register(page) {
-                // The page's last context has failed or is being destroyed, and still has it
-                // registered.
+                // The previous context of the page has failed or is being destroyed, and the page
+                // is still registered with it.
                 Err(ALREADY_REGISTERED) => refused.push(page),
                 answer => break (page, Some(answer)),
             }
@@ -83,8 +86,9 @@ impl<T: Sync> MappedPage<T> {
         self.address
     }
 
-    /// Returns the page to its pool, once. Must be called only after the context has been
-    /// destroyed: the GPU then no longer writes to the page, and the page is no longer registered.
+    /// Returns the page to its pool. Further calls do nothing. Must be called only after the
+    /// context has been destroyed: the GPU then no longer writes to the page, and the page is no
+    /// longer registered.
     pub fn give_back(&self) {
         if !self.is_given_back.swap(true, Relaxed) {
             locked(&self.pool.idle).push(self.page);
@@ -100,7 +104,7 @@ impl<T: Sync> Deref for MappedPage<T> {
     }
 }
 
-/// Returns the page to the pool if the context did not end up using it.
+/// Returns the page to the pool if the context could not be set up.
 impl<T: Sync> Drop for MappedPage<T> {
     fn drop(&mut self) {
         self.give_back();

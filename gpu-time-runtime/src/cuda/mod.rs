@@ -1,7 +1,8 @@
 //! All calls to the CUDA driver, and nearly all of the project's unsafe code.
 //!
-//! Calls go through `cudarc::driver::sys`. cudarc's safe types would consume the application's
-//! errors, leave ours behind, and switch the application's context into multi-stream mode.
+//! Calls go through `cudarc::driver::sys`. cudarc's safe types would consume errors meant for the
+//! application, leave the runtime's errors for the application to find, and switch the
+//! application's context into multi-stream mode.
 
 #![allow(unsafe_code)] // calls the C driver API
 

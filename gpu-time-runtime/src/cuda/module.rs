@@ -20,9 +20,10 @@ impl Kernel {
     ///
     /// # Safety
     ///
-    /// `parameters` must be the values that the kernel declares, in order. A shorter value is taken
-    /// from the low bytes, which come first on every host with a GPU. Device pointers must be valid
-    /// for the kernel, and its context must be current.
+    /// `parameters` must be the values that the kernel declares, in order. The driver reads a
+    /// parameter of less than 8 bytes from the low bytes of its value, which come first on every
+    /// host with a GPU. Device pointers must be valid for the kernel, and its context must be
+    /// current.
     pub unsafe fn launch<const N: usize>(
         self,
         stream: Stream,
@@ -32,7 +33,7 @@ impl Kernel {
         let mut pointers = parameters.each_mut().map(|value| ptr::from_mut(value).cast::<c_void>());
         let (function, stream) = (self.0 as CUfunction, raw(stream));
         let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
-        // SAFETY: the caller's promise; the driver copies the parameters before it returns.
+        // SAFETY: the caller's promise; the driver copies the parameters before the call returns.
         Ok(unsafe { launch_kernel(function, grid, block, 0, stream, &mut pointers) }?)
     }
 }
@@ -46,7 +47,7 @@ pub(super) struct Kernels {
     pub line_latencies: Kernel,
 }
 
-/// The runtime's modules in one context. Each is either not loaded, loaded, or rejected by the
+/// The runtime's two modules in one context. Each is not loaded yet, loaded, or rejected by the
 /// driver.
 pub(super) struct Module {
     kernels: OnceLock<Result<Kernels, Fault>>,
@@ -64,8 +65,9 @@ impl Module {
     /// Returns the kernels, loading them on first use. The context must be current and the thread
     /// in relaxed capture mode.
     ///
-    /// Loading a module may make the driver wait until no kernel is running, so the discarding
-    /// module is loaded at the same time. If that fails, it is loaded again when needed.
+    /// Loading a module may make the driver wait until no kernel is running, so the module that
+    /// discards lines is loaded at the same time. If that fails, loading is tried again when the
+    /// module is needed.
     pub fn kernels(&self) -> Result<Kernels, Fault> {
         *self.kernels.get_or_init(|| {
             let function = load(gpu_time_kernels::PTX)?;

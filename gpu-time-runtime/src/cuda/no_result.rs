@@ -1,14 +1,14 @@
-//! The reasons why one of the runtime's own measurements, of the bias or a flush, has no result.
+//! The reasons why a measurement of the event bias or of a flush can fail.
 
 use std::fmt;
 
 use crate::gpu::Fault;
 
-/// A reason why there is no result.
+/// A reason why a measurement has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoResult {
     Fault(Fault),
-    /// The GPU did not reach the work in time, or the host did not enqueue it in time.
+    /// The GPU did not reach the measurement in time, or the host did not enqueue it in time.
     Busy,
     /// The pairs' times differ too much.
     Disagreement,

@@ -9,9 +9,8 @@ use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
 use crate::types::handles::{Event, Stream};
 
-/// Creates a stream in the current context. It does not wait for other streams, and they do not
-/// wait for it. It is never destroyed. The runtime uses it for work that must stay out of the
-/// application's streams.
+/// Creates a stream in the current context, for work of the runtime that must stay out of the
+/// application's streams. It does not synchronize with the NULL stream, and is never destroyed.
 pub(super) fn create_stream() -> Result<Stream, Fault> {
     Ok(Stream(stream::create(StreamKind::NonBlocking)? as usize))
 }
@@ -28,7 +27,7 @@ pub(super) fn record_event(event: &Event, own_stream: Stream) -> Result<(), Faul
     Ok(unsafe { event::record(event.handle() as CUevent, raw(own_stream)) }?)
 }
 
-/// Returns the nanoseconds between two events, or `None` until the GPU has passed both.
+/// Returns the time between two events in nanoseconds, or `None` until the GPU has passed both.
 #[inline]
 pub(super) fn elapsed(
     symbols: &Symbols,

@@ -1,9 +1,9 @@
-//! Detection of persisting lines, which the application asked the L2 to keep, and which no flush
+//! Detects persisting lines: lines that the application asked the L2 to keep, and that no flush
 //! evicts.
 //!
-//! The driver can reset such lines (`cuCtxResetPersistingL2Cache`), but does so immediately rather
-//! than in stream order. Work already enqueued would create new ones before the flush, and running
-//! work would lose the lines that it asked to keep. Therefore they are only detected.
+//! The runtime does not reset them. `cuCtxResetPersistingL2Cache` takes effect immediately rather
+//! than in stream order: work already enqueued would create new persisting lines before the flush,
+//! and running work would lose the lines that it asked to keep.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -15,8 +15,8 @@ use crate::cuda::result::{check, raw};
 use crate::cuda::symbols::{StreamAttribute, Symbols};
 use crate::types::handles::Stream;
 
-/// The sixteenths of the L2 that driver 580 reserves for persisting lines on an H200 by default.
-/// Programs that use such lines reserve more, or set a window on a stream.
+/// The share of the L2, in sixteenths, that driver 580 reserves for persisting lines on an H200 by
+/// default. Programs that use such lines reserve more, or set an access policy window on a stream.
 const USUAL_SIXTEENTHS: u64 = 3;
 /// The interval at which the driver is queried for the reserved size. Programs usually change it
 /// once.
@@ -31,11 +31,11 @@ pub(super) struct PersistingLines {
     symbols: &'static Symbols,
     handle: usize,
     l2_bytes: u64,
-    /// At some flush, more of the L2 was reserved than the driver's default, or the stream had a
-    /// window. The persisting lines from that time may still be in the L2.
+    /// Set once a flush finds more of the L2 reserved than the driver's default, or a window on its
+    /// stream. Never reset, because the persisting lines may still be in the L2.
     seen: AtomicBool,
-    /// The number of bytes reserved according to the last query, and the time of that query. A
-    /// query costs microseconds.
+    /// The number of bytes reserved according to the last query, and the time of that query. Cached
+    /// because a query takes microseconds.
     bytes: AtomicU64,
     asked_ns: AtomicU64,
 }
@@ -53,7 +53,7 @@ impl PersistingLines {
         }
     }
 
-    /// Returns `true` if persisting lines may exist when a call flushes on this stream.
+    /// Returns `true` if persisting lines may survive a flush that is enqueued now on this stream.
     pub fn may_exist(&self, stream: Stream) -> bool {
         let usual = self.l2_bytes / 16 * USUAL_SIXTEENTHS;
         let is_new =
@@ -72,8 +72,8 @@ impl PersistingLines {
         })
     }
 
-    /// Returns the recent number of L2 bytes that may be used for persisting lines. Devices without
-    /// such lines return an error, which counts as 0.
+    /// Returns the number of L2 bytes reserved for persisting lines, at most [`INTERVAL_NS`] old.
+    /// On devices without such lines, the driver returns an error, which counts as 0.
     fn set_aside(&self) -> u64 {
         let (now_ns, asked_ns) = (self.symbols.now_ns(), self.asked_ns.load(Relaxed));
         if asked_ns == 0 || now_ns.saturating_sub(asked_ns) > INTERVAL_NS {
@@ -94,8 +94,8 @@ impl PersistingLines {
         bytes.unwrap_or(0)
     }
 
-    /// Returns `true` if the stream has a window whose accesses persist. Windows set for single
-    /// launches, and hints in a kernel's code, cannot be queried.
+    /// Returns `true` if the stream has an access policy window with persisting hits. Windows set
+    /// for a single launch, and cache hints in a kernel's code, cannot be queried.
     fn has_window(&self, stream: Stream) -> bool {
         let Some(attribute) = self.symbols.stream_attribute else { return false };
         let has_window = inside(self.handle, || {

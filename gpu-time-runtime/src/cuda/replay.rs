@@ -20,8 +20,8 @@ thread_local! {
     static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns `true` while the calling thread is recording calls for replay. Such a graph gets no
-/// timing nodes.
+/// Returns `true` while the calling thread is recording calls for replay. The graph being captured
+/// then gets no timing nodes.
 pub(crate) fn is_recording() -> bool {
     IS_RECORDING.get()
 }
@@ -58,7 +58,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// One of our own captures.
+/// A capture that the runtime has begun.
 ///
 /// Invariant: the capture lasts until the recording is finished or dropped, on the same thread that
 /// began it.
@@ -76,7 +76,7 @@ pub(crate) struct Replay {
 }
 
 impl Context {
-    /// Starts capturing the calling thread's work on the stream into a graph.
+    /// Starts capturing work on the stream into a graph. The capture must end on the same thread.
     pub fn record_calls(&'static self, stream: Stream) -> Result<Recording, Refusal> {
         if !self.symbols.can_replay {
             return Err(Refusal::Old);
@@ -87,7 +87,7 @@ impl Context {
         if self.is_capturing(stream).map_err(Refusal::Failed)? {
             return Err(Refusal::Captured);
         }
-        // Calls on other threads do not affect the capture.
+        // In this mode, calls on other threads cannot invalidate the capture.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live, which the caller vouched for.
         self.on_stream(stream, || unsafe { sys::cuStreamBeginCapture_v2(raw(stream), mode) })
@@ -148,7 +148,7 @@ impl Drop for Recording {
 impl Replay {
     /// Enqueues one replay.
     pub fn launch(&self, stream: Stream) -> Result<(), Fault> {
-        // SAFETY: both are live and belong to one context.
+        // SAFETY: graph and stream are live and belong to the same context.
         self.context.on_stream(stream, || unsafe { sys::cuGraphLaunch(self.exec, raw(stream)) })
     }
 }

@@ -31,15 +31,15 @@ type CaptureInfoV3 = unsafe extern "C" fn(
     *mut usize,
 ) -> CUresult;
 
-/// Either version of the function that describes a capture.
+/// The driver function that describes a capture, in either version.
 #[derive(Clone, Copy)]
 pub(super) enum CaptureInfo {
     V2(CaptureInfoV2),
     V3(CaptureInfoV3),
 }
 
-/// `CUstreamAttrValue` with an access policy window: a union of 64 bytes, with space for a larger
-/// one.
+/// `CUstreamAttrValue` with an access policy window. The union has 64 bytes; `rest` leaves space
+/// for a larger one.
 #[repr(C)]
 pub(super) struct StreamAttribute {
     pub base: *mut c_void,
@@ -50,8 +50,8 @@ pub(super) struct StreamAttribute {
     pub rest: [u64; 16],
 }
 
-/// Driver functions that cannot be called through cudarc, because it provides them only for some
-/// CUDA versions, which the application selects by features.
+/// Driver functions that cannot be called through cudarc: it provides them only for some CUDA
+/// versions, which the application selects by Cargo features.
 ///
 /// The functions used by every timed call come first and are adjacent, because every cache line
 /// touched between two driver calls costs time.
@@ -61,18 +61,19 @@ pub(super) struct Symbols {
     pub context_id: Option<unsafe extern "C" fn(CUcontext, *mut u64) -> CUresult>,
     pub is_capturing: unsafe extern "C" fn(CUstream, *mut CUstreamCaptureStatus) -> CUresult,
     pub event_record: unsafe extern "C" fn(CUevent, CUstream) -> CUresult,
-    /// The host time in a simulated driver, whose calls take no real time.
+    /// Returns the host time of a simulated driver, whose calls take no real time.
     simulated_now: Option<unsafe extern "C" fn() -> u64>,
     pub elapsed_time: unsafe extern "C" fn(*mut f32, CUevent, CUevent) -> CUresult,
     /// Reads a limit for the current context. Without it, persisting lines cannot be detected.
     pub context_limit: Option<unsafe extern "C" fn(*mut usize, CUlimit) -> CUresult>,
-    /// Returns which of a stream's accesses persist in the L2. Available since driver 11.0.
+    /// Reads an attribute of a stream, such as its access policy window. Available since driver
+    /// 11.0.
     pub stream_attribute:
         Option<unsafe extern "C" fn(CUstream, c_int, *mut StreamAttribute) -> CUresult>,
     /// Frees memory without waiting for all GPU work. Available since driver 11.2. Without it, no
     /// memory is freed.
     pub free_async: Option<unsafe extern "C" fn(CUdeviceptr, CUstream) -> CUresult>,
-    /// Writes the UUID of a device, or since driver 11.4 that of its MIG instance.
+    /// Writes the UUID of a device or, since driver 11.4, of its MIG instance.
     pub device_uuid: Option<unsafe extern "C" fn(*mut [u8; 16], c_int) -> CUresult>,
     /// Describes a capture. `None` if the driver lacks this function or any other in [`GRAPH`].
     pub capture_info: Option<CaptureInfo>,
@@ -81,7 +82,7 @@ pub(super) struct Symbols {
     /// `CUDA_LAUNCH_BLOCKING` makes every launch wait for its kernel, so a held stream would never
     /// be released.
     pub launches_block: bool,
-    /// The process start time, on the clock of [`Symbols::now_ns`].
+    /// The process start time on the clock of [`Symbols::now_ns`].
     start_ns: u64,
 }
 
@@ -141,8 +142,8 @@ const GRAPH: [&str; 4] = [
     "cuUserObjectRelease",
 ];
 
-/// The functions needed to capture calls into our own graph and replay it. Available since driver
-/// 11.4.
+/// The functions needed to capture calls into a graph of the runtime and replay it. Available since
+/// driver 11.4.
 const REPLAY: [&str; 7] = [
     "cuGraphDestroy",
     "cuGraphExecDestroy",
@@ -172,7 +173,7 @@ pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
     SYMBOLS.get_or_init(|| room::with_room(load)).as_ref().map_err(String::as_str)
 }
 
-/// Returns the reason why driver calls are impossible, if they are.
+/// Returns the reason if driver calls are impossible.
 pub(crate) fn why_unusable() -> Option<&'static str> {
     symbols().err()
 }
@@ -238,12 +239,12 @@ unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
     unsafe { library.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 
-/// Returns the process start time, on the clock used for bracket times.
+/// Returns the process start time, on the clock of [`now_ns`], or 0 if the driver cannot be used.
 pub(crate) fn start_ns() -> u64 {
     symbols().map_or(0, |symbols| symbols.start_ns)
 }
 
-/// Opens the library that the process has loaded or would load.
+/// Opens the driver library that the process has loaded or would load.
 fn open() -> Option<Library> {
     ["libcuda.so", "libcuda.so.1"].into_iter().find_map(|name| {
         // SAFETY: loading the CUDA driver runs its initializers, as it does when cudarc loads it

@@ -11,22 +11,22 @@ use crossbeam_queue::ArrayQueue;
 
 use crate::base::{fork, inside, switches};
 
-/// The size of a buffer: some 600 records.
+/// The size of a buffer. Holds some 600 records.
 const BYTES: usize = 128 * 1024;
-/// The most buffers that exist: space for some 75,000 records until the next drain.
+/// The maximum number of buffers. They hold some 75,000 records between two drains.
 const MOST: usize = 128;
 const LAYOUT: Layout = match Layout::from_size_align(BYTES, 8) {
     Ok(layout) => layout,
     Err(_) => panic!("the layout is valid"),
 };
 
-/// A buffer of the pool, by its address.
+/// The address of a buffer of the pool.
 ///
 /// Invariant: it has [`BYTES`] bytes, is aligned to 8, and is never freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Buffer(*mut u8);
 
-// SAFETY: a buffer is owned by the thread that has taken it out of a queue.
+// SAFETY: a buffer belongs to the thread that has taken it out of a queue.
 unsafe impl Send for Buffer {}
 
 /// A buffer that CUPTI has completed. Returns to the pool when dropped.
@@ -42,7 +42,7 @@ impl Completed<'_> {
         self.buffer.0
     }
 
-    /// Returns how many bytes CUPTI has written. At most the size of the buffer.
+    /// Returns the number of bytes that CUPTI has written, at most the size of the buffer.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -55,15 +55,15 @@ impl Drop for Completed<'_> {
     }
 }
 
-/// The bounded pool of buffers. Buffers are allocated when they are first needed.
+/// A bounded pool of buffers, which are allocated when they are first needed.
 #[derive(Debug)]
 pub(super) struct Pool {
     free: ArrayQueue<Buffer>,
     completed: ArrayQueue<(Buffer, usize)>,
-    /// The address of every buffer that was allocated.
+    /// The addresses of all allocated buffers.
     known: [AtomicUsize; MOST],
     allocated: AtomicUsize,
-    /// Requests that no buffer was left for.
+    /// The number of requests declined because all buffers were in use.
     declined: AtomicU64,
 }
 
@@ -78,7 +78,7 @@ impl Pool {
         }
     }
 
-    /// Returns a buffer for CUPTI to write into. `None` if all of them are in use.
+    /// Returns a buffer for CUPTI to write into, or `None` if all buffers are in use.
     fn request(&self) -> Option<Buffer> {
         let buffer = self.free.pop().or_else(|| self.allocate());
         if buffer.is_none() {
@@ -99,8 +99,8 @@ impl Pool {
         Some(Buffer(start))
     }
 
-    /// Takes a buffer back from CUPTI, with the number of bytes written. One that is not of this pool
-    /// belongs to another tool, and is left alone.
+    /// Takes a buffer back from CUPTI, which has written `bytes` bytes. Ignores a buffer that is not
+    /// from this pool: it belongs to another tool.
     fn complete(&self, start: *mut u8, bytes: usize) {
         if self.known.iter().any(|known| known.load(Relaxed) == start.addr()) {
             // There is space for every buffer.
@@ -108,13 +108,13 @@ impl Pool {
         }
     }
 
-    /// Returns the buffer that was completed first.
+    /// Takes the buffer that was completed first.
     pub fn take(&self) -> Option<Completed<'_>> {
         let (buffer, bytes) = self.completed.pop()?;
         Some(Completed { pool: self, buffer, bytes })
     }
 
-    /// Returns how often no buffer was left, since the last call.
+    /// Returns the number of requests declined since the last call.
     pub fn take_declined(&self) -> u64 {
         self.declined.swap(0, Relaxed)
     }
@@ -131,14 +131,14 @@ impl Pool {
     }
 }
 
-/// Returns the pool of the process. The first call must not be from a callback, because it allocates.
+/// Returns the pool of the process. The first call allocates, so it must not come from a callback.
 pub(super) fn pool() -> &'static Pool {
     POOL.get_or_init(Pool::new)
 }
 
 static POOL: OnceLock<Pool> = OnceLock::new();
 
-/// Hands a buffer to CUPTI, or none.
+/// Called by CUPTI to request a buffer. Provides none if the pool is exhausted.
 ///
 /// # Safety
 ///
@@ -150,19 +150,20 @@ pub(super) unsafe extern "C" fn on_request(
 ) {
     // The global allocator may call an annotated function.
     let _inside = inside::enter();
-    // Also in a forked child, and during process exit.
+    // Also closed in a forked child, and during process exit.
     let pool = if switches::is_closed() { None } else { POOL.get() };
     let handed = pool.and_then(Pool::request);
     // SAFETY: the caller's promise.
     unsafe {
         buffer.write(handed.map_or(std::ptr::null_mut(), |buffer| buffer.0));
         size.write(if handed.is_some() { BYTES } else { 0 });
-        // As many as fit.
+        // 0: as many records as fit.
         max_records.write(0);
     }
 }
 
-/// Takes a buffer back from CUPTI. Also while the process ends, because its last report flushes.
+/// Called by CUPTI to complete a buffer. Works during process exit too, because the last report
+/// flushes CUPTI.
 ///
 /// # Safety
 ///
@@ -179,7 +180,7 @@ pub(super) unsafe extern "C" fn on_complete(
     }
 }
 
-/// [`on_request`] for one of several subscribers.
+/// [`on_request`], with the signature for versions that allow several subscribers.
 ///
 /// # Safety
 ///
@@ -194,7 +195,7 @@ pub(super) unsafe extern "C" fn on_shared_request(
     unsafe { on_request(buffer, size, max_records) };
 }
 
-/// [`on_complete`] for one of several subscribers.
+/// [`on_complete`], with the signature for versions that allow several subscribers.
 ///
 /// # Safety
 ///

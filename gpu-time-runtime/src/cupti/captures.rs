@@ -1,9 +1,9 @@
-//! The stream captures that are under way in the process, as the callbacks for their beginnings and
-//! ends show.
+//! The stream captures in progress in the process, as observed by the callbacks for the driver
+//! functions that begin and end captures.
 //!
-//! These callbacks are always on: nothing but captures pays for them. A capture is known by the
-//! stream that it began on. Streams that it spreads to by events are not known, nor are captures
-//! that began before CUPTI was loaded.
+//! These callbacks are always on, because only captures pay for them. A capture is identified by
+//! the stream on which it began. Other streams that join the capture through events are not known,
+//! nor are captures that began before CUPTI was loaded.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -11,20 +11,20 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Seq
 use crate::cupti::session::{SUCCESS, Session};
 
 /// `cuStreamBeginCapture`, `cuStreamBeginCapture_v2` and `cuStreamBeginCaptureToGraph`, each
-/// followed by its form for per-thread default streams. The ids are those of `cupti_driver_cbid.h`,
-/// which never change.
+/// followed by its form for per-thread default streams. The ids are from `cupti_driver_cbid.h` and
+/// never change.
 const BEGINS: [u32; 6] = [495, 496, 539, 540, 720, 721];
 /// `cuStreamEndCapture`, in both forms.
 const ENDS: [u32; 2] = [497, 498];
 /// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`, after which the capture continues.
 const WRONG_THREAD: c_int = 908;
-/// The most captures under way at once. Others are not known.
+/// The maximum number of captures tracked at once. Further ones are not known.
 const MAX_CAPTURES: usize = 16;
 
-/// Captures, each by its stream and its number.
+/// The captures in progress. Each has a slot with its stream and its number.
 ///
-/// Invariant: a number is set before its stream, so that a stream is found with the number of its
-/// capture or of a later one.
+/// Invariant: a slot's number is set before its stream, so that a stream is found with the number
+/// of its own capture or a later one.
 pub(super) struct Captures {
     begun: AtomicU64,
     under_way: AtomicUsize,
@@ -34,20 +34,22 @@ pub(super) struct Captures {
 
 pub(super) static CAPTURES: Captures = Captures::new();
 
-/// Returns how many captures have begun so far. The next one has the next number.
+/// Returns the number of captures that have begun so far. Captures are numbered from 1 in this
+/// order.
 pub(crate) fn captures_begun() -> u64 {
     CAPTURES.begun.load(Relaxed)
 }
 
-/// Switches the callbacks on. Older versions lack some of them, and a capture that is not noticed
-/// only delays the calls that launch into it.
+/// Switches the callbacks on. Errors are ignored: older versions lack some of the functions, and an
+/// unnoticed capture only delays the calls that launch into it.
 pub(super) fn observe(session: &Session) {
     for id in BEGINS.into_iter().chain(ENDS) {
         _ = session.switch_callback(id, true);
     }
 }
 
-/// Returns `true` for a function that begins or ends a capture. Its first argument is the stream.
+/// Returns `true` if this is the id of a function that begins or ends a capture. The first argument
+/// of such a function is the stream.
 pub(super) fn is_edge(id: u32) -> bool {
     BEGINS.contains(&id) || ENDS.contains(&id)
 }
@@ -62,7 +64,7 @@ impl Captures {
         }
     }
 
-    /// Notes a call that has begun or ended a capture, with its result.
+    /// Notes a call that should have begun or ended a capture, with its result.
     pub fn note(&self, id: u32, stream: usize, result: c_int) {
         if BEGINS.contains(&id) && result == SUCCESS {
             self.begin(stream);
@@ -72,7 +74,7 @@ impl Captures {
     }
 
     fn begin(&self, stream: usize) {
-        // The NULL stream cannot be captured, and 2 is another stream on every thread.
+        // The NULL stream cannot be captured, and handle 2 is a different stream on every thread.
         if stream <= 2 || self.of(stream).is_some() {
             return;
         }
@@ -97,7 +99,7 @@ impl Captures {
         }
     }
 
-    /// Returns the number of the capture that takes the work of a stream.
+    /// Returns the number of the capture that takes the stream's work, if there is one.
     #[inline]
     pub fn of(&self, stream: usize) -> Option<u64> {
         if self.under_way.load(Relaxed) == 0 {
@@ -133,7 +135,7 @@ mod tests {
         captures.note(539, 0x70, 900);
         captures.note(539, 2, SUCCESS);
         assert_eq!([2, 0x70].map(|stream| captures.of(stream)), [None; 2]);
-        // The first version calls the second, and both report.
+        // The first version of the function calls the second, and CUPTI calls back for both.
         captures.note(539, 0x70, SUCCESS);
         captures.note(495, 0x70, SUCCESS);
         assert_eq!((captures.of(0x70), captures.begun.load(Relaxed)), (Some(1), 1));

@@ -1,4 +1,4 @@
-//! The switch that starts and stops recording, and the reason why CUPTI cannot be used.
+//! Starts and stops recording, and keeps the reason if CUPTI cannot be used.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -19,12 +19,12 @@ const UNTRIED: u8 = 0;
 const AVAILABLE: u8 = 1;
 const UNAVAILABLE: u8 = 2;
 
-/// The outcome of the last attempt. Written under the lock of [`CONTROL`].
+/// The outcome of the last attempt to use CUPTI. Written while [`CONTROL`] is locked.
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 static LIBRARY: OnceLock<Result<&'static Library, String>> = OnceLock::new();
 static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control::new(&RECORDING));
 
-/// The longest time that an opened call waits for other threads to finish loading code.
+/// The maximum time that each attempt to switch recording on waits for other threads to finish loading code.
 const PATIENCE: Duration = Duration::from_millis(1);
 const ATTEMPTS: u32 = 8;
 
@@ -32,7 +32,8 @@ struct Control {
     recording: &'static Recording,
     /// The reason for [`UNAVAILABLE`].
     why: Option<String>,
-    /// The number of [`SwitchedOn`] that exist. Recording is on while there is one, and may be for longer.
+    /// The number of existing [`SwitchedOn`] guards. Recording is on while there is at least one, and may
+    /// continue for longer.
     guards: usize,
     is_recording: bool,
 }
@@ -42,7 +43,7 @@ impl Control {
         Control { recording, why: None, guards: 0, is_recording: false }
     }
 
-    /// Loads the library, subscribes, and stores the outcome.
+    /// Loads the library and subscribes, unless that has been done, and stores the outcome.
     fn attempt(&mut self) {
         let library = LIBRARY.get_or_init(library::load).as_ref();
         let subscribed = library.map_err(Clone::clone).and_then(|library| match session::get() {
@@ -58,11 +59,11 @@ impl Control {
         STATE.store(state, Release);
     }
 
-    /// Starts recording. Returns `false` while other threads load code.
+    /// Starts recording. Returns `false` if another thread is loading code.
     ///
     /// # Errors
     ///
-    /// One sentence about what CUPTI answered.
+    /// One sentence that describes CUPTI's error.
     fn start(&mut self, session: &Session) -> Result<bool, String> {
         let Some(alone) = loads::alone() else { return Ok(false) };
         let started = self.recording.start(session, &alone);
@@ -71,8 +72,8 @@ impl Control {
         Ok(true)
     }
 
-    /// Stops recording. While other threads load code, or if CUPTI refuses, it goes on until the next time; with
-    /// a version that cannot stop, until the process ends.
+    /// Stops recording. If another thread is loading code, or if CUPTI refuses, recording continues until the
+    /// next attempt. With a version that cannot stop, it continues until the process ends.
     fn stop(&mut self, session: &Session) {
         if !can_stop(session.library.version) {
             return;
@@ -82,12 +83,11 @@ impl Control {
         }
     }
 
-    /// Adds a guard. The first one starts recording. Returns `false` while other threads load code.
+    /// Adds a guard. The first one starts recording. Returns `false` if another thread is loading code.
     ///
     /// # Errors
     ///
-    /// One sentence about what CUPTI answered. CUPTI is then unavailable until the next report
-    /// tries again.
+    /// One sentence that describes CUPTI's error. CUPTI is then unavailable until the next report tries again.
     fn switch_on(&mut self, session: &Session) -> Result<bool, String> {
         if !self.is_recording
             && !self.start(session).inspect_err(|why| self.store(Err(why.clone())))?
@@ -101,7 +101,7 @@ impl Control {
     /// Removes a guard. The last one stops recording.
     fn switch_off(&mut self, session: &Session) {
         self.guards -= 1;
-        // While the process ends, CUPTI may be gone.
+        // During process exit, CUPTI may have shut down.
         if self.guards == 0 && !switches::is_closed() {
             self.stop(session);
         }
@@ -119,7 +119,7 @@ pub(crate) fn is_available() -> bool {
 
 #[cold]
 fn is_available_now() -> bool {
-    // The lock may be held for ever in a child, and CUPTI must not be loaded while the process ends.
+    // In a forked child, the lock may be held forever. During process exit, CUPTI must not be loaded.
     if switches::is_closed() {
         return false;
     }
@@ -132,8 +132,8 @@ fn is_available_now() -> bool {
     STATE.load(Acquire) == AVAILABLE
 }
 
-/// Returns one sentence about what is missing and how to provide it, or about who holds CUPTI.
-/// `None` if it is available or was not needed so far.
+/// Returns one sentence that says what is missing and how to provide it, or which tool holds CUPTI. `None` if
+/// CUPTI is available or has not been needed so far.
 pub(crate) fn why_unavailable() -> Option<String> {
     if fork::is_forked() {
         return None;
@@ -141,12 +141,12 @@ pub(crate) fn why_unavailable() -> Option<String> {
     locked(&CONTROL).why.clone()
 }
 
-/// Returns the version of the library, from `cuptiGetVersion`, if one was loaded.
+/// Returns the version of the loaded library, as returned by `cuptiGetVersion`.
 pub(crate) fn version() -> Option<u32> {
     LIBRARY.get()?.as_ref().ok().map(|library| library.version)
 }
 
-/// Tries again to subscribe and to record, if another tool prevented it.
+/// Tries again to subscribe and to record, if that has failed: another tool may have released CUPTI.
 pub(crate) fn retry() {
     if STATE.load(Acquire) != UNAVAILABLE || switches::is_closed() {
         return;
@@ -166,13 +166,14 @@ pub(crate) fn retry() {
     });
 }
 
-/// Keeps the recording of kernels, copies and memsets switched on, and has launches noted.
+/// A guard that keeps recording on: CUPTI records kernels, copies and memsets, and the launch observer is
+/// called.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct SwitchedOn(());
 
-/// Switches recording on for the whole process. `None` if CUPTI is unavailable or refuses, or while other
-/// threads load code.
+/// Switches recording on for the whole process. `None` if CUPTI is unavailable or refuses, or if other threads
+/// are loading code for too long.
 pub(crate) fn switch_on() -> Option<SwitchedOn> {
     static HAS_BEEN_ON: AtomicBool = AtomicBool::new(false);
     static IS_SAID: AtomicBool = AtomicBool::new(false);
@@ -181,7 +182,7 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
     }
     let session = session::get()?;
     let start = || {
-        // Another load may begin after those that were waited for.
+        // While this thread waits for loads to end, another one may begin.
         for _ in 0..ATTEMPTS {
             loads::wait(PATIENCE);
             let started = locked(&CONTROL).switch_on(session);
@@ -191,7 +192,7 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
         }
         Ok(false)
     };
-    // The first time takes milliseconds, and stack.
+    // The first time takes milliseconds and needs a large stack.
     let started = if HAS_BEEN_ON.load(Relaxed) { start() } else { room::with_room(start) };
     HAS_BEEN_ON.store(true, Relaxed);
     match started {
@@ -208,19 +209,20 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
 
 impl Drop for SwitchedOn {
     fn drop(&mut self) {
-        // A thread may end inside of an opened call, if the program has leaked its guard.
+        // The caller may be outside the runtime: a thread that has leaked the guard of an opened call drops this
+        // when it ends.
         let _inside = inside::enter();
-        // None in a forked child, in which another thread may have held the lock.
+        // `None` in a forked child, where the lock may be held forever.
         if let Some(session) = session::get() {
             locked(&CONTROL).switch_off(session);
         }
     }
 }
 
-/// Stops recording if it has gone on after the last guard. Returns `true` if it still goes on.
+/// Stops recording if it has continued after the last guard was dropped. Returns `true` if that fails.
 pub(crate) fn stop_unused() -> bool {
     let Some(session) = session::get() else { return false };
-    // If another thread holds the lock, the next time is soon enough.
+    // If another thread holds the lock, the next call is soon enough.
     let Ok(mut control) = CONTROL.try_lock() else { return false };
     if control.guards > 0 || switches::is_closed() {
         return false;
@@ -231,17 +233,18 @@ pub(crate) fn stop_unused() -> bool {
     control.is_recording
 }
 
-/// Returns `true` while CUPTI records, also after the last guard.
+/// Returns `true` while CUPTI records, even if no guard exists.
 pub(crate) fn is_recording() -> bool {
     RECORDING.is_on()
 }
 
-/// Returns `true` if CUPTI records until the process ends, because its version cannot stop.
+/// Returns `true` if CUPTI is recording and will continue until the process ends, because its version cannot
+/// stop.
 pub(crate) fn never_stops() -> bool {
     is_recording() && version().is_some_and(|version| !can_stop(version))
 }
 
-/// Returns the time in nanoseconds on the clock of the records.
+/// Returns the time in nanoseconds, on the clock that CUPTI's records use.
 pub(crate) fn now_ns() -> u64 {
     let host = || {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -275,7 +278,7 @@ mod tests {
         }
     }
 
-    /// CUPTI 12 may wait for ever if it stops.
+    /// CUPTI 12 may deadlock when it stops recording.
     #[test]
     fn old_version_records_until_the_end() {
         let session = fake::session_of(28);

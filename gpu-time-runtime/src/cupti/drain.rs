@@ -13,29 +13,30 @@ use crate::cupti::session::{self, Session};
 use crate::cupti::work::Interned;
 use crate::types::activity::Activity;
 
-/// The longest time that the last flush waits for other threads that load code.
+/// The maximum time that the last flush waits for other threads to finish loading code.
 const LAST_PATIENCE: Duration = Duration::from_millis(200);
 
-/// One thread reads at a time, so that records are handed over in the order of their buffers.
+/// Locked during a drain, so that records are passed on in the order of their buffers.
 static INTERNED: LazyLock<Mutex<Interned>> =
     LazyLock::new(|| Mutex::new(Rank::Activities, Interned::default()));
 
-/// Counts from one call of [`drain`].
+/// The outcome of one call of [`drain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drained {
     /// `false` if CUPTI was not asked for its records, because another thread is loading code.
     pub has_flushed: bool,
-    /// Records whose start or end CUPTI could not take. They are handed over all the same.
+    /// The number of records for which CUPTI could not take the start or end time. They are passed on
+    /// nevertheless.
     pub zero_times: u64,
-    /// Records that were never written, at least.
+    /// A lower bound on the number of records that CUPTI never wrote.
     pub dropped: u64,
-    /// Buffers that were read.
+    /// The number of buffers read.
     pub buffers: u64,
 }
 
-/// Flushes CUPTI and hands over every record that is complete, or with `forced` those that are not
-/// as well. Makes no other call to the driver and does not wait for the GPU. For the collector
-/// thread and for reports, since a flush slows launches down.
+/// Flushes CUPTI and passes every complete record to `each`, and with `forced`, incomplete records too.
+/// Makes no other call to the driver and does not wait for the GPU. Only the collector thread and reports
+/// call it, because a flush slows launches down.
 pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
     let Some(session) = session::get() else { return Drained::default() };
     control::stop_unused();
@@ -51,10 +52,11 @@ pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
     let has_flushed = alone.is_some();
     drop(alone);
     let mut drained = read_all(session, pool(), &mut interned, each);
-    // CUPTI counts a record of each request without a buffer as well.
+    // CUPTI also counts a dropped record for each declined request, so the two counts overlap.
     drained.has_flushed = has_flushed;
     let dropped = session.take_dropped().max(pool().take_declined());
-    // At the end, CUPTI gets no buffers. What it drops then belongs to no call, if it records everything.
+    // During process exit, CUPTI gets no more buffers. If it cannot stop recording, the records that it
+    // drops then belong to no call.
     drained.dropped = if forced && control::never_stops() { 0 } else { dropped };
     drained
 }
@@ -82,14 +84,15 @@ fn read_all(
 fn for_each_record(session: &Session, completed: &Completed, each: &mut dyn FnMut(&Record)) {
     let (start, bytes) = (completed.start(), completed.bytes());
     let mut last = ptr::null_mut();
-    // SAFETY: CUPTI has completed the buffer, and the last record is from it.
+    // SAFETY: CUPTI has completed the buffer; `last` is null or a record in this buffer.
     while let Some(record) = unsafe { session.next_record(start, bytes, last) } {
         let at = record.addr().wrapping_sub(start.addr());
-        // CUPTI moves forward within the buffer. An endless loop is worse than a record too few.
+        // Stop if CUPTI does not move forward within the buffer: losing records is better than an endless
+        // loop.
         if at >= bytes || (!last.is_null() && record <= last) {
             return;
         }
-        // SAFETY: the buffer has this many bytes, of which CUPTI has written all.
+        // SAFETY: the buffer has `bytes` bytes, all of which CUPTI has written.
         let rest = unsafe { std::slice::from_raw_parts(record, bytes - at) };
         // SAFETY: CUPTI has written the record.
         if let Some(record) = unsafe { records::read(rest) } {
@@ -117,7 +120,8 @@ mod tests {
     use crate::cupti::records::{CONCURRENT_KERNEL, MEMSET};
     use crate::cupti::session::fake::{self, RECORD_BYTES};
 
-    /// A record with these times and correlation id. Kernels have theirs at another place than memsets.
+    /// A record with these times and this correlation id, whose offset differs between kernels and
+    /// memsets.
     fn record(kind: u32, start: u64, end: u64, correlation: u32) -> Vec<u8> {
         let mut bytes = vec![0; RECORD_BYTES];
         bytes[..4].copy_from_slice(&kind.to_ne_bytes());

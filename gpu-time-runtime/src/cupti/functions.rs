@@ -2,7 +2,8 @@
 
 use crate::cupti::records::{MEMCPY, MEMCPY2, MEMSET};
 
-/// `CU_STREAM_PER_THREAD`, which 0 stands for in calls compiled for per-thread default streams.
+/// `CU_STREAM_PER_THREAD`. In calls compiled for per-thread default streams, stream 0 means this
+/// one.
 const PER_THREAD: usize = 2;
 /// The offset of the stream in `CUlaunchConfig`.
 const STREAM_IN_CONFIG: usize = 32;
@@ -17,27 +18,28 @@ enum Enqueues {
     Graph,
 }
 
-/// The place of the stream among the arguments of a call.
+/// The location of the stream in the arguments of a call.
 #[derive(Clone, Copy, Debug)]
 enum StreamAt {
     /// At this offset.
     Offset(u8),
     /// In the `CUlaunchConfig` that the first argument points to.
     Config,
-    /// The call has no such argument and uses the default stream.
+    /// The call has no stream argument and uses the default stream.
     Default,
-    /// The call has several.
+    /// The call launches on several streams.
     Several,
 }
 
-/// A function with two ids: for the legacy default stream, and for per-thread default streams.
+/// A driver function. It has two callback ids: for the legacy default stream, and for per-thread
+/// default streams.
 #[derive(Clone, Copy, Debug)]
 struct Function {
     legacy: u32,
     per_thread: u32,
     enqueues: Enqueues,
     stream: StreamAt,
-    /// The offset of the number of bytes or elements among the arguments, if it is one of them.
+    /// The offset of the argument that is the number of bytes or elements, if there is one.
     size: Option<u8>,
 }
 
@@ -54,8 +56,8 @@ impl Function {
 use Enqueues::*;
 use StreamAt::*;
 
-/// Every driver function that enqueues a kernel, a copy or a memset. The ids are those of
-/// `cupti_driver_cbid.h`, which never change.
+/// Every driver function that enqueues a kernel, a copy, a memset or a graph. The ids are from
+/// `cupti_driver_cbid.h` and never change.
 #[rustfmt::skip]
 const FUNCTIONS: [Function; 47] = [
     function(216, 428, Set, Offset(24)).sized(16),      // cuMemsetD8Async
@@ -110,11 +112,11 @@ const FUNCTIONS: [Function; 47] = [
 /// One more than the highest id.
 const IDS: usize = 841;
 
-/// One of the ids of one of the functions.
+/// The callback of one function, in one of its two forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Callback(u8);
 
-/// The callback of each id, plus 1. 0 for functions that enqueue nothing.
+/// For each id, the callback plus 1, or 0 if the function enqueues nothing.
 const CALLBACKS: [u8; IDS] = {
     let mut callbacks = [0; IDS];
     let mut index = 0;
@@ -128,7 +130,7 @@ const CALLBACKS: [u8; IDS] = {
 };
 
 impl Callback {
-    /// Returns the callback with this id, if it is for a function that enqueues work.
+    /// Returns the callback with this id, if its function enqueues work.
     #[inline]
     pub fn with_id(id: u32) -> Option<Callback> {
         CALLBACKS.get(id as usize)?.checked_sub(1).map(Callback)
@@ -140,7 +142,7 @@ impl Callback {
     }
 
     fn function(self) -> &'static Function {
-        // Every callback is made from an entry of the table.
+        // Every callback comes from an entry of the table.
         &FUNCTIONS[usize::from(self.0 / 2)]
     }
 
@@ -157,7 +159,8 @@ impl Callback {
         self.function().enqueues == Graph
     }
 
-    /// Returns the activity kinds of the work, other than kernels.
+    /// Returns the kinds of activity, other than kernels, that must be on for CUPTI to record the
+    /// work.
     pub fn kinds(self) -> &'static [u32] {
         match self.function().enqueues {
             Kernel => &[],
@@ -168,18 +171,20 @@ impl Callback {
         }
     }
 
-    /// Returns `true` if a call is for no bytes. It then succeeds without enqueueing anything.
+    /// Returns `true` if the call copies or sets 0 bytes. It then succeeds without enqueueing
+    /// anything.
     ///
     /// # Safety
     ///
     /// As for [`stream`](Self::stream).
     pub unsafe fn is_empty(self, params: *const u8) -> bool {
-        // SAFETY: the table has the offsets of sizes in the arguments of each function.
+        // SAFETY: the table gives the offset of the size in this function's arguments.
         let size = |at: u8| unsafe { params.add(at.into()).cast::<usize>().read_unaligned() };
         !params.is_null() && self.function().size.is_some_and(|at| size(at) == 0)
     }
 
-    /// Returns the stream among the arguments of a call.
+    /// Returns the stream that a call enqueues work on, or `None` if there are several or it is
+    /// unknown.
     ///
     /// # Safety
     ///
@@ -188,8 +193,8 @@ impl Callback {
         if params.is_null() {
             return None;
         }
-        // SAFETY: the table has the offsets of pointers in the arguments of each function. A launch
-        // has a configuration.
+        // SAFETY: the table gives the offset of the stream in this function's arguments; a
+        // configuration that is not null is valid.
         let stream = unsafe {
             match self.function().stream {
                 Offset(at) => params.add(at.into()).cast::<usize>().read_unaligned(),

@@ -1,4 +1,5 @@
-//! The callback at the beginning and the end of every API call that enqueues work.
+//! The callback that CUPTI calls at the beginning and the end of every driver call that enqueues work,
+//! loads code, or begins or ends a capture.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -19,24 +20,23 @@ const EXIT: c_int = 1;
 
 static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
 
-/// Functions that are called on the launching thread while CUPTI records. They must
-/// not panic, lock, allocate or call the driver, and are called for launches of the runtime itself as
-/// well.
+/// Functions to call on the launching thread while CUPTI records. They must not panic, lock, allocate or
+/// call the driver. Launches of the runtime itself are observed too.
 #[derive(Clone, Copy)]
 pub(crate) struct LaunchObserver {
-    /// A call that enqueues work begins.
+    /// Called when a call that enqueues work begins.
     pub launched: fn(Launched),
-    /// The call with this correlation id has failed, and has enqueued nothing.
+    /// Called when the call with this correlation id has failed. It has enqueued nothing.
     pub failed: fn(u32),
 }
 
-/// Sets the functions to call. The first ones stay.
+/// Sets the functions to call. Only the first call has an effect.
 pub(crate) fn observe_launches(observer: LaunchObserver) {
     _ = OBSERVER.set(observer);
 }
 
-/// The callback for API calls, on the thread that calls. Takes no lock, except around calls that load code,
-/// and allocates nothing.
+/// The callback for driver calls, on the calling thread. Allocates nothing. Takes a lock only around calls
+/// that load code, and to switch on a kind of activity that the call needs.
 ///
 /// # Safety
 ///
@@ -50,7 +50,7 @@ pub(super) unsafe extern "C" fn on_call(
     if domain != DRIVER_API || data.is_null() {
         return;
     }
-    // SAFETY: CUPTI passes this struct for calls of the driver's API.
+    // SAFETY: CUPTI passes this struct for calls of the driver API.
     let data = unsafe { &*data };
     let callback = Callback::with_id(id);
     if callback.is_none() && loads::is_load(id) {
@@ -64,14 +64,14 @@ pub(super) unsafe extern "C" fn on_call(
         }
         return;
     }
-    // Also in a forked child, and during process exit.
+    // Also closed in a forked child, and during process exit.
     if switches::is_closed() {
         return;
     }
     let Some(callback) = callback else {
         let has_all = !data.params.is_null() && !data.return_value.is_null();
         if captures::is_edge(id) && data.site == EXIT && has_all {
-            // SAFETY: the first argument is the stream. At the exit, the result is set.
+            // SAFETY: the first argument is the stream; at the end of the call, the result is set.
             let (stream, result) = unsafe {
                 (data.params.cast::<usize>().read(), data.return_value.cast::<c_int>().read())
             };
@@ -85,11 +85,11 @@ pub(super) unsafe extern "C" fn on_call(
     }
 }
 
-/// Tells the observer about a call that enqueues work, at its beginning and if it fails.
+/// Calls the observer when a call that enqueues work begins, and if it fails.
 ///
 /// # Safety
 ///
-/// `data` must describe a call of the function that `callback` stands for, as CUPTI does.
+/// `data` must describe a call of the function of `callback`, as CUPTI does.
 unsafe fn observe(
     observer: &LaunchObserver,
     recording: &Recording,
@@ -97,10 +97,10 @@ unsafe fn observe(
     data: &CallbackData,
 ) {
     thread_local! {
-        // Without a destructor, so that it can be read as long as the thread runs at all.
+        // Without a destructor, so that it can be read as long as the thread runs.
         static LAST: Cell<u32> = const { Cell::new(0) };
     }
-    // The callbacks stay on between windows of recording.
+    // The callbacks stay on while nothing is recorded.
     if !recording.is_on() {
         return;
     }
@@ -108,7 +108,7 @@ unsafe fn observe(
         (observer.failed)(data.correlation);
         return;
     }
-    // A function that calls another one reports the same id for both.
+    // If a driver function calls another one, CUPTI reports both with the same correlation id.
     if data.site != ENTER || LAST.replace(data.correlation) == data.correlation {
         return;
     }
@@ -129,10 +129,10 @@ unsafe fn observe(
     });
 }
 
-/// Returns `true` if a call that is at its end was refused.
+/// Returns `true` if a call has returned an error. `data` must be from the end of the call.
 fn has_failed(data: &CallbackData) -> bool {
     let result = data.return_value.cast::<c_int>();
-    // SAFETY: at the exit of a driver call, it is null or points to the result.
+    // SAFETY: at the end of a driver call, it is null or points to the result.
     !result.is_null() && unsafe { result.read() } != SUCCESS
 }
 
@@ -234,7 +234,7 @@ mod tests {
             call_with_result(result, site, 307, 71, &[0; 6]);
             FAILED.take()
         };
-        // The result is not set before.
+        // The result is not set at the beginning of a call.
         assert_eq!(failed(ENTER, 1), [0; 0]);
         assert_eq!(failed(EXIT, 1), [71]);
         assert_eq!(failed(EXIT, SUCCESS), [0; 0]);

@@ -1,4 +1,4 @@
-//! The CUPTI library: loads it, and looks up its functions.
+//! Loads the CUPTI library and looks up its functions.
 
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -26,7 +26,8 @@ pub(super) type RequestV2 = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut 
 /// `CUpti_BuffersCallbackCompleteFunc_v2`.
 pub(super) type CompleteV2 = unsafe extern "C" fn(*mut u8, usize, usize, *mut c_void);
 
-/// `CUPTI_CB_DOMAIN_DRIVER_API`. The runtime API and libraries launch through the driver's.
+/// `CUPTI_CB_DOMAIN_DRIVER_API`. Sufficient, because the CUDA runtime and libraries launch through
+/// the driver API.
 pub(super) const DRIVER_API: c_int = 1;
 
 /// `CUpti_CallbackData`, the same from CUDA 11.8 to 13.5.
@@ -34,7 +35,7 @@ pub(super) const DRIVER_API: c_int = 1;
 pub(super) struct CallbackData {
     pub site: c_int,
     pub function_name: *const c_char,
-    /// The arguments of the call, in a struct.
+    /// The arguments of the call, as a struct.
     pub params: *const u8,
     pub return_value: *mut c_void,
     pub symbol_name: *const c_char,
@@ -62,7 +63,7 @@ pub(super) struct SubscriberParams {
     pub padding: [u8; 7],
 }
 
-/// The functions that every accepted version has.
+/// The functions of all accepted versions.
 pub(super) struct Functions {
     pub subscribe: unsafe extern "C" fn(*mut Subscriber, ApiCallback, *mut c_void) -> c_int,
     pub unsubscribe: unsafe extern "C" fn(Subscriber) -> c_int,
@@ -77,7 +78,7 @@ pub(super) struct Functions {
     pub result_string: unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int,
 }
 
-/// The functions for one of several subscribers.
+/// The functions of versions that allow several subscribers.
 pub(super) struct Shared {
     pub subscribe: unsafe extern "C" fn(
         *mut Subscriber,
@@ -96,7 +97,7 @@ pub(super) struct Shared {
 pub(super) struct Library {
     pub version: u32,
     pub functions: Functions,
-    /// `None` if only one tool can subscribe to this version.
+    /// `None` if this version allows only one subscriber.
     pub shared: Option<Shared>,
 }
 
@@ -104,7 +105,7 @@ impl Library {
     /// Returns CUPTI's name of an error.
     pub fn name_of(&self, code: c_int) -> String {
         let mut name = ptr::null();
-        // SAFETY: writes one pointer, to a static string if it succeeds.
+        // SAFETY: writes one pointer, which on success points to a static string.
         unsafe {
             if (self.functions.result_string)(code, &raw mut name) == 0 && !name.is_null() {
                 return CStr::from_ptr(name).to_string_lossy().into_owned();
@@ -114,14 +115,15 @@ impl Library {
     }
 }
 
-/// Loads the best library that can be used, or returns the reason why there is none.
+/// Loads the first usable library, in order of preference, or returns the reason why there is none.
 pub(super) fn load() -> Result<&'static Library, String> {
     // Without a driver, CUPTI of CUDA 13.2 calls itself until the stack overflows.
     if let Some(why) = cuda::why_unusable() {
         return Err(why.to_owned());
     }
     cuda::driver_version().ok_or("the CUDA driver does not tell its version")?;
-    // Another copy would not see the subscription of the tool that loaded this one.
+    // Prefer a copy that is already loaded: another copy would not see the subscription of the tool
+    // that loaded this one.
     if let Some((name, loaded)) = NAMES.iter().find_map(|name| Some((name, resident(name)?))) {
         return examine(loaded, &format!("`{name}`, which the process has loaded,"));
     }
@@ -152,20 +154,21 @@ fn complaint(value: &Option<std::ffi::OsString>, refused: Option<String>) -> Str
     )
 }
 
-/// Returns the first of these libraries that can be used. Stores why the first of the others cannot.
+/// Returns the first usable library. If `refused` is empty, stores the reason why the first unusable
+/// one was refused.
 fn first_usable(
     paths: impl IntoIterator<Item = PathBuf>,
     refused: &mut Option<String>,
 ) -> Option<&'static Library> {
     paths.into_iter().find_map(|path| {
         let is_bare = path.components().count() == 1;
-        // SAFETY: the initializers of CUPTI have no effect that a program notices.
+        // SAFETY: the initializers of CUPTI have no effect that the program can observe.
         let examined = match unsafe { Loaded::open(Some(&path), RTLD_LAZY) } {
             Ok(loaded) => examine(loaded, &format!("`{}`", path.display())),
-            // The loader path does not have it.
+            // The loader has not found it on its path.
             Err(_) if is_bare => return None,
             Err(error) => {
-                // The loader's message, which the error itself leaves out.
+                // The loader's message, which is not part of the error's own message.
                 let cause = error.source().unwrap_or(&error);
                 Err(format!("`{}` cannot be loaded: {cause}", path.display()))
             }
@@ -174,13 +177,13 @@ fn first_usable(
     })
 }
 
-/// Returns a library that the process has loaded already.
+/// Returns a library if the process has already loaded it.
 fn resident(name: &str) -> Option<Loaded> {
-    // SAFETY: loads nothing, and so runs no code of the library.
+    // SAFETY: with `RTLD_NOLOAD`, nothing is loaded, so no code of the library runs.
     unsafe { Loaded::open(Some(name), RTLD_LAZY | libc::RTLD_NOLOAD) }.ok()
 }
 
-/// Checks the version of a library, which is called `what` in messages, and looks up its functions.
+/// Checks the version of a library and looks up its functions. `what` names the library in messages.
 fn examine(loaded: Loaded, what: &str) -> Result<&'static Library, String> {
     // Never unloaded: exit handlers and callbacks use it.
     let loaded: &'static Loaded = Box::leak(Box::new(loaded));
@@ -215,7 +218,7 @@ fn examine(loaded: Loaded, what: &str) -> Result<&'static Library, String> {
     Ok(Box::leak(Box::new(functions)))
 }
 
-/// Returns the functions for one of several subscribers, if the library has them.
+/// Returns the functions for several subscribers, if the library has them.
 fn shared(loaded: &Loaded) -> Option<Shared> {
     // SAFETY: in every version that has them, these functions have these signatures.
     unsafe {

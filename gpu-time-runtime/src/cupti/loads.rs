@@ -1,9 +1,10 @@
-//! Keeps flushes of CUPTI, and switches of what it records, apart from calls of the driver that load code.
+//! Prevents deadlocks in CUPTI: it is never flushed, and no kind of activity is switched on or off, while a driver
+//! call loads code.
 //!
-//! CUPTI does not do so itself. A thread that loads a module holds a lock of the driver, and waits for one of
-//! CUPTI. One that switches a kind of activity holds a lock of CUPTI, and waits for another one. CUPTI's own
-//! thread holds that while it completes records, and waits for the driver's. None of them goes on (seen
-//! with CUPTI 13.0 Update 1).
+//! Otherwise, three threads may wait for each other forever (seen with CUPTI 13.0 Update 1). A thread that loads a
+//! module holds a driver lock and waits for a CUPTI lock. A thread that switches a kind of activity holds that CUPTI
+//! lock and waits for a second one. CUPTI's own thread holds the second lock while it completes records, and waits
+//! for the driver lock.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -12,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 
-/// The functions that load and unload code, or make and destroy contexts, which do so too. The ids are
-/// those of `cupti_driver_cbid.h`, which never change.
+/// The driver functions that load or unload code, including the functions that create or destroy contexts. The ids
+/// are from `cupti_driver_cbid.h` and never change.
 ///
-/// Look-ups such as `cuModuleGetFunction` may load code the first time. They are left out, because some
-/// programs make one for every launch, and a callback costs more than a tenth of a microsecond.
+/// Look-ups such as `cuModuleGetFunction` may load code the first time. They are left out, because some programs make
+/// a look-up for every launch, and a callback costs more than a tenth of a microsecond.
 #[rustfmt::skip]
 pub(super) const LOADS: [u32; 20] = [
     18,  // cuModuleLoad
@@ -42,26 +43,26 @@ pub(super) const LOADS: [u32; 20] = [
 ];
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Lets either switch or load.
+/// A lock between threads that use CUPTI and threads that load code. Several threads may load at the same time.
 struct Turns {
     /// Held by [`Alone`].
     switches: Mutex<()>,
-    /// The threads inside one of [`LOADS`].
+    /// The number of threads inside one of [`LOADS`].
     loading: AtomicUsize,
-    /// A thread has waited for them in vain.
+    /// Set if a thread has waited in vain for the current loads to end.
     are_long: AtomicBool,
 }
 
 static TURNS: Turns = Turns::new();
 
 thread_local! {
-    /// The number of times that the thread is inside one of [`LOADS`], or has [`Alone`]. Without a destructor, so that it
-    /// can be read as long as the thread runs at all.
+    /// The number of nested [`LOADS`] that the thread is inside, plus 1 if it holds [`Alone`]. Without a destructor,
+    /// so that it can be read as long as the thread runs.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The right to call those functions of CUPTI that wait for its own thread. Meanwhile no thread is inside
-/// one of [`LOADS`].
+/// The right to call the CUPTI functions that wait for CUPTI's own thread. While it is held, no thread is inside one
+/// of [`LOADS`].
 #[must_use]
 pub(super) struct Alone {
     _switches: MutexGuard<'static, ()>,
@@ -73,33 +74,33 @@ impl Drop for Alone {
     }
 }
 
-/// Returns the right if no thread is loading.
+/// Returns the right, or `None` if a thread is loading code. May wait for another thread that has the right.
 pub(super) fn alone() -> Option<Alone> {
     TURNS.alone()
 }
 
-/// Waits until no thread is loading, but at most this long, and not for those that others have waited for in
-/// vain.
+/// Waits until no thread is loading code, for at most `patience`. Does not wait for loads for which a thread has
+/// already waited in vain.
 pub(super) fn wait(patience: Duration) {
     TURNS.wait(patience);
 }
 
-/// Returns `true` if a thread has waited in vain for those that are loading.
+/// Returns `true` if a thread has waited in vain for the current loads to end.
 pub(super) fn are_long() -> bool {
     TURNS.are_long.load(SeqCst)
 }
 
-/// Returns `true` for a function that loads or unloads code.
+/// Returns `true` if this is the id of a function in [`LOADS`].
 pub(super) fn is_load(id: u32) -> bool {
     LOADS.binary_search(&id).is_ok()
 }
 
-/// Notes that such a function begins, before it takes any lock. Waits while another thread has [`Alone`].
+/// Notes that one of [`LOADS`] begins, before it takes any driver lock. Waits while another thread holds [`Alone`].
 pub(super) fn begin() {
     TURNS.begin();
 }
 
-/// Notes that such a function ends.
+/// Notes that one of [`LOADS`] ends.
 pub(super) fn end() {
     TURNS.end();
 }
@@ -143,14 +144,14 @@ impl Turns {
         let depth = DEPTH.get();
         DEPTH.set(depth + 1);
         if depth == 0 {
-            // A thread that locks it from here on sees the number.
+            // A thread that locks `switches` after this sees the new count and does not proceed.
             self.loading.fetch_add(1, SeqCst);
             drop(locked(&self.switches));
         }
     }
 
     fn end(&self) {
-        // Without a depth, its beginning was not seen.
+        // At depth 0, the beginning of this call was not seen.
         if let Some(depth) = DEPTH.get().checked_sub(1) {
             DEPTH.set(depth);
             if depth == 0 && self.loading.fetch_sub(1, SeqCst) == 1 {
@@ -219,7 +220,7 @@ mod tests {
         let wait = |patience| thread::spawn(move || TURNS.wait(patience)).join().unwrap();
         TURNS.begin();
         wait(Duration::from_millis(1));
-        // Would not return.
+        // Another wait would not return.
         wait(LONG);
         TURNS.end();
         assert!(!TURNS.are_long.load(SeqCst));
@@ -238,7 +239,7 @@ mod tests {
         TURNS.end();
         drop(alone);
         assert!(TURNS.alone().is_some());
-        // A beginning that was not seen.
+        // The end of a load whose beginning was not seen.
         TURNS.end();
         assert!(TURNS.alone().is_some());
     }

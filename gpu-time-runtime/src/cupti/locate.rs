@@ -4,35 +4,36 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The variable that names the library or its folder.
+/// The environment variable that names the library or its folder.
 pub(super) const VARIABLE: &str = "GPU_TIME_CUPTI";
 
-/// The library's file names, best first.
+/// The library's file names, in order of preference.
 pub(super) const NAMES: [&str; 4] =
     ["libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so"];
 
-/// Folders of a toolkit, of a conda environment or of a wheel that may contain the library.
+/// The folders that may contain the library, relative to a toolkit, a conda environment or a wheel.
 const TOOLKIT_FOLDERS: [&str; 4] = ["", "extras/CUPTI/lib64", "lib64", "lib"];
 
 /// The file system and the environment that are searched.
 pub(super) struct Search<'a> {
-    /// Returns a variable, unless it is unset or empty.
+    /// Returns an environment variable, unless it is unset or empty.
     pub var: &'a dyn Fn(&str) -> Option<OsString>,
-    /// The folder that stands for `/` in the system's own paths.
+    /// The root folder: `/`, except in tests.
     pub root: &'a Path,
 }
 
 impl Search<'_> {
-    /// Returns the libraries that [`VARIABLE`] names, if it is set: none if there is no such file.
+    /// Returns the libraries that [`VARIABLE`] names, or `None` if it is not set. Empty if it names
+    /// no existing library.
     pub fn named(&self) -> Option<Vec<PathBuf>> {
         let path = PathBuf::from((self.var)(VARIABLE)?);
-        // A path without a slash would be searched for on the loader path.
+        // The loader would search its own path for a name without a slash.
         let path = std::path::absolute(&path).unwrap_or(path);
         Some(if path.is_file() { vec![path] } else { libraries_of(&[path]) })
     }
 
     /// Returns the libraries in toolkits, conda environments and PyPI wheels, in the order in which
-    /// they are tried.
+    /// to try them.
     pub fn installed(&self) -> Vec<PathBuf> {
         let mut found = libraries_of(&self.toolkits());
         for site in self.python_folders() {
@@ -52,7 +53,7 @@ impl Search<'_> {
         roots
     }
 
-    /// Returns the folders that Python installs packages into.
+    /// Returns the folders into which Python packages are installed.
     fn python_folders(&self) -> Vec<PathBuf> {
         let of = |lib: &Path, packages: &str| -> Vec<PathBuf> {
             children(lib, "python3").into_iter().map(|python| python.join(packages)).collect()
@@ -74,7 +75,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the libraries in these toolkits, in the folders where toolkits have them.
+/// Returns the libraries in these toolkits, conda environments or wheels.
 fn libraries_of(toolkits: &[PathBuf]) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for toolkit in toolkits {
@@ -89,8 +90,8 @@ fn libraries_of(toolkits: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the entries of a folder whose names begin with `prefix`, the highest version first and a
-/// name without a version before all others.
+/// Returns the entries of a folder whose names begin with `prefix`. A name without a version comes
+/// first, then the highest version.
 fn children(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());

@@ -1,8 +1,10 @@
 //! All calls to CUPTI, the library that records kernels, copies and memsets.
 //!
-//! It is loaded at run time and only when opened calls need it. CUPTI calls back at two points: on the
-//! launching thread, when a launch begins and ends, and to request or complete a buffer of records. These
-//! callbacks take no lock of the runtime and allocate nothing but a new buffer of the bounded pool.
+//! CUPTI is loaded at run time, when kernels are to be recorded for the first time. It calls back at the
+//! beginning and the end of driver calls that enqueue work, load code or capture a stream, and to request
+//! or complete a buffer of records. These callbacks allocate nothing except new buffers of the bounded
+//! pool. They lock nothing except [`loads`], around calls that load code and to switch on a kind of
+//! activity.
 
 #![allow(unsafe_code)] // calls the C API of CUPTI
 

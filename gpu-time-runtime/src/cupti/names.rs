@@ -4,14 +4,15 @@ use std::fmt::{self, Write as _};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// The longest name that is demangled. A short symbol can stand for a very long name.
+/// The maximum length of a demangled name. A short symbol can expand to a very long name.
 const LONGEST: usize = 8 * 1024;
 
-/// Returns the name of a kernel as its source has it, or the symbol if it is not mangled.
+/// Returns the name of a kernel as in its source, or the symbol itself if it is not mangled or the
+/// name is too long.
 pub(super) fn demangled(symbol: &[u8]) -> String {
     let plain = String::from_utf8_lossy(symbol);
-    // C++ functions have a suffix for their parameters, so that Rust's own older mangling does not
-    // match them.
+    // Try Rust first. Its legacy mangling starts with `_Z` too, but does not match C++ functions,
+    // whose symbols end with their parameters.
     if let Ok(rust) = rustc_demangle::try_demangle(&plain)
         && let Some(name) = bounded(|to| write!(to, "{rust:#}"))
     {
@@ -26,7 +27,8 @@ pub(super) fn demangled(symbol: &[u8]) -> String {
     name.unwrap_or_else(|| plain.into_owned())
 }
 
-/// Returns what `write` writes, unless it fails or is longer than [`LONGEST`].
+/// Returns the text that `write` produces, or `None` if it fails or the text is longer than
+/// [`LONGEST`].
 fn bounded(write: impl FnOnce(&mut Bounded) -> fmt::Result) -> Option<String> {
     let mut name = Bounded(String::new());
     write(&mut name).ok()?;
@@ -80,7 +82,8 @@ mod tests {
 
     #[test]
     fn huge_name_stays_mangled() {
-        // `f(a<int, int>, …)`, where each parameter has the one before it as both arguments.
+        // `f(a<int, int>, …)`, where each parameter is a template with the previous parameter as
+        // both arguments.
         let symbol = |parameters: &str| {
             let nested = parameters.chars().map(|id| format!("S_IS{id}_S{id}_E"));
             format!("_Z1f1aIiiE{}", nested.collect::<String>())

@@ -1,4 +1,4 @@
-//! A version of `cupti` for builds without the `kernels` feature. It records nothing.
+//! The `cupti` module of builds without the `kernels` feature. It records nothing.
 
 use crate::types::activity::{Activity, Launched};
 

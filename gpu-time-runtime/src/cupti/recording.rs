@@ -1,13 +1,13 @@
-//! Starts and stops recording.
+//! Switches CUPTI's recording on and off: the kinds of activity and the callbacks.
 //!
-//! A kind of activity takes up to 5 µs to switch on and off, so a window of recording switches only what it
-//! needs: kernels from the beginning, the other kinds by the first call that needs them. That call's callback
-//! comes early enough for the call to be recorded. Calls of the runtime itself switch nothing on: CUPTI 13.0
-//! loses records of kernels on other threads once a long memset was recorded. A version that cannot stop gets all
-//! kinds at its only start.
+//! Switching a kind of activity on and off takes up to 5 µs, so a window of recording switches only the kinds
+//! that it needs: kernels at its start, another kind when the first call needs it. The callback of that call
+//! comes early enough for the call to be recorded. Calls of the runtime itself switch nothing on, because CUPTI
+//! 13.0 loses records of kernels on other threads once a long memset has been recorded. If the version cannot
+//! stop recording, all kinds are switched on at the only start.
 //!
-//! Callbacks are switched on once and stay on. CUPTI 13.0 and 13.5 deliver fewer and fewer of them if they are
-//! switched off and on beside many threads that launch.
+//! Callbacks are switched on once and stay on. CUPTI 13.0 and 13.5 call back less and less if they are switched
+//! off and on while many threads launch.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -19,14 +19,14 @@ use crate::cupti::records::{CONCURRENT_KERNEL, MEMCPY, MEMCPY2, MEMSET};
 use crate::cupti::session::{INVALID_PARAMETER, SUCCESS, Session};
 use crate::cupti::version::can_stop;
 
-/// The kinds that are switched on when they are needed.
+/// The kinds that are switched on when a call needs them.
 const EXTRA: [u32; 3] = [MEMCPY, MEMSET, MEMCPY2];
 
-/// The parts of the recording that callbacks read and change.
+/// The state of recording, which callbacks read and change.
 #[derive(Debug)]
 pub(super) struct Recording {
     is_on: AtomicBool,
-    /// The kinds of [`EXTRA`] that are on. None is between windows.
+    /// The kinds of [`EXTRA`] that are on. All are off between windows.
     extra: [AtomicBool; EXTRA.len()],
 }
 
@@ -40,15 +40,15 @@ impl Recording {
         }
     }
 
-    /// Switches all callbacks on, once for each session.
+    /// Switches all callbacks on. Called once for each session.
     ///
     /// # Errors
     ///
-    /// The code of CUPTI.
+    /// CUPTI's error code.
     pub fn prepare(&self, session: &Session) -> Result<(), c_int> {
         for callback in Callback::all() {
             match session.switch_callback(callback.id(), true) {
-                // Older versions lack the newest functions.
+                // Older versions do not know the newest functions.
                 SUCCESS | INVALID_PARAMETER => {}
                 code => return Err(code),
             }
@@ -56,20 +56,20 @@ impl Recording {
         Ok(())
     }
 
-    /// Returns `true` while something is recorded, or about to be.
+    /// Returns `true` while something is recorded or about to be.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.is_on.load(SeqCst)
     }
 
-    /// Starts recording kernels, and all other kinds if the version cannot stop. On an error nothing is recorded.
-    /// Only one thread at a time may start or stop.
+    /// Starts recording kernels, and all other kinds too if the version cannot stop. On an error, nothing is
+    /// recorded. Only one thread at a time may start or stop recording.
     ///
     /// # Errors
     ///
-    /// The code of CUPTI.
+    /// CUPTI's error code.
     pub fn start(&self, session: &Session, alone: &Alone) -> Result<(), c_int> {
-        // First, so that the callback of every record has noted its launch.
+        // Set this first, so that the launch of every recorded kernel is observed.
         self.is_on.store(true, SeqCst);
         let code = session.enable(alone, CONCURRENT_KERNEL);
         if code != SUCCESS {
@@ -82,7 +82,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Stops recording. Returns `false` if it goes on, because CUPTI refused.
+    /// Stops recording. Returns `false` if CUPTI refuses and recording continues.
     pub fn stop(&self, session: &Session, alone: &Alone) -> bool {
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
             if is_on.load(SeqCst) && session.disable(alone, kind) != SUCCESS {
@@ -91,18 +91,18 @@ impl Recording {
             is_on.store(false, SeqCst);
         }
         self.is_on.store(false, SeqCst);
-        // Last, as it is first in `start`: CUPTI crashes if this kind is switched while that of memsets is on
-        // and another thread calls one (seen with CUPTI 13.0 Update 1).
-        // There is nothing to do about an error, and records are told apart by their ids anyway.
+        // Switch kernels off last, as they are switched on first: CUPTI crashes if this kind is switched while
+        // memsets are on and another thread calls one (seen with CUPTI 13.0 Update 1). An error is ignored,
+        // because records are matched to calls by their ids.
         _ = session.disable(alone, CONCURRENT_KERNEL);
         true
     }
 
-    /// Switches on the kinds that a beginning call needs, from its callback. Returns `false` if one stays
-    /// off, because another thread is loading code.
+    /// Switches on the kinds that a call needs. Called from the callback at the call's beginning. Returns `false`
+    /// if a kind stays off because another thread is loading code.
     pub fn on_call(&self, callback: Callback, session: Option<&Session>) -> bool {
         let kinds = callback.kinds();
-        // The runtime's own calls, such as flushes of the L2, belong to no call.
+        // Calls of the runtime itself, such as flushes of the L2, need no records.
         if kinds.is_empty() || !self.is_on() || inside::is_inside() {
             return true;
         }
@@ -112,7 +112,8 @@ impl Recording {
             return true;
         }
         let Some(alone) = loads::alone() else { return false };
-        // Another thread may have ended the window before this one was alone, and cannot from here on.
+        // Another thread may have ended the window before this one got `alone`. It cannot end the window from
+        // here on.
         if self.is_on() {
             self.enable_extra(session, &alone, kinds);
         }
@@ -125,7 +126,8 @@ impl Recording {
         extra.all(|(kind, is_on)| !kinds.contains(&kind) || is_on.load(SeqCst))
     }
 
-    /// Switches these kinds of [`EXTRA`] on. Records that an error prevents are noticed as never delivered.
+    /// Switches on these kinds of [`EXTRA`]. Errors are ignored: the missing records are noticed because they
+    /// never arrive.
     fn enable_extra(&self, session: &Session, alone: &Alone, kinds: &[u32]) {
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
             if kinds.contains(&kind) && !is_on.load(SeqCst) {
@@ -144,7 +146,7 @@ mod tests {
         Callback::with_id(id).unwrap()
     }
 
-    /// Tests run one at a time as far as this matters, and none loads code.
+    /// Returns the right to switch. Always succeeds, because no test loads code through the shared state.
     fn alone() -> Alone {
         loads::alone().unwrap()
     }
@@ -175,7 +177,7 @@ mod tests {
             recording.on_call(callback(514), Some(&session));
             assert_eq!(fake::calls(), [Call::Enable(MEMSET)]);
             recording.stop(&session, &alone());
-            // Kernels last, or CUPTI fails.
+            // Kernels must be last, or CUPTI crashes.
             let kinds = [Call::Disable(MEMCPY), Call::Disable(MEMSET), NO_KERNELS];
             assert_eq!(fake::calls(), kinds);
         }
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!(fake::calls(), []);
     }
 
-    /// Otherwise a kernel could be recorded whose launch was not observed.
+    /// Otherwise, CUPTI could record a kernel whose launch was not observed.
     #[test]
     fn launches_are_observed_before_kernels_are_recorded() {
         static RECORDING: Recording = Recording::new();

@@ -1,7 +1,8 @@
-//! The layouts of CUPTI's records.
+//! The layouts of CUPTI's activity records.
 //!
-//! A later version of a record extends an earlier one, so that a common prefix serves all of them. The
-//! offsets were checked against the headers of CUDA 11.8, 12.0, 12.4, 12.9, 13.0, 13.2 and 13.5.
+//! Later versions of a record only append fields, so the runtime reads the prefix that all versions
+//! share. The offsets were checked against the headers of CUDA 11.8, 12.0, 12.4, 12.9, 13.0, 13.2 and
+//! 13.5.
 
 use std::ffi::{CStr, c_char};
 use std::mem::offset_of;
@@ -9,7 +10,7 @@ use std::mem::offset_of;
 // `CUpti_ActivityKind`.
 pub(super) const MEMCPY: u32 = 1;
 pub(super) const MEMSET: u32 = 2;
-/// Kernels that run one at a time. Not asked for.
+/// Kernels that CUPTI serializes. Never switched on by the runtime.
 const KERNEL: u32 = 3;
 pub(super) const CONCURRENT_KERNEL: u32 = 10;
 /// Copies between contexts.
@@ -107,7 +108,7 @@ const _: () = {
     assert!(size_of::<PeerCopy>() == 64);
 };
 
-/// A record of any version and kind.
+/// The fields of a record that the runtime uses, for any version and kind.
 #[derive(Debug, PartialEq)]
 pub(super) struct Record<'a> {
     pub start_ns: u64,
@@ -135,14 +136,15 @@ pub(super) struct Shape {
     pub shared_bytes: u32,
 }
 
-/// Reads the record at the beginning of `bytes`, which go on to the end of the buffer. `None` if it is
-/// cut off or of another kind.
+/// Reads the record at the beginning of `bytes`, which extend to the end of the buffer. `None` if the
+/// record is truncated or of another kind.
 ///
 /// # Safety
 ///
-/// CUPTI must have written the record, so that the name in it is null or a string that lives.
+/// CUPTI must have written the record. Its name must be null or a string that stays valid as long as
+/// `bytes`.
 pub(super) unsafe fn read(bytes: &[u8]) -> Option<Record<'_>> {
-    // SAFETY: the records consist of integers and pointers, which any bytes are.
+    // SAFETY: the records consist of integers and pointers, for which any bytes are valid.
     unsafe {
         match u32::from_ne_bytes(*bytes.first_chunk()?) {
             KERNEL | CONCURRENT_KERNEL => Some(kernel(&copy_of(bytes)?)),
@@ -157,20 +159,20 @@ pub(super) unsafe fn read(bytes: &[u8]) -> Option<Record<'_>> {
     }
 }
 
-/// Returns the value at the beginning of `bytes`, if they are enough.
+/// Returns the value at the beginning of `bytes`, or `None` if they are too few.
 ///
 /// # Safety
 ///
-/// Any bytes must be a valid `T`.
+/// `T` must be valid for any bytes.
 unsafe fn copy_of<T: Copy>(bytes: &[u8]) -> Option<T> {
     let bytes = bytes.get(..size_of::<T>())?;
-    // SAFETY: the slice is as long as `T`, and the caller's promise.
+    // SAFETY: the slice is as long as `T`; the rest is the caller's promise.
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
 /// # Safety
 ///
-/// The name must be null or a string that lives for `'a`.
+/// The name must be null or a string that stays valid for `'a`.
 unsafe fn kernel<'a>(record: &Kernel) -> Record<'a> {
     let name = if record.name.is_null() {
         c"<unnamed>"
@@ -243,7 +245,7 @@ fn copy_name(kind: u8) -> &'static str {
 mod tests {
     use super::*;
 
-    /// The sizes of a kernel's record in CUDA 11.8, 12, 13.0, 13.2 and 13.5.
+    /// The sizes of a kernel record in CUDA 11.8, 12, 13.0, 13.2 and 13.5.
     const KERNEL_SIZES: [usize; 5] = [200, 208, 216, 224, 248];
 
     /// A record of zeros with these values at these offsets.

@@ -1,4 +1,4 @@
-//! Calls to CUPTI with the subscription of the process.
+//! The process's subscription to CUPTI, and the calls that use it.
 
 use std::ffi::c_int;
 use std::ptr;
@@ -9,21 +9,22 @@ use crate::cupti::library::{DRIVER_API, Library, Shared, Subscriber};
 use crate::cupti::loads::Alone;
 
 pub(super) const SUCCESS: c_int = 0;
-/// The result for a callback id that the version does not have.
+/// The result for a callback id that the version does not know.
 pub(super) const INVALID_PARAMETER: c_int = 1;
 /// `CUPTI_ACTIVITY_FLAG_FLUSH_FORCED`.
 const FORCED: u32 = 1;
 
-/// A subscription. It is never given up, because CUPTI may call back at any time.
+/// A subscription to CUPTI. The subscription of the process is never ended, because CUPTI may call back
+/// at any time.
 pub(super) struct Session {
     pub library: &'static Library,
     pub subscriber: Subscriber,
-    /// The functions to use if other tools may subscribe too.
+    /// The functions to use instead if other tools may subscribe too.
     pub shared: Option<&'static Shared>,
 }
 
-// SAFETY: CUPTI's functions are thread-safe, except for those that switch callbacks, whose callers hold a
-// lock. The subscriber is a handle that only CUPTI looks into.
+// SAFETY: CUPTI's functions are thread-safe, except for the one that switches callbacks, whose callers
+// hold a lock. The subscriber is a handle that only CUPTI dereferences.
 unsafe impl Send for Session {}
 // SAFETY: see above.
 unsafe impl Sync for Session {}
@@ -36,7 +37,7 @@ pub(super) fn get() -> Option<&'static Session> {
     SESSION.get().filter(|_| !fork::is_forked())
 }
 
-/// Stores the subscription of the process.
+/// Stores the subscription of the process. Only the first call has an effect.
 pub(super) fn set(session: Session) {
     _ = SESSION.set(session);
 }
@@ -64,8 +65,8 @@ impl Session {
         }
     }
 
-    /// Switches the callback for a driver function. Returns CUPTI's code. One thread at a time may
-    /// call it.
+    /// Switches the callback for a driver function on or off. Returns CUPTI's code. Only one thread at a
+    /// time may call this.
     pub fn switch_callback(&self, id: u32, on: bool) -> c_int {
         // SAFETY: the subscriber is valid.
         unsafe {
@@ -73,19 +74,19 @@ impl Session {
         }
     }
 
-    /// Makes CUPTI complete the buffers whose records are complete, or all of them. Does not wait
-    /// for the GPU.
+    /// Makes CUPTI complete the buffers whose records are all complete or, with `forced`, all buffers.
+    /// Does not wait for the GPU.
     pub fn flush(&self, _: &Alone, forced: bool) {
         // SAFETY: the buffer callbacks are registered. An error means that nothing was completed.
         _ = unsafe { (self.library.functions.flush)(if forced { FORCED } else { 0 }) };
     }
 
-    /// Returns the record after `last`, or the first if `last` is null, in a buffer with this many
+    /// Returns the record after `last`, or the first record if `last` is null, in a buffer with `bytes`
     /// bytes.
     ///
     /// # Safety
     ///
-    /// CUPTI must have completed the buffer, and `last` must be from it.
+    /// CUPTI must have completed the buffer, and `last` must be null or a record in it.
     pub unsafe fn next_record(
         &self,
         buffer: *mut u8,
@@ -105,10 +106,10 @@ impl Session {
         (code == SUCCESS && !record.is_null()).then_some(record)
     }
 
-    /// Returns how many records CUPTI has dropped since the last call.
+    /// Returns the number of records that CUPTI has dropped since the last call.
     pub fn take_dropped(&self) -> u64 {
         let mut dropped = 0;
-        // SAFETY: writes one number. A null context means all of them.
+        // SAFETY: writes one number. A null context means all contexts.
         let code = unsafe {
             match self.shared {
                 Some(shared) => {
@@ -120,7 +121,7 @@ impl Session {
         if code == SUCCESS { dropped as u64 } else { 0 }
     }
 
-    /// Returns the time on the clock of the records.
+    /// Returns the time in nanoseconds, on the clock that the records use.
     pub fn now_ns(&self) -> Option<u64> {
         let mut now = 0;
         // SAFETY: writes one number.
@@ -129,7 +130,7 @@ impl Session {
     }
 }
 
-/// A library that notes what is called, for each thread.
+/// A fake library that logs the calls of each thread.
 #[cfg(test)]
 pub(super) mod fake {
     use std::cell::{Cell, RefCell};
@@ -157,17 +158,17 @@ pub(super) mod fake {
         static BEFORE: Cell<Option<Before>> = const { Cell::new(None) };
     }
 
-    /// Returns the calls since the last time.
+    /// Returns the calls on this thread since the last call of this function.
     pub fn calls() -> Vec<Call> {
         CALLS.take()
     }
 
-    /// Makes a call fail with this code from now on.
+    /// Makes this call return `code` from now on, on this thread.
     pub fn refuse(call: Call, code: c_int) {
         REFUSED.set(Some((call, code)));
     }
 
-    /// Calls a function before this call, from now on.
+    /// Runs `then` before each such call from now on, on this thread.
     pub fn before(call: Call, then: fn()) {
         BEFORE.set(Some((call, then)));
     }
@@ -216,7 +217,7 @@ pub(super) mod fake {
             bytes: usize,
             last: *mut *mut u8,
         ) -> c_int {
-            // SAFETY: the buffer has this many bytes, and the last record is one of its records.
+            // SAFETY: the buffer has `bytes` bytes, and the last record is one of its records.
             unsafe {
                 let next = if (*last).is_null() { buffer } else { (*last).add(RECORD_BYTES) };
                 if next.addr() >= buffer.addr() + bytes {

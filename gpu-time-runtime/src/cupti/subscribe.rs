@@ -11,20 +11,20 @@ use crate::cupti::loads;
 use crate::cupti::recording::RECORDING;
 use crate::cupti::session::{SUCCESS, Session};
 
-/// The result while another tool is the only subscriber.
+/// CUPTI's result while another tool is its only subscriber.
 const HELD: c_int = 39;
-/// The size that the name of another subscriber fits into.
+/// The size of the buffer for the name of another subscriber.
 const NAME_BYTES: usize = 64;
 
-/// Subscribes with all callbacks and the pool of buffers.
+/// Subscribes, registers the pool of buffers, and switches all callbacks on.
 ///
 /// # Errors
 ///
-/// One sentence about who holds CUPTI, or what it answered.
+/// One sentence that says which tool holds CUPTI, or describes CUPTI's error.
 pub(super) fn subscribe(library: &'static Library) -> Result<Session, String> {
     let session = connect(library)?;
     prepare(&session).map_err(|code| {
-        // SAFETY: the subscriber is valid, and is not used any more.
+        // SAFETY: the subscriber is valid, and not used after this.
         unsafe { (library.functions.unsubscribe)(session.subscriber) };
         refusal(library, code, "")
     })?;
@@ -32,7 +32,7 @@ pub(super) fn subscribe(library: &'static Library) -> Result<Session, String> {
 }
 
 fn prepare(session: &Session) -> Result<(), c_int> {
-    // The callbacks must find it.
+    // Create the pool now, because the callbacks must not.
     pool();
     // SAFETY: the callbacks have CUPTI's types and are never unloaded.
     let code = unsafe {
@@ -47,14 +47,14 @@ fn prepare(session: &Session) -> Result<(), c_int> {
         return Err(code);
     }
     captures::observe(session);
-    // Older versions lack some of the functions.
+    // Errors are ignored, because older versions lack some of the functions.
     for id in loads::LOADS {
         _ = session.switch_callback(id, true);
     }
     RECORDING.prepare(session)
 }
 
-/// Subscribes, next to other tools if the version allows it.
+/// Subscribes, alongside other tools if the version allows that.
 fn connect(library: &'static Library) -> Result<Session, String> {
     let mut subscriber = ptr::null_mut();
     let mut holder: [c_char; NAME_BYTES] = [0; NAME_BYTES];
@@ -81,7 +81,7 @@ fn connect(library: &'static Library) -> Result<Session, String> {
                 let holder = unsafe { CStr::from_ptr(holder.as_ptr()) };
                 return Err(refusal(library, HELD, &holder.to_string_lossy()));
             }
-            // A version that several tools cannot subscribe to after all.
+            // Subscribe as the only tool.
             _ => {}
         }
     }
@@ -94,8 +94,8 @@ fn connect(library: &'static Library) -> Result<Session, String> {
     }
 }
 
-/// Returns the sentence for an error. `holder` is the name of the tool that holds CUPTI, if it is
-/// known.
+/// Returns a sentence that describes an error. `holder` is the name of the tool that holds CUPTI, or empty if
+/// unknown.
 pub(super) fn refusal(library: &Library, code: c_int, holder: &str) -> String {
     match (code, holder) {
         (HELD, "") => "another tool holds CUPTI: run without it to record kernels".to_owned(),

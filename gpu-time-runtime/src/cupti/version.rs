@@ -1,17 +1,17 @@
 //! The versions of CUPTI whose records the runtime can read.
 
-/// The version of CUDA 11.8, the oldest whose records have the fields that are read.
+/// CUPTI's version in CUDA 11.8, the oldest whose records have all fields that the runtime reads.
 const OLDEST: u32 = 18;
-/// The version of CUDA 12.9 Update 1, the last before versions got the form `130000`.
+/// CUPTI's version in CUDA 12.9 Update 1, the last before versions changed to the form `130000`.
 const LAST_SHORT: u32 = 28;
 const FIRST_LONG: u32 = 130_000;
-/// The first version that is not accepted, because its records are unknown.
+/// The first version that is too new: the layout of its records is unknown.
 const TOO_NEW: u32 = 140_000;
-/// The version of CUDA 13.3, the first that several tools can subscribe to without loss. In 13.2 that
-/// is a beta, and such a tool lacks records of many calls (seen with 13.2 Update 2).
+/// CUPTI's version in CUDA 13.3, the first to which several tools can subscribe without losing records. In 13.2
+/// this is a beta feature, and records of many calls are missing (seen with 13.2 Update 2).
 const FIRST_SHARED: u32 = 130_300;
 
-/// Returns the reason why a version from `cuptiGetVersion` is refused, if it is.
+/// Returns the reason if the runtime refuses a version, as returned by `cuptiGetVersion`.
 pub(super) fn why_refused(version: u32) -> Option<String> {
     let is_accepted =
         (OLDEST..=LAST_SHORT).contains(&version) || (FIRST_LONG..TOO_NEW).contains(&version);
@@ -28,12 +28,12 @@ pub(super) fn why_refused(version: u32) -> Option<String> {
 }
 
 /// Returns `true` if recording can be stopped while the program runs. Before CUDA 13.0, a thread that switches a
-/// kind off and another one that launches may wait for each other for ever (seen with CUDA 12.9 Update 1).
+/// kind of activity off and a thread that launches may deadlock (seen with CUDA 12.9 Update 1).
 pub(super) fn can_stop(version: u32) -> bool {
     version >= FIRST_LONG
 }
 
-/// Returns `true` if this version lets several tools subscribe at the same time.
+/// Returns `true` if several tools can subscribe to this version at the same time.
 pub(super) fn can_share(version: u32) -> bool {
     version >= FIRST_SHARED
 }

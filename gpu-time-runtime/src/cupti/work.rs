@@ -1,4 +1,4 @@
-//! The distinct pieces of work that were seen.
+//! Interning of work: equal kernels, copies and memsets share one description.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,33 +7,35 @@ use crate::cupti::names;
 use crate::cupti::records::{Shape, Work};
 use crate::types::activity::GpuWork;
 
-/// The most distinct pieces of work that are kept apart. They are never freed.
+/// The maximum number of distinct kernels, whose descriptions are never freed. All others share
+/// [`OTHER`].
 const MOST: usize = 4_096;
 
-/// Kernels beyond the bound.
+/// The description of all kernels beyond [`MOST`].
 static OTHER: LazyLock<GpuWork> =
     LazyLock::new(|| gpu_work("<other>".to_owned(), Shape::default()));
 
-/// Every piece of work that was seen, up to [`MOST`].
+/// Every distinct piece of work seen so far, with at most [`MOST`] kernels.
 #[derive(Debug, Default)]
 pub(super) struct Interned {
-    /// Numbers of symbols. A symbol has one only if some of the work has it.
+    /// The number of each symbol, by which `kernels` refers to it. Has only the symbols of kernels
+    /// in `kernels`.
     symbols: HashMap<Box<[u8]>, usize>,
     kernels: HashMap<(usize, Shape), &'static GpuWork>,
-    /// The kernels of the current drain, by the address of their symbol: names of templates are
-    /// long. The same address has the same symbol only for so long.
+    /// The kernels of the current drain, by the address of their symbol, which is faster than a
+    /// look-up by a long template name. After the drain, the same address may hold another symbol.
     recent: HashMap<(usize, Shape), &'static GpuWork>,
-    /// Copies and memsets: few, by their static descriptions.
+    /// Copies and memsets. There are only a few, one for each static description.
     memory: Vec<&'static GpuWork>,
 }
 
 impl Interned {
-    /// Forgets the addresses of symbols. At the beginning of a drain.
+    /// Forgets the addresses of symbols. Must be called at the beginning of a drain.
     pub fn forget_addresses(&mut self) {
         self.recent.clear();
     }
 
-    /// Returns the one description of this work. Allocates only when it is first seen.
+    /// Returns the description of this work, which has the same address for equal work.
     pub fn get(&mut self, work: &Work) -> &'static GpuWork {
         match *work {
             Work::Kernel { name, shape } => {

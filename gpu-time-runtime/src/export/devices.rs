@@ -1,11 +1,11 @@
-//! Gauges of the devices: their clocks, and how busy windows found them.
+//! The gauges of each device: its clocks, and how busy it was in windows of recording.
 
 use metrics::{Label, gauge};
 
 use crate::collect::devices::{LiveDevice, live};
 use crate::export::names;
 
-/// Publishes the present values of every device. A value that is not known is not published.
+/// Publishes the current values of every device, except for unknown ones.
 pub(super) fn publish() {
     live().iter().for_each(publish_one);
 }

@@ -1,9 +1,9 @@
 //! Live export of every series through the `metrics` facade, to the recorder that the program installed.
 //!
-//! A background thread publishes the increments about once a second. So the recorder's code never runs on
-//! the path of a timed call or under a lock that such a call takes, and the last samples of a thread that
-//! went idle are published too. The recorder is looked up for each publication. Samples taken before it was
-//! installed are published to no other.
+//! A background thread publishes the increments about once a second. The recorder's code therefore never runs
+//! on the path of a timed call, or under a lock that such a call takes, and the last samples of a thread that
+//! has become idle are published too. The recorder is looked up for each publication. An increment is
+//! published once, so a recorder that is installed later does not receive it.
 
 mod devices;
 mod names;
@@ -25,12 +25,12 @@ use crate::collect::devices::Biases;
 use crate::control::budget_control;
 use publisher::Publisher;
 
-/// The pause between publications: the greatest age of a scraped value, but for the publication itself.
+/// The pause between publications. A scraped value is at most this old, plus the duration of a publication.
 const PERIOD: Duration = Duration::from_secs(1);
 
 static PUBLISHER: Mutex<Publisher> = Mutex::new(Rank::Exported, Publisher::new());
 
-/// Starts the publishing thread. Must be called once only.
+/// Starts the publishing thread. Must be called only once.
 pub(crate) fn arm() {
     if let Err(error) = background::spawn("gpu-time-metrics", publish_forever) {
         console::say(&format!("cannot start the thread that publishes metrics: {error}"));
@@ -47,7 +47,7 @@ fn publish_forever() {
     }
 }
 
-/// Publishes what the GPU has finished so far.
+/// Publishes all calls that the GPU has finished so far.
 pub(crate) fn publish() {
     if !fork::is_forked() {
         publish_all(true);
@@ -55,7 +55,7 @@ pub(crate) fn publish() {
 }
 
 /// Publishes, and catches a panic of the recorder, which is the application's code. The next publication tries
-/// again.
+/// again. If `drains`, first reads the times that the GPU has finished.
 fn publish_all(drains: bool) {
     static ONCE: Once = Once::new();
     if panic::catch_unwind(|| publish_unguarded(drains)).is_err() {
@@ -84,8 +84,9 @@ fn publish_unguarded(drains: bool) {
     }
 }
 
-/// Returns `true` if a recorder is installed, so that draining the GPU is worthwhile. The placeholder of the
-/// facade is zero-sized. A zero-sized recorder is published to as well, but only what other code has drained.
+/// Returns `true` if a recorder is installed, so that it is worth reading times from the GPU. The facade's
+/// placeholder for a missing recorder has size 0. A real recorder of size 0 receives only the times that other
+/// code has read.
 fn has_recorder() -> bool {
     metrics::with_recorder(|recorder| size_of_val(recorder) > 0)
 }

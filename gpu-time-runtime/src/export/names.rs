@@ -1,4 +1,4 @@
-//! Names and labels of the metrics.
+//! The names and labels of the metrics.
 
 use metrics::{Label, Unit, describe_counter, describe_gauge, describe_histogram};
 
@@ -57,13 +57,13 @@ pub(super) fn describe() {
     describe_gauge!(MEMORY_CLOCK, "Memory clock of a device at present");
 }
 
-/// Returns the label of a function, which is unique among all functions.
+/// Returns the label of a function. It is unique among all functions.
 pub(super) fn function(site: &CallSite, all: &[&CallSite]) -> Label {
     let names: Names = all.iter().map(|site| site.name()).collect();
     Label::new("function", names.label(site.name(), site.spec.file, site.spec.line))
 }
 
-/// Returns the labels of a series, which are unique within its function.
+/// Returns the labels of a series. Together they are unique.
 pub(super) fn labels(function: &Label, series: &SeriesInfo) -> Vec<Label> {
     let mut labels = vec![
         function.clone(),
@@ -82,7 +82,8 @@ pub(super) fn labels(function: &Label, series: &SeriesInfo) -> Vec<Label> {
     labels
 }
 
-/// Returns the further labels of a histogram: fed or starved samples, net or raw times.
+/// Returns the additional labels of a histogram: whether its samples are fed, and whether its times
+/// are net or raw.
 pub(super) fn of_times(fed: bool, is_net: bool) -> [Label; 2] {
     [
         Label::from_static_parts("fed", truth(fed)),

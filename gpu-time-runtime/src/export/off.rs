@@ -1,4 +1,4 @@
-//! Live export without the feature `metrics`: nothing is published.
+//! The `export` module of builds without the `metrics` feature. It publishes nothing.
 
 pub(crate) fn arm() {}
 

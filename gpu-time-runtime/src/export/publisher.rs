@@ -1,4 +1,4 @@
-//! Increments of the published metrics since the previous publication.
+//! Publishes the increments of all metrics since the previous publication.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,12 @@ use crate::site::registry;
 use crate::types::sample::Lost;
 use gpu_time_report::Histogram;
 
-/// The values published so far, by the id of the site.
+/// The values published so far.
 ///
-/// Invariant: no counter ever falls. The brackets of a thread that is busy now are published later.
+/// Invariant: a counter never decreases. Brackets of a thread that is busy during a publication are
+/// published by a later one.
 pub(super) struct Publisher {
-    /// The address of the recorder that was published to.
+    /// The address of the recorder that received the last publication.
     pub recorder: usize,
     sites: BTreeMap<u32, SiteMetrics>,
 }
@@ -25,7 +26,7 @@ pub(super) struct Publisher {
 #[derive(Default)]
 struct PublishedCounter(u64);
 
-/// The metrics of a function: its calls in total, as warm-up, skipped and timed.
+/// The published metrics of a function. `calls` counts all, warm-up, skipped and timed calls.
 struct SiteMetrics {
     function: Label,
     calls: [PublishedCounter; 4],
@@ -75,7 +76,7 @@ impl SiteMetrics {
 }
 
 impl PublishedCounter {
-    /// Publishes the increment. Returns `true` if it is above 0.
+    /// Publishes the increment up to `now`. Returns `true` if it is above 0.
     fn publish(
         &mut self,
         now: u64,
@@ -112,7 +113,7 @@ impl SeriesMetrics {
             }
             let now =
                 site.series().get(view.state.id.index()).map(|cell| cell.series.histogram(fed));
-            // The series is unlocked again before the recorder's code runs.
+            // The lock of the series has been released, so the recorder's code may run.
             let before = std::mem::replace(times, now.unwrap_or_default());
             let of_times = names::of_times(fed, removed_ns.is_some());
             let histogram = histogram!(names::SECONDS, [labels, &of_times].concat());
@@ -124,7 +125,7 @@ impl SeriesMetrics {
     }
 }
 
-/// Returns the increments of a histogram that only grows.
+/// Returns the increments from one state of a histogram to a later one.
 fn increments(before: &Histogram, now: &Histogram) -> impl Iterator<Item = (f64, u64)> {
     let mut before = before.iter().peekable();
     now.iter().filter_map(move |(ns, count)| {

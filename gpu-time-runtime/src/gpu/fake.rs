@@ -1,4 +1,4 @@
-//! A scripted GPU for tests of the recorder.
+//! A scripted GPU, for tests of the recorder.
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
@@ -7,7 +7,7 @@ use crate::stats::clock_fit::ClockFit;
 use crate::types::attribute::{Cold, Launch, ScopeKind, Spec};
 use crate::types::handles::{Event, EventPair, Stream};
 
-/// Logs every call. Fails calls and finishes brackets as instructed by the test.
+/// A GPU that logs every step. Steps fail and brackets finish as instructed by the test.
 pub(crate) struct FakeGpu {
     script: Mutex<Script>,
 }
@@ -34,7 +34,7 @@ struct Script {
 }
 
 impl FakeGpu {
-    /// Creates a GPU that lives until the process ends, as a context may.
+    /// Creates a GPU that lives until the process ends, like a context.
     pub fn leak() -> &'static FakeGpu {
         Box::leak(Box::default())
     }
@@ -132,14 +132,14 @@ impl Gpu for FakeGpu {
         locked(&self.script).is_gone
     }
 
-    /// Each bracket takes a thousand nanoseconds times the handle of its stop event.
+    /// A bracket takes 1,000 ns times the handle of its stop event.
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault> {
         self.step("elapsed")?;
         let done = locked(&self.script).done;
         Ok((pair.stop.handle() <= done).then_some(pair.stop.handle() as f64 * 1_000.0))
     }
 
-    /// Consecutive handles are a thousand nanoseconds apart.
+    /// Events with consecutive handles are 1,000 ns apart.
     fn since(&self, pair: &EventPair) -> Option<f64> {
         _ = self.step("since");
         Some((pair.stop.handle() as f64 - pair.start.handle() as f64) * 1_000.0)

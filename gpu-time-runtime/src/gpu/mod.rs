@@ -1,5 +1,5 @@
-//! The GPU interface used by brackets: the [`Gpu`] trait and its types. The recorder's tests run on a
-//! scripted fake.
+//! The interface through which brackets use a GPU: the [`Gpu`] trait and its types. Tests of the
+//! recorder use a scripted fake.
 
 #[cfg(test)]
 pub(crate) mod fake;
@@ -10,7 +10,7 @@ use crate::stats::clock_fit::ClockFit;
 use crate::types::handles::{Event, EventPair, Stream};
 use crate::types::{attribute::Cold, sample::Lost};
 
-/// A driver call that failed.
+/// The reason why a driver call failed, or was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// The driver's error code.
@@ -48,7 +48,7 @@ impl From<Fault> for Lost {
     }
 }
 
-/// A hold on a stream, by a kernel that waits for the host.
+/// A hold on a stream: a kernel that occupies the stream until the host releases it.
 ///
 /// Invariant: released exactly once, by [`Gpu::release`]. If the deadline passes first, the kernel
 /// ends on its own.
@@ -65,14 +65,14 @@ pub(crate) struct HoldResult {
     pub ticket: u64,
 }
 
-/// The work enqueued before a bracket.
+/// The work to enqueue before a bracket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Preparation {
     pub cold: Option<Cold>,
     pub hold: Option<HoldPlan>,
 }
 
-/// The way in which a bracket's stream is held.
+/// The duration for which a bracket's stream is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldPlan {
     /// Until the bracket has been enqueued, for at most this many nanoseconds.
@@ -88,7 +88,7 @@ pub(crate) trait Gpu: Sync + 'static {
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault>;
     /// Creates an idle event.
     fn create_event(&self) -> Result<Event, Fault>;
-    /// Destroys events that were recorded during a stream capture. They can never be read.
+    /// Destroys events that were recorded during a stream capture, because they can never be read.
     fn discard(&self, pair: &EventPair);
     /// Enqueues a record of the pair's start event.
     fn record_start(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault>;
@@ -104,8 +104,8 @@ pub(crate) trait Gpu: Sync + 'static {
     /// Returns the time between two recorded events in nanoseconds, or `None` until the GPU has
     /// passed both.
     ///
-    /// This is also used to check for completion: unlike a query, it does not take the context's
-    /// lock.
+    /// This also serves as the check for completion: unlike `cuEventQuery`, it does not take the
+    /// context's lock.
     fn elapsed(&self, pair: &EventPair) -> Result<Option<f64>, Fault>;
     /// Returns the nanoseconds from the pair's first event to its second. The GPU must have passed
     /// both. The result is negative if the second event came first, and `None` if the driver call
@@ -113,7 +113,7 @@ pub(crate) trait Gpu: Sync + 'static {
     fn since(&self, pair: &EventPair) -> Option<f64>;
     /// Returns the alignment between the device clock and the host clock, once it is known.
     fn clock(&self) -> Option<ClockFit>;
-    /// Returns the host time, in nanoseconds since an arbitrary moment.
+    /// Returns the host time, in nanoseconds since an arbitrary point in time.
     fn now_ns(&self) -> u64;
     /// Enqueues an L2 flush.
     fn flush(&self, stream: Stream, cold: Cold) -> Result<(), Fault>;
@@ -123,8 +123,8 @@ pub(crate) trait Gpu: Sync + 'static {
     fn delay(&self, stream: Stream, ns: u64) -> Result<(), Fault>;
     /// Releases a held stream.
     fn release(&self, hold: StreamHold) -> HoldResult;
-    /// Returns `true` if the hold expired. The answer is final once the GPU has passed the hold.
-    /// Immediately after the release, the kernel may still be ending.
+    /// Returns `false` if the hold is known to have lasted until its release. The result is final
+    /// once the GPU has passed the hold: until then, the kernel may still be running.
     fn has_expired(&self, hold: HoldResult) -> bool;
     /// Returns `true` if a raw time in nanoseconds indicates an empty bracket.
     fn is_at_floor(&self, raw_ns: f64) -> bool;

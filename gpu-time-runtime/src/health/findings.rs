@@ -1,12 +1,12 @@
-//! Evaluates two readings of a device: adds its state to the report, with warnings about unreliable
-//! figures.
+//! Evaluates two readings of a device: adds its state to the report, and warnings about conditions
+//! that make times unreliable.
 
 use std::collections::BTreeMap;
 
 use crate::health::reading::{REASONS, Reading};
 use gpu_time_report::{self as report, Clocks, units};
 
-/// The fraction by which clocks must differ to count as moved.
+/// The fraction by which two clocks must differ to count as different.
 const MOVED: f64 = 0.02;
 /// The maximum number of processes named in a warning.
 const NAMED: usize = 3;
@@ -54,7 +54,7 @@ fn more_processes<'a>(start: &'a Reading, end: &'a Reading) -> Option<&'a [Strin
 /// driver does not count is included if it was active at either reading.
 fn throttle(start: &Reading, end: &Reading) -> BTreeMap<String, Option<u64>> {
     // A counter cannot advance by more than the elapsed time, plus a margin because it is updated
-    // at intervals. One that did must be counting something else.
+    // at intervals. A counter that did must be counting something else.
     let limit_ns = end.at.duration_since(start.at).as_nanos() as f64 * 1.1 + 1e9;
     let readings = start.throttle.iter().zip(&end.throttle).zip(&REASONS);
     readings

@@ -1,4 +1,4 @@
-//! The clocks locked by this process, and their release, which happens exactly once.
+//! Locks clocks, and releases them exactly once.
 
 use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,9 +16,9 @@ use crate::base::{background, console, fork, signals};
 use crate::cuda;
 use crate::health::nvml::nvml;
 
-/// The step between adjacent clocks.
+/// The step between adjacent clocks that a device supports.
 const STEP_MHZ: u32 = 15;
-/// The maximum time that a clock takes to reach its locked value.
+/// The maximum time to wait until a clock has reached its locked value.
 const PATIENCE: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(10);
 /// The maximum time that a report or the exit waits for NVML, which answers within milliseconds
@@ -140,7 +140,7 @@ pub(super) fn locked_mhz(ordinal: u32) -> Option<u32> {
 /// Resets all clocks to the driver's default. If NVML does not answer, prints a message and stops
 /// waiting.
 pub(crate) fn give_back() {
-    /// A previous call has waited in vain for the thread below.
+    /// Set once a call has waited in vain for the thread below.
     static IS_STUCK: AtomicBool = AtomicBool::new(false);
     match LOCKS.try_lock() {
         Ok(locks) if !locks.as_ref().is_some_and(ClockLocks::are_own) => return,
@@ -162,7 +162,8 @@ pub(crate) fn give_back() {
 }
 
 fn release_all(done: &Sender<()>) {
-    // Held until the end, because a second caller may end the process once it gets the lock.
+    // The lock is held until the end, because a second caller may end the process once it gets the
+    // lock.
     let mut locks = locked(&LOCKS);
     if let Some(locks) = locks.take() {
         release(locks);

@@ -1,9 +1,9 @@
-//! Measurement conditions read through NVML: clocks, throttling, other processes, and locked
-//! clocks.
+//! The conditions of the measurement, read through NVML: clocks, throttling and other processes.
+//! Also locks clocks.
 //!
-//! A device is read when it is first seen, outside any bracket, and when a report is made. If it
-//! was idle when first seen, it is read once more after calibration has put it under load, which is
-//! before the first bracket too. Between these readings, only the thread that publishes live metrics
+//! A device is read when it is first seen, outside any bracket, and when a report is made. If it was
+//! idle when first seen, its clocks are read again after calibration has put it under load, still
+//! before the first bracket. Between these readings, only the thread that publishes live metrics
 //! reads the clocks. Nothing here runs on the path of a timed call.
 
 mod findings;
@@ -26,7 +26,7 @@ use nvml::nvml;
 use reading::Reading;
 pub(crate) use surroundings::cpu_overload;
 
-/// The time between two readings, during which throttling counters advance.
+/// The time between the two readings in [`examine`], during which throttle counters advance.
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// The first reading of each device, by its ordinal.
@@ -65,8 +65,9 @@ fn read(nvml: &Nvml, device: &DeviceInfo) -> Result<Reading, String> {
     }
 }
 
-/// Takes two readings of each of these devices, on which we run nothing, and adds the results to
-/// the report entries. Each device is given with its PCI bus id. Returns which of them were idle.
+/// Takes two readings of each of these devices, without running anything on them, and adds the
+/// results to the report entries. Each device is given with its PCI bus id. Returns `true` for each
+/// device that was idle.
 pub(crate) fn examine(devices: &mut [(String, report::Device)]) -> Result<Vec<bool>, &'static str> {
     let nvml = nvml()?;
     let read = |(pci_bus_id, _): &(String, _)| Reading::take(nvml, pci_bus_id, false);
@@ -81,8 +82,8 @@ pub(crate) fn examine(devices: &mut [(String, report::Device)]) -> Result<Vec<bo
     Ok(idle)
 }
 
-/// Returns the SM clock and the memory clock of a device at present, in MHz, for live metrics. Only
-/// devices that had a first reading are read.
+/// Returns the current SM clock and memory clock of a device in MHz, for live metrics. Only devices
+/// that had a first reading are read.
 #[cfg(feature = "metrics")]
 pub(crate) fn clocks(device: &DeviceInfo) -> [Option<u32>; 2] {
     let is_known = matches!(locked(&FIRST_READINGS).get(&device.ordinal), Some(Ok(_)));
@@ -108,7 +109,7 @@ fn add(
 
 /// Takes a second reading of a device and adds the results of both to the report.
 pub(crate) fn describe(to: &mut report::Device, device: &DeviceInfo) {
-    // A forked child must not use its parent's library.
+    // A forked child must not use the parent's NVML library.
     if fork::is_forked() {
         return;
     }

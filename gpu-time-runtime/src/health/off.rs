@@ -1,4 +1,4 @@
-//! A version of `health` for builds without the `nvml` feature. It reads nothing.
+//! The `health` module of builds without the `nvml` feature. It reads nothing.
 
 use crate::cuda::DeviceInfo;
 use gpu_time_report as report;

@@ -1,4 +1,4 @@
-//! Device readings through NVML.
+//! Reads the state of a device through NVML.
 
 use std::path::Path;
 use std::time::Instant;
@@ -21,7 +21,7 @@ pub(super) struct Reading {
     pub sm_max_mhz: Option<u32>,
     pub mem_mhz: Option<u32>,
     pub mem_max_mhz: Option<u32>,
-    /// No work was running.
+    /// No work was running, so the clocks may have been lowered.
     pub is_idle: bool,
     /// The clocks were read under load.
     pub is_at_work: bool,
@@ -42,9 +42,9 @@ pub(super) struct Reason {
     /// Its name in `nvidia-smi --query-gpu=clocks_event_reasons.…`.
     pub name: &'static str,
     flag: ThrottleReasons,
-    /// The field that counts how long the reason was active, in nanoseconds.
+    /// The field that counts the nanoseconds for which the reason was active.
     counter: Option<u32>,
-    /// The policy under which older drivers count the same time.
+    /// The policy under which older drivers count this time.
     policy: Option<PerformancePolicy>,
     /// Advice for the user, if the reason makes times unreliable.
     pub advice: Option<&'static str>,
@@ -53,7 +53,7 @@ pub(super) struct Reason {
 const HEAT: Option<&str> = Some("cool the GPU, or lock a lower clock with `lock_clocks`");
 const POWER: Option<&str> = Some("lock a clock that the power limit allows with `lock_clocks`");
 
-/// All throttle reasons in NVML.
+/// All throttle reasons in NVML, except for an idle GPU.
 pub(super) const REASONS: [Reason; 8] = [
     Reason {
         name: "sw_power_cap",
@@ -114,8 +114,8 @@ pub(super) const REASONS: [Reason; 8] = [
 ];
 
 impl Reading {
-    /// Reads the device with this PCI bus id. (CUDA ordinals differ from NVML indices.) If
-    /// `has_context`, one of its processes is this one.
+    /// Reads the device with this PCI bus id. CUDA ordinals would not do, because they differ from
+    /// NVML indices. `has_context` says that this process has a context on the device.
     pub fn take(nvml: &Nvml, pci_bus_id: &str, has_context: bool) -> Result<Reading, String> {
         let device = nvml.device_by_pci_bus_id(pci_bus_id).map_err(|error| error.to_string())?;
         let active = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
@@ -124,7 +124,7 @@ impl Reading {
         let mut others = pids.ok().map(|pids| others(nvml, pids, has_context));
         let mps = others.as_mut().map(|others| {
             let before = others.len();
-            // The server does no work itself, and there is a separate warning about MPS.
+            // The MPS server does no work itself, and there is a separate warning about MPS.
             others.retain(|name| !name.starts_with(MPS_SERVER));
             others.len() < before
                 || surroundings::has_mps_pipe()
@@ -165,7 +165,7 @@ pub(super) fn clocks_at_work(nvml: &Nvml, pci_bus_id: &str) -> Option<(Option<u3
     (!is_idle(device.current_throttle_reasons().ok()?)).then_some(clocks)
 }
 
-/// Reads the SM clock and the memory clock.
+/// Returns the SM clock and the memory clock of the device with this PCI bus id.
 #[cfg(feature = "metrics")]
 pub(super) fn clocks(nvml: &Nvml, pci_bus_id: &str) -> [Option<u32>; 2] {
     let Ok(device) = nvml.device_by_pci_bus_id(pci_bus_id) else { return [None; 2] };
@@ -176,7 +176,7 @@ fn is_idle(active: ThrottleReasons) -> bool {
     active.contains(ThrottleReasons::GPU_IDLE)
 }
 
-/// Returns how long a reason has been active since the driver was loaded, in nanoseconds.
+/// Returns the nanoseconds for which a reason has been active since the driver was loaded.
 fn active_ns(device: &Device, reason: &Reason) -> Option<u64> {
     let values = device.field_values_for(&[FieldId(reason.counter?)]).ok();
     let value = values.and_then(|values| values.into_iter().next()?.ok()?.value.ok());
@@ -191,13 +191,15 @@ fn active_ns(device: &Device, reason: &Reason) -> Option<u64> {
 /// The process through which MPS clients share a GPU.
 const MPS_SERVER: &str = "nvidia-cuda-mps-server";
 
-/// Returns the names and ids of all other processes.
+/// Returns the names and ids of all processes except this one. `has_context` says that this process
+/// is among them.
 fn others(nvml: &Nvml, mut pids: Vec<u32>, has_context: bool) -> Vec<String> {
     pids.sort_unstable();
     pids.dedup();
     match pids.binary_search(&std::process::id()) {
         Ok(own) => drop(pids.remove(own)),
-        // In a container, process ids may differ. Any one of them can stand for this process.
+        // In a container, this process's own id may differ from the listed one. Drop any one
+        // process in its place.
         Err(_) if has_context => drop(pids.pop()),
         Err(_) => {}
     }

@@ -1,10 +1,10 @@
-//! Other load on the machine, as reported by the operating system.
+//! Other users of the machine and its GPUs, as reported by the operating system.
 
 use std::path::Path;
 use std::{env, fs};
 
-/// Returns a warning if more threads were runnable in the last minute than there are cores. Linux
-/// only.
+/// Returns a warning if, on average over the last minute, more threads were runnable than there are
+/// cores. Linux only.
 pub(crate) fn cpu_overload() -> Option<String> {
     overload(&fs::read_to_string("/proc/loadavg").ok()?, &fs::read_to_string("/proc/stat").ok()?)
 }

@@ -1,8 +1,8 @@
 //! The end of the process: the last report, and locked clocks given back.
 //!
 //! Exit handlers run in the reverse order of their registration, and the libraries that the last
-//! report calls register their own teardown as one. Our handler is therefore registered again
-//! whenever one of them may have been loaded; the first of its runs does the work.
+//! report calls register exit handlers for their own teardown. Our handler is therefore registered
+//! again whenever one of them may have been loaded; the first of its runs does the work.
 
 #![allow(unsafe_code)] // registrations with the C library
 
@@ -134,17 +134,17 @@ extern "C" fn on_load() {
 }
 
 /// Prints a table that says that no timed function was called, if the report has a table on stderr.
-/// Writes no file: it might be that of a child that did time something. Makes no driver call:
-/// without a call there is no context.
+/// Writes no file: it could overwrite the report of a child that did time something. Makes no driver
+/// call: without a timed call there is no context.
 extern "C" fn at_exit_without_calls() {
     // SAFETY: always succeeds.
     let is_child = unsafe { libc::getpid() } != LOADED.load(Relaxed);
-    // In a plugin the handler runs when it is unloaded, and one that was not used should stay silent.
+    // In a plugin, the handler also runs when the plugin is unloaded. An unused plugin should stay silent.
     if ARMED.load(Relaxed) || is_child || !pin::is_in_program() {
         return;
     }
     let _inside = inside::enter();
-    // As in `report_and_give_back`.
+    // A panic must not unwind into the C library.
     _ = panic::catch_unwind(|| {
         if !registry::sites().is_empty() && active::config().is_on {
             let _one_at_a_time = collect::reporting();
@@ -156,7 +156,7 @@ extern "C" fn at_exit_without_calls() {
 /// Stops timing, reports, and gives the clocks back, once. A second thread waits for the first, or
 /// it would end the process in the middle of the report.
 pub(crate) fn end() {
-    /// The id of the first thread; 0 before.
+    /// The number of the first thread; 0 before.
     static FIRST: AtomicU64 = AtomicU64::new(0);
     static ENDED: AtomicBool = AtomicBool::new(false);
     let thread = thread_id::current();
@@ -178,8 +178,8 @@ pub(crate) fn end() {
 fn report_and_give_back() {
     // A panic must not unwind into the C library.
     _ = panic::catch_unwind(|| {
-        // Recording goes on while another thread loads code. The kernels of the last calibrations are not to
-        // be in it.
+        // CUPTI may still be recording, because it cannot stop while another thread loads code. Stop it
+        // now, so that it does not record the kernels of the last calibrations.
         cupti::stop_unused();
         switches::close();
         for context in cuda::contexts() {

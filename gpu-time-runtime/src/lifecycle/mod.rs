@@ -1,4 +1,4 @@
-//! The end of the process: the exit report, and guards that must not outlive it.
+//! The end of the process: the exit report, and locked clocks, which must not outlive it.
 
 pub(crate) mod clocks;
 pub(crate) mod exit;

@@ -1,9 +1,9 @@
-//! Ranges around calls for tools such as Nsight Compute and Nsight Systems, by version 3 of the NVTX
-//! protocol.
+//! NVTX ranges around calls, for tools such as Nsight Compute and Nsight Systems. Implements version 3 of
+//! the NVTX protocol.
 //!
-//! The tool names its library in an environment variable. It is loaded once and asked to attach: it gets
-//! the [tables](table) of the functions that a program may call, and stores its own in them. No library is
-//! linked, and without a tool none is loaded.
+//! The tool names its library in an environment variable. The runtime loads this library once and asks it
+//! to attach: the library gets [tables](table) of the functions that a program may call, and stores
+//! pointers to its own functions in them. No library is linked, and without a tool none is loaded.
 
 #![allow(unsafe_code)] // calls the C API of the tool
 

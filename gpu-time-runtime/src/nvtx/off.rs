@@ -1,4 +1,4 @@
-//! A version of `nvtx` for builds without the `nvtx` feature. There are no ranges.
+//! The `nvtx` module of builds without the `nvtx` feature. There are no ranges.
 
 use crate::site::callsite::CallSite;
 

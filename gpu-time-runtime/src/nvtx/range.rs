@@ -1,11 +1,11 @@
-//! The range of one call.
+//! The NVTX range of one call.
 
 use crate::base::{fork, inside, switches};
 use crate::nvtx::table;
 use crate::site::callsite::CallSite;
 
-/// A call that a tool sees as a range, on the thread that runs it. Belongs to the default domain, which
-/// needs no name in the filters of tools.
+/// A call that a tool sees as a range on the thread that runs it. The range belongs to the default
+/// domain, so filters of tools need not name a domain.
 pub(crate) struct Range(&'static CallSite);
 
 impl Range {
@@ -19,8 +19,8 @@ impl Range {
         })
     }
 
-    /// Puts the range on the calling thread's stack of ranges. Does nothing in a forked child, where
-    /// another thread may have held a lock of the tool.
+    /// Pushes the range onto the calling thread's stack of ranges. Does nothing in a forked child, where
+    /// a lock of the tool may be held forever.
     #[cold]
     pub fn push(&self) {
         // The allocator or a signal handler may call annotated functions while the tool works.
@@ -31,12 +31,12 @@ impl Range {
         }
     }
 
-    /// Takes the innermost range from the calling thread's stack, which is this one unless calls overlap.
+    /// Pops the innermost range from the calling thread's stack. It is this one, unless calls overlap.
     #[cold]
     pub fn pop(&self) {
         let _inside = inside::enter();
         if let Some(pop) = table::pop().filter(|_| !fork::is_forked()) {
-            // SAFETY: has no arguments. Without a range on the stack it does nothing.
+            // SAFETY: takes no arguments, and does nothing if the stack is empty.
             unsafe { pop() };
         }
     }

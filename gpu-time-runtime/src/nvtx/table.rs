@@ -1,15 +1,16 @@
-//! The functions of the tool, in the tables that it fills in when it attaches.
+//! The tables that a tool fills with pointers to its functions when it attaches.
 //!
-//! Laid out as `nvtxTypes.h` of NVTX 3 has it.
+//! The layout is defined by `nvtxTypes.h` of NVTX 3.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
-/// A function of the tool; null while it has none. Not called with this type.
+/// A pointer to a function of the tool, or null if the tool has not set it. Cast to the type of the
+/// function before a call.
 type Slot = AtomicPtr<c_void>;
-/// The slots of one module, by the id of the function. No function has the id 0.
+/// The slots of one module, by the id of the function. Id 0 is not used, and the last entry is null.
 type Table = [Option<&'static Slot>; MOST + 1];
 
 /// The number of ids in the largest module.
@@ -22,12 +23,12 @@ const RANGE_PUSH_A: usize = 9;
 /// `NVTX_CBID_CORE_RangePop`.
 const RANGE_POP: usize = 11;
 /// The number of ids in each module: `CORE`, `CUDA`, `OPENCL`, `CUDART`, `CORE2` and `SYNC`. A tool may
-/// refuse a program that lacks one.
+/// refuse to attach if one is missing.
 const SIZES: [usize; 6] = [16, 9, 15, 7, 16, 7];
 
 static PUSH: Slot = AtomicPtr::new(ptr::null_mut());
 static POP: Slot = AtomicPtr::new(ptr::null_mut());
-/// For the functions that are never called.
+/// The slot of all functions that the runtime never calls.
 static UNUSED: Slot = AtomicPtr::new(ptr::null_mut());
 
 static TABLES: [Table; SIZES.len()] = tables();
@@ -77,7 +78,7 @@ static VERSION_INFO: VersionInfo = VersionInfo {
     set_tool_version,
 };
 
-/// `nvtxGetExportTable`, which the tool calls to find everything else.
+/// `nvtxGetExportTable`, which the tool calls to find all other tables.
 pub(super) extern "C" fn export_table(id: u32) -> *const c_void {
     match id {
         CALLBACKS_ID => (&raw const CALLBACKS).cast(),
@@ -94,7 +95,7 @@ extern "C" fn module_table(
 ) -> c_int {
     let index = (module as usize).wrapping_sub(1);
     let (Some(found), Some(ids)) = (TABLES.get(index), SIZES.get(index)) else { return 0 };
-    // SAFETY: each is null, or points to a variable of the tool.
+    // SAFETY: each pointer is null or points to a variable of the tool.
     unsafe {
         if let Some(table) = table.as_mut() {
             *table = found.as_ptr();
@@ -108,13 +109,13 @@ extern "C" fn module_table(
 
 extern "C" fn set_tool_version(_: u32) {}
 
-/// `nvtxRangePushA`, if the tool has it.
+/// Returns `nvtxRangePushA`, if the tool provides it.
 pub(super) fn push() -> Option<unsafe extern "C" fn(*const c_char) -> c_int> {
     // SAFETY: null, or the tool's function of this type. A null pointer is `None`.
     unsafe { mem::transmute(PUSH.load(Acquire)) }
 }
 
-/// `nvtxRangePop`, if the tool has it.
+/// Returns `nvtxRangePop`, if the tool provides it.
 pub(super) fn pop() -> Option<unsafe extern "C" fn() -> c_int> {
     // SAFETY: null, or the tool's function of this type. A null pointer is `None`.
     unsafe { mem::transmute(POP.load(Acquire)) }
@@ -128,7 +129,7 @@ mod tests {
     fn attached(module: c_uint) -> Option<&'static [Option<&'static Slot>]> {
         let callbacks = export_table(CALLBACKS_ID).cast::<Callbacks>();
         let (mut table, mut size) = (ptr::null(), 0);
-        // SAFETY: the id is that of this struct, and the table is a static array with a null after its end.
+        // SAFETY: the id belongs to this struct, and the table is a static array that ends with a null.
         unsafe {
             let answer = ((*callbacks).module_table)(module, &raw mut table, &raw mut size);
             (answer == 1).then(|| std::slice::from_raw_parts(table, size as usize + 1))
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn other_export_tables_are_known_or_null() {
         let info = export_table(VERSION_INFO_ID).cast::<VersionInfo>();
-        // SAFETY: the id is that of this struct.
+        // SAFETY: the id belongs to this struct.
         assert_eq!(unsafe { ((*info).struct_size, (*info).version) }, (24, 3));
         for id in [0, 2, 4] {
             assert!(export_table(id).is_null());

@@ -1,4 +1,4 @@
-//! The tool's library: finds and loads it, and lets it attach.
+//! Finds and loads the tool's library, and lets it attach.
 
 use std::error::Error;
 use std::ffi::{c_int, c_void};
@@ -18,8 +18,8 @@ const VARIABLE: &str = "NVTX_INJECTION32_PATH";
 /// `InitializeInjectionNvtx2`.
 type Initialize = unsafe extern "C" fn(extern "C" fn(u32) -> *const c_void) -> c_int;
 
-/// Lets the tool attach that the environment names, once in the process. From then on calls are ranges.
-/// Prints a line if the tool cannot attach, or if one `is_expected` and there is none.
+/// Lets the tool that is named in the environment attach. From then on, calls are ranges. Must be called
+/// only once. Prints a line if the tool cannot attach, or if `is_expected` and there is no tool.
 pub(crate) fn attach(is_expected: bool) {
     match environment::var(VARIABLE).filter(|path| !path.is_empty()) {
         Some(path) => match load(Path::new(&path)) {
@@ -37,8 +37,8 @@ pub(crate) fn attach(is_expected: bool) {
 /// it ends.
 fn load(path: &Path) -> Result<(), String> {
     let named = format!("`{}`, which `{VARIABLE}` names,", path.display());
-    // SAFETY: the user runs the program under this tool, whose initializers expect that. Programs with more
-    // rights than the user do not get here, because they ignore the environment.
+    // SAFETY: the user runs the program under this tool, whose initializers are made for that. A program
+    // with more privileges than its user ignores the environment and does not get here.
     let library = unsafe { Library::open(Some(path), RTLD_LAZY) }
         .map_err(|error| format!("{named} cannot be loaded: {}", cause(&error)))?;
     // SAFETY: the protocol gives the function this type.
@@ -46,12 +46,12 @@ fn load(path: &Path) -> Result<(), String> {
         .map(|symbol| *symbol)
         .map_err(|_| format!("{named} is not a library for NVTX"))?;
     let _: &Library = Box::leak(Box::new(library));
-    // SAFETY: the tables that it gets are laid out as the protocol says, and static.
+    // SAFETY: the tables passed to it are static and have the layout that the protocol defines.
     let is_attached = unsafe { initialize(table::export_table) } != 0;
     is_attached.then_some(()).ok_or_else(|| format!("{named} refused to attach"))
 }
 
-/// Returns what the loader says, which the error itself leaves out.
+/// Returns the loader's message, which is not part of the error's own message.
 fn cause(error: &dyn Error) -> &dyn Error {
     error.source().unwrap_or(error)
 }

@@ -11,8 +11,8 @@ use crate::types::handles::{EventPair, Stream};
 use crate::types::sample::{Lost, Sample, SampleFlags};
 use crate::types::{attribute::Hold, workload::Workload};
 
-/// The coarsest step of `%globaltimer`, which ends holds with a fixed duration. Some parts have 32
-/// ns steps, others this. A hold that begins just before a step ends one step early.
+/// The coarsest step of `%globaltimer`, which ends holds with a fixed duration. Some GPUs have
+/// steps of 32 ns, others have this one. A hold that begins just before a step ends one step early.
 const TIMER_STEP_NS: u64 = 1_024;
 
 /// The launch or body that a bracket measures.
@@ -36,8 +36,8 @@ pub(crate) struct Subject {
     pub place: Option<Place>,
 }
 
-/// State for less common brackets: held ones, those on a per-thread stream, those that the host
-/// time may prove fed, and traced ones.
+/// State that most brackets do not need: for held and traced brackets, brackets on a per-thread
+/// stream, and brackets that the host time may prove fed.
 struct Extras {
     feeding: Feeding,
     held: Option<StreamHold>,
@@ -244,7 +244,8 @@ impl<G: Gpu> Bracket<G> {
 
     /// Converts the raw time to a sample.
     ///
-    /// `behind_ns` is the time at which the host had enqueued enough further brackets to form a queue.
+    /// `behind_ns` is the time at which the host had enqueued enough further brackets to form a
+    /// queue, or `None` if it has not.
     #[inline]
     pub fn sample(
         &self,
@@ -256,7 +257,8 @@ impl<G: Gpu> Bracket<G> {
         let known = self.feeding().is_fed(raw_ns, |hold| self.has_expired(hold));
         let shows_pace = self.shows_pace();
         let (fed, queued) = match known {
-            // The time at which the GPU passed it would only show how much was queued behind it.
+            // Already decided. The time at which the GPU passed the bracket would only tell whether
+            // a queue was behind it, and there is none.
             Some(fed) if behind_ns.is_none() && !shows_pace => {
                 detector.skip();
                 (fed, false)

@@ -15,7 +15,8 @@ use gpu_time_report::Node;
 
 static TREE: Mutex<Option<CallTree>> = Mutex::new(Rank::CallTree, None);
 
-/// Only some root spans of `tracing` are recorded. The others may be around any function.
+/// Set if only some root spans of `tracing` are recorded. Any function may then be inside a root
+/// span that was not recorded.
 static SPANS_ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
 
 /// Notes that not all root spans are recorded.
@@ -24,17 +25,17 @@ pub(crate) fn note_sampled_spans() {
     SPANS_ARE_SAMPLED.store(true, Relaxed);
 }
 
-/// The functions of one recorded call, which are added from the outermost to the innermost.
+/// Adds the functions of one recorded call to the tree, from the outermost to the innermost.
 pub(super) struct Recording {
     tree: MutexGuard<'static, Option<CallTree>>,
     /// The path of each function, or of the one around it if there are too many paths.
     paths: Vec<Option<PathId>>,
-    /// The path around the outermost function.
+    /// The path of the callers around the outermost function.
     around: Option<PathId>,
 }
 
 impl Recording {
-    /// Begins a call inside of these callers, the outermost first, of which nothing was recorded.
+    /// Begins a call inside these callers, outermost first, which were not recorded themselves.
     pub fn begin(callers: &[u32]) -> Recording {
         let mut locked = locked(&TREE);
         let tree = locked.get_or_insert_default();
@@ -42,8 +43,8 @@ impl Recording {
         Recording { tree: locked, paths: Vec::new(), around: around.flatten() }
     }
 
-    /// Adds the next function. `parent` is the number of the function around it, by the order in
-    /// which they were added. `call` is `None` if it has no figures.
+    /// Adds the next function. `parent` is the index of the function around it, in the order in
+    /// which the functions were added. `call` is `None` if there are no figures for the call.
     pub fn add(
         &mut self,
         site: &'static CallSite,
@@ -69,13 +70,13 @@ impl Recording {
     }
 }
 
-/// Returns the path of a site under a caller. `None` if there are too many.
+/// Returns the path of a site under a caller, or `None` if there are too many paths.
 #[cold]
 pub(super) fn path(parent: Option<PathId>, site: u32) -> Option<PathId> {
     locked(&TREE).get_or_insert_default().path(parent, site)
 }
 
-/// The tree, to which calls that events timed are added.
+/// Adds calls timed by events to the tree.
 pub(super) struct EventRecording(MutexGuard<'static, Option<CallTree>>);
 
 impl EventRecording {
@@ -94,8 +95,8 @@ impl EventRecording {
     }
 }
 
-/// Returns the paths for the report. `bias` returns the bias of a device. Empty if another thread
-/// holds the tree at the deadline.
+/// Returns the call tree for the report. `bias` returns the bias of a device. Empty if another
+/// thread still holds the lock on the tree at the deadline.
 pub(crate) fn report(deadline: Instant, bias: impl Fn(DeviceId) -> Option<Bias>) -> Vec<Node> {
     let tree = locked_by(&TREE, deadline).and_then(|tree| tree.clone());
     let Some(tree) = tree else { return Vec::new() };

@@ -43,7 +43,7 @@ impl Feeding {
 
 /// Finds out when the GPU reached the brackets of one stream.
 ///
-/// A bracket's place behind another one proves nothing: the driver gives the handle of a destroyed
+/// A position behind another bracket proves nothing: the driver gives the handle of a destroyed
 /// stream to a new one while the work of the first still runs. On an H200 it did so every time.
 pub(crate) struct FeedDetector {
     fit: Option<ClockFit>,
@@ -67,8 +67,8 @@ impl FeedDetector {
         FeedDetector { fit, first: None, passed_ns: None }
     }
 
-    /// Passes a bracket. Returns `true` if the GPU reached its start only after the host had
-    /// enqueued its stop.
+    /// Moves on to the next bracket. Returns `true` if the GPU reached its start only after the
+    /// host had enqueued its stop.
     #[inline]
     pub fn pass<G: Gpu>(&mut self, gpu: &G, next: &BracketTimes) -> bool {
         self.passed_ns = None;
@@ -80,7 +80,7 @@ impl FeedDetector {
         started_ns > next.stopped_ns as f64 + fit.margin_ns
     }
 
-    /// Passes a bracket without looking at its times.
+    /// Moves on to the next bracket without looking at its times.
     #[inline]
     pub fn skip(&mut self) {
         self.passed_ns = None;
@@ -149,7 +149,7 @@ mod tests {
         let fit = ClockFit { anchor: Event::new(0), zero_ns: 0.0, rate: 1.0, ..FIT };
         let (gpu, mut detector) = (FakeGpu::default(), FeedDetector::new(Some(fit)));
         assert!(detector.pass(&gpu, &times([1_000, 2_000, 100])));
-        // By the host's clock, it may have been reached at 1,980 µs already.
+        // Within the clocks' error, the GPU may have reached it at 1,980 µs already.
         assert!(!detector.pass(&gpu, &times([2_000, 2_010, 1_985])));
         assert!(detector.pass(&gpu, &times([2_010, 2_020, 1_980])));
     }

@@ -1,19 +1,20 @@
-//! CUPTI's time of an empty kernel, measured with kernels of the runtime's own.
+//! Measures the time that CUPTI reports for an empty kernel, with the runtime's own launches.
 
 use crate::cuda::Context;
 use crate::cupti;
 use crate::record::opened::{self, base, base::SAMPLES, collector};
 
-/// The kernels that raise the GPU's clocks first.
+/// The number of kernels that are run first to raise the GPU's clocks.
 const RAMP: usize = 100;
 
-/// Records empty kernels in a context, once, for [`Context::kernel_base`]. Takes some milliseconds.
-/// Does nothing if CUPTI is unavailable, or if another thread is taking its records. Must be called
-/// while no bracket and no opened call is open.
+/// Measures empty kernels in a context, once, for [`Context::kernel_base`]. Takes a few
+/// milliseconds. Does nothing if CUPTI is unavailable, or if another thread is collecting records.
+/// Must be called while no bracket and no opened call is open.
 pub(crate) fn measure(context: &'static Context) {
     let Some(mut collector) = collector::pause() else { return };
     cupti::observe_launches(opened::OBSERVER);
-    // The first time takes so long that the GPU may lower its clocks. None while another thread loads code.
+    // Switches CUPTI on before the ramp, because the first time takes so long that the GPU may
+    // lower its clocks. This fails while another thread loads code.
     if cupti::switch_on().is_none() || !context.try_kernel_base() {
         return;
     }

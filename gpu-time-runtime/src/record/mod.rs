@@ -1,4 +1,4 @@
-//! Records brackets: from an event pair to a sample in its series.
+//! Recording: brackets from event pair to sample, opened calls, windows and the call tree.
 
 pub(crate) mod bracket;
 pub(crate) mod call_sums;

@@ -16,9 +16,9 @@ pub(crate) const BATCH: usize = 32;
 /// more than a batch, so a typical drain hands back only once.
 pub(crate) const CHUNK: usize = 4 * BATCH;
 
-/// The number of brackets that form a queue behind another: with fewer, its events read as if it
-/// were alone. On an H200, roughly the last eight brackets in a long row read like single ones, and
-/// the earlier ones read higher.
+/// The number of brackets behind another one that form a queue. With fewer, the events of the first
+/// read as if it were alone. On an H200, roughly the last eight brackets in a long row read like
+/// single ones, and the earlier ones read higher.
 const QUEUE: usize = 8;
 
 /// One thread's pending brackets.

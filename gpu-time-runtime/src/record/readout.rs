@@ -1,9 +1,9 @@
-//! Reading of the series counters of all threads while the threads go on.
+//! Reads the series counters of all threads while the threads keep recording.
 //!
-//! A bracket is opened and ended under the lock of the recorder that it belongs to, and so counted
-//! in one step. Each series of each thread is therefore read at one moment, though not all at the
-//! same one, and the identities of [`BracketCounts`](crate::stats::bracket_counts::BracketCounts)
-//! hold in the sum.
+//! A bracket is opened and ended under the lock of its recorder, so each step is counted at once.
+//! The counters of one series on one thread are therefore consistent, although not all series are
+//! read at the same time, and the identities of
+//! [`BracketCounts`](crate::stats::bracket_counts::BracketCounts) hold for the sums.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use crate::record::graph;
 use crate::record::series_counters::{SeriesCounters, SeriesTable};
 use crate::record::threads::{self, ThreadRecorder};
 
-/// The series that are copied while a recorder is locked, which takes some microseconds.
+/// The number of series to copy while a recorder is locked, which takes a few microseconds.
 pub(crate) const SERIES_PER_LOCK: usize = 128;
 
 /// A table of counters that is being read.
 struct Unread {
     /// `None` for the table of graphs.
     thread: Option<&'static ThreadRecorder>,
-    /// The first series that has not been read.
+    /// The index of the first series that has not been read.
     next: usize,
 }
 
@@ -40,7 +40,7 @@ fn read_threads(
 ) -> usize {
     let threads = threads.into_iter().map(Some);
     let tables = threads.chain([None]).map(|thread| Unread { thread, next: 0 }).collect();
-    // Copied under the lock, into memory that was allocated before.
+    // Allocated here, so that nothing is allocated while a recorder is locked.
     let mut copied = Vec::with_capacity(SERIES_PER_LOCK);
     let mut stuck = 0;
     in_rounds(tables, |Unread { thread, next }| {
@@ -91,7 +91,8 @@ mod tests {
         SeriesIdentity { launch: Some(launch as u32), ..function }
     }
 
-    /// Creates the recorder of a thread that has opened a bracket of this many launches of the site.
+    /// Creates the recorder of a thread that has opened one bracket for each of `launches`
+    /// launches.
     fn recorder(site: &'static CallSite, launches: usize) -> &'static ThreadRecorder {
         let mut recorder = Recorder::default();
         (0..launches).for_each(|launch| _ = recorder.series.begin(site, identity(launch)));
@@ -101,8 +102,8 @@ mod tests {
         }))
     }
 
-    /// A thread waits only while a bounded number of its own series is copied. Locks of one rank
-    /// are asserted not to be held together.
+    /// A thread waits only while a bounded number of its own series is copied. The lock itself
+    /// asserts that a thread never holds two recorders at once, because they have the same rank.
     #[test]
     fn recorders_are_read_in_bounded_turns() {
         const LAUNCHES: [usize; 3] = [2 * SERIES_PER_LOCK + 7, SERIES_PER_LOCK - 1, 300];

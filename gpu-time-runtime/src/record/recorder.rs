@@ -151,8 +151,8 @@ impl<G: Gpu> Recorder<G> {
         self.record();
     }
 
-    /// Starts the sum for a call that its series has already counted. If there are too many, counts
-    /// it as lost.
+    /// Starts the sum for a call that its series has already counted. If the thread has too many
+    /// sums, the call is counted as lost.
     pub fn begin_call(
         &mut self,
         series: SeriesRef,

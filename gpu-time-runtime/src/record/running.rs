@@ -1,7 +1,7 @@
-//! The calls that events time and that run on this thread, one inside the other.
+//! The calls timed by events that run on this thread, as a stack.
 //!
-//! They tell the path of a call, and whose bracket is around it. A function that is suspended does
-//! not run.
+//! The stack gives a new call its path in the call tree, and the bracket that is around it.
+//! Suspended functions are not on it.
 
 use std::cell::Cell;
 use std::ptr;
@@ -13,28 +13,28 @@ use crate::record::stream_state::StreamState;
 use crate::site::callsite::CallSite;
 use crate::stats::call_tree::place::{PathId, Place};
 
-/// The most of them. Further ones are parts of the innermost of these.
+/// The maximum depth of the stack. Deeper calls count as parts of the innermost call on it.
 const MOST: usize = 64;
 /// The number of paths that a thread remembers, to avoid taking the lock on the tree.
 const RECENT: usize = 128;
 
-/// A call that events time.
+/// A call timed by events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RunningCall {
-    /// No other call of the process has it. 0 if there are too many inside each other.
+    /// Unique within the process; 0 if the call is nested too deeply to be on the stack.
     number: u64,
-    /// `None` if the tree has no place for it.
+    /// The call's path in the call tree; `None` if the tree has no room for it.
     path: Option<PathId>,
 }
 
-/// A call on this thread, and the stream that it has an open bracket on.
+/// A call on the stack, and the stream on which it has an open bracket, if any.
 #[derive(Clone, Copy)]
 struct Entry {
     call: RunningCall,
     bracket: Option<&'static StreamState>,
 }
 
-/// A path that was looked up: a function under a caller.
+/// A cached lookup: the path of a site under the path of its caller.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Recent {
     parent: u32,
@@ -45,7 +45,7 @@ struct Recent {
 const NO_ENTRY: Entry = Entry { call: RunningCall { number: 0, path: None }, bracket: None };
 
 thread_local! {
-    // None of these has a destructor, so that they can be used as long as the thread runs.
+    // None of these has a destructor, so they can be used for as long as the thread runs.
     static ENTRIES: [Cell<Entry>; MOST] = const { [const { Cell::new(NO_ENTRY) }; MOST] };
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     static LAST: Cell<u64> = const { Cell::new(0) };
@@ -53,7 +53,7 @@ thread_local! {
         const { [const { Cell::new(Recent { parent: 0, site: 0, path: 0 }) }; RECENT] };
 }
 
-/// Begins a call inside of those that run on this thread. It must not be inside of an opened call.
+/// Pushes a call onto this thread's stack. The thread must not be inside an opened call.
 #[inline]
 pub(crate) fn begin(site: &'static CallSite) -> RunningCall {
     let depth = DEPTH.get();
@@ -67,7 +67,7 @@ pub(crate) fn begin(site: &'static CallSite) -> RunningCall {
     if push(Entry { call, bracket: None }) { call } else { RunningCall { number: 0, path } }
 }
 
-/// Notes that a call ends, or that its function is suspended.
+/// Removes a call from the stack, because it has ended or its function is suspended.
 #[inline]
 pub(crate) fn leave(call: RunningCall) {
     let depth = DEPTH.get();
@@ -81,15 +81,15 @@ pub(crate) fn leave(call: RunningCall) {
     });
 }
 
-/// Continues the call of a suspended function on this thread. `bracket` is the stream on which it
-/// has an open one.
+/// Pushes the call of a suspended function that continues on this thread. `bracket` is the stream
+/// on which the call has an open bracket, if any.
 pub(crate) fn resume(call: RunningCall, bracket: Option<&'static StreamState>) {
     if call.number != 0 {
         push(Entry { call, bracket });
     }
 }
 
-/// Notes on which stream the call has an open bracket from now on, if on any.
+/// Sets the stream on which the call has an open bracket, if any.
 #[inline]
 pub(crate) fn set_bracket(call: RunningCall, bracket: Option<&'static StreamState>) {
     ENTRIES.with(|entries| {
@@ -100,7 +100,7 @@ pub(crate) fn set_bracket(call: RunningCall, bracket: Option<&'static StreamStat
 }
 
 impl RunningCall {
-    /// Returns the place of a bracket on a stream, which this call is about to open.
+    /// Returns the place in the call tree of a bracket that this call is about to open on `stream`.
     #[inline]
     pub fn place(self, stream: &'static StreamState) -> Option<Place> {
         let path = self.path?;
@@ -112,13 +112,13 @@ impl RunningCall {
         Some(Place { path, around })
     }
 
-    /// Returns the place of a call that has no bracket.
+    /// Returns the place of this call in the call tree if it has no bracket.
     pub fn outside(self) -> Option<Place> {
         Some(Place { path: self.path?, around: None })
     }
 }
 
-/// Adds a call. Returns `false` if there are too many.
+/// Pushes an entry. Returns `false` if the stack is full.
 #[inline]
 fn push(entry: Entry) -> bool {
     let depth = DEPTH.get();
@@ -130,7 +130,7 @@ fn push(entry: Entry) -> bool {
     })
 }
 
-/// Returns the index of a call, which is mostly the last one.
+/// Returns the index of a call, which is usually the last one.
 #[inline]
 fn position(entries: &[Cell<Entry>], call: RunningCall) -> Option<usize> {
     entries.iter().rposition(|entry| entry.get().call.number == call.number)
@@ -145,7 +145,7 @@ fn next_number() -> u64 {
     number
 }
 
-/// Returns the path of a function under a caller; that of the caller if there are too many paths.
+/// Returns the path of a function under a caller, or the caller's path if there are too many paths.
 #[inline]
 fn path_of(parent: Option<PathId>, site: u32) -> Option<PathId> {
     let number = parent.map_or(0, PathId::number);
@@ -161,7 +161,7 @@ fn path_of(parent: Option<PathId>, site: u32) -> Option<PathId> {
     })
 }
 
-/// Returns the path of the calls around that were not chosen to be opened.
+/// Returns the path of the surrounding calls that were not chosen to be opened.
 #[inline]
 fn passed_over() -> Option<PathId> {
     let mut path = None;
@@ -176,7 +176,7 @@ mod tests {
     use crate::record::stream_state::StreamKey;
     use crate::types::handles::Stream;
 
-    /// Runs a test on a thread of its own, where no call runs.
+    /// Runs a test on a new thread, whose stack is empty.
     fn alone(test: impl FnOnce() + Send) {
         std::thread::scope(|scope| scope.spawn(test).join().unwrap());
     }
@@ -225,7 +225,7 @@ mod tests {
             leave(waiting);
             resume(waiting, None);
             assert_eq!(begin(b).path, path(&[a, b]));
-            // Cancelled on another thread, where it does not run.
+            // Cancelled on another thread, which does not have the call on its stack.
             alone(|| leave(waiting));
             assert_eq!(DEPTH.get(), 2);
         });

@@ -10,8 +10,8 @@ use crate::stats::{bracket_counts::BracketCounts, call_tree::place::Place, kerne
 use crate::types::sample::{Lost, Sample};
 use crate::types::{device::DeviceId, workload::Workload};
 
-/// For raw times from this value, the few microseconds that a host takes to enqueue a bracket are
-/// less than 1 %.
+/// The raw time from which a bracket counts as long: the few microseconds that a host takes to
+/// enqueue it are then less than 1 %.
 const LONG_NS: f64 = 200_000.0;
 
 /// One thread's counters for one series.
@@ -37,7 +37,7 @@ pub(crate) struct SeriesOutcome {
     pub series: SeriesRef,
     pub outcome: Result<Sample, Lost>,
     pub workload: Workload,
-    /// The place in the call tree. `None` if it has none, and for a launch that is part of a sum.
+    /// The place in the call tree. `None` if the call has none, or if the launch is part of a sum.
     pub place: Option<Place>,
 }
 
@@ -48,7 +48,8 @@ const CHUNK: usize = 16;
 #[derive(Default)]
 pub(crate) struct SeriesTable {
     counters: Vec<SeriesCounters>,
-    /// The series of each site, by the site's id, in chunks that are allocated for the sites in use.
+    /// The series of each site, indexed by the site's id, in chunks that are allocated for the
+    /// sites in use.
     sites: Vec<Option<Box<[SiteSeries; CHUNK]>>>,
 }
 
@@ -58,7 +59,7 @@ pub(crate) struct SeriesTable {
 struct SiteSeries {
     /// The series last used for the function and for each launch. Most calls need no other.
     last: Vec<Option<(SeriesIdentity, SeriesRef)>>,
-    /// The series of those launches that have several.
+    /// All series of the launches that have more than one.
     several: HashMap<SeriesIdentity, SeriesRef>,
 }
 
@@ -184,7 +185,7 @@ impl SeriesTable {
         }
     }
 
-    /// Counts records without times of calls in a series.
+    /// Counts CUPTI records without times for a series.
     pub fn count_zero_times(&mut self, series: SeriesRef, count: u64) {
         let Some(counters) = self.counters.get(series.0 as usize).filter(|_| count > 0) else {
             return;
@@ -211,7 +212,8 @@ impl SeriesTable {
         self.counters.get(series.0 as usize).is_some_and(|counters| counters.is_long)
     }
 
-    /// Returns up to `most` counters of the series from index `first` on. Series keep their index.
+    /// Returns the counters of up to `most` series, starting at index `first`. Series keep their
+    /// index.
     pub fn counters(&self, first: usize, most: usize) -> &[SeriesCounters] {
         let rest = self.counters.get(first..).unwrap_or_default();
         rest.get(..most).unwrap_or(rest)
@@ -256,7 +258,7 @@ mod tests {
         };
         let chunk = 16 * size_of::<SiteSeries>() as i64;
         let [first, far, near] = sites.map(&mut grown);
-        // The first series allocates the counters of four.
+        // The first series allocates space for the counters of four.
         let counters = 4 * size_of::<SeriesCounters>() as i64;
         let last = size_of::<Option<(SeriesIdentity, SeriesRef)>>() as i64;
         let directory = |chunks: i64| chunks * 8;

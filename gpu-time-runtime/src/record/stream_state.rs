@@ -66,8 +66,9 @@ pub(crate) struct StreamStates {
 pub(crate) struct Mark(u64);
 
 impl Mark {
-    /// Returns the number of brackets that were opened and closed since an earlier mark. `None` if any
-    /// was open at only one of the marks, or if there are too many to count.
+    /// Returns the number of brackets opened since an earlier mark. Returns `None` if the number of
+    /// open brackets differs between the marks, so that not all of them lie inside, or if there are
+    /// too many to count.
     #[inline]
     pub fn inside_since(self, earlier: Mark) -> Option<u16> {
         let is_open_at_both = self.0 as u32 == earlier.0 as u32;
@@ -75,8 +76,8 @@ impl Mark {
         u16::try_from(opened).ok().filter(|_| is_open_at_both)
     }
 
-    /// Returns the number of brackets opened and closed so far, including one being opened, but not
-    /// one being closed.
+    /// Returns the number of openings and closings so far, which orders marks on one stream. It
+    /// includes the mark's own opening, but not its own closing.
     #[inline]
     pub fn order(self) -> u32 {
         let (opened, open) = ((self.0 >> 32) as u32, self.0 as u32);
@@ -100,7 +101,7 @@ pub(crate) fn state_of<G: Gpu>(gpu: &'static G, key: StreamKey) -> &'static Stre
     let context = ptr::from_ref(gpu).addr();
     let mut streams = locked(&STREAMS);
     let at = streams.iter().position(|known| known.context == context).unwrap_or_else(|| {
-        // A program may create contexts again and again.
+        // A program may create contexts again and again, so those that are gone are dropped.
         streams.retain(|known| !(known.is_gone)() || known.states.are_busy());
         let is_gone = Box::new(|| gpu.is_gone());
         streams.push(ContextStreams { context, is_gone, states: StreamStates::default() });
@@ -183,8 +184,8 @@ impl StreamState {
     }
 
     /// Closes a bracket. Must be called after its stop has been enqueued. If the result differs
-    /// from that of [`StreamState::open`], another bracket's events may lie inside: a bracket
-    /// opened since, or one that was open then and is now closed.
+    /// from the mark that [`StreamState::open`] returned, another bracket's events may lie inside:
+    /// a bracket opened since, or one that was open then and is now closed.
     #[inline]
     pub fn close(&self) -> Mark {
         Mark(self.word.fetch_sub(OPEN, SeqCst))

@@ -38,7 +38,7 @@ pub(crate) struct StreamCall {
     pub key: SeriesKey,
     /// The number of calls that this call represents.
     pub weight: f32,
-    /// The call among those that run on the thread, if events time it.
+    /// The call on the thread's stack of running calls, if events time it.
     pub running: RunningCall,
 }
 

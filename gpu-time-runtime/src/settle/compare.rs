@@ -15,8 +15,8 @@ use gpu_time_report::{Look, Site};
 
 /// The time to wait for brackets in flight after a batch of calls.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// The time of a batch: long enough that evaluating it costs little, and short enough that a drift of
-/// the clock does not matter within four of them.
+/// The intended duration of a batch: long enough that evaluating it costs little, and short enough
+/// that a drift of the clock does not matter within four of them.
 const BATCH: Duration = Duration::from_millis(2);
 /// The largest number of calls in a batch.
 const MOST_CALLS: u32 = 10_000;
@@ -24,7 +24,8 @@ const MOST_CALLS: u32 = 10_000;
 /// A closure and its name.
 pub(crate) type Arm<'a> = (&'a str, &'a mut dyn FnMut());
 
-/// Lets two closures take turns until the ratios of their times are known, or the timeout has passed.
+/// Alternates between two closures until the ratios of their times are known, or the timeout has
+/// passed.
 pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     let started = Instant::now();
     let mut compared = Compared::new([base.0, new.0]);
@@ -65,8 +66,8 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     }
 }
 
-/// Calls the closure until it has been measured, and returns the number of calls that take about as
-/// long as a batch should; 0 if its calls measure nothing.
+/// Calls the closure until it has been measured. Returns the number of calls that take about as
+/// long as a batch should, or 0 if its calls measure nothing.
 fn prepare(closure: &mut dyn FnMut(), is_late: impl Fn() -> bool) -> u32 {
     let mut calls = 1u32;
     loop {
@@ -78,7 +79,7 @@ fn prepare(closure: &mut dyn FnMut(), is_late: impl Fn() -> bool) -> u32 {
             let fitting = BATCH.as_nanos() / each.as_nanos().max(1);
             return u32::try_from(fitting).unwrap_or(MOST_CALLS).clamp(1, MOST_CALLS);
         }
-        // More calls help while they are for warm-up or passed over by sampling.
+        // More calls may help as long as calls are used for warm-up or skipped by sampling.
         let may_come = sites.iter().any(|site| site.warmup() > 0 || site.unsampled() > 0);
         if !may_come || is_late() {
             return 0;
@@ -87,12 +88,12 @@ fn prepare(closure: &mut dyn FnMut(), is_late: impl Fn() -> bool) -> u32 {
     }
 }
 
-/// Calls the closure several times and returns what that measured.
+/// Calls the closure `calls` times and returns the sites with the times of these calls.
 fn batch(closure: &mut dyn FnMut(), calls: u32) -> Vec<Site> {
     let (before, _) = collect::states();
     (0..calls).for_each(|_| closure());
     drain::wait_for_gpu(PATIENCE);
-    // Only the medians are used, and not their intervals.
+    // Any number of looks will do, because only the medians are used, not their intervals.
     collect::sites_since(&before, 1)
 }
 

@@ -14,7 +14,7 @@ const TOTAL: &str = "total";
 
 /// The ratios of the times of two closures that took turns, from [`compare`](crate::compare).
 ///
-/// `Display` prints a line for each.
+/// `Display` prints a line for the run and one for each ratio.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     names: [String; 2],
@@ -23,7 +23,7 @@ pub struct Compared {
     elapsed: Duration,
 }
 
-/// The ratio of a function's times: those in the second closure over those in the first.
+/// The ratio of a function's time in the second closure to its time in the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
     name: String,
@@ -31,7 +31,7 @@ pub struct Ratio {
     /// Half a step of the clock, relative to the time.
     half_step: f64,
     is_starved: bool,
-    /// An early look or the last one, which decides how wide the interval is.
+    /// The look at which the run ended, early or last, which affects the width of the interval.
     look: Look,
 }
 
@@ -99,7 +99,8 @@ impl Figures {
     }
 }
 
-/// Returns the median of a series, net if that is known, and half a step of the clock relative to it.
+/// Returns the median of a series (the net one if known), and half a step of the clock relative to
+/// it.
 fn median(series: &Series, step_ns: f64) -> Option<(f64, f64)> {
     let raw = series.raw_ns()?;
     let ns = series.net_ns().unwrap_or(raw).median();
@@ -164,8 +165,8 @@ impl Compared {
         self.names.each_ref().map(String::as_str)
     }
 
-    /// Returns the ratio of each function and launch that both closures call. If one calls
-    /// functions that the other does not, the ratio `total` is of the time of all functions
+    /// Returns the ratio of each function and launch that both closures call. If one closure calls
+    /// functions that the other does not, the ratio `total` compares the time of all functions
     /// together; a function inside another counts twice there. Empty if nothing was measured.
     pub fn ratios(&self) -> &[Ratio] {
         &self.ratios
@@ -184,9 +185,9 @@ impl Compared {
     /// Panics if any function takes more than `limit` times as long in the second closure as in the
     /// first, for example `1.02`.
     ///
-    /// Each panic is known to be justified: if the closures are equal, at most one run in twenty
-    /// panics, for any number of functions. A ratio that is not known well enough does not panic.
-    /// Give the run more time, and check [`interval95`](Ratio::interval95), where that matters.
+    /// A panic is statistically significant: if the closures are equal, at most one run in twenty
+    /// panics, for any number of functions. A ratio that is not known well enough does not cause a
+    /// panic. If that matters, give the run more time and check [`interval95`](Ratio::interval95).
     ///
     /// # Panics
     ///
@@ -210,30 +211,31 @@ impl Compared {
 }
 
 impl Ratio {
-    /// Returns the function, its device, and what distinguishes the series from others of the function.
+    /// Returns the function's name, its device, and anything else that distinguishes the series
+    /// from the function's others; `total` for all functions together.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the geometric mean of the ratios of all blocks, `None` without any.
+    /// Returns the geometric mean of the ratios of all blocks, or `None` if there are no blocks.
     pub fn ratio(&self) -> Option<f64> {
         (self.logs.count() > 0).then(|| self.logs.mean().exp())
     }
 
-    /// Returns the 95 % interval of the ratio, `None` with fewer than 4 blocks. It holds whenever
-    /// the run stopped. If the GPU may have waited for the host in all samples of a batch, it is of
-    /// times that include such waits.
+    /// Returns the 95 % interval of the ratio, or `None` with fewer than 4 blocks. It is valid at
+    /// whatever time the run stopped. If the GPU may have waited for the host in all samples of a
+    /// batch, it is the interval for times that include such waits.
     pub fn interval95(&self) -> Option<[f64; 2]> {
         self.interval(ALPHA)
     }
 
-    /// Returns the number of blocks that the ratio is of.
+    /// Returns the number of blocks on which the ratio is based.
     pub fn blocks(&self) -> u64 {
         self.logs.count()
     }
 
-    /// Returns `true` if the GPU may have waited for the host in all samples of a batch: the ratio
-    /// is of upper bounds.
+    /// Returns `true` if the GPU may have waited for the host in all samples of a batch, so that
+    /// the ratio compares upper bounds.
     pub fn upper_bound(&self) -> bool {
         self.is_starved
     }
@@ -275,7 +277,8 @@ mod tests {
         Figures { logs: 2.0 * ns.ln(), batches: 2, half_step: 0.0001, is_starved: false }
     }
 
-    /// Adds blocks in which the second closure takes `factor` times as long, give or take 1 %.
+    /// Compares closures in 60 blocks in which the second one takes `factor` times as long, to
+    /// within 1 %.
     fn compared(base: &[&str], new: &[&str], factor: f64) -> Compared {
         let mut compared = Compared::new(["old", "new"]);
         let mut random = fastrand::Rng::with_seed(1);
@@ -304,7 +307,7 @@ mod tests {
         assert!(slow.is_known(0.005) && !slow.is_known(0.0005), "{slow}");
     }
 
-    /// A run that the margin ended stopped at a time that depends on its ratios.
+    /// A run that is ended by the margin stops at a time that depends on its ratios.
     #[test]
     fn timeout_gives_a_narrower_interval() {
         let width = |look| {

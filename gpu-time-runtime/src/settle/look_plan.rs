@@ -4,26 +4,27 @@ use std::time::Duration;
 
 use crate::settle::stopping::Verdict;
 
-/// The factors of the run's time from one evaluation that may be a look to the next.
+/// The smallest and largest factor by which the run's time grows from one possible look to the
+/// next.
 const GROWTH: (f64, f64) = (1.1, 3.0);
 
-/// The factor of the samples by which an evaluation may fall short and still count as a look. Further away,
-/// it could not have ended the run, whatever the samples.
+/// The largest factor by which an evaluation may lack samples and still count as a look. If it
+/// lacks more, it could not have ended the run, whatever the samples.
 const NEARLY: f64 = 2.0;
 
-/// The samples taken beyond those that seem to be enough.
+/// The factor by which to exceed the number of samples that seems to be enough.
 const RESERVE: f64 = 1.2;
 
-/// Plans the looks of a run. Each look makes the intervals of later ones wider, because a run that may stop
-/// at any of many looks would stop too often at one that misses. So the next look comes when the run is
-/// likely to have enough samples.
+/// Plans the looks of a run. Each look makes the intervals of later ones wider, because a run that
+/// may stop at any of many looks is more likely to stop at an interval that misses the truth. So
+/// the next look comes when the run is likely to have enough samples.
 pub(super) struct LookPlan {
     looks: u32,
     next: Duration,
 }
 
 impl LookPlan {
-    /// Creates a plan whose first look is not before this time of the run.
+    /// Creates a plan whose first look comes no earlier than this time into the run.
     pub fn from(first: Duration) -> LookPlan {
         LookPlan { looks: 0, next: first }
     }
@@ -33,7 +34,7 @@ impl LookPlan {
         elapsed >= self.next
     }
 
-    /// Returns the number of looks, with one now.
+    /// Returns the number of looks, including one now.
     pub fn with_this(&self) -> u32 {
         self.looks + 1
     }
@@ -66,7 +67,7 @@ mod tests {
         assert_eq!((plan.with_this(), plan.next), (1, Duration::from_secs(3)));
         plan.went_on(Duration::from_secs(3), &verdict(UnmetReason::Wide(0.0001)));
         assert_eq!((plan.with_this(), plan.next), (1, Duration::from_secs(9)));
-        // 0.6 % instead of 0.5 % takes 1.44 times as many.
+        // Narrowing ±0.6 % to ±0.5 % takes 1.44 times as many samples.
         plan.went_on(Duration::from_secs(30), &verdict(UnmetReason::Wide(0.005)));
         assert_eq!((plan.with_this(), plan.next), (2, Duration::from_millis(51_840)));
         plan.went_on(Duration::from_secs(60), &verdict(UnmetReason::Drift(0.1)));

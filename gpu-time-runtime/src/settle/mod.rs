@@ -1,4 +1,4 @@
-//! `until_stable` and `compare`: call closures until the times that they measure are known.
+//! `until_stable` and `compare`: call closures repeatedly until their times are known precisely.
 
 mod back_to_back;
 #[cfg(test)]

@@ -62,8 +62,8 @@ impl Settle {
     }
 
     /// Sets the minimum number of samples per series in this run, not counting earlier ones: fed
-    /// samples, or starved ones if none are fed. Values below 20 count as 20, because fewer samples
-    /// do not give an interval.
+    /// samples, or starved ones if none are fed, or opened calls with `clock = "kernels"`. Values
+    /// below 20 count as 20, because fewer samples do not give an interval.
     pub fn min_samples(mut self, count: u64) -> Self {
         self.min_samples = count.max(FEWEST_WITH_INTERVAL);
         self

@@ -102,7 +102,8 @@ impl BackToBack {
         self.span_ns().map_or(f64::NAN, Stats::median) / f64::from(self.calls)
     }
 
-    /// Returns the 95 % confidence interval of this median, or `None` with fewer than 20 replays.
+    /// Returns the 95 % confidence interval of [`per_call_ns`](Self::per_call_ns), or `None` with
+    /// fewer than 20 replays.
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         Some(self.series.ci95_ns()?.map(|ns| ns / f64::from(self.calls)))
     }

@@ -7,8 +7,8 @@ use gpu_time_report::{self as report, Series, Site, Trend};
 /// The assumed resolution of event times for a device on which it was not measured.
 pub(super) const DEFAULT_STEP_NS: f64 = 1.0;
 
-/// The fewest independent samples of a series whose samples depend on each other. With fewer, the
-/// estimate of their number is too rough for an interval that ends a run.
+/// The minimum number of independent samples of a series whose samples depend on each other. With
+/// fewer, the estimate of their number is too rough for an interval that ends a run.
 const FEWEST_INDEPENDENT: f64 = 25.0;
 
 /// A trend is a drift if it exceeds this many of its standard errors.
@@ -67,7 +67,8 @@ impl Verdict {
         self.len() == 0
     }
 
-    /// Returns the factor by which the samples have to grow for every series to settle, by its margin.
+    /// Returns the factor by which the number of samples must grow for every series to settle, as
+    /// far as that can be estimated.
     pub fn missing_factor(&self) -> f64 {
         self.unmet.iter().filter_map(Unmet::missing_factor).fold(1.0, f64::max)
     }
@@ -95,7 +96,8 @@ pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<U
     if let Some(reason) = change(settle, step_ns, series) {
         return Some(reason);
     }
-    // Modes that are shorter than a batch explain a wide interval.
+    // Earlier, shorter batches may have shown two modes that the present ones average out. Such
+    // modes explain a wide interval.
     let past_modes = series.dependence.and_then(|dependence| dependence.past_modes);
     let modes = past_modes.zip(series.raw_ns());
     let modes = modes.map(|(modes, raw)| UnmetReason::Modes(modes.apart_ns / raw.median()));
@@ -110,13 +112,13 @@ pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<U
     (!is_narrow).then(|| modes.filter(|_| is_explained).unwrap_or(wide))
 }
 
-/// Returns `true` if these times are no further apart than the clock and the histogram can tell.
+/// Returns `true` if these times are no further apart than the clock and the histogram can resolve.
 fn is_one_step(low: f64, high: f64, step_ns: f64) -> bool {
     // Half a step more, because both ends are rounded.
     high - low <= 1.5 * report::step_ns(high).max(step_ns)
 }
 
-/// Returns the reason why the samples do not stand for those to come: they change with time, or are
+/// Returns the reason if the samples do not represent later ones: they change with time, or stay
 /// alike for so long that too few are independent.
 fn change(settle: &Settle, step_ns: f64, series: &Series) -> Option<UnmetReason> {
     let (raw, dependence) = (series.raw_ns()?, series.dependence?);

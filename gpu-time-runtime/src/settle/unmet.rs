@@ -24,7 +24,7 @@ pub(super) enum UnmetReason {
     Warmup,
     /// No call so far was sampled.
     Unsampled,
-    /// All of this number of brackets were lost, so more calls will not help.
+    /// Every bracket was lost, this many in total, so more calls will not help.
     Lost(u64),
     /// The run has fewer samples than this.
     Few(u64),
@@ -32,9 +32,9 @@ pub(super) enum UnmetReason {
     Wide(f64),
     /// The times changed steadily, by this share of the median from the first to the last.
     Drift(f64),
-    /// The times switch seldom between two levels, which are this share of the median apart.
+    /// The times switch between two long-lasting levels, which are this share of the median apart.
     Modes(f64),
-    /// The samples are worth only this number of independent ones.
+    /// The samples are worth only this number of independent samples.
     Dependent(f64),
     /// The calls could not be captured or replayed.
     Refused(Refusal),
@@ -57,14 +57,15 @@ impl Unmet {
         &self.site
     }
 
-    /// Returns the series within the function: the device, followed by the launch and the cache
-    /// state if the function has several. Empty for a function without series, whose calls were
-    /// warm-up calls or not sampled.
+    /// Returns the series within the function: the device, followed by the launch, `in graphs`, the
+    /// cache state unless it is as found, and the key, where they apply. Empty for a function
+    /// without series, whose calls were warm-up calls or not sampled.
     pub fn series(&self) -> &str {
         &self.series
     }
 
-    /// Returns the number of fed samples in this run, or of starved ones if none are fed.
+    /// Returns the number of fed samples in this run, or of starved ones if none are fed, or of
+    /// opened calls with `clock = "kernels"`.
     pub fn samples(&self) -> u64 {
         self.samples
     }
@@ -75,11 +76,12 @@ impl Unmet {
         self.margin
     }
 
-    /// Returns why the series did not settle: `warmup`, all calls were warm-up calls; `unsampled`,
-    /// no call was sampled; `lost`, no bracket gave a sample; `few`, there are too few samples;
-    /// `wide`, the interval is wider than the margin; `drift`, the times changed steadily; `modes`,
-    /// they switch seldom between two levels; `dependent`, neighbouring samples are so alike that
-    /// too few are independent; `refused`, the calls could not be captured or replayed.
+    /// Returns the reason why the series did not settle: `warmup`, all calls were warm-up calls;
+    /// `unsampled`, no call was sampled; `lost`, no bracket gave a sample; `few`, there are too few
+    /// samples; `wide`, the interval is wider than the margin; `drift`, the times changed steadily;
+    /// `modes`, they switch between two long-lasting levels; `dependent`, neighbouring samples are
+    /// so alike that too few are independent; `refused`, the calls could not be captured or
+    /// replayed.
     pub fn reason(&self) -> &str {
         match self.reason {
             UnmetReason::Warmup => "warmup",
@@ -94,7 +96,7 @@ impl Unmet {
         }
     }
 
-    /// Returns the factor by which the samples have to grow, where it can be told.
+    /// Returns the factor by which the number of samples must grow, if it can be estimated.
     pub(super) fn missing_factor(&self) -> Option<f64> {
         match self.reason {
             UnmetReason::Few(wanted) => Some(wanted as f64 / self.samples as f64),
@@ -151,7 +153,7 @@ impl fmt::Display for Unmet {
 /// Returns the number of samples on which the statistics are based.
 pub(super) fn samples(series: &Series) -> u64 {
     match (series.fed(), series.starved()) {
-        // Without events, the times are those of opened calls.
+        // Without event pairs, the samples are the opened calls.
         (0, 0) if series.clock == Clock::Kernels => series.opened(),
         (0, starved) => starved,
         (fed, _) => fed,

@@ -79,10 +79,10 @@ const PLAIN: u8 = 4;
 const SAMPLED: u8 = 8;
 /// With `ON`: some calls are opened.
 const OPENED: u8 = 16;
-/// With `OPENED`: the first timed call is.
+/// With `OPENED`: the first timed call is opened, whatever the share.
 const OPENED_FIRST: u8 = 32;
 
-/// The first of the options of a span, which no attribute has.
+/// The beginning of a span's options. The options of an attribute never begin with it.
 pub(crate) const SPAN: &str = "span";
 
 impl CallSite {
@@ -148,7 +148,7 @@ impl CallSite {
         self.interest.load(Relaxed) & SAMPLED != 0
     }
 
-    /// Returns `true` if some of the timed calls are opened. Needs no load beyond that of
+    /// Returns `true` if some of the timed calls are opened. Reads the same atomic as
     /// [`is_on`](Self::is_on).
     #[inline(always)]
     pub(crate) fn is_opened(&self) -> bool {
@@ -177,7 +177,8 @@ impl CallSite {
     pub(crate) fn configure(&self, config: SiteConfig) {
         let settings = Settings {
             cold: config.cold,
-            // A barrier would wait for the kernel that holds the stream.
+            // With `clock = "sync"`, a barrier would wait for the kernel that holds the stream. An
+            // async function would hold the stream across an await.
             hold: config.hold.filter(|_| !self.spec.is_async && self.spec.clock == Clock::Events),
         };
         self.warmup.store(config.warmup, Relaxed);
@@ -201,7 +202,7 @@ impl CallSite {
         self.interest.store(interest, Release);
     }
 
-    /// Returns `true` if the site is that of a span of `tracing`.
+    /// Returns `true` if the site is a span of `tracing`.
     pub(crate) fn is_span(&self) -> bool {
         self.spec.options.starts_with(SPAN)
     }
@@ -212,7 +213,7 @@ impl CallSite {
             .get_or_init(|| self.spec.name.map_or_else(|| label((self.spec.path)()), str::to_owned))
     }
 
-    /// Returns the name for C, without any NUL in it.
+    /// Returns the name as a C string, without any NUL in it.
     #[cfg(feature = "nvtx")]
     pub(crate) fn c_name(&self) -> &CStr {
         self.c_name.get_or_init(|| CString::new(self.name().replace('\0', "")).unwrap_or_default())

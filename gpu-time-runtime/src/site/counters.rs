@@ -59,10 +59,10 @@ pub(crate) struct Lease {
 /// One site's counters on one thread, and its skip counter: how many of the next calls are not
 /// timed, because of a sampling gap or because they are leased warm-up calls in one context.
 ///
-/// Invariant: only one thread writes, so no atomic read-modify-write is needed, which takes seven
-/// nanoseconds, or forty-five if threads contend for it. A signal handler on that thread may write in
-/// between. Each call is counted exactly even so, but a sampling gap or a lease may then be off by the
-/// handler's calls.
+/// Invariant: only one thread writes, so no atomic read-modify-write is needed, which would take
+/// seven nanoseconds, or forty-five if threads contend for it. A signal handler on that thread may
+/// write in between. Every call is still counted exactly, but a sampling gap or a lease may be off
+/// by the handler's calls.
 #[derive(Default)]
 #[repr(C, align(64))] // a skipped call touches the first cache line only
 pub(crate) struct CallCounters {
@@ -99,8 +99,8 @@ impl CallCounters {
         });
     }
 
-    /// Counts a span with those that were passed over since the one before it. `weight` is the number of
-    /// spans that it represents if it is timed.
+    /// Counts a span, and the `passed` spans that were passed over since the previous one. `weight`
+    /// is the number of spans that it represents if it is timed, or `None` if it is not.
     #[cfg(feature = "tracing")]
     pub fn count_span(&self, weight: Option<f64>, passed: u64) {
         self.unsampled.store(self.unsampled.load(Relaxed) + passed, Relaxed);
@@ -128,7 +128,7 @@ impl CallCounters {
         true
     }
 
-    /// Returns the number of calls since the last draw, including the present one.
+    /// Returns the number of calls since the last draw, including the current one.
     pub fn decided(&self) -> u64 {
         1 + self.gap.load(Relaxed).saturating_sub(self.skip.load(Relaxed))
     }

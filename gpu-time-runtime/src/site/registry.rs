@@ -20,7 +20,7 @@ fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
         return registry;
     }
     let mut sites: Vec<_> = inventory::iter::<SiteRef>.into_iter().map(|s| s.0).collect();
-    // Unlocked: a thread that loads a library may wait for the registry.
+    // Done without the lock, because a thread that loads a library may wait for the registry.
     sites.iter().copied().for_each(pin::pin);
     REGISTRY.get_or_init(|| {
         // The linker's order differs between builds.
@@ -33,7 +33,8 @@ fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
 }
 
 /// Ensures that the site has an id. Adds a site that the linker did not collect, as in some static
-/// libraries. The sites of a plugin stay in the registry when it is unloaded, and are kept in memory.
+/// libraries. When a plugin is unloaded, its sites stay in the registry, so they are pinned in
+/// memory.
 pub(crate) fn register(site: &'static CallSite) {
     pin::pin(site);
     let mut sites = locked(registry());

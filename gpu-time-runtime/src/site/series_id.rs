@@ -18,7 +18,8 @@ pub(crate) struct SeriesIdentity {
     pub key: SeriesKey,
     /// The launches are graph nodes.
     pub graph: bool,
-    /// Events time calls of a function whose clock needs no stream, because there is a default stream.
+    /// The function has the `kernels` clock, but these calls are timed by events, on the default
+    /// stream.
     pub on_default: bool,
 }
 
@@ -29,7 +30,7 @@ impl SeriesIdentity {
     }
 }
 
-/// A site's series, with its other known properties.
+/// A series of a site: its identity and its other properties.
 ///
 /// Each one is created once and never freed, so recorders may keep references to it.
 pub(crate) struct SeriesId {

@@ -3,26 +3,29 @@
 use crate::base::published::Published;
 use crate::site::counters::CallCounters;
 
-/// Sites whose counters are allocated together. Sites of one file have ids next to each other.
+/// The number of sites whose counters are allocated together. Sites in one file have adjacent ids.
 pub(crate) const CHUNK: usize = 16;
 
-/// Sites registered after a thread's counters were created that it can still count.
+/// The number of sites that a thread can still count if they register after its counters were
+/// created.
 const SPARE_SITES: usize = 16;
 
 type Chunk = [CallCounters; CHUNK];
 
-/// The call counters of one thread, by the id of the site: half a byte for each site of the
-/// process, and 192 for each in the chunks that the thread uses. They live as long as the process.
+/// The call counters of one thread, indexed by site id. They take half a byte for each site in the
+/// process, and 192 bytes for each site in the chunks that the thread uses. They live as long as
+/// the process.
 ///
 /// Invariant: only that thread allocates chunks and writes counters. Any thread reads them.
 #[derive(Clone, Copy)]
 pub(crate) struct ThreadCounters(&'static [Published<Chunk>]);
 
 impl ThreadCounters {
-    /// Counters of no site.
+    /// Counters without room for any site.
     pub const NONE: ThreadCounters = ThreadCounters(&[]);
 
-    /// Creates room for the sites with ids up to `last`, and for some that register later.
+    /// Creates counters with room for the sites with ids up to `last`, and for some that register
+    /// later.
     pub fn up_to(last: usize) -> ThreadCounters {
         let chunks = (last + 1 + SPARE_SITES).div_ceil(CHUNK);
         let chunks: Box<[_]> = (0..chunks).map(|_| Published::unset()).collect();
@@ -42,7 +45,7 @@ impl ThreadCounters {
         if chunk.get().is_none() {
             let new: Box<[CallCounters]> = (0..CHUNK).map(|_| CallCounters::default()).collect();
             let new: Box<Chunk> = new.try_into().ok()?;
-            // A call inside the program's own allocator may have been first.
+            // A timed call inside the program's own allocator may have set the chunk first.
             chunk.set(Box::leak(new));
         }
         self.get(id)

@@ -33,33 +33,36 @@ pub(crate) struct Calibration {
     /// The time of an empty pair on a held stream, in nanoseconds. `None` if it could not be
     /// measured.
     pub pair_ns: Option<f64>,
-    /// The time that brackets inside another one add to it. `None` if it could not be measured.
+    /// The time that nested brackets add to the bracket around them. `None` if it could not be
+    /// measured.
     pub inner: Option<InnerCost>,
 }
 
-/// The time that brackets inside another one add to it.
+/// The time that nested brackets add to the bracket around them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct InnerCost {
-    /// For each of the last few, in nanoseconds.
+    /// The time added by each of the last [`NEAR`](Self::NEAR) nested brackets, in nanoseconds.
     pub near_ns: f64,
-    /// For each one before those. An event takes longer with a long queue behind it.
+    /// The time added by each nested bracket before those, in nanoseconds. It is longer, because an
+    /// event takes longer with a long queue behind it.
     pub far_ns: f64,
 }
 
 impl InnerCost {
-    /// The number of brackets at the end that have no long queue behind them.
+    /// The number of nested brackets, counted from the last, that have no long queue behind them.
     pub const NEAR: usize = 12;
 
-    /// Returns the cost, if half as many as [`NEAR`](Self::NEAR) add `few_ns` in total, and twice as
-    /// many add `many_ns`. `None` if that is not possible.
+    /// Computes the cost from two measurements: half of [`NEAR`](Self::NEAR) nested brackets add
+    /// `few_ns` in total, and twice `NEAR` add `many_ns`. Returns `None` unless both results are
+    /// positive.
     pub fn of(few_ns: f64, many_ns: f64) -> Option<InnerCost> {
         let near_ns = few_ns / (Self::NEAR / 2) as f64;
         let far_ns = (many_ns - near_ns * Self::NEAR as f64) / Self::NEAR as f64;
         (near_ns > 0.0 && far_ns > 0.0).then_some(InnerCost { near_ns, far_ns })
     }
 
-    /// Returns the total for numbers of brackets. With `queued`, even the last ones have a queue
-    /// behind them.
+    /// Returns the total for `near` and `far` brackets. With `queued`, even the near ones have a
+    /// long queue behind them, so each adds `far_ns`.
     pub fn total_ns(self, near: f64, far: f64, queued: bool) -> f64 {
         near * if queued { self.far_ns } else { self.near_ns } + far * self.far_ns
     }
@@ -121,8 +124,9 @@ pub(crate) struct KnownBases<'a> {
 }
 
 impl KnownBases<'_> {
-    /// Returns the best base that a pair of `held_ns` around an empty kernel does not contradict,
-    /// and its source as reported.
+    /// Returns the best base, and its source for the report. A base measured by CUPTI is skipped if
+    /// it exceeds `held_ns`, the time of a pair around an empty kernel, because it must then be
+    /// wrong.
     fn best(&self, held_ns: f64) -> Option<(KernelBase, &'static str)> {
         let cupti = [self.measured, self.stored].into_iter().flatten();
         let mut cupti = cupti.filter(|base| base.ns <= held_ns);
@@ -193,7 +197,7 @@ impl Bias {
             }
             None => calibration.and_then(|calibration| bases.best(calibration.held.ns)),
         };
-        // The calibration is subject to the clock's resolution too.
+        // The calibration has the same resolution as event times.
         let step_ns = floor.and_then(|floor| floor.step_ns).unwrap_or(STEP_ERROR_NS);
         if let (Some((base, source)), Some(calibration)) = (base, calibration) {
             let Calibration { held, queued_empty_ns, .. } = calibration;
@@ -219,7 +223,7 @@ impl Bias {
         })
     }
 
-    /// Returns what to subtract from a single sample.
+    /// Returns the time to subtract from a single sample, in nanoseconds.
     pub fn of_sample(&self, queued: bool, inner: Option<u16>) -> f64 {
         let own_ns = if queued { self.queued_ns } else { self.ns };
         let (inner, most) = (inner.unwrap_or(0), InnerCost::NEAR as u16);
@@ -227,7 +231,7 @@ impl Bias {
         own_ns + self.inner.map_or(0.0, |cost| cost.total_ns(near, far, queued))
     }
 
-    /// Returns a bias that applies to all brackets.
+    /// Creates a bias that is the same with and without a queue.
     fn only(ns: f64, source: &'static str) -> Bias {
         Bias { ns, queued_ns: ns, inner: None, source, error_ns: None }
     }
@@ -269,7 +273,7 @@ mod tests {
             let bias = Bias::of(given, Some(MEASURED), bases, Some(FLOOR)).unwrap();
             (bias.ns, bias.source, bias.error_ns)
         };
-        // 608 for a queue, the spread and a step, and the base's own error.
+        // 672 = 608 for a queue + 32 for the spread + 32 for a step. The base's own error is added.
         assert_eq!(bias(None, measured, stored, H200), (2_176.0, "cupti", Some(672.0 + 64.0)));
         assert_eq!(bias(None, None, stored, H200), (2_143.0, "cupti", Some(672.0 + 32.0)));
         assert_eq!(bias(None, None, stored, OTHER), (2_143.0, "cupti", Some(672.0 + 32.0)));

@@ -1,16 +1,17 @@
-//! Counts of brackets by what became of them.
+//! Counts of brackets by outcome.
 
 use crate::stats::since::Since;
 use crate::types::sample::{Losses, Lost, Sample};
 
-/// The brackets of a series, or the calls of a series of sums, by what became of them.
+/// The number of brackets of a series by outcome. For a series of sums per call, the counts are
+/// calls.
 ///
-/// Invariants: `timed = measured + opened + in_flight + lost` and `measured = fed + starved +
-/// at_floor`. Each is counted by itself. Both hold for every thread alone, and so for the sum over
-/// any of them.
+/// Invariants: `timed = measured + opened + in_flight + lost` and
+/// `measured = fed + starved + at_floor`. Each field is counted independently. Both invariants hold
+/// for each thread, and therefore for the sum over any set of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BracketCounts {
-    /// Brackets opened, or calls begun for a series of sums. In graphs: replays that were read and
+    /// Brackets opened, or calls begun for a series of sums. In graphs, replays that were read plus
     /// launches that were lost.
     pub timed: u64,
     /// The part of `timed` that has been neither measured nor lost yet.
@@ -64,7 +65,7 @@ impl BracketCounts {
         }
     }
 
-    /// Returns the number of brackets that were measured, and of calls that were opened, or lost.
+    /// Returns the number of brackets and calls with an outcome: measured, opened or lost.
     pub fn ended(&self) -> u64 {
         self.measured + self.opened + self.lost.total()
     }
@@ -79,7 +80,7 @@ impl BracketCounts {
         self.tracked += other.tracked;
     }
 
-    /// Adds calls that made no launch: empty ones, lost ones and those that have not ended.
+    /// Adds calls without launches: empty calls, lost calls and calls in flight.
     pub fn add_idle(&mut self, other: &BracketCounts) {
         self.timed += other.timed;
         self.in_flight += other.in_flight;
@@ -90,8 +91,8 @@ impl BracketCounts {
     }
 }
 
-/// The brackets that were begun or in flight after the earlier reading. The latter may have begun
-/// before it.
+/// Counts the brackets that ended after the earlier reading, and those still in flight. Both may
+/// have begun before that reading.
 impl Since for BracketCounts {
     fn since(&self, earlier: &BracketCounts) -> BracketCounts {
         let mut gained = BracketCounts {

@@ -33,7 +33,8 @@ const DEBT_NS: f64 = 10e9;
 const MEMORY_NS: f64 = 1e9;
 /// The period over which reported costs are averaged.
 const AVERAGING_NS: f64 = 10e9;
-/// The number of calls that counts as a load rather than a coincidence.
+/// The number of calls in one interval at which a higher load is believed immediately. A rise from
+/// fewer calls may be a coincidence.
 const EVIDENCE: f64 = 32.0;
 /// The cost of a call is averaged over about this many metered calls, and over about this period.
 const SAMPLES: f64 = 128.0;
@@ -44,8 +45,8 @@ const PASSING_NS: f64 = 6.0;
 /// The assumed host cost of a timed call, and the assumed cost of its event pairs, until they are
 /// measured.
 const GUESS_NS: f64 = 3_000.0;
-/// The number of samples used to determine the pace. There are fewer of them because a wrong pace
-/// underestimates expensive calls.
+/// The pace is averaged over about this many samples. This is fewer than [`SAMPLES`], because the
+/// cost of expensive calls is underestimated until a change of pace is noticed.
 const PACE_SAMPLES: f64 = 32.0;
 /// The time that a program loses in addition to the host time when the GPU is idle, as a fraction
 /// of the pair's time.
@@ -68,7 +69,8 @@ pub(crate) struct Usage<T = f64> {
     pub metered_ns: T,
     /// Host time spent deciding which calls to time.
     pub decision_ns: T,
-    /// Samples that show which side sets the pace, and those that found the GPU busy.
+    /// Samples that show whether the host or the GPU sets the pace, and the number of them that
+    /// found the GPU busy.
     pub paced: T,
     pub paced_by_gpu: T,
 }
@@ -130,7 +132,7 @@ struct Mean {
     /// The number of values included, discounted for forgetting.
     weight: f64,
     max_weight: f64,
-    /// The sum of values whose count arrives with the next ones.
+    /// The sum of values added with a count of 0. It is included when the next count arrives.
     uncounted: f64,
 }
 
@@ -182,7 +184,7 @@ impl Load {
         self.cost(usage)
     }
 
-    /// The known cost of an interval.
+    /// Returns the cost of an interval, based on the learned host time per call.
     fn cost(&self, usage: Usage) -> Cost {
         let Usage { pair_ns, preparation_ns, .. } = usage;
         let (timed_ns, passing_ns) = (usage.timed * self.host_ns.value, usage.passing_ns());
@@ -272,7 +274,7 @@ impl Budget {
         cost
     }
 
-    /// Adds a site, at most a fraction `max_rate` of whose calls is timed.
+    /// Adds a site. At most a fraction `max_rate` of its calls is timed.
     pub fn add(&mut self, max_rate: f64) {
         self.loads.push(Load::new(max_rate));
     }

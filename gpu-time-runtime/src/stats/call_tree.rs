@@ -1,5 +1,5 @@
-//! The call tree: annotated functions under their callers, with totals for all calls of the process
-//! that are estimated from the recorded ones.
+//! The call tree: annotated functions under their callers. The totals for all calls of the process
+//! are estimated from the recorded calls.
 
 pub(crate) mod by_events;
 pub(crate) mod forest;
@@ -14,13 +14,14 @@ use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
 use gpu_time_report::PerCall;
 
-/// The most paths. The work of further ones belongs to the function around them.
+/// The maximum number of paths. The work of a function beyond it is attributed to the function
+/// around it.
 const MOST: usize = 16_384;
 
-/// A function, by the number of its site.
+/// An annotated function, identified by the number of its site.
 pub(crate) type Function = u32;
 
-/// All paths. A parent is added before its children.
+/// The paths from outermost functions to inner ones. A parent is added before its children.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallTree {
     paths: Vec<Path>,
@@ -31,21 +32,21 @@ pub(crate) struct CallTree {
 struct Path {
     function: Function,
     parent: Option<PathId>,
-    /// Recorded as the outermost function while an unsampled caller would have been unknown.
+    /// A recorded call was outermost, and may have had a caller that was not sampled.
     callers_unknown: bool,
     /// The calls that events timed.
     timed: Vec<Timed>,
-    /// The opened calls.
+    /// The number of opened calls.
     recorded: u64,
     calls: f64,
     own: Total,
-    /// Together with the functions inside, from the calls of this one alone.
+    /// The time including functions inside, summed over this function's own calls.
     inclusive: Total,
     /// Sums over the recorded calls.
     sums: PerCall,
 }
 
-/// The total of a population, from a sample of it.
+/// The total of a population, estimated from a sample.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     ns: f64,
@@ -53,8 +54,8 @@ struct Total {
 }
 
 impl Total {
-    /// Adds a sample that was drawn with a probability of 1 in `weight` (Horvitz and Thompson). Draws
-    /// are independent of each other.
+    /// Adds a sample that was drawn with a probability of 1 in `weight` (Horvitz–Thompson
+    /// estimator). Assumes independent draws.
     fn add(&mut self, ns: f64, weight: f64) {
         self.ns += weight * ns;
         self.variance += weight * (weight - 1.0) * ns * ns;
@@ -75,7 +76,7 @@ pub(crate) struct RecordedCall<'a> {
 }
 
 impl CallTree {
-    /// Returns the path of a function under a caller. `None` if there are too many.
+    /// Returns the path of a function under a caller. `None` if there are too many paths.
     pub fn path(&mut self, parent: Option<PathId>, function: Function) -> Option<PathId> {
         if let Some(known) = self.known.get(&(parent, function)) {
             return Some(*known);
@@ -99,7 +100,7 @@ impl CallTree {
         Some(id)
     }
 
-    /// Records a call that took a path.
+    /// Records an opened call of a path.
     pub fn record(&mut self, path: PathId, call: RecordedCall<'_>) {
         let Some(path) = self.paths.get_mut(path.index()) else { return };
         let RecordedCall { figures, host_ns, weight } = call;
@@ -111,7 +112,7 @@ impl CallTree {
         path.sums.add(figures, host_ns, kernels);
     }
 
-    /// Adds the work of a function without a path of its own to the path around it.
+    /// Adds the work of a function that has no path of its own to the path around it.
     pub fn record_inner(&mut self, around: PathId, call: RecordedCall<'_>) {
         if let Some(path) = self.paths.get_mut(around.index()) {
             path.own.add(call.figures.own_ns as f64, call.weight);
@@ -125,8 +126,8 @@ impl CallTree {
         }
     }
 
-    /// Records what became of a call that events timed. If the function has no path of its own
-    /// because there are too many, the place is that of the function around it.
+    /// Records the outcome of a call that events timed. If there are too many paths for the call's
+    /// function to have one, `place.path` belongs to the function around it.
     pub fn record_timed(
         &mut self,
         place: Place,
@@ -145,7 +146,7 @@ impl CallTree {
     }
 }
 
-/// Sums and means of what calls took.
+/// Sums and means of the figures of calls.
 trait PerCallSums {
     fn add(&mut self, figures: &CallFigures, host_ns: u64, kernels: usize);
     fn mean(self, calls: f64) -> PerCall;

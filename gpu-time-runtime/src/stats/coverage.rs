@@ -1,41 +1,43 @@
 //! The share of wall time that devices are busy, estimated from windows of recording.
 //!
-//! CUPTI records the work that is enqueued while it is on, whenever that work runs. A window
-//! therefore does not tell what the GPU did meanwhile: work from before the window may still run,
-//! unrecorded, and with a deep queue nothing else does. Nothing tells when that work has drained
-//! without disturbing the program.
+//! CUPTI records the work that is enqueued while recording is on, no matter when that work runs. A
+//! window therefore does not show how busy the GPU was during it: work enqueued before the window
+//! may still run, unrecorded, and with a deep queue nothing else may run. The end of that earlier
+//! work cannot be detected without disturbing the program.
 //!
-//! The estimate uses what a window does tell: the GPU time of all that was enqueued in it. Every
-//! launch has the same chance to fall into a window, because the pauses are random, so
+//! The estimate uses the GPU time of all work enqueued in a window, which is known. The pauses
+//! between windows are random, so every launch is equally likely to fall into a window. Therefore,
 //!
 //! > GPU time of the work enqueued in all windows / total time of the windows
 //!
-//! is an unbiased estimate of the busy share, however deep the queues are. A single window may be
-//! above 1. The depth of the queue does not matter; if launches come in bursts, windows differ
-//! more, and the error shows it.
+//! is an unbiased estimate of the busy share, however deep the queues are. The ratio of a single
+//! window may exceed 1. If launches come in bursts, windows differ more, and the error grows
+//! accordingly.
 //!
 //! # The error
 //!
-//! It is the standard error of a ratio of two sums across windows, widened in two ways so that two
-//! errors hold the share in 19 of 20 runs: by Student's t for few windows, and by Johnson's
-//! correction for skewed ones. Windows are skewed if only some of them catch a burst of launches. A
-//! run that catches few bursts underestimates both the share and the spread.
+//! The error is the standard error of a ratio of two sums across windows. It is widened in two
+//! ways, so that the true share is within two errors of the estimate in 19 of 20 runs: by Student's
+//! t for few windows, and by Johnson's correction for skewed ones. Windows are skewed if only some
+//! of them catch a burst of launches. A run that catches few bursts underestimates both the share
+//! and the spread.
 //!
 //! # Several streams
 //!
-//! The GPU time is the union of the intervals. Work that ran at the same time on several streams
-//! counts once if it was enqueued in the same window. This makes the estimate an upper bound for a
-//! program that keeps several streams busy at once and enqueues their work at times further apart
-//! than a window.
+//! The GPU time of a window is the union of the intervals in which its work ran. Work that ran at
+//! the same time on several streams therefore counts once, but only if it was enqueued in the same
+//! window. The estimate is an upper bound for a program that keeps several streams busy at once and
+//! enqueues their work further apart than the length of a window.
 
 use std::collections::{BTreeMap, HashMap};
 
 use gpu_time_report::student_t::two_sided_quantile;
 use gpu_time_report::{self as report, Unattributed};
 
-/// The fewest windows that give an error.
+/// The minimum number of windows for an error estimate.
 const FEWEST: u64 = 5;
-/// The probability that many windows miss the share by more than this many standard errors.
+/// With many windows, the probability `MISS` that the true share is more than `ERRORS` standard
+/// errors away.
 const MISS: f64 = 0.05;
 const ERRORS: f64 = 1.96;
 
@@ -54,12 +56,12 @@ pub(crate) struct Recorded {
 #[derive(Debug, Default)]
 pub(crate) struct CoverageSums {
     windows: u64,
-    /// Windows that are in no sum.
+    /// Windows that are left out of all sums, because some of their records are missing.
     incomplete: u64,
     length_s: f64,
     square_length: f64,
     cube_length: f64,
-    /// By the ordinals of the devices. A window in which a device had no work adds zeros.
+    /// The sums by device ordinal. A window in which a device had no work adds zeros.
     devices: BTreeMap<u32, DeviceSums>,
 }
 
@@ -67,8 +69,8 @@ pub(crate) struct CoverageSums {
 struct DeviceSums {
     busy: Sums,
     attributed: Sums,
-    /// Work outside of annotated functions, by name. There are at most as many names as CUPTI's records
-    /// are kept apart by.
+    /// The count and total time of work outside annotated functions, by name. The number of names
+    /// is bounded, because the reader of CUPTI's records distinguishes a limited number of kernels.
     unattributed: HashMap<&'static str, (u64, f64)>,
 }
 
@@ -166,8 +168,8 @@ impl CoverageSums {
         })
     }
 
-    /// Returns a share of wall time and its error across the windows. The share of a ratio of sums
-    /// is at most 1, which the estimate itself is not.
+    /// Returns a share of wall time and its error. The ratio of the sums may exceed 1, so the share
+    /// is capped at 1.
     fn share(&self, sums: Sums) -> (f64, Option<f64>) {
         if self.length_s <= 0.0 {
             return (0.0, None);
@@ -177,10 +179,11 @@ impl CoverageSums {
         (share.min(1.0), error)
     }
 
-    /// Returns the error of a sum of times that is on average this share of the windows' lengths.
+    /// Returns the error of a sum of times, in seconds. `share` is the ratio of that sum to the
+    /// total length of the windows.
     fn error_s(&self, sums: Sums, share: f64) -> f64 {
         let windows = self.windows as f64;
-        // The sum over each window's excess above the average.
+        // The sums of the squares and cubes of each window's deviation from the average share.
         let squares = sums.square - 2.0 * share * sums.product + share * share * self.square_length;
         let cubes = sums.cube - 3.0 * share * sums.square_by_length
             + 3.0 * share * share * sums.by_square_length
@@ -196,7 +199,7 @@ impl CoverageSums {
     }
 }
 
-/// Returns the time that is covered by work in the order of its starts, in seconds.
+/// Returns the length of the union of the intervals, in seconds. `works` must be sorted by start.
 fn union_s<'a>(works: impl Iterator<Item = &'a Recorded>) -> f64 {
     let (mut covered, mut until) = (0, 0);
     for work in works {

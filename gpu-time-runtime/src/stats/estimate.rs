@@ -11,19 +11,20 @@ use crate::stats::{sampling::Population, since::impl_since};
 use crate::types::sample::Sample;
 use gpu_time_report::UnknownError;
 
-/// The fewest samples that tell the error of a total. Calls of which there is one in 1,000 are
-/// missing from so many with a probability below 1 %, and may make up most of the total.
+/// The minimum number of samples for an estimate of the error. A kind of slow call that occurs once
+/// in 1,000 may make up most of the total. Among 5,000 samples, it is missing with a probability
+/// below 1 %.
 const FEWEST: f64 = 5_000.0;
 
-/// The fewest samples over which the error may be spread. If it comes from fewer, calls like these
-/// are too few in the sample to know it.
+/// The minimum effective number of samples that the error comes from. If fewer samples dominate the
+/// error, the sample contains too few such calls to estimate it.
 const FEWEST_BEHIND: f64 = 60.0;
 
-/// Weighted sums over the samples, which account for the calls that were not timed, and for opened
+/// Weighted sums over the samples. They account for the calls that were not timed, and for opened
 /// calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WeightedSums {
-    /// Σ (weight − 1) × time, and × brackets. For opened calls Σ weight × time, without brackets.
+    /// Σ (weight − 1) × time, and × brackets. For opened calls, Σ weight × time, without brackets.
     ns: f64,
     brackets: f64,
     /// Σ v, Σ v × time and Σ v × time², with v = weight × (weight − 1).
@@ -44,9 +45,9 @@ impl_since!(WeightedSums { ns, brackets, v, v_ns, v_ns2, samples, powers; keep o
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Estimate {
     pub total_ns: f64,
-    /// The standard error, as far as the samples tell it.
+    /// The standard error as computed from the samples.
     pub sampled_error_ns: f64,
-    /// Why they do not tell it.
+    /// The reason why the computed error is unreliable, if it is.
     pub unknown_error: Option<UnknownError>,
 }
 
@@ -120,10 +121,11 @@ impl WeightedSums {
         }
     }
 
-    /// Returns why the samples do not tell the error of a total whose calls take `mean` on average.
+    /// Returns the reason why the error is unknown, if it is, for calls that take `mean` on
+    /// average.
     ///
-    /// The error is the root of a sum with a term for each sample. The terms are worth as many
-    /// equal ones as the square of their sum divided by the sum of their squares.
+    /// The square of the error is a sum with one term per sample. The effective number of samples
+    /// is the square of that sum divided by the sum of the squared terms.
     fn unknown_error(&self, mean: f64) -> Option<UnknownError> {
         if self.samples == 0.0 {
             return None; // Every call is timed.
@@ -136,7 +138,7 @@ impl WeightedSums {
         let [one, first, second, third, fourth] = self.powers;
         let squares = fourth - 4.0 * m * third + 6.0 * m * m * second - 4.0 * m.powi(3) * first
             + m.powi(4) * one;
-        // Equal times leave rounding errors.
+        // If all times are equal, the sum consists of rounding errors.
         let is_spread = sum <= 1e-12 * self.v_ns2 || sum * sum >= FEWEST_BEHIND * squares;
         (!is_spread).then_some(UnknownError::Dominated)
     }
@@ -234,7 +236,7 @@ mod tests {
         assert!(drawn.error_ns().unwrap() < 100.0, "{drawn:?}");
     }
 
-    /// Calls of which there is one in 1,000 may be missing from the samples.
+    /// Calls that occur once in 1,000 may be missing from the samples.
     #[test]
     fn few_samples_do_not_tell_the_error() {
         let drawn = estimate(100_000, |_| 4_096.0, |_| Sampling::share(0.01));
@@ -242,7 +244,7 @@ mod tests {
         assert_eq!(estimate(100, |_| 4_096.0, |_| Sampling::ALL).error_ns(), Ok(0.0));
     }
 
-    /// About ten of the samples are the long ones that make up half of the total.
+    /// Only about ten of the samples are long calls, which make up half of the total.
     #[test]
     fn few_long_samples_do_not_tell_the_error() {
         let call = |i: u64| if i % 1_000 == 999 { 1_000_000.0 } else { 1_000.0 };

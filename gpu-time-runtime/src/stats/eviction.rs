@@ -3,11 +3,11 @@
 use crate::stats::quantile::quantile;
 use gpu_time_report::Eviction;
 
-/// The fraction of lines that must be evicted.
+/// The minimum fraction of lines that must be evicted.
 const ENOUGH: f64 = 0.99;
-/// The fraction of discarded lines that must be gone, to show that discarding works. On an H200, a
-/// tenth to a quarter of them read like hits, although none is written back. After plain writes,
-/// four in five do.
+/// The minimum fraction of discarded lines that must be gone, to show that discarding works. On an
+/// H200, a tenth to a quarter of the discarded lines read like hits, although none is written back.
+/// After plain writes, four in five do.
 const ENOUGH_DISCARDED: f64 = 0.5;
 /// The quantile of hit latencies that separates hits from misses.
 const HIT_QUANTILE: f64 = 0.9;

@@ -1,4 +1,4 @@
-//! The GPU work of opened calls: figures of each call, and the kernels of a series.
+//! The GPU work of opened calls: the figures of each call, and the kernels of a series.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -6,19 +6,20 @@ use std::ptr;
 use crate::types::activity::GpuWork;
 use gpu_time_report::{self as report, Distribution, ElsewhereReason, Stats};
 
-/// The most kernels of a series with figures of their own. The others share one entry.
+/// The maximum number of kernels with separate figures in a series. Further kernels share one
+/// entry.
 const MAX_KERNELS: usize = 255;
 
-/// The GPU work of one opened call of one function, the functions that it called included.
+/// The GPU work of one opened call of a function, including the functions that it called.
 pub(crate) struct CallFigures {
     /// The time during which at least one of its kernels, copies or memsets ran.
     pub busy_ns: u64,
-    /// The part of `busy_ns` that belongs to no function inside.
+    /// `busy_ns` without the time in which work of annotated functions inside ran.
     pub self_busy_ns: u64,
-    /// The part of the outermost function's busy time that this one accounts for. Each instant of it
-    /// belongs to one function, even while work of several runs.
+    /// The part of the outermost function's busy time that is attributed to this function alone.
+    /// Each instant is attributed to one function, even while work of several functions runs.
     pub own_ns: u64,
-    /// From the first start to the last end.
+    /// The time from the first start to the last end of its work.
     pub span_ns: u64,
     /// The part of the span in which the GPU waited for work that the host had not enqueued.
     pub waited_ns: u64,
@@ -31,7 +32,7 @@ pub(crate) struct CallFigures {
 pub(crate) struct WorkTime {
     pub work: &'static GpuWork,
     pub ns: u64,
-    /// Why the function's events do not bracket it, if they do not.
+    /// The reason why the function's events would not bracket this work, if they would not.
     pub elsewhere: Option<ElsewhereReason>,
 }
 
@@ -44,20 +45,20 @@ pub(crate) struct OpenedCalls {
     span: Distribution,
     gaps: Distribution,
     host: Distribution,
-    /// The runs of kernels, which copies and memsets are not.
+    /// The number of kernel runs, without copies and memsets.
     kernels: u64,
     streams: u32,
-    /// Records without times.
+    /// The number of CUPTI records without times.
     zero_times: u64,
     works: Works<KernelTimes>,
-    /// On another stream, and after the stop event.
+    /// Work that events would not bracket, indexed by [`ElsewhereReason`].
     elsewhere: [Works<ElsewhereTimes>; 2],
 }
 
 /// Times of each kernel, copy and memset, in bounded memory.
 #[derive(Clone, Debug)]
 struct Works<T> {
-    /// By address, because every work is interned.
+    /// The work by its address, which identifies it because all work is interned.
     known: HashMap<usize, (&'static GpuWork, T)>,
     other: Option<T>,
 }
@@ -74,7 +75,7 @@ struct ElsewhereTimes {
 }
 
 impl GpuWork {
-    /// Returns `true` for a kernel, which a copy or a memset is not.
+    /// Returns `true` for a kernel, and `false` for a copy or memset.
     pub fn is_kernel(&self) -> bool {
         self.grid != [0; 3]
     }
@@ -130,7 +131,7 @@ impl OpenedCalls {
         }
     }
 
-    /// Counts records without times, whose calls are lost.
+    /// Counts CUPTI records without times. The calls that they belong to are lost.
     pub fn count_zero_times(&mut self, count: u64) {
         self.zero_times += count;
     }
@@ -178,7 +179,7 @@ impl OpenedCalls {
         }
     }
 
-    /// Returns its heap memory, in bytes.
+    /// Returns the heap memory in use, in bytes.
     pub fn heap_bytes(&self) -> usize {
         let own = [&self.busy, &self.self_busy, &self.span, &self.gaps, &self.host];
         let kernels =
@@ -219,7 +220,7 @@ impl ElsewhereTimes {
     }
 }
 
-/// Describes the entry that many kernels share.
+/// Describes the entry that the kernels beyond [`MAX_KERNELS`] share.
 fn other() -> GpuWork {
     GpuWork {
         name: report::Kernel::OTHER.to_owned(),

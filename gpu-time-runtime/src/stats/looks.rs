@@ -1,19 +1,21 @@
-//! Counting of looks at samples that keep arriving.
+//! Counts the looks at a growing series. Each look is another chance for the confidence interval of
+//! the median to be wrong, so the interval widens with their number.
 
-/// The factor by which the samples must have grown for another look. Looks at nearly the same samples see
-/// nearly the same median.
+/// The factor by which the number of samples must have grown for a look to count. Looks at nearly
+/// the same samples see nearly the same median.
 const GROWTH: f64 = 1.1;
 
 /// The number of looks at a series so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looks {
     count: u32,
-    /// The number of samples at the last look.
+    /// The number of samples at the last look that counted.
     samples: f32,
 }
 
 impl Looks {
-    /// Counts a look at this many samples.
+    /// Counts a look at `samples` samples, if their number has grown enough since the last look
+    /// that counted.
     pub fn look(&mut self, samples: u64) {
         if samples > 0 && samples as f64 >= GROWTH * f64::from(self.samples) {
             self.count += 1;

@@ -1,6 +1,6 @@
 //! Quantiles of sorted samples.
 
-/// Returns the sample above the given fraction of the others, or `None` if there are no samples.
+/// Returns the sample at the quantile `share`, from 0 to 1, or `None` if there are no samples.
 pub(crate) fn quantile<T: Copy>(sorted: &[T], share: f64) -> Option<T> {
     let at = (sorted.len().checked_sub(1)? as f64 * share.clamp(0.0, 1.0)).round();
     sorted.get(at as usize).copied()

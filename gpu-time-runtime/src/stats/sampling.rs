@@ -159,7 +159,7 @@ pub(crate) struct Draw {
 }
 
 impl Sampler {
-    /// Creates a sampler that draws the same in every run.
+    /// Creates a sampler that draws the same sequence in every run.
     #[cfg(test)]
     pub fn seeded(seed: u64) -> Self {
         Sampler { rng: AtomicU64::new(seed), ..Sampler::default() }

@@ -13,13 +13,13 @@ use gpu_time_report::{
     self as report, Batches, Course, Dependence, Distribution, Histogram, Summary, UnknownError,
 };
 
-/// The recorded samples of a series, in at most 256 KiB: as much as their times need.
+/// The recorded samples of a series. The memory grows with the range of their times, up to 256 KiB.
 ///
-/// They are counted by the threads that recorded them, in [`BracketCounts`].
+/// Brackets are counted separately, by the threads that record them, in [`BracketCounts`].
 #[derive(Clone, Debug)]
 pub struct SeriesData {
     sums: SampleSums,
-    /// `None` while no sample had other brackets inside.
+    /// `None` until a sample has other brackets inside.
     inner: Option<Box<Inner>>,
     looks: Looks,
     fed: TimeRecorder,
@@ -36,7 +36,7 @@ struct TimeRecorder {
     course: Course,
     /// `None` without samples.
     batches: Option<Box<Batches>>,
-    /// The batches since the last [`SeriesData::begin_run`], of a series that had samples then.
+    /// The batches since the last [`SeriesData::begin_run`]. `None` if there were no samples then.
     run: Option<Box<Batches>>,
 }
 
@@ -56,7 +56,8 @@ struct TimeSummary {
     /// `None` in a difference between two copies, because a slot of the course may begin before the
     /// earlier copy.
     course: Option<Course>,
-    /// `None` in a difference of two copies, if no run began at the earlier one.
+    /// `None` in a difference between two copies, if no run began at the earlier one or another run
+    /// has begun since.
     batches: Option<Box<Batches>>,
     /// The batches since the last run began.
     run: Option<Box<Batches>>,
@@ -83,18 +84,19 @@ pub struct SeriesInfo {
     pub start_ns: u64,
     /// The calls that the samples were drawn from. `None` for graph replays, which are not calls.
     pub population: Option<Population>,
-    /// The number of looks at a run so far, this one included; `None` for those at the whole series.
+    /// The number of looks at a run so far, including this one. `None` for the whole series, which
+    /// counts its looks itself.
     pub looks: Option<u32>,
-    /// The calls were picked by number.
+    /// The calls were sampled by count, as with `every`, and not at random.
     pub counted: bool,
-    /// A sampled call may have given several samples, which then were not drawn independently.
+    /// A sampled call may have produced several samples, which are then not independent draws.
     pub repeats: bool,
     /// The bias of each bracket; `None` if it is unknown.
     pub bias: Option<Bias>,
 }
 
 /// The counts and sums of a series. Unlike its times, they are cheap to copy. The sums may include
-/// a few more samples than the counts, which were read before.
+/// a few more samples than the counts, which are read first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub counts: BracketCounts,
@@ -114,19 +116,19 @@ pub struct SampleSums {
 
 impl_since!(SampleSums { brackets, weighted, rates });
 
-/// The other brackets inside each fed or starved sample.
+/// The number of other brackets inside the fed and starved samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Inner {
     brackets: PerSample,
-    /// The part of them that [`InnerCost`] calls far.
+    /// The number of those brackets that each add [`InnerCost::far_ns`].
     far: u64,
-    /// Samples in which it is not known how many there were.
+    /// Samples with an unknown number of brackets inside.
     unknown: u64,
 }
 
 impl_since!(Inner { brackets, far, unknown });
 
-/// A number of brackets in each fed or starved sample.
+/// Statistics of a number of brackets per fed or starved sample.
 #[derive(Clone, Copy, Debug)]
 struct PerSample {
     samples: u64,
@@ -150,12 +152,12 @@ impl SeriesData {
         }
     }
 
-    /// Counts a look at the series: a report of it that someone may read.
+    /// Counts a look at the series, such as a report or snapshot.
     pub fn look(&mut self) {
         self.looks.look(self.sums.brackets.samples);
     }
 
-    /// Begins a run, whose samples depend on each other alone.
+    /// Begins a run. The dependence between its samples is also determined without earlier samples.
     pub fn begin_run(&mut self) {
         self.fed.begin_run();
         self.starved.begin_run();
@@ -192,7 +194,8 @@ impl SeriesData {
         }
     }
 
-    /// Records an opened call. Its busy time is the time of a call only if there is no other clock.
+    /// Records an opened call. Its busy time becomes a sample only with `clock = "kernels"`. With
+    /// another clock, it counts only towards the estimated total.
     pub fn record_opened(
         &mut self,
         call: &CallFigures,
@@ -211,7 +214,7 @@ impl SeriesData {
         }
     }
 
-    /// Counts records of opened calls that have no times.
+    /// Counts CUPTI records of opened calls that have no times.
     pub fn count_zero_times(&mut self, count: u64) {
         self.opened.get_or_insert_default().count_zero_times(count);
     }
@@ -234,7 +237,8 @@ impl SeriesData {
         self.inner.as_deref().copied().unwrap_or_default()
     }
 
-    /// Returns the times. This takes longer than to copy the series, so do it on a copy.
+    /// Summarizes the times. This takes longer than copying the series, so call it on a copy,
+    /// without the site's lock.
     pub fn times(&self) -> SampleTimes {
         SampleTimes {
             fed: self.fed.summary(),
@@ -244,7 +248,7 @@ impl SeriesData {
         }
     }
 
-    /// Returns the memory that it takes, in bytes.
+    /// Returns the memory in use, in bytes.
     pub fn bytes(&self) -> usize {
         let opened = self.opened.as_ref();
         let opened = opened.map_or(0, |opened| size_of_val(&**opened) + opened.heap_bytes());
@@ -268,7 +272,7 @@ impl Since for TimeSummary {
     fn since(&self, earlier: &TimeSummary) -> TimeSummary {
         let is_whole = earlier.summary.count() == 0;
         let summary = self.summary.since(&earlier.summary);
-        // Another run that began meanwhile has batches of its own part only.
+        // If another run has begun in the meantime, its batches cover only a part of these samples.
         let run = self.run.as_ref().filter(|run| run.count() >= summary.count());
         TimeSummary {
             summary,
@@ -286,7 +290,7 @@ impl SampleTimes {
         self.opened.as_deref()
     }
 
-    /// Returns the series for the report. Counts were read before the times were, so the statistics
+    /// Returns the series for the report. The counts are read before the times, so the statistics
     /// may include a few more samples.
     ///
     /// The bias of a sum of k launches is k times that of a bracket. The histogram does not store k
@@ -295,7 +299,7 @@ impl SampleTimes {
         let SampleSums { brackets, weighted, rates, .. } = &tally.sums;
         let BracketCounts { timed, in_flight, measured, fed, starved, at_floor, .. } = tally.counts;
         let BracketCounts { queued, nested, tracked, lost, .. } = tally.counts;
-        // The times of a series without events are those of opened calls, which are recorded as fed.
+        // With `clock = "kernels"`, the samples are the opened calls, which are recorded as fed.
         let samples =
             if info.clock == Clock::Kernels { tally.counts.opened } else { fed + starved };
         let basis = if starved == 0 || fed > 0 { &self.fed } else { &self.starved };
@@ -423,8 +427,8 @@ impl TimeRecorder {
 }
 
 impl Tally {
-    /// Returns the bias of a bracket, with what the brackets inside it add. It is the bias that
-    /// applies to most samples, and so to the median.
+    /// Returns the bias of a bracket, including the time that brackets inside it add. The queued
+    /// bias is used if most fed samples were queued, because it then applies to the median.
     fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let is_queued = self.counts.queued * 2 > self.counts.fed;
         let of_inner = |bias: Bias| {
@@ -438,8 +442,9 @@ impl Tally {
         })
     }
 
-    /// Returns the brackets inside the samples, if what they add can be removed: how many there are is
-    /// known, and the GPU did not wait for the host meanwhile.
+    /// Returns the brackets inside the samples, if the time that they add can be subtracted. Their
+    /// number must be known for every sample, and there must be fed samples, in which the GPU did
+    /// not wait for the host.
     fn removed_inner(&self, bias: Bias) -> Option<PerSample> {
         let Inner { brackets, unknown, .. } = self.inner;
         let is_known = unknown == 0 && brackets.max > 0 && self.counts.fed > 0;
@@ -460,7 +465,7 @@ impl Default for PerSample {
 }
 
 impl PerSample {
-    /// Returns the numbers of samples that had none.
+    /// Creates the statistics of `samples` samples that all have 0 brackets.
     fn of_nothing(samples: u64) -> PerSample {
         PerSample { samples, min: if samples > 0 { 0 } else { u32::MAX }, max: 0, sum: 0 }
     }

@@ -1,11 +1,11 @@
-//! Work that the GPU did, as CUPTI records it.
+//! Work done by the GPU, as recorded by CUPTI.
 
 /// One kernel, copy or memset.
 ///
-/// `start_ns` or `end_ns` is 0 if CUPTI could not take the time.
+/// `start_ns` or `end_ns` is 0 if CUPTI could not measure that time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Activity {
-    /// On the clock of CUPTI, which is the realtime clock of the host.
+    /// On CUPTI's clock, which is the host's real-time clock.
     pub start_ns: u64,
     pub end_ns: u64,
     /// Equal to [`Launched::correlation`] of the call that enqueued the work.
@@ -20,13 +20,14 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Returns `true` unless CUPTI could not take one of the times.
+    /// Returns `true` if CUPTI measured both times.
     pub fn has_times(&self) -> bool {
         self.start_ns != 0 && self.end_ns != 0
     }
 }
 
-/// Work that kernels, copies or memsets have in common. Equal work has one address.
+/// The properties that repeated runs of a kernel, copy or memset share. They are interned: equal
+/// work has the same address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GpuWork {
     /// The demangled name of the kernel, or a description such as `[copy HtoD]`.
@@ -46,13 +47,14 @@ pub(crate) struct Launched {
     pub correlation: u32,
     /// The current context, a `CUcontext`.
     pub context: usize,
-    /// The `CUstream` that the caller gave, if it is cheap to find. 0 is the legacy default stream
-    /// and 2 the per-thread one.
+    /// The `CUstream` that the caller passed, if it is cheap to find. 0 is the legacy default
+    /// stream, and 2 is the per-thread one.
     pub stream: Option<usize>,
-    /// The number of the capture that takes the work, which then does not run.
+    /// The number of the stream capture that the work goes into, if any. Captured work does not
+    /// run.
     pub capture: Option<u64>,
     /// The call replays a graph: several activities share its correlation id.
     pub is_graph: bool,
-    /// Some of the work is not recorded.
+    /// CUPTI does not record some of the work.
     pub lacks_records: bool,
 }

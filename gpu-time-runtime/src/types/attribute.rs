@@ -49,8 +49,8 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Returns the attribute without arguments, on a function with this name in which the macro
-    /// found no launches. For tests and benches, which have no function to put it on.
+    /// Creates the spec of an attribute without arguments, on a function with this name and without
+    /// visible launches. For tests and benches, which have no annotated function.
     #[doc(hidden)]
     pub const fn named(name: &'static str) -> Spec {
         Spec {

@@ -1,6 +1,6 @@
 //! Streams whose handles are guaranteed to be valid by the program.
 
-#![allow(unsafe_code)] // `unsafe` marks where the program vouches
+#![allow(unsafe_code)] // `unsafe` marks the places where the program guarantees valid handles
 
 use std::cell::{Ref, RefMut};
 use std::ffi::c_void;

@@ -2,11 +2,11 @@
 
 use gpu_time_report::Clock;
 
-/// The default share of the timed calls to open. With `clock = "kernels"` it is every call, because
-/// there is no other time.
+/// The default share of the timed calls to open. With `clock = "kernels"`, every timed call is
+/// opened, because there is no other source of times.
 const USUAL: f64 = 1.0 / 16.0;
 
-/// The timed calls to open, as set by an attribute or for all functions.
+/// The rule that selects the timed calls to open, from an attribute or for all functions.
 ///
 /// Invariant: a share is above 0 and up to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,15 +42,15 @@ impl KernelRate {
         }
     }
 
-    /// Returns the rate for a function: the one set for all functions, else that of its attribute.
-    /// The usual rate set for all functions keeps a share that the attribute gives.
+    /// Returns the rate for a function. A rate for all functions replaces the attribute's rate,
+    /// unless it is the usual one. Without either, calls are opened only with `clock = "kernels"`.
     pub(crate) fn resolved(
         all: Option<KernelRate>,
         attribute: Option<KernelRate>,
         clock: Clock,
     ) -> KernelRate {
         match (clock, all, attribute) {
-            // There is nothing on the GPU to record.
+            // The function does no work on the GPU that could be recorded.
             (Clock::Host, ..) => KernelRate::OFF,
             (_, Some(KernelRate::USUAL) | None, Some(rate)) => rate,
             (_, Some(rate), _) => rate,

@@ -1,8 +1,8 @@
-//! The plan of the windows in which everything that the process enqueues is recorded.
+//! The schedule of the windows in which CUPTI records everything that the process enqueues.
 
 use std::time::Duration;
 
-/// Windows with random pauses between them, on average one in each period.
+/// A schedule of windows with random pauses between them, on average one window per period.
 ///
 /// Invariant: `Duration::ZERO < length <= period`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) struct WindowPlan {
 impl WindowPlan {
     /// The longest window.
     pub const LONGEST: Duration = Duration::from_secs(10);
-    /// The length of a window where no plan gives one.
+    /// The length of a window that is opened without a plan.
     pub const USUAL_LENGTH: Duration = Duration::from_millis(20);
     const SHORTEST: Duration = Duration::from_millis(1);
     const LONGEST_PERIOD: Duration = Duration::from_secs(3_600);
@@ -31,10 +31,11 @@ impl WindowPlan {
         self.length
     }
 
-    /// Returns the pause before a window, for a random number from 0 to 1.
+    /// Returns the pause before a window, given a random number from 0 to 1.
     ///
-    /// It is as long as the rest of a period on average. One window at a random time in each period of
-    /// a fixed grid would nearly always miss a program's work that is enqueued at the grid's points.
+    /// On average, the pause is as long as the rest of a period. The alternative, one window at a
+    /// random time within each of a series of fixed periods, would nearly always miss work that the
+    /// program enqueues exactly at the period boundaries.
     pub fn pause(self, random: f64) -> Duration {
         2 * (self.period - self.length).mul_f64(random)
     }

@@ -1,14 +1,15 @@
-//! The numbers of spans that matter to the layer. Its callbacks return at once where there are none.
+//! Counts spans by state, so that the layer's callbacks return at once while they have nothing to do.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The spans that have a state.
+/// Spans that have a `Part`.
 pub(super) static PARTS: Count = Count::new();
-/// The spans with a suspended call, which goes on when they are entered, on any thread.
+/// Spans with a suspended call, which continues when any thread enters them.
 pub(super) static SUSPENDED: Count = Count::new();
-/// The spans whose entry matters if no other one is entered: to open a call, or to be counted.
+/// Spans whose next entry matters if it is the outermost on its thread: it opens a call, or is counted to
+/// detect kept spans.
 pub(super) static EXPECTED: Count = Count::new();
-/// The chosen roots that have not been closed, whose spans inside may be entered on any thread.
+/// Chosen roots that have not been closed. Any thread may enter the spans inside them.
 pub(super) static LIVE: Count = Count::new();
 
 pub(super) struct Count(AtomicUsize);
@@ -24,14 +25,14 @@ impl Count {
         self.0.load(Relaxed) > 0
     }
 
-    /// Counts a span until the value that this returns is dropped.
+    /// Counts a span until the returned value is dropped.
     pub fn count(&'static self) -> Counted {
         self.0.fetch_add(1, Relaxed);
         Counted(self)
     }
 }
 
-/// A span that is counted.
+/// A span in a [`Count`], removed on drop.
 pub(super) struct Counted(&'static Count);
 
 impl Drop for Counted {

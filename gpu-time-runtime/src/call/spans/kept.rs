@@ -1,17 +1,17 @@
-//! Detects callsites that keep their spans: each is created once and entered for every call, as candle's models
-//! do with the spans of their layers.
+//! Detects *kept* spans, which a program creates once and enters for every call, as candle's models do for their
+//! layers.
 //!
-//! The span of a future is entered several times as well, once for each poll. The only difference is that a kept
-//! span is entered many more times before it is closed.
+//! The span of a future is also entered several times, once per poll. The only difference is that a kept span is
+//! entered many more times before it is closed.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// A kept span has this many times the entries of the spans that were closed.
+/// A span is taken to be kept once it has more than this many times the entries of spans closed before.
 const FACTOR: u32 = 8;
 /// A span with more entries than this is always taken to be kept.
 const MOST: u32 = 4_096;
 
-/// The state of the spans of a callsite.
+/// Tells whether the spans of one callsite are kept.
 #[derive(Debug)]
 pub(super) struct Kept {
     is_kept: AtomicBool,
@@ -24,23 +24,23 @@ impl Kept {
         Kept { is_kept: AtomicBool::new(false), after: AtomicU32::new(FACTOR) }
     }
 
-    /// Returns `true` if each entry of such a span is a call.
+    /// Returns `true` if the callsite's spans are kept, so that each entry is a call.
     pub fn get(&self) -> bool {
         self.is_kept.load(Relaxed)
     }
 
-    /// Notes that a span has been entered this many times, as far as was seen.
+    /// Notes that a span has been entered `entries` times, as far as the layer has seen.
     pub fn note_entered(&self, entries: u32) {
         if entries > self.after.load(Relaxed) {
             self.is_kept.store(true, Relaxed);
         }
     }
 
-    /// Notes that a span has been closed after this many entries, as far as was seen. If it was taken for
-    /// one that is kept, the next one must be entered more often to be so.
+    /// Notes that a span has been closed after `entries` entries, as far as the layer has seen. If it was
+    /// taken to be kept, later spans must be entered more often to be taken so.
     pub fn note_closed(&self, entries: u32) {
         let after = self.after.load(Relaxed);
-        // When a model is dropped, only its first span counts.
+        // A dropped model closes all its spans. Only the first of them is counted as a kept one.
         if self.is_kept.swap(false, Relaxed) {
             self.raise(after);
         } else if entries <= after {

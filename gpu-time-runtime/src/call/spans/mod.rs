@@ -1,4 +1,4 @@
-//! GPU time for the spans of `tracing`: a layer that turns them into functions of opened calls.
+//! GPU time for `tracing` spans: a layer that records spans as functions of opened calls.
 
 mod counts;
 mod kept;
@@ -33,10 +33,10 @@ const SHARE: KernelRate = KernelRate::share(1.0 / 16.0);
 /// kernels, copies and memsets that were enqueued while they were entered. Their name is `target::name`.
 ///
 /// The layer chooses a share of the root spans at random, a sixteenth unless [`sample`](Spans::sample) sets
-/// another one, and records each of these as a whole, with all spans inside. A root is a span without an
-/// explicit parent that is created where no other one is entered on the thread. Totals are estimated for
-/// all spans. A span inside an opened call of an annotated function is recorded with it. Of a span that is
-/// created once and entered for each call, as in the models of candle, each entry is a call.
+/// another share, and records each chosen root with all spans inside it. A root is a span without an
+/// explicit parent, created while its thread is not inside another span. Totals are estimated for all
+/// spans. A span inside an opened call of an annotated function is recorded with that call. If a span is
+/// created once and entered for each call, as in candle's models, each entry counts as a call.
 ///
 /// `GPU_TIME`, `GPU_TIME_FILTER`, `GPU_TIME_KERNELS` and `GPU_TIME_BUDGET` apply to spans as they do to
 /// functions. Without CUPTI, chosen spans are counted as lost, and the report says why.
@@ -60,7 +60,7 @@ pub fn spans() -> Spans {
 
 impl Spans {
     /// Sets the share of root spans to record, from 0 to 1. `GPU_TIME_KERNELS` with a share overrides it.
-    /// With 0, spans are recorded inside opened calls of annotated functions only.
+    /// With 0, spans are recorded only inside opened calls of annotated functions.
     ///
     /// Any other value is ignored, with a line on stderr.
     pub fn sample(mut self, share: f64) -> Spans {
@@ -76,8 +76,9 @@ impl Spans {
         self
     }
 
-    /// Divides spans that have this field into series, by its value when the span is created: a shape, a
-    /// kind of request. At most 64 values of a span, and the rest share `<other>`.
+    /// Splits spans that have this field into one series per value, such as a shape or a kind of request.
+    /// The value is read when the span is created. Each span has at most 64 values; further values
+    /// share `<other>`.
     pub fn key(mut self, field: &'static str) -> Spans {
         self.key = Some(field);
         self
@@ -87,7 +88,7 @@ impl Spans {
     fn part(&self, span: &Attributes<'_>, chosen: Option<Chosen>) -> Option<Part> {
         let field = self.key.and_then(|key| span.metadata().fields().field(key));
         let text = field.and_then(|field| {
-            // Runs code of the user.
+            // May run the user's `Debug` implementation.
             let mut value = Value { field, text: None };
             span.record(&mut value);
             value.text
@@ -96,7 +97,7 @@ impl Spans {
         let of = sites::find(span.metadata(), self.rate, self.key);
         let key = text.map_or(SeriesKey::NONE, |text| of.site.keys.find(&text));
         match chosen {
-            // Each entry is chosen by itself.
+            // Each entry of a kept span is chosen separately.
             Some(_) if of.kept.get() => None,
             Some(chosen) => Some(Part::chosen(of, key, chosen)),
             None => Some(Part::new(of, key)),
@@ -218,7 +219,7 @@ fn change<S: Subscriber + for<'a> LookupSpan<'a>>(
     }
 }
 
-/// Takes the value of one field as text.
+/// Reads the value of one field as text.
 struct Value {
     field: Field,
     text: Option<KeyText>,

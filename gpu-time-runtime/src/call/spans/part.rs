@@ -1,4 +1,4 @@
-//! A span that is a part of an opened call, or that opens one.
+//! The state of one span, which is part of an opened call or opens one.
 
 use std::mem;
 use std::time::Instant;
@@ -16,58 +16,59 @@ use crate::site::cost::{self, LONGEST_NS};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
 
-/// The spans around one that is entered on another thread than they are.
+/// The recorded spans around a span that is entered on a different thread.
 pub(super) struct Around {
     /// Their sites, the outermost first.
     pub callers: Vec<u32>,
-    /// The innermost one's.
+    /// The spans that the innermost of them represents.
     pub represented: Represented,
 }
 
-/// The number of spans that one stands for.
+/// The spans that one recorded span represents.
 #[derive(Clone, Copy)]
 pub(super) struct Represented {
-    /// By the probability of recording it.
+    /// Their number: one divided by the probability of recording the span.
     weight: f64,
-    /// By the number of roots that were passed over before the one around it.
+    /// The number of roots that were passed over before the span's own root.
     passed: u64,
 }
 
-/// The state of a span, kept with its other data by the subscriber.
+/// The state of a span, which the subscriber stores in the span's extensions.
 pub(super) struct Part {
     of: &'static SpanSite,
     key: SeriesKey,
     call_id: CallId,
     place: Place,
-    /// Set once it is entered.
+    /// Set once a call of the span has been entered.
     represented: Option<Represented>,
-    /// Its entries are looked at, to find out whether it is kept.
+    /// The span's entries are counted, to detect whether it is kept.
     is_watched: bool,
-    /// In [`PARTS`].
+    /// Counts the span in [`PARTS`].
     _exists: Counted,
-    /// In [`SUSPENDED`] or [`EXPECTED`].
+    /// Counts the span in [`SUSPENDED`] or [`EXPECTED`].
     awaited: Option<Counted>,
-    /// In [`LIVE`], if it is a chosen root.
+    /// Counts the span in [`LIVE`], if it is a chosen root.
     live: Option<Counted>,
-    /// The number of times that it was seen to be entered.
+    /// The number of entries that the layer has seen.
     entries: u32,
-    /// The thread that entered it last, and how often it has entered it.
+    /// The thread that entered the span last.
     thread: u64,
+    /// The number of that thread's entries that it has not left.
     entered: u32,
 }
 
 enum Place {
     Nowhere,
-    /// Opens a call when it is entered.
+    /// A chosen root, which opens a call when it is entered.
     Chosen(Chosen),
     /// A frame of a call, which may have ended.
     Frame(FrameId),
-    /// The outermost frame of a call that is not on any thread.
+    /// The outermost frame of a suspended call, which belongs to no thread.
     Suspended(FrameId, Box<OpenCall>),
 }
 
 impl Part {
-    /// Creates the state of a span that is in no call yet.
+    /// Creates the state of a span that is not part of a call yet.
     pub fn new(of: &'static SpanSite, key: SeriesKey) -> Part {
         Part {
             of,
@@ -93,8 +94,8 @@ impl Part {
         part
     }
 
-    /// Returns the site of a span that is recorded, and what it stands for. `None` for one that is kept:
-    /// other threads may be inside of it in calls that are not recorded.
+    /// Returns the site of a recorded span, and the spans that it represents. Returns `None` for a kept
+    /// span: other threads may be inside it in calls that are not recorded.
     pub fn recorded(&self) -> Option<(u32, Represented)> {
         if self.of.kept.get() {
             return None;
@@ -102,9 +103,9 @@ impl Part {
         Some((self.of.site.id(), self.represented?))
     }
 
-    /// Enters the span on this thread. `is_outermost`: no other span is entered here. `chosen` is set if
-    /// this entry is to be recorded should the span be kept. `around` returns the recorded spans around
-    /// it, if there are any.
+    /// Enters the span on this thread. `is_outermost`: the thread is not inside another span. `chosen` is
+    /// set if the entry was chosen to open a call, which applies only to kept spans. `around` returns the
+    /// recorded spans around this one, if there are any.
     pub fn enter(
         &mut self,
         is_outermost: bool,
@@ -133,7 +134,7 @@ impl Part {
             && self.thread == thread_id::current()
             && !opened::is_open(frame)
         {
-            // It was left unseen, after the span around it.
+            // The layer missed the exit, because the span around this one was left first.
             self.place = Place::Nowhere;
             self.entered = 0;
             self.lose(Lost::Thread);
@@ -151,7 +152,7 @@ impl Part {
                 self.entered += 1;
                 return self.place = Place::Frame(frame);
             }
-            // Entered on another thread, too.
+            // Another thread is inside the span, too.
             Place::Frame(frame) if self.entered > 0 => {
                 if is_kept && (chosen.is_some() || opened::is_inside()) {
                     self.miss(chosen);
@@ -159,14 +160,15 @@ impl Part {
                 return self.place = Place::Frame(frame);
             }
             place => {
-                // Several calls were taken for one.
+                // The span has turned out to be kept, so the suspended call is several calls.
                 if let Place::Suspended(_, call) = place {
                     self.end(call, Some(Lost::Cancelled));
                 }
                 self.begin_here(is_outermost, chosen.filter(|_| is_kept), around)
             }
         };
-        // Only a few are looked at, since every entry then is.
+        // Starts with a chosen entry only: while a span is watched, the layer examines every
+        // outermost entry.
         self.is_watched = !is_kept && (self.is_watched || chosen.is_some());
         if matches!(place, Place::Frame(_)) {
             (self.thread, self.entered) = (thread_id::current(), 1);
@@ -174,7 +176,8 @@ impl Part {
         self.place = place;
     }
 
-    /// Begins a call of the span, if it is in an opened one, chosen, or inside of recorded spans.
+    /// Begins a call of the span if the thread is inside an opened call, the entry was chosen, or the spans
+    /// around it are recorded on another thread.
     fn begin_here(
         &mut self,
         is_outermost: bool,
@@ -194,7 +197,7 @@ impl Part {
         }
     }
 
-    /// Opens a call for a chosen root, unless the thread is inside one meanwhile.
+    /// Opens a call for a chosen root, or adds a frame to the opened call that the thread is inside by now.
     fn open(&mut self, Chosen { share, passed }: Chosen) -> Place {
         self.begin(share, Some(passed).filter(|_| !opened::is_inside()), |subject| {
             let is_inside = opened::is_inside();
@@ -206,7 +209,7 @@ impl Part {
         })
     }
 
-    /// Opens a call on this thread, for a span inside of others on another thread.
+    /// Opens a call on this thread, for a span inside spans that are recorded on another thread.
     fn open_under(&mut self, around: &Around) -> Place {
         let Represented { weight, passed } = around.represented;
         self.begin(weight.recip(), None, |subject| {
@@ -216,8 +219,8 @@ impl Part {
         })
     }
 
-    /// Counts the span, and enters it as a frame. `share` is the probability of opening it, and
-    /// `root` the number of roots passed over if it is a chosen one.
+    /// Counts the span, and enters it as a frame. `share` is the probability of opening a call for it.
+    /// `root` is the number of roots that were passed over before it, if it is a chosen root.
     fn begin(
         &mut self,
         share: f64,
@@ -233,7 +236,7 @@ impl Part {
         let subject = Subject {
             of: self.series(),
             stream: None,
-            // The weight of a root is that of all spans inside.
+            // Spans are weighted by the probability of recording them, which follows from `share`.
             weight: 1.0,
             share: share * timed,
             workload: Workload::UNKNOWN,
@@ -251,7 +254,7 @@ impl Part {
         Place::Frame(frame)
     }
 
-    /// Counts a call that is lost, because another thread is inside of the span.
+    /// Counts a call as lost, because another thread is inside the span.
     fn miss(&self, chosen: Option<Chosen>) {
         let (weight, passed) =
             chosen.map_or((1.0, 0), |chosen| (chosen.share.recip(), chosen.passed));
@@ -275,7 +278,7 @@ impl Part {
         }
         self.entered = self.entered.saturating_sub(1);
         if !is_here {
-            // Left after the span around it.
+            // The span around this one was left first.
             self.place = Place::Nowhere;
             return self.lose(Lost::Thread);
         }
@@ -297,7 +300,7 @@ impl Part {
         }
     }
 
-    /// Ends the span.
+    /// Closes the span. Ends its call if it is suspended.
     pub fn close(&mut self) {
         self.of.kept.note_closed(self.entries);
         if let Place::Suspended(_, call) = mem::replace(&mut self.place, Place::Nowhere) {
@@ -319,7 +322,7 @@ impl Part {
         self.represented = None;
     }
 
-    /// Counts the span for as long as its next entry matters.
+    /// Counts the span in [`SUSPENDED`] or [`EXPECTED`] if its next entry matters, and in neither otherwise.
     fn update_counts(&mut self) {
         let count = match self.place {
             Place::Suspended(..) => Some(&SUSPENDED),
@@ -359,7 +362,7 @@ impl Part {
     }
 }
 
-/// Returns the device of a context, of which there is none without a launch.
+/// Returns the device of a context, or the only device for 0: without a launch there is no context.
 fn device(context: usize) -> DeviceId {
     if context == 0 { first::only_device() } else { first::device(context) }
 }

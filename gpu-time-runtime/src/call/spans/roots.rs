@@ -1,4 +1,4 @@
-//! The spans of a thread that are not inside of others, and which of them open a call.
+//! Root spans, which are not inside other spans on their thread, and the choice of those that open a call.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
@@ -12,29 +12,29 @@ use crate::stats::sampling::Sampler;
 use crate::types::attribute::Clock;
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 
-/// The most spans that are passed over without asking again, so that a change of the configuration
-/// has its effect.
+/// The largest number of spans to pass over before the next draw. The configuration is read only by a
+/// draw.
 const LONGEST_GAP: u64 = 1_024;
 
 thread_local! {
-    /// The spans that are entered on this thread.
+    /// The number of spans that this thread is inside of.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    // Without destructors, so that they can be used as long as the thread runs at all.
+    // Without destructors, so that they can be used until the thread ends.
     static CREATED: Draws = Draws::default();
     static ENTERED: Draws = Draws::default();
 }
 
-/// The choice among events of a thread.
+/// Random choices among the events of one kind on a thread.
 #[derive(Default)]
 struct Draws {
-    /// The number of events to pass over next.
+    /// The number of events to pass over before the next draw.
     skip: Cell<u64>,
-    /// The number of events that were passed over since the last one that was chosen.
+    /// The number of events passed over since the last chosen one.
     passed: Cell<u64>,
     sampler: Sampler,
 }
 
-/// Notes that a span is entered. Returns `true` if no other one is.
+/// Notes that the thread enters a span. Returns `true` if it is not inside another one.
 #[inline]
 pub(super) fn enter() -> bool {
     let depth = DEPTH.get();
@@ -42,7 +42,7 @@ pub(super) fn enter() -> bool {
     depth == 0
 }
 
-/// Notes that a span is left.
+/// Notes that the thread leaves a span.
 #[inline]
 pub(super) fn exit() {
     DEPTH.set(DEPTH.get().saturating_sub(1));
@@ -53,17 +53,18 @@ pub(super) fn exit() {
 pub(super) struct Chosen {
     /// The probability of choosing it.
     pub share: f64,
-    /// The number of roots on its thread that were passed over since the last one that was chosen.
+    /// The number of roots on its thread that were passed over since the last chosen one.
     pub passed: u64,
 }
 
-/// Decides about a new span without an explicit parent. `None` if it is not a root, or not chosen.
+/// Decides whether a new span without an explicit parent opens a call. Returns `None` if it is not a root
+/// or not chosen.
 #[inline]
 pub(super) fn choose_new(rate: KernelRate) -> Option<Chosen> {
     if DEPTH.get() > 0 { None } else { choose(&CREATED, rate) }
 }
 
-/// Decides about the entry of a span, while no other one is entered, should it be one that is kept.
+/// Decides whether the outermost entry on a thread opens a call. The choice applies if the span is kept.
 #[inline]
 pub(super) fn choose_entered(rate: KernelRate) -> Option<Chosen> {
     choose(&ENTERED, rate)
@@ -71,7 +72,7 @@ pub(super) fn choose_entered(rate: KernelRate) -> Option<Chosen> {
 
 #[inline]
 fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<Chosen> {
-    // Otherwise nothing can be recorded, and nothing is to be counted.
+    // Inside another timed call, this event cannot open a call and is not counted.
     if opened::is_inside() || !opened::is_outermost() {
         return None;
     }
@@ -117,7 +118,7 @@ impl Draws {
             self.passed.set(self.passed.get() + 1 + draw.skips);
             return None;
         };
-        // Loads it. Without it, the call is lost when it is entered.
+        // Loads CUPTI. If that fails, the call is counted as lost when the span is entered.
         room::with_room(cupti::is_available);
         Some(Chosen { share: f64::from(weight).recip(), passed: self.passed.replace(draw.skips) })
     }

@@ -1,4 +1,4 @@
-//! The sites of spans: one for each callsite of `tracing`.
+//! The sites of spans: one for each `tracing` callsite.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::site::callsite::{CallSite, SPAN};
 use crate::types::attribute::{Clock, ScopeKind, Spec};
 use crate::types::kernel_rate::KernelRate;
 
-/// A callsite of spans.
+/// The site of all spans from one `tracing` callsite.
 pub(super) struct SpanSite {
     pub site: CallSite,
     pub kept: Kept,
@@ -19,7 +19,7 @@ pub(super) struct SpanSite {
 static SITES: Mutex<Option<HashMap<Identifier, &'static SpanSite>>> =
     Mutex::new(Rank::SpanSites, None);
 
-/// Returns the site of a span, which its first one creates with this rate and key.
+/// Returns the site of a span. The first span of a callsite creates the site, with this rate and key.
 pub(super) fn find(
     span: &'static Metadata<'static>,
     rate: KernelRate,
@@ -28,14 +28,14 @@ pub(super) fn find(
     let mut sites = locked(&SITES);
     let sites = sites.get_or_insert_default();
     sites.entry(span.callsite()).or_insert_with(|| {
-        // Copies, because a plugin may be unloaded with its texts.
+        // Copied, because a plugin may be unloaded together with its strings.
         let leaked = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
         let spec = Spec {
             name: Some(leaked(format!("{}::{}", span.target(), span.name()))),
             file: leaked(span.file().unwrap_or_default().to_owned()),
             line: span.line().unwrap_or_default(),
             kernels: Some(rate),
-            // May be suspended, and go on on another thread.
+            // A span may be suspended and continue on another thread.
             is_async: true,
             scope: ScopeKind::Body,
             clock: Clock::Kernels,

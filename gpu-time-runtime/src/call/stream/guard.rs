@@ -97,7 +97,7 @@ impl<T: ?Sized> StreamGuard for WeakStream<ThreadBound<rc::Weak<T>>> {
 /// Wraps a stream that the body may drop. `gpu_time_guard` then creates a weak guard.
 ///
 /// Method lookup tries an `Arc` or `Rc` first, then one behind one or two references, boxes or
-/// guards, then any type, which has no reference count.
+/// guards, then any other type, which has no reference count and gets no guard.
 pub fn owner<S>(stream: &S) -> Step<Step<Step<Step<&S>>>> {
     Step(Step(Step(Step(stream))))
 }

@@ -26,7 +26,7 @@ fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
     state_in_run(samples, 0)
 }
 
-/// Reads a site as [`state`] does. A run began before the samples from index `run` on.
+/// Reads a site like [`state`], with a run that began before the samples at index `run`.
 fn state_in_run(samples: &[(u64, Kind, f64)], run: usize) -> SiteState {
     let site = fake::site();
     let identity = SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE);
@@ -112,7 +112,7 @@ fn times_are_copied_in_bounded_turns() {
             let function = SeriesIdentity::function(DEVICE, CacheState::AsFound, SeriesKey::NONE);
             let identity = SeriesIdentity { launch: Some(launch), ..function };
             for at in 0..samples {
-                // From a nanosecond to an hour: most buckets are in use if there are many.
+                // Times range from a nanosecond to an hour: many samples fill most buckets.
                 let sample = Sample::new(10f64.powf(12.5 * f64::from(at) / f64::from(samples)));
                 let outcome = Ok(sample.unwrap());
                 let series = table.begin(site, identity);

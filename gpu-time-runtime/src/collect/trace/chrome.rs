@@ -31,7 +31,7 @@ pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
     (render(&recorded, &about), recorded.note())
 }
 
-/// The data that describes a trace.
+/// The process and devices that a trace names.
 struct About<'a> {
     process: &'a Process,
     devices: Vec<(DeviceId, String)>,
@@ -95,7 +95,7 @@ struct CallPosition {
     at: Interval,
 }
 
-/// Writes each thread's calls, and returns their positions by number.
+/// Writes each thread's calls, and returns their positions by call number.
 fn write_calls(
     file: &mut TraceFile,
     pid: u32,

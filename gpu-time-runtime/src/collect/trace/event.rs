@@ -73,7 +73,7 @@ pub(super) enum EventArgs<'a> {
         raw_ns: f64,
         #[serde(skip_serializing_if = "Option::is_none")]
         net_ns: Option<f64>,
-        /// The largest error of the position on the host's time axis.
+        /// The maximum error of the position on the host's time axis.
         alignment_error_ns: u64,
         #[serde(skip_serializing_if = "is_false")]
         queued: bool,
@@ -84,8 +84,8 @@ pub(super) enum EventArgs<'a> {
         #[serde(skip_serializing_if = "is_false")]
         tracked: bool,
     },
-    /// A flush, a hold, or both. It begins no earlier than shown, because that is when the host
-    /// enqueued it.
+    /// A flush, a hold, or both. It is shown from the time at which the host enqueued it or the
+    /// preceding bracket ended, and may in fact begin later.
     Preparation {
         call: u64,
         function: &'static str,
@@ -93,16 +93,16 @@ pub(super) enum EventArgs<'a> {
     /// A kernel, copy or memset.
     Work {
         call: u64,
-        /// The path of the function that it belongs to.
+        /// The name of the function that it is attributed to.
         function: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         grid: Option<[u32; 3]>,
         #[serde(skip_serializing_if = "Option::is_none")]
         block: Option<[u32; 3]>,
-        /// It ran on another stream than the one that the function names.
+        /// It ran on a different stream from the function's own.
         #[serde(skip_serializing_if = "is_false")]
         elsewhere: bool,
-        /// The largest error of the conversion from CUPTI's clock.
+        /// The maximum error of the conversion from CUPTI's clock.
         alignment_error_ns: u64,
     },
 }

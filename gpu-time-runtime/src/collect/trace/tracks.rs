@@ -1,4 +1,4 @@
-//! Groups brackets and the work of opened calls by the stream that they were on.
+//! Groups brackets and the work of opened calls by stream.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,19 +28,19 @@ pub(super) enum OnStream<'a> {
     Work(&'a StreamWork),
 }
 
-/// The properties that a stream is recognized and shown by.
+/// The identity of a stream, which also gives it a name in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamName {
     Legacy,
     /// The default stream of a thread.
     OfThread(u64),
     Handle(usize),
-    /// CUPTI's id, where the handle is not known.
+    /// CUPTI's id, for a stream whose handle is unknown.
     Id(u32),
 }
 
 impl StreamName {
-    /// Names a stream by its handle. `thread` is the one that a per-thread stream belongs to.
+    /// Names a stream by its handle. `thread` is the owner of a per-thread stream.
     fn new(stream: Stream, thread: Option<u64>) -> StreamName {
         match (stream, thread) {
             _ if stream.is_legacy() => StreamName::Legacy,
@@ -70,7 +70,7 @@ pub(super) fn tracks(recorded: &TraceRecords) -> Vec<Track<'_>> {
     for works in works_by_stream(&recorded.works) {
         let Some(first) = works.first() else { continue };
         let (device, stream) = (DeviceId::Cuda(first.device), name_of(&works, recorded));
-        // A handle may have been that of several streams, one after the other.
+        // Several streams may have had the same handle, one after another. The last one is used.
         let is_it = |track: &&mut Track<'_>| track.device == device && track.stream == stream;
         let items = works.into_iter().map(|work| {
             let &StreamWork { begin_ns, end_ns, .. } = work;
@@ -94,8 +94,8 @@ fn track_of_brackets(slices: Vec<TimedItem<'_, Slice>>) -> Option<Track<'_>> {
     Some(Track { device, stream, items })
 }
 
-/// Returns the preparations of one stream's brackets. Each begins when the host enqueued it, or when
-/// the bracket in front of it ended, and ends where its own bracket begins.
+/// Returns the preparations of one stream's brackets. Each begins when the host enqueued it, or
+/// when the preceding bracket ended if that is later, and ends when its own bracket begins.
 fn preparations<'a>(slices: &[TimedItem<'a, Slice>]) -> Vec<(Interval, OnStream<'a>)> {
     let mut ends: Vec<u64> = slices.iter().map(|(at, _)| at.end_ns).collect();
     ends.sort_unstable();
@@ -125,7 +125,8 @@ fn works_by_stream(works: &[(u64, StreamWork)]) -> Vec<Vec<&StreamWork>> {
     streams
 }
 
-/// Returns the name of the stream that these works ran on. One known handle names it for all of them.
+/// Returns the name of the stream that these works ran on. One known handle is enough to name the
+/// stream.
 fn name_of(works: &[&StreamWork], recorded: &TraceRecords) -> StreamName {
     let known = works.iter().find_map(|work| {
         let stream = work.stream?;
@@ -177,8 +178,8 @@ pub(super) fn in_order(slices: Vec<(u64, &Slice)>) -> Vec<TimedItem<'_, Slice>> 
             ended_ns = ended_ns.max(at.end_ns);
         } else {
             at.begin_ns = at.begin_ns.max(ended_ns);
-            // A slice may begin where the previous one ends. An arrow to that point belongs to the
-            // later one.
+            // A slice may begin where the previous one ends. An arrow to that point must lead to
+            // the later one.
             at.end_ns = at.end_ns.max(at.begin_ns + 1);
         }
     }

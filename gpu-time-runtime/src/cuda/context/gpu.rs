@@ -16,8 +16,8 @@ use crate::types::handles::{Event, EventPair, Stream};
 /// The maximum number of events that the runtime creates in one context.
 const MAX_EVENTS: u32 = 1 << 16;
 
-/// The driver's errors when the time of a captured event is read: the first during the capture, the
-/// second afterwards.
+/// The driver's errors if the time of a captured event is read: the first during the capture, the
+/// second after it.
 const CAPTURED_EVENT: u32 = CUresult::CUDA_ERROR_CAPTURED_EVENT as u32;
 const INVALID_VALUE: u32 = CUresult::CUDA_ERROR_INVALID_VALUE as u32;
 
@@ -36,7 +36,7 @@ impl Gpu for Context {
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault> {
         match self.capture_status(stream) {
             Ok(status) => Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE),
-            // The stream is the NULL stream, and a stream that would have to wait for it is being
+            // The stream is the NULL stream, and a stream that synchronizes with it is being
             // captured.
             Err(Fault::Code(code))
                 if code == CUresult::CUDA_ERROR_STREAM_CAPTURE_IMPLICIT as u32 =>
@@ -61,8 +61,8 @@ impl Gpu for Context {
     fn discard(&self, pair: &EventPair) {
         _ = self.inside(|| {
             for event in [&pair.start, &pair.stop] {
-                // SAFETY: made by `create_event` in this context, which exists; the caller gives up
-                // the event.
+                // SAFETY: `create_event` made the event in this context, which exists; the caller
+                // gives up the event.
                 unsafe { event::destroy(event.handle() as CUevent) }?;
                 self.events.fetch_sub(1, Relaxed);
             }
@@ -84,7 +84,7 @@ impl Gpu for Context {
         if self.is_gone() {
             return Err(Fault::ContextGone);
         }
-        // Without ids, the check is impossible, and both are `None`.
+        // Without ids, the check is impossible, and both ids are `None`.
         let id = self.noting(id_of(self.handle))?;
         if id == self.id { Ok(()) } else { self.noting(Err(Fault::ContextGone)) }
     }

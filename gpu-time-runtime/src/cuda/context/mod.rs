@@ -26,10 +26,10 @@ use gpu_time_report::FlushProof;
 
 /// A CUDA context, from the first call that uses it until the process ends.
 ///
-/// A device's primary context is retained, so that its events can still be read after the
-/// application has released its own handle. Brackets and threads keep references, so a `Context` is
-/// never freed, even after the driver's context has been destroyed. [`Context::retire`] frees
-/// everything except the `Context` itself.
+/// A primary context is retained, so that its events can still be read after the application has
+/// released it. Brackets and threads keep references, so a `Context` is never freed, even after the
+/// driver's context has been destroyed. [`Context::retire`] frees everything except the `Context`
+/// itself.
 ///
 /// Invariant: a context is never revived. A new context at the address of a dead one gets another
 /// `Context`.
@@ -42,7 +42,7 @@ pub(crate) struct Context {
     dead: AtomicBool,
     ordinal: u32,
     pub device: DeviceInfo,
-    /// This is the device's primary context, and it is retained.
+    /// `true` while this is the device's primary context and the runtime retains it.
     is_retained: AtomicBool,
     events: AtomicU32,
     pub(super) own_stream: Result<Stream, Fault>,
@@ -58,7 +58,7 @@ pub(crate) struct Context {
     pub(super) calibrator: Calibrator,
     /// Set once CUPTI has been asked for the time of an empty kernel.
     has_tried_base: AtomicBool,
-    /// The answer of CUPTI.
+    /// CUPTI's time of an empty kernel.
     kernel_base: OnceLock<KernelBase>,
 }
 
@@ -103,14 +103,14 @@ impl Context {
         result == CUresult::CUDA_SUCCESS && Some(id) == self.id
     }
 
-    /// Marks the context dead, because another context now has its handle.
+    /// Marks the context as dead, because another context now has its handle.
     pub(super) fn give_up(&self) {
         self.dead.store(true, Relaxed);
     }
 
-    /// Returns `true` if the driver reports that the context has been destroyed. A permanently
-    /// failed context still exists. Drivers without ids cannot tell, so there a dead context counts
-    /// as destroyed.
+    /// Returns `true` if the driver reports that the context has been destroyed. A context that
+    /// failed permanently still exists. Drivers without ids cannot tell, so a dead context then
+    /// counts as destroyed.
     pub(super) fn is_destroyed(&self) -> bool {
         match self.id {
             None => self.is_gone(),
@@ -119,8 +119,8 @@ impl Context {
         }
     }
 
-    /// Frees a destroyed context's resources: the pages that the GPU writes to, and lists of
-    /// events. Returns `false` if another thread is still using some of them.
+    /// Frees a destroyed context's resources in host memory: the pages that the GPU writes to, and
+    /// the lists of events. Returns `false` if another thread is still using some of them.
     pub(super) fn retire(&self) -> bool {
         self.dead.store(true, Relaxed);
         self.holds.retire();
@@ -139,9 +139,9 @@ impl Context {
         DeviceId::Cuda(self.ordinal)
     }
 
-    /// Returns `true` if flushes of this kind can be enqueued. If `is_free`, prepares them if
-    /// necessary. This enqueues work, which must not end up inside a bracket. If flushes remain
-    /// impossible, the report says why.
+    /// Returns `true` if flushes of this kind can be enqueued. If `is_free`, that is, if no bracket
+    /// is open, prepares them if necessary: this enqueues work, which a bracket would time. If
+    /// flushes remain impossible, the report says why.
     pub fn can_flush(&self, cold: Cold, is_free: bool) -> bool {
         let can = self.is_ready_to_flush(cold) || (is_free && self.prepare_flush(cold).is_ok());
         if !can && self.own_stream.is_ok() {
@@ -178,14 +178,14 @@ impl Context {
         Resources { symbols, device, module, own_stream }
     }
 
-    /// Returns `true` if the GPU has finished all work on a stream, which must not be in capture.
+    /// Returns `true` if the GPU has finished all work on a stream, which must not be capturing.
     fn is_idle(&self, stream: Stream) -> bool {
         // SAFETY: the stream is live.
         relaxed(|| self.on_stream(stream, || unsafe { sys::cuStreamQuery(raw(stream)) })).is_ok()
     }
 
-    /// Returns `true` if streams can be held. If `is_free`, prepares this if necessary, as in
-    /// [`Context::can_flush`]. Streams cannot be held if launches wait for their kernels.
+    /// Returns `true` if streams can be held, which is impossible if every launch waits for its
+    /// kernel. If `is_free`, prepares holds if necessary, as in [`Context::can_flush`].
     pub fn can_hold(&self, is_free: bool) -> bool {
         let prepare = || {
             room::with_room(|| self.inside(|| self.holds.prepare(&self.module, self.own_stream?)))
@@ -213,12 +213,12 @@ impl Context {
         }
     }
 
-    /// Returns the number of bytes that a flush reads or writes, if one has been prepared.
+    /// Returns the number of bytes that the largest prepared flush reads or writes.
     pub fn flush_bytes(&self) -> Option<u64> {
         self.flushes.bytes()
     }
 
-    /// Returns the measured effect of the flushes.
+    /// Returns the measured effects of the flushes, if there are any.
     pub fn flush_proof(&self) -> Option<FlushProof> {
         self.flushes.proof()
     }
@@ -228,8 +228,8 @@ impl Context {
         if self.check_alive().is_ok() { self.floor.get() } else { self.floor.known() }
     }
 
-    /// Returns how much later than in the best case the GPU must reach a bracket's start for the
-    /// sample to count as fed. `None` until the clocks are aligned.
+    /// Returns the margin by which the GPU must reach a bracket's start after the host has enqueued
+    /// its stop, for the sample to count as fed. `None` until the clocks are aligned.
     pub fn fed_margin_ns(&self) -> Option<f64> {
         Some(self.clock.known()?.margin_ns)
     }
@@ -239,8 +239,8 @@ impl Context {
         self.calibrator.tried.load(Relaxed)
     }
 
-    /// Calibrates the event bias once. Takes some milliseconds. Must be called while no bracket is
-    /// open.
+    /// Calibrates the event bias, unless that has been tried before. Takes some milliseconds. Must
+    /// be called while no bracket is open.
     pub fn calibrate(&self) {
         if !self.is_calibrated() {
             self.run_calibration(false);
@@ -277,24 +277,26 @@ impl Context {
         self.floor().and_then(|floor| floor.step_ns)
     }
 
-    /// Returns the time of an event pair around an empty kernel, once it is known.
+    /// Returns the calibration of the event bias, once it has succeeded.
     pub fn calibration(&self) -> Option<Calibration> {
         self.calibrator.get()
     }
 
-    /// Returns `true` if the bias is calibrated but lacks CUPTI's time of an empty kernel, which
-    /// was not [tried](Context::try_kernel_base) yet.
+    /// Returns `true` if the bias is calibrated, but CUPTI has not been
+    /// [asked](Context::try_kernel_base) for the time of an empty kernel yet.
     pub fn lacks_kernel_base(&self) -> bool {
         !self.has_tried_base.load(Relaxed) && self.calibration().is_some()
     }
 
-    /// Marks that CUPTI is asked for the time of an empty kernel. Returns `false` if it was before.
+    /// Notes that CUPTI is being asked for the time of an empty kernel. Returns `true` only on the
+    /// first call.
     pub fn try_kernel_base(&self) -> bool {
         !self.has_tried_base.swap(true, Relaxed)
     }
 
-    /// Runs the empty kernel `count` times behind holds, on a stream of its own, and waits for it.
-    /// Returns `false` on failure. Must be called while no bracket is open.
+    /// Runs the empty kernel `count` times behind holds, on the stream used for calibration, and
+    /// waits until the GPU is done. Returns `false` on failure. Must be called while no bracket is
+    /// open.
     pub fn run_empty_kernels(&self, count: usize) -> bool {
         let step_ns = self.step_ns();
         let run = || Ok(self.calibrator.run_empty_kernels(count, self.equipment(step_ns)).is_ok());
@@ -306,13 +308,13 @@ impl Context {
         _ = self.kernel_base.set(base);
     }
 
-    /// Returns CUPTI's time of an empty kernel, if it was measured in this process.
+    /// Returns CUPTI's time of an empty kernel, if this process has measured it.
     pub fn kernel_base(&self) -> Option<KernelBase> {
         self.kernel_base.get().copied()
     }
 
-    /// Returns the bias to subtract from each bracket's raw time, if it is known. `stored` is the
-    /// time of an empty kernel that was measured by another process.
+    /// Returns the bias to subtract from each bracket's raw time, if it is known. `given` is the
+    /// user's value. `stored` is the time of an empty kernel, as measured by another process.
     pub fn bias(&self, given: Option<ConfiguredBias>, stored: Option<KernelBase>) -> Option<Bias> {
         let bases = KnownBases { measured: self.kernel_base(), stored, device: &self.device.name };
         Bias::of(given, self.calibration(), bases, self.floor())
@@ -376,8 +378,8 @@ impl Context {
         Ok(status.get())
     }
 
-    /// Waits until the GPU has finished all work on the stream. This does not consume an error of
-    /// that work: it stays with the context, so the application's next call returns it too.
+    /// Waits until the GPU has finished all work on the stream. An error of that work is not
+    /// consumed: it stays with the context, so the application's next call returns it too.
     pub fn synchronize(&self, stream: Stream) -> Result<(), Fault> {
         relaxed(|| {
             // SAFETY: the stream is live.

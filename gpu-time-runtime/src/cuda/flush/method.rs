@@ -1,4 +1,5 @@
-//! The ways to evict the L2: what each one enqueues, and which are tried for each kind of flush.
+//! The methods of evicting the L2: the work that each one enqueues, and the candidates for each
+//! kind of flush.
 
 use crate::cuda::flush_buffer::FlushBuffer;
 use crate::cuda::module::{Kernel, Module};
@@ -7,24 +8,25 @@ use crate::types::{attribute::Cold, handles::Stream};
 
 /// The size of the largest flush, in multiples of the reported L2 size.
 const LARGEST: u32 = 4;
-/// The size of the largest flush that writes and discards. If it does not empty the L2, reading
-/// may, with no more memory traffic.
+/// The size of the largest flush that writes and discards. If it does not empty the L2, a larger
+/// one that only reads may, without more memory traffic.
 const LARGEST_DISCARD: u32 = 2;
 
-/// A way to evict lines.
+/// A method of evicting all lines from the L2.
 #[derive(Clone, Copy)]
 pub(super) enum Method {
-    /// Leaves clean lines.
+    /// Reads the buffer. Leaves clean lines.
     Read(Kernel),
-    /// Leaves dirty lines.
+    /// Writes the buffer. Leaves dirty lines.
     Write,
-    /// Leaves no lines. Writing evicts dirty lines as easily as clean ones, and reading does not.
+    /// Writes the buffer, then discards its lines. Leaves hardly any lines. Writing evicts dirty
+    /// lines as easily as clean ones; reading does not.
     WriteDiscard(Kernel),
 }
 
 impl Method {
-    /// Returns the methods for this kind of flush in the order in which to try them, each with the
-    /// multiple of the L2 size to read or write.
+    /// Returns the methods for this kind of flush, in the order in which to try them. Each comes
+    /// with its buffer size, as a multiple of the L2 size.
     pub fn candidates(cold: Cold, module: &Module) -> Result<Vec<(Method, u32)>, Fault> {
         let up_to = |most, method: Method| (1..=most).map(move |multiple| (method, multiple));
         Ok(match cold {
@@ -48,12 +50,12 @@ impl Method {
         }
     }
 
-    /// Launches the kernel once on our own stream. The first launch may load the kernel, which must
-    /// not happen on the user's stream. Failure is ignored, because the eviction itself will fail
-    /// too.
+    /// Launches the method's kernel once on the runtime's own stream. The first launch may load the
+    /// kernel, which must not happen on the user's stream. Failure is ignored, because the eviction
+    /// itself will fail too.
     pub fn make_ready(self, buffer: FlushBuffer, own_stream: Stream) {
         _ = match self {
-            // An earlier candidate may have discarded the zeros.
+            // The reading kernel needs zeros, which an earlier candidate may have discarded.
             Method::Read(reader) => {
                 let zeroed = buffer.write(own_stream);
                 zeroed.and_then(|()| buffer.first(0).read(reader, own_stream))
@@ -74,8 +76,8 @@ impl Method {
         }
     }
 
-    /// Returns the memory that the flush should have removed from the L2 again. A line that is not
-    /// in the L2 is not dirty.
+    /// Returns the memory whose lines the flush writes and then discards, if it does so. If these
+    /// lines are no longer in the L2, the flush has left no dirty lines.
     pub fn discarded(self, buffer: FlushBuffer) -> Option<FlushBuffer> {
         matches!(self, Method::WriteDiscard(_)).then_some(buffer)
     }

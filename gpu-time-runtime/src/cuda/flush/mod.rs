@@ -1,5 +1,5 @@
-//! The flushes of a context, which empty the L2. Each is searched for when first needed, and kept
-//! together with its measured effect.
+//! The flushes of a context, which empty the L2 before a cold call. Each flush is searched for when
+//! first needed, and kept together with its measured effect.
 
 mod method;
 mod search;
@@ -17,8 +17,8 @@ use crate::types::{attribute::Cold, handles::Stream};
 use gpu_time_report::{Eviction, FlushProof};
 use search::{Flush, SearchError, SearchState};
 
-/// The maximum number of searches for a flush whose effect could not be measured: one at the first
-/// cold call, the rest when reports are made.
+/// The maximum number of searches for one kind of flush: one at the first cold call and, while the
+/// effect of the flush could not be measured, one for each report.
 const SEARCHES: usize = 4;
 
 /// The flushes of one context. They live as long as the context.
@@ -44,7 +44,7 @@ impl Default for Flushes {
 #[derive(Default)]
 struct Searches {
     results: [OnceLock<Result<Box<Flush>, SearchError>>; SEARCHES],
-    /// A cold call before the first search was timed without a flush.
+    /// Set once a cold call has been timed without a flush.
     has_left_out: AtomicBool,
 }
 
@@ -53,11 +53,11 @@ impl Flushes {
         self.flush(cold).is_some()
     }
 
-    /// Searches for a flush of this kind, once. Other threads that need one wait, because their
-    /// work would evict the lines timed by this search.
+    /// Searches for a flush of this kind, unless that has been done. Other threads that need a
+    /// flush wait, because their work would evict the lines timed by this search.
     ///
-    /// The search waits for our own stream: some milliseconds if the GPU is idle, a bounded time if
-    /// it is busy.
+    /// The search waits for the runtime's own stream: some milliseconds if the GPU is idle, a
+    /// bounded time if it is busy. The context must be current.
     pub fn prepare(&self, cold: Cold, resources: &Resources<'_>) -> Result<(), Fault> {
         let [first, ..] = &self.searches(cold).results;
         match first.get_or_init(|| self.search(cold, resources, &mut locked(&self.state))) {
@@ -76,8 +76,8 @@ impl Flushes {
         self.searches(cold).doubt().is_some()
     }
 
-    /// Searches again for a flush whose effect could not be measured. Our own stream must be idle.
-    /// Returns immediately if another thread is searching.
+    /// Searches again for a flush whose effect could not be measured. The context must be current,
+    /// and the runtime's own stream idle. Returns immediately if another thread is searching.
     pub fn search_again(&self, cold: Cold, resources: &Resources<'_>) {
         let Ok(mut state) = self.state.try_lock() else { return };
         let searches = self.searches(cold);
@@ -88,8 +88,8 @@ impl Flushes {
         }
     }
 
-    /// Frees the memory used by searches after the context has been destroyed. Returns `false` if
-    /// another thread is searching.
+    /// Frees the host memory used by searches. Must be called only after the context has been
+    /// destroyed. Returns `false` if another thread is searching.
     pub fn retire(&self) -> bool {
         let state = locked_by(&self.state, Instant::now());
         state.map(|mut state| *state = SearchState::default()).is_some()
@@ -106,13 +106,14 @@ impl Flushes {
         self.flush(cold).is_some_and(|flush| flush.eviction.as_ref().is_ok_and(Eviction::proved))
     }
 
-    /// Returns the number of bytes that the larger of the flushes reads or writes.
+    /// Returns the number of bytes that the larger of the two flushes reads or writes, or `None` if
+    /// there is no flush.
     pub fn bytes(&self) -> Option<u64> {
         let flushes = [Cold::Clean, Cold::Dirty].into_iter().filter_map(|cold| self.flush(cold));
         flushes.map(|flush| flush.buffer.bytes()).max()
     }
 
-    /// Returns the measured effect of the flushes.
+    /// Returns the measured effects of the flushes, if there are any.
     pub fn proof(&self) -> Option<FlushProof> {
         let eviction = |cold| self.flush(cold)?.eviction.clone().ok();
         let proof = FlushProof { clean: eviction(Cold::Clean), dirty: eviction(Cold::Dirty) };
@@ -192,17 +193,17 @@ impl Searches {
         results.filter_map(|result| result.as_ref().ok()).next().map(Box::as_ref)
     }
 
-    /// Returns `true` if calls were timed without a flush and no search has been made since.
+    /// Returns `true` if calls were timed without a flush, and no search has been made.
     fn is_left_out(&self) -> bool {
         self.has_left_out.load(Relaxed) && self.results[0].get().is_none()
     }
 
-    /// Returns the reason why the flush's effect is unknown, if it is.
+    /// Returns the reason if the effect of the flush is unknown.
     fn doubt(&self) -> Option<NoResult> {
         self.flush()?.eviction.as_ref().err().copied()
     }
 
-    /// Returns the same for the first search's flush.
+    /// Returns the reason if the first search could not measure the effect of its flush.
     fn first_doubt(&self) -> Option<NoResult> {
         self.results.first()?.get()?.as_ref().ok()?.eviction.as_ref().err().copied()
     }

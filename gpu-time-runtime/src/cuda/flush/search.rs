@@ -12,12 +12,12 @@ use crate::stats::eviction::Passes;
 use crate::types::{attribute::Cold, handles::Stream};
 use gpu_time_report::Eviction;
 
-/// The maximum host waiting time in one search.
+/// The maximum time that the host waits for the GPU in one search.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// The number of attempts at one size if other work evicts the lines being timed.
+/// The maximum number of measurements of one candidate, if other work evicts the lines being timed.
 const ROUNDS: u32 = 3;
 
-/// The parts of a context needed for a search. The context must be current.
+/// The parts of a context needed for a search.
 pub(in crate::cuda) struct Resources<'a> {
     pub symbols: &'a Symbols,
     pub device: &'a DeviceInfo,
@@ -29,15 +29,15 @@ pub(in crate::cuda) struct Resources<'a> {
 #[derive(Default)]
 pub(super) struct SearchState {
     line_probe: Option<Result<LineProbe, Fault>>,
-    /// Memory from a search that did not finish.
+    /// The memory of an unfinished search, which the GPU may still use.
     unfinished: Option<ProbedMemory>,
 }
 
 /// A flush found by a search.
 pub(super) struct Flush {
     pub method: Method,
-    /// The buffer to read or write. The two kinds of flush have separate buffers: a clean flush
-    /// that reads what a dirty one wrote would hit those lines and leave them dirty.
+    /// The buffer to read or write. Clean and dirty flushes have separate buffers: a clean flush
+    /// that read lines written by a dirty flush would hit them and leave them dirty.
     pub buffer: FlushBuffer,
     pub eviction: Result<Eviction, NoResult>,
 }
@@ -50,16 +50,16 @@ pub(super) enum SearchError {
 }
 
 impl Flush {
-    /// Returns the fraction of lines evicted, for the kind of line that is evicted least.
+    /// Returns the fraction of evicted lines: of clean or of dirty ones, whichever is smaller.
     fn evicted_share(&self) -> f64 {
         let least = |seen: &Eviction| seen.missed_after_read().min(seen.missed_after_write());
         self.eviction.as_ref().map_or(0.0, least)
     }
 }
 
-/// Returns the first flush that measurably empties the L2. Otherwise, returns the best one for
-/// which there is enough memory, or the first one if nothing can be measured. `buffer` comes from
-/// an earlier search and is reused.
+/// Returns the first flush that measurably empties the L2. If there is none, returns the best flush
+/// for which there is enough memory. Stops early at a flush whose effect cannot be measured.
+/// `buffer` is the buffer of an earlier search, which is reused. The context must be current.
 pub(super) fn search(
     cold: Cold,
     resources: &Resources<'_>,
@@ -170,7 +170,8 @@ impl Memory<'_> {
     }
 }
 
-/// Times lines until the passes can be judged.
+/// Times lines until other work has not disturbed them, and judges the flush. Gives up after
+/// [`ROUNDS`] attempts.
 fn measure(
     mut passes: impl FnMut() -> Result<Option<Passes>, Fault>,
     judge: impl Fn(&Passes) -> Option<Eviction>,

@@ -20,14 +20,14 @@ pub(crate) use node::Node;
 use table::GRAPHS;
 pub(crate) use table::{has_nodes, series};
 
-/// The number of nodes to poll at once while a program is running.
+/// The maximum number of nodes that [`poll_some`] polls at once.
 const AT_ONCE: usize = 64;
-/// Polling may take at most one part in this many of the host time.
+/// Polling takes at most 1/`SHARE` of the host time.
 const SHARE: u64 = 100;
 
-/// Adds the start of a launch as a node. Returns `None` if the stream is not being captured or the
-/// site has no nodes. If the node cannot be added for another reason, the launch is counted as
-/// lost.
+/// Adds the start of a launch as a node. Returns `None` if the stream is not being captured, if the
+/// capture is one that the runtime records for replay, or if the site gets no nodes. If the node
+/// cannot be added for another reason, the launch is counted as lost.
 #[cold]
 pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<Node>, Lost>> {
     let StreamCall { site, context, stream, .. } = *call;

@@ -60,7 +60,7 @@ pub(crate) fn has_nodes() -> bool {
     HAS_NODES.load(Relaxed)
 }
 
-/// Locks all series for graph nodes, each with the number of its readings and losses.
+/// Locks the counters of all series for graph nodes.
 pub(crate) fn series() -> MutexGuard<'static, SeriesTable> {
     locked(&SERIES)
 }
@@ -181,7 +181,8 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Takes a pair that lives as long as the graph being captured.
+    /// Takes a pair for a graph that is being captured. The pair's `released` is set when the graph
+    /// has been destroyed.
     pub fn for_capture(context: &'static Context, capture: &Capture) -> Result<Pair, Fault> {
         let pair = Pair::take(context)?;
         pair.released.store(false, Relaxed);

@@ -1,25 +1,26 @@
-//! The place of CUPTI's clock on the time axis of the host.
+//! The alignment of CUPTI's clock with the host's monotonic clock.
 
 use crate::{cuda, cupti};
 
-/// The number of readings, of which the tightest counts.
+/// The number of readings to take. The one with the smallest error is used.
 const READINGS: usize = 8;
 
-/// The distance of CUPTI's clock from the host's monotonic clock.
+/// The offset between CUPTI's clock and the host's monotonic clock.
 ///
-/// CUPTI's clock is the host's realtime clock. Both run at the same rate, and their distance
+/// CUPTI's clock is the host's realtime clock. Both clocks run at the same rate, and the offset
 /// changes only when the realtime clock is set.
 ///
-/// Invariant: the distance is known to within `error_ns`.
+/// Invariant: the offset is known to within `error_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Alignment {
-    /// To be added to a time of CUPTI.
+    /// Added to a time of CUPTI's clock to get the host time.
     offset_ns: i64,
     pub error_ns: u64,
 }
 
 impl Alignment {
-    /// Reads both clocks. Returns the tightest reading, or `kept` if it is tighter and still holds.
+    /// Reads both clocks. Returns the reading with the smallest error, or `kept` if its error is
+    /// smaller and it still holds.
     pub fn read(kept: Option<Alignment>) -> Alignment {
         let mut read = Alignment::read_once();
         for _ in 1..READINGS {
@@ -34,7 +35,8 @@ impl Alignment {
         Alignment::between(before_ns, cupti_ns, cuda::now_ns())
     }
 
-    /// Returns the distance when CUPTI's clock was read between two readings of the host's.
+    /// Computes the alignment from a reading of CUPTI's clock between two readings of the host
+    /// clock.
     fn between(before_ns: u64, cupti_ns: u64, after_ns: u64) -> Alignment {
         let error_ns = after_ns.saturating_sub(before_ns).div_ceil(2);
         let host_ns = before_ns.saturating_add(error_ns);
@@ -45,7 +47,8 @@ impl Alignment {
         if other.error_ns < self.error_ns { other } else { self }
     }
 
-    /// Returns the tighter of both, unless they contradict each other because a clock was set.
+    /// Returns the tighter of the two, or `self` if they contradict each other because a clock was
+    /// set.
     fn or_kept(self, kept: Option<Alignment>) -> Alignment {
         let agrees = |kept: &Alignment| {
             self.offset_ns.abs_diff(kept.offset_ns) <= self.error_ns.saturating_add(kept.error_ns)

@@ -14,15 +14,15 @@ pub(super) struct Attributed {
     pub enqueued_ns: u64,
     /// The stream that it ran on, if known.
     pub stream: Option<Stream>,
-    /// Why the events of the frame would not bracket it, if they would not.
+    /// The reason why the frame's events would not bracket it; `None` if they would.
     pub elsewhere: Option<ElsewhereReason>,
 }
 
 /// An interval of GPU time.
 type Interval = (u64, u64);
 
-/// Returns the figures of every frame. `parent` returns the index of the frame around another one,
-/// which is smaller.
+/// Returns the figures of every frame. `parent` returns the index of the frame around a given one,
+/// which is always the smaller index.
 ///
 /// An activity counts for the frame that launched it and for all frames around that one.
 pub(super) fn figures(
@@ -52,7 +52,8 @@ pub(super) fn figures(
     figures
 }
 
-/// Computes the figures of one frame from its activities and those of the frames inside it, by start.
+/// Computes the figures of one frame from its activities and those of the frames inside it, which
+/// are ordered by their start.
 fn figures_of(frame: u32, activities: &[&Attributed]) -> CallFigures {
     let interval = |of: &&&Attributed| (of.activity.start_ns, of.activity.end_ns);
     let busy_ns = union_ns(activities.iter().map(|of| interval(&of)));
@@ -81,7 +82,7 @@ fn figures_of(frame: u32, activities: &[&Attributed]) -> CallFigures {
     }
 }
 
-/// Returns the time that is covered by intervals, which are ordered by their start.
+/// Returns the total time covered by intervals, which are ordered by their start.
 fn union_ns(intervals: impl Iterator<Item = Interval>) -> u64 {
     let (mut covered, mut until) = (0, 0);
     for (start, end) in intervals {
@@ -91,8 +92,8 @@ fn union_ns(intervals: impl Iterator<Item = Interval>) -> u64 {
     covered
 }
 
-/// Returns the time in which nothing ran because the host had not enqueued what ran next. The
-/// activities are ordered by their start.
+/// Returns the total time in which none of the activities ran because the host had not enqueued the
+/// next one yet. The activities are ordered by their start.
 fn waited_ns(activities: &[&Attributed]) -> u64 {
     let (mut waited, mut until) = (0, u64::MAX);
     for of in activities {
@@ -127,7 +128,7 @@ mod tests {
     fn overlapping_intervals_count_once() {
         assert_eq!(union_ns([(10, 20), (12, 14), (15, 30), (40, 41)].into_iter()), 21);
         assert_eq!(union_ns(std::iter::empty()), 0);
-        // A zero or reversed interval covers nothing.
+        // An empty or reversed interval covers nothing.
         assert_eq!(union_ns([(5, 5), (9, 7)].into_iter()), 0);
     }
 
@@ -150,7 +151,7 @@ mod tests {
             shown,
             [(40, 10, 60, 2, 4), (20, 10, 20, 2, 2), (10, 10, 10, 1, 1), (10, 10, 10, 1, 1)]
         );
-        // Work outside of inner functions completes the sum.
+        // Each function's own work adds up to the work of the whole call.
         assert_eq!(figures.iter().map(|of| of.self_busy_ns).sum::<u64>(), figures[0].busy_ns);
     }
 
@@ -177,7 +178,7 @@ mod tests {
                 enqueued_ns,
                 ..attributed(0, 7, (start, end))
             });
-        // The third was enqueued in time, so the gap before it is not the host's.
+        // The third was enqueued in time, so the host did not cause the gap before it.
         let figures = figures(1, |_| None, &mut activities);
         assert_eq!((figures[0].waited_ns, figures[0].span_ns), (20 + 5, 70));
     }

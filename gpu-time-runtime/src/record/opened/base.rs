@@ -1,4 +1,4 @@
-//! The runtime's own launches of the empty kernel, and the records of them.
+//! Matches records to the runtime's own launches of the empty kernel.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -9,24 +9,26 @@ use crate::cuda::Context;
 use crate::stats::bias::KernelBase;
 use crate::types::activity::{Activity, Launched};
 
-/// The kernels that are recorded. Half of their records suffice.
+/// The number of kernels to record. Records of half of them suffice.
 pub(crate) const SAMPLES: usize = 32;
-/// The most launches that are noted: a hold and a kernel for each sample, and the kernel that is
-/// launched first.
+/// The maximum number of launches to note: a hold and a kernel for each sample, and the kernel that
+/// is launched first.
 const MAX_NOTED: usize = 4 * SAMPLES;
-/// The collections after which no more records are expected.
+/// The number of collections after which no more records are expected.
 const ROUNDS: u32 = 8;
 
 thread_local! {
-    /// Launches of this thread are noted. Without a destructor, for callbacks at the end of a thread.
+    /// Set while this thread's launches are noted. It has no destructor, so callbacks can read it
+    /// while the thread exits.
     static IS_NOTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The correlation ids that are noted. Only the thread that has paused the collector uses them.
+/// The correlation ids of the noted launches. Only the thread that has paused the collector uses
+/// them.
 static NOTED: [AtomicU32; MAX_NOTED] = [const { AtomicU32::new(0) }; MAX_NOTED];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// A measurement of CUPTI's time of an empty kernel, which waits for its records.
+/// A measurement of the time that CUPTI reports for an empty kernel. Waits for its records.
 pub(crate) struct Measurement {
     context: &'static Context,
     /// The correlation ids of launches without a record.
@@ -35,9 +37,9 @@ pub(crate) struct Measurement {
     rounds: u32,
 }
 
-/// Notes this thread's launches while `run` runs, and returns the measurement that they are. The
-/// collector must be [paused](crate::record::opened::collector::pause). `None` if `run` returns
-/// `false`.
+/// Notes the launches that `run` makes on this thread. Returns the measurement that waits for their
+/// records, or `None` if `run` returns `false`. The collector must be
+/// [paused](crate::record::opened::collector::pause).
 pub(crate) fn noting(context: &'static Context, run: impl FnOnce() -> bool) -> Option<Measurement> {
     COUNT.store(0, Relaxed);
     IS_NOTING.set(true);
@@ -48,8 +50,8 @@ pub(crate) fn noting(context: &'static Context, run: impl FnOnce() -> bool) -> O
     has_run.then(|| Measurement { context, missing, durations: Vec::new(), rounds: 0 })
 }
 
-/// Notes a launch of the runtime's own. Called from the driver's callback: takes no lock and
-/// allocates nothing.
+/// Notes one of the runtime's own launches. Called from CUPTI's callback for driver calls, so it
+/// takes no lock and allocates nothing.
 pub(super) fn note(launched: &Launched) {
     if IS_NOTING.get()
         && let Some(slot) = NOTED.get(COUNT.load(Relaxed))
@@ -60,20 +62,22 @@ pub(super) fn note(launched: &Launched) {
 }
 
 impl Measurement {
-    /// Takes a record of one of the launches. Returns `false` if it is of another launch.
+    /// Takes a record if it belongs to one of the measurement's launches. Returns `false` if it
+    /// does not.
     pub fn take(&mut self, activity: &Activity) -> bool {
         let of_record = |id: &u32| *id == activity.correlation;
         let Some(at) = self.missing.iter().position(of_record) else { return false };
         self.missing.swap_remove(at);
         let &Activity { start_ns, end_ns, work, .. } = activity;
-        // The others are holds.
+        // The other launches are holds.
         if work.name.as_bytes() == EMPTY.to_bytes() && 0 < start_ns && start_ns <= end_ns {
             self.durations.push((end_ns - start_ns) as f64);
         }
         true
     }
 
-    /// Does not count the next round.
+    /// Does not count the current round, in which CUPTI was not flushed. Called before
+    /// [`finish`](Self::finish), which counts it.
     pub fn repeat_round(&mut self) {
         self.rounds = self.rounds.saturating_sub(1);
     }

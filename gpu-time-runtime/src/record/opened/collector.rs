@@ -1,5 +1,6 @@
 //! Matches the records of GPU work to the opened calls that launched it, and records each finished
-//! call in its series. Its own thread does so a few times a second, and every report.
+//! call in its series. This is done by the collector's own thread, about ten times a second while
+//! calls wait, and by every report.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -23,16 +24,18 @@ use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 use gpu_time_report::ElsewhereReason;
 
-/// The time between two collections while calls wait for their records. Each flush makes launches
-/// wait that happen at the same time.
+/// The time between two collections while calls wait for their records. It is not shorter, because
+/// each flush of CUPTI's records blocks launches on other threads.
 const PERIOD: Duration = Duration::from_millis(100);
-/// The most calls that wait for records. Beyond it, the oldest is counted as lost.
+/// The maximum number of calls that wait for records. If there are more, the oldest are counted as
+/// lost.
 pub(super) const MAX_WAITING: usize = 4_096;
-/// The most records of one call. A graph has many for a single launch.
+/// The maximum number of records of one call. A graph has many for a single launch.
 const MAX_ACTIVITIES: usize = 262_144;
-/// The most records that are kept because they may belong to a call that has not ended.
+/// The maximum number of records that are kept because they may belong to a call that has not
+/// ended.
 const MAX_UNCLAIMED: usize = 65_536;
-/// The most idle calls that are kept for reuse.
+/// The maximum number of idle calls that are kept for reuse.
 const MAX_IDLE: usize = 64;
 /// A call with graph launches is complete after this many collections without a new record.
 const QUIET: u32 = 2;
@@ -43,35 +46,37 @@ static ENDED: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::EndedCalls, Vec::new(
 #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 static IDLE: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::IdleCalls, Vec::new());
 static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
-/// The calls that have ended and are not in their series yet.
+/// The number of calls that have ended and are not recorded in their series yet.
 static WAITING: AtomicU64 = AtomicU64::new(0);
 
-/// Records that were lost or useless so far.
+/// The number of records that CUPTI has dropped so far.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
+/// The number of records without times so far.
 static ZERO_TIMES: AtomicU64 = AtomicU64::new(0);
 
 /// Counts of records that no call can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UselessRecords {
-    /// CUPTI had no room for them.
+    /// Records that CUPTI had no room for.
     pub dropped: u64,
-    /// They have no times.
+    /// Records without times.
     pub zero_times: u64,
 }
 
 /// Calls that wait for records.
 pub(crate) struct Collector {
-    /// By their numbers, in the order in which they ended.
+    /// The calls by their numbers, which give the order in which they ended.
     calls: BTreeMap<u64, WaitingCall>,
     /// The number of the next call.
     next: u64,
-    /// The launch of each correlation id: the number of its call, and its index there.
+    /// Maps each correlation id to its launch: the number of the call, and the index of the launch
+    /// in it.
     launches: Option<HashMap<u32, (u64, u32)>>,
     /// Records of launches that no call has claimed, the oldest first.
     unclaimed: VecDeque<Activity>,
     /// Measurements of the empty kernel that wait for their records.
     bases: Vec<Measurement>,
-    /// As of the last collection.
+    /// The alignment at the last collection.
     alignment: Option<Alignment>,
 }
 
@@ -79,16 +84,16 @@ pub(crate) struct Collector {
 struct WaitingCall {
     call: Box<OpenCall>,
     activities: Vec<Attributed>,
-    /// Launches without a record.
+    /// The number of launches without a record.
     missing: usize,
     has_graphs: bool,
-    /// Collections since the last record.
+    /// The number of collections since the last record.
     quiet: u32,
-    /// Records without times, or too many to keep.
+    /// Launches or records are missing, or records have no times, or are too many to keep.
     is_incomplete: bool,
 }
 
-/// Returns a call without frames.
+/// Returns an empty call, if possible one that is idle.
 pub(super) fn take_idle() -> Box<OpenCall> {
     locked(&IDLE).pop().unwrap_or_default()
 }
@@ -132,8 +137,8 @@ pub(crate) fn keep_up() {
 fn run() {
     while !switches::is_closed() && !fork::is_forked() {
         cupti::stop_unused();
-        // Recording may go on without a call, and fills buffers: while another thread loads code, or if this version
-        // of CUPTI cannot stop.
+        // CUPTI may go on recording without a call, and fill its buffers: while another thread
+        // loads code, or if this version of CUPTI cannot stop.
         if WAITING.load(Relaxed) == 0 && !cupti::is_recording() {
             thread::park_timeout(Duration::from_secs(1));
             continue;
@@ -175,8 +180,8 @@ pub(crate) fn give_up(deadline: Instant) {
     }
 }
 
-/// Locks the collector, so that no records are taken meanwhile. `None` if another thread is taking
-/// some.
+/// Locks the collector, so that no records are taken meanwhile. `None` if another thread is using
+/// it.
 pub(crate) fn pause() -> Option<MutexGuard<'static, Collector>> {
     COLLECTOR.try_lock().ok()
 }
@@ -204,7 +209,8 @@ impl Collector {
     }
 
     pub fn collect(&mut self, is_last: bool) {
-        // Before the records are taken: what a call that has not ended launched may be among them.
+        // Checked before the records are taken, which may belong to launches of a call that has not
+        // ended.
         let may_be_claimed = open_call::may_be_claimed();
         self.claim(take_ended());
         self.begin_round();
@@ -217,7 +223,7 @@ impl Collector {
                 if !windows.take(activity) {
                     self.take(activity);
                 } else if !activity.has_times() {
-                    // The window counts itself as incomplete.
+                    // Not counted for a call. The window becomes incomplete instead.
                     of_windows += 1;
                 }
             });
@@ -240,18 +246,18 @@ impl Collector {
         self.bases.retain_mut(|base| !base.finish(is_last));
     }
 
-    /// Notes that records are about to be taken.
+    /// Begins a round. Must be called before the records of a collection are taken.
     pub fn begin_round(&mut self) {
         self.calls.values_mut().for_each(|waiting| waiting.quiet += 1);
     }
 
-    /// Does not count the round that has begun, in which there may have been no records for a reason.
+    /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
     pub fn repeat_round(&mut self) {
         self.calls.values_mut().for_each(|waiting| waiting.quiet = waiting.quiet.saturating_sub(1));
         self.bases.iter_mut().for_each(Measurement::repeat_round);
     }
 
-    /// Takes over calls that have ended, with the records that have come for them already.
+    /// Takes over calls that have ended, and matches the unclaimed records with their launches.
     pub fn claim(&mut self, ended: impl IntoIterator<Item = Box<OpenCall>>) {
         let mut are_new = false;
         let launches = self.launches.get_or_insert_default();
@@ -271,7 +277,8 @@ impl Collector {
         }
     }
 
-    /// Takes a record.
+    /// Takes a record for the measurement or the call that made its launch, or keeps it as
+    /// unclaimed.
     pub fn take(&mut self, activity: &Activity) {
         if self.bases.iter_mut().any(|base| base.take(activity)) {
             return;
@@ -290,7 +297,7 @@ impl Collector {
         }
     }
 
-    /// Records the calls that are complete, and counts the oldest as lost if there are too many.
+    /// Records the calls that are complete. If too many calls wait, counts the oldest as lost.
     pub fn finish(&mut self, is_last: bool) {
         let complete = self.calls.iter().filter(|(_, waiting)| waiting.is_complete(is_last));
         let complete: Vec<u64> = complete.map(|(number, _)| *number).collect();
@@ -305,7 +312,7 @@ impl Collector {
         self.give_up_beyond(0);
     }
 
-    /// Counts the oldest calls as lost, except for this many.
+    /// Counts the oldest calls as lost until at most `most` are left.
     fn give_up_beyond(&mut self, most: usize) {
         while self.calls.len() > most
             && let Some((_, waiting)) = self.calls.pop_first()
@@ -356,7 +363,7 @@ impl WaitingCall {
         self.activities.push(Attributed { frame, elsewhere, stream, enqueued_ns, activity });
     }
 
-    /// Returns `true` if no more records are expected. A graph may give more after a first one.
+    /// Returns `true` if no more records are expected. A graph may have more after its first one.
     fn is_complete(&self, is_last: bool) -> bool {
         let is_quiet = !self.has_graphs || is_last || self.quiet >= QUIET;
         self.missing == 0 && is_quiet
@@ -415,7 +422,7 @@ fn finish(
     }
 }
 
-/// Returns an activity of a call as the trace shows it.
+/// Converts an activity of a call for the trace.
 fn stream_work(call: &OpenCall, of: &Attributed, alignment: Alignment) -> Option<StreamWork> {
     let Subject { of: CallSeries { site, .. }, call_id, .. } =
         call.frames.get(of.frame as usize)?.subject;

@@ -1,10 +1,10 @@
-//! Opened calls: timed calls whose kernels, copies and memsets are recorded, on the thread that
-//! makes them.
+//! Opened calls: timed calls whose kernels, copies and memsets CUPTI records, each on the thread
+//! that makes the call.
 //!
-//! The outermost timed call on a thread opens it, together with all annotated functions that it
-//! calls. Each of these is a *frame*. While the call runs, every launch is noted with the frame
-//! that is innermost. When it ends, it goes to the [collector], which waits for the records of its
-//! launches.
+//! An opened call is the outermost timed call on its thread. It includes all annotated functions
+//! that it calls. Each of these functions, and the call's own, is a *frame*. While the call runs,
+//! every launch is noted with the innermost frame. When the call ends, it goes to the [collector],
+//! which waits for the records of its launches.
 
 mod alignment;
 mod attribution;
@@ -28,13 +28,14 @@ use crate::types::activity::Launched;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
 thread_local! {
-    /// The open call of this thread. Taken out while it is changed, so a call from a signal handler
-    /// finds none.
+    /// The thread's opened call. It is taken out while it is changed, so a signal handler that
+    /// makes a call meanwhile finds none.
     static OPEN: Cell<Option<Box<OpenCall>>> = const { Cell::new(None) };
-    /// `OPEN` has a call, or one is being changed. Without a destructor, for callbacks at the end
-    /// of a thread.
+    /// Set while the thread has an opened call, even while that is taken out of `OPEN`. It has no
+    /// destructor, so callbacks can read it while the thread exits.
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
-    /// The timed calls on this thread that have not ended, and that are not in an opened call.
+    /// The number of timed calls on this thread that have not ended and are not part of an opened
+    /// call.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -50,7 +51,8 @@ pub(crate) fn are_open() -> bool {
     switches::is_recording()
 }
 
-/// Returns `true` if a call that begins now is the outermost timed call on the thread.
+/// Returns `true` if a call that begins now is the outermost timed call on the thread, and the
+/// calls around it that were passed over are all known.
 pub(crate) fn is_outermost() -> bool {
     DEPTH.get() == 0 && !passed_over::are_too_many()
 }
@@ -72,8 +74,8 @@ pub(crate) fn unnest() {
     DEPTH.set(DEPTH.get().saturating_sub(1));
 }
 
-/// Opens a call, or enters a function of the thread's opened call. Returns `None` if nothing can be
-/// recorded.
+/// Opens a call, or enters a function inside the thread's opened call. Returns `None` if nothing
+/// can be recorded.
 pub(crate) fn enter(subject: Subject) -> Option<FrameId> {
     if !is_inside() {
         open(|call| passed_over::for_each(|around| call.add_caller(around)))?;
@@ -81,15 +83,15 @@ pub(crate) fn enter(subject: Subject) -> Option<FrameId> {
     with_open(|call| call.enter(subject)).flatten()
 }
 
-/// Opens a call inside of these callers, the outermost first, which run on another thread. The thread
-/// must not be inside a call.
+/// Opens a call inside these callers, outermost first, which run on another thread. The thread must
+/// not be inside a call.
 #[cfg(feature = "tracing")]
 pub(crate) fn enter_under(callers: &[u32], subject: Subject) -> Option<FrameId> {
     open(|call| call.callers.extend(callers))?;
     with_open(|call| call.enter(subject)).flatten()
 }
 
-/// Opens a call without functions, to which `prepare` adds what is around it.
+/// Opens a call without frames. `prepare` adds the callers around it.
 fn open(prepare: impl FnOnce(&mut OpenCall)) -> Option<()> {
     let switched_on = cupti::switch_on()?;
     collector::keep_up();
@@ -102,7 +104,7 @@ fn open(prepare: impl FnOnce(&mut OpenCall)) -> Option<()> {
     Some(())
 }
 
-/// Counts a call that is lost, because it could not be entered.
+/// Counts a call that could not be entered as lost.
 pub(crate) fn count_lost(of: &CallSeries, device: DeviceId, lost: Lost) {
     let mut recorder = locked(&of.thread.recorder);
     let series = recorder.series.begin(of.site, of.identity(device));
@@ -110,8 +112,9 @@ pub(crate) fn count_lost(of: &CallSeries, device: DeviceId, lost: Lost) {
 }
 
 /// Ends a function of the thread's opened call. `device` returns the device of a context. If the
-/// function is the outermost one, the call goes to the collector. Returns the number of its
-/// launches then, else 0; `None` if the function's call is not open on this thread.
+/// function is the outermost one, hands the call over to the collector and returns the number of
+/// its launches; otherwise returns 0. Returns `None` if the function's call is not open on this
+/// thread.
 pub(crate) fn leave(
     frame: FrameId,
     lost: Option<Lost>,
@@ -132,27 +135,29 @@ pub(crate) fn is_open(frame: FrameId) -> bool {
     with_frame(frame, |_| ()).is_some()
 }
 
-/// Returns how many spans a recorded span stands for, and how many root spans this thread skipped before it
-/// chose the root that contains this one. `None` if the frame's call is not open on this thread.
+/// Returns the number of spans that a recorded span represents, and the number of root spans that
+/// were passed over before the root that contains it. Returns `None` if the frame's call is not
+/// open on this thread.
 #[cfg(feature = "tracing")]
 pub(crate) fn represented(frame: FrameId) -> Option<(f64, u64)> {
     let weight = |call: &mut OpenCall| call.frames.get(frame.index as usize).map(Frame::weight);
     with_frame(frame, |call| Some((weight(call)?, call.passed))).flatten()
 }
 
-/// Notes that a root span opened the thread's call, and how many were passed over before it.
+/// Sets the number of root spans that were passed over before the one that opened the thread's
+/// call.
 #[cfg(feature = "tracing")]
 pub(crate) fn set_passed(passed: u64) {
     with_open(|call| call.passed = passed);
 }
 
-/// Adds host time that a span took to the thread's call.
+/// Adds the host time that the runtime took for a span to the thread's call.
 #[cfg(feature = "tracing")]
 pub(crate) fn add_cost(ns: u64) {
     with_open(|call| call.cost_ns += ns);
 }
 
-/// Notes that a launch which events would bracket begins or ends.
+/// Notes the beginning or the end of a launch that events would bracket.
 pub(crate) fn set_launching(frame: FrameId, is_launching: bool) {
     with_frame(frame, |call| {
         if let Some(frame) = call.frames.get_mut(frame.index as usize) {
@@ -161,8 +166,8 @@ pub(crate) fn set_launching(frame: FrameId, is_launching: bool) {
     });
 }
 
-/// Takes a suspended function's call off the thread. Returns `None` if the frame is not the
-/// outermost, which is then merely left until it is [resumed](resume).
+/// Suspends a function. If it is the outermost frame, takes its call off the thread and returns the
+/// call. Otherwise, returns `None` and only leaves the frame until it is [resumed](resume).
 pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
     if frame.index == 0 {
         with_frame(frame, |call| _ = call.was_suspended.get_or_insert_with(WasSuspended::new))?;
@@ -172,8 +177,9 @@ pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
     None
 }
 
-/// Continues a suspended function on this thread. `call` is what [`suspend`] returned. Returns the
-/// call again if the thread is inside another one, which gets its work: it is then incomplete.
+/// Continues a suspended function on this thread. `call` is the result of [`suspend`]. If the
+/// thread is inside another call, returns `call` marked as incomplete, because its further work
+/// counts for the other call.
 pub(crate) fn resume(frame: FrameId, call: Option<Box<OpenCall>>) -> Option<Box<OpenCall>> {
     let Some(mut call) = call else {
         with_frame(frame, |call| call.go_on(frame.index));
@@ -202,8 +208,8 @@ pub(crate) fn end_suspended(
 /// Notes the launches of all threads.
 pub(crate) const OBSERVER: LaunchObserver = LaunchObserver { launched, failed };
 
-/// Notes a launch of the calling thread. Called from the driver's callback: takes no lock, and
-/// allocates only when an opened call makes more launches than any before.
+/// Notes a launch by the calling thread. Called from CUPTI's callback for driver calls, so it takes
+/// no lock, and allocates only when an opened call makes more launches than any before.
 fn launched(launched: Launched) {
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {
@@ -214,7 +220,7 @@ fn launched(launched: Launched) {
     with_open(|call| call.note(&launched));
 }
 
-/// Forgets the last launch of the calling thread, which has failed: it will have no record.
+/// Forgets the calling thread's last launch, which has failed and will have no record.
 fn failed(correlation: u32) {
     notes::note_failure(correlation);
     with_open(|call| call.forget(correlation));

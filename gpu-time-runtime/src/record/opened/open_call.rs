@@ -17,18 +17,18 @@ use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey, workload::Workload};
 use gpu_time_report::ElsewhereReason;
 
-/// The most functions of one opened call. Calls beyond it are counted as lost, and their work
-/// belongs to the function around them.
+/// The maximum number of frames in one opened call. Calls beyond it are counted as lost, and their
+/// work belongs to the function around them.
 const MAX_FRAMES: usize = 4_096;
-/// The most launches of one opened call. Beyond it, the call is counted as lost.
+/// The maximum number of launches in one opened call. With more, the call is counted as lost.
 const MAX_LAUNCHES: usize = 65_536;
 
-/// The series that a call is counted in, once its device is known.
+/// The series in which a call is counted, apart from its device, which is known only later.
 #[derive(Clone, Copy)]
 pub(crate) struct CallSeries {
     pub site: &'static CallSite,
     pub thread: &'static ThreadRecorder,
-    /// The launch that a function of a single one is shown as.
+    /// `Some(0)` for a function with a single launch, whose series is shown as that launch.
     pub launch: Option<u32>,
     pub cache: CacheState,
     pub key: SeriesKey,
@@ -42,7 +42,7 @@ pub(crate) struct Subject {
     pub stream: Option<Stream>,
     /// The number of calls that this call represents.
     pub weight: f32,
-    /// The probability of opening such a call where it is the outermost timed one.
+    /// The probability with which such a call is opened if it is the outermost timed one.
     pub share: f64,
     pub workload: Workload,
     pub call_id: CallId,
@@ -52,12 +52,12 @@ pub(crate) struct Subject {
 pub(crate) struct Frame {
     pub subject: Subject,
     pub parent: Option<u32>,
-    /// The probability that the call would not have been recorded: that neither it nor a call around it
-    /// had been chosen.
+    /// The probability that the call would not have been recorded, because neither it nor a call
+    /// around it was chosen.
     missed: f64,
-    /// One of the launches that events would bracket is being made.
+    /// Set while the function makes a launch that events would bracket.
     pub is_launching: bool,
-    /// Records of its launches that have no times.
+    /// The number of records without times, of its launches and those inside it.
     pub zero_times: u64,
     pub entered_ns: u64,
     pub left_ns: u64,
@@ -65,21 +65,21 @@ pub(crate) struct Frame {
     pub captures_begun: u64,
     /// The context of its first launch, or of the first one inside it; 0 without a launch.
     pub context: usize,
-    /// Set when the function has ended, and has been counted.
+    /// Set once the function has ended and has been counted.
     pub series: Option<SeriesRef>,
     pub lost: Option<Lost>,
 }
 
-/// A call that enqueued work.
+/// A driver call that enqueued work.
 #[derive(Clone, Copy)]
 pub(crate) struct Launch {
     pub correlation: u32,
     pub frame: u32,
     /// The time of the call, on the host's clock.
     pub enqueued_ns: u64,
-    /// The stream that the caller gave, which is that of all the work unless it is a graph.
+    /// The stream that was passed to the driver. All the work ran on it, unless it is a graph.
     pub stream: Option<Stream>,
-    /// Why the events of its function would not bracket it, if they would not.
+    /// The reason why its function's events would not bracket it; `None` if they would.
     pub elsewhere: Option<ElsewhereReason>,
     pub is_graph: bool,
     pub has_record: bool,
@@ -90,26 +90,27 @@ pub(crate) struct Launch {
 /// Invariant: while it is the thread's open call, `at` is the innermost frame that has not ended.
 #[derive(Default)]
 pub(crate) struct OpenCall {
-    /// No other call of the process has it.
+    /// Unique within the process.
     pub number: u64,
     pub frames: Vec<Frame>,
     pub launches: Vec<Launch>,
     pub at: Option<u32>,
-    /// Launches are missing: too many, or made while it was not open.
+    /// Launches or records are missing: there were too many launches, some were made while the call
+    /// was not open, or CUPTI does not record all of their work.
     pub is_incomplete: bool,
     /// The sites of the calls around it that were not chosen, the outermost first.
     pub callers: Vec<u32>,
-    /// The probability that none of them would have been chosen is `1.0 - hit`.
+    /// The probability that at least one of the callers would have been chosen.
     hit: f64,
-    /// The root spans that were not chosen since the one that opened it.
+    /// The number of root spans that were passed over before the one that opened the call.
     #[cfg(feature = "tracing")]
     pub passed: u64,
-    /// The host time that its spans took the runtime, while a budget is set.
+    /// The host time that the runtime took for the call's spans, counted while a budget is set.
     #[cfg(feature = "tracing")]
     pub cost_ns: u64,
-    /// Keeps the recording on.
+    /// Keeps CUPTI recording.
     pub switched_on: Option<SwitchedOn>,
-    /// Keeps the records of its launches, if it was suspended.
+    /// Set if the call was suspended. Keeps the records of its launches from being dropped.
     pub was_suspended: Option<WasSuspended>,
 }
 
@@ -121,7 +122,8 @@ pub(crate) struct FrameId {
 }
 
 impl Frame {
-    /// Returns the reason why the function's events would not bracket a launch on this stream.
+    /// Returns the reason why the function's events would not bracket a launch on this stream, or
+    /// `None` if they would.
     fn elsewhere(&self, stream: Option<Stream>) -> Option<ElsewhereReason> {
         let (named, spec) = (self.subject.stream?, &self.subject.of.site.spec);
         if stream
@@ -133,13 +135,14 @@ impl Frame {
         (spec.clock == Clock::Events && is_after).then_some(ElsewhereReason::AfterStop)
     }
 
-    /// Returns the number of calls that this call represents (Horvitz and Thompson).
+    /// Returns the number of calls that this call represents, by the Horvitz–Thompson estimator.
     pub fn weight(&self) -> f64 {
         f64::from(self.subject.weight) / (1.0 - self.missed)
     }
 
-    /// Returns the number of calls that this call represents in its series. Calls of a function that
-    /// were not opened are counted by the function.
+    /// Returns the number of calls that this call represents in its series. For a function, this is
+    /// the weight from sampling alone, because the function itself counts the calls that were not
+    /// opened.
     pub fn series_weight(&self) -> f32 {
         match self.subject.of.site.is_span() {
             true => self.weight() as f32,
@@ -163,7 +166,7 @@ impl OpenCall {
         }
         let id = self.frames.len() as u32;
         let missed = match self.at.and_then(|at| self.frames.get(at as usize)) {
-            // A call inside of one that events time is never opened by itself.
+            // A call inside one that is timed by events is never opened by itself.
             Some(around) if around.subject.stream.is_some() => around.missed,
             Some(around) => around.missed * (1.0 - subject.share),
             None => (1.0 - self.hit) * (1.0 - subject.share),
@@ -185,7 +188,8 @@ impl OpenCall {
         Some(FrameId { call: self.number, index: id })
     }
 
-    /// Adds a call around it that was not chosen.
+    /// Adds a surrounding call that was not chosen. Callers are added from the outermost to the
+    /// innermost.
     pub(super) fn add_caller(&mut self, around: PassedOver) {
         self.callers.push(around.site);
         self.hit = 1.0 - (1.0 - self.hit) * (1.0 - around.share);
@@ -228,8 +232,8 @@ impl OpenCall {
         self.launches.pop_if(|launch| launch.correlation == correlation);
     }
 
-    /// Counts the calls around a captured launch as lost that a capture is around. Those around the
-    /// capture are not: it is a part of them that does not run.
+    /// Marks frames around a captured launch as lost if they were entered after the capture began.
+    /// Frames entered earlier are kept: the captured launch is a part of them that does not run.
     fn lose_captured(&mut self, frame: u32, capture: u64) {
         let mut inner = Some(frame);
         while let Some(at) = inner.and_then(|at| self.frames.get_mut(at as usize)) {
@@ -250,8 +254,8 @@ impl OpenCall {
         }
     }
 
-    /// Ends a frame and counts its call, unless that is counted because the frame was left before.
-    /// Returns `true` if it was the outermost one.
+    /// Ends a frame and counts its call, unless that was counted when the frame was left before.
+    /// Returns `true` if the frame is the outermost one.
     pub fn leave(
         &mut self,
         id: FrameId,
@@ -268,7 +272,7 @@ impl OpenCall {
             frame.series = Some(recorder.series.begin(site, frame.subject.of.identity(device)));
         }
         if self.at == Some(id.index) {
-            // A span may have been left before one inside of it.
+            // A span may have been left before a span inside it.
             let left = |at: u32| self.frames.get(at as usize).filter(|of| of.left_ns > 0);
             while let Some(left) = self.at.and_then(left) {
                 self.at = left.parent;
@@ -277,7 +281,7 @@ impl OpenCall {
         id.index == 0
     }
 
-    /// Goes on with a frame that was left, or whose function was suspended.
+    /// Continues a frame that was left, or whose function was suspended.
     pub fn go_on(&mut self, frame: u32) {
         if let Some(of) = self.frames.get_mut(frame as usize) {
             of.left_ns = 0;
@@ -289,7 +293,7 @@ impl OpenCall {
         self.frames.get(frame as usize)?.parent
     }
 
-    /// Makes it ready for another call, and keeps its memory.
+    /// Resets everything for another call, but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.frames.clear();
         self.callers.clear();
@@ -306,10 +310,10 @@ impl OpenCall {
     }
 }
 
-/// Counts the calls that were suspended, from then until they are recorded or lost.
+/// The number of calls that have been suspended and are not yet recorded or lost.
 static SUSPENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a call in [`SUSPENDED`].
+/// Counts a call in [`SUSPENDED`] until it is dropped.
 #[derive(Debug)]
 pub(crate) struct WasSuspended(());
 
@@ -317,7 +321,7 @@ impl WasSuspended {
     /// Must be called before the call's recording is counted as ended.
     pub fn new() -> WasSuspended {
         SUSPENDED.fetch_add(1, Relaxed);
-        // The other half is in `may_be_claimed`.
+        // Pairs with the fence in `may_be_claimed`.
         fence(Release);
         WasSuspended(())
     }
@@ -329,8 +333,8 @@ impl Drop for WasSuspended {
     }
 }
 
-/// Returns `true` if a record may belong to a call that has not ended: one that is open, or that waits
-/// for its future to be polled again.
+/// Returns `true` if a record may belong to a call that has not ended: one that is open, or one
+/// whose future waits to be polled again.
 pub(super) fn may_be_claimed() -> bool {
     if switches::is_recording_or_about_to() {
         return true;

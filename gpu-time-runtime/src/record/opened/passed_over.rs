@@ -1,10 +1,10 @@
-//! The calls on a thread that were not chosen to be opened, but may contain calls that are.
+//! The calls running on a thread that were not chosen to be opened, but may contain calls that are.
 
 use std::cell::Cell;
 
 use crate::site::callsite::CallSite;
 
-/// The most of them, one inside the other. No call inside further ones is opened.
+/// The maximum nesting depth. No call inside more deeply nested ones is opened.
 const MOST: usize = 16;
 
 /// A call that was not chosen.
@@ -22,7 +22,7 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Notes that a call begins which was not chosen to be opened.
+/// Notes the beginning of a call that was not chosen to be opened.
 pub(crate) fn begin(site: &'static CallSite) {
     let depth = DEPTH.get();
     CALLS.with(|calls| {
@@ -33,27 +33,27 @@ pub(crate) fn begin(site: &'static CallSite) {
     DEPTH.set(depth.saturating_add(1));
 }
 
-/// Notes that the innermost of them has ended.
+/// Notes the end of the innermost call that was not chosen.
 pub(crate) fn end() {
     DEPTH.set(DEPTH.get().saturating_sub(1));
 }
 
-/// Returns the number of such calls that have not ended.
+/// Returns the number of calls that were not chosen and have not ended.
 pub(super) fn depth() -> u32 {
     DEPTH.get() as u32
 }
 
-/// Returns `true` if there are too many to know them all.
+/// Returns `true` if the calls are nested too deeply for all of them to be known.
 pub(super) fn are_too_many() -> bool {
     DEPTH.get() > MOST
 }
 
-/// Passes on each of them, from the outermost to the innermost.
+/// Calls `each` with every call that is known, from the outermost to the innermost.
 pub(super) fn for_each(mut each: impl FnMut(PassedOver)) {
     CALLS.with(|calls| calls.iter().take(DEPTH.get()).for_each(|call| each(call.get())));
 }
 
-/// Passes on the site of each of them, from the outermost to the innermost.
+/// Calls `each` with the site id of every call that is known, from the outermost to the innermost.
 #[inline]
 pub(crate) fn for_each_site(mut each: impl FnMut(u32)) {
     if DEPTH.get() > 0 {

@@ -110,7 +110,7 @@ fn failed_launch_is_forgotten() {
     for id in [1, 2] {
         open.note(&launch(id));
     }
-    // A function that calls another one reports the failure of both.
+    // A driver function that calls another one reports a failure for both.
     [2, 2, 9].iter().for_each(|&id| open.forget(id));
     open.leave(frame, None, |_| DeviceId::Cuda(0));
     let mut collector = Collector::new();
@@ -146,7 +146,7 @@ fn captured_launch_loses_the_functions_inside_the_capture() {
     call.note(&launch(1));
     let begun = cupti::captures_begun();
     let inner_frame = call.enter(inner).unwrap();
-    // As if the capture had begun between both.
+    // As if the capture had begun between the two functions.
     call.frames[1].captures_begun = begun + 1;
     call.note(&Launched { capture: Some(begun + 1), ..launch(2) });
     call.leave(inner_frame, None, |_| DeviceId::Cuda(0));
@@ -173,7 +173,7 @@ fn legacy_streams_are_the_same() {
 fn records_before_and_after_the_end_are_matched() {
     let subject = subject(thread());
     let mut collector = Collector::new();
-    // The record comes first, and between others that no call launched.
+    // The record comes before the call has ended, after one that belongs to no call.
     [activity(900, 1, 2), activity(11, 100, 140)].iter().for_each(|of| collector.take(of));
     collector.claim([call(subject, &[11, 12])]);
     collector.finish(false);
@@ -236,7 +236,7 @@ fn graph_waits_for_more_records() {
     assert_eq!((report.opened, report.kernels_per_call), (1, Some(3.0)));
 }
 
-/// Returns a collector that has a call with a graph launch, with one record.
+/// Returns a collector with one call, whose launch has one record.
 fn with_graph(subject: Subject, launched: Launched) -> Collector {
     let mut collector = Collector::new();
     let mut graph = Box::<OpenCall>::default();

@@ -36,7 +36,7 @@ pub(crate) struct Call {
     pub began_ns: u64,
     /// The host time at the end of the call; `None` while it is running.
     pub ended_ns: Option<u64>,
-    /// It is a warm-up call, of which only the start is known.
+    /// Set for a warm-up call, of which only the start is known.
     pub is_warmup: bool,
 }
 
@@ -78,12 +78,12 @@ pub(crate) struct StreamWork {
     pub call: CallId,
     /// The ordinal of the device.
     pub device: u32,
-    /// CUPTI's ids.
+    /// CUPTI's ids of the context and the stream.
     pub context: u32,
     pub stream_id: u32,
     /// The stream, if known.
     pub stream: Option<Stream>,
-    /// The function names another stream.
+    /// The work ran on a stream other than the one that the function names.
     pub elsewhere: bool,
     /// Host times, off by at most `error_ns` from CUPTI's.
     pub begin_ns: u64,
@@ -97,7 +97,7 @@ struct Tracer {
     slices: Ring<Slice>,
     works: Ring<StreamWork>,
     threads: VecDeque<(u64, String)>,
-    /// The number of samples for which the GPU time is unknown.
+    /// The number of samples whose place on the time axis is unknown.
     unplaced: u64,
 }
 
@@ -146,7 +146,7 @@ pub(crate) fn set(last: Option<usize>) {
     let old = (
         mem::replace(&mut tracer.calls, Ring::new(most, calls)),
         mem::replace(&mut tracer.slices, Ring::new(most, slices)),
-        // Few programs open calls.
+        // Allocated with the first item, because few programs open calls.
         mem::replace(&mut tracer.works, Ring::unallocated(most, works)),
     );
     tracer.unplaced = 0;

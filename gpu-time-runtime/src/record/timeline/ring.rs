@@ -24,7 +24,7 @@ impl<T: Copy> Ring<T> {
         Ring { items: VecDeque::with_capacity(capacity), capacity, first, next: first }
     }
 
-    /// Creates an empty ring as [`new`](Self::new) does, which gets its memory with the first item.
+    /// Creates an empty ring like [`new`](Self::new), but allocates its memory with the first item.
     pub fn unallocated(capacity: usize, first: u64) -> Self {
         Ring { capacity: capacity.max(1), first, next: first, ..Self::EMPTY }
     }

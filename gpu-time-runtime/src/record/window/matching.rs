@@ -1,4 +1,4 @@
-//! Matches records of GPU work to the windows that it was enqueued in.
+//! Matches records of GPU work to the windows in which the work was enqueued.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -8,40 +8,42 @@ use crate::record::window::notes::{self, Left, Note};
 use crate::stats::coverage::{CoverageSums, Recorded};
 use crate::types::activity::Activity;
 
-/// A window waits for records of its launches this long. The launch of an empty graph never has one.
+/// The longest time that a window waits for the records of its launches. The launch of an empty
+/// graph never has one.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A window with graph launches is complete after this many collections without a new record, since
 /// a graph has several.
 const QUIET: u32 = 2;
-/// The most windows that wait.
+/// The maximum number of windows that wait for records.
 const MOST_WAITING: usize = 16;
-/// The most launches, and the most records, of one window.
+/// The maximum number of launches in one window.
 const MOST_LAUNCHES: usize = 2_000_000;
+/// The maximum number of records in one window.
 const MOST_RECORDS: usize = 4_000_000;
-/// The most records that are kept because their note may be on its way.
+/// The maximum number of records that are kept because the note of their launch may still arrive.
 const MOST_EARLY: usize = 65_536;
 
 static WINDOWS: Mutex<Windows> = Mutex::new(Rank::Windows, Windows::new());
 
-/// The windows that wait for records, and the sums over all that do not any more.
+/// The windows that wait for records, and the sums over all finished windows.
 pub(crate) struct Windows {
     /// The last one is open if `is_open`.
     waiting: VecDeque<WaitingWindow>,
     is_open: bool,
-    /// Records that came while a window is open, and that no note was found for.
+    /// Records that arrived while a window was open, before the note of their launch.
     early: Vec<Activity>,
     sums: CoverageSums,
 }
 
 struct WaitingWindow {
     launches: HashMap<u32, Launch>,
-    /// Launches without a record.
+    /// The number of launches without a record.
     missing: usize,
     has_graphs: bool,
     records: Vec<Recorded>,
     length_ns: u64,
     closed: Option<Instant>,
-    /// Collections since the last record.
+    /// The number of collections since the last record.
     quiet: u32,
     is_incomplete: bool,
 }
@@ -56,7 +58,7 @@ pub(crate) fn windows() -> MutexGuard<'static, Windows> {
     locked(&WINDOWS)
 }
 
-/// Returns how busy the device with this ordinal was. `None` without windows.
+/// Returns how busy the device with this ordinal was, or `None` if there were no windows.
 pub(crate) fn coverage(device: u32) -> Option<gpu_time_report::Coverage> {
     windows().sums.report(device)
 }
@@ -82,7 +84,7 @@ impl Windows {
         self.waiting.push_back(WaitingWindow::new());
     }
 
-    /// Closes the open window after this time.
+    /// Closes the open window, which was open for `length_ns`.
     pub fn close(&mut self, length_ns: u64) {
         self.take_notes();
         self.is_open = false;
@@ -94,7 +96,7 @@ impl Windows {
         }
     }
 
-    /// Takes the notes of the open window. Returns how many there were.
+    /// Moves the notes left so far to the open window. Returns their number.
     pub fn take_notes(&mut self) -> usize {
         let Some(window) = self.waiting.back_mut().filter(|_| self.is_open) else { return 0 };
         let take = |left| match left {
@@ -104,20 +106,21 @@ impl Windows {
         notes::take().map(take).count()
     }
 
-    /// Notes that records are about to be taken.
+    /// Begins a round. Must be called before the records of a collection are taken.
     pub fn begin_round(&mut self) {
         self.take_notes();
         self.waiting.iter_mut().for_each(|window| window.quiet += 1);
     }
 
-    /// Does not count the round that has begun, in which there may have been no records for a reason.
+    /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
     pub fn repeat_round(&mut self) {
         self.waiting.iter_mut().for_each(|window| window.quiet = window.quiet.saturating_sub(1));
     }
 
-    /// Takes a record. Returns `true` if no opened call can claim it.
+    /// Adds a record to the window of its launch. Returns `true` if there is one, and the record
+    /// does not belong to an opened call as well.
     pub fn take(&mut self, activity: &Activity) -> bool {
-        // The newest first: correlation ids wrap around.
+        // The newest window first, because correlation ids wrap around.
         for window in self.waiting.iter_mut().rev() {
             if let Some(is_opened) = window.take(activity) {
                 return !is_opened;
@@ -133,8 +136,9 @@ impl Windows {
         false
     }
 
-    /// Adds the windows that are complete to the sums, and counts those that cannot become so.
-    /// `has_dropped`: records are missing. `is_last`: there will be no more.
+    /// Ends a round. Adds complete windows to the sums, and counts those that can no longer become
+    /// complete. `has_dropped` means that CUPTI has dropped records, and `is_last` that no more
+    /// will come.
     pub fn end_round(&mut self, has_dropped: bool, is_last: bool) {
         if self.take_notes() > 0 {
             for activity in std::mem::take(&mut self.early) {
@@ -149,7 +153,8 @@ impl Windows {
             let is_over = window.is_incomplete || window.is_complete();
             if is_over || excess > 0 || is_last || closed.elapsed() > PATIENCE {
                 excess = excess.saturating_sub(1);
-                // The work of a deep queue may still run when the process ends, or afterwards.
+                // Records may be missing at the end of the process, because the work of a deep
+                // queue still runs.
                 if window.is_incomplete || !is_over {
                     sums.add_incomplete();
                 } else {
@@ -187,15 +192,15 @@ impl WaitingWindow {
         }
     }
 
-    /// Forgets a launch that has failed: it will have no record.
+    /// Forgets a failed launch, which will have no record.
     fn forget(&mut self, correlation: u32) {
         if let Some(Launch { has_record: false, .. }) = self.launches.remove(&correlation) {
             self.missing -= 1;
         }
     }
 
-    /// Takes a record of one of its launches, and returns `true` if an opened call made the launch.
-    /// `None` if the record is not of this window.
+    /// Takes a record of one of the window's launches. Returns `true` if an opened call made the
+    /// launch, or `None` if the launch is not in this window.
     fn take(&mut self, activity: &Activity) -> Option<bool> {
         let launch = self.launches.get_mut(&activity.correlation)?;
         self.quiet = 0;

@@ -1,10 +1,10 @@
-//! Windows: short times in which everything that the process enqueues is recorded, to tell how busy
-//! its devices are.
+//! Windows: short periods in which all GPU work of the process is recorded, to measure how busy its
+//! devices are.
 //!
-//! A thread opens windows after random pauses, by the plan, or when it is asked to. It
-//! holds CUPTI on, while launches leave [notes](notes) on their threads. The collector of opened
-//! calls hands all records over to [matching], which adds a window to the sums when the records of
-//! its launches have come.
+//! A [thread] opens windows at random times according to a plan, or on request. It keeps CUPTI
+//! switched on during a window, while each launch leaves a [note](notes) on its thread. The
+//! collector of opened calls passes every record to [matching], which adds a window to the sums
+//! once all its launches have their records.
 
 pub(crate) mod matching;
 pub(crate) mod notes;

@@ -1,4 +1,4 @@
-//! Notes of the launches that were made while a window is open.
+//! Notes of launches that are made while a window is open.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -8,38 +8,38 @@ use crossbeam_queue::ArrayQueue;
 
 use crate::types::activity::Launched;
 
-/// The most notes between two times that they are taken, which happens every few milliseconds. A
-/// launch takes microseconds.
+/// The maximum number of notes that are waiting to be taken, which happens every few milliseconds.
+/// A launch takes microseconds.
 const MOST: usize = 65_536;
 
-/// Allocated before the first window, and kept.
+/// Allocated before the first window, and never freed.
 static NOTES: OnceLock<ArrayQueue<Left>> = OnceLock::new();
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
-/// A launch found no space, or some of its work is not recorded.
+/// Set if the note of a launch found no space, or if CUPTI does not record all of a launch's work.
 static HAS_LOST: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The marked calls on this thread that have not ended. Without a destructor, for callbacks at
-    /// the end of a thread.
+    /// The number of marked calls on this thread that have not ended. It has no destructor, so
+    /// callbacks can read it while the thread exits.
     static MARKED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A launch that was made while a window is open.
+/// A launch that was made while a window was open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub correlation: u32,
     pub is_graph: bool,
     /// An annotated function made the launch.
     pub is_attributed: bool,
-    /// It belongs to an opened call, which claims its records as well.
+    /// The launch belongs to an opened call, which needs its records as well.
     pub is_opened: bool,
 }
 
-/// The notes that a thread leaves for the window.
+/// An entry that a thread leaves for the open window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     Launch(Note),
-    /// The launch with this id, noted before, has failed.
+    /// The launch with this correlation id, which was noted before, has failed.
     Failure(u32),
 }
 
@@ -47,22 +47,23 @@ pub(crate) enum Left {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark(());
 
-/// Marks that an annotated function runs on this thread, which is neither opened nor timed by
-/// events. Calls that begin while a window is open or close must do so.
+/// Marks the beginning of an annotated function that is neither opened nor timed by events, so that
+/// its launches are attributed. Called while a window is open or about to open, except for async
+/// functions, which may end on another thread.
 pub(crate) fn mark() -> Option<Mark> {
     MARKED.set(MARKED.get().saturating_add(1));
     Some(Mark(()))
 }
 
-/// Marks the end of the function.
+/// Marks the end of the function that was marked.
 pub(crate) fn unmark(_: Mark) {
     MARKED.set(MARKED.get().saturating_sub(1));
 }
 
-/// Notes a launch of the calling thread, if a window is open. `depth`: timed calls around it. Takes
-/// no lock and allocates nothing.
+/// Notes a launch by the calling thread, if a window is open. `depth` is the number of timed calls
+/// around the launch. Takes no lock and allocates nothing.
 pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
-    // Captured work does not run now.
+    // Captured work does not run until its graph is launched.
     if !IS_OPEN.load(Acquire) || launched.capture.is_some() {
         return;
     }
@@ -78,7 +79,7 @@ pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
     leave(Left::Launch(note));
 }
 
-/// Notes that a launch of the calling thread has failed, if a window is open.
+/// Notes that a launch by the calling thread has failed, if a window is open.
 pub(crate) fn note_failure(correlation: u32) {
     if IS_OPEN.load(Acquire) {
         leave(Left::Failure(correlation));
@@ -91,10 +92,10 @@ fn leave(left: Left) {
     }
 }
 
-/// Lets launches leave notes from now on.
+/// Lets launches leave notes from now on, and drops notes from earlier windows.
 pub(super) fn open() {
     let notes = NOTES.get_or_init(|| ArrayQueue::new(MOST));
-    // A launch may have been in the middle of leaving one when the last window closed.
+    // A launch may have left its note after the last window closed.
     while notes.pop().is_some() {}
     HAS_LOST.store(false, Relaxed);
     IS_OPEN.store(true, Release);
@@ -104,10 +105,10 @@ pub(super) fn close() {
     IS_OPEN.store(false, Release);
 }
 
-/// Returns the notes since the last time.
+/// Removes and returns the notes left so far.
 pub(super) fn take() -> impl Iterator<Item = Left> {
     let notes = NOTES.get();
-    // Launches may leave notes as fast as they are taken.
+    // Bounded, because launches may leave notes as fast as they are taken.
     (0..MOST).map_while(move |_| notes?.pop())
 }
 

@@ -1,4 +1,4 @@
-//! A version of `window` for builds without the `kernels` feature. There are no windows.
+//! A stub of `window` for builds without the `kernels` feature, which have no windows.
 
 pub(crate) mod matching {
     use crate::types::activity::Activity;

@@ -15,27 +15,31 @@ use crate::stats::sampling::generator;
 use crate::types::window_plan::WindowPlan;
 use crate::{cuda, cupti};
 
-/// Calls are marked from this long before a window on, so that a launch is attributed to a function
-/// that began before.
+/// The time before a window from which calls are marked, so that a launch in the window is
+/// attributed to a function that began before it.
 const LEAD: Duration = Duration::from_millis(500);
-/// CUPTI stays on this long after a window, so that the launches which began in it are recorded.
+/// The time for which CUPTI stays on after a window, so that launches that began in it are
+/// recorded.
 const TAIL: Duration = Duration::from_millis(1);
-/// The time between two times that notes are taken.
+/// The interval at which notes are taken during a window.
 const STEP: Duration = Duration::from_millis(5);
-/// Records are collected during a window after this many launches. CUPTI's buffers have space for more.
+/// The number of launches after which records are collected during a window. CUPTI's buffers have
+/// space for more.
 const LAUNCHES_PER_COLLECTION: usize = 4_096;
-/// The time from the end of a window to the first collection. It doubles with each further one.
+/// The time from the end of a window to the first collection. It doubles for each further
+/// collection.
 const FIRST_COLLECTION: Duration = Duration::from_millis(100);
-/// The longest sleep, after which the end of the process is noticed.
+/// The longest sleep. After it, the thread checks whether the process is ending.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// The host time of a launch that is recorded, and of switching on and off.
+/// The host time that recording adds to one launch.
 const LAUNCH_COST_NS: u64 = 500;
+/// The host time of switching recording on and off.
 const SWITCH_COST_NS: u64 = 6_000;
 
 /// The requests to the thread.
 struct Orders {
     plan: Option<WindowPlan>,
-    /// The length of a window to open now.
+    /// The length of the requested window; `None` if none is requested.
     requested: Option<Duration>,
     has_thread: bool,
 }
@@ -43,16 +47,16 @@ struct Orders {
 static ORDERS: Mutex<Orders> =
     Mutex::new(Rank::WindowOrders, Orders { plan: None, requested: None, has_thread: false });
 static THREAD: OnceLock<Thread> = OnceLock::new();
-/// The cost of windows that the budget has not been charged for.
+/// The host time of windows that has not been charged to the budget yet.
 static COST_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Sets when windows are opened. Without a plan they are opened on request only.
+/// Sets the plan by which windows are opened. Without a plan, they are only opened on request.
 pub(crate) fn set(plan: Option<WindowPlan>) {
     order(|orders| orders.plan = plan, plan.is_some());
 }
 
-/// Requests a window of this length, or of the plan's. It is opened as soon as the process has a
-/// context.
+/// Requests a window of this length, by default that of the plan. It opens as soon as the process
+/// has a CUDA context.
 pub(crate) fn request(length: Option<Duration>) {
     let change = |orders: &mut Orders| {
         let usual = orders.plan.map_or(WindowPlan::USUAL_LENGTH, WindowPlan::length);
@@ -62,19 +66,19 @@ pub(crate) fn request(length: Option<Duration>) {
     order(change, true);
 }
 
-/// Wakes the thread, because a context has been found.
+/// Wakes the thread, for example because a CUDA context has been found.
 pub(crate) fn wake() {
     if let Some(thread) = THREAD.get() {
         thread.unpark();
     }
 }
 
-/// Returns `true` if windows have been asked for.
+/// Returns `true` if windows have ever been planned or requested.
 pub(crate) fn is_used() -> bool {
     locked(&ORDERS).has_thread
 }
 
-/// Returns the cost of windows since the last time.
+/// Returns the cost of windows since the last call, in nanoseconds of host time.
 pub(crate) fn take_cost_ns() -> u64 {
     COST_NS.swap(0, Relaxed)
 }
@@ -108,7 +112,7 @@ fn run() {
         let planned = schedule.next(plan, now);
         if let Some(length) = requested {
             if !record(length) {
-                // Another thread loads code.
+                // CUPTI cannot be switched on while another thread loads code.
                 locked(&ORDERS).requested.get_or_insert(length);
                 thread::park_timeout(STEP);
             }
@@ -136,12 +140,15 @@ fn has_ended() -> bool {
     switches::is_closed() || fork::is_forked()
 }
 
-/// Returns `true` if there can be work to record. Loading CUPTI before the driver is not worth it.
+/// Returns `true` if timing is on and the process has a context. Before that there is no GPU work
+/// to record, and no reason to load CUPTI.
 fn can_open() -> bool {
     switches::is_on() && !cuda::contexts().is_empty()
 }
 
-/// Lets calls that begin now be marked while it exists. Invariant: the recording has begun.
+/// While it exists, calls that begin are marked, so that their launches are attributed.
+///
+/// Invariant: the recording has begun.
 struct Marking(Recording);
 
 impl Marking {
@@ -150,8 +157,8 @@ impl Marking {
         Marking(recording)
     }
 
-    /// Begins, and waits until a moment. `None` if the process ends meanwhile, or a window is
-    /// requested.
+    /// Begins marking, then waits until `at`. Returns `None` if the process ends or a window is
+    /// requested in the meantime.
     fn begin_until(at: Instant) -> Option<Marking> {
         let marking = Marking::begin(Recording::Soon);
         loop {
@@ -173,7 +180,8 @@ impl Drop for Marking {
     }
 }
 
-/// Records a window of this length. Returns `false` if it cannot yet.
+/// Records a window of this length. Returns `false` if CUPTI cannot be switched on yet, so the
+/// caller must try again. Returns `true` without a window if CUPTI is unavailable.
 fn record(length: Duration) -> bool {
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(Recording::Now);
@@ -213,7 +221,7 @@ fn record(length: Duration) -> bool {
     true
 }
 
-/// Takes the records that have come. Launches may wait meanwhile, so this is charged.
+/// Collects CUPTI's records. This may block launches on other threads, so its time is charged.
 fn collect() {
     let began = Instant::now();
     collector::collect(began + LONGEST_SLEEP);
@@ -226,13 +234,13 @@ fn charge(ns: u64) {
     }
 }
 
-/// Counts a cost that the budget is to be charged for.
+/// Counts host time to charge to the budget.
 pub(crate) fn count_cost(ns: u64) {
     COST_NS.fetch_add(ns, Relaxed);
 }
 
-/// The times of collections after a window: each flush makes launches wait that happen at the same
-/// time.
+/// The schedule of collections after a window. They become rarer, because each flush of CUPTI's
+/// records blocks launches on other threads.
 #[derive(Default)]
 struct Collections {
     next: Option<(Instant, Duration)>,
@@ -247,7 +255,8 @@ impl Collections {
         self.next.map(|(at, _)| at.saturating_duration_since(now))
     }
 
-    /// Returns `true` if one is due, and schedules the next one as long as windows wait.
+    /// Returns `true` if a collection is due and windows wait for records, and schedules the next
+    /// one.
     fn are_due(&mut self, now: Instant) -> bool {
         let Some((_, pause)) = self.next.filter(|(at, _)| now >= *at) else { return false };
         let are_waiting = windows().are_waiting();
@@ -259,7 +268,7 @@ impl Collections {
 /// The next window of a plan.
 #[derive(Default)]
 struct Schedule {
-    /// With the moment to open a window.
+    /// The plan, and the time at which to open the next window.
     current: Option<(WindowPlan, Instant)>,
     seed: u64,
 }
@@ -269,13 +278,13 @@ impl Schedule {
     fn next(&mut self, plan: Option<WindowPlan>, now: Instant) -> Option<(Duration, Instant)> {
         let plan = plan?;
         if self.current.is_none_or(|(known, _)| known != plan) {
-            // The first one comes within a period.
+            // The first window opens within one period.
             self.draw(plan, now, 0.5);
         }
         self.current.map(|(plan, at)| (plan.length(), at))
     }
 
-    /// Goes on to the window after the current one. Those whose time passed meanwhile are left out.
+    /// Moves on to the window after the current one. Skips windows whose time has passed.
     fn advance(&mut self) {
         if let Some((plan, at)) = self.current {
             let (mut end, now) = (at + plan.length(), Instant::now());
@@ -303,15 +312,15 @@ mod tests {
         WindowPlan::new(length, period).unwrap()
     }
 
-    /// Also for a program whose period is that of the windows, and which began with them.
+    /// This also holds for a program that has the same period as the windows and started with them.
     #[test]
     fn every_moment_of_a_program_falls_into_a_window_as_often() {
         const WINDOWS: u32 = 20_000;
-        // Far ahead, so that no window is left out.
+        // Far in the future, so that no window is skipped.
         let began = Instant::now() + Duration::from_secs(100_000);
         let plan = plan(4, 20);
         let mut schedule = Schedule { seed: 7, ..Schedule::default() };
-        // By the millisecond of the program's period.
+        // The number of windows that contain each millisecond of the program's period.
         let mut seen = [0; 20];
         let mut end = began;
         for _ in 0..WINDOWS {

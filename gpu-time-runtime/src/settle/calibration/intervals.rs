@@ -1,4 +1,4 @@
-//! The intervals of series of a given length, at one look and at all of many.
+//! The intervals of series of a given length, at one look and at every one of many looks.
 
 use super::source::{Kind, Source};
 use super::{Share, repetitions};
@@ -33,11 +33,14 @@ impl Series {
     }
 }
 
-/// The intervals of one look: of independent samples as before, and as stated.
+/// The results at one look.
 #[derive(Default)]
 struct OneLook {
+    /// The share of the intervals that contain the median if the samples are taken as independent.
     before: Share,
+    /// The share of the stated intervals that contain the median.
     held: Share,
+    /// The share of the series that state an interval.
     stated: Share,
 }
 
@@ -58,7 +61,8 @@ fn one_look(kind: Kind, calls: u64, repetitions: u64) -> OneLook {
     found
 }
 
-/// Returns how often the intervals of all looks contain the median, as if the run stopped at the worst one.
+/// Returns how often the intervals of all looks contain the median: the worst case for a run that
+/// may stop at any of them.
 fn every_look(kind: Kind, looks: u32, growth: f64, repetitions: u64) -> Share {
     let mut held = Share::default();
     for seed in 0..repetitions {
@@ -93,7 +97,7 @@ fn single_look_contains_the_median() {
                 Kind::Autoregressive(_) => 90.0..=100.0,
                 _ => 93.0..=98.0,
             };
-            // Few of all series state a wrong interval. If most state one, few of those are wrong.
+            // Few series state a wrong interval. If most series state one, few of these are wrong.
             assert!(wrong < 6.0, "{kind} {calls}: {wrong} %");
             if stated.percent() >= 50.0 {
                 assert!(bounds.contains(&held.percent()), "{kind} {calls}: {held}");

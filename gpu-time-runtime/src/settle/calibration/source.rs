@@ -1,4 +1,4 @@
-//! Simulated times of calls of about 20 µs, 10,000 a second.
+//! Simulated call times of about 20 µs, at 10,000 calls a second.
 
 use std::f64::consts::TAU;
 use std::fmt;
@@ -11,10 +11,10 @@ pub const RATE: f64 = 10_000.0;
 const MIDDLE: f64 = 20_000.0;
 /// The standard deviation: 1 %.
 const SPREAD: f64 = 200.0;
-/// The distance of the second mode: 18 %.
+/// The distance of the second mode from the first: 18 %.
 const APART: f64 = 3_600.0;
 
-/// A kind of times.
+/// A model of call times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     Normal,
@@ -23,9 +23,9 @@ pub enum Kind {
     Bimodal,
     /// Normal, in steps of 32 ns.
     Quantised,
-    /// Normal, with this correlation of neighbours.
+    /// Normal, with this correlation between neighbours.
     Autoregressive(f64),
-    /// Two modes that last this number of calls in turn.
+    /// Two modes that alternate, each for this number of calls.
     Modes(u64),
     /// A drift by this share per second.
     Drift(f64),
@@ -51,10 +51,10 @@ pub struct Source {
     kind: Kind,
     random: Rng,
     calls: u64,
-    /// The first call of a mode.
+    /// The number of calls by which the modes are shifted, at random.
     phase: u64,
     state: f64,
-    /// The position of all times, which no bucket and no step of the clock shares.
+    /// A random shift of all times, so that they do not align with buckets or clock steps.
     shift: f64,
 }
 
@@ -88,8 +88,8 @@ impl Source {
         }
     }
 
-    /// Returns `true` if the interval contains the median of the calls so far; for two equal modes, which
-    /// have none, if it reaches into both.
+    /// Returns `true` if the interval contains the median of the calls so far. Two equal modes do
+    /// not have a single median, so the interval must reach into both.
     pub fn is_in(&self, [low, high]: [f64; 2]) -> bool {
         let middle = self.shift + MIDDLE;
         let (least, greatest) = match self.kind {

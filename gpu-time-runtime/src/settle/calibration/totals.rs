@@ -12,14 +12,14 @@ use crate::stats::sampling::Sampler;
 use crate::types::sample::Sample;
 use crate::types::sampling::Sampling;
 
-/// The times of the calls of a program.
+/// A model of the times of a program's calls.
 #[derive(Clone, Copy)]
 enum Load {
     /// Normal, with a standard deviation of 10 %.
     Normal,
     /// Pareto with the exponent 1.5, whose variance is infinite.
     Pareto,
-    /// Every so many calls, one takes as many times as long.
+    /// One call in this many takes this many times as long.
     Rare(u64),
 }
 
@@ -49,11 +49,14 @@ impl Load {
 /// The outcome of many programs.
 #[derive(Default)]
 struct Totals {
-    /// The share of intervals of twice the error, however unknown, that contain the total.
+    /// The share of programs whose total is within 1.96 times the error, even if no error is
+    /// stated.
     before: Share,
+    /// The share of programs for which an error is stated.
     stated: Share,
+    /// The share of the stated errors for which the total is within 1.96 times the error.
     held: Share,
-    /// The reasons of the others, by name.
+    /// The number of programs without a stated error, by reason.
     reasons: BTreeMap<&'static str, u64>,
 }
 

@@ -14,7 +14,7 @@ use crate::stats::series::tests::{info, record};
 use crate::stats::series::{SeriesData, SeriesInfo, Tally};
 use crate::types::sample::Sample;
 
-/// The time between two evaluations.
+/// The number of calls between two evaluations: those of 20 ms.
 const EVALUATION: u64 = RATE as u64 / 50;
 
 /// The outcome of many runs.
@@ -23,7 +23,7 @@ struct Runs {
     settled: Share,
     held: Share,
     calls: u64,
-    /// The reasons of the others, by name.
+    /// The number of runs that did not settle, by reason.
     reasons: BTreeMap<String, u64>,
 }
 

@@ -84,7 +84,7 @@ fn alone(settle: Settle, series: TestSeries) -> Option<UnmetReason> {
     verdict.unmet.first().map(|unmet| unmet.reason)
 }
 
-/// Returns `count` times, evenly from `low` to `high`, in no order.
+/// Returns `count` times, evenly spaced from `low` to `high`, in random order.
 fn spread(count: u32, low: u32, high: u32) -> impl Iterator<Item = u32> {
     let mut times: Vec<u32> = (0..count).map(|i| low + (high - low) * i / (count - 1)).collect();
     fastrand::Rng::with_seed(1).shuffle(&mut times);
@@ -116,9 +116,9 @@ fn wide_interval_does_not_settle() {
     let times = || fed(spread(100, 90_000, 110_000));
     assert_eq!(alone(DEFAULT, times()), Some(UnmetReason::Wide(0.005)));
     assert_eq!(alone(DEFAULT.margin(0.05), times()), None);
-    // A hundred times as many samples give a tenth of the interval.
+    // A hundred times as many samples narrow the interval to a tenth.
     assert_eq!(alone(DEFAULT, fed(spread(10_000, 90_000, 110_000))), None);
-    // The margin: 19.8 steps of 202 ns in 100 us, halved.
+    // The margin: 19.8 steps of 202 ns in 100 µs, halved.
     let found = unmet::margin(&report(site("f", 0, &[times()])).series[0]).unwrap();
     assert!((found - 0.0200).abs() < 0.001, "{found}");
 }
@@ -135,7 +135,8 @@ fn interval_of_one_step_settles() {
     assert_eq!(alone(strict, long(16_384)), Some(UnmetReason::Wide(1e-4)));
 }
 
-/// Returns the reason of a run with these times by call, each with noise of 1 %.
+/// Returns the reason why a run with these times does not settle. `time` returns the time of a
+/// call, to which noise of 1 % is added.
 fn of_calls(time: impl Fn(u32) -> f64) -> Option<UnmetReason> {
     let mut random = fastrand::Rng::with_seed(1);
     alone(DEFAULT, fed((0..6_000).map(|i| (time(i) * (0.99 + 0.02 * random.f64())) as u32)))

@@ -16,7 +16,8 @@ const SETTLING_S: f64 = 5.0;
 const MEASURING_S: f64 = 2.0;
 /// The number of commands that fit into a stream's queue. One more blocks the host.
 const QUEUE: usize = 1_021;
-/// The time from the end of a launch on the host to its start on an idle GPU, and back.
+/// The latency from the end of a launch call on the host to the kernel's start on an idle GPU, and
+/// from the kernel's end back to a waiting host.
 const LATENCY_NS: f64 = 1_500.0;
 const LAUNCH_NS: f64 = 2_700.0;
 const RECORD_NS: f64 = 850.0;
@@ -200,7 +201,7 @@ impl Program {
         self.threads.iter_mut().zip(rates).for_each(|(thread, rate)| thread.rate = rate);
     }
 
-    /// Runs the threads in parallel for a while.
+    /// Runs the threads in parallel for `seconds` of simulated time.
     fn run(&mut self, seconds: f64) {
         let end_ns = self.now_ns + seconds * 1e9;
         while self.now_ns < end_ns {
@@ -269,7 +270,7 @@ fn slowdown_in_turns(loops: &[Loop]) -> f64 {
     timed / untimed - 1.0
 }
 
-/// Asserts that each program spends 0.6 to 1.0 % of its time.
+/// Asserts that timing slows each program down by 0.6 to 1.0 %.
 #[track_caller]
 fn assert_spent(slowdowns: impl IntoIterator<Item = (&'static str, f64)>) {
     let (wrong, _): (Vec<_>, Vec<_>) = slowdowns

@@ -104,9 +104,9 @@ fn rare_site_is_fully_timed_beside_a_busy_one() {
     assert!(world.rates[0] < 0.01);
 }
 
-/// Calls of 50 ms between barriers; every timed one is metered. Other threads adjust the budget
-/// every 10 ms. The count is read after the call has begun, and the time is read after the call has
-/// ended, together with the count or without it.
+/// Each call takes 50 ms between barriers, and every timed call is metered. Other threads adjust
+/// the budget every 10 ms. The controller sees the count of metered calls either in the interval in
+/// which the call begins, or together with the metered time in the one in which it ends.
 #[test]
 fn call_longer_than_an_interval_counts_in_full() {
     for counted_at in [0, 5] {

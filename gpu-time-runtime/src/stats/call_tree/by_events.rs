@@ -1,14 +1,15 @@
-//! A path's figures from events: the time of its calls, and the part of it that is the function's own.
+//! A path's times as measured by events: the total of its calls, and the function's own part of it.
 
 use crate::stats::bias::{Bias, InnerCost};
 use crate::stats::call_tree::place::PathId;
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
 
-/// The most paths around a call whose times are considered, each inside the bracket of the next.
+/// The maximum number of enclosing paths that a call's time is subtracted from.
 const MOST_AROUND: usize = 64;
 
-/// The calls of a path that events timed on one device, inside of the brackets of one other path.
+/// The calls of one path that events timed on one device, inside brackets of one other path or of
+/// none.
 #[derive(Clone, Debug)]
 pub(super) struct Timed {
     device: DeviceId,
@@ -18,22 +19,24 @@ pub(super) struct Timed {
     calls: f64,
     /// The sums of the raw times.
     sums: Sums,
-    /// Brackets, weighted as their calls are.
+    /// The number of brackets, each with the weight of its call.
     brackets: f64,
-    /// The brackets inside them, which lengthen them; [`InnerCost`] tells these apart.
+    /// The numbers of brackets nested inside, with the same weights. They lengthen the outer
+    /// brackets by different times: see [`InnerCost`].
     near: f64,
     far: f64,
-    /// The number of brackets inside them, and of those around which another one may be.
+    /// The number of brackets nested inside, and that number plus the calls' own brackets. The
+    /// latter are inside the brackets of `around`.
     inside: u64,
     whole: u64,
     fed: u64,
     starved: u64,
     queued: u64,
-    /// Calls of which it is not known how many brackets are inside.
+    /// Calls with an unknown number of brackets inside.
     unknown: u64,
 }
 
-/// Sums over times that were sampled.
+/// Weighted sums over sampled times.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     /// The sum of the times, each with its weight.
@@ -44,18 +47,18 @@ struct Sums {
     weighted_squares: f64,
 }
 
-/// The figures of a path.
+/// The times of a path, estimated for all of its calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EventTimes {
     pub recorded: u64,
     pub calls: f64,
-    /// The net time of the calls with all that is inside of their brackets.
+    /// The net time of the calls, including everything inside their brackets.
     pub net_ns: f64,
     pub net_variance: f64,
-    /// The part of it that no call inside accounts for.
+    /// The net time minus the time of the calls inside those brackets.
     pub own_ns: f64,
     pub own_variance: f64,
-    /// The net time is too long by an unknown time.
+    /// The net time is only an upper bound, because it includes an unknown amount of other time.
     pub is_bound: bool,
 }
 
@@ -84,7 +87,8 @@ impl Timed {
         (self.device, self.around) == (device, around)
     }
 
-    /// Records a call. `is_own` is `false` if it is only a part of the path's calls.
+    /// Records a call. `is_own` is `false` for a call of a function without a path of its own,
+    /// which is part of a call of this path.
     pub fn record(&mut self, outcome: Result<Sample, Lost>, is_own: bool) {
         let Ok(sample) = outcome else {
             self.lost += u64::from(is_own);
@@ -112,7 +116,7 @@ impl Timed {
         self.unknown += u64::from(sample.inner.is_none());
     }
 
-    /// Returns the sums of the net times. The bias is removed as it is from the series.
+    /// Returns the sums of the net times. The bias is subtracted in the same way as for a series.
     fn net(&self, bias: Option<Bias>) -> Sums {
         let Some(bias) = bias else { return self.sums };
         let is_queued = self.queued * 2 > self.fed;
@@ -137,20 +141,23 @@ impl Sums {
         Sums { ns, squares, weighted_squares }
     }
 
-    /// Returns the variance of the total if each time counts `factor` times (Horvitz and Thompson).
-    /// Draws are independent of each other.
+    /// Returns the variance of the total if each time counts `factor` times (Horvitz–Thompson
+    /// estimator). Assumes independent draws.
     fn variance(self, factor: f64) -> f64 {
         let factor = factor.abs();
         (factor * factor * self.weighted_squares - factor * self.squares).max(0.0)
     }
 }
 
-/// Returns the figures of every path. `paths` has the calls of each.
+/// Computes the times of every path. `paths` contains the timed calls of each path.
 ///
-/// A function's own time is that of its calls less that of the calls inside of their brackets. Where
-/// both are sampled, a call inside stands for as many as both weights say. A caller between them that
-/// was not timed itself would make the same time be subtracted once for each of the two callers; what
-/// is expected of that is added again.
+/// A function's own time is the time of its calls minus the time of the calls inside their
+/// brackets. If both are sampled, the inner time is multiplied by both weights.
+///
+/// If a function between two others is sampled, only some of its calls are timed. In the others,
+/// the inner call appears directly inside the outer bracket. The inner time is then subtracted from
+/// the outer function both directly and as a part of the middle function's estimated time. The
+/// expected excess is added back.
 pub(super) fn settle(
     paths: &[&[Timed]],
     bias: impl Fn(DeviceId) -> Option<Bias>,
@@ -172,14 +179,15 @@ pub(super) fn settle(
         }
     }
     for (times, strangers) in times.iter_mut().zip(strangers) {
-        // Brackets of other threads, of which the time is not known to be inside.
+        // The remaining brackets are those of other threads. It is unknown how much of their time
+        // is inside.
         times.is_bound |= strangers.max(0) as u64 > times.recorded / 2;
         times.own_ns = times.own_ns.max(0.0);
     }
     times
 }
 
-/// Subtracts the time of calls from that of the path around them.
+/// Subtracts the time of calls from the own times of the paths around them.
 fn subtract(net: Sums, around: PathId, paths: &[&[Timed]], times: &mut [EventTimes]) {
     let (mut at, mut factor) = (around, 1.0_f64);
     for _ in 0..MOST_AROUND {
@@ -188,8 +196,9 @@ fn subtract(net: Sums, around: PathId, paths: &[&[Timed]], times: &mut [EventTim
         of.own_ns -= factor * counted * net.ns;
         of.own_variance += net.variance(factor * counted);
         factor *= 1.0 - counted;
-        // Ends with the first path of which all calls are timed, as most are.
-        // A call that is not among the paths itself may be inside of its own.
+        // Stops at the first path whose calls are all timed, which is usually the innermost one. A
+        // path may be around itself: it also contains the calls of functions without a path of
+        // their own.
         match outer(path).filter(|outer| *outer != at && factor.abs() > 1e-9) {
             Some(outer) => at = outer,
             None => return,
@@ -197,22 +206,22 @@ fn subtract(net: Sums, around: PathId, paths: &[&[Timed]], times: &mut [EventTim
     }
 }
 
-/// Returns how often the time of a call inside of a path is to be subtracted: as often as the calls
-/// around it count, which may be sampled or lost.
+/// Returns the factor with which to subtract the time of a call inside this path. It is the mean
+/// weight of the path's calls, where a lost call has weight 0.
 fn counted(path: &[Timed]) -> f64 {
     let all: u64 = path.iter().map(|timed| timed.recorded + timed.lost).sum();
     let calls: f64 = path.iter().map(|timed| timed.calls).sum();
     if all > 0 { calls / all as f64 } else { 0.0 }
 }
 
-/// Returns the path whose brackets are around most of the calls.
+/// Returns the path whose brackets enclose most of the calls, if any.
 fn outer(path: &[Timed]) -> Option<PathId> {
     let nested = path.iter().filter(|timed| timed.around.is_some());
     nested.max_by_key(|timed| timed.recorded + timed.lost)?.around
 }
 
 impl EventTimes {
-    /// Returns the figures that need no other path.
+    /// Returns the figures that do not depend on other paths.
     fn of(path: &[Timed]) -> EventTimes {
         let sum = |of: fn(&Timed) -> u64| path.iter().map(of).sum::<u64>();
         let [fed, starved] = [sum(|timed| timed.fed), sum(|timed| timed.starved)];
@@ -225,7 +234,7 @@ impl EventTimes {
         }
     }
 
-    /// Returns `true` if some of the calls stand for others.
+    /// Returns `true` if some of the calls also represent untimed ones.
     pub fn is_sampled(&self) -> bool {
         self.calls > self.recorded as f64
     }
@@ -302,7 +311,8 @@ mod tests {
         tree.record(path, None, Ok(sample(1_000.0, 13)));
         let net = |tree: &Bench| tree.settle(Some(bias))[0].net_ns;
         assert_eq!(net(&tree), 1_000.0 - 10.0 - 12.0 * 20.0 - 40.0);
-        // One of which it is not known makes the others unknown, too, as in the series.
+        // If the number of brackets inside is unknown for one call, their time is not subtracted
+        // from any of them, as in a series.
         tree.record(path, None, Ok(sample(1_000.0, 0).around(None)));
         assert_eq!(net(&tree), 2_000.0 - 2.0 * 10.0);
         assert_eq!(tree.settle(None)[0].net_ns, 2_000.0);
@@ -323,7 +333,7 @@ mod tests {
         assert_eq!(times[0].net_variance, of_outer);
     }
 
-    /// Each call is timed at random; the mean of many runs is that of all calls.
+    /// Each call is timed at random. The mean over many runs is the true own time.
     #[test]
     fn own_time_is_right_on_average_though_callers_are_missing() {
         const RUNS: u32 = 4_000;
@@ -366,11 +376,11 @@ mod tests {
             tree.record(middle, Some(outer), middle_call);
             tree.record(outer, None, Ok(sample(1_000.0, 2)));
         }
-        // The lost call's time outside of the inner one belongs to the outer one.
+        // The lost call's own time counts as the outer function's.
         assert_eq!(own(&tree.settle(None)), [2_000.0 - 300.0 - 100.0, 200.0, 200.0]);
     }
 
-    /// All calls of a full tree have one path, which is then around itself.
+    /// In a full tree, further functions share the path around them, which is then around itself.
     #[test]
     fn path_inside_of_itself_is_subtracted_once() {
         let mut tree = Bench::default();
@@ -379,7 +389,8 @@ mod tests {
             tree.record(rest, Some(rest), Ok(sample(100.0, 0)));
             tree.record(rest, None, Ok(sample(1_000.0, 1).weighted(4.0)));
         }
-        // Half of the calls count four times, so a call around another one counts 2.5 times.
+        // Half of the calls have weight 4 and half have weight 1, so an outer call has the mean
+        // weight 2.5.
         let own_ns = 3.0 * (4.0 * 1_000.0 + 100.0) - 2.5 * 3.0 * 100.0;
         assert_eq!(own(&tree.settle(None)), [own_ns]);
     }
@@ -397,7 +408,7 @@ mod tests {
         assert!(!bound(&[fed, fed.flagged(starved)]));
         assert!(bound(&[fed.flagged(starved); 2]));
         assert!(bound(&[fed, fed.around(None), fed.around(None)]));
-        // Brackets inside that are not those of calls inside.
+        // Brackets inside that belong to no recorded call.
         assert!(bound(&[sample(100.0, 1); 2]));
         assert!(!bound(&[sample(100.0, 1), fed, fed, fed]));
     }

@@ -1,5 +1,5 @@
-//! The paths of a report. The figures of each outermost function, and of all below it, come either
-//! from opened calls or from events, so that no time counts twice.
+//! Builds a report's call tree. The figures of each outermost function and of everything below it
+//! come either from opened calls or from events, so that no time is counted twice.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,8 +20,9 @@ pub(crate) struct Named {
 }
 
 impl CallTree {
-    /// Returns the paths for the report. `named` describes a function, and `bias` returns the bias of
-    /// a device. With `spans_are_sampled`, a function may be inside spans that were not recorded.
+    /// Returns the nodes for the report. `named` describes a function, and `bias` returns the bias
+    /// of a device. With `spans_are_sampled`, functions may have been called inside spans that were
+    /// not recorded.
     pub fn report(
         &self,
         named: impl Fn(Function) -> Named,
@@ -43,7 +44,8 @@ impl CallTree {
         let mut is_shown: Vec<bool> = (0..self.paths.len())
             .map(|at| match is_opened(at) {
                 true => self.paths[at].is_opened(),
-                // The recorded spans stand for those that were not recorded as well.
+                // The recorded spans also represent those that were not recorded, with the
+                // functions inside.
                 false => {
                     times[at].recorded > 0 && !in_spans.contains(&self.paths[roots[at]].function)
                 }
@@ -55,7 +57,7 @@ impl CallTree {
             }
         }
         let partial = self.partial_callers(&times, &named);
-        // A call inside of one that was not timed has a path without it.
+        // If a caller was not timed, the path of a call inside it lacks that caller.
         let lacks_callers = |path: &Path| {
             let is_around = |caller| self.callers(path).any(|around| around.function == caller);
             partial.get(&path.function).is_some_and(|of| of.iter().any(|of| !is_around(*of)))
@@ -84,7 +86,7 @@ impl CallTree {
         roots
     }
 
-    /// Returns the callers of each function of which not all calls are timed.
+    /// Returns, for each timed function, those of its callers whose calls are not all timed.
     fn partial_callers(
         &self,
         times: &[EventTimes],
@@ -111,7 +113,7 @@ impl CallTree {
 }
 
 impl Path {
-    /// Returns `true` if it has opened calls.
+    /// Returns `true` if opened calls contributed to this path.
     fn is_opened(&self) -> bool {
         self.recorded > 0 || self.own.ns > 0.0
     }

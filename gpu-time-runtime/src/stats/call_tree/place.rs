@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-/// The place of a path in the tree, from 1. It never changes.
+/// A number that identifies a path in the tree, from 1. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct PathId(NonZeroU32);
 
@@ -30,6 +30,6 @@ impl PathId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub path: PathId,
-    /// The path of the call whose bracket is the innermost one around, on the same stream.
+    /// The path of the call with the innermost enclosing bracket on the same stream, if any.
     pub around: Option<PathId>,
 }

@@ -26,8 +26,9 @@ enum Queue {
     Deep(u64),
 }
 
-/// Runs a program on one stream for this time. The GPU is busy for about a share of it; the exact
-/// share is returned, and that of the launches that are attributed, one in three.
+/// Simulates a program on one stream for `total_ns`. The GPU is busy for about the fraction `busy`
+/// of that time. Returns the launches, the exact busy share, and the share of attributed launches,
+/// which are one in three.
 fn program(busy: f64, queue: Queue, total_ns: u64, rng: &mut Rng) -> (Vec<Launch>, f64, f64) {
     let mut launches = Vec::new();
     let (mut host, mut gpu, mut busy_ns, mut attributed_ns) = (0, 0, 0, 0);
@@ -49,14 +50,15 @@ fn program(busy: f64, queue: Queue, total_ns: u64, rng: &mut Rng) -> (Vec<Launch
             busy_ns += time_ns;
             attributed_ns += if is_attributed { time_ns } else { 0 };
         }
-        // Waits for the work, and then does something else until the share is as wanted.
+        // Waits for the work, and then does something else until the busy share is as requested.
         host = gpu.max(began_ns + (work_ns as f64 / busy) as u64);
     }
     let share = |ns: u64| ns as f64 / host.max(gpu) as f64;
     (launches, share(busy_ns), share(attributed_ns))
 }
 
-/// Opens windows after random pauses, as the runtime's thread does. CUPTI records what is enqueued in them.
+/// Estimates the coverage from simulated windows after random pauses, like those of the runtime's
+/// thread. A window records the launches that are enqueued in it.
 fn estimate(
     launches: &[Launch],
     [length_ns, period_ns, total_ns]: [u64; 3],
@@ -84,8 +86,9 @@ fn estimate(
     sums.report(0).unwrap()
 }
 
-/// Two errors hold the true share in 19 of 20 runs, for programs of each kind. A window is shorter
-/// than the deepest queue. Of 200 runs of one program, at least 184 must hold it: 190 with chance.
+/// The true share is within two errors of the estimate in 19 of 20 runs, for each kind of program.
+/// Windows are shorter than the deepest queue takes to run. Of 200 runs of one program, 190 are
+/// expected to be right; at least 184 must be, to allow for chance.
 #[test]
 fn two_errors_hold_the_true_share_in_19_of_20_runs() {
     const RUNS: u64 = 200;
@@ -148,7 +151,8 @@ fn few_windows_have_no_error() {
             (found.busy_error, found.busy_error)
         );
     }
-    // 10 to 50 %: the standard error is 7.07 %, and t of 4 degrees of freedom 2.776.
+    // The windows are 10 to 50 % busy: the standard error is 7.07 %, and t with 4 degrees of
+    // freedom is 2.776.
     let error = sums.report(0).unwrap().busy_error.unwrap();
     assert!((error - 0.070_710_7 * 1.416_5).abs() < 1e-4, "{error}");
 }

@@ -42,7 +42,7 @@ fn recorded(samples: &[Sample]) -> (SeriesData, Tally) {
     (series, tally)
 }
 
-/// Records a sample, and counts it as the thread does.
+/// Records a sample, and counts it like the recording thread does.
 pub(crate) fn record(series: &mut SeriesData, tally: &mut Tally, sample: Sample) {
     tally.counts.begin();
     tally.counts.end(Ok(sample));
@@ -51,14 +51,15 @@ pub(crate) fn record(series: &mut SeriesData, tally: &mut Tally, sample: Sample)
     tally.inner = series.inner();
 }
 
-/// A fed sample, or a starved one, with other brackets inside.
+/// Returns a fed or starved sample with other brackets inside.
 fn around(raw_ns: f64, fed: bool, inner: Option<u16>) -> Sample {
     with(raw_ns, |sample| {
         (sample.flags.fed, sample.flags.nested, sample.inner) = (fed, true, inner)
     })
 }
 
-/// Reports samples with a bias of 1,000 ns, and 100 ns for each bracket inside.
+/// Reports samples with a bias of 1,000 ns, plus 100 ns for each near and 200 ns for each far
+/// bracket inside.
 fn report_inner(samples: &[Sample]) -> report::Series {
     let (series, tally) = recorded(samples);
     let bias = Bias {
@@ -76,11 +77,12 @@ fn brackets_inside_are_removed() {
     assert_eq!((uniform.bias_ns, uniform.net_ns.unwrap().min), (Some(1300.0), 3700.0));
     let inner = uniform.inner_brackets.unwrap();
     assert_eq!((inner.min, inner.max), (3, 3));
-    // The mean, where they differ: one sample came before any that had some inside.
+    // If the numbers differ, their mean is subtracted. The first sample is recorded before any
+    // sample has brackets inside.
     let mixed = report_inner(&[sample(5000.0, true), around(6000.0, true, Some(3))]);
     assert_eq!((mixed.bias_ns, mixed.net_sum_ns), (Some(1150.0), Some(8700.0)));
     assert_eq!(mixed.inner_brackets.unwrap().min, 0);
-    // With a queue behind them, the first ones add more.
+    // The first 3 of the 15 brackets have a long queue behind them, so each adds 200 ns.
     let many = report_inner(&[around(9000.0, true, Some(15))]);
     assert_eq!(many.bias_ns, Some(1000.0 + 12.0 * 100.0 + 3.0 * 200.0));
 }
@@ -200,7 +202,7 @@ fn interval_widens_with_each_counted_look() {
     assert_eq!((first.0, again.0), (1, 1));
     let second = look(1_000);
     assert_eq!(second.0, 2);
-    // Twice the samples alone would make it narrower by a root of 2.
+    // With one look, twice as many samples would make the interval narrower by a factor of √2.
     assert!(second.1 > 0.85 * first.1, "{first:?} {second:?}");
 }
 
@@ -253,11 +255,11 @@ fn memory_grows_with_the_samples() {
         let record = || samples.iter().for_each(|&ns| series.record(sample(ns, true)));
         bytes_kept(record).0
     };
-    // The index of the buckets, one page of them, one slot of the course, and the batches.
+    // The index of the buckets, one page of buckets, one slot of the course, and the batches.
     let batches = size_of::<report::Batches>() as i64;
     assert_eq!(grown(&[5_000.0]), 2 * 440 + 256 + 32 + batches);
     assert_eq!(grown(&[5_000.0, 5_010.0, 5_020.0]), 0);
-    // Three pages more, of which doubling allocates one ahead of time.
+    // Three more pages: two are needed now, and doubling the capacity allocates one in advance.
     assert_eq!(grown(&[5_300.0, 5_600.0]), 3 * 256);
     assert_eq!(grown(&[5_900.0]), 0);
     let (copied, copy) = bytes_kept(|| series.clone());
@@ -273,7 +275,7 @@ proptest! {
         in_flight in 0u64..9,
     ) {
         let (mut series, mut counts) = (SeriesData::new(), [BracketCounts::default(); 3]);
-        // Three threads, each of which counts for itself.
+        // Three threads, each with its own counts.
         for (at, &(raw_ns, [fed, at_floor, nested, tracked])) in samples.iter().enumerate() {
             let sample = with(raw_ns, |s| {
                 s.flags = SampleFlags { fed, queued: false, at_floor, nested, tracked };

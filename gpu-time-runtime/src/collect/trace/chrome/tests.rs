@@ -44,7 +44,8 @@ fn slice(stream_state: &'static StreamState, marks: [Mark; 2], times: [f64; 2]) 
 
 const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
 
-/// Returns a kernel with a hostile name between two host times, on a stream with an id of CUPTI.
+/// Returns a kernel with a hostile name between two host times, on the stream that CUPTI calls
+/// `stream_id`.
 fn work(stream: Option<Stream>, stream_id: u32, [begin_ns, end_ns]: [u64; 2]) -> StreamWork {
     let work = GpuWork {
         name: HOSTILE.to_owned(),
@@ -99,7 +100,8 @@ fn nested_slice_stays_nested() {
     assert_eq!(placed(slices), [(120, 150), (100, 200)]);
 }
 
-/// A preparation begins behind the bracket in front of it, and is left out if nothing is in between.
+/// A preparation begins after the preceding bracket ends, and is left out if there is no gap
+/// between the two brackets.
 #[test]
 fn preparations_fill_gaps() {
     let stream_state = stream_state();
@@ -207,7 +209,7 @@ fn hostile_names_are_escaped() {
     assert!(note.ends_with("; the trace leaves out samples whose place in time is not known: 1"));
 }
 
-/// Returns the rows' names by the times at which their kernels begin.
+/// Returns the begin time of each kernel, with the name of its row.
 fn rows_of_works(recorded: &TraceRecords) -> Vec<(u64, String)> {
     let name = |track: &Track<'_>| track.name(recorded).into_owned();
     let begins = |track: &Track<'_>| -> Vec<_> {
@@ -221,10 +223,11 @@ fn rows_of_works(recorded: &TraceRecords) -> Vec<(u64, String)> {
 fn work_is_on_the_row_of_its_stream() {
     let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None, is_warmup: false };
     let works = [
-        // One known handle names the stream, also for a graph.
+        // One known handle names the stream, even for the work of a graph.
         work(None, 13, [100, 110]),
         work(Some(Stream(64)), 13, [120, 130]),
-        // Never known, known as the NULL stream by both handles, and a thread's own.
+        // A stream whose handle is unknown, the NULL stream by both of its handles, and a thread's
+        // default stream.
         work(None, 14, [140, 150]),
         work(Some(Stream(0)), 7, [160, 170]),
         work(Some(Stream(1)), 7, [180, 190]),

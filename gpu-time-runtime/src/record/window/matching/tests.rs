@@ -12,7 +12,7 @@ fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
     Activity { start_ns, end_ns, correlation, device: 0, context: 1, stream: 7, work }
 }
 
-/// Returns the windows after one of 100 ns with these launches has closed.
+/// Creates windows of which one, with these launches, has closed after 100 ns.
 fn closed(notes: impl IntoIterator<Item = Note>) -> Windows {
     let mut windows = Windows::new();
     add_closed(&mut windows, notes);
@@ -26,7 +26,7 @@ fn add_closed(windows: &mut Windows, notes: impl IntoIterator<Item = Note>) {
     windows.waiting.push_back(window);
 }
 
-/// Returns the numbers of complete and of incomplete windows, and the busy share.
+/// Returns the number of complete windows, the number of incomplete ones, and the busy share.
 fn found(windows: &Windows) -> (u64, u64, f64) {
     let found = windows.sums.report(0);
     found.map_or((0, 0, 0.0), |found| (found.windows, found.incomplete, found.busy))
@@ -78,7 +78,7 @@ fn missing_records_make_windows_incomplete() {
     }
 }
 
-/// The record that is missing may be the one that was dropped.
+/// The missing record may be the one that was dropped, so it may never arrive.
 #[test]
 fn window_with_dropped_records_is_not_waited_for() {
     let mut windows = closed([note(1), note(2)]);
