@@ -1,4 +1,4 @@
-//! Mutexes with a locking order that debug builds assert.
+//! Mutexes with a locking order that the project's tests assert.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{self, PoisonError, TryLockError};
@@ -33,11 +33,11 @@ pub(crate) enum Rank {
     NewContext,
     /// A context's line probe. Held while its flush is verified.
     FlushProbe,
-    /// A context's means of calibration. Held while it is calibrated.
+    /// A context's stream and events for calibration. Held while the context is calibrated.
     CalibrationTools,
     /// An opened call whose function is suspended.
     SuspendedCall,
-    /// The sites of the spans of `tracing`, by callsite.
+    /// The sites of `tracing` spans, by callsite.
     #[cfg(feature = "tracing")]
     SpanSites,
     /// The opened calls that wait for records of their work. Held while they are matched.
@@ -45,23 +45,23 @@ pub(crate) enum Rank {
     /// The windows that wait for records. Held while records are matched.
     #[cfg(feature = "kernels")]
     Windows,
-    /// The subscription to CUPTI, and the number of guards that keep it switched on.
+    /// The subscription to CUPTI, and the number of guards that keep recording on.
     #[cfg(feature = "kernels")]
     Cupti,
     /// The names of kernels. Held while CUPTI's records are read and handed over.
     #[cfg(feature = "kernels")]
     Activities,
-    /// Every thread that made a timed call, and those that have ended.
+    /// The recorders of all threads, including ended ones.
     Threads,
     /// The brackets and sums that one thread has in flight. A report locks one thread's at a time.
     Recorder,
-    /// The nodes that graphs have, with their events.
+    /// The timed nodes of graphs, with their events.
     Graphs,
-    /// The series that replays of graphs are counted in. Never held during a driver call.
+    /// The series in which graph replays are counted. Never held during a driver call.
     GraphSeries,
     /// The budget controller and the sites that it steers.
     Budget,
-    /// The stream of functions that name none.
+    /// The default stream of all threads.
     DefaultStream,
     /// Every site of the process.
     Registry,
@@ -73,7 +73,7 @@ pub(crate) enum Rank {
     HoldDeadline,
     /// The sampler of one site for threads without counters of their own.
     Sampler,
-    /// The streams of every context, with their nesting.
+    /// The streams of every context, with the nesting of their brackets.
     Streams,
     /// The calls and brackets that are kept for a trace.
     Timeline,
@@ -87,7 +87,7 @@ pub(crate) enum Rank {
     FloorEvents,
     /// The outcome of a context's calibration.
     Calibration,
-    /// Host pages that contexts which are gone have given back.
+    /// Idle host pages, given back by contexts that are gone.
     Pages,
     /// The first NVML reading of each device.
     #[cfg(feature = "nvml")]
@@ -106,9 +106,12 @@ pub(crate) enum Rank {
     /// The state of the fake GPU.
     #[cfg(test)]
     Fake,
+    /// The number of ranks, which no lock has.
+    #[cfg(debug_assertions)]
+    Count,
 }
 
-/// A mutex with a [`Rank`]. Without debug assertions it is that of `std`.
+/// A mutex with a [`Rank`]. Without debug assertions, just a `std` mutex.
 #[derive(Debug)]
 pub(crate) struct Mutex<T> {
     #[cfg(debug_assertions)]
@@ -134,7 +137,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Locks the mutex if it is free. In any order, because this never waits.
+    /// Locks the mutex if it is free. Allowed in any order of ranks, because this never waits.
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError<MutexGuard<'_, T>>> {
         match self.inner.try_lock() {
             Ok(guard) => Ok(self.guard(guard)),
@@ -203,13 +206,10 @@ mod order {
     use super::Rank;
     use crate::base::inside;
 
-    const RANKS: usize = 40;
-
-    // The last rank of builds without tests.
-    const _: () = assert!((Rank::Complaints as usize) < RANKS - 1);
+    const RANKS: usize = Rank::Count as usize;
 
     thread_local! {
-        // Without a destructor, so that locks can be taken as long as the thread runs at all.
+        // Without a destructor, so that locks can be taken until the thread ends.
         static HELD: [Cell<u32>; RANKS] = const { [const { Cell::new(0) }; RANKS] };
     }
 
@@ -221,7 +221,7 @@ mod order {
     }
 
     /// Panics in tests if the calling thread holds a lock of this or a later rank. In tests of
-    /// whole programs also if the thread is not marked as inside the runtime.
+    /// whole programs, also panics if the thread is not marked as inside the runtime.
     pub fn assert_may_lock(rank: Rank) {
         if !is_asserted() {
             return;
@@ -289,6 +289,16 @@ mod tests {
         drop(locked(&earlier));
     }
 
+    /// Every rank is checked, the last one too.
+    #[cfg(debug_assertions)]
+    #[test]
+    #[should_panic = "a lock of rank Fake is taken under one of the same or a later rank"]
+    fn equal_last_ranks_panic() {
+        let [one, other] = [(); 2].map(|()| Mutex::new(Rank::Fake, ()));
+        let _one = locked(&one);
+        drop(locked(&other));
+    }
+
     #[cfg(debug_assertions)]
     #[test]
     #[should_panic = "a lock of rank Config is taken under one of the same or a later rank"]
@@ -298,7 +308,7 @@ mod tests {
         drop(locked(&other));
     }
 
-    /// Every test that makes a report therefore asserts that it locks one thread's recorder at a time.
+    /// With this, every test that makes a report also asserts that it locks one thread's recorder at a time.
     #[cfg(debug_assertions)]
     #[test]
     #[should_panic = "a lock of rank Config is taken under one of the same or a later rank"]
