@@ -13,7 +13,7 @@ use crate::call::source::{Details, Leases, Source, Work};
 use crate::call::{
     barriers::SyncCall,
     default_stream::{self, DefaultGuard},
-    opened,
+    opened::{self, StreamTiming},
     scope::{Scope, TimedCall},
     stream::StreamGuard,
 };
@@ -76,8 +76,8 @@ pub fn enter_kernels<D: Details>(
     decide::draw(site).scope(site, |ticket| begin_kernels(ticket, details))
 }
 
-/// Starts a call of a function that names no stream: on the default stream, or else as
-/// [`enter_kernels`].
+/// Starts a call to a function that names no stream: timed by events on the default stream if there is
+/// one, or else like [`enter_kernels`].
 #[inline(always)]
 pub fn enter_unnamed<D: Details>(
     site: &'static CallSite,
@@ -94,15 +94,15 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     admitted: Admitted<G>,
     details: D,
 ) -> Scope<StreamOrHost<S, D::Work>> {
-    // A call that interrupts the runtime is skipped, as its ticket counts it.
+    // A call that interrupts the runtime is not timed. Dropping its ticket counts it as skipped.
     let Some(_inside) = inside::try_enter() else {
         return Scope::plain();
     };
     let Admitted { ticket, source, is_captured } = admitted;
     let cost = CostTimer::sample(&ticket.site.cost);
-    let mut timing = cost.start();
+    let mut running = cost.start();
     if S::WAITS {
-        timing.waits();
+        running.waits();
     }
     let site = ticket.site;
     let call = match source {
@@ -110,15 +110,19 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
             .and_then(|(call, guard, work)| {
                 let may_open =
                     site.spec.clock != Clock::Kernels || default_stream::may_open(call.site);
-                let open = || opened::enter_stream(&call, &guard, work.get(), is_captured);
-                match may_open.then(open).flatten() {
-                    Some(opened) => Some(StreamOrHost::Opened(opened)),
-                    None => S::begin(call, guard, work).map(StreamOrHost::Stream),
+                let timing = match may_open {
+                    true => opened::enter_stream(&call, &guard, work.get(), is_captured),
+                    false => StreamTiming::Events,
+                };
+                match timing {
+                    StreamTiming::Opened(opened) => Some(StreamOrHost::Opened(opened)),
+                    StreamTiming::Events => S::begin(call, guard, work).map(StreamOrHost::Stream),
+                    StreamTiming::Lost => None,
                 }
             }),
         Source::Host => HostCall::begin(ticket, details).map(StreamOrHost::Host),
     };
-    drop(timing);
+    drop(running);
     let nests = !site.spec.is_async && matches!(call, Some(StreamOrHost::Stream(_)));
     Scope::of(site, call, nests, cost)
 }
@@ -151,7 +155,7 @@ fn begin_kernels<S: TimedCall, D: Details>(
     drop(timing);
     match begun {
         Begun::Call(call) => Scope::of(site, Some(call.widened()), false, cost),
-        // A suspended function may end on another thread.
+        // An async function may end on another thread, so this thread does not note it.
         Begun::PassedOver if !site.spec.is_async => Scope::passed_over(site),
         Begun::PassedOver | Begun::Untimed => Scope::untimed(site),
     }

@@ -1,4 +1,4 @@
-//! Calls that are opened: CUPTI records their work, in place of events.
+//! Opened calls: CUPTI records their work, instead of events around it.
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{fork, inside, room};
@@ -18,10 +18,10 @@ use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
 use crate::types::{device::DeviceId, workload::Workload};
 
-/// The host time that recording adds to a launch, as measured on an H200: 0.45 µs, and the look-up.
+/// The host time that recording adds to a launch: 0.45 µs as measured on an H200, plus the look-up.
 pub(super) const LAUNCH_COST_NS: f64 = 500.0;
 
-/// A function of an opened call, from its entry to its end.
+/// An annotated function in an opened call, from its entry to its end.
 pub struct OpenedCall {
     of: CallSeries,
     call_id: CallId,
@@ -34,24 +34,40 @@ pub struct OpenedCall {
 
 /// The call of a suspended function.
 enum Suspended {
-    /// The function runs.
+    /// The function is not suspended.
     No,
-    /// The function is inside another opened call.
+    /// The function is suspended, and is not the outermost one of its opened call.
     Inside,
-    /// The function is the outermost one. It may run all the same, inside another opened call.
+    /// The function is the outermost one of this opened call, which is suspended. The function itself may
+    /// have been resumed inside another opened call.
     Outermost(Box<OpenCall>),
 }
 
-/// Enters a call on a stream as a function of the thread's opened call, or opens it if it is the
-/// outermost timed call and chosen. Returns `None` if events are to time it.
+/// How a call on a stream is timed.
+pub(crate) enum StreamTiming {
+    Opened(OpenedCall),
+    Events,
+    /// Not at all: the call is counted as lost.
+    Lost,
+}
+
+/// Enters a call on a stream as a function of the thread's opened call. Outside of one, opens the call if
+/// it is the outermost timed call and chosen.
 #[inline]
 pub(crate) fn enter_stream(
     call: &StreamCall,
     guard: &impl StreamGuard,
     workload: Workload,
     is_captured: bool,
-) -> Option<OpenedCall> {
-    let share = if opened::is_inside() { call.site.kernels_share() } else { chosen(call.site)? };
+) -> StreamTiming {
+    let share = if opened::is_inside() {
+        call.site.kernels_share()
+    } else {
+        match chosen(call.site) {
+            Some(share) => share,
+            None => return StreamTiming::Events,
+        }
+    };
     let strong = guard.upgrade();
     open_stream(call, Life::of(&strong), workload, is_captured, share)
 }
@@ -63,21 +79,21 @@ fn open_stream(
     workload: Workload,
     is_captured: bool,
     share: f64,
-) -> Option<OpenedCall> {
+) -> StreamTiming {
     let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
     let is_inside = opened::is_inside();
     if !is_inside {
-        // Captured work does not run now.
+        // Captured work does not run during the call.
         let is_blocked = life.obstacle().or_else(|| obstacle(context, stream)).is_some();
         if is_captured || is_blocked || !room::with_room(cupti::is_available) {
-            return None;
+            return StreamTiming::Events;
         }
         first::measure_kernel_base(context);
     }
     let cache = if is_inside || site.is_plain() {
         CacheState::AsFound
     } else {
-        // Before the recording is on, so that the flush is not among the records.
+        // Enqueued before recording starts, so that the flush is not among the records.
         flush(call)
     };
     let subject = Subject {
@@ -94,10 +110,14 @@ fn open_stream(
         workload,
         call_id,
     };
-    enter(subject, context.device_id(), is_inside)
+    match enter(subject, context.device_id(), is_inside) {
+        Some(opened) => StreamTiming::Opened(opened),
+        None if is_inside => StreamTiming::Lost,
+        None => StreamTiming::Events,
+    }
 }
 
-/// Enters the call that a subject describes.
+/// Enters the call that a subject describes. If that fails, counts it as lost, unless events can time it.
 pub(super) fn enter(subject: Subject, device: DeviceId, is_inside: bool) -> Option<OpenedCall> {
     cupti::observe_launches(opened::OBSERVER);
     let Subject { of, call_id, stream, .. } = subject;
@@ -107,7 +127,8 @@ pub(super) fn enter(subject: Subject, device: DeviceId, is_inside: bool) -> Opti
             Some(OpenedCall { of, call_id, frame, device, suspended })
         }
         None => {
-            if is_inside || stream.is_none() {
+            let events_can_time_it = stream.is_some() && !is_inside;
+            if !events_can_time_it {
                 opened::count_lost(&of, device, Lost::Records);
                 timeline::end(call_id);
             }
@@ -128,8 +149,8 @@ fn flush(call: &StreamCall) -> CacheState {
     }
 }
 
-/// Chooses a call to be opened, if it is the outermost timed call of its thread. Returns the
-/// probability with which it was chosen.
+/// Decides whether to open a call, which must be the outermost timed call of its thread. Returns the
+/// probability with which it was chosen, or `None` if it is not opened.
 #[inline(always)]
 pub(super) fn chosen(site: &'static CallSite) -> Option<f64> {
     if site.is_opened() && opened::is_outermost() { draw(site) } else { None }
@@ -145,13 +166,13 @@ fn draw(site: &'static CallSite) -> Option<f64> {
 }
 
 impl OpenedCall {
-    /// Begins one of the launches that events would bracket.
+    /// Marks the start of a launch that would have its own bracket if the call were timed by events.
     pub(crate) fn start_launch(&self) -> FrameId {
         opened::set_launching(self.frame, true);
         self.frame
     }
 
-    /// Returns the device of a context, of which there is none without a launch.
+    /// Returns the device of a context, or the call's own for 0: without a launch there is no context.
     fn device_of(&self, context: usize) -> DeviceId {
         if context == 0 { self.device } else { first::device(context) }
     }

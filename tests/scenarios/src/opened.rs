@@ -29,6 +29,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/during_memsets", during_memsets),
     ("opened/keyed", keyed),
     ("opened/futures", futures),
+    ("opened/crowded", crowded),
 ];
 
 const NS: u64 = 10_000;
@@ -182,6 +183,28 @@ fn recursive(_: &[String]) {
         recurs(&program, 4).unwrap();
         gpu.synchronize();
     }
+    tally::print();
+}
+
+/// Calls a function on a stream more often than an opened call can tell apart.
+#[gpu_timed]
+fn crowds(gpu: &Gpu, spin: &Spin) {
+    ran!();
+    for _ in 0..5_000 {
+        one_of_many(&gpu.stream, spin).unwrap();
+    }
+}
+
+#[gpu_timed]
+fn one_of_many(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, 1_000)
+}
+
+fn crowded(_: &[String]) {
+    let gpu = Gpu::new();
+    crowds(&gpu, &gpu.spin("opened"));
+    gpu.synchronize();
     tally::print();
 }
 

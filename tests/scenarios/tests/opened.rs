@@ -72,6 +72,15 @@ fn recursive_function_includes_its_inner_calls() {
     assert!((own / busy - 0.4).abs() < 0.05, "{own} of {busy}");
 }
 
+/// An opened call has at most 4,096 functions. Later ones are lost, not timed by events as well.
+#[test]
+fn functions_beyond_the_most_of_an_opened_call_are_lost() {
+    let run = run("opened/crowded");
+    let (row, times) = opened(&run, "one_of_many");
+    let counts = (row.timed, row.opened, row.lost("records"), row.measured);
+    assert_eq!((counts, times.kernels_per_call), ((5_000, 4_095, 905, 0), Some(1.0)));
+}
+
 /// Asserts that all calls in `opened/threads` were opened, except for calls that waited in vain, for at most a
 /// millisecond, for other threads to finish loading. A call that is lost before its context is known has no
 /// device. Returns the number of opened calls.
