@@ -31,10 +31,20 @@ struct Pairs {
 #[derive(Default)]
 struct Block {
     function: String,
-    runs: usize,
-    /// The sums of the logarithms of the medians of both programs.
-    logs: [f64; 2],
-    half_step: f64,
+    /// Each run of the old program, with the run of the new one that it is compared with.
+    runs: Vec<[Run; 2]>,
+    /// The most coarse step of the clock.
+    step_ns: f64,
+}
+
+/// A series in one run of a program.
+#[derive(Clone, Copy)]
+struct Run {
+    raw_median_ns: f64,
+    /// The bias that the run measured, if it may be subtracted.
+    bias_ns: Option<f64>,
+    /// Most samples had a long queue behind them, which makes the bias another one.
+    is_queued: bool,
 }
 
 impl Paired {
@@ -52,21 +62,25 @@ impl Paired {
                 }
                 let same_bias =
                     devices::bias_source(old, series) == devices::bias_source(new, other);
-                let Some(logs) = logs(series, other, same_bias) else { continue };
+                let Some(runs) = Run::of(series).zip(Run::of(other)) else { continue };
+                let mut runs = <[Run; 2]>::from(runs);
+                if !same_bias || runs.iter().any(|run| run.bias_ns.is_none()) {
+                    runs.iter_mut().for_each(|run| run.bias_ns = None);
+                }
                 let clock = devices::step_ns(old, series).max(devices::step_ns(new, other));
-                let raw_ns = series.raw_ns().map_or(0.0, |raw| raw.median());
-                let half_step = clock.max(step_ns(raw_ns)) / 2.0 / logs[0].exp();
                 let block = blocks.entry(label).or_default();
                 site.name().clone_into(&mut block.function);
-                block.runs += 1;
-                block.logs = [block.logs[0] + logs[0], block.logs[1] + logs[1]];
-                block.half_step = block.half_step.max(half_step);
+                block.step_ns = block.step_ns.max(clock).max(step_ns(runs[0].raw_median_ns));
+                block.runs.push(runs);
             }
         }
-        for (label, Block { function, runs, logs, half_step }) in blocks {
+        for (label, block) in blocks {
             // A series that only some runs have would not balance the order.
-            if runs == old.len() {
-                self.record(&label, &function, logs.map(|log| log / runs as f64), half_step);
+            if block.runs.len() == old.len()
+                && let Some(logs) = block.logs()
+            {
+                let half_step = block.step_ns / 2.0 / logs[0].exp();
+                self.record(&label, &block.function, logs, half_step);
             }
         }
     }
@@ -130,13 +144,39 @@ impl Pairs {
     }
 }
 
-/// Returns the logarithms of the medians of two series: net ones if both are known and comparable.
-/// `None` if a median is unknown or not positive.
-fn logs(old: &Series, new: &Series, same_bias: bool) -> Option<[f64; 2]> {
-    let net = old.net_ns().zip(new.net_ns()).filter(|_| same_bias);
-    let (old, new) = net.or(old.raw_ns().zip(new.raw_ns()))?;
-    let medians = [old.median(), new.median()];
-    medians.iter().all(|&ns| ns > 0.0).then(|| medians.map(f64::ln))
+impl Block {
+    /// Returns the means of the logarithms of both programs' medians. `None` if a median is not positive.
+    ///
+    /// The bias is a constant of the machine that each run measures anew, less precisely than its
+    /// medians. So the runs of a block share the mean of what they measured, in which it cancels.
+    fn logs(&self) -> Option<[f64; 2]> {
+        let mut sums = [0.0; 2];
+        for runs in &self.runs {
+            for (sum, run) in sums.iter_mut().zip(runs) {
+                let ns = run.raw_median_ns - self.bias_ns(run);
+                *sum += Some(ns.ln()).filter(|_| ns > 0.0)?;
+            }
+        }
+        Some(sums.map(|sum| sum / self.runs.len() as f64))
+    }
+
+    /// Returns the mean bias of the runs of a kind.
+    fn bias_ns(&self, of: &Run) -> f64 {
+        let alike = self.runs.iter().flatten().filter(|run| run.is_queued == of.is_queued);
+        let biases: Option<Vec<f64>> = alike.map(|run| run.bias_ns).collect();
+        biases.map_or(0.0, |biases| biases.iter().sum::<f64>() / biases.len() as f64)
+    }
+}
+
+impl Run {
+    fn of(series: &Series) -> Option<Run> {
+        let raw_median_ns = series.raw_ns()?.median();
+        Some(Run {
+            raw_median_ns,
+            bias_ns: series.net_ns().map(|net| raw_median_ns - net.median()),
+            is_queued: series.queued() * 2 > series.fed(),
+        })
+    }
 }
 
 #[cfg(test)]
@@ -212,6 +252,32 @@ mod tests {
                 is_found(&paired.verdicts(thresholds, look))
             })
         }
+    }
+
+    /// Runs whose medians are equal, and whose biases were measured with an error.
+    #[test]
+    fn errors_of_measured_biases_cancel() {
+        let run = |bias_ns| Run { raw_median_ns: 12_000.0, bias_ns, is_queued: false };
+        let logs = |old: [Option<f64>; 2], new: [Option<f64>; 2]| {
+            let runs = [0, 1].map(|at| [run(old[at]), run(new[at])]).to_vec();
+            Block { runs, ..Block::default() }.logs().map(|logs| logs.map(|log| log.exp().round()))
+        };
+        let measured = |[one, other]: [f64; 2]| [Some(one), Some(other)];
+        assert_eq!(
+            logs(measured([1_900.0, 2_000.0]), measured([2_100.0, 2_000.0])),
+            Some([10_000.0; 2])
+        );
+        assert_eq!(logs([None; 2], [None; 2]), Some([12_000.0; 2]));
+        assert_eq!(logs(measured([12_000.0; 2]), measured([12_000.0; 2])), None);
+    }
+
+    /// The bias of a queued run is another one, and no error.
+    #[test]
+    fn queued_runs_have_a_bias_of_their_own() {
+        let old = Run { raw_median_ns: 12_000.0, bias_ns: Some(2_000.0), is_queued: false };
+        let new = Run { raw_median_ns: 12_600.0, bias_ns: Some(2_600.0), is_queued: true };
+        let logs = Block { runs: vec![[old, new]; 2], ..Block::default() }.logs().unwrap();
+        assert!((logs[0] - logs[1]).abs() < 1e-9, "{logs:?}");
     }
 
     fn thresholds(percent: f64) -> Thresholds {
