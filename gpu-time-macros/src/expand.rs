@@ -74,8 +74,8 @@ fn entered(plan: &Plan) -> TokenStream {
         Source::None => quote_spanned!(at=> #enter(#site, #details)),
         Source::Streams(streams) => {
             let source = source(streams, &plan.paths);
-            let leases = local("leases");
-            quote_spanned!(at=> #enter(#site, |#leases| #source, #details))
+            let query = local("query");
+            quote_spanned!(at=> #enter(#site, |#query| #source, #details))
         }
     }
 }
@@ -241,10 +241,10 @@ fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
 fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
     let at = ours(expr.span());
     let private = paths.private(at);
-    let value = value_of(expr, quote_spanned!(at=> #private::Source::host()), paths);
+    let query = local("query");
+    let value = value_of(expr, quote_spanned!(at=> #query.host()), paths);
     let owner = format_ident!("{}", if *lent { "lent" } else { "owned" });
-    let leases = local("leases");
-    quote_spanned!(at=> #private::source!(#value, #owner, #leases))
+    quote_spanned!(at=> #private::source!(#value, #owner, #query))
 }
 
 /// Generates the key and the workload of a call. Each value has its own closure, so that a `?` in

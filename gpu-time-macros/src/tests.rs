@@ -186,7 +186,7 @@ fn sync_clock_implies_body_scope() {
 
 #[test]
 fn stream_is_inferred_through_bindings() {
-    let inferred = |expr: &str| format!("source!(&{expr},lent,__gpu_time_leases)");
+    let inferred = |expr: &str| format!("source!(&{expr},lent,__gpu_time_query)");
     let written = |expr: &str| format!("write`stream={expr}`if");
     let made = "thisstreamiscreatedinthebody".to_owned();
     let known = "thisstreamisdeterminedinthebody".to_owned();

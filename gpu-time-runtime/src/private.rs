@@ -12,7 +12,7 @@ pub use crate::call::enter::{
 pub use crate::call::failure::*;
 pub use crate::call::guard::Guard;
 pub use crate::call::scope::{Scope, awaited, awaiting};
-pub use crate::call::source::{CallDetails, NoDetails, Source};
+pub use crate::call::source::{CallDetails, NoDetails};
 pub use crate::call::stream::*;
 pub use crate::site::callsite::CallSite;
 pub use crate::site::registry::SiteRef;

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use crate::base::lock::locked;
-use crate::call::host::{StreamOrHost, StreamTimed};
 use crate::call::stream::{Life, StreamGuard};
+use crate::call::timed_by::{StreamTimed, TimedBy};
 use crate::call::{scope::TimedCall, source::Work, stream_call::obstacle};
 use crate::gpu::{Fault, Gpu, Preparation};
 use crate::record::stream_state::{Mark, StreamKey, StreamState};
@@ -18,7 +18,7 @@ use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
 /// A call timed on the host between two barriers on its stream.
-pub type SyncCall<G, W> = StreamOrHost<SyncStream<G, W>, W>;
+pub type SyncCall<G, W> = TimedBy<SyncStream<G, W>, W>;
 
 /// The barriers around a call, and a guard that detects whether the stream was dropped.
 pub struct SyncStream<G, W> {

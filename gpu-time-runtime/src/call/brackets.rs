@@ -3,11 +3,11 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::base::{fork, inside};
-use crate::call::host::{StreamOrHost, StreamTimed};
 use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::{CallState, GpuBracket, OpenLaunch, abandon};
+use crate::call::timed_by::{StreamTimed, TimedBy};
 use crate::record::opened;
 use crate::record::running::{self, RunningCall};
 use crate::record::{stream_state::StreamState, threads::StreamCall, timeline::CallId};
@@ -15,7 +15,7 @@ use crate::site::cost::Timing;
 use crate::types::sample::Lost;
 
 /// A call whose launches are timed individually.
-pub type LaunchesCall<G, W> = StreamOrHost<Launches<G, W>, W>;
+pub type LaunchesCall<G, W> = TimedBy<Launches<G, W>, W>;
 
 /// The launches made by a call on a stream, with an event pair around each.
 pub struct Launches<G, W> {
@@ -59,7 +59,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
                 let strong = guard.upgrade();
                 call.open_launch(launch, state, Life::of(&strong), work.get())
             }
-            Some((LaunchesCall::Opened(opened), _)) => {
+            Some((LaunchesCall::Kernels(opened), _)) => {
                 Some(OpenLaunch::Opened(opened.start_launch()))
             }
             _ => None,
@@ -138,7 +138,7 @@ impl<G: StreamGuard, W: Work> TimedCall for Launches<G, W> {
 }
 
 /// A call whose body is timed as a whole.
-pub type BodyCall<G, W> = StreamOrHost<Body<G>, W>;
+pub type BodyCall<G, W> = TimedBy<Body<G>, W>;
 
 /// The body of a call on a stream, with an event pair around it.
 pub struct Body<G> {

@@ -1,4 +1,5 @@
-//! Decides whether to time a call, and counts the call by outcome.
+//! Decides whether to time a call, and counts those that are not timed by reason. No other module
+//! decides that.
 //!
 //! The steps are, in order: the switch and the filter, sampling, the stream, warm-up. Sites with
 //! `graph` look up the stream before sampling. For each site, a thread has a [skip
@@ -7,27 +8,29 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::base::{fork, inside, switches, switches::Timing};
-use crate::call::first;
+use crate::base::{fork, inside, room, switches, switches::Timing};
 use crate::call::scope::Decided;
-use crate::call::source::{Details, Leases, Source, StreamSource, Work};
+use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard};
+use crate::call::ticket::{Ticket, count};
+use crate::call::warmup::{self, Leases};
+use crate::call::{first, opened};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
+use crate::cupti;
+use crate::record::opened::{is_inside, is_inside_events};
 use crate::record::threads::{self, StreamCall};
-use crate::record::{opened, running::RunningCall, timeline};
+use crate::record::{running::RunningCall, timeline};
 use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::site::{callsite::CallSite, cost};
+use crate::types::{handles::Stream, key::SeriesKey};
 #[cfg(feature = "tracing")]
-use crate::stats::sampling::happens;
-use crate::types::{device::DeviceId, key::SeriesKey};
+use crate::{call::ticket::count_span, stats::sampling::happens};
 
 /// The longest sampling gap, in calls. The rate is read again after each gap. Gaps are shorter with a
 /// budget, because the budget changes the rate.
 const LONGEST_GAP: u64 = 4_096;
 const LONGEST_GAP_WITH_BUDGET: u64 = 64;
-/// The maximum number of warm-up calls that a thread leases at a time.
-const MAX_LEASE: u32 = 256;
 
 /// A call that will be timed unless warm-up or the context prevents it, with its stream and
 /// context.
@@ -39,44 +42,44 @@ pub(crate) struct Admitted<G> {
     pub is_captured: bool,
 }
 
-/// Counts one call.
-///
-/// Invariant: each call is counted exactly once, when this is dropped. It counts as skipped unless
-/// another outcome has been set, so a panic in one of the user's expressions leaves the call
-/// counted as skipped.
-pub(crate) struct Ticket {
-    pub site: &'static CallSite,
-    /// The thread's counters of the site, if they are allocated.
-    counters: Option<&'static CallCounters>,
-    /// The number of calls that this call represents.
-    weight: f32,
-    outcome: Outcome,
+/// The question of which stream a call is on. Generated code answers it while the value of the `stream`
+/// expression is alive.
+#[derive(Clone, Copy)]
+pub struct StreamQuery {
+    leases: Leases,
 }
 
-impl Ticket {
+impl StreamQuery {
+    /// For calls that are timed regardless of warm-up, or have it checked later.
+    pub(crate) const WITHOUT_LEASES: StreamQuery = StreamQuery { leases: Leases::NONE };
+
+    /// Answers with a stream. Returns `None` if the call is a warm-up call that its thread has leased,
+    /// which needs neither `tracked` nor `guard`.
+    ///
+    /// If the stream is never destroyed, the expression's value may be a temporary and the last owner of
+    /// the context. Therefore the context is retained before the value is dropped.
     #[inline(always)]
-    fn new(site: &'static CallSite, weight: f32) -> Ticket {
-        Ticket { site, counters: threads::counters(site), weight, outcome: Outcome::Skipped }
+    pub fn stream<G>(
+        self,
+        stream: usize,
+        context: usize,
+        tracked: impl FnOnce() -> bool,
+        guard: impl FnOnce() -> G,
+    ) -> Option<Source<G>> {
+        if self.leases.take(context) {
+            return None;
+        }
+        let stream = Stream(stream);
+        if stream.is_implicit() && context != 0 {
+            first::register_context(stream, context);
+        }
+        let (tracked, guard) = (tracked(), guard());
+        Some(Source::Stream(StreamSource { stream, context, tracked, guard }))
     }
 
-    /// Counts the call with the given outcome.
-    #[inline(always)]
-    pub fn count_as(mut self, outcome: Outcome) {
-        self.outcome = outcome;
-    }
-
-    /// Counts the call as timed and returns its weight.
-    #[inline(always)]
-    pub fn time(mut self) -> f32 {
-        self.outcome = Outcome::Timed;
-        self.weight
-    }
-}
-
-impl Drop for Ticket {
-    #[inline(always)]
-    fn drop(&mut self) {
-        count_in(self.counters, self.site, self.outcome);
+    /// Answers that the call is on the CPU, without a stream.
+    pub fn host<G>(self) -> Option<Source<G>> {
+        Some(Source::Host)
     }
 }
 
@@ -90,14 +93,15 @@ impl Drop for Ticket {
 #[cfg_attr(debug_assertions, inline(never))]
 pub(crate) fn admit<G>(
     site: &'static CallSite,
-    source: impl FnOnce(Leases) -> Option<Source<G>>,
+    source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
 ) -> Decided<Admitted<G>> {
     let ticket = match draw(site) {
         Decided::Timed(ticket) => ticket,
         Decided::Plain => return Decided::Plain,
         Decided::Observed => return Decided::Observed,
     };
-    let Some(source) = source(Leases::of(site, ticket.counters)) else {
+    let leases = Leases::of(site, ticket.counters);
+    let Some(source) = source(StreamQuery { leases }) else {
         ticket.count_as(Outcome::Warmup);
         timeline::warmup(site);
         return Decided::untimed();
@@ -111,7 +115,7 @@ pub(crate) fn admit<G>(
 #[inline(always)]
 pub(crate) fn admit_graph<G: StreamGuard>(
     site: &'static CallSite,
-    source: impl FnOnce(Leases) -> Option<Source<G>>,
+    source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
 ) -> Decided<Admitted<G>> {
     if !is_wanted(site) && !may_need_nodes(site) {
         count(site, Outcome::Skipped);
@@ -126,12 +130,12 @@ pub(crate) fn admit_graph<G: StreamGuard>(
 #[inline(never)]
 fn admit_captured<G: StreamGuard>(
     site: &'static CallSite,
-    source: impl FnOnce(Leases) -> Option<Source<G>>,
+    source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
 ) -> Option<Admitted<G>> {
     let mut ticket = Ticket::new(site, 1.0);
     // This time is not attributed to timed calls alone, because every call of the site incurs it.
     let timing = cost::time_decision(&site.cost);
-    let source = source(Leases::NONE);
+    let source = source(StreamQuery::WITHOUT_LEASES);
     drop(timing);
     let source = source?;
     let is_on = is_wanted(site);
@@ -203,7 +207,7 @@ fn weigh(site: &'static CallSite) -> Decided<f32> {
 /// tool listens.
 #[cold]
 fn weigh_while_observed(site: &'static CallSite) -> Decided<f32> {
-    if opened::is_inside() {
+    if is_inside() {
         // Sampling chose the call around this one.
         return Decided::Timed(1.0);
     }
@@ -325,16 +329,6 @@ pub(crate) fn span(site: &'static CallSite, root: Option<u64>) -> Option<f64> {
     Some(share)
 }
 
-/// Counts a span, and the root spans that were `passed` over before its root. `weight` is the number of
-/// spans that it represents, or `None` if it is not timed.
-#[cfg(feature = "tracing")]
-pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>, passed: u64) {
-    match threads::allocated_counters(site) {
-        Some(counters) => counters.count_span(weight, passed),
-        None => site.shared_counters().count_span(weight, passed),
-    }
-}
-
 /// Finds the context for a call on a stream, and starts timing the call. Returns `None` if there is
 /// no context, or if this is a warm-up call.
 // Without optimisation, inlining would add this frame to the caller's, which stays on the stack while
@@ -378,6 +372,53 @@ pub(crate) fn stream_call<G: StreamGuard, D: Details>(
     Some((call, guard, work))
 }
 
+/// How a call that names no stream is timed.
+pub(crate) enum Opening {
+    /// In an opened call. Such calls are opened with this probability.
+    Opened(Ticket, f64),
+    /// By the host clock, because no call can be opened.
+    ByHost(Ticket),
+    /// Not at all: it was not chosen.
+    PassedOver,
+}
+
+/// Decides how to time a call that names no stream: in the thread's opened call, or by opening it.
+pub(crate) fn opening(ticket: Ticket) -> Opening {
+    let site = ticket.site;
+    let share = site.kernels_share();
+    if is_inside() {
+        return Opening::Opened(ticket, share);
+    }
+    if share == 0.0 || !room::with_room(cupti::is_available) {
+        return Opening::ByHost(ticket);
+    }
+    if is_inside_events() {
+        site.inside_events.fetch_add(1, Relaxed);
+    }
+    match opened::chosen(site) {
+        Some(share) => Opening::Opened(ticket, share),
+        None => {
+            ticket.count_as(Outcome::Unsampled);
+            Opening::PassedOver
+        }
+    }
+}
+
+/// Returns `true`, and counts the call, if it is a warm-up call.
+#[inline(always)]
+pub(crate) fn warms_up(
+    ticket: &mut Ticket,
+    on: Option<(&'static Context, usize)>,
+    key: SeriesKey,
+) -> bool {
+    let is_warmup = warmup::take(ticket.site, on, key);
+    if is_warmup {
+        ticket.warm_up();
+        timeline::warmup(ticket.site);
+    }
+    is_warmup
+}
+
 /// Evaluates a call's key. Returns it with the details that remain to be evaluated.
 #[inline(always)]
 pub(crate) fn series_key<D: Details>(site: &'static CallSite, details: D) -> (SeriesKey, D::Rest) {
@@ -401,76 +442,5 @@ pub(crate) fn workload<D: Details>(site: &'static CallSite, rest: D::Rest) -> D:
     work
 }
 
-/// Takes a warm-up call for the context's device, or for the host if there is no context. Returns
-/// `false` if none is left. If many are left, the thread leases more, which its next calls in the
-/// context use up without further checks. The second value of `on` is the handle by which those calls
-/// identify the context, or 0 if they cannot use a lease.
-#[inline(never)]
-pub(crate) fn warms_up(
-    ticket: &mut Ticket,
-    on: Option<(&'static Context, usize)>,
-    key: SeriesKey,
-) -> bool {
-    let site = ticket.site;
-    let total = site.warmup();
-    let device = on.map_or(DeviceId::Host, |(context, _)| context.device_id());
-    let counters = threads::counters(site);
-    if total == 0 || counters.is_some_and(|counters| counters.is_warm(device, key, total)) {
-        return false;
-    }
-    // A lease applies to calls in one context, before their key is known. The program must not be
-    // able to destroy that context, because the next one at its address may be on another device.
-    let context = on.and_then(|(context, handle)| context.is_retained().then_some(handle));
-    let can_lease = !site.is_sampled() && !site.spec.graph;
-    let context = context.filter(|handle| *handle != 0 && can_lease && counters.is_some());
-    // The rest of a lease that was taken in another context may be used in this one.
-    if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
-        site.warmups.give_back(device, SeriesKey::NONE, calls);
-    }
-    let taken =
-        site.warmups.take(device, key, total, if context.is_some() { MAX_LEASE } else { 1 });
-    match (counters, context, taken) {
-        (Some(counters), _, 0) => counters.set_warm(device, key, total),
-        (Some(counters), Some(context), 2..) => {
-            counters.skip_warmup(Lease { device, calls: taken - 1 }, context, site.rate.epoch());
-        }
-        _ => {}
-    }
-    if taken > 0 {
-        ticket.outcome = Outcome::Warmup;
-        timeline::warmup(site);
-    }
-    taken > 0
-}
-
-/// Counts a call on the calling thread.
-#[inline(always)]
-fn count(site: &'static CallSite, outcome: Outcome) {
-    count_in(threads::counters(site), site, outcome);
-}
-
-#[inline(always)]
-fn count_in(counters: Option<&CallCounters>, site: &'static CallSite, outcome: Outcome) {
-    match counters {
-        Some(counters) => counters.count(outcome),
-        None => count_slowly(site, outcome),
-    }
-}
-
-#[cold]
-fn count_slowly(site: &'static CallSite, outcome: Outcome) {
-    if fork::is_forked() {
-        // A forked child reports nothing, and another thread may have held a lock at the fork.
-        return;
-    }
-    let entered = inside::try_enter();
-    if entered.is_none() && outcome == Outcome::Skipped {
-        // This call may have interrupted the runtime, even while it assigned the thread's counters.
-        site.skipped_inside.fetch_add(1, Relaxed);
-        return;
-    }
-    match threads::allocated_counters(site) {
-        Some(counters) => counters.count(outcome),
-        None => site.shared_counters().count(outcome),
-    }
-}
+#[cfg(test)]
+mod tests;

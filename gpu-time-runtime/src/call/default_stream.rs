@@ -12,7 +12,8 @@ use cudarc::driver::CudaStream;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{fork, inside};
-use crate::call::source::{Leases, Source};
+use crate::call::decide::StreamQuery;
+use crate::call::source::Source;
 use crate::call::stream::WeakStream;
 use crate::record::opened;
 use crate::site::callsite::CallSite;
@@ -148,7 +149,7 @@ pub(super) fn current() -> Option<Source<DefaultGuard>> {
     let owner = own.or_else(|| shared(changes))?;
     let (stream, context) = owner.handles();
     let guard = || WeakStream::new(stream, || Arc::downgrade(&owner));
-    Source::stream(stream, context, || owner.is_tracked(), guard, Leases::NONE)
+    StreamQuery::WITHOUT_LEASES.stream(stream, context, || owner.is_tracked(), guard)
 }
 
 /// Returns the default stream of all threads. Takes the lock only after a change.

@@ -6,16 +6,18 @@
 
 use crate::base::inside;
 use crate::call::brackets::{BodyCall, LaunchesCall};
-use crate::call::decide::{self, Admitted, Ticket};
-use crate::call::host::{HostCall, StreamOrHost, StreamTimed};
+use crate::call::decide::{self, Admitted, StreamQuery};
+use crate::call::host::HostCall;
 use crate::call::kernels::{self, Begun, KernelsCall};
-use crate::call::source::{Details, Leases, Source, Work};
+use crate::call::source::{Details, Source, Work};
+use crate::call::ticket::Ticket;
 use crate::call::{
     barriers::SyncCall,
     default_stream::{self, DefaultGuard},
     opened::{self, StreamTiming},
     scope::{Scope, TimedCall},
     stream::StreamGuard,
+    timed_by::{StreamTimed, TimedBy},
 };
 use crate::site::{callsite::CallSite, cost::CostTimer};
 use crate::types::attribute::Clock;
@@ -24,7 +26,7 @@ use crate::types::attribute::Clock;
 #[inline(always)]
 pub fn enter_launches<G: StreamGuard, D: Details>(
     site: &'static CallSite,
-    source: impl FnOnce(Leases) -> Option<Source<G>>,
+    source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
     decide::admit(site, source).scope(site, |admitted| begin(admitted, details))
@@ -35,7 +37,7 @@ pub fn enter_launches<G: StreamGuard, D: Details>(
 #[inline(always)]
 pub fn enter_graph<G: StreamGuard, D: Details>(
     site: &'static CallSite,
-    source: impl FnOnce(Leases) -> Option<Source<G>>,
+    source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
     details: D,
 ) -> Scope<LaunchesCall<G, D::Work>> {
     decide::admit_graph(site, source).scope(site, |admitted| begin(admitted, details))
@@ -45,7 +47,7 @@ pub fn enter_graph<G: StreamGuard, D: Details>(
 #[inline(always)]
 pub fn enter_body<G: StreamGuard, D: Details>(
     site: &'static CallSite,
-    source: impl FnOnce(Leases) -> Option<Source<G>>,
+    source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
     details: D,
 ) -> Scope<BodyCall<G, D::Work>> {
     decide::admit(site, source).scope(site, |admitted| begin(admitted, details))
@@ -55,7 +57,7 @@ pub fn enter_body<G: StreamGuard, D: Details>(
 #[inline(always)]
 pub fn enter_sync<G: StreamGuard, D: Details>(
     site: &'static CallSite,
-    source: impl FnOnce(Leases) -> Option<Source<G>>,
+    source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
     details: D,
 ) -> Scope<SyncCall<G, D::Work>> {
     decide::admit(site, source).scope(site, |admitted| begin(admitted, details))
@@ -93,7 +95,7 @@ pub fn enter_unnamed<D: Details>(
 fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     admitted: Admitted<G>,
     details: D,
-) -> Scope<StreamOrHost<S, D::Work>> {
+) -> Scope<TimedBy<S, D::Work>> {
     // A call that interrupts the runtime is not timed. Dropping its ticket counts it as skipped.
     let Some(_inside) = inside::try_enter() else {
         return Scope::plain();
@@ -115,15 +117,15 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
                     false => StreamTiming::Events,
                 };
                 match timing {
-                    StreamTiming::Opened(opened) => Some(StreamOrHost::Opened(opened)),
-                    StreamTiming::Events => S::begin(call, guard, work).map(StreamOrHost::Stream),
+                    StreamTiming::Opened(opened) => Some(TimedBy::Kernels(opened)),
+                    StreamTiming::Events => S::begin(call, guard, work).map(TimedBy::Stream),
                     StreamTiming::Lost => None,
                 }
             }),
-        Source::Host => HostCall::begin(ticket, details).map(StreamOrHost::Host),
+        Source::Host => HostCall::begin(ticket, details).map(TimedBy::Host),
     };
     drop(running);
-    let nests = !site.spec.is_async && matches!(call, Some(StreamOrHost::Stream(_)));
+    let nests = !site.spec.is_async && matches!(call, Some(TimedBy::Stream(_)));
     Scope::of(site, call, nests, cost)
 }
 
@@ -144,7 +146,7 @@ fn begin_host<D: Details>(ticket: Ticket, details: D) -> Scope<HostCall<D::Work>
 fn begin_kernels<S: TimedCall, D: Details>(
     ticket: Ticket,
     details: D,
-) -> Scope<StreamOrHost<S, D::Work>> {
+) -> Scope<TimedBy<S, D::Work>> {
     let Some(_inside) = inside::try_enter() else {
         return Scope::plain();
     };

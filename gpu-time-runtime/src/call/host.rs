@@ -3,12 +3,12 @@
 use std::time::Instant;
 
 use crate::base::{clock, lock::locked};
-use crate::call::decide::{self, Ticket};
-use crate::call::opened::OpenedCall;
+use crate::call::decide;
 use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
+use crate::call::ticket::Ticket;
 use crate::record::series_counters::SeriesRef;
-use crate::record::threads::{self, StreamCall, ThreadRecorder};
+use crate::record::threads::{self, ThreadRecorder};
 use crate::record::timeline::{self, CallId};
 use crate::site::{cost::Timing, series_id::SeriesIdentity};
 use crate::types::device::DeviceId;
@@ -59,53 +59,5 @@ impl<W: Work> TimedCall for HostCall<W> {
         };
         locked(&self.thread.recorder).deliver(self.series, outcome, self.work.get());
         self.call_id
-    }
-}
-
-/// A call that may have a stream.
-pub enum StreamOrHost<S, W> {
-    /// On a stream.
-    Stream(S),
-    /// On the CPU, without a stream.
-    Host(HostCall<W>),
-    /// Recorded by CUPTI, with or without a stream.
-    Opened(OpenedCall),
-}
-
-/// A way of timing a call on a stream.
-pub(crate) trait StreamTimed<G, W>: TimedCall + Sized {
-    /// `true` if starting and ending such a call waits for the GPU.
-    const WAITS: bool = false;
-
-    /// Starts the call. Returns `None` if it was lost.
-    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self>;
-}
-
-impl<S: TimedCall, W: Work> TimedCall for StreamOrHost<S, W> {
-    #[inline]
-    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId {
-        match self {
-            StreamOrHost::Stream(call) => call.end(lost, timing),
-            StreamOrHost::Host(call) => call.end(lost, timing),
-            StreamOrHost::Opened(call) => call.end(lost, timing),
-        }
-    }
-
-    #[inline]
-    fn pause(&self) {
-        match self {
-            StreamOrHost::Stream(call) => call.pause(),
-            StreamOrHost::Host(call) => call.pause(),
-            StreamOrHost::Opened(call) => call.pause(),
-        }
-    }
-
-    #[inline]
-    fn resume(&self) {
-        match self {
-            StreamOrHost::Stream(call) => call.resume(),
-            StreamOrHost::Host(call) => call.resume(),
-            StreamOrHost::Opened(call) => call.resume(),
-        }
     }
 }

@@ -1,31 +1,30 @@
 //! Calls timed by the kernels that they enqueue, which need no stream.
 
 use std::convert::Infallible;
-use std::sync::atomic::Ordering::Relaxed;
 
-use crate::base::room;
-use crate::call::decide::{self, Ticket};
-use crate::call::host::{HostCall, StreamOrHost};
+use crate::call::decide::{self, Opening};
+use crate::call::host::HostCall;
 use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
+use crate::call::ticket::Ticket;
+use crate::call::timed_by::TimedBy;
 use crate::call::{first, opened};
-use crate::cupti;
-use crate::record::opened::{CallSeries, Subject, is_inside, is_inside_events};
+use crate::record::opened::{CallSeries, Subject, is_inside};
 use crate::record::{threads, timeline, timeline::CallId};
-use crate::site::{cost::Timing, counters::Outcome};
+use crate::site::cost::Timing;
 use crate::types::sample::{CacheState, Lost};
 
 /// A call timed by its kernels, or by the host clock if they cannot be recorded.
-pub type KernelsCall<W> = StreamOrHost<Infallible, W>;
+pub type KernelsCall<W> = TimedBy<Infallible, W>;
 
 impl<W> KernelsCall<W> {
     /// Converts the call to a type whose calls may also be on a stream.
     #[inline]
-    pub(super) fn widened<S>(self) -> StreamOrHost<S, W> {
+    pub(super) fn widened<S>(self) -> TimedBy<S, W> {
         match self {
-            StreamOrHost::Stream(never) => match never {},
-            StreamOrHost::Host(call) => StreamOrHost::Host(call),
-            StreamOrHost::Opened(call) => StreamOrHost::Opened(call),
+            TimedBy::Stream(never) => match never {},
+            TimedBy::Host(call) => TimedBy::Host(call),
+            TimedBy::Kernels(call) => TimedBy::Kernels(call),
         }
     }
 }
@@ -52,22 +51,15 @@ impl<W> From<Option<KernelsCall<W>>> for Begun<W> {
 }
 
 /// Starts the call: as a function of the thread's opened call, or by opening it.
-pub(super) fn begin<D: Details>(mut ticket: Ticket, details: D) -> Begun<D::Work> {
+pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> Begun<D::Work> {
+    let (mut ticket, share) = match decide::opening(ticket) {
+        Opening::Opened(ticket, share) => (ticket, share),
+        Opening::ByHost(ticket) => {
+            return HostCall::begin(ticket, details).map(TimedBy::Host).into();
+        }
+        Opening::PassedOver => return Begun::PassedOver,
+    };
     let site = ticket.site;
-    let mut share = site.kernels_share();
-    if !is_inside() {
-        if share == 0.0 || !room::with_room(cupti::is_available) {
-            return HostCall::begin(ticket, details).map(StreamOrHost::Host).into();
-        }
-        if is_inside_events() {
-            site.inside_events.fetch_add(1, Relaxed);
-        }
-        let Some(chosen) = opened::chosen(site) else {
-            ticket.count_as(Outcome::Unsampled);
-            return Begun::PassedOver;
-        };
-        share = chosen;
-    }
     let (key, rest) = decide::series_key(site, details);
     if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
         return Begun::Untimed;
@@ -88,5 +80,5 @@ pub(super) fn begin<D: Details>(mut ticket: Ticket, details: D) -> Begun<D::Work
         workload,
         call_id,
     };
-    opened::enter(subject, first::only_device(), is_inside()).map(StreamOrHost::Opened).into()
+    opened::enter(subject, first::only_device(), is_inside()).map(TimedBy::Kernels).into()
 }

@@ -18,3 +18,6 @@ pub mod source;
 pub mod spans;
 pub mod stream;
 pub(crate) mod stream_call;
+pub(crate) mod ticket;
+pub(crate) mod timed_by;
+mod warmup;

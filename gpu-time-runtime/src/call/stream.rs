@@ -31,7 +31,7 @@ use crate::types::gpu_stream::GpuStream;
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gpu_time_source {
-    ($value:expr, $owner:ident, $leases:expr) => {
+    ($value:expr, $owner:ident, $query:expr) => {
         match $value {
             __gpu_time_value => {
                 use $crate::private::{RawHandle as _, Untracking as _};
@@ -43,7 +43,7 @@ macro_rules! __gpu_time_source {
                                     __gpu_time_given.cu_stream().gpu_time_of(&__gpu_time_given);
                                 let __gpu_time_context =
                                     $crate::private::context_behind((*__gpu_time_stream).context());
-                                $crate::private::Source::stream(
+                                $query.stream(
                                     __gpu_time_handle,
                                     __gpu_time_context.cu_ctx().gpu_time_address(),
                                     || {
@@ -55,12 +55,11 @@ macro_rules! __gpu_time_source {
                                             @$owner __gpu_time_found, __gpu_time_handle
                                         )
                                     },
-                                    $leases,
                                 )
                             }
                         }
                     }
-                    $crate::private::core::option::Option::None => $crate::private::Source::host(),
+                    $crate::private::core::option::Option::None => $query.host(),
                 }
             }
         }

@@ -7,7 +7,7 @@ use crate::base::{inside, thread_id};
 use crate::call::spans::counts::{Counted, EXPECTED, LIVE, PARTS, SUSPENDED};
 use crate::call::spans::roots::Chosen;
 use crate::call::spans::sites::SpanSite;
-use crate::call::{decide, first, opened::LAUNCH_COST_NS};
+use crate::call::{decide, first, opened::LAUNCH_COST_NS, ticket};
 use crate::cupti;
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, Subject};
 use crate::record::threads;
@@ -243,13 +243,13 @@ impl Part {
             call_id: self.call_id,
         };
         let Some(frame) = enter(subject) else {
-            decide::count_span(site, Some(1.0), 0);
+            ticket::count_span(site, Some(1.0), 0);
             self.lose(Lost::Records);
             return Place::Nowhere;
         };
         if let Some((weight, passed)) = opened::represented(frame) {
             self.represented = Some(Represented { weight, passed });
-            decide::count_span(site, Some(weight), passed);
+            ticket::count_span(site, Some(weight), passed);
         }
         Place::Frame(frame)
     }
@@ -258,7 +258,7 @@ impl Part {
     fn miss(&self, chosen: Option<Chosen>) {
         let (weight, passed) =
             chosen.map_or((1.0, 0), |chosen| (chosen.share.recip(), chosen.passed));
-        decide::count_span(&self.of.site, Some(weight), passed);
+        ticket::count_span(&self.of.site, Some(weight), passed);
         opened::count_lost(&self.series(), first::only_device(), Lost::Thread);
     }
 

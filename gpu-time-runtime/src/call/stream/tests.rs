@@ -8,7 +8,8 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, RwLock};
 
-use crate::call::source::{Leases, Source, StreamSource};
+use crate::call::decide::StreamQuery;
+use crate::call::source::{Source, StreamSource};
 use crate::call::stream::{StreamGuard, Tried};
 use crate::types::gpu_stream::{
     GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream,
@@ -17,7 +18,7 @@ use crate::types::handles::Stream;
 
 macro_rules! source {
     ($value:expr, $owner:ident) => {
-        crate::__gpu_time_source!($value, $owner, Leases::NONE).unwrap()
+        crate::__gpu_time_source!($value, $owner, StreamQuery::WITHOUT_LEASES).unwrap()
     };
     ($value:expr) => {
         source!(&$value, owned)

@@ -1,0 +1,97 @@
+//! The ticket of a call, which counts the call once.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::base::{fork, inside};
+use crate::record::threads;
+use crate::site::callsite::CallSite;
+use crate::site::counters::{CallCounters, Outcome};
+
+/// Counts one call.
+///
+/// Invariant: each call is counted exactly once, when this is dropped. It counts as skipped unless
+/// another outcome has been set, so a panic in one of the user's expressions leaves the call
+/// counted as skipped.
+pub(crate) struct Ticket {
+    pub site: &'static CallSite,
+    /// The thread's counters of the site, if they are allocated.
+    pub counters: Option<&'static CallCounters>,
+    /// The number of calls that this call represents.
+    pub weight: f32,
+    outcome: Outcome,
+}
+
+impl Ticket {
+    #[inline(always)]
+    pub fn new(site: &'static CallSite, weight: f32) -> Ticket {
+        Ticket { site, counters: threads::counters(site), weight, outcome: Outcome::Skipped }
+    }
+
+    /// Counts the call with the given outcome.
+    #[inline(always)]
+    pub fn count_as(mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+
+    /// Lets the call count as a warm-up call.
+    #[inline(always)]
+    pub fn warm_up(&mut self) {
+        self.outcome = Outcome::Warmup;
+    }
+
+    /// Counts the call as timed and returns its weight.
+    #[inline(always)]
+    pub fn time(mut self) -> f32 {
+        self.outcome = Outcome::Timed;
+        self.weight
+    }
+}
+
+impl Drop for Ticket {
+    #[inline(always)]
+    fn drop(&mut self) {
+        count_in(self.counters, self.site, self.outcome);
+    }
+}
+
+/// Counts a span, and the root spans that were `passed` over before its root. `weight` is the number of
+/// spans that it represents, or `None` if it is not timed.
+#[cfg(feature = "tracing")]
+pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>, passed: u64) {
+    match threads::allocated_counters(site) {
+        Some(counters) => counters.count_span(weight, passed),
+        None => site.shared_counters().count_span(weight, passed),
+    }
+}
+
+/// Counts a call on the calling thread.
+#[inline(always)]
+pub(super) fn count(site: &'static CallSite, outcome: Outcome) {
+    count_in(threads::counters(site), site, outcome);
+}
+
+#[inline(always)]
+fn count_in(counters: Option<&CallCounters>, site: &'static CallSite, outcome: Outcome) {
+    match counters {
+        Some(counters) => counters.count(outcome),
+        None => count_slowly(site, outcome),
+    }
+}
+
+#[cold]
+fn count_slowly(site: &'static CallSite, outcome: Outcome) {
+    if fork::is_forked() {
+        // A forked child reports nothing, and another thread may have held a lock at the fork.
+        return;
+    }
+    let entered = inside::try_enter();
+    if entered.is_none() && outcome == Outcome::Skipped {
+        // This call may have interrupted the runtime, even while it assigned the thread's counters.
+        site.skipped_inside.fetch_add(1, Relaxed);
+        return;
+    }
+    match threads::allocated_counters(site) {
+        Some(counters) => counters.count(outcome),
+        None => site.shared_counters().count(outcome),
+    }
+}
