@@ -20,7 +20,7 @@ use cudarc::nvrtc::Ptx;
 use gpu_time::{Settle, compare, gpu_timed};
 use gpu_time_kernels::workloads;
 
-/// Runs a kernel that takes this long.
+/// Runs a kernel that takes `ns` nanoseconds.
 #[gpu_timed(warmup = 10, sleep)]
 fn spin(stream: &Arc<CudaStream>, kernel: &CudaFunction, ns: u64) {
     let one = LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };

@@ -12,14 +12,14 @@ tool=$1 example=$(realpath "$2") equal=${3:-40} different=${4:-10}
 programs=$(mktemp -d)
 trap 'rm -r "$programs"' EXIT
 
-# program NAME NS MS: writes a program that runs kernels of so many nanoseconds for so many milliseconds.
+# program NAME NS MS: writes a program that runs kernels of NS nanoseconds for MS milliseconds.
 program() {
     printf '#!/bin/sh\nexec "%s" %s %s\n' "$example" "$2" "$3" >"$programs/$1"
     chmod +x "$programs/$1"
 }
 
-# compare OLD NEW TIME: compares two programs, prints the result, and sets `verdicts` to the number of changes found. An
-# experiment without an interval says nothing and ends the script.
+# compare OLD NEW TIME: compares two programs, prints the result, and sets `verdicts` to the number of changes
+# found. Ends the script if an experiment has no interval, because it is then inconclusive.
 compare() {
     local json status=0
     json=$("$tool" ab "$programs/$1" "$programs/$2" --threshold 0% --max-time "$3" --format json) || status=$?

@@ -5,12 +5,12 @@
 #   clean.sh SCENARIO     the program `scenario` in the bundle
 set -euo pipefail
 
-# Writes as a percentage of what the kernel reads. If it evicted only dirty lines, it would be 100.
+# Memory writes as a percentage of the bytes that the kernel reads: 100 if it evicts only dirty lines.
 clean_at_most=2
 dirty_at_least=20
 read_bytes=$((30 << 20))
 
-# The program reads after clean and dirty flushes in turn. `ncu` looks at no other kernel and leaves the
+# The program reads after clean and dirty flushes in turn. `ncu` profiles only the reading kernel, and leaves
 # caches and clocks alone. The first read of each kind is skipped: the profiler starts just before it.
 ncu --cache-control none --clock-control none --kernel-name read_f4 \
     --metrics dram__bytes_write.sum --print-units base --csv "$1" cold/reads |

@@ -4,7 +4,7 @@
 #   ranges.sh SCENARIO     the program `scenario` in the bundle
 set -euo pipefail
 
-# Each round runs on two threads. Each calls the function once, and another one that launches as well.
+# Each round runs on two threads. Each thread calls the function once, and another function that also launches.
 rounds=5
 
 ncu --nvtx --nvtx-include "scenario::nvtx::by_events/" --kernel-name-base function \

@@ -3,11 +3,11 @@
 #
 #   gpu/recipes.sh [--candle] [DIR]     default: `bundle-recipes` at the root of the repository
 #
-# `--candle` adds candle, which takes nvcc and ten minutes on two cores. `CUDA_COMPUTE_CAP` chooses its GPU:
-# 90, the default, is Hopper.
+# `--candle` adds candle, which needs nvcc and takes ten minutes on two cores. `CUDA_COMPUTE_CAP` chooses its
+# GPU: 90, the default, is Hopper.
 #
-# Headers and stubs that some of them need to build come from PyPI, without an installed toolkit. Copy the
-# folder to a machine with an NVIDIA GPU and a CUDA toolkit 12.8 or later, and run `bundle-recipes/run.sh`
+# The headers and libraries that some of them need to build come from PyPI, so no toolkit has to be installed.
+# Copy the folder to a machine with an NVIDIA GPU and a CUDA toolkit 12.8 or later, and run `bundle-recipes/run.sh`
 # there. No Rust is needed.
 set -euo pipefail
 parts=crt,cudart,cccl,curand
@@ -25,18 +25,18 @@ toolkit=$target/toolkit
 cuda=$toolkit/nvidia/cu13
 limit_mib=120
 
-# Installs what is missing, and marks which parts are there.
+# Installs the parts unless they are there, and creates a file that marks them as complete.
 installed=$toolkit/complete-${parts//,/-}
 if [[ ! -e $installed ]]; then
     # cuda-bindings reads the headers with libclang.
     python3 -m pip install --quiet --disable-pip-version-check --upgrade --no-compile --target "$toolkit" \
         "cuda-toolkit[$parts]==13.0.2" libclang==18.1.1
 
-    # The packages name their libraries `libcudart.so.13`, the linker looks for `libcudart.so` in `lib64`.
+    # The packages name their libraries `libcudart.so.13`, but the linker looks for `libcudart.so` in `lib64`.
     (cd "$cuda/lib" && for library in *.so.*; do ln -sf "$library" "${library%%.so.*}.so"; done)
     ln -sfn lib "$cuda/lib64"
 
-    # The driver's library comes with the driver. One with its names and no code is enough to link.
+    # `libcuda.so` comes with the driver. To link, a stub that exports the same names is enough.
     mkdir -p "$cuda/lib/stubs"
     echo '#include <cuda.h>' | cc -E -P -I "$cuda/include" - |
         grep -oE '\bcu[A-Z][A-Za-z0-9_]* *\(' | tr -d ' (' | sort -u |
@@ -45,13 +45,13 @@ if [[ ! -e $installed ]]; then
     touch "$installed"
 fi
 
-# How each build finds the toolkit: candle and cuda-core, cust, era_cudart.
+# The variables by which the builds find the toolkit: candle and cuda-core, cust, era_cudart.
 export CUDA_HOME=$cuda CUDA_LIBRARY_PATH=$cuda CUDA_PATH=$cuda CUDA_VERSION=13.0
 export LIBCLANG_PATH=$toolkit/clang/native
 BINDGEN_EXTRA_CLANG_ARGS=-I$(cc -print-file-name=include)
 export BINDGEN_EXTRA_CLANG_ARGS
 export NVCC=$cuda/bin/nvcc PATH=$cuda/bin:$PATH CUDA_COMPUTE_CAP=${CUDA_COMPUTE_CAP:-90}
-# Small programs, whose dependencies are shared.
+# Small programs, and one target folder, so that shared dependencies are built once.
 export CARGO_TARGET_DIR=$target CARGO_PROFILE_RELEASE_OPT_LEVEL=s CARGO_PROFILE_RELEASE_STRIP=symbols
 
 rm -rf "$bundle"/{bin,lib}
@@ -62,7 +62,7 @@ for name in "${recipes[@]}"; do
     options=()
     [[ $name != candle ]] || options=(--features cuda)
     (
-        # In the recipe's folder, whose parent has the version of the compiler.
+        # In the recipe's folder, so that the repository's `rust-toolchain.toml` applies.
         cd "$root/examples/recipes/$name"
         # era_cudart uses unstable features of Rust.
         [[ $name != era-cudart ]] || export RUSTC_BOOTSTRAP=1
@@ -70,7 +70,7 @@ for name in "${recipes[@]}"; do
     )
     cp "$target/release/recipe-$name" "$target/release/recipe-$name-plain" "$bundle/bin/"
 done
-# The only recipe that is linked with the runtime library, of which the GPU machine may have another version.
+# The only recipe that is linked with the runtime library. The GPU machine may have another version of it.
 mkdir "$bundle/lib/era-cudart"
 cp --dereference "$cuda"/lib/libcudart.so.13 "$bundle/lib/era-cudart/"
 

@@ -5,8 +5,8 @@
 #   run.sh [OUTDIR [NAME…]]     output and reports go to OUTDIR (default: a new folder in /tmp)
 #
 # A recipe fails unless both programs succeed and print the same, and every annotated function was timed on
-# the GPU. Needs a driver, and of a CUDA toolkit or Python's wheels `libcupti`, `libcudart`, `libcublas` and
-# `libnvrtc`.
+# the GPU. Needs a driver, and `libcupti`, `libcudart`, `libcublas` and `libnvrtc` from a CUDA toolkit or from
+# Python wheels.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=${1:-$(mktemp -d)}
@@ -30,12 +30,12 @@ for folder in /usr/local/cuda $wheels; do
     [[ -n ${CUDA_PATH:-} || ! -e $folder/include/cuda_runtime.h ]] || export CUDA_PATH=$folder
 done
 
-# untimed CSV: prints the functions that have no time on the GPU, and fails if there are any, or no function.
+# untimed CSV: prints the functions without time on the GPU. Fails if there are any, or no functions at all.
 untimed() {
     awk -F, '
         NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
         { function_name = $1; if (!(function_name in timed)) timed[function_name] = 0 }
-        # Of the columns up to the device, options and remarks may contain commas.
+        # Fields before the device may contain commas, so the columns are counted from the device on.
         sub(/^.*,cuda:/, "") {
             split($0, tail, ",")
             before = column["device"] - 1

@@ -17,9 +17,9 @@ const WORKER: &str = "GPU_TIME_TEST_BENCH_WORKER";
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// The unmeasured part of a turn with timing off, and the measured part.
 const OFF_TURN_NS: [f64; 2] = [10e6, 60e6];
-/// The same for turns with the budget. The first part is long enough to cover the controller's
-/// first adjustments after a pause, which see little load. The second is long enough for about a
-/// thousand timed calls.
+/// The unmeasured and the measured part of a turn with the budget. The first is long enough to cover
+/// the controller's first adjustments after a pause, which see little load. The second is long
+/// enough for about a thousand timed calls.
 const BUDGET_TURN_NS: [f64; 2] = [200e6, 400e6];
 /// The interval between two progress messages.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

@@ -14,9 +14,9 @@ use gpu_time_kernels::workloads;
 
 use crate::turns::Case;
 
-/// A kernel that keeps the GPU busy for longer than a launch takes on the host.
+/// The duration of a kernel that keeps the GPU busy for longer than a launch takes on the host.
 const LONG_NS: u64 = 3_000;
-/// A kernel that ends before the host has launched the next one.
+/// The duration of a kernel that ends before the host has launched the next one.
 const SHORT_NS: u64 = 0;
 const SINGLE_THREAD: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };

@@ -1,15 +1,16 @@
-//! The host cost of an opened call, and what opened calls leave behind.
+//! The host cost of opened calls (timed calls whose kernels CUPTI records), and how much they slow the
+//! process down afterwards.
 //!
 //! ```text
 //! cargo bench --features kernels --bench opened
 //! ```
 //!
-//! Compares a function of which every call is opened with the same function without the attribute,
-//! in alternating batches, with the GPU synchronized in between.
+//! The cost is the difference between a function whose every call is opened and the same function
+//! without the attribute, in alternating batches. The GPU is synchronized between batches.
 //!
-//! Then shows what opened calls leave behind. A process measures launches, held event pairs and kernels
-//! back to back, opens calls, and measures again. Hosts drift by more than the bound, so other processes
-//! make the same calls without opening any, in turns with the first ones.
+//! The slowdown is measured in child processes. Each measures launches, held event pairs and kernels
+//! back to back, opens many calls, and measures again. Hosts drift by more than the bound, so control
+//! processes, which make the same calls without opening any, alternate with these.
 //!
 //! Needs a GPU and `libcupti`. Prints one table and fails if a bound is missed.
 
@@ -37,7 +38,8 @@ const LABELS: [[&str; 2]; 3] = [
     ["16 launches, untimed", "16 launches, opened, over untimed"],
     ["64 launches, untimed", "64 launches, opened, over untimed"],
 ];
-/// Calls between two synchronizations, so that the launches of a batch fit into the stream's queue.
+/// Number of calls between two synchronizations: few enough for the stream's queue to hold all their
+/// launches.
 const BATCH: usize = 8;
 const BATCHES: usize = 400;
 const SINGLE_THREAD: LaunchConfig =
@@ -87,7 +89,8 @@ fn host_ns(gpu: &Gpu, launches: usize, call: fn(&Gpu, usize)) -> f64 {
     started.elapsed().as_nanos() as f64 / BATCH as f64
 }
 
-/// Returns the event time of a spin of 5 µs behind a longer one.
+/// Returns the time between two events around a spin of 5 µs. A longer spin holds the stream until
+/// all three are enqueued.
 fn held_pair_ns(gpu: &Gpu) -> f64 {
     let context = gpu.stream.context();
     let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).expect("an event");
@@ -100,7 +103,7 @@ fn held_pair_ns(gpu: &Gpu) -> f64 {
     f64::from(start.elapsed_ms(&stop).expect("two recorded events")) * 1e6
 }
 
-/// Returns the event time per kernel of a hundred spins back to back.
+/// Returns the time per kernel of a hundred spins back to back, from events around them.
 fn back_to_back_ns(gpu: &Gpu) -> f64 {
     let context = gpu.stream.context();
     let event = || context.new_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).expect("an event");
@@ -113,13 +116,13 @@ fn back_to_back_ns(gpu: &Gpu) -> f64 {
     f64::from(start.elapsed_ms(&stop).expect("two recorded events")) * 1e4
 }
 
-/// The operations that recording could slow down: a launch on the host, a held pair, and kernels back to back.
+/// The row labels of what opened calls could slow down: launches, held pairs, and kernels back to back.
 const LEFTOVERS: [&str; 3] = [
     "launch after opened calls, over before",
     "held pair around 5 µs after opened calls, over before",
     "3 µs kernels back to back after opened calls, over before",
 ];
-/// Processes with opened calls, and as many without.
+/// Number of processes with opened calls, and of control processes.
 const PROCESSES: usize = 24;
 
 fn leftovers(gpu: &Gpu) -> [f64; 3] {
@@ -133,9 +136,9 @@ fn leftovers(gpu: &Gpu) -> [f64; 3] {
     ]
 }
 
-/// Measures, calls a function many times, measures again, and prints a ratio in each line.
+/// Measures before and after many calls of a function, and prints the ratios, one per line.
 fn print_leftovers(gpu: &Gpu, call: fn(&Gpu, usize)) {
-    // Both have the driver at its usual speed.
+    // Warms up, so that both measurements see the driver at its usual speed.
     let _ = leftovers(gpu);
     let before = leftovers(gpu);
     for launches in LAUNCHES {
@@ -160,7 +163,7 @@ fn process(role: &str) -> Result<[f64; 3], Box<dyn Error>> {
 fn compare_processes(table: &mut Table) -> Result<(), Box<dyn Error>> {
     let [mut opened, mut control] = [const { [const { Vec::new() }; 3] }; 2];
     for i in 0..2 * PROCESSES {
-        // Each is first as often as the other.
+        // Each role comes first equally often.
         let is_opened = (i % 4 == 0) || (i % 4 == 3);
         let (role, ratios) =
             if is_opened { ("opened", &mut opened) } else { ("untimed", &mut control) };
@@ -180,7 +183,7 @@ fn compare_processes(table: &mut Table) -> Result<(), Box<dyn Error>> {
 fn run(gpu: &Gpu, table: &mut Table) {
     (0..50).for_each(|_| untimed(gpu, 64));
     for (launches, [plain, over]) in LAUNCHES.into_iter().zip(LABELS) {
-        // The first opened call loads CUPTI.
+        // Warms up: the first opened call loads CUPTI.
         host_ns(gpu, launches, opened);
         let (mut alone, mut more) = (Vec::new(), Vec::new());
         for _ in 0..BATCHES {
@@ -215,7 +218,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns `true` if all bounds are met.
+/// Runs the bench, or the part of a child process that `role` names. Returns `true` if all bounds are
+/// met.
 fn measure(gpu: &Gpu, role: &str) -> Result<bool, Box<dyn Error>> {
     let mut table = Table::default();
     match role {

@@ -362,8 +362,8 @@ fn million(gpu: &Gpu, table: &mut Table) {
         gpu.stream.synchronize().expect("synchronize");
         allocations::in_use() - before
     };
-    // More brackets than a thread may have pending wait behind this kernel, so none are allocated
-    // later.
+    // More brackets wait behind this kernel than a thread may have pending, so all of a thread's
+    // brackets are allocated before the measurement.
     // SAFETY: the argument matches the kernel.
     unsafe { gpu.stream.launch_builder(&gpu.spin).arg(&20_000_000u64).launch(SINGLE_THREAD) }
         .expect("launch");

@@ -4,9 +4,10 @@
 //! cargo bench --bench snapshot
 //! ```
 //!
-//! One thread calls 10,000 functions in turn. 1,023 others have called 100 of them each. Prints how long the
-//! calls took, without snapshots and during them. Nothing fails: on a busy machine, the longest calls are
-//! those of a thread that did not run. Tests of the runtime bound what a snapshot does under a lock.
+//! One thread calls 10,000 functions in turn. 1,023 other threads have called 100 of them each. Prints how
+//! long the calls took without snapshots and during snapshots. The bench has no bound, because on a busy
+//! machine the longest calls are those during which the thread was descheduled. Tests of the runtime bound
+//! the work that a snapshot does under a lock.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -38,7 +39,7 @@ fn call(site: &'static CallSite) {
     drop(scope);
 }
 
-/// Calls the sites in turn until told to stop, and returns the time of each call.
+/// Calls the sites in turn until told to stop, and returns the times of the calls in ascending order.
 fn calls(sites: &[&'static CallSite], is_over: &AtomicBool) -> Vec<Duration> {
     let mut times = Vec::with_capacity(100_000_000);
     for site in sites.iter().cycle() {
@@ -72,7 +73,7 @@ fn main() {
         std::env::set_var("GPU_TIME_REPORT", "none");
     }
     let sites: Vec<_> = (1..=SITES).map(site).collect();
-    // Registers them, so that the threads have room for them.
+    // Registers all sites first, so that the counters of threads created later have room for them.
     sites.iter().for_each(|site| call(site));
     let (called, done) = (Barrier::new(THREADS), Barrier::new(THREADS));
     let (called, done, sites) = (&called, &done, &sites[..]);

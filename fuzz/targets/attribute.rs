@@ -1,6 +1,6 @@
 //! Expands the attribute. The first line of the input contains its arguments, and the rest is the
-//! item. A function must expand to an item again, with or without errors. The arguments of a block are its
-//! name and keys.
+//! item. A function must expand to items, with or without errors. Also expands `scope!` and `guard!` with
+//! the same arguments.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use libfuzzer_sys::fuzz_target;
 use proc_macro2::TokenStream;
 
-// A procedural macro crate exports nothing else, so its modules are compiled here.
+// A procedural macro crate exports only its macros, so its modules are compiled here.
 #[path = "../../gpu-time-macros/src/args.rs"]
 mod args;
 #[path = "../../gpu-time-macros/src/awaits.rs"]

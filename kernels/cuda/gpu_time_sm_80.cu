@@ -4,8 +4,8 @@
 // Discards `lines` lines of 128 bytes from the L2 without writing them back. Their content is
 // indeterminate afterwards.
 //
-// This is separate from the kernel that writes the lines. A line that is discarded while others are
-// still being written makes room for those, and then they evict nothing.
+// This is separate from the kernel that writes the lines: a line discarded while others are still
+// being written would make room for them, and they would evict nothing.
 extern "C" __global__ void gpu_time_discard(char* buf, unsigned long long lines) {
     const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
     for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < lines;

@@ -56,8 +56,8 @@ pub const fn flush_read_grid(multiprocessors: u32, max_threads_per_multiprocesso
 /// | `buf` | `*mut u8` | aligned to [`DISCARDED_LINE`] |
 /// | `lines` | `u64` | number of lines of [`DISCARDED_LINE`] bytes |
 ///
-/// The content of the lines is indeterminate until they are written again. The geometry is that of
-/// [`FLUSH_READ`].
+/// The content of the lines is indeterminate until they are written again. Use the same geometry as
+/// for [`FLUSH_READ`].
 pub const DISCARD: &CStr = c"gpu_time_discard";
 
 /// Bytes per line that [`DISCARD`] discards.
@@ -94,7 +94,7 @@ pub const fn hold_max_cycles(max_ns: u64) -> u64 {
 /// |---|---|---|
 /// | `buf` | `*const u32` | `lines` times [`LINE_STEP`] bytes with any content |
 /// | `lines` | `u32` | a power of two, at most [`MAX_LINES`]; or 0, which reads nothing |
-/// | `cycles` | `*mut u32` | `2 lines` words: the duration of the first read of each line in cycles of the SM's clock, in the order of the reads, then those of the second reads |
+/// | `cycles` | `*mut u32` | `2 * lines` words, in cycles of the SM's clock: the durations of the first reads of each line, in the order of the reads, then the durations of the second reads |
 /// | `done` | `*mut u64` | set to `ticket` once `cycles` is complete, visible to the host |
 /// | `ticket` | `u64` | the value for `done` |
 ///

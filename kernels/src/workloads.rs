@@ -24,8 +24,8 @@ pub const EMPTY: &str = "empty";
 /// |---|---|---|
 /// | `n` | `u32` | elements in `x` and in `y` |
 /// | `a` | `f32` | the factor |
-/// | `x` | `*const f32` | read: `4 n` bytes |
-/// | `y` | `*mut f32` | read and written: `8 n` bytes |
+/// | `x` | `*const f32` | read: `4 * n` bytes |
+/// | `y` | `*mut f32` | read and written: `8 * n` bytes of traffic |
 ///
 /// Rounds only once, so [`f32::mul_add`] gives the same bits.
 pub const SAXPY: &str = "saxpy";
@@ -35,7 +35,7 @@ pub const SAXPY: &str = "saxpy";
 /// | parameter | type | meaning |
 /// |---|---|---|
 /// | `in` | `*const float4` | 16-byte aligned, **all zero** |
-/// | `n16` | `u64` | its length in units of 16 bytes |
+/// | `n16` | `u64` | length of `in` in units of 16 bytes |
 /// | `out` | `*mut f32` | one word, written only if `in` contains a value other than zero |
 pub const READ_F4: &str = "read_f4";
 

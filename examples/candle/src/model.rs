@@ -51,7 +51,7 @@ impl Llama {
         self.lm_head(&norm(&self.norm, &x)?)
     }
 
-    /// Begins another sequence.
+    /// Clears the cache, to begin another sequence.
     pub fn forget(&mut self) {
         for block in &mut self.blocks {
             block.attention.cache.reset();
@@ -144,7 +144,7 @@ impl Attention {
 
     #[gpu_timed]
     fn forward(&mut self, x: &Tensor, rotation: &Rotation, position: usize) -> Result<Tensor> {
-        // One token, so that splitting into heads moves no data and no mask is needed.
+        // With a single token, splitting into heads moves no data, and no mask is needed.
         let heads = |x: Tensor| x.reshape((1, HEADS, 1, HEAD));
         let query = rotation.rotate(&heads(self.query.forward(x)?)?, position)?;
         let key = rotation.rotate(&heads(self.key.forward(x)?)?, position)?;

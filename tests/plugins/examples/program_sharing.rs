@@ -1,4 +1,4 @@
-//! `program_sharing PLUGIN…` loads, calls and unloads each plugin. Shares its runtime with the plugins.
+//! `program_sharing PLUGIN…` loads, calls and unloads plugins that share its runtime.
 
 use std::path::Path;
 

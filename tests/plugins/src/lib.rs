@@ -12,11 +12,12 @@ use libloading::Library;
 ///
 /// Panics if the plugin cannot be loaded or has no function `call`.
 pub fn load_call_unload(plugin: &Path) {
-    // SAFETY: the initialisers of this package's plugins may run anywhere.
+    // SAFETY: the initialisers of this package's plugins have no preconditions.
     let library = unsafe { Library::new(plugin) }.expect("the plugin can be loaded");
     // SAFETY: each plugin exports `call` with this signature.
     let call = unsafe { library.get::<extern "C" fn()>("call") }.expect("the plugin has `call`");
-    // The destructors of thread-local values would keep the plugin loaded until their thread ends.
+    // On a thread of its own, because destructors of thread-local values keep the plugin loaded until
+    // their thread ends.
     thread::scope(|s| s.spawn(|| call()).join()).expect("the call returns");
     library.close().expect("the plugin can be unloaded");
 }

@@ -132,7 +132,7 @@ fn runtimes_answer_signals_together() {
     let (mut loader, reports) = three_runtimes(dir.path());
     loader.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = loader.spawn().expect("the program runs");
-    // The program ends when its stdin is closed, which waiting for the program would do.
+    // The program ends when its stdin is closed, and `wait` would close it.
     let _stdin = child.stdin.take();
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     assert!(lines.by_ref().take(3).all(|line| line.is_ok()));

@@ -15,7 +15,7 @@ pub(crate) const INVALID_STREAM: Code = 20;
 pub(crate) const INVALID_KIND: Code = 21;
 pub(crate) const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Code = 39;
 
-/// Names of the results that the stand-in or a script returns.
+/// Returns the name of a result code, or `None` if neither the stand-in nor a script returns it.
 pub(crate) fn name(code: Code) -> Option<&'static std::ffi::CStr> {
     Some(match code {
         SUCCESS => c"CUPTI_SUCCESS",
@@ -46,7 +46,7 @@ pub(crate) fn name(code: Code) -> Option<&'static std::ffi::CStr> {
 
 /// `CUPTI_CB_DOMAIN_DRIVER_API`.
 pub(crate) const DRIVER_API: u32 = 1;
-/// The number of domains.
+/// `CUPTI_CB_DOMAIN_SIZE`, one more than the highest domain.
 pub(crate) const DOMAINS: u32 = 7;
 
 /// `CUpti_CallbackFunc`.
@@ -68,7 +68,8 @@ pub(crate) struct CallbackData {
     pub correlation: u32,
 }
 
-/// `CUpti_SubscriberParams`. A smaller size lacks the last fields.
+/// `CUpti_SubscriberParams`. The version of an older caller has a smaller size and lacks the last
+/// fields.
 #[repr(C)]
 pub(crate) struct SubscriberParams {
     pub size: usize,
@@ -202,7 +203,7 @@ pub(crate) struct PeerRecord {
     pub device: u32,
     pub context: u32,
     pub stream: u32,
-    /// Device and context of the source and the target.
+    /// Device and context id of the source, then of the destination.
     pub peers: [[u32; 2]; 2],
     pub correlation: u32,
     pub reserved: *const c_void,
@@ -238,7 +239,7 @@ pub(crate) struct SetRecord {
     pub source_graph_node: u64,
 }
 
-// Sizes and offsets of the structures in the headers of CUPTI 13.5.
+// Checks sizes and offsets against the headers of CUPTI 13.5.
 const _: () = {
     use std::mem::{offset_of, size_of};
     assert!(size_of::<CallbackData>() == 72 && offset_of!(CallbackData, correlation) == 64);

@@ -1,4 +1,4 @@
-//! The exported functions.
+//! CUPTI's exported functions, with the signatures from its headers.
 
 use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
@@ -21,11 +21,11 @@ use crate::state::{BufferFunctions, Subscriber, state};
 
 /// The handle of the only subscriber.
 const SUBSCRIBER: *mut c_void = ptr::without_provenance_mut(0x5c);
-/// Name of the client that has subscribed before, if the script has one.
+/// Name of the other client that the script can add.
 const OTHER: &std::ffi::CStr = c"CUPTI for Other Tool";
 
-/// Host costs in ns. Those of the functions that only the client's own thread calls are 0: the
-/// driver has one clock for all threads, and such calls must not delay the program.
+/// Host costs in ns. Functions that only the client's own thread calls cost nothing: all threads
+/// share the driver's clock, so a cost would delay the whole program.
 mod cost {
     pub const ENABLE: u64 = 1_700;
     pub const DISABLE: u64 = 1_000;
@@ -43,7 +43,7 @@ fn put<T>(to: *mut T, value: T) -> Result<(), Code> {
     if to.is_null() {
         return Err(INVALID_PARAMETER);
     }
-    // SAFETY: as for all functions of CUPTI, a pointer that is not null is valid.
+    // SAFETY: as for all functions of CUPTI, the caller guarantees that a non-null pointer is valid.
     unsafe { to.write(value) };
     Ok(())
 }
@@ -53,7 +53,7 @@ fn check(subscriber: *mut c_void) -> Result<(), Code> {
     if is_known { Ok(()) } else { Err(INVALID_PARAMETER) }
 }
 
-/// Subscribes the client, or fails because another one has subscribed before.
+/// Subscribes the client. Fails if another client has already subscribed.
 fn subscribe(
     handle: *mut *mut c_void,
     callback: Option<Callback>,
@@ -94,10 +94,10 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Reads the fields that the caller's version has.
+    /// Reads the fields that the caller's version of the structure has.
     ///
     /// # Safety
-    /// A pointer that is not null must be valid for the size that is stored there.
+    /// The pointer must be null or valid for the number of bytes in the structure's `size`.
     unsafe fn read(from: *const SubscriberParams) -> Result<Self, Code> {
         if from.is_null() {
             return Ok(Self { allows_others: false, old_name: ptr::null_mut(), old_name_size: 0 });
@@ -117,11 +117,11 @@ impl Parameters {
         }
     }
 
-    /// Tells the caller the name of the client that has subscribed before.
+    /// Copies the other client's name to the caller's buffer, if it is large enough.
     fn put_other_name(&self) {
         let name = OTHER.to_bytes_with_nul();
         if !self.old_name.is_null() && self.old_name_size >= name.len() {
-            // SAFETY: the caller passes space for so many bytes.
+            // SAFETY: the caller's buffer has `old_name_size` bytes.
             unsafe { ptr::copy_nonoverlapping(name.as_ptr().cast(), self.old_name, name.len()) };
         }
     }
@@ -168,7 +168,8 @@ fn register(functions: Option<BufferFunctions>) -> Result<(), Code> {
 /// Moves `record` to the next record in a buffer, or to the first one if it is null.
 ///
 /// # Safety
-/// The first `valid` bytes of the buffer must be records, and `record` null or one of them.
+/// The first `valid` bytes of the buffer must be records. `record` must be null or valid, and
+/// `*record` must be null or one of these records.
 unsafe fn next_record(buffer: *mut u8, valid: usize, record: *mut *mut u8) -> Result<(), Code> {
     if buffer.is_null() || record.is_null() {
         return Err(INVALID_PARAMETER);
@@ -178,7 +179,7 @@ unsafe fn next_record(buffer: *mut u8, valid: usize, record: *mut *mut u8) -> Re
     let at = if current.is_null() {
         0
     } else {
-        // SAFETY: likewise. A record begins with its kind.
+        // SAFETY: as above. A record begins with its kind.
         let kind = unsafe { current.cast::<u32>().read() };
         let bytes = script().version.record_bytes(kind).ok_or(INVALID_KIND)?;
         current.addr() - buffer.addr() + bytes
@@ -227,7 +228,7 @@ cupti! {
         subscriber: *mut *mut c_void, callback: Option<Callback>, userdata: *mut c_void,
         params: *const SubscriberParams,
     ) [cost::OTHER, 0] {
-        // SAFETY: a pointer that is not null is valid.
+        // SAFETY: the caller guarantees that a non-null pointer is valid.
         let parameters = unsafe { Parameters::read(params) }?;
         let result = subscribe(subscriber, callback, userdata, parameters.allows_others);
         state().is_lossy = result.is_ok() && parameters.allows_others && script().version.loses_shared_records();
@@ -251,7 +252,7 @@ cupti! {
             abi::DRIVER_API if !(1..script().version.driver_ids).contains(&cbid) => return Err(INVALID_PARAMETER),
             abi::DRIVER_API if enable != 0 => drop(state().callbacks.insert(cbid)),
             abi::DRIVER_API => drop(state().callbacks.remove(&cbid)),
-            // The other domains have no callbacks.
+            // The stand-in has no callbacks in the other domains.
             domain if (1..abi::DOMAINS).contains(&domain) => {}
             _ => return Err(INVALID_PARAMETER),
         }
@@ -335,18 +336,17 @@ untraced! {
     ) stream_id(context, stream, is_per_thread != 0, id);
 }
 
-/// The number of times that the client asked for the time while kernels were recorded.
+/// The number of calls of `cuptiGetTimestamp` while kernels were recorded.
 static TIMESTAMPS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns how often the client has asked for the time while kernels were recorded. The real library
+/// Returns the number of calls of `cuptiGetTimestamp` while kernels were recorded. The real library
 /// has no such function.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_cupti_timestamps() -> u64 {
     TIMESTAMPS.load(Relaxed)
 }
 
-/// Returns `true` if kernels that are launched now are recorded. The real library has no such
-/// function.
+/// Returns `true` if kernels launched now are recorded. The real library has no such function.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_cupti_is_recording() -> bool {
     let kinds = &state().kinds;

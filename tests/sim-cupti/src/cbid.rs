@@ -1,4 +1,5 @@
-//! Ids of the driver functions that enqueue or capture work, or load code, as in `cupti_driver_cbid.h`.
+//! Ids of the driver functions that enqueue or capture work, or load or unload code, as in
+//! `cupti_driver_cbid.h`.
 
 use std::ffi::CStr;
 
@@ -9,7 +10,7 @@ pub(crate) struct Function {
     pub name: &'static CStr,
 }
 
-/// The functions that the simulated driver has.
+/// The functions with callbacks that the simulated driver exports.
 const FUNCTIONS: &[Function] = &[
     of(19, c"cuModuleLoadData"),
     of(20, c"cuModuleLoadDataEx"),

@@ -1,5 +1,5 @@
-//! Puts records into the client's buffers, and gives complete buffers back. The client's functions
-//! are called without any lock held.
+//! Puts records into the client's buffers, and returns complete buffers to the client. No lock is
+//! held while the client's functions run.
 
 use std::mem::size_of;
 use std::ptr;
@@ -12,16 +12,16 @@ use crate::state::{Buffer, BufferFunctions, State, state};
 /// The buffers to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Buffers that are full and complete, which CUPTI delivers by itself.
+    /// Full buffers in which all records are complete. CUPTI delivers them without a flush.
     Full,
     /// Buffers in which all records are complete.
     Complete,
-    /// All.
+    /// All buffers, even with incomplete records.
     All,
 }
 
-/// Puts the records of a call into buffers, which are requested as needed. Records are dropped if
-/// the client declines.
+/// Puts the records of a call into buffers, and requests more buffers as needed. Drops records if
+/// the client provides no buffer.
 pub(crate) fn place(correlation: u32) {
     let numbers = state().take_unplaced(correlation);
     for number in numbers {
@@ -38,7 +38,7 @@ pub(crate) fn place(correlation: u32) {
     }
 }
 
-/// Requests a buffer from the client.
+/// Requests a buffer from the client. Returns `None` if the client declines.
 fn request() -> Option<Buffer> {
     let functions = state().functions?;
     let (mut memory, mut size, mut max_records) = (ptr::null_mut(), 0, 0);
@@ -67,7 +67,7 @@ fn request() -> Option<Buffer> {
     })
 }
 
-/// Fills buffers and gives them back to the client.
+/// Writes the records into the buffers to deliver, and returns the buffers to the client.
 pub(crate) fn deliver(which: Which) {
     let Some(now) = driver::now() else { return };
     let (functions, filled) = {
@@ -79,7 +79,7 @@ pub(crate) fn deliver(which: Which) {
         (functions, state.fill(which, now))
     };
     for buffer in filled {
-        // SAFETY: the client registered these functions, and the memory is its own.
+        // SAFETY: the client registered these functions and provided the memory.
         unsafe {
             match functions {
                 BufferFunctions::First(_, completed) => {
@@ -100,7 +100,7 @@ pub(crate) fn deliver(which: Which) {
 }
 
 impl State {
-    /// Removes the buffers to deliver, with their records written to their memory.
+    /// Removes the buffers to deliver from the state, after writing their records to their memory.
     fn fill(&mut self, which: Which, now: u64) -> Vec<Buffer> {
         let mut kept = Vec::new();
         let mut filled = Vec::new();

@@ -1,4 +1,4 @@
-//! The simulated driver: its clock, its faults and trace, and what it lets an observer see.
+//! Access to the simulated driver: its clock, faults, trace and observer interface.
 
 use std::ffi::{CStr, c_void};
 use std::mem::transmute;
@@ -24,11 +24,12 @@ struct Driver {
     observe: Observe,
 }
 
-/// Returns the driver, or `None` if the process has another one or none.
+/// Returns the simulated driver, or `None` if the process has another driver or none.
 fn driver() -> Option<&'static Driver> {
     static DRIVER: OnceLock<Option<Driver>> = OnceLock::new();
     if process::is_forked() {
-        // The driver notes the calls of a child.
+        // A forked child loads nothing. A driver loaded before the fork notes the child's calls in
+        // its trace.
         return DRIVER.get()?.as_ref();
     }
     DRIVER.get_or_init(load).as_ref()
@@ -57,13 +58,13 @@ fn load() -> Option<Driver> {
     }
 }
 
-/// Returns the virtual host time. `None` if the driver is not the simulated one or has shut down.
+/// Returns the virtual host time, or `None` if the driver is not the simulated one or has shut down.
 pub(crate) fn now() -> Option<u64> {
     // SAFETY: the functions have no preconditions.
     driver().and_then(|driver| unsafe { (driver.is_alive)().then(|| (driver.now)()) })
 }
 
-/// Converts a time to CUPTI's clock.
+/// Converts a virtual time to CUPTI's clock.
 pub(crate) fn timestamp(ns: u64) -> u64 {
     EPOCH_NS + ns
 }
@@ -83,14 +84,14 @@ pub(crate) fn call(name: &'static str, cost_ns: u64, argument: u64) -> Result<()
     }
 }
 
-/// Returns the driver's id of a stream.
+/// Returns the driver's id of a stream, or `None` if the driver does not know the stream.
 pub(crate) fn stream_id(context: u64, stream: u64, is_per_thread: bool) -> Option<u64> {
     // SAFETY: the driver checks handles.
     let id = unsafe { (driver()?.stream_id)(context, stream, is_per_thread) };
     (id != 0).then_some(id)
 }
 
-/// Begins to observe the driver.
+/// Registers the observer with the driver.
 pub(crate) fn observe(observer: &'static Observer) {
     if let Some(driver) = driver() {
         // SAFETY: the observer is static.

@@ -1,4 +1,4 @@
-//! Ends the process where CUPTI may crash, or wait for itself for ever.
+//! Aborts the process on calls that may crash or deadlock the real CUPTI.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::script::script;
 
 static IS_FLUSHING: AtomicBool = AtomicBool::new(false);
-/// The threads that load code.
+/// Number of threads that are loading or unloading code.
 static LOADING: AtomicUsize = AtomicUsize::new(0);
 
-/// The threads that launch.
+/// Number of threads that are in a launch function.
 static LAUNCHING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -19,13 +19,13 @@ thread_local! {
     static IS_LAUNCHING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Ends the process.
+/// Prints the reason and aborts the process.
 pub(crate) fn fail(why: &str) -> ! {
     eprintln!("stand-in for CUPTI: {why}");
     std::process::abort()
 }
 
-/// Ends the process if another thread flushes or loads code meanwhile.
+/// Aborts the process if a flush or a load of code is in progress.
 pub(crate) fn check(what: &str) {
     if !script().fragile {
         return;
@@ -38,7 +38,8 @@ pub(crate) fn check(what: &str) {
     fail(&format!("{what} during {meanwhile}"))
 }
 
-/// Ends the process if another thread launches meanwhile, in versions where both may wait for each other.
+/// Checks a call that switches a kind off: like [`check`], and also aborts the process if another
+/// thread is launching, in versions in which the two may deadlock.
 pub(crate) fn check_switch_off() {
     check("a kind is switched");
     let own = usize::from(IS_LAUNCHING.get());
@@ -47,21 +48,21 @@ pub(crate) fn check_switch_off() {
     }
 }
 
-/// Begins a launch.
+/// Marks the calling thread as launching.
 pub(crate) fn begin_launch() {
     if script().fragile && !IS_LAUNCHING.replace(true) {
         LAUNCHING.fetch_add(1, SeqCst);
     }
 }
 
-/// Ends a launch, if the client saw the beginning.
+/// Marks the launch as ended, if its beginning was marked.
 pub(crate) fn end_launch() {
     if IS_LAUNCHING.replace(false) {
         LAUNCHING.fetch_sub(1, SeqCst);
     }
 }
 
-/// Takes the time of a flush.
+/// Makes a flush take 5 ms of real time, so that other calls overlap with it.
 pub(crate) fn flush() {
     check("a flush begins");
     if script().fragile {
@@ -71,7 +72,7 @@ pub(crate) fn flush() {
     }
 }
 
-/// Begins to load code, and takes its time.
+/// Marks the calling thread as loading code, and makes the load take 2 ms of real time.
 pub(crate) fn begin_load() {
     if !script().fragile {
         return;
@@ -84,7 +85,7 @@ pub(crate) fn begin_load() {
     thread::sleep(Duration::from_millis(2));
 }
 
-/// Ends to load code, if the client saw the beginning.
+/// Marks the load as ended, if its beginning was marked.
 pub(crate) fn end_load() {
     if IS_LOADING.replace(false) {
         LOADING.fetch_sub(1, SeqCst);

@@ -18,11 +18,11 @@ pub enum Version {
     V10_2,
     /// The oldest supported version.
     V11_8,
-    /// The second record layout.
+    /// The first version with the second record layout.
     V12_4,
     /// The default.
     V13_0,
-    /// Several clients can subscribe from this version on.
+    /// The first version in which several clients can subscribe.
     V13_2,
     /// The newest version whose layouts are known.
     V13_5,
@@ -109,7 +109,7 @@ impl SimCupti {
         std::fs::write(library, image)
     }
 
-    /// Lets `command` find the library in `dir`, and passes the script to it.
+    /// Sets up `command`'s environment to find the library in `dir`, and passes it the script.
     pub fn apply<'c>(&self, dir: &Path, command: &'c mut Command) -> &'c mut Command {
         const PATH: &str = "LD_LIBRARY_PATH";
         let set = command.get_envs().find(|(name, _)| *name == PATH);
@@ -123,7 +123,7 @@ impl SimCupti {
         command.env(PATH, path).env(name, script)
     }
 
-    /// Returns a name for the library, which does not depend on the script.
+    /// Returns a name for the installed library. It does not depend on the script.
     pub fn name(&self) -> String {
         let absent: String =
             self.absent.iter().map(|symbol| format!("-without-{symbol}")).collect();

@@ -1,5 +1,5 @@
-//! The stand-in's part in each driver call and in all work: callbacks to the client, and
-//! records.
+//! The functions that the simulated driver calls for driver calls and enqueued work. They call the
+//! client's callbacks and create records.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -17,21 +17,21 @@ use crate::state::state;
 pub(crate) static OBSERVER: Observer = Observer { call, enqueued, ended };
 
 thread_local! {
-    // Neither has a destructor, so that they can be used by those of other thread locals.
-    /// The thread is in a callback, in which driver calls have no callbacks.
+    // None of these has a destructor, so the destructors of other thread locals can use them.
+    /// The thread is in a callback. Driver calls inside a callback have no callbacks.
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
     /// The value that the client keeps from the entry of a call to its exit.
     static KEPT: Cell<u64> = const { Cell::new(0) };
-    /// The function that the thread is in, if its entry had a callback.
+    /// Id of the driver function that the thread is in, if its entry had a callback.
     static ENTERED: Cell<Option<u32>> = const { Cell::new(None) };
-    /// The thread gets no callbacks any more.
+    /// The thread no longer gets callbacks.
     static IS_LOST: Cell<bool> = const { Cell::new(false) };
 }
 
 unsafe extern "C" fn call(observed: *const ObservedCall) {
     // SAFETY: guaranteed by the driver.
     let observed = unsafe { &*observed };
-    // SAFETY: likewise.
+    // SAFETY: as above.
     let name = unsafe { std::slice::from_raw_parts(observed.name, observed.name_len) };
     if observed.is_exit {
         delivery::place(observed.correlation);

@@ -26,8 +26,8 @@ mod version;
 pub use harness::{SimCupti, Version};
 
 /// The value of `cuptiGetTimestamp` at the virtual time 0: CUPTI's clock is the host's realtime
-/// clock, and this is a day in 2027.
+/// clock, and this value is in January 2027.
 pub const EPOCH_NS: u64 = 1_800_000_000_000_000_000;
 
-/// Difference between CUPTI's id of a stream and the driver's.
+/// CUPTI's id of a stream minus the driver's id of that stream.
 pub const STREAM_IDS: u32 = 6;

@@ -1,4 +1,4 @@
-//! Forked children, in which nothing works, and the life of the library.
+//! Detects forked children, in which all calls fail, and keeps the library loaded.
 
 use std::ffi::CStr;
 use std::sync::Once;
@@ -21,10 +21,11 @@ pub(crate) fn is_forked() -> bool {
     IS_FORKED.load(Ordering::Relaxed)
 }
 
-/// Keeps the library from being unloaded, because the driver and handlers have its functions.
+/// Keeps the library from being unloaded, because the driver and the exit and fork handlers call its
+/// functions.
 fn stay_loaded() {
     // SAFETY: an all-zero `Dl_info` is valid, the address belongs to this library, and the flags only
-    // mark a library that is loaded.
+    // pin a library that is already loaded.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         let own: extern "C" fn() = forked;

@@ -1,4 +1,4 @@
-//! Activity records: the work as observed, and its bytes in the layout of the scripted version.
+//! Activity records: the observed work, and its layout in the scripted version's records.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_char};
@@ -11,13 +11,13 @@ use crate::abi::{self, CopyRecord, KernelRecord, PeerRecord, SetRecord};
 use crate::driver;
 use crate::observed::{ObservedTimes, ObservedWork, WorkKind};
 
-/// The channel for all work. The driver has no channels.
+/// The channel of all work. The simulated driver has no channels.
 const CHANNEL: u32 = 8;
 const COMPUTE: u32 = 1;
 const ASYNC_COPY: u32 = 2;
-/// `CUPTI_ACTIVITY_MEMORY_KIND_DEVICE`. The kind of host memory is not known.
+/// `CUPTI_ACTIVITY_MEMORY_KIND_DEVICE`. Host memory is reported as 0, an unknown kind.
 const DEVICE_MEMORY: u8 = 3;
-/// `CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC`, which is also that of memsets.
+/// `CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC` and `CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC`.
 const ASYNC: u8 = 1;
 
 /// A recorded kernel, copy or memset.
@@ -26,7 +26,7 @@ pub(crate) struct Record {
     kind: u32,
     work: ObservedWork,
     name: *const c_char,
-    /// Known once the driver knows them.
+    /// `None` until the driver has determined them.
     pub times: Option<ObservedTimes>,
     /// The times are reported as 0.
     pub is_zero: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Record {
 // SAFETY: the name is leaked, and the observed name is not used.
 unsafe impl Send for Record {}
 
-/// Returns the kinds that would record this work.
+/// Returns the activity kinds that record this kind of work.
 pub(crate) fn kinds_of(work: WorkKind) -> &'static [u32] {
     match work {
         WorkKind::Kernel => &[abi::CONCURRENT_KERNEL, abi::KERNEL],
@@ -45,7 +45,7 @@ pub(crate) fn kinds_of(work: WorkKind) -> &'static [u32] {
     }
 }
 
-/// Returns a NUL-terminated copy of a name that is never freed.
+/// Returns a NUL-terminated copy of a name. The copy is never freed.
 fn interned(name: &[u8]) -> *const c_char {
     static NAMES: Mutex<Option<HashMap<Vec<u8>, CString>>> = Mutex::new(None);
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl Record {
         self.work.correlation
     }
 
-    /// Returns `true` if the work had ended for the host at `now`, or will never run.
+    /// Returns `true` if the host could see at `now` that the work had ended, or if it will never run.
     pub fn is_complete(&self, now: u64) -> bool {
         self.times.is_some_and(|times| times.visible_ns <= now)
     }
@@ -84,12 +84,12 @@ impl Record {
         }
     }
 
-    /// Writes the record, as it is at `now`, to its first `bytes` bytes.
+    /// Writes the first `bytes` bytes of the record as of `now`.
     ///
     /// # Safety
-    /// `to` must be valid for so many bytes.
+    /// `to` must be valid for writing `bytes` bytes.
     pub unsafe fn write(&self, to: *mut u8, bytes: usize, now: u64) {
-        // SAFETY: guaranteed by the caller. Versions with smaller records have prefixes.
+        // SAFETY: guaranteed by the caller. The smaller records of older versions are prefixes.
         unsafe {
             match self.kind {
                 abi::MEMCPY => put(&self.copy(now), to, bytes.min(size_of::<CopyRecord>())),
@@ -153,7 +153,7 @@ impl Record {
 
     fn copy(&self, now: u64) -> CopyRecord {
         let (work, (start, end)) = (&self.work, self.span(now));
-        // `CUpti_ActivityMemcpyKind`, and the memory on both sides.
+        // `CUpti_ActivityMemcpyKind`, and the kinds of memory on both sides.
         let (copy_kind, source_kind, target_kind) = match work.kind {
             WorkKind::CopyToDevice => (1, 0, DEVICE_MEMORY),
             WorkKind::CopyToHost => (2, DEVICE_MEMORY, 0),
@@ -241,7 +241,7 @@ impl Record {
 /// Copies the first `bytes` bytes of a record.
 ///
 /// # Safety
-/// `to` must be valid for so many bytes, which must not be more than the record has.
+/// `to` must be valid for writing `bytes` bytes, and `bytes` must not exceed the size of the record.
 unsafe fn put<T>(record: &T, to: *mut u8, bytes: usize) {
     // SAFETY: guaranteed by the caller.
     unsafe { ptr::copy_nonoverlapping(ptr::from_ref(record).cast::<u8>(), to, bytes) };

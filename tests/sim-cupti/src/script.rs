@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use crate::version::Traits;
 
-/// Name of the variable.
+/// Name of the environment variable with the script.
 pub(crate) const VARIABLE: &str = "GPU_TIME_TEST_SIM_CUPTI";
 
-/// The faults of the stand-in, and other departures from CUPTI. A period of 0 is never.
+/// The faults of the stand-in, and other deviations from CUPTI. A period of 0 means never.
 pub(crate) struct Script {
     pub version: &'static Traits,
     /// Drops every nth record, and counts it as dropped.
@@ -24,20 +24,20 @@ pub(crate) struct Script {
     pub reversed: bool,
     /// Delivers all buffers from an exit handler.
     pub exit: bool,
-    /// Takes 5 ms for a flush, and ends the process if a kind is switched meanwhile: the real library
-    /// may then wait for ever.
+    /// Makes flushes and loads of code take milliseconds, and aborts the process on calls during them
+    /// that may deadlock the real library, such as switching a kind.
     pub fragile: bool,
-    /// Another client has subscribed before.
+    /// Another client, which has subscribed first.
     pub other: Other,
 }
 
-/// The other client.
+/// The other client, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Other {
     None,
-    /// One that allows others.
+    /// It allows other clients.
     Shared,
-    /// One that does not.
+    /// It does not allow other clients.
     Exclusive,
 }
 

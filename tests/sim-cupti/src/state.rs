@@ -1,5 +1,6 @@
-//! The client's requests, and the records that it has not yet received. The driver must not
-//! be called while this is locked, because the driver, when locked, calls functions that lock it.
+//! The client's requests, and the records that it has not yet received. Do not call the driver while
+//! the state is locked: the driver calls functions that lock the state while holding its own lock,
+//! so the two would deadlock.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ffi::c_void;
@@ -10,7 +11,7 @@ use crate::observed::{ObservedTimes, ObservedWork, WorkKind};
 use crate::record::{Record, kinds_of};
 use crate::script::{is_due, script};
 
-/// The client's function, and the handle that it has.
+/// The client's callback function, and the user data passed to it.
 #[derive(Clone, Copy)]
 pub(crate) struct Subscriber {
     pub callback: Callback,
@@ -20,7 +21,7 @@ pub(crate) struct Subscriber {
 // SAFETY: the client's function may be called on any thread with its data.
 unsafe impl Send for Subscriber {}
 
-/// The client's functions for buffers.
+/// The client's functions that provide and receive buffers, in their first or second version.
 #[derive(Clone, Copy)]
 pub(crate) enum BufferFunctions {
     First(Requested, Completed),
@@ -31,15 +32,15 @@ pub(crate) enum BufferFunctions {
 pub(crate) struct Buffer {
     pub memory: *mut u8,
     pub size: usize,
-    /// The largest number of records, or 0.
+    /// Maximum number of records, or 0 for no limit.
     pub max_records: usize,
     /// Numbers of the records in it.
     pub records: Vec<u64>,
-    /// Size of its records.
+    /// Total size of its records in bytes.
     pub used: usize,
-    /// Nothing is added to it.
+    /// No more records are added.
     pub is_full: bool,
-    /// The first flush at which all of its records were complete.
+    /// Number of the first flush at which all of its records were complete.
     pub complete_at: Option<u64>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct State {
     /// Kinds of activity that are recorded.
     pub kinds: BTreeSet<u32>,
     pub functions: Option<BufferFunctions>,
-    /// No records are delivered.
+    /// All records are lost, without being counted as dropped.
     pub is_lossy: bool,
     /// The number of the last record.
     last: u64,
@@ -76,7 +77,7 @@ pub(crate) fn state() -> MutexGuard<'static, State> {
 }
 
 impl State {
-    /// Creates a record of this work, if its kind is on. Returns its number, or 0.
+    /// Creates a record of this work if its kind is switched on. Returns the record's number, or 0.
     pub fn enqueued(&mut self, work: &ObservedWork) -> u64 {
         let Some(&kind) = kinds_of(work.kind).iter().find(|kind| self.kinds.contains(kind)) else {
             return 0;
@@ -109,7 +110,7 @@ impl State {
         taken.into_iter().filter(|&number| self.survives(number)).collect()
     }
 
-    /// Removes a record that the script drops or loses. Returns `true` if it does neither.
+    /// Removes the record if the script drops or loses it. Returns `true` if the record remains.
     fn survives(&mut self, number: u64) -> bool {
         let (is_dropped, is_lost) = (is_due(script().drop, number), is_due(script().lose, number));
         if is_dropped {
@@ -120,13 +121,13 @@ impl State {
         !is_dropped && !is_lost && !self.is_lossy
     }
 
-    /// Drops a record for which there is no space.
+    /// Drops a record, and counts it as dropped.
     pub fn drop_record(&mut self, number: u64) {
         self.records.remove(&number);
         self.dropped += 1;
     }
 
-    /// Puts a record into the current buffer. Returns `false` if there is none with enough space.
+    /// Puts a record into the current buffer. Returns `false` if no buffer has enough space.
     pub fn place(&mut self, number: u64) -> bool {
         let Some(record) = self.records.get(&number) else { return true };
         let bytes = script().version.record_bytes(record.kind()).unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use crate::abi;
 
-/// The differences between versions.
+/// The properties in which versions differ.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Traits {
     pub toolkit: &'static str,
@@ -58,12 +58,12 @@ impl Traits {
         VERSIONS.iter().find(|version| version.toolkit == toolkit)
     }
 
-    /// Returns the size of a record, or `None` if the stand-in has none of this kind.
+    /// Returns the size of a record, or `None` if the stand-in does not record this kind.
     pub fn record_bytes(&self, kind: u32) -> Option<usize> {
         match kind {
             abi::KERNEL | abi::CONCURRENT_KERNEL => Some(self.kernel_bytes),
             abi::MEMCPY => Some(self.copy_bytes),
-            // All versions have the same.
+            // The same in all versions.
             abi::MEMCPY2 => Some(96),
             abi::MEMSET => Some(self.set_bytes),
             _ => None,
@@ -75,19 +75,19 @@ impl Traits {
         self.number >= 130_200
     }
 
-    /// Returns `true` if a client that lets others subscribe gets no records. CUPTI of CUDA 13.2 loses
-    /// many of them.
+    /// Returns `true` if a client that lets others subscribe gets no records. The real CUPTI of
+    /// CUDA 13.2 loses many of them.
     pub fn loses_shared_records(&self) -> bool {
         self.toolkit == "13.2"
     }
 
-    /// Returns `true` if a thread gets no callbacks any more once that of a function was switched off while the
-    /// thread was in it.
+    /// Returns `true` if a thread gets no more callbacks after the callback of a function was switched
+    /// off while the thread was in that function.
     pub fn loses_callbacks(&self) -> bool {
         self.number >= 130_000
     }
 
-    /// Returns `true` if a kind that is switched off while another thread launches may wait for ever.
+    /// Returns `true` if switching a kind off may deadlock while another thread launches.
     pub fn needs_launches_apart(&self) -> bool {
         self.number < 130_000
     }

@@ -1,4 +1,4 @@
-//! Tests of the scripted faults, and of the ends of a process.
+//! Tests for scripted faults, process exit, forked children, and a missing driver.
 #![allow(unsafe_code)] // calls C interfaces
 
 mod client;
@@ -10,7 +10,7 @@ use cudarc::driver::sys::CUstream;
 use gpu_time_sim_cupti::{SimCupti, Version};
 use support::*;
 
-/// Starts recording kernels. Returns the kernels and a stream besides the client.
+/// Starts recording kernels. Returns the client, the kernels and a stream.
 fn recording() -> (Client, Kernels, CUstream) {
     start();
     let (client, kernels, stream) = (Client::subscribed(), Kernels::load(), stream());
@@ -24,7 +24,8 @@ fn run_kernels(kernels: &Kernels, stream: CUstream, count: u64) {
     sync(stream);
 }
 
-/// Returns the numbers of the kernels of `run_kernels`, by their lengths. 0 for one without times.
+/// Returns the length in µs of each kernel from `run_kernels`, which identifies the kernel. A record
+/// without times gives 0.
 fn numbers(records: &[Record]) -> Vec<u64> {
     let length = |record: &Record| (record.end - record.start).saturating_sub(672);
     records.iter().map(|record| length(record) / 1_000).collect()
@@ -38,7 +39,7 @@ fn dropped_records_are_counted() {
         client.flush();
         assert_eq!(numbers(&take_records()), [1, 2, 4, 5, 7]);
         assert_eq!((client.dropped(), client.dropped()), (2, 0));
-        // They are still in the trace, as what CUPTI should have recorded.
+        // The trace still has all kernels that CUPTI should have recorded.
         assert_eq!(trace().recorded().count(), 7);
     });
 }
@@ -100,7 +101,7 @@ fn several_buffers() {
 fn newest_records_first() {
     child!().sim(|sim| scripted(sim, "records=2,reversed")).run(|| {
         let (client, kernels, stream) = recording();
-        // A busy stream keeps full buffers until the synchronisation.
+        // While the stream is busy, full buffers are not delivered.
         kernels.busy(stream);
         run_kernels(&kernels, stream, 4);
         client.flush();
@@ -143,7 +144,7 @@ fn subscriber_refused_for_a_while() {
         let mut client = Client::load();
         assert_eq!([client.subscribe(), client.subscribe(), client.subscribe()], [TAKEN, TAKEN, 0]);
         assert_eq!(client.result_name(TAKEN), "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED");
-        // Now this client is the one that has subscribed.
+        // From here on, this client is the only subscriber.
         assert_eq!(Client::load().subscribe(), TAKEN);
         assert_eq!((client.unsubscribe(), client.subscribe()), (0, 0));
         let results: Vec<i32> =
@@ -199,7 +200,7 @@ fn invalid_uses_are_refused() {
     child!().sim(|sim| scripted(sim, "")).run(|| {
         start();
         let client = Client::load();
-        // No functions for buffers, unknown kinds, and both kinds of kernels.
+        // A flush without functions for buffers, unknown kinds, and both kinds of kernels at once.
         assert_eq!(client.call("cuptiActivityFlushAll", 0), 7);
         assert_eq!(client.call("cuptiActivityEnable", 4_000), 21);
         assert_eq!(client.call("cuptiActivityDisable", 4_000), 21);
@@ -260,7 +261,7 @@ fn forked_child_is_refused() {
             unsafe { libc::_exit(if refused { 0 } else { 1 }) };
         }
         let mut status = 0;
-        // SAFETY: the child is this process's.
+        // SAFETY: the call waits for a child of this process.
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         assert_eq!(status, 0);
         client.flush();
@@ -276,7 +277,7 @@ extern "C" fn print_result() {
 #[test]
 fn calls_after_driver_has_shut_down_are_refused() {
     let outcome = child!().sim(|sim| scripted(sim, "")).run(|| {
-        // The driver registers its handler later, so it runs before.
+        // The driver registers its handler later, so the driver's handler runs first.
         // SAFETY: the function belongs to this program.
         unsafe { libc::atexit(print_result) };
         let (_, kernels, stream) = recording();
@@ -304,7 +305,7 @@ fn nothing_works_without_simulated_driver() {
     let dir = tempfile::tempdir().unwrap();
     let cupti = SimCupti::default();
     cupti.install(dir.path()).unwrap();
-    // SAFETY: loading the library does not run any code, and the type is that of the header.
+    // SAFETY: loading the library does not run any code, and the type matches the header.
     unsafe {
         let library = libloading::Library::new(dir.path().join("libcupti.so.13")).unwrap();
         let enable = library.get::<unsafe extern "C" fn(u32) -> u32>(b"cuptiActivityEnable");

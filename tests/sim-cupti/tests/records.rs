@@ -1,5 +1,5 @@
-//! Tests of the stand-in without faults: records agree with the driver's trace, and callbacks
-//! surround the calls that enqueue work.
+//! Tests for the stand-in without faults: records match the driver's trace, and callbacks surround
+//! the calls that enqueue work.
 #![allow(unsafe_code)] // calls C interfaces
 
 mod client;
@@ -36,7 +36,7 @@ fn launch_ex(function: CUfunction, stream: CUstream, grid: u32, shared: u32) {
     ok(unsafe { sys::cuLaunchKernelEx(&config, function, ptr::null_mut(), ptr::null_mut()) });
 }
 
-/// Captures `work` on the stream.
+/// Captures `work` on the stream and instantiates the graph.
 fn captured(stream: CUstream, work: impl FnOnce()) -> CUgraphExec {
     begin_capture(stream, MODE);
     work();
@@ -87,7 +87,7 @@ fn records_equal_trace() {
         assert_eq!(sized(MEMSET, 0), 64);
         let large = records.iter().find(|record| record.shared_bytes > 0).unwrap();
         assert_eq!((large.grid, large.block, large.shared_bytes), ([7, 2, 1], [64, 1, 1], 1_024));
-        // Both replays have the same nodes, and each its own correlation id.
+        // Both replays have the same nodes, but different correlation ids.
         let nodes: Vec<_> = records.iter().filter(|record| record.graph_node != 0).collect();
         assert_eq!(nodes.len(), 6);
         let of = |correlation| nodes.iter().filter(move |node| node.correlation == correlation);
@@ -109,7 +109,7 @@ fn only_work_enqueued_while_on_is_recorded() {
         let graph = captured(stream, || kernels.spin(stream, 3_000));
         kernels.busy(stream);
         client.enable(&[KERNELS]);
-        // They run when the kind has long been off.
+        // These run long after the kind has been switched off.
         kernels.spin(stream, 1_000);
         replay(graph, stream);
         let memory = device_memory(64);
@@ -140,7 +140,7 @@ fn callbacks_surround_launches() {
         client.enable(&[KERNELS]);
         kernels.spin(stream, 1_000);
         launch_ex(kernels.empty, stream, 1, 0);
-        // A captured launch is a call, but no work.
+        // A captured launch has callbacks, but enqueues no work.
         let graph = captured(stream, || kernels.spin(stream, 3_000));
         replay(graph, stream);
         assert_ne!(try_launch(kernels.empty, ptr::without_provenance_mut(77), &mut []) as i32, 0);
@@ -170,7 +170,7 @@ fn callbacks_surround_launches() {
         assert_eq!(calls[0].arguments[0], kernels.spin_ns as u64);
         assert_eq!(calls[2].arguments[1], kernels.empty as u64);
         assert_eq!(calls[6].arguments, [graph as u64, stream as u64]);
-        // Each launch with work has the correlation id of its record. The last one has no callback.
+        // Each launch has the same correlation id as its record. The last launch has no callbacks.
         let records = take_records();
         let ids: Vec<u32> = records.iter().map(|record| record.correlation).collect();
         assert_eq!(ids[..3], [0, 2, 6].map(|call: usize| calls[call].correlation));
@@ -253,7 +253,7 @@ fn callbacks_are_on_the_launching_thread() {
         exits.sort_unstable();
         records.sort_unstable();
         assert_eq!((exits.len(), exits), (200, records));
-        // The value that the client keeps belongs to the thread.
+        // The value that the client keeps from the entry to the exit is per thread.
         let kept = calls.iter().filter(|call| call.is_exit);
         assert!(kept.clone().all(|call| call.kept == u64::from(call.correlation)));
     });
@@ -293,7 +293,7 @@ fn flush_keeps_buffers_with_incomplete_records() {
         let [ended, running] = &take_records()[..] else { panic!() };
         assert!(ended.start > EPOCH_NS && ended.end > ended.start);
         assert_eq!((running.start, running.end), (0, 0));
-        // It is not delivered again.
+        // The incomplete record is not delivered again.
         sync(stream);
         client.flush();
         assert!(take_buffers().is_empty());
@@ -391,7 +391,7 @@ fn second_versions_of_functions() {
         start();
         let (kernels, stream) = (Kernels::load(), stream());
         let mut client = Client::load();
-        // The subscriber is needed first.
+        // Without a subscriber, these calls fail.
         assert_eq!([client.register_second(), client.next_record_second()], [1; 2]);
         assert_eq!(client.call_second("cuptiActivityEnable_v2", KERNELS), 1);
         assert_eq!(client.subscribe_with(true), (0, String::new()));
@@ -407,7 +407,7 @@ fn second_versions_of_functions() {
     });
 }
 
-/// Reads records of a version by its own layout, and asserts that it has these functions.
+/// Checks that a version has this number and these functions, and that its records can be read.
 #[track_caller]
 fn check_version(
     test: &'static str,

@@ -41,8 +41,8 @@ impl Code {
     pub const CAPTURE_WRONG_THREAD: Self = Self(908);
     pub const GRAPH_EXEC_UPDATE_FAILURE: Self = Self(910);
 
-    /// A wait that would never end. This is not a driver code. The exported function blocks in real
-    /// time, outside the model's lock, and then returns [`Code::LAUNCH_FAILED`].
+    /// A call that would never return. This is not a driver code. The exported function blocks in
+    /// real time, outside the model's lock, and then returns [`Code::LAUNCH_FAILED`].
     pub const HUNG: Self = Self(-1);
 }
 

@@ -59,7 +59,7 @@ constants! {
     /// held empty kernel reads 2.75 us, and each further kernel in a pair adds its length plus
     /// about 0.9 us.
     gap_ns = 925;
-    /// The same for graph nodes: ten one-element adds in a graph read 11.17 us.
+    /// Like `gap_ns`, for graph nodes: ten one-element adds in a graph read 11.17 us.
     graph_gap_ns = 120;
     /// Delay from the end of a driver call until the device can start the command that it enqueued.
     /// Assumed: with `visible_ns`, a record and `cuEventSynchronize` take 5.6 us.
@@ -82,9 +82,10 @@ constants! {
     body_ns = 1_400;
     /// Bytes per nanosecond of such a kernel for data in the L2. Fitted to the copy table.
     hit_bytes_per_ns = 7_360;
-    /// The same for data from memory. Fitted to the copy table.
+    /// Like `hit_bytes_per_ns`, for data from memory. Fitted to the copy table.
     miss_bytes_per_ns = 3_850;
-    /// The same for dirty data that has to be written back first. Fitted to the copy table.
+    /// Like `hit_bytes_per_ns`, for dirty data that has to be written back first. Fitted to the
+    /// copy table.
     writeback_bytes_per_ns = 8_560;
     /// Bytes per nanosecond of the flush kernel. Assumed, slightly below the memory bandwidth.
     flush_bytes_per_ns = 4_000;
@@ -105,8 +106,8 @@ constants! {
     /// Host time for a command that CUPTI has been asked to record: `cuLaunchKernel` takes 4.55 us
     /// instead of 4.12 us.
     recording_ns = 450;
-    /// If not 0, a new stream gets the handle of the one that was destroyed last, even while work
-    /// of that one still runs.
+    /// If not 0, a new stream gets the handle of the most recently destroyed stream, even while
+    /// that stream's work is still running.
     reuses_streams = 0;
     /// Number of commands that fit into a queue behind the running one.
     queue_depth = 1_021;
@@ -115,7 +116,7 @@ constants! {
     /// Part of the L2 available to one working set: 15/16, the fraction that makes a "hot" copy of
     /// 30 MiB (a footprint of the whole L2) as slow as measured.
     l2_usable_bytes = 58_982_400;
-    /// Cycles to read a line that is in the L2: the median for such reads.
+    /// Cycles to read a line that is in the L2: the measured median.
     l2_hit_cycles = 307;
     /// Cycles to read a line that is not in the L2.
     l2_miss_cycles = 695;

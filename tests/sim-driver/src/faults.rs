@@ -4,7 +4,7 @@
 //! three, `cuMemAlloc_v2:2+=2` the second and all later calls, and `cuEventQuery:*=719` fails every
 //! call. Calls are counted per function over the whole process. A call that fails this way has no
 //! effect. `cuEventQuery:2=hang` makes the second call block as if the device did not respond.
-//! `stream:hang=2` makes the second stream created never progress.
+//! `stream:hang=2` prevents the second created stream from ever making progress.
 
 use crate::code::Code;
 

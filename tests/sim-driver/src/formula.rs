@@ -31,12 +31,12 @@ pub fn hot_copy_ns(n16: u64) -> u64 {
     1_400 + 32 * n16 / 7_360
 }
 
-/// Returns the length of the same copy when the L2 is full of other, clean lines.
+/// Like [`hot_copy_ns`], but with an L2 full of other, clean lines.
 pub fn cold_copy_ns(n16: u64) -> u64 {
     1_400 + 32 * n16 / 3_850
 }
 
-/// Returns the length of the same copy when the L2 is full of other, dirty lines.
+/// Like [`hot_copy_ns`], but with an L2 full of other, dirty lines.
 pub fn cold_dirty_copy_ns(n16: u64) -> u64 {
     1_400 + 32 * n16 / 3_850 + 32 * n16 / 8_560
 }

@@ -13,8 +13,8 @@ const TAG_SHIFT: u32 = 56;
 /// Objects of one kind. A handle is `tag << 56 | generation << 24 | index`.
 pub(crate) struct Table<T> {
     tag: u64,
-    /// A new object gets the handle of the one that was removed last, as with the real driver's pointers.
-    /// A stale handle is then an error only until that happens.
+    /// A new object gets the handle of the most recently removed one, like a reused pointer in the
+    /// real driver. From then on, the stale handle refers to the new object and is not an error.
     reuses: bool,
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
@@ -74,8 +74,8 @@ impl<T> Table<T> {
         Some(value)
     }
 
-    /// Moves an object to another handle, so that its own is free if handles are reused. Returns the handle
-    /// that it has then.
+    /// If handles are reused, moves an object to a new handle, so that the next object can get the
+    /// old one. Returns the object's handle after the move.
     pub fn retire(&mut self, handle: Handle) -> Handle {
         let Some(index) = self.index(handle).filter(|_| self.reuses) else { return handle };
         let Some(value) = self.slots[index].value.take() else { return handle };

@@ -230,8 +230,8 @@ fn line_latencies(
     // The order does not matter, because the lines do not evict each other.
     let mut taken: Vec<u32> = (0..lines).map(|i| if is_held(i) { hit } else { miss }).collect();
     taken.resize(2 * taken.len(), hit);
-    // The L2 is then assumed to hold the whole buffer, because single lines would exceed the number
-    // of separate ranges.
+    // From here on, the L2 is assumed to hold the whole buffer, because tracking single lines would
+    // exceed the limit on separate ranges.
     l2.access(&[read(buffer, lines * STEP)]);
     Ok(taken)
 }

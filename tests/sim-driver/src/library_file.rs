@@ -1,5 +1,6 @@
-//! Finds a simulation package's shared library. The NVML simulation includes this file with
-//! `#[path]`. It cannot depend on this package, because it would then export the driver's symbols.
+//! Finds a simulation package's shared library. The stand-ins for NVML, CUPTI and NVTX tools include
+//! this file with `#[path]`. They cannot depend on this package, because their libraries would then
+//! export the driver's symbols.
 
 use std::io;
 use std::path::{Path, PathBuf};

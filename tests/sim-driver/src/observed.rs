@@ -1,6 +1,6 @@
 //! The interface through which the stand-in for CUPTI observes the simulated driver: plain values
-//! with a C layout. The stand-in includes this file with `#[path]`, because it cannot depend on
-//! this package, whose symbols it would then export.
+//! with a C layout. The stand-in includes this file with `#[path]`. It cannot depend on this
+//! package, because it would then export the driver's symbols.
 #![allow(dead_code)] // each of the two libraries uses a part
 
 use std::ffi::c_void;
@@ -11,9 +11,10 @@ pub(crate) struct Observer {
     /// Called on the calling thread before and after each driver call, without any lock held.
     pub call: unsafe extern "C" fn(*const ObservedCall),
     /// Called on the calling thread when a kernel, copy or memset is enqueued. Returns a non-zero
-    /// number if `ended` shall be called for it. The driver is locked and must not be called.
+    /// number if the driver is to call `ended` for it. The driver is locked and must not be called.
     pub enqueued: unsafe extern "C" fn(*const ObservedWork) -> u64,
-    /// Called once the times of numbered work are known, on any thread. The driver is locked.
+    /// Called on any thread once the times of work are known, with the number that `enqueued`
+    /// returned for it. The driver is locked.
     pub ended: unsafe extern "C" fn(u64, ObservedTimes),
 }
 
@@ -21,14 +22,14 @@ pub(crate) struct Observer {
 #[repr(C)]
 pub(crate) struct ObservedCall {
     pub is_exit: bool,
-    /// The number of the call, from 1.
+    /// Number of the call, counted from 1.
     pub correlation: u32,
     /// Name of the function, as UTF-8.
     pub name: *const u8,
     pub name_len: usize,
-    /// A C structure that has the arguments as its fields.
+    /// A C structure with the arguments as its fields.
     pub parameters: *const c_void,
-    /// Result code, at the exit.
+    /// Result code, valid at the exit.
     pub result: i32,
     /// Handle and id of the thread's current context, or 0.
     pub context: u64,
@@ -52,7 +53,7 @@ pub(crate) enum WorkKind {
 #[derive(Clone, Copy)]
 pub(crate) struct ObservedWork {
     pub kind: WorkKind,
-    /// The call that enqueued it.
+    /// Number of the call that enqueued the work.
     pub correlation: u32,
     pub device: u32,
     /// Id of the context, as returned by `cuCtxGetId`.
@@ -71,9 +72,9 @@ pub(crate) struct ObservedWork {
     pub registers: u16,
     /// Dynamic shared memory.
     pub shared_bytes: u32,
-    /// Size of a copy or memset.
+    /// Size of a copy or memset in bytes.
     pub bytes: u64,
-    /// Device and context of the source, and of the target, of a copy to a peer.
+    /// Device and context id of the source of a peer copy, then of its destination.
     pub peers: [[u32; 2]; 2],
     /// Value of a memset.
     pub value: u32,
@@ -85,6 +86,6 @@ pub(crate) struct ObservedWork {
 pub(crate) struct ObservedTimes {
     pub start_ns: u64,
     pub end_ns: u64,
-    /// The moment from which the host can see that it has ended.
+    /// Virtual time from which the host can see that the work has ended.
     pub visible_ns: u64,
 }

@@ -29,7 +29,7 @@ pub(crate) fn next_correlation() -> u32 {
     LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
 }
 
-/// Shows a call to the observer.
+/// Reports a call to the observer.
 pub(crate) fn call(call: &ObservedCall) {
     if let Some(observer) = observer() {
         // SAFETY: the pointer is valid during the call.
@@ -37,13 +37,14 @@ pub(crate) fn call(call: &ObservedCall) {
     }
 }
 
-/// Shows work to the observer. Returns the number under which it wants the times, or 0.
+/// Reports enqueued work to the observer. Returns the number under which the observer wants its
+/// times, or 0.
 pub(crate) fn enqueued(work: &ObservedWork) -> u64 {
     // SAFETY: the pointer is valid during the call.
     observer().map_or(0, |observer| unsafe { (observer.enqueued)(work) })
 }
 
-/// Passes the times of numbered work to the observer.
+/// Passes the times of work to the observer. Does nothing if `number` is 0.
 pub(crate) fn ended(number: u64, times: ObservedTimes) {
     if let Some(observer) = observer().filter(|_| number != 0) {
         // SAFETY: the function accepts any values.
@@ -51,7 +52,7 @@ pub(crate) fn ended(number: u64, times: ObservedTimes) {
     }
 }
 
-/// Tells the observer that numbered work will never run.
+/// Tells the observer that work will never run.
 pub(crate) fn abandoned(number: u64) {
     ended(number, ObservedTimes { start_ns: 0, end_ns: 0, visible_ns: 0 });
 }

@@ -26,9 +26,9 @@ pub enum Line {
 /// A driver call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Number of the call, from 1.
+    /// Number of the call, counted from 1.
     pub seq: u64,
-    /// The number by which an observer knows the call and the commands that it enqueues.
+    /// The number by which an observer identifies the call and the commands that it enqueues.
     pub correlation: u32,
     /// Number of the thread. Threads are numbered from 1, in the order of their first calls.
     pub thread: u32,
@@ -55,7 +55,7 @@ pub struct Command {
     pub stream: u64,
     /// Id of the stream's context, as returned by `cuCtxGetId`.
     pub context: u64,
-    /// `kernel`, `record`, `wait`, `memset`, `copy`, `free` or `host`.
+    /// `kernel`, `record`, `wait`, `memset`, `copy`, `free`, `host`, or `nothing` for a captured free.
     pub kind: String,
     /// Name of the kernel, or the direction of a copy.
     pub name: String,
@@ -76,17 +76,17 @@ pub struct Command {
     /// Id of the node in the executable graph, or 0.
     #[serde(default, skip_serializing_if = "is_default")]
     pub graph_node: u64,
-    /// The call that enqueued the command.
+    /// Correlation number of the call that enqueued the command.
     pub correlation: u32,
     /// Id of the stream, as returned by `cuStreamGetId`.
     pub stream_id: u64,
     /// Ordinal of the device.
     #[serde(default, skip_serializing_if = "is_default")]
     pub device: u32,
-    /// Number of blocks of a kernel.
+    /// Number of blocks of a kernel in each dimension.
     #[serde(default, skip_serializing_if = "is_default")]
     pub grid: [u32; 3],
-    /// Number of threads in a block of a kernel.
+    /// Number of threads in a block of a kernel, in each dimension.
     #[serde(default, skip_serializing_if = "is_default")]
     pub block: [u32; 3],
     /// CUPTI had been asked to record the command when it was enqueued.
@@ -94,7 +94,8 @@ pub struct Command {
     pub recorded: bool,
 }
 
-/// Most commands have no value for most fields, and traces are long.
+/// Returns `true` for values that are left out of the trace, to keep it short: most commands have
+/// only a few of these fields.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -194,7 +194,7 @@ fn graph_launch_runs_captured_nodes() {
             }
             ok(sys::cuGraphExecDestroy(exec));
         }
-        // Recorded outside a capture again, the event has a time.
+        // A record outside a capture gives the event a time again.
         record(plain, stream);
         sync(stream);
         assert_eq!(elapsed(plain, plain), Ok(0));

@@ -263,7 +263,7 @@ fn long_queue_behind_pair_adds_time() {
     });
 }
 
-/// Only the commands queued when the device reaches the pair count, not later ones.
+/// Only commands that are queued when the device reaches the pair add time to it.
 #[test]
 fn commands_enqueued_later_do_not_add_time() {
     child!().run(|| {

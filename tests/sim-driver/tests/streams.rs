@@ -119,8 +119,8 @@ fn concurrent_threads_with_holds_are_exact() {
                     let (stream, start, stop, words) = (stream(), event(), event(), words());
                     let (expired, forever) = (words + 8, u64::MAX);
                     for round in 1..=ROUNDS {
-                        // All threads share the host clock. Without a hold, the pair would depend
-                        // on how long the other threads wait in the meantime.
+                        // All threads share the host clock. Without a hold, the pair's time would
+                        // depend on how long the other threads wait in the meantime.
                         let mut args =
                             [arg(&words), arg(&round), arg(&forever), arg(&forever), arg(&expired)];
                         set_word(words, 0);

@@ -136,7 +136,7 @@ fn copy_time_depends_on_l2_state() {
         // SAFETY: the memory has `l2` bytes.
         let dirty = || ok(unsafe { sys::cuMemsetD8Async(flush, 0, l2 as usize, stream) });
         let clean = || kernels.flush(stream, flush, l2 / 16, sink);
-        // Size in KiB, and event times: hot, after a memset, after a read flush.
+        // Size in KiB, and event times in us: hot, after a memset, after a read flush.
         for (kib, hot, cold_dirty, cold) in
             [(3_840, 4.70, 6.98, 5.73), (7_680, 5.82, 9.73, 7.90), (15_360, 7.90, 15.33, 11.68)]
         {

@@ -40,8 +40,8 @@ impl SimNvml {
         SimNvml { script }
     }
 
-    /// Passes the script to `command`, which must find the library through its library path. Locked
-    /// and unlocked clocks are appended to the file `trace`.
+    /// Passes the script to `command`, which must find the library through its library path. The
+    /// library appends locks and unlocks of clocks, and hanging calls, to the file `trace`.
     pub fn apply<'c>(&self, command: &'c mut Command, trace: &Path) -> &'c mut Command {
         let script = serde_json::to_string(&self.script).expect("a script always serializes");
         command.env(SCRIPT_VARIABLE, script).env(TRACE_VARIABLE, trace)

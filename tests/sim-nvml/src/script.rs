@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// Variable with the path of the trace file.
+/// Environment variable with the path of the trace file.
 pub const TRACE_VARIABLE: &str = "GPU_TIME_TEST_SIM_NVML_TRACE";
-/// Variable with the script as JSON.
+/// Environment variable with the script as JSON.
 pub const SCRIPT_VARIABLE: &str = "GPU_TIME_TEST_SIM_NVML";
 
-/// The results of the library.
+/// The results that the library returns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Script {
     /// Version of the driver.

@@ -1,4 +1,4 @@
-//! The library's side of the protocol.
+//! The tool's side of NVTX's injection protocol.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -28,7 +28,7 @@ struct VersionInfo {
 
 const CALLBACKS: u32 = 1;
 const VERSION_INFO: u32 = 3;
-/// The ids of the modules, and the number of ids of functions in each.
+/// The ids of the NVTX modules, and the size of the function table in each.
 const MODULES: [(c_uint, c_uint); 6] = [(1, 16), (2, 9), (3, 15), (4, 7), (5, 16), (6, 7)];
 const CORE: c_uint = 1;
 const RANGE_PUSH_A: usize = 9;
@@ -44,7 +44,7 @@ thread_local! {
 ///
 /// # Safety
 ///
-/// `export_table` returns tables as NVTX 3 defines them.
+/// `export_table` must return tables as NVTX 3 defines them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn InitializeInjectionNvtx2(
     export_table: unsafe extern "C" fn(u32) -> *const c_void,
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(
     if LOG.set(file.expect("the folder exists")).is_err() {
         fail("attached twice");
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let info = export_table(VERSION_INFO).cast::<VersionInfo>();
         if (*info).struct_size != size_of::<VersionInfo>() || (*info).version != 3 {
@@ -86,13 +86,13 @@ pub unsafe extern "C" fn InitializeInjectionNvtx2(
 
 /// `nvtxRangePushA`. Returns the depth of the new range.
 unsafe extern "C" fn push(name: *const c_char) -> c_int {
-    // SAFETY: the program passes a string.
+    // SAFETY: the program passes a NUL-terminated string.
     let name = unsafe { CStr::from_ptr(name) };
     log(&format!("push {}", name.to_string_lossy()));
     DEPTH.replace(DEPTH.get() + 1)
 }
 
-/// `nvtxRangePop`. Returns the depth of the range, and a negative value if there is none.
+/// `nvtxRangePop`. Returns the depth of the range that ends, or a negative value if there is none.
 extern "C" fn pop() -> c_int {
     let depth = DEPTH.get() - 1;
     DEPTH.set(depth.max(0));
@@ -105,10 +105,10 @@ extern "C" fn unexpected() {
 }
 
 fn log(event: &str) {
-    // SAFETY: returns a number.
+    // SAFETY: the call has no preconditions.
     let thread = unsafe { libc::gettid() };
     let line = format!("{} {thread} {event}\n", process::id());
-    // One write, so that the lines of threads do not mix.
+    // A single write, so that lines of different threads do not interleave.
     let mut file = LOG.get().expect("it has attached");
     file.write_all(line.as_bytes()).expect("the file is writable");
 }

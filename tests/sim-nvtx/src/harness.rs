@@ -20,29 +20,29 @@ impl SimNvtx {
         library_file::find_or_build(LIBRARY, env!("CARGO_MANIFEST_DIR"))
     }
 
-    /// Lets `command` load the library, which appends the ranges to the file `log`.
+    /// Sets up `command` to load the library, which appends the ranges to the file `log`.
     pub fn apply<'c>(command: &'c mut Command, log: &Path) -> io::Result<&'c mut Command> {
         Ok(command.env(INJECTION, Self::library()?).env(VARIABLE, log))
     }
 }
 
-/// A range of the default domain begins or ends.
+/// The beginning or the end of a range in the default domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// The thread.
+    /// Thread id.
     pub thread: u32,
-    /// The name of the range that begins; `None` if the innermost one ends.
+    /// Name of the range that begins; `None` if the thread's innermost range ends.
     pub begins: Option<String>,
 }
 
 impl Event {
-    /// Reads the file that the library wrote. `None` if it has not attached.
+    /// Reads the file that the library wrote. Returns `None` if the library did not attach.
     ///
     /// # Panics
     ///
-    /// If a thread ends a range that it has not begun.
+    /// Panics if a thread ended a range that it had not begun.
     pub fn read_all(log: &Path) -> Option<Vec<Event>> {
         let text = match std::fs::read_to_string(log) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,

@@ -10,5 +10,5 @@ mod library_file;
 
 pub use harness::{Event, SimNvtx};
 
-/// The variable that names the file for the ranges.
+/// Environment variable with the path of the file for the ranges.
 const VARIABLE: &str = "GPU_TIME_TEST_SIM_NVTX";

@@ -1,13 +1,13 @@
-//! The time that a pass of the Llama takes longer with timing on, in turns within one process.
+//! Measures how much longer a pass of the Llama takes with timing on, in turns within one process.
 //!
 //! ```text
 //! GPU_TIME_BUDGET=1% candle-budget [ROUNDS]     default: 24
 //! ```
 //!
-//! A round is a long turn with timing and two short ones without, in changing order. It has to be the long one:
-//! the budget is a share of all time, and spends what it saves in the turns without. The second short turn is
-//! the control, since two turns of the same program differ too. What CUPTI leaves behind in the process, once it
-//! has recorded, is in all of them.
+//! A round has a long turn with timing and two short turns without, in changing order. The turn with timing has
+//! to be long: the budget is a share of all time, so it spends in that turn what it saved in the other two. The
+//! second short turn is the control, because two turns of the same program differ too. CUPTI slows a process down
+//! for good once it has recorded. All turns include that, so the result does not.
 
 #[allow(dead_code, reason = "`candle-llama` uses it too")]
 #[path = "../../src/model.rs"]
@@ -20,12 +20,12 @@ use candle_core::{DType, Device, Result};
 use candle_nn::{VarBuilder, VarMap};
 use model::Llama;
 
-/// The tokens of a sequence. Longer ones take longer passes.
+/// Number of tokens in a sequence. Passes take longer at later positions.
 const TOKENS: usize = 128;
-/// The sequences of a turn: with timing, without, and without again.
+/// Number of sequences in each turn: with timing, without, and without again.
 const SEQUENCES: [usize; 3] = [40, 2, 2];
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [2, 0, 1], [1, 2, 0], [0, 2, 1], [1, 0, 2], [2, 1, 0]];
-/// The budget needs some seconds to settle.
+/// Turns with timing before the first round: the budget needs a few seconds to settle.
 const SETTLING_TURNS: usize = 3;
 
 fn main() -> Result<()> {

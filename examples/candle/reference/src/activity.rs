@@ -64,7 +64,7 @@ pub struct Work {
     pub shared_bytes: u32,
 }
 
-/// One kernel, copy or memset. A time that CUPTI could not take is 0.
+/// One kernel, copy or memset. A time that CUPTI could not determine is 0.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Activity {
     pub work: Work,
@@ -73,10 +73,10 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Reads a record. Returns `None` if it is of another kind.
+    /// Reads a record. Returns `None` if its kind is not in [`KINDS`].
     ///
     /// # Safety
-    /// `record` must point to a record of CUPTI, aligned to 8 bytes.
+    /// `record` must point to a CUPTI record, aligned to 8 bytes.
     pub unsafe fn read(record: *const u8) -> Option<Activity> {
         // SAFETY: every record starts with its kind.
         let kind = unsafe { record.cast::<u32>().read() };
@@ -86,7 +86,7 @@ impl Activity {
         // SAFETY: records of these kinds start with `Prefix`.
         let Prefix { copy_kind, start_ns, end_ns, .. } = unsafe { record.cast::<Prefix>().read() };
         let work = match kind {
-            // SAFETY: the record is of a kernel.
+            // SAFETY: this is the record of a kernel.
             KERNEL => unsafe { kernel(record) },
             MEMSET => Work::without_grid("[memset]"),
             _ => Work::without_grid(copy(copy_kind)),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     fn read(words: &[u64; 27]) -> Option<Activity> {
-        // SAFETY: the record has the layout of CUPTI's.
+        // SAFETY: the words have the layout of a CUPTI record.
         unsafe { Activity::read(words.as_ptr().cast()) }
     }
 

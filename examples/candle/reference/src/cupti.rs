@@ -1,4 +1,4 @@
-//! The calls of CUPTI, which is loaded at run time.
+//! Calls to CUPTI, which is loaded at run time.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
@@ -49,17 +49,17 @@ pub struct Recorded {
     pub unreadable: Option<Status>,
 }
 
-// CUPTI's callbacks receive no pointer of ours.
+// Global, because CUPTI passes no user data to the buffer callbacks.
 static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
 static RECORDED: Mutex<Option<Recorded>> = Mutex::new(None);
 
-/// Loads CUPTI and switches on all kinds of activities in `KINDS`.
+/// Loads CUPTI and enables the activity kinds in [`KINDS`].
 pub fn start() -> Result<()> {
     let names = ["libcupti.so.13", "libcupti.so.12", "libcupti.so"];
     // SAFETY: loading CUPTI runs only its initializers.
     let library = names.iter().find_map(|name| unsafe { Library::new(*name) }.ok());
     let library = library.ok_or("no libcupti on the loader's path")?;
-    // Never unloaded, because CUPTI calls back.
+    // Never unloaded, because CUPTI may run code at any time.
     let library: &'static Library = Box::leak(Box::new(library));
     /// Loads a function. Its type is inferred.
     macro_rules! function {
@@ -83,8 +83,9 @@ pub fn start() -> Result<()> {
     FUNCTIONS.set(functions).map_err(|_| "this library is loaded twice")?;
 
     let mut subscriber = null_mut();
-    // SAFETY: the callback lives as long as the process. None is enabled: subscribing keeps others
-    // from replacing the callbacks for buffers.
+    // Subscribes without enabling a callback, only to keep other clients from replacing the buffer
+    // callbacks.
+    // SAFETY: the callback lives as long as the process.
     let subscribed = unsafe { subscribe(&raw mut subscriber, ignore, null_mut()) };
     check("cuptiSubscribe", subscribed)?;
     // SAFETY: both callbacks live as long as the process.
@@ -109,7 +110,7 @@ pub fn finish() -> Result<Recorded> {
         check("cuptiActivityGetNextRecord", status)?;
     }
     recorded.cupti_version = functions.version;
-    // SAFETY: the call writes one integer. No context and stream 0 stand for all of them.
+    // SAFETY: the call writes one integer. A null context with stream 0 stands for all contexts.
     let counted = unsafe { (functions.dropped)(null_mut(), 0, &raw mut recorded.dropped) };
     check("cuptiActivityGetNumDroppedRecords", counted)?;
     Ok(recorded)

@@ -12,9 +12,9 @@ pub struct Record {
     activities: usize,
     /// The time during which at least one activity ran.
     busy_ns: u64,
-    /// From the first start to the last end.
+    /// The time from the first start to the last end.
     span_ns: u64,
-    /// Activities without times. They are in none of the other figures.
+    /// Number of activities without times, which all other figures leave out.
     zero_times: u64,
     dropped: usize,
     /// By total time, the largest first.

@@ -1,13 +1,13 @@
-//! The Llama of candle-transformers as it is, with the device time of its own `tracing` spans.
+//! Runs the unmodified Llama of candle-transformers, and reports the device time of its `tracing` spans.
 //!
 //! ```text
 //! candle-spans [PASSES [SHARE]]     default: 4000 0.02
 //! ```
 //!
-//! Decodes with three models by turns: one whose spans have no subscriber, one whose spans go to a registry of
-//! tracing-subscriber, and one with gpu-time's layer on such a registry. Prints how much longer the turns of the
-//! second take, which is the cost of `tracing` alone, and those of the third. Whole turns are compared, because a
-//! median pass would leave out the few that are recorded. SHARE is the share of the outermost spans to record.
+//! Decodes with three models in turns: one whose spans have no subscriber, one whose spans go to a registry of
+//! tracing-subscriber, and one with gpu-time's layer on such a registry. Prints how much longer a turn takes with
+//! the second, which is the cost of `tracing` alone, and with the third. Compares whole turns, because a median
+//! over passes would leave out the few passes that are recorded. SHARE is the share of outermost spans to record.
 
 use std::time::Instant;
 
@@ -34,22 +34,22 @@ const CONFIG: Config = Config {
     max_position_embeddings: 1_024,
     tie_word_embeddings: false,
 };
-/// Passes without another model in between. The cache is emptied after them.
+/// Number of passes in a turn. Each turn starts with an empty cache.
 const TURN: usize = 50;
 
 struct Decoder {
-    /// Gets the spans of the model.
+    /// Receives the model's spans.
     subscriber: Dispatch,
     llama: Llama,
     device: Device,
-    /// The mean time of a pass of each turn, in microseconds.
+    /// The mean time per pass of each turn, in microseconds.
     turns: Vec<f64>,
 }
 
 impl Decoder {
     fn new(device: &Device, subscriber: Dispatch) -> Result<Decoder> {
         let weights = VarBuilder::from_varmap(&VarMap::new(), DType::F32, device);
-        // Some of its spans are created here, once.
+        // The model creates some of its spans only once, while it is loaded.
         let llama = with_default(&subscriber, || Llama::load(weights, &CONFIG))?;
         Ok(Decoder { subscriber, llama, device: device.clone(), turns: Vec::new() })
     }
@@ -94,7 +94,7 @@ fn main() -> Result<()> {
     let [none, registry, layer] = subscribers.map(|subscriber| Decoder::new(&device, subscriber));
     let mut models = [none?, registry?, layer?];
     for turn in 0..passes.div_ceil(TURN) {
-        // Each one is first as often as the others, which may find another clock.
+        // Each model goes first equally often, because clocks may change during a round.
         for at in 0..models.len() {
             let at = (at + turn) % models.len();
             models[at].turn()?;

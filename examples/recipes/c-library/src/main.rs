@@ -4,9 +4,9 @@
 //! cargo run --release
 //! ```
 //!
-//! By events: `add`, on the stream that the library hands out. By CUPTI, without knowing a stream:
-//! `upload` and `multiply`, with the names of the copy and of cuBLAS's kernels. Without CUPTI the host
-//! clock times these two.
+//! Timed by events: `add`, on the stream that the library hands out. Timed by CUPTI, which needs no
+//! stream: `upload` and `multiply`, with the names of the copy and of cuBLAS's kernels. Without CUPTI,
+//! the host clock times these two.
 //!
 //! Needs `libcudart` and `libcublas` of CUDA 12.8 or later on the loader path.
 
@@ -39,7 +39,7 @@ struct Vectors(*mut c_void);
 impl Vectors {
     fn open() -> Result<Self, Box<dyn Error>> {
         let mut opened = ptr::null_mut();
-        // SAFETY: the PTX ends with a zero.
+        // SAFETY: the PTX ends in NUL.
         check(unsafe { vectors_open(CString::new(PTX)?.as_ptr(), SIDE as u32, &mut opened) })?;
         Ok(Self(opened))
     }

@@ -26,7 +26,7 @@ struct Vectors(*mut c_void);
 impl Vectors {
     fn open() -> Result<Self, Box<dyn Error>> {
         let mut opened = ptr::null_mut();
-        // SAFETY: the PTX ends with a zero.
+        // SAFETY: the PTX ends in NUL.
         check(unsafe { vectors_open(CString::new(PTX)?.as_ptr(), SIDE as u32, &mut opened) })?;
         Ok(Self(opened))
     }

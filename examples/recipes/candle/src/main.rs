@@ -4,9 +4,10 @@
 //! cargo run --release --features cuda    # with nvcc; without the feature on the CPU, by the host clock
 //! ```
 //!
-//! By CUPTI: the kernels of each function with their names, and how long the GPU was idle between them.
-//! For events, which also time holds and cold caches, name the stream:
-//! `#[gpu_timed(stream = x.device().as_cuda_device()?.cuda_stream())]`. Only a build with `cuda` has it.
+//! Timed by CUPTI: the kernels of each function with their names, and how long the GPU was idle between
+//! them. To time by events, which `sleep` and `cold` need, name the stream:
+//! `#[gpu_timed(stream = x.device().as_cuda_device()?.cuda_stream())]`. Only builds with the feature
+//! `cuda` have it.
 //!
 //! `examples/candle` is a larger program, with a script that builds without an installed toolkit.
 

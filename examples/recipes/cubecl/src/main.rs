@@ -1,17 +1,18 @@
-//! cubecl: kernels of Rust, launched by a thread of cubecl's own.
+//! cubecl: kernels written in Rust, launched by a thread of cubecl's own.
 //!
 //! ```text
 //! cargo run --release
 //! ```
 //!
-//! By CUPTI: the kernels of `step` and `add`, with names and times. Nothing by events, because
-//! cubecl's streams are private.
+//! Timed by CUPTI: the kernels of `step` and `add`, with names and times. Nothing is timed by events,
+//! because cubecl's streams are private.
 //!
-//! A launch belongs to the thread that makes it, and cubecl makes it on a thread for the device, later.
-//! `client.exclusive` runs a closure on that thread, so what the closure launches is launched at
-//! once, and belongs to the annotated function. It waits for the closure, but not for the GPU.
+//! gpu-time attributes a launch to the call on the thread that makes it, and cubecl makes launches
+//! later, on its own thread for the device. `client.exclusive` runs a closure on that thread, so the
+//! closure's launches are made at once and belong to the annotated function. It waits for the
+//! closure, but not for the GPU.
 //!
-//! Needs NVRTC at run time, like all programs on cubecl.
+//! Needs NVRTC at run time, like all cubecl programs.
 
 use std::error::Error;
 

@@ -1,15 +1,16 @@
-//! NVIDIA's cuda-core and cuda-async: a stream that is found by itself, and futures that choose theirs.
+//! NVIDIA's cuda-core and cuda-async: a stream that the attribute finds by itself, and futures that choose
+//! their own.
 //!
 //! ```text
-//! CUDA_HOME=/usr/local/cuda cargo run --release    # CUDA 13, and libclang: cuda-bindings wants both
+//! CUDA_HOME=/usr/local/cuda cargo run --release    # cuda-bindings needs CUDA 13 and libclang
 //! ```
 //!
-//! By events: each launch of `add`, on the parameter of type `CudaStream`. By CUPTI: the kernels of
-//! `add_twice`, on the streams that cuda-async takes from its pool while the future is polled. Without
-//! CUPTI the host clock times `add_twice`.
+//! Timed by events: each launch of `add`, on the parameter of type `CudaStream`. Timed by CUPTI: the
+//! kernels of `add_twice`, on the streams that cuda-async takes from its pool while the future is
+//! polled. Without CUPTI, the host clock times `add_twice`.
 //!
-//! A function that returns an operation of cuda-async has enqueued nothing yet. Annotate the one that
-//! awaits it.
+//! A function that returns a cuda-async operation has enqueued nothing yet. Annotate the function that
+//! awaits the operation.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -4,9 +4,9 @@
 //! cargo run --release
 //! ```
 //!
-//! By events: the span of `step` and of `upload`, and each launch of `add`, fed or marked `≤`. By
-//! CUPTI, for a random sixteenth of the calls of `step`: the kernels and copies inside, and how long
-//! the GPU was idle between them. Without CUPTI only the events remain.
+//! Timed by events: the span of `step` and of `upload`, and each launch of `add`, fed or marked `≤`.
+//! Timed by CUPTI, for a random sixteenth of the calls of `step`: the kernels and copies inside, and
+//! how long the GPU was idle between them. Without CUPTI, only the times by events remain.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -4,8 +4,8 @@
 //! cargo run --release
 //! ```
 //!
-//! By events: each launch of `add`. By CUPTI: the copies of `upload`, which cust makes on the NULL
-//! stream. Without CUPTI the host clock times `upload`.
+//! Timed by events: each launch of `add`. Timed by CUPTI: the copies of `upload`, which cust makes on
+//! the NULL stream. Without CUPTI, the host clock times `upload`.
 
 use std::error::Error;
 

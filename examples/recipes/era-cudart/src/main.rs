@@ -1,12 +1,12 @@
-//! era_cudart: the runtime API, by a raw stream on an `impl`.
+//! era_cudart: the runtime API, with a raw stream in the attribute on an `impl`.
 //!
 //! ```text
 //! RUSTC_BOOTSTRAP=1 cargo run --release    # or a nightly compiler; a CUDA toolkit 12.8 or later
 //! ```
 //!
-//! By events: the span of `step`, and each launch of `add`, fed or marked `≤`. By CUPTI, for a random
-//! sixteenth of the calls of `step`: the kernels and copies inside, and how long the GPU was idle
-//! between them. Without CUPTI only the events remain.
+//! Timed by events: the span of `step`, and each launch of `add`, fed or marked `≤`. Timed by CUPTI,
+//! for a random sixteenth of the calls of `step`: the kernels and copies inside, and how long the GPU
+//! was idle between them. Without CUPTI, only the times by events remain.
 
 use std::error::Error;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
@@ -24,7 +24,7 @@ const LEN: usize = 1 << 20;
 const STEPS: usize = 100;
 const PTX: &str = include_str!("../../../../kernels/ptx/workloads.ptx");
 
-// A program with nvcc has its kernels linked in by `cuda_kernel!`. This one loads PTX instead.
+// Programs built with nvcc link their kernels in with `cuda_kernel!`. This one loads PTX instead.
 cuda_kernel_signature_and_arguments!(Saxpy, len: u32, a: f32, x: *const f32, y: *mut f32);
 struct Saxpy(*const c_void);
 
@@ -39,7 +39,7 @@ impl Saxpy {
     fn load() -> Result<Self, Box<dyn Error>> {
         let (mut library, mut kernel, none) = (ptr::null(), ptr::null(), ptr::null());
         let ptx = CString::new(PTX)?;
-        // SAFETY: the PTX and the name end with a zero, and all options are left out.
+        // SAFETY: the PTX and the name end in NUL, and no options are passed.
         let errors = unsafe {
             let loaded =
                 cudaLibraryLoadData(&mut library, ptx.as_ptr(), none, none, 0, none, none, 0);
@@ -51,7 +51,7 @@ impl Saxpy {
 
 type Pointer = *const c_void;
 
-// Since CUDA 12.8, and not yet in era_cudart.
+// Available since CUDA 12.8, but not yet in era_cudart.
 unsafe extern "C" {
     fn cudaLibraryLoadData(
         library: *mut Pointer,

@@ -14,7 +14,7 @@ const LEN: usize = 1 << 20;
 const STEPS: usize = 100;
 const PTX: &str = include_str!("../../../../kernels/ptx/workloads.ptx");
 
-// A program with nvcc has its kernels linked in by `cuda_kernel!`. This one loads PTX instead.
+// Programs built with nvcc link their kernels in with `cuda_kernel!`. This one loads PTX instead.
 cuda_kernel_signature_and_arguments!(Saxpy, len: u32, a: f32, x: *const f32, y: *mut f32);
 struct Saxpy(*const c_void);
 
@@ -29,7 +29,7 @@ impl Saxpy {
     fn load() -> Result<Self, Box<dyn Error>> {
         let (mut library, mut kernel, none) = (ptr::null(), ptr::null(), ptr::null());
         let ptx = CString::new(PTX)?;
-        // SAFETY: the PTX and the name end with a zero, and all options are left out.
+        // SAFETY: the PTX and the name end in NUL, and no options are passed.
         let errors = unsafe {
             let loaded =
                 cudaLibraryLoadData(&mut library, ptx.as_ptr(), none, none, 0, none, none, 0);
@@ -41,7 +41,7 @@ impl Saxpy {
 
 type Pointer = *const c_void;
 
-// Since CUDA 12.8, and not yet in era_cudart.
+// Available since CUDA 12.8, but not yet in era_cudart.
 unsafe extern "C" {
     fn cudaLibraryLoadData(
         library: *mut Pointer,

@@ -1,12 +1,12 @@
-//! tokio: tasks on several streams, timed apart by `key`, with futures that wait for the GPU.
+//! tokio: tasks on several streams, timed separately by `key`, with futures that wait for the GPU.
 //!
 //! ```text
 //! cargo run --release
 //! ```
 //!
-//! By events, for each worker: what `answer` did on the worker's stream from its first poll to its
-//! end, and each launch of `add`. Time in which a future waits and its stream is idle counts as part
-//! of `answer`. By CUPTI, for a random sixteenth of the calls: the kernels and copies.
+//! Timed by events, for each worker: `answer`, on the worker's stream from the first poll to the end,
+//! and each launch of `add`. Time in which the future waits and the stream is idle counts as part of
+//! `answer`. Timed by CUPTI, for a random sixteenth of the calls: the kernels and copies.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A client of CUPTI, as far as the tests need one. It reads records by the offsets that the fields
-//! have in the headers of all versions.
+//! A client of CUPTI, limited to the functions that the tests need. It reads the fields of records
+//! at offsets that are the same in the headers of all versions.
 #![allow(dead_code)] // each test file uses a part of this module
 
 use std::ffi::{CStr, c_char, c_void};
@@ -62,13 +62,13 @@ pub struct Record {
 }
 
 static CALLS: Mutex<Vec<Call>> = Mutex::new(Vec::new());
-/// Records of the buffers given back, buffer by buffer.
+/// The records that were delivered, by buffer.
 static BUFFERS: Mutex<Vec<Vec<Record>>> = Mutex::new(Vec::new());
 /// Size of the buffers.
 static BYTES: AtomicUsize = AtomicUsize::new(1 << 16);
-/// Declines all requests.
+/// All requests for buffers are declined.
 static DECLINES: AtomicBool = AtomicBool::new(false);
-/// A kind that is switched on at the entry of the next call with a callback.
+/// The kind to switch on at the entry of the next call with a callback; 0 for none.
 static AT_ENTRY: AtomicU32 = AtomicU32::new(0);
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
@@ -93,7 +93,7 @@ pub fn trace() -> Trace {
     Trace::read(std::env::var("GPU_TIME_TEST_SIM_TRACE").unwrap()).unwrap()
 }
 
-/// The loaded library.
+/// A client of the loaded library.
 pub struct Client {
     library: Library,
     pub subscriber: *mut c_void,
@@ -123,7 +123,7 @@ impl Client {
         Self { library, subscriber: ptr::null_mut() }
     }
 
-    /// Loads the library, subscribes, and registers functions for buffers.
+    /// Loads the library, subscribes, and registers the functions for buffers.
     pub fn subscribed() -> Self {
         let mut client = Self::load();
         assert_eq!(client.subscribe(), 0);
@@ -132,7 +132,7 @@ impl Client {
     }
 
     fn get<T>(&self, name: &str) -> Symbol<'_, T> {
-        // SAFETY: the callers name the types of the headers.
+        // SAFETY: the callers pass the function's type from the headers.
         unsafe { self.library.get(name.as_bytes()) }.unwrap()
     }
 
@@ -146,7 +146,7 @@ impl Client {
             unsafe extern "C" fn(*mut *mut c_void, CallbackFunction, *mut c_void) -> u32;
         let mut handle = ptr::null_mut();
         let function = self.get::<Function>("cuptiSubscribe");
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         let result = unsafe { function(&mut handle, called, ptr::null_mut()) };
         self.subscriber = handle;
         result
@@ -171,7 +171,7 @@ impl Client {
             padding: [0; 7],
         };
         let function = self.get::<Function>("cuptiSubscribe_v2");
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         let result = unsafe { function(&mut handle, called, ptr::null_mut(), &parameters) };
         self.subscriber = handle;
         // SAFETY: the buffer ends in NUL.
@@ -184,14 +184,14 @@ impl Client {
         type Function =
             unsafe extern "C" fn(*mut c_void, SecondRequestFunction, SecondCompleteFunction) -> u32;
         let function = self.get::<Function>("cuptiActivityRegisterCallbacks_v2");
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         unsafe { function(self.subscriber, requested_second, completed_second) }
     }
 
     /// Calls the second version of a function that takes a kind.
     pub fn call_second(&self, name: &str, kind: u32) -> u32 {
         type Function = unsafe extern "C" fn(*mut c_void, u32, *mut c_void) -> u32;
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         unsafe { self.get::<Function>(name)(self.subscriber, kind, ptr::null_mut()) }
     }
 
@@ -199,7 +199,7 @@ impl Client {
         type Function = unsafe extern "C" fn(*mut c_void, *mut c_void, u32, *mut usize) -> u32;
         let mut dropped = usize::MAX;
         let function = self.get::<Function>("cuptiActivityGetNumDroppedRecords_v2");
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         assert_eq!(unsafe { function(self.subscriber, ptr::null_mut(), 0, &mut dropped) }, 0);
         dropped
     }
@@ -209,25 +209,25 @@ impl Client {
         type Function = unsafe extern "C" fn(*mut c_void, *mut u8, usize, *mut *mut u8) -> u32;
         let (mut buffer, mut record) = ([0u64; 32], ptr::null_mut());
         let function = self.get::<Function>("cuptiActivityGetNextRecord_v2");
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         unsafe { function(self.subscriber, buffer.as_mut_ptr().cast(), 0, &mut record) }
     }
 
     pub fn unsubscribe(&self) -> u32 {
         type Function = unsafe extern "C" fn(*mut c_void) -> u32;
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         unsafe { self.get::<Function>("cuptiUnsubscribe")(self.subscriber) }
     }
 
     pub fn register(&self) -> u32 {
         type Function = unsafe extern "C" fn(RequestFunction, CompleteFunction) -> u32;
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         unsafe { self.get::<Function>("cuptiActivityRegisterCallbacks")(requested, completed) }
     }
 
     /// Calls a function that takes only a kind or a flag.
     pub fn call(&self, name: &str, argument: u32) -> u32 {
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         unsafe { self.get::<Unary>(name)(argument) }
     }
 
@@ -254,7 +254,7 @@ impl Client {
         type Function = unsafe extern "C" fn(u32, *mut c_void, u32, u32) -> u32;
         let function = self.get::<Function>("cuptiEnableCallback");
         for &id in ids {
-            // SAFETY: the types are those of the headers.
+            // SAFETY: the types match the headers.
             assert_eq!(unsafe { function(is_on.into(), self.subscriber, 1, id) }, 0, "{id}");
         }
     }
@@ -263,7 +263,7 @@ impl Client {
         type Function = unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> u32;
         let mut dropped = usize::MAX;
         let function = self.get::<Function>("cuptiActivityGetNumDroppedRecords");
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         assert_eq!(unsafe { function(ptr::null_mut(), 0, &mut dropped) }, 0);
         dropped
     }
@@ -271,7 +271,7 @@ impl Client {
     pub fn timestamp(&self) -> Result<u64, u32> {
         type Function = unsafe extern "C" fn(*mut u64) -> u32;
         let mut timestamp = 0;
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         match unsafe { self.get::<Function>("cuptiGetTimestamp")(&mut timestamp) } {
             0 => Ok(timestamp),
             code => Err(code),
@@ -281,7 +281,7 @@ impl Client {
     pub fn version(&self) -> u32 {
         type Function = unsafe extern "C" fn(*mut u32) -> u32;
         let mut version = 0;
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         assert_eq!(unsafe { self.get::<Function>("cuptiGetVersion")(&mut version) }, 0);
         version
     }
@@ -290,7 +290,7 @@ impl Client {
         type Function = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut u32) -> u32;
         let mut id = 0;
         let function = self.get::<Function>("cuptiGetStreamId");
-        // SAFETY: the types are those of the headers.
+        // SAFETY: the types match the headers.
         assert_eq!(unsafe { function(context, stream, &mut id) }, 0);
         id
     }
@@ -298,7 +298,7 @@ impl Client {
     pub fn result_name(&self, result: u32) -> &'static str {
         type Function = unsafe extern "C" fn(u32, *mut *const c_char) -> u32;
         let mut name = ptr::null();
-        // SAFETY: the types are those of the headers, and the name is static.
+        // SAFETY: the types match the headers, and the name is static.
         unsafe {
             assert_eq!(self.get::<Function>("cuptiGetResultString")(result, &mut name), 0);
             CStr::from_ptr(name).to_str().unwrap()
@@ -321,17 +321,17 @@ pub fn enable_at_entry(kind: u32) {
     AT_ENTRY.store(kind, Relaxed);
 }
 
-/// Returns the number of requests so far.
+/// Returns the number of requests for buffers so far.
 pub fn requests() -> usize {
     REQUESTS.load(Relaxed)
 }
 
-/// Removes and returns the buffers given back so far.
+/// Removes and returns the buffers delivered so far.
 pub fn take_buffers() -> Vec<Vec<Record>> {
     std::mem::take(&mut locked(&BUFFERS))
 }
 
-/// Removes and returns the records given back so far.
+/// Removes and returns the records delivered so far.
 pub fn take_records() -> Vec<Record> {
     take_buffers().into_iter().flatten().collect()
 }
@@ -378,7 +378,7 @@ unsafe extern "C" fn completed_second(
 /// Reads a field of a structure.
 ///
 /// # Safety
-/// The structure must have a field of this type there.
+/// The structure must have a field of this type at the offset.
 unsafe fn field<T: Copy>(structure: *const u8, offset: usize) -> T {
     // SAFETY: guaranteed by the caller.
     unsafe { structure.add(offset).cast::<T>().read() }
@@ -421,7 +421,7 @@ unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, records: 
     let bytes = BYTES.load(Relaxed);
     let memory = match DECLINES.load(Relaxed) {
         true => ptr::null_mut(),
-        // The buffer is made of eight-byte words, for the alignment.
+        // Made of eight-byte words, because CUPTI requires that alignment.
         false => Box::leak(vec![u64::MAX; bytes.div_ceil(8)].into_boxed_slice()).as_mut_ptr(),
     };
     // SAFETY: the library passes valid pointers.
@@ -439,7 +439,7 @@ unsafe extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize
     };
     let mut records = Vec::new();
     let mut record = ptr::null_mut();
-    // SAFETY: the types and offsets are those of the headers.
+    // SAFETY: the types and offsets match the headers.
     unsafe {
         let next = library.get::<Next>(b"cuptiActivityGetNextRecord").unwrap();
         while next(buffer, valid, &mut record) == 0 {
@@ -453,7 +453,7 @@ unsafe extern "C" fn completed(_: *mut c_void, _: u32, buffer: *mut u8, _: usize
 /// Reads a record.
 ///
 /// # Safety
-/// It must be a kernel, copy or memset.
+/// `record` must point to the record of a kernel, copy or memset.
 unsafe fn read(record: *const u8) -> Record {
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -500,7 +500,7 @@ unsafe fn read(record: *const u8) -> Record {
     }
 }
 
-/// Asserts that the records are those of the recorded commands in the trace, with the same times.
+/// Asserts that the records match the recorded commands in the trace, including their times.
 #[track_caller]
 pub fn assert_match(mut records: Vec<Record>, trace: &Trace) {
     let epoch = gpu_time_sim_cupti::EPOCH_NS;
@@ -535,7 +535,7 @@ pub fn assert_match(mut records: Vec<Record>, trace: &Trace) {
     let order = |record: &Record| (record.correlation, record.graph_node);
     expected.sort_by_key(order);
     records.sort_by_key(order);
-    // The trace does not have these.
+    // The trace does not contain these fields.
     records.iter_mut().for_each(|record| (record.bytes, record.shared_bytes) = (0, 0));
     assert_eq!(records, expected);
 }

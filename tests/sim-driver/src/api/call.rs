@@ -84,8 +84,8 @@ pub(crate) fn thread() -> u32 {
     })
 }
 
-/// Executes one driver call and shows it to the observer, if there is one, before and after.
-/// `parameters` points to a structure of the arguments.
+/// Executes one driver call, and reports it to the observer, if there is one, before and after.
+/// `parameters` points to a C structure with the arguments as its fields.
 pub(crate) fn run(
     function: &EntryPoint,
     parameters: *const c_void,
@@ -192,9 +192,9 @@ pub(crate) fn execute(
     let callbacks = std::mem::take(&mut model.callbacks);
     drop(model);
     for callback in callbacks {
-        // SAFETY: the program passed this function for this data, and its stream has reached it or
-        // its object has lost its last reference. The lock is not held, so the function may block
-        // and call the driver.
+        // SAFETY: the program passed this function together with this data. The call is due: its
+        // stream has reached it, or its user object has lost its last reference. The lock is not
+        // held, so the function may block and call the driver.
         unsafe { (callback.function)(callback.data as *mut c_void) };
     }
     if hangs {

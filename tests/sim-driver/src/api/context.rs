@@ -17,7 +17,7 @@ impl Model {
             0 => Ok(1_024),   // stack
             1 => Ok(1 << 20), // printf buffer
             2 => Ok(8 << 20), // heap
-            5 => Ok(32),      // largest fetch from memory into the L2
+            5 => Ok(32),      // L2 fetch granularity
             6 => {
                 let configured = self.context(current)?.persisting_l2_bytes;
                 let c = &self.constants;

@@ -51,7 +51,7 @@ impl Model {
             81 => 233_472,                      // shared memory per SM
             97 => 232_448,                      // shared memory per block, opt-in
             106 => 32,                          // blocks per SM
-            108 => (c.l2_bytes / 8 * 5) as i64, // L2 that can be set aside
+            108 => (c.l2_bytes / 8 * 5) as i64, // maximum persisting L2
             115 => c.memory_pools as i64,
             i32::MIN..=0 => return Err(Code::INVALID_VALUE),
             _ => 0,

@@ -1,5 +1,5 @@
-//! Error names, symbol lookup, the profiler switches, and two functions that only the simulation
-//! exports.
+//! Error names, symbol lookup, the profiler switches, and functions that read and advance virtual
+//! time, which the real driver does not have.
 
 use std::ffi::{CString, c_char, c_void};
 

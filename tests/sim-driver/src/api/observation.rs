@@ -23,8 +23,8 @@ pub unsafe extern "C" fn gpu_time_sim_observe(observer: *const Observer) {
     observer::register(observer);
 }
 
-/// Executes a call of a function of the stand-in, as far as the driver is concerned: advances the
-/// streams and the clock, and traces the call. Returns the scripted error code, or 0.
+/// Executes the driver's part of a call to one of the stand-in's functions: advances the streams
+/// and the clock, and traces the call. Returns the scripted error code, or 0.
 ///
 /// # Safety
 /// The name must be valid UTF-8 that lives as long as the process.
@@ -42,8 +42,8 @@ pub unsafe extern "C" fn gpu_time_sim_call(
     execute(&function, observer::next_correlation(), arguments, |_| Ok(()))
 }
 
-/// Returns the id of a stream of the context, or 0 if there is none. With `is_per_thread` the null
-/// stream is the calling thread's. Advances neither the clock nor any stream.
+/// Returns the id of a stream in a context, or 0 if there is no such stream. If `is_per_thread`, the
+/// null stream is the calling thread's per-thread stream. Advances neither the clock nor any stream.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_stream_id(
     context: Handle,

@@ -12,8 +12,8 @@ use crate::object::work::Callback;
 
 type Destructor = unsafe extern "C" fn(*mut std::ffi::c_void);
 
-/// The tag for node handles. Nodes can only be counted, so a node handle does not identify an
-/// object.
+/// The tag of node handles. A program can only count a graph's nodes, so a node handle does not
+/// refer to an object.
 const NODE: Handle = 0x58 << 56;
 
 impl Model {

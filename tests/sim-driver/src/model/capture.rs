@@ -2,8 +2,8 @@
 //! invalidation.
 //!
 //! Work on a capturing stream becomes a node. Nodes are in the order in which they were enqueued,
-//! over all streams in the capture. A launch runs them in that order on one stream, so graphs have
-//! no concurrency.
+//! across all streams in the capture. A launch runs them in that order on one stream, so graphs
+//! have no concurrency.
 
 use crate::code::{Code, DriverResult};
 use crate::handle::Handle;
@@ -14,9 +14,10 @@ use crate::object::graph::Graph;
 use crate::object::work::Work;
 
 impl Model {
-    /// Fails a call that is forbidden during a capture. This applies to captures begun by the
-    /// calling thread, or by any thread in global mode, unless the caller has exchanged its own
-    /// mode. The call also invalidates those captures.
+    /// Fails a call that is forbidden during a capture, and invalidates the captures concerned:
+    /// those begun by the calling thread, and those begun by any thread if both the capture and the
+    /// caller are in global mode. Nothing is forbidden if either is in relaxed mode. The caller's
+    /// mode is set by `cuThreadExchangeStreamCaptureMode`.
     pub fn forbid_during_capture(&mut self) -> DriverResult {
         if self.captures.is_empty() {
             return Ok(());
@@ -183,7 +184,7 @@ impl Model {
             return Err(self.invalidate(own, Code::CAPTURE_MERGE));
         }
         let Some(found) = self.captures.get_mut(capture) else {
-            // The capture has ended, and positions in it have no time.
+            // The capture has ended, and a position in a graph has no time.
             return Err(Code::CAPTURED_EVENT);
         };
         if found.invalid {

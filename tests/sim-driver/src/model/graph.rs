@@ -143,7 +143,7 @@ impl Model {
         Ok(())
     }
 
-    /// Releases references that only had to outlive a launch, for launches that have ended.
+    /// Releases the references that were kept only until a launch ended, if it has ended.
     pub fn release_after_launches(&mut self) {
         if self.pending_releases.is_empty() {
             return;

@@ -74,7 +74,7 @@ pub(crate) struct Model {
     pub annotations: Vec<(&'static str, i64)>,
 }
 
-/// The last number assigned, by kind.
+/// The last number assigned to each kind of object.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub stream_ids: u64,
@@ -99,8 +99,8 @@ impl Model {
         MODEL.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Settles the end times of all remaining commands at process exit. Skipped if another thread
-    /// holds the lock, because a hanging call may hold it for a long time.
+    /// Executes the records that are still undecided at process exit, so that the trace has them.
+    /// Skipped if the lock is held, because an exit handler must not block.
     pub fn end() {
         if let Ok(mut model) = MODEL.try_lock() {
             model.finish_records();

@@ -1,4 +1,4 @@
-//! Describes commands to the observer.
+//! Reports enqueued commands to the observer.
 
 use crate::handle::Handle;
 use crate::model::Model;
@@ -7,8 +7,8 @@ use crate::observed::{ObservedWork, WorkKind};
 use crate::observer;
 
 impl Model {
-    /// Shows work that is being enqueued to the observer. Returns the number under which it wants
-    /// the times, or 0.
+    /// Reports work that is being enqueued to the observer. Returns the number under which the
+    /// observer wants its times, or 0.
     pub fn observe(&self, stream: Handle, work: &Work, graph: Option<GraphNode>) -> u64 {
         let (kind, bytes) = match work {
             Work::Kernel { .. } => (WorkKind::Kernel, 0),
@@ -60,7 +60,7 @@ impl Model {
         })
     }
 
-    /// Returns the device and the context that the memory belongs to.
+    /// Returns the device and the context id of the memory at `address`.
     fn owner_of(&self, address: u64) -> [u32; 2] {
         let context =
             self.memory.context_of(address).and_then(|context| self.contexts.get(context));

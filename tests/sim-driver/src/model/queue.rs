@@ -176,7 +176,8 @@ impl Model {
         Some(self.start_of(stream, next)).filter(|&start| start > self.now && !is_decided)
     }
 
-    /// Executes a command for which all moments are known, and returns its end. A hold only begins.
+    /// Executes a command for which all moments are known, and returns its end. A hold only begins
+    /// here; `end_hold` ends it.
     fn run(&mut self, stream: Handle, command: QueuedCommand) -> DriverResult<Moment> {
         let c = &self.constants;
         let start = self.start_of(stream, &command);
@@ -287,7 +288,7 @@ impl Model {
         }
     }
 
-    /// Executes records whose duration was undecided, because no more commands will be enqueued
+    /// Executes records whose duration was undecided: at process exit, no more commands are enqueued
     /// behind them.
     pub fn finish_records(&mut self) {
         self.is_exiting = true;

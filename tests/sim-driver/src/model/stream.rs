@@ -76,7 +76,7 @@ impl Model {
         Ok(stream)
     }
 
-    /// Returns the capture for which the legacy stream would have to wait.
+    /// Returns the capture for which `stream` would have to wait if it is the legacy stream.
     pub fn implicit_capture(&self, stream: Handle) -> Option<Handle> {
         if self.captures.is_empty() {
             return None;

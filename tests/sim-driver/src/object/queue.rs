@@ -48,11 +48,11 @@ pub(crate) struct QueuedCommand {
     pub work: Work,
     /// The end of the command.
     pub done: Moment,
-    /// The node, if the command is one of a graph.
+    /// The graph node that the command executes, if any.
     pub graph: Option<GraphNode>,
-    /// The call that enqueued the command.
+    /// Correlation number of the call that enqueued the command.
     pub correlation: u32,
-    /// The number under which the observer wants the times, or 0.
+    /// The number under which the observer wants the command's times, or 0.
     pub observed: u64,
 }
 

@@ -16,7 +16,8 @@ pub(crate) struct Stream {
     /// time.
     pub closed: bool,
     pub capture: Option<Handle>,
-    /// Can be read back by the program, but has no effect: the L2 has no persisting lines.
+    /// Stored so that the program can read it back. It has no effect, because the model has no
+    /// persisting lines.
     pub window: AccessPolicyWindow,
     pub queue: Queue,
 }

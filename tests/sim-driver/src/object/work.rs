@@ -15,7 +15,7 @@ pub(crate) struct Callback {
     pub data: u64,
 }
 
-/// Registers for each thread of every kernel.
+/// Registers per thread, the same for every kernel.
 pub(crate) const REGISTERS: u16 = 32;
 
 /// A node of an executable graph.
@@ -25,12 +25,12 @@ pub(crate) struct GraphNode {
     pub node: u64,
 }
 
-/// The size of a launch.
+/// The launch configuration of a kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shape {
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// Dynamic shared memory.
+    /// Dynamic shared memory per block.
     pub shared_bytes: u32,
 }
 
@@ -56,25 +56,25 @@ pub(crate) enum Work {
         width: usize,
         count: u64,
     },
-    /// Between two addresses that devices can access.
+    /// A copy between two addresses that devices can access.
     Copy {
         to: u64,
         from: u64,
         bytes: u64,
     },
-    /// Between two devices' memories.
+    /// A copy between the memories of two devices.
     PeerCopy {
         to: u64,
         from: u64,
         bytes: u64,
     },
-    /// From the host. The source is copied during the call, whatever kind of memory it is, so that
-    /// a command that runs late never reads memory that the program has freed.
+    /// A copy from the host. The source is read during the call, whatever kind of memory it is, so
+    /// that a command that runs late never reads memory that the program has freed.
     Upload {
         to: u64,
         data: Arc<[u8]>,
     },
-    /// To the host.
+    /// A copy to the host.
     Download {
         to: u64,
         from: u64,
