@@ -378,6 +378,22 @@ impl Series {
         &self.runs
     }
 
+    /// Returns the figures of a series of a single process, the one at this place among
+    /// [`Process::merged`](crate::Process::merged). `None` without samples.
+    #[doc(hidden)]
+    pub fn run(&self, process: u32) -> Option<Run> {
+        let raw = self.raw_ns?;
+        Some(Run {
+            process,
+            fed: self.fed,
+            starved: self.starved,
+            raw_median_ns: raw.median,
+            net_median_ns: self.net_ns.map(|net| net.median),
+            raw_mean_ns: raw.mean,
+            ci95_ns: self.ci95_ns,
+        })
+    }
+
     /// Returns the bytes that calls moved. `None` if the attribute does not give them, for a launch
     /// of a function that makes several, and while the bytes of no sample are known.
     pub fn bytes(&self) -> Option<&Bytes> {

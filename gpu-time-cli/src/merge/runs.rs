@@ -36,7 +36,7 @@ impl Processes {
 impl Runs {
     /// Adds the runs of a series in a report. Reports merged by earlier versions have none.
     pub fn add(&mut self, series: &Series, processes: &Processes) -> Result<(), &'static str> {
-        let own = Run::of(series, 0).filter(|_| !processes.is_merged);
+        let own = series.run(0).filter(|_| !processes.is_merged);
         for run in own.iter().chain(series.runs()) {
             let lot = processes.lots.get(run.process as usize).copied();
             let lot = lot.ok_or("a run is of a process that the report does not list")?;

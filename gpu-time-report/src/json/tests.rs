@@ -47,7 +47,7 @@ fn in_full() -> Snapshot {
     }
     for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
         series.net_histogram = series.histogram.less(2207.0);
-        series.runs = Run::of(series, 0).into_iter().collect();
+        series.runs = series.run(0).into_iter().collect();
     }
     snapshot.with_tree(tree::fixtures::tree())
 }

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Series;
-
 /// The figures of a series in one of the runs that were merged.
 ///
 /// Two runs of the same program differ by more than the samples of one run show, so runs are what
@@ -27,22 +25,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns the figures of a series of a single process, the one at this place among
-    /// [`Process::merged`](crate::Process::merged). `None` without samples.
-    #[doc(hidden)]
-    pub fn of(series: &Series, process: u32) -> Option<Run> {
-        let raw = series.raw_ns?;
-        Some(Run {
-            process,
-            fed: series.fed,
-            starved: series.starved,
-            raw_median_ns: raw.median,
-            net_median_ns: series.net_ns.map(|net| net.median),
-            raw_mean_ns: raw.mean,
-            ci95_ns: series.ci95_ns,
-        })
-    }
-
     /// Returns the place of its process among [`Process::merged`](crate::Process::merged), from 0.
     pub fn process(&self) -> u32 {
         self.process

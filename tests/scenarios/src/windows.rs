@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
+use in_steps::Windows;
 
 use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::handler::raise;
@@ -90,6 +91,23 @@ impl Program {
         // The requested time. A spin takes slightly longer.
         tally::fact("busy_ns", launches * 3 * NS);
     }
+
+    /// Does the same as `run` in virtual time, until all windows have been closed.
+    fn run_in_steps(&self, share: f64, depth: u64) {
+        let period_ns = ((3 * NS * depth) as f64 / share) as u64;
+        let mut windows = Windows::new();
+        tally::fact("began_ns", time::now_ns());
+        while !windows.is_over() {
+            let end_ns = time::now_ns() + period_ns;
+            for _ in 0..depth {
+                self.launch(NS);
+                windows.pass_until(time::now_ns());
+            }
+            windows.pass_until(end_ns);
+            self.gpu.synchronize();
+        }
+        tally::fact("ended_ns", time::now_ns());
+    }
 }
 
 /// Keeps the GPU busy for a share of the time. The arguments are the share, the number of launches between
@@ -113,7 +131,7 @@ fn busy_in_steps(arguments: &[String]) {
     let program = Program::new(0);
     opened(&program.gpu.stream, &program.outside).unwrap();
     program.gpu.synchronize();
-    in_steps::run(&program, share, depth);
+    program.run_in_steps(share, depth);
     thread::sleep(Duration::from_millis(300));
     tally::print();
 }

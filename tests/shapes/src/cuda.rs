@@ -7,7 +7,7 @@
 
 #![allow(clippy::all, clippy::pedantic, clippy::nursery)] // the two variants differ here
 
-use crate::support::log;
+use crate::log::log;
 use std::fmt;
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@
 #[allow(dead_code, unused_imports, unused_macros)] // Each root uses a part of it.
 mod cuda;
 mod launch_unsafe;
+mod log;
 #[allow(dead_code, unused_imports, unused_macros)] // Each root uses a part of it.
 mod support;
 mod unsafes;

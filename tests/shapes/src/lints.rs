@@ -12,6 +12,8 @@ mod cuda;
 #[allow(warnings)]
 mod launch_safe;
 #[allow(warnings)]
+mod log;
+#[allow(warnings)]
 mod support;
 
 use support::*;

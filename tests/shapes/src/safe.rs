@@ -19,6 +19,7 @@ mod keys;
 mod launch_positions;
 mod launch_safe;
 mod launches;
+mod log;
 mod macros;
 mod methods;
 mod patterns;

@@ -2,6 +2,7 @@
 //! plain one prints.
 
 pub use crate::cuda::*;
+pub(crate) use crate::log::log;
 #[cfg(feature = "timed")]
 pub use gpu_time::{gpu_timed, scope};
 pub use std::cell::{Cell, RefCell};
@@ -12,12 +13,6 @@ pub use std::pin::Pin;
 pub use std::rc::Rc;
 pub use std::sync::{Arc, Mutex};
 pub use std::task::{Context, Poll, Waker};
-
-/// Writes one line of observable behaviour.
-macro_rules! log {
-    ($($arg:tt)*) => { println!("  {}", format_args!($($arg)*)) };
-}
-pub(crate) use log;
 
 /// The block of the macro that times it.
 #[cfg(not(feature = "timed"))]

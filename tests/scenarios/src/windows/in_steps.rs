@@ -1,13 +1,12 @@
 //! Windows in virtual time. The runtime opens windows by real time, whereas virtual time passes as fast
 //! as the machine runs, so a busy machine would open windows more often in some parts of a period than
-//! in others. This program therefore stands still until a window has been opened or closed.
+//! in others. The program therefore stands still until a window has been opened or closed.
 
 use std::mem;
 use std::thread;
 use std::time::Duration;
 
-use super::{NS, Program};
-use crate::{tally, time};
+use crate::time;
 
 const WINDOWS: u32 = 40;
 /// The virtual length of a window, and the longest virtual pause between two windows.
@@ -18,26 +17,8 @@ const MOST_PAUSE_NS: u64 = 32_000_000;
 const REAL: Duration = Duration::from_millis(50);
 const STEP: Duration = Duration::from_millis(1);
 
-/// Keeps the GPU busy for a share of the time, with `depth` launches between waits, until all windows
-/// have been closed.
-pub(super) fn run(program: &Program, share: f64, depth: u64) {
-    let period_ns = ((3 * NS * depth) as f64 / share) as u64;
-    let mut windows = Windows::new();
-    tally::fact("began_ns", time::now_ns());
-    while windows.left > 0 {
-        let end_ns = time::now_ns() + period_ns;
-        for _ in 0..depth {
-            program.launch(NS);
-            windows.pass_until(time::now_ns());
-        }
-        windows.pass_until(end_ns);
-        program.gpu.synchronize();
-    }
-    tally::fact("ended_ns", time::now_ns());
-}
-
 /// Windows that are opened and closed at random moments of virtual time.
-struct Windows {
+pub(super) struct Windows {
     left: u32,
     is_open: bool,
     /// The virtual time at which to open or close a window next.
@@ -47,14 +28,19 @@ struct Windows {
 }
 
 impl Windows {
-    fn new() -> Windows {
+    pub(super) fn new() -> Windows {
         let random = fastrand::Rng::with_seed(1);
         let next_ns = time::now_ns();
         Windows { left: WINDOWS, is_open: false, next_ns, random, cupti: Cupti::find() }
     }
 
+    /// Returns `true` when all windows have been closed.
+    pub(super) fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
     /// Advances virtual time to `end_ns`, unless it is later already, and opens and closes the windows due.
-    fn pass_until(&mut self, end_ns: u64) {
+    pub(super) fn pass_until(&mut self, end_ns: u64) {
         while self.left > 0 && self.next_ns <= end_ns {
             time::advance(self.next_ns.saturating_sub(time::now_ns()));
             self.turn();
