@@ -22,3 +22,57 @@ pub use crate::types::kernel_rate::KernelRate;
 pub use crate::types::key::KeyText;
 pub use crate::types::sampling::Sampling;
 pub use crate::types::workload::{Amount, Workload, evaluated};
+
+/// Describes the value of a `stream` expression, given by reference, as a
+/// [`Source`].
+///
+/// The stream is `lent` if it outlives the call. Otherwise it is `owned` and may be dropped at any
+/// time. The reference prevents a move out of a place expression, and the `match` keeps the
+/// expression's temporaries alive for as long as they are needed. The second `match` is not a
+/// `let`, because clippy mistakes the candidate around a guard for the guard itself and suggests
+/// dropping it earlier. The variables have a prefix, because hygiene does not distinguish a pattern
+/// from a user's constant.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __gpu_time_source {
+    ($value:expr, $owner:ident, $leases:expr) => {
+        match $value {
+            __gpu_time_value => {
+                use $crate::private::{RawHandle as _, Untracking as _};
+                match $crate::private::given(__gpu_time_value).gpu_time_stream() {
+                    $crate::private::core::option::Option::Some(__gpu_time_found) => {
+                        match $crate::private::found(__gpu_time_found).gpu_time_candidate() {
+                            __gpu_time_given => {
+                                let (__gpu_time_handle, __gpu_time_stream) =
+                                    __gpu_time_given.cu_stream().gpu_time_of(&__gpu_time_given);
+                                let __gpu_time_context =
+                                    $crate::private::context_behind((*__gpu_time_stream).context());
+                                $crate::private::Source::stream(
+                                    __gpu_time_handle,
+                                    __gpu_time_context.cu_ctx().gpu_time_address(),
+                                    || {
+                                        __gpu_time_context.is_in_multi_stream_mode()
+                                            && __gpu_time_context.is_event_tracking()
+                                    },
+                                    || {
+                                        $crate::__gpu_time_source!(
+                                            @$owner __gpu_time_found, __gpu_time_handle
+                                        )
+                                    },
+                                    $leases,
+                                )
+                            }
+                        }
+                    }
+                    $crate::private::core::option::Option::None => $crate::private::Source::host(),
+                }
+            }
+        }
+    };
+    (@lent $stream:ident, $handle:ident) => {
+        ()
+    };
+    (@owned $stream:ident, $handle:ident) => {
+        $crate::private::owner($stream).gpu_time_guard($handle)
+    };
+}
