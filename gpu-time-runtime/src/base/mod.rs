@@ -1,5 +1,5 @@
 //! Process-wide plumbing that knows nothing about GPUs: locks, clocks, threads, fork, signals,
-//! descriptors.
+//! descriptors, random numbers.
 
 #[cfg(test)]
 pub(crate) mod allocations;
@@ -15,6 +15,7 @@ pub(crate) mod outlet;
 pub(crate) mod pin;
 pub(crate) mod polled;
 pub(crate) mod published;
+pub(crate) mod random;
 pub(crate) mod room;
 pub(crate) mod rounds;
 pub(crate) mod siblings;

@@ -25,7 +25,7 @@ use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::site::{callsite::CallSite, cost};
 use crate::types::{handles::Stream, key::SeriesKey};
 #[cfg(feature = "tracing")]
-use crate::{call::ticket::count_span, stats::sampling::happens};
+use crate::{base::random::happens, call::ticket::count_span};
 
 /// The longest sampling gap, in calls. The rate is read again after each gap. Gaps are shorter with a
 /// budget, because the budget changes the rate.

@@ -1,7 +1,7 @@
 //! Opened calls: CUPTI records their work, instead of events around it.
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{fork, inside, room};
+use crate::base::{fork, inside, random::happens, room};
 use crate::call::first;
 use crate::call::scope::TimedCall;
 use crate::call::stream::{Life, StreamGuard};
@@ -13,7 +13,6 @@ use crate::record::threads::StreamCall;
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
 use crate::site::cost::{self, Timing};
-use crate::stats::sampling::happens;
 use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
 use crate::types::{device::DeviceId, workload::Workload};

@@ -1,4 +1,9 @@
-//! Recording: brackets from event pair to sample, opened calls, windows and the call tree.
+//! The path of a measurement into its series. An event pair becomes a sample, and CUPTI's records become the
+//! figures of an opened call or a window.
+//!
+//! A timed call leaves its brackets in the [`recorder`] of its thread, and [`drain`] takes those that the GPU
+//! has passed. The [`call_tree`] and the [`timeline`] get their entries on the same way. A thread of the
+//! runtime collects the records of [`opened`] calls and of [`window`]s.
 
 pub(crate) mod bracket;
 pub(crate) mod call_sums;

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::base::switches::SWITCHES;
-use crate::stats::{budget::Usage, sampling::generator};
+use crate::base::{random::generator, switches::SWITCHES};
+use crate::stats::budget::Usage;
 
 /// One in this many timed calls is metered, and one in this many decisions.
 const ONE_IN: u8 = 8;

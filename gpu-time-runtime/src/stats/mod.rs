@@ -1,4 +1,4 @@
-//! Statistics and arithmetic without side effects: no clocks, locks or driver calls.
+//! Statistics and arithmetic: no clocks, locks, statics or driver calls.
 
 pub(crate) mod bias;
 pub(crate) mod bracket_counts;

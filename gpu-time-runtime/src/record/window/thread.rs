@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, Recording};
-use crate::base::{background, console, fork};
+use crate::base::{background, console, fork, random::generator};
 use crate::record::opened::{self, collector};
 use crate::record::window::{matching::windows, notes};
 use crate::site::cost;
-use crate::stats::sampling::generator;
 use crate::types::window_plan::WindowPlan;
 use crate::{cuda, cupti};
 
