@@ -1,255 +1,208 @@
-//! Determines which files each source file in a crate imports, based on its syntax.
+//! Determines which files each file of a crate imports, based on its syntax.
 //!
-//! Paths are followed through modules and re-exports to the file that defines the item. A re-export
-//! does not itself count as an import.
+//! Paths are followed through modules and re-exports to the file that defines the item. A module that
+//! re-exports items of its own submodules does not import them, unless its code uses them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
-use syn::{Attribute, File, Item, ItemUse, Macro, Meta, UseTree, Visibility};
+use syn::{ImplItemFn, Item, ItemUse, Macro, UseTree, Visibility};
 
-/// Source texts by path within the crate's source folder.
-pub type Sources = BTreeMap<String, String>;
+use crate::modules::{Module, ModulePath, attributes, is_test};
 
-/// A module path from the crate's root.
-type ModulePath = Vec<String>;
+/// The files imported by each file.
+pub type Imports = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
-/// One file as a module.
-struct Module {
-    file: String,
-    syntax: File,
-    /// Names brought into scope by `use`, with their full paths.
-    names: BTreeMap<String, ModulePath>,
+/// Returns the files that each file imports.
+pub fn imports(modules: &[Module]) -> Imports {
+    let mut scopes: Scopes = BTreeMap::new();
+    for module in modules {
+        scopes.entry(&module.path).or_default().push(Scope::new(module));
+    }
+    let mut imports = Imports::new();
+    for scope in scopes.values().flatten() {
+        let mut paths = Paths { scope, found: BTreeSet::new() };
+        scope.module.items.iter().for_each(|item| paths.visit_item(item));
+        let file = &scope.module.file;
+        let found = paths.found.iter().flat_map(|path| files(&scopes, path, 0));
+        let imported = imports.entry(file.clone()).or_default();
+        imported.extend(found.filter(|other| other != file).map(Path::to_owned));
+    }
+    imports
+}
+
+/// Modules by path. A `cfg` may choose between inline modules with the same path.
+type Scopes<'a> = BTreeMap<&'a [String], Vec<Scope<'a>>>;
+
+/// A module with the names that it imports, by their paths from the crate's root. The paths of other
+/// crates' items start with the module's own path, and lead back to it.
+struct Scope<'a> {
+    module: &'a Module,
+    names: Vec<(String, ModulePath)>,
     /// Paths imported by `use something::*`.
     globs: Vec<ModulePath>,
 }
 
-/// Returns the files that each file imports, excluding those imported only for tests.
-pub fn imports(sources: &Sources) -> BTreeMap<String, BTreeSet<String>> {
-    let modules = parse(sources);
-    let mut found = BTreeMap::new();
-    for (path, module) in &modules {
-        let mut paths = Paths { module: path, names: &module.names, found: Vec::new() };
-        paths.visit_file(&module.syntax);
-        let files = paths.found.iter().filter_map(|path| definition(&modules, path, 0));
-        let imported = files.filter(|file| *file != module.file).collect();
-        found.insert(module.file.clone(), imported);
+impl<'a> Scope<'a> {
+    fn new(module: &'a Module) -> Scope<'a> {
+        let mut scope = Scope { module, names: Vec::new(), globs: Vec::new() };
+        for item in &module.items {
+            let Item::Use(item) = item else { continue };
+            for (path, name) in leaves(item) {
+                let path = absolute(&module.path, &path);
+                match name {
+                    Some(name) => scope.names.push((name, path)),
+                    None => scope.globs.push(path),
+                }
+            }
+        }
+        scope
+    }
+
+    fn defines(&self, name: &str) -> bool {
+        self.module.items.iter().any(|item| match item {
+            Item::Const(item) => item.ident == name,
+            Item::Enum(item) => item.ident == name,
+            Item::Fn(item) => item.sig.ident == name,
+            Item::Macro(item) => item.ident.as_ref().is_some_and(|ident| ident == name),
+            Item::Static(item) => item.ident == name,
+            Item::Struct(item) => item.ident == name,
+            Item::Trait(item) => item.ident == name,
+            Item::Type(item) => item.ident == name,
+            Item::Union(item) => item.ident == name,
+            _ => false,
+        })
+    }
+}
+
+/// Returns each path that a `use` imports, with the name that it brings into scope, or `None` for `*`.
+fn leaves(item: &ItemUse) -> Vec<(ModulePath, Option<String>)> {
+    fn add(tree: &UseTree, path: &[String], found: &mut Vec<(ModulePath, Option<String>)>) {
+        let joined = |name: &syn::Ident| match name.to_string().as_str() {
+            "self" => path.to_vec(),
+            name => [path, &[name.to_owned()]].concat(),
+        };
+        match tree {
+            UseTree::Path(tree) => {
+                add(&tree.tree, &[path, &[tree.ident.to_string()]].concat(), found)
+            }
+            UseTree::Group(group) => group.items.iter().for_each(|tree| add(tree, path, found)),
+            UseTree::Name(name) => {
+                let path = joined(&name.ident);
+                let name = path.last().cloned();
+                found.push((path, name));
+            }
+            UseTree::Rename(name) => {
+                found.push((joined(&name.ident), Some(name.rename.to_string())));
+            }
+            UseTree::Glob(_) => found.push((path.to_vec(), None)),
+        }
+    }
+    let mut found = Vec::new();
+    if item.leading_colon.is_none() {
+        add(&item.tree, &[], &mut found);
     }
     found
 }
 
-fn parse(sources: &Sources) -> BTreeMap<ModulePath, Module> {
-    let mut modules = BTreeMap::new();
-    for (file, text) in sources {
-        let mut syntax = syn::parse_file(text).unwrap_or_else(|e| panic!("{file}: {e}"));
-        let path = module_path(file);
-        syntax.items.retain(|item| !is_test(attributes(item)));
-        let (mut names, mut globs) = (BTreeMap::new(), Vec::new());
-        for item in &syntax.items {
-            if let Item::Use(item) = item {
-                leaves(&item.tree, &mut Vec::new(), &mut |used, name| {
-                    let used = absolute(&path, &BTreeMap::new(), used);
-                    match name {
-                        Some(name) => _ = names.insert(name, used),
-                        None => globs.push(used),
-                    }
-                });
-            }
-        }
-        modules.insert(path, Module { file: file.clone(), syntax, names, globs });
-    }
-    let tests: Vec<ModulePath> = sources
-        .iter()
-        .flat_map(|(file, text)| {
-            let syntax = syn::parse_file(text).expect("parsed above");
-            let path = module_path(file);
-            syntax.items.into_iter().filter_map(move |item| match item {
-                Item::Mod(module) if is_test(&module.attrs) => {
-                    Some([path.clone(), vec![module.ident.to_string()]].concat())
-                }
-                _ => None,
-            })
-        })
-        .collect();
-    modules.retain(|path, _| !tests.iter().any(|test| path.starts_with(test)));
-    modules
-}
-
-/// Returns the module path for a file. `a/b.rs` and `a/b/mod.rs` are both the module `a::b`, and
-/// the crate's root has an empty path.
-fn module_path(file: &str) -> ModulePath {
-    let path = file.trim_end_matches(".rs").trim_end_matches("/mod");
-    match path {
-        "lib" | "main" => Vec::new(),
-        path => path.split('/').map(str::to_owned).collect(),
-    }
-}
-
-fn attributes(item: &Item) -> &[Attribute] {
-    match item {
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Mod(item) => &item.attrs,
-        Item::Struct(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
-    }
-}
-
-/// Returns `true` for `#[cfg(test)]` and `#[cfg(all(test, …))]`.
-fn is_test(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| match &attribute.meta {
-        Meta::List(list) if list.path.is_ident("cfg") => {
-            let condition = list.tokens.to_string().replace(' ', "");
-            condition == "test" || condition.starts_with("all(test")
-        }
-        _ => false,
-    })
-}
-
-/// Calls `found` with each imported path and the name that it brings into scope, or `None` for `*`.
-fn leaves(
-    tree: &UseTree,
-    path: &mut ModulePath,
-    found: &mut impl FnMut(&[String], Option<String>),
-) {
-    match tree {
-        UseTree::Path(tree) => {
-            path.push(tree.ident.to_string());
-            leaves(&tree.tree, path, found);
-            path.pop();
-        }
-        UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, path, found)),
-        UseTree::Name(name) if name.ident == "self" => found(path, path.last().cloned()),
-        UseTree::Rename(rename) if rename.ident == "self" => {
-            found(path, Some(rename.rename.to_string()));
-        }
-        UseTree::Name(name) => {
-            path.push(name.ident.to_string());
-            found(path, path.last().cloned());
-            path.pop();
-        }
-        UseTree::Rename(rename) => {
-            path.push(rename.ident.to_string());
-            found(path, Some(rename.rename.to_string()));
-            path.pop();
-        }
-        UseTree::Glob(_) => found(path, None),
-    }
-}
-
 /// Converts a path as written in a module to a path from the crate's root.
-fn absolute(
-    module: &[String],
-    names: &BTreeMap<String, ModulePath>,
-    path: &[String],
-) -> ModulePath {
-    let (mut at, mut rest) = (module.to_vec(), path);
-    match path.first().map(String::as_str) {
-        Some("crate") => return path.get(1..).unwrap_or_default().to_vec(),
-        Some("self") => rest = path.get(1..).unwrap_or_default(),
-        Some("super") => {
-            while let Some((first, others)) = rest.split_first()
-                && first == "super"
-            {
-                at.pop();
-                rest = others;
-            }
+fn absolute(module: &[String], path: &[String]) -> ModulePath {
+    let mut at = module.to_vec();
+    for (i, name) in path.iter().enumerate() {
+        match name.as_str() {
+            "crate" => at.clear(),
+            "super" => _ = at.pop(),
+            "self" => {}
+            _ => return [&at, &path[i..]].concat(),
         }
-        Some(first) => {
-            if let Some(known) = names.get(first) {
-                return [known, path.get(1..).unwrap_or_default()].concat();
-            }
-        }
-        None => {}
     }
-    at.extend_from_slice(rest);
     at
 }
 
-/// Returns the file that defines the item with this path, following any number of re-exports.
-fn definition(
-    modules: &BTreeMap<ModulePath, Module>,
-    path: &[String],
-    depth: usize,
-) -> Option<String> {
-    if depth > 8 {
-        return None;
+/// The limit for chains of re-exports, which may be circular.
+const MOST_REEXPORTS: usize = 8;
+
+/// Returns the files that define the item with this path. If there are none, a macro may have created the
+/// item in the path's innermost module.
+fn files<'a>(scopes: &'a Scopes, path: &[String], depth: usize) -> Vec<&'a Path> {
+    let found = definitions(scopes, path, depth);
+    let (module, _) = split(scopes, path);
+    // At the root, the path belongs to another crate.
+    if !found.is_empty() || module.is_empty() {
+        return found;
     }
-    let longest = (1..=path.len()).rev().find(|n| modules.contains_key(&path[..*n]));
-    // Relative paths into other crates, and paths that start with local names, match no module but
-    // the root.
-    let (at, rest) = path.split_at(longest.unwrap_or(0));
-    let module = modules.get(at)?;
-    let Some(name) = rest.first() else { return Some(module.file.clone()) };
-    if defines(&module.syntax, name) {
-        return Some(module.file.clone());
-    }
-    if let Some(target) = module.names.get(name) {
-        let target = [target, rest.get(1..).unwrap_or_default()].concat();
-        return definition(modules, &target, depth + 1);
-    }
-    let through_globs = module.globs.iter().find_map(|glob| {
-        let target = [glob.as_slice(), rest].concat();
-        (target != path).then(|| definition(modules, &target, depth + 1)).flatten()
-    });
-    // A macro may have created the item. At the root, the path belongs to another crate.
-    through_globs.or_else(|| (!at.is_empty()).then(|| module.file.clone()))
+    scopes[module].iter().map(|scope| scope.module.file.as_path()).collect()
 }
 
-fn defines(syntax: &File, name: &str) -> bool {
-    syntax.items.iter().any(|item| match item {
-        Item::Const(item) => item.ident == name,
-        Item::Enum(item) => item.ident == name,
-        Item::Fn(item) => item.sig.ident == name,
-        Item::Macro(item) => item.ident.as_ref().is_some_and(|ident| ident == name),
-        Item::Mod(item) => item.ident == name && item.content.is_some(),
-        Item::Static(item) => item.ident == name,
-        Item::Struct(item) => item.ident == name,
-        Item::Trait(item) => item.ident == name,
-        Item::Type(item) => item.ident == name,
-        _ => false,
-    })
+/// Returns the files that visibly define the item with this path, following re-exports.
+fn definitions<'a>(scopes: &'a Scopes, path: &[String], depth: usize) -> Vec<&'a Path> {
+    if depth > MOST_REEXPORTS {
+        return Vec::new();
+    }
+    let (module, rest) = split(scopes, path);
+    let mut found = Vec::new();
+    for scope in &scopes[module] {
+        let Some((name, inner)) = rest.split_first().filter(|(name, _)| !scope.defines(name))
+        else {
+            found.push(scope.module.file.as_path());
+            continue;
+        };
+        let mut named = scope.names.iter().filter(|(known, _)| known == name).peekable();
+        if named.peek().is_some() {
+            let targets = named.map(|(_, target)| [target, inner].concat());
+            found.extend(targets.flat_map(|target| files(scopes, &target, depth + 1)));
+        } else {
+            let targets = scope.globs.iter().map(|glob| [glob, rest].concat());
+            let others = targets.filter(|target| target != path);
+            found.extend(others.flat_map(|target| definitions(scopes, &target, depth + 1)));
+        }
+    }
+    found
 }
 
-/// Collects every path in a file that may be an import, starting from the crate's root.
+/// Splits a path into that of the innermost module and the rest.
+fn split<'a>(scopes: &Scopes, path: &'a [String]) -> (&'a [String], &'a [String]) {
+    let is_module = |n: &usize| scopes.contains_key(&path[..*n]);
+    path.split_at((0..=path.len()).rev().find(is_module).expect("the root is a module"))
+}
+
+/// Collects every path in a module that may be an import.
 struct Paths<'a> {
-    module: &'a [String],
-    names: &'a BTreeMap<String, ModulePath>,
-    found: Vec<ModulePath>,
+    scope: &'a Scope<'a>,
+    /// From the crate's root.
+    found: BTreeSet<ModulePath>,
 }
 
 impl Paths<'_> {
     fn add(&mut self, path: &[String]) {
-        self.found.push(absolute(self.module, self.names, path));
+        // A lone keyword is a visibility or a receiver.
+        if !matches!(path, [name] if matches!(name.as_str(), "crate" | "self" | "super")) {
+            self.found.insert(absolute(&self.scope.module.path, path));
+        }
     }
 
-    /// Adds paths that start with `crate` in a macro's arguments.
+    /// Adds the paths in a macro's arguments or definition, where `$crate` counts as `crate`.
     fn add_tokens(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-        for (at, token) in tokens.iter().enumerate() {
+        let is_colon =
+            |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ':');
+        let mut rest = tokens.as_slice();
+        while let Some((token, after)) = rest.split_first() {
+            rest = after;
             match token {
                 TokenTree::Group(group) => self.add_tokens(group.stream()),
-                TokenTree::Ident(ident) if ident == "crate" => {
-                    let is_macro_path = at.checked_sub(1).and_then(|i| tokens.get(i)).is_some_and(
-                        |before| matches!(before, TokenTree::Punct(p) if p.as_char() == '$'),
-                    );
-                    if !is_macro_path {
-                        let mut path = vec!["crate".to_owned()];
-                        let mut rest = tokens.get(at + 1..).unwrap_or_default();
-                        while let [
-                            TokenTree::Punct(_),
-                            TokenTree::Punct(_),
-                            TokenTree::Ident(i),
-                            ..,
-                        ] = rest
-                        {
-                            path.push(i.to_string());
-                            rest = rest.get(3..).unwrap_or_default();
-                        }
-                        self.add(&path);
+                TokenTree::Ident(name) => {
+                    let mut path = vec![name.to_string()];
+                    while let [first, second, TokenTree::Ident(name), after @ ..] = rest
+                        && is_colon(first)
+                        && is_colon(second)
+                    {
+                        path.push(name.to_string());
+                        rest = after;
                     }
+                    self.add(&path);
                 }
                 _ => {}
             }
@@ -264,18 +217,23 @@ impl<'ast> Visit<'ast> for Paths<'_> {
         }
     }
 
-    fn visit_item_use(&mut self, item: &'ast ItemUse) {
-        if matches!(item.vis, Visibility::Inherited) {
-            let mut used = Vec::new();
-            leaves(&item.tree, &mut Vec::new(), &mut |path, _| used.push(path.to_vec()));
-            used.iter().for_each(|path| self.add(path));
+    fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
+        if !is_test(&item.attrs) {
+            visit::visit_impl_item_fn(self, item);
         }
     }
 
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        let module = &self.scope.module.path;
+        let is_reexport = !matches!(item.vis, Visibility::Inherited);
+        let used = leaves(item).into_iter().map(|(path, _)| absolute(module, &path));
+        self.found.extend(used.filter(|path| !(is_reexport && path.starts_with(module))));
+    }
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let segments: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
-        if segments.len() > 1 {
-            self.add(&segments);
+        if path.leading_colon.is_none() {
+            let names: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+            self.add(&names);
         }
         visit::visit_path(self, path);
     }
