@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use gpu_time_report::printable;
-use gpu_time_runtime::calibrate::{Calibrated, Device, calibrate};
+use gpu_time_runtime::tools::calibrate::{Calibrated, Device, calibrate};
 
 use crate::message::Failure;
 use crate::output;

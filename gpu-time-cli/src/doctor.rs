@@ -4,7 +4,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use gpu_time_report::{Clocks, Device, printable};
-use gpu_time_runtime::doctor::{Checkup, examine};
+use gpu_time_runtime::tools::doctor::{Checkup, examine};
 
 use crate::message::Failure;
 use crate::output;

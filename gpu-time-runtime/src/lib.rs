@@ -29,9 +29,6 @@ compile_error!(
 );
 
 mod base;
-#[cfg(all(feature = "kernels", feature = "nvml"))]
-#[doc(hidden)]
-pub mod calibrate;
 mod call;
 mod collect;
 mod config;
@@ -39,9 +36,6 @@ mod control;
 mod cuda;
 #[cfg_attr(not(feature = "kernels"), path = "cupti/off.rs")]
 mod cupti;
-#[cfg(feature = "nvml")]
-#[doc(hidden)]
-pub mod doctor;
 #[cfg_attr(not(feature = "metrics"), path = "export/off.rs")]
 mod export;
 mod gpu;
@@ -56,6 +50,9 @@ mod record;
 mod settle;
 mod site;
 mod stats;
+#[cfg(feature = "nvml")]
+#[doc(hidden)]
+pub mod tools;
 mod types;
 
 use std::time::Duration;

@@ -24,7 +24,7 @@ pub use crate::types::sampling::Sampling;
 pub use crate::types::workload::{Amount, Workload, evaluated};
 
 /// Describes the value of a `stream` expression, given by reference, as a
-/// [`Source`].
+/// [`Source`](crate::call::source::Source).
 ///
 /// The stream is `lent` if it outlives the call. Otherwise it is `owned` and may be dropped at any
 /// time. The reference prevents a move out of a place expression, and the `match` keeps the
@@ -35,7 +35,7 @@ pub use crate::types::workload::{Amount, Workload, evaluated};
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gpu_time_source {
-    ($value:expr, $owner:ident, $leases:expr) => {
+    ($value:expr, $owner:ident, $query:expr) => {
         match $value {
             __gpu_time_value => {
                 use $crate::private::{RawHandle as _, Untracking as _};
@@ -47,7 +47,7 @@ macro_rules! __gpu_time_source {
                                     __gpu_time_given.cu_stream().gpu_time_of(&__gpu_time_given);
                                 let __gpu_time_context =
                                     $crate::private::context_behind((*__gpu_time_stream).context());
-                                $crate::private::Source::stream(
+                                $query.stream(
                                     __gpu_time_handle,
                                     __gpu_time_context.cu_ctx().gpu_time_address(),
                                     || {
@@ -59,12 +59,11 @@ macro_rules! __gpu_time_source {
                                             @$owner __gpu_time_found, __gpu_time_handle
                                         )
                                     },
-                                    $leases,
                                 )
                             }
                         }
                     }
-                    $crate::private::core::option::Option::None => $crate::private::Source::host(),
+                    $crate::private::core::option::Option::None => $query.host(),
                 }
             }
         }

@@ -1,5 +1,4 @@
-//! The checks made by `gpu-time doctor`: driver, GPUs, NVML and CPU. This is not a public interface
-//! and may change without notice.
+//! The checks made by `gpu-time doctor`: driver, GPUs, NVML and CPU.
 
 use crate::base::inside;
 use crate::cuda;

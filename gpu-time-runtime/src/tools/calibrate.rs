@@ -1,5 +1,4 @@
-//! The measurement made by `gpu-time calibrate`: CUPTI's time of an empty kernel on each GPU. This
-//! is not a public interface and may change without notice.
+//! The measurement made by `gpu-time calibrate`: CUPTI's time of an empty kernel on each GPU.
 
 use std::path::PathBuf;
 use std::thread;
