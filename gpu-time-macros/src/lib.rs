@@ -261,12 +261,12 @@ use proc_macro::TokenStream;
 /// launch.
 ///
 /// A macro may expand to a place. It is therefore a visible launch only as a separate statement
-/// (`launch!(…);`, `launch!(…).unwrap();`, `let x = launch!(…);`) or where its value is moved, as
-/// in `launch!(…)?` or `f(launch!(…))`. It is not one where it is a receiver, or is borrowed,
-/// matched, compared or assigned to. At the end of a block, its delimiters must be `()` or `[]`. If
-/// it is a statement that binds its value to no name, failures of the launch are not detected. A
-/// reference to a call whose arguments are all constants, as in `&launch(3)`, is not a visible
-/// launch either: it may be a constructor.
+/// (`launch!(…);`, `launch!(…).unwrap();`, `let x = launch!(…);`, `_ = launch!(…);`) or where its
+/// value is moved, as in `launch!(…)?` or `f(launch!(…))`. It is not one where it is a receiver or
+/// an operand, or is borrowed, matched, cast, repeated, or assigned to a pattern. At the end of a
+/// block, its delimiters must be `()` or `[]`. If it is a statement that binds its value to no
+/// name, failures of the launch are not detected. A launch behind a `&` and with only constants in
+/// its arguments, as in `&launch(3)`, is not visible either: it may be a constructor.
 ///
 /// A bracket inside another one on the same stream omits `cold` and `sleep`, and the outer one is
 /// marked `nested`. This also applies to brackets of different threads. If two brackets overlap, as
@@ -339,6 +339,8 @@ use proc_macro::TokenStream;
 ///   futures nest twice as deep, and each future is larger by a pointer.
 /// - A macro whose value is moved, and that is a launch or awaits, does not extend the lifetimes of
 ///   its temporaries, except as the whole value of a `let`.
+/// - A tuple struct with the name of a launch does not extend the lifetimes of temporaries in its
+///   arguments, and is promoted to `'static` only behind a `&`.
 /// - `#[must_use]` on a function whose call is a visible launch, or is awaited, has no effect; on a
 ///   type it does.
 /// - A parameter that only the attribute uses counts as used. Without the feature `enabled`,

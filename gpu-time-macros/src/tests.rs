@@ -91,6 +91,8 @@ snapshot!(
         let mut x: u8 = launch!(&self.n);
         let Some(y) = launch!(self.o) else { return };
         launch!(y).unwrap();
+        _ = launch!(self.b);
+        (x, launch!(self.n)) = launch!(self.pair);
     }"
 );
 

@@ -143,7 +143,11 @@ impl<'a> Walk<'a> {
     /// Walks the parts of a launch in source order, and returns the launch's number.
     fn number(&mut self, launch: &mut Expr, name: &Ident) -> u32 {
         match launch {
-            Expr::Await(awaited) => return self.number(bare_mut(&mut awaited.base), name),
+            Expr::Await(awaited) => {
+                let operand = bare_mut(&mut awaited.base);
+                hide_places(operand);
+                return self.number(operand, name);
+            }
             Expr::MethodCall(call) => self.visit_expr_mut(&mut call.receiver),
             _ => {}
         }
@@ -247,11 +251,13 @@ impl VisitMut for Walk<'_> {
 }
 
 impl Walk<'_> {
-    /// Walks the left side of an assignment, in which `launch(a, b)` is a pattern.
+    /// Walks the left side of an assignment, in which `launch(a, b)` is a pattern and a macro expands to a
+    /// place or a pattern.
     fn assignee(&mut self, expr: &mut Expr) {
         match expr {
             Expr::Array(array) => array.elems.iter_mut().for_each(|part| self.assignee(part)),
             Expr::Call(pattern) => pattern.args.iter_mut().for_each(|part| self.assignee(part)),
+            Expr::Macro(_) => self.skip(expr),
             Expr::Paren(paren) => self.assignee(&mut paren.expr),
             Expr::Struct(pattern) => {
                 pattern.fields.iter_mut().for_each(|field| self.assignee(&mut field.expr));

@@ -14,6 +14,7 @@ use super::{Walk, put_attrs};
 use crate::awaits::{awaits_by_name, may_await};
 use crate::bindings::{HANDING_ON, bare, is_one_of};
 use crate::marks::is_cfg;
+use crate::positions::names_variable;
 
 impl Walk<'_> {
     pub(super) fn statements(&mut self, stmts: &mut Vec<Stmt>) {
@@ -109,13 +110,16 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the macro that a statement consists of: `m!();`, `m!().unwrap();` or a `let` with one of
-/// these as its value.
+/// Returns the macro that a statement consists of: `m!();`, `m!().unwrap();`, or one of these as the
+/// value of a `let` or of `_ = …;`.
 fn sole_macro(stmt: &Stmt) -> Option<&Macro> {
     match stmt {
         Stmt::Macro(call) => Some(&call.mac),
         Stmt::Local(local) => value_of_macro(&local.init.as_ref()?.expr),
         Stmt::Expr(expr @ Expr::MethodCall(_), Some(_)) => value_of_macro(expr),
+        Stmt::Expr(Expr::Assign(assign), Some(_)) if matches!(*assign.left, Expr::Infer(_)) => {
+            value_of_macro(&assign.right)
+        }
         _ => None,
     }
 }
@@ -148,7 +152,9 @@ fn binds_a_name(local: &Local) -> bool {
         pat => pat,
     };
     let is_plain = local.init.as_ref().is_some_and(|init| init.diverge.is_none());
-    is_plain
-        && matches!(pat, Pat::Ident(PatIdent { by_ref: None, subpat: None, .. }))
-        && local.attrs.iter().all(is_cfg)
+    let names_one = match pat {
+        Pat::Ident(PatIdent { ident, by_ref: None, subpat: None, .. }) => names_variable(ident),
+        _ => false,
+    };
+    is_plain && names_one && local.attrs.iter().all(is_cfg)
 }

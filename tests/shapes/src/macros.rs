@@ -73,6 +73,10 @@ pub mod macro_values {
         };
     }
 
+    fn push(list: &mut Vec<u8>) {
+        list.push(1);
+    }
+
     #[cfg_attr(feature = "timed", gpu_timed(stream = stream, scope = "launches"))]
     fn all(stream: &CudaStream, grid: u32) -> Result<u32, Refused> {
         let extended = launch!(&Noisy("extended"));
@@ -92,6 +96,18 @@ pub mod macro_values {
         let coerced: &dyn Debug = launch!(&1u8);
         let slice: &[u8] = launch!(&[1, 2, 3]);
         log!("{:?} {:?}", coerced, slice);
+        let cast = launch!(0xffff_ffff) as u32;
+        let negated: i8 = -launch!(128);
+        let called = launch!(|n| n + 1) as fn(u8) -> u8;
+        const NONE: Option<Noisy> = None;
+        let repeated = [launch!(NONE); 2];
+        let indexed = slice[launch!(2)] + slice[launch!(0)..launch!(1)][0];
+        log!("{} {} {} {:?} {}", cast, negated, called(1), repeated, indexed);
+        let mut list = vec![3];
+        let reborrowed = &mut list;
+        push(launch!(reborrowed));
+        push(launch!(reborrowed));
+        log!("{:?}", launch!(reborrowed));
         let chosen = if n > 3 { launch!(n) } else { launch!(0) };
         for i in launch!(0..2) {
             log!("{} {}", i, launch!(chosen));
@@ -118,6 +134,81 @@ pub mod macro_values {
     }
 }
 
+pub mod macro_assignments {
+    use crate::support::*;
+
+    macro_rules! launch {
+        ($($value:tt)*) => {
+            $($value)*
+        };
+    }
+
+    macro_rules! first {
+        ($place:ident) => {
+            ($place, _)
+        };
+    }
+
+    struct Pair {
+        number: u8,
+        noisy: Noisy,
+    }
+
+    struct Unit;
+
+    impl Drop for Unit {
+        fn drop(&mut self) {
+            log!("drop unit");
+        }
+    }
+
+    #[cfg_attr(feature = "timed", gpu_timed(stream = stream, scope = "launches"))]
+    fn wildcards(stream: &CudaStream, noisy: Noisy, n: u8) {
+        stream.launch_builder("visible").enqueue(1).unwrap();
+        _ = launch!(noisy);
+        _ = &(launch!(noisy));
+        _ = launch!(stream.launch_builder("refused").enqueue(13));
+        _ = launch!(Some(Noisy("unwrapped"))).unwrap();
+        _ = (launch!(Noisy("moved")), 1);
+        match n {
+            0 => _ = launch!(noisy),
+            _ => _ = (launch!(n), 1).1,
+        }
+        log!("end {}", noisy.len());
+    }
+
+    #[cfg_attr(feature = "timed", gpu_timed(stream = stream, scope = "launches"))]
+    fn patterns(stream: &CudaStream, pair: Pair, unit: Unit) -> u8 {
+        stream.launch_builder("visible").enqueue(1).unwrap();
+        let tuple = (1, Noisy("tuple"));
+        let array = [(3, Noisy("array"))];
+        let (mut a, mut b);
+        (a, _) = launch!(tuple);
+        log!("{} {}", a, tuple.1.len());
+        [(a, _)] = launch!(array);
+        log!("{} {}", a, array[0].1.len());
+        Pair { number: a, .. } = launch!(pair);
+        log!("{} {}", a, pair.noisy.len());
+        first!(a) = launch!(tuple);
+        Unit = launch!(unit);
+        let Unit = launch!(unit);
+        (launch!(a), b) = (a + 1, 2);
+        log!("{} {}", a, b);
+        [launch!(a), (launch!(b))] = [b, a];
+        Pair { number: launch!(b), .. } = Pair { number: a + b, noisy: Noisy("temporary") };
+        a = launch!(b);
+        drop(unit);
+        a
+    }
+
+    pub fn run() {
+        let stream = CudaStream::new(1);
+        wildcards(&stream, Noisy("not moved out"), 0);
+        wildcards(&stream, Noisy("not moved out"), 1);
+        log!("{}", patterns(&stream, Pair { number: 4, noisy: Noisy("pair") }, Unit));
+    }
+}
+
 pub mod awaiting_macro_places {
     use crate::support::*;
 
@@ -131,6 +222,14 @@ pub mod awaiting_macro_places {
         ($place:expr) => {
             $place
         };
+    }
+
+    struct Work(Noisy);
+
+    impl Work {
+        async fn launch(&mut self) {
+            log!("{}", self.0.len());
+        }
     }
 
     #[cfg_attr(feature = "timed", gpu_timed(stream = stream, scope = "body"))]
@@ -149,6 +248,17 @@ pub mod awaiting_macro_places {
         log!("{:?} {:?} {:?}", stream, bytes, option);
         let noisy = Noisy("not moved out");
         let _ = join!(noisy);
+        _ = join!(noisy);
+        let pair = (1, Noisy("not moved out either"));
+        let (mut one, mut two);
+        (one, _) = select!(pair);
+        (join!(one), two) = (one + 1, one);
+        (select!(two), _) = (one + two, join!(pair.0));
+        log!("{} {} {}", pair.1.len(), one, two);
+        let mut work = Work(noisy);
+        join!(work).launch().await;
+        select!(work).launch().await;
+        let Work(noisy) = work;
         let extended = select!(&Noisy("extended"));
         join!(yield_now().await);
         log!("{} {}", noisy.len(), extended.len());
@@ -274,8 +384,28 @@ pub mod launch_as_a_constructor {
         [&launch(1, TWO), &pair.0, &list[0], &launch { 0: 4, 1: u8::MAX }]
     }
 
+    macro_rules! launch {
+        ($value:expr) => {
+            $value
+        };
+    }
+
+    #[cfg_attr(feature = "timed", gpu_timed(stream = stream, scope = "launches"))]
+    fn promoted_parts(stream: &CudaStream) -> [&'static u8; 5] {
+        let first = launch(stream.cu_stream() as usize as u8 & 1, 2);
+        log!("{:?}", first.0 < 2);
+        [
+            &launch(1, 2).0,
+            &[launch(3, 4)][0].1,
+            &(launch(5, 6), 7).0.0,
+            &{ launch(7, 8) }.1,
+            &(launch!(launch(9, 10)), const { 11 }, || 12, 0..1).0.1,
+        ]
+    }
+
     pub fn run() {
         let stream = CudaStream::new(1);
         log!("{:?} {:?}", assigned(&stream), promoted(&stream));
+        log!("{:?}", promoted_parts(&stream));
     }
 }

@@ -103,8 +103,9 @@ fn main() {
             results_of_every_type launches_that_diverge launches_by_path launches_by_other_names
             generic_launches launches_with_track_caller launches_on_many_threads;
         macros:
-            macro_places macro_values awaiting_macro_places tail_macros_of_several_statements
-            launches_that_the_compiler_evaluates launch_as_a_constructor;
+            macro_places macro_values macro_assignments awaiting_macro_places
+            tail_macros_of_several_statements launches_that_the_compiler_evaluates
+            launch_as_a_constructor;
         keys:
             no_arguments names warm_up cold_and_sleep scopes_and_clocks work barriers renamed_crate
             everything_at_once;
