@@ -1,5 +1,6 @@
 //! Tests of `merge` as a command. Unit tests next to the code cover the merged values.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
@@ -48,6 +49,21 @@ fn dash_is_stdout() {
     command.arg("merge").arg(&one).args(["-o", "./-"]).current_dir(folder.path(""));
     assert_eq!(run(&mut command).success(), "");
     assert!(folder.path("-").is_file());
+}
+
+/// The shell's `>>`.
+#[test]
+fn redirected_file_is_appended_to() {
+    let folder = Folder::new();
+    let [one, _] = two(&folder);
+    let log = folder.write("log", "before\n");
+    let mut command = Command::new(TOOL);
+    command.arg("merge").arg(&one).args(["-o", "/dev/stdout"]);
+    command.stdout(File::options().append(true).open(&log).unwrap());
+    assert!(command.status().unwrap().success());
+    let text = std::fs::read_to_string(log).unwrap();
+    let report = text.strip_prefix("before\n").expect(&text);
+    assert!(Snapshot::from_json(report.as_bytes()).is_ok(), "{text}");
 }
 
 #[test]

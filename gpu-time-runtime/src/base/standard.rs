@@ -5,12 +5,14 @@
 
 #![allow(unsafe_code)] // the status of a descriptor
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
+use std::fs::Metadata;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
 /// A standard stream for output.
@@ -24,6 +26,14 @@ pub(crate) enum Standard {
 type Identity = (libc::dev_t, libc::ino_t);
 
 impl Standard {
+    /// Returns the stream that goes to this file, if one does.
+    pub fn to_file(file: &Metadata) -> Option<Standard> {
+        let identity = Some((file.dev(), file.ino()));
+        [Standard::Stdout, Standard::Stderr]
+            .into_iter()
+            .find(|stream| stream.identity() == identity)
+    }
+
     /// Returns the descriptor without taking `std`'s lock: another thread may hold the lock for ever, and
     /// the process must still be able to end.
     ///
@@ -41,14 +51,10 @@ impl Standard {
     }
 
     /// Returns `true` if the stream is the one that the program was started with, or if the program has
-    /// redirected it to the same file as the other stream. Async-signal-safe after [`remember`].
+    /// redirected both streams together. Async-signal-safe after [`remember`].
     pub fn is_intact(self) -> bool {
-        let other = match self {
-            Standard::Stdout => Standard::Stderr,
-            Standard::Stderr => Standard::Stdout,
-        };
         let now = self.identity();
-        now.is_some() && (now == self.at_start() || now == other.identity())
+        now.is_some() && (now == self.at_start() || are_duplicates())
     }
 
     fn number(self) -> c_int {
@@ -70,6 +76,20 @@ impl Standard {
     fn at_start(self) -> Option<Identity> {
         static AT_START: [OnceLock<Option<Identity>>; 2] = [const { OnceLock::new() }; 2];
         *AT_START.get(self as usize)?.get_or_init(|| self.identity())
+    }
+}
+
+/// Returns `true` if both streams are duplicates of one descriptor, as `dup2` makes them for a log. A data file
+/// that was opened twice is not such a log: each descriptor has a position of its own, at which the report would
+/// overwrite it. Returns `false` if the kernel or a container forbids the comparison.
+fn are_duplicates() -> bool {
+    /// `KCMP_FILE` of `linux/kcmp.h`.
+    const FILE: c_long = 0;
+    let [stdout, stderr] = [Standard::Stdout, Standard::Stderr].map(|of| c_long::from(of.number()));
+    // SAFETY: compares two descriptors of this process, and changes nothing.
+    unsafe {
+        let own = c_long::from(libc::getpid());
+        libc::syscall(libc::SYS_kcmp, own, own, FILE, stdout, stderr) == 0
     }
 }
 

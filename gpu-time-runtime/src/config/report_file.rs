@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::base::outlet::{self, PATIENCE};
+use crate::base::standard::Standard;
 
 /// The mode bits of an existing file that its replacement keeps.
 const PERMISSIONS: u32 = 0o777;
 
 /// Writes a file atomically, by renaming a temporary file in the same directory. The mode and owner
 /// of an existing file are preserved; if that is not possible, the file is overwritten in place.
-/// Devices and pipes are written to directly.
+/// Devices and pipes are written to directly, and so is a file that stdout or stderr goes to, because
+/// the program and its caller have written to it and may go on.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(old) = existing(path)? else {
         return Temporary::beside(path, None)?.become_file(path, bytes);
@@ -23,6 +25,9 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let status = old.metadata()?;
     if !status.is_file() {
         return outlet::write_all(&old, bytes, PATIENCE);
+    }
+    if let Some(stream) = Standard::to_file(&status) {
+        return outlet::write_all(stream.descriptor()?, bytes, PATIENCE);
     }
     let path = real_path(path, &old, &status);
     match path.map(|path| Temporary::beside(&path, Some(&status)).map(|file| (file, path))) {

@@ -118,7 +118,8 @@ fn target(entry: &str) -> Result<Target, String> {
         _ => return Err(format!("expected {ENTRIES}, with `,,` for a comma in a path")),
     };
     let sink = match path {
-        Some("-") => Sink::Stdout,
+        Some("-" | "/dev/stdout") => Sink::Stdout,
+        Some("/dev/stderr") => Sink::Stderr,
         // Made absolute here, because the program may change its directory before it writes the
         // report.
         Some(path) if !path.is_empty() => {

@@ -1,6 +1,6 @@
 //! State of the whole process: its rights, descriptors and signals.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_int};
 use std::fs::File;
 use std::process;
 use std::thread;
@@ -13,10 +13,13 @@ use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("process/returns", returns),
+    ("process/prints", prints),
     ("process/terminated", terminated),
     ("process/no_reader", no_reader),
     ("process/size_limit", size_limit),
     ("process/stderr_reused", stderr_reused),
+    ("process/streams_reused", streams_reused),
+    ("process/streams_moved", streams_moved),
     ("process/stderr_closed", stderr_closed),
     ("process/no_descriptors", no_descriptors),
     ("process/secure", secure),
@@ -30,6 +33,12 @@ fn timed() {
 /// Calls a function, and prints nothing of its own.
 fn returns(_: &[String]) {
     timed();
+}
+
+/// Calls a function, and prints to stdout.
+fn prints(_: &[String]) {
+    timed();
+    tally::print();
 }
 
 /// Ends by a signal instead of exiting.
@@ -72,10 +81,37 @@ fn close_stderr() {
 fn stderr_reused(arguments: &[String]) {
     timed();
     close_stderr();
-    let path = CString::new(arguments[0].as_str()).unwrap();
-    // SAFETY: the path ends in NUL.
-    assert_eq!(unsafe { libc::open(path.as_ptr(), libc::O_CREAT | libc::O_WRONLY, 0o600) }, 2);
+    assert_eq!(open(&arguments[0]), 2);
     tally::print();
+}
+
+/// Opens a file for reading and writing.
+fn open(path: &str) -> c_int {
+    let path = CString::new(path).unwrap();
+    // SAFETY: the path ends in NUL.
+    unsafe { libc::open(path.as_ptr(), libc::O_CREAT | libc::O_RDWR, 0o600) }
+}
+
+/// Opens the file given as the argument twice, which takes the old descriptors of both streams.
+fn streams_reused(arguments: &[String]) {
+    timed();
+    for stream in [1, 2] {
+        // SAFETY: the descriptor is open.
+        assert_eq!(unsafe { libc::close(stream) }, 0);
+    }
+    assert_eq!([(); 2].map(|()| open(&arguments[0])), [1, 2]);
+    print!("data");
+}
+
+/// Redirects both streams to the file given as the argument, as a daemon does.
+fn streams_moved(arguments: &[String]) {
+    timed();
+    let log = open(&arguments[0]);
+    for stream in [1, 2] {
+        // SAFETY: both descriptors are open.
+        assert_eq!(unsafe { libc::dup2(log, stream) }, stream);
+    }
+    println!("log");
 }
 
 /// Closes stderr before the first call. The runtime must leave its descriptor free.

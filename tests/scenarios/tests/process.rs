@@ -185,6 +185,63 @@ fn file_that_received_descriptor_of_stderr_stays_empty() {
     assert!(warning.as_str().unwrap().starts_with(expected), "{warning}");
 }
 
+/// Each descriptor has the file, but not one position in it: the report would overwrite what the program wrote.
+#[test]
+fn file_that_received_both_descriptors_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut reused = command("process/streams_reused", "table,json:-");
+    reused.arg(&data);
+    assert!(finish(reused).success());
+    assert_eq!(fs::read_to_string(data).unwrap(), "data");
+}
+
+#[test]
+fn log_of_both_streams_receives_table() {
+    if !may_compare_descriptors() {
+        return eprintln!("skipped: this process may not call `kcmp`");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let mut moved = command("process/streams_moved", "table");
+    moved.arg(&log);
+    assert!(finish(moved).success());
+    let text = fs::read_to_string(log).unwrap();
+    assert!(text.starts_with("log\ngpu-time 0") && text.contains("process::timed "), "{text}");
+}
+
+/// Containers may forbid it.
+fn may_compare_descriptors() -> bool {
+    let pid = std::process::id();
+    // SAFETY: compares stdin with itself.
+    unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, 0_usize, 0_usize, 0_usize) == 0 }
+}
+
+/// The shell's `>` and `>>` with `2>&1`. What was in the file, and what the program and the shell write, stays.
+#[test]
+fn redirected_file_receives_report_after_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    for is_appended in [false, true] {
+        for target in ["/dev/stdout", "/dev/stderr", "/proc/self/fd/1", path.to_str().unwrap()] {
+            fs::write(&path, "before\n").unwrap();
+            let mut options = File::options();
+            options.append(is_appended).write(true).truncate(!is_appended);
+            let mut file = options.open(&path).unwrap();
+            let mut redirected = command("process/prints", &format!("csv:{target}"));
+            redirected.stdout(file.try_clone().unwrap()).stderr(file.try_clone().unwrap());
+            assert!(finish(redirected).success());
+            file.write_all(b"after\n").unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            let rest = text.strip_prefix(if is_appended { "before\n" } else { "" });
+            let lines: Vec<&str> = rest.expect(&text).lines().collect();
+            let [tally, header, row, "after"] = lines[..] else { panic!("{target}: {text}") };
+            assert!(tally.starts_with('{') && header.starts_with("site,"), "{target}: {text}");
+            assert!(row.contains("process::timed"), "{target}: {text}");
+        }
+    }
+}
+
 /// If the runtime took the descriptor, the program's messages to stderr would go to a runtime socket.
 #[test]
 fn descriptor_of_closed_stderr_stays_free() {
