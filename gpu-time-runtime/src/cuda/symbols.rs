@@ -130,6 +130,7 @@ const NEEDED: &[&str] = &[
     "cuStreamCreate",
     "cuStreamGetCtx",
     "cuStreamIsCapturing",
+    "cuStreamQuery",
     "cuStreamSynchronize",
     "cuThreadExchangeStreamCaptureMode",
 ];
@@ -260,4 +261,41 @@ pub(crate) fn driver_version() -> Option<String> {
     // SAFETY: writes one integer; needs no context.
     check(unsafe { sys::cuDriverGetVersion(&raw mut version) }).ok()?;
     Some(format!("{}.{}", version / 1000, version % 1000 / 10))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Collects the names in `sys::NAME(`, in all files of a folder.
+    fn collect_calls(folder: &Path, names: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect_calls(&path, names);
+                continue;
+            }
+            let text = fs::read_to_string(path).unwrap();
+            for rest in text.split("sys::cu").skip(1) {
+                let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let (name, rest) = rest.split_at(rest.find(|c| !is_name(c)).unwrap_or(rest.len()));
+                if rest.starts_with('(') {
+                    names.insert(format!("cu{name}"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn functions_called_through_cudarc_are_looked_up() {
+        let mut called = BTreeSet::new();
+        collect_calls(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut called);
+        assert!(called.len() > 20, "{called:?}");
+        called.retain(|name| ![NEEDED, &GRAPH, &REPLAY].concat().contains(&&**name));
+        assert!(called.is_empty(), "{called:?}");
+    }
 }

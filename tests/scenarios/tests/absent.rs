@@ -99,6 +99,7 @@ mod simulated {
             "cuMemsetD32Async",
             "cuStreamGetCtx",
             "cuStreamIsCapturing",
+            "cuStreamQuery",
             "cuThreadExchangeStreamCaptureMode",
         ] {
             let run = run_without(symbol);
