@@ -1,6 +1,7 @@
 //! `compare`: verdicts, thresholds and exit codes.
 
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use gpu_time_report::{Device, Launch, Launches, Measure, Process, Series, Snapshot};
 
@@ -58,6 +59,46 @@ fn runs_that_differ_are_not_slower() {
     let run = tool(&["compare".into(), "--threshold=2%".into(), base, slow]);
     assert!(row(&run, "f").ends_with(" slower"), "{}", run.stdout);
     assert_eq!(run.code, Some(1));
+}
+
+/// The workers of a server differ by little, because a run's clocks and temperature are common to them.
+#[test]
+fn processes_of_one_host_at_the_same_time_are_one_run() {
+    let folder = Folder::new();
+    let side = |name: &str, ns: f64, host: Option<&str>, gap: Duration| {
+        let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_170_600);
+        let files = (0..5u32).map(|i| {
+            let wall = Duration::from_millis(400);
+            let process = Process::new("app".to_owned(), i, started + i * gap, wall, None);
+            let process = Process { host: host.map(str::to_owned), ..process };
+            let site = site("f", 1, vec![around(ns * (1.0 + 0.001 * f64::from(i)))]);
+            let report = Snapshot::new(process, vec![gpu("cuda:0", "H200")], vec![site]);
+            folder.report(&format!("{name}-{i}.json"), &report)
+        });
+        let files: Vec<PathBuf> = files.collect();
+        let merged = folder.path(name);
+        let output = ["-o".into(), merged.clone()];
+        tool(&[&["merge".into()], &*files, &output].concat()).success();
+        merged
+    };
+    let compared = |host: Option<&str>, gap: u64| {
+        let gap = Duration::from_millis(gap);
+        let [base, new] =
+            [("base", 20e3), ("new", 21e3)].map(|(name, ns)| side(name, ns, host, gap));
+        tool(&["compare".into(), base, new])
+    };
+    let note = "\nnote: processes of one host that ran at the same time count as one run\n";
+    let together = compared(Some("node"), 100);
+    assert!(row(&together, "f").ends_with(" unknown: too few runs"), "{}", together.stdout);
+    assert!(together.stdout.contains(note), "{}", together.stdout);
+    assert!(together.success().contains("\nnote: 1 run of the base, 1 run of the new program: "));
+    // One after the other, or perhaps on several hosts.
+    for (host, gap) in [(Some("node"), 402), (None, 100)] {
+        let run = compared(host, gap);
+        assert!(row(&run, "f").ends_with(" slower"), "{}", run.stdout);
+        assert!(run.stdout.contains("\nnote: 5 runs of the base, 5 runs of the new program\n"));
+        assert!(!run.stdout.contains(note), "{}", run.stdout);
+    }
 }
 
 #[test]

@@ -95,6 +95,14 @@ impl Process {
         self.wall_ns
     }
 
+    /// Returns the wall-clock times of the start and of the snapshot, in milliseconds since 1970.
+    /// `None` if the start is not as gpu-time writes it.
+    #[doc(hidden)]
+    pub fn period_ms(&self) -> Option<[u64; 2]> {
+        let start = since_1970_ms(&self.started)?;
+        Some([start, start.saturating_add(self.wall_ns / 1_000_000)])
+    }
+
     /// Returns the version of gpu-time.
     pub fn version(&self) -> &str {
         &self.version
@@ -186,13 +194,32 @@ mod on_or_off {
     }
 }
 
-/// Formats a time as in `2026-11-20T10:30:00Z`. Times before 1970 become 1970-01-01.
+/// Formats a time as in `2026-11-20T10:30:00.125Z`, without the fraction if it is zero. Times before
+/// 1970 become 1970-01-01.
 fn rfc3339(time: SystemTime) -> String {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let since_1970 = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = since_1970.as_secs();
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = date(days);
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let fraction = match since_1970.subsec_millis() {
+        0 => String::new(),
+        ms => format!(".{ms:03}"),
+    };
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
+}
+
+/// Returns the milliseconds from 1970 to a time that is formatted by [`rfc3339`].
+fn since_1970_ms(text: &str) -> Option<u64> {
+    let numbers = |text: &str, separator: char| -> Option<[u64; 3]> {
+        let number = |digits: &str| digits.parse::<u16>().ok().map(u64::from);
+        text.split(separator).map(number).collect::<Option<Vec<_>>>()?.try_into().ok()
+    };
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let (time, ms) = time.split_once('.').unwrap_or((time, "000"));
+    let ([year, month, day], [hour, minute, second]) = (numbers(date, '-')?, numbers(time, ':')?);
+    let ms: u64 = ms.parse().ok().filter(|ms| *ms < 1000)?;
+    Some((((days(year, month, day)? * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms)
 }
 
 /// Returns the Gregorian date of a day, counted from 1970-01-01.
@@ -210,6 +237,14 @@ fn date(days: u64) -> (u64, u64, u64) {
     let day = day - (153 * month + 2) / 5 + 1;
     let (year, month) = if month < 10 { (year, month + 3) } else { (year + 1, month - 9) };
     (400 * era + year, month, day)
+}
+
+/// Returns the days from 1970-01-01 to a Gregorian date: the inverse of [`date`].
+fn days(year: u64, month: u64, day: u64) -> Option<u64> {
+    let (year, month) =
+        if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
+    let years = 365 * year + year / 4 - year / 100 + year / 400;
+    (years + (153 * month + 2) / 5 + day).checked_sub(719_469)
 }
 
 #[cfg(test)]
@@ -232,10 +267,24 @@ mod tests {
     }
 
     #[test]
+    fn rfc3339_is_read_back() {
+        for ms in [0, 5, 951_782_399_990, 1_000_000_000_000, 4_107_542_400_123] {
+            let text = rfc3339(UNIX_EPOCH + Duration::from_millis(ms));
+            assert_eq!(since_1970_ms(&text), Some(ms), "{text}");
+        }
+        for other in
+            ["", "2026-11-20", "2026-11-20T10:30Z", "0000-01-01T00:00:00Z", "1-1-1T1:1:1.9999Z"]
+        {
+            assert_eq!(since_1970_ms(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn date_agrees_with_the_calendar() {
         let (mut year, mut month, mut day) = (1970, 1, 1);
         for days in 0..200_000 {
             assert_eq!(date(days), (year, month, day), "{days}");
+            assert_eq!(super::days(year, month, day), Some(days));
             let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
             let length = match month {
                 2 => 28 + u64::from(leap),

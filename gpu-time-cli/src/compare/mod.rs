@@ -7,10 +7,11 @@ pub mod evidence;
 pub mod judging;
 pub mod kernels;
 pub mod render;
+mod runs;
 pub mod thresholds;
 
 #[cfg(test)]
-mod calibration;
+pub mod calibration;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ pub fn files(
     format: Format,
 ) -> Result<ExitCode, Failure> {
     let thresholds = judging.thresholds()?;
-    let (base, new) = (input::report(base)?, input::report(new)?);
+    let (base, new) = (runs::joined(&input::report(base)?), runs::joined(&input::report(new)?));
     judging.report_unused(&thresholds, &base, &new);
     let mut comparison =
         Comparison::of(&base, &new, &thresholds, between_runs, |_, series, under| {
@@ -45,6 +46,10 @@ pub fn files(
         return Err("cannot compare: the reports have no series in common".to_owned());
     }
     comparison.note_runs(between_runs);
+    if [&base, &new].into_iter().any(runs::have_several_processes) {
+        let note = "processes of one host that ran at the same time count as one run";
+        comparison.notes.push(note.to_owned());
+    }
     output::write(None, &render::text(&comparison, None, format))?;
     Ok(exit_code(&comparison, &judging.fail_on))
 }

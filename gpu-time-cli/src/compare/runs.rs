@@ -1,0 +1,69 @@
+//! The runs of a program, each of which may have several processes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gpu_time_report::{Process, Run, Snapshot};
+
+/// Makes one run of the processes of one host whose times overlap, such as the workers of a server. The clocks
+/// and the temperature of a run are common to them, so they differ by less than runs do.
+pub fn joined(report: &Snapshot) -> Snapshot {
+    let firsts = firsts(report.process().merged());
+    let mut sites = report.sites().to_vec();
+    for series in sites.iter_mut().flat_map(|site| &mut site.series) {
+        let mut runs: BTreeMap<u32, Vec<Run>> = BTreeMap::new();
+        for run in std::mem::take(&mut series.runs) {
+            let first = firsts.get(run.process as usize).copied().unwrap_or(run.process);
+            runs.entry(first).or_default().push(run);
+        }
+        series.runs = runs.into_iter().map(|(first, of_run)| mean(first, of_run)).collect();
+    }
+    Snapshot::new(report.process().clone(), report.devices().to_vec(), sites)
+}
+
+/// Returns `true` if some processes of a merged report are one run.
+pub fn have_several_processes(report: &Snapshot) -> bool {
+    let firsts = firsts(report.process().merged());
+    firsts.iter().collect::<BTreeSet<_>>().len() < firsts.len()
+}
+
+/// Returns, for each process, the place of the first one of its run. A process whose host or time is unknown has
+/// a run of its own.
+fn firsts(processes: &[Process]) -> Vec<u32> {
+    let mut firsts: Vec<u32> = (0..).take(processes.len()).collect();
+    let mut known: Vec<(&str, [u64; 2], u32)> = std::iter::zip(processes, 0..)
+        .filter_map(|(process, place)| Some((process.host()?, process.period_ms()?, place)))
+        .collect();
+    known.sort_unstable();
+    let mut run: Option<(&str, u64, u32)> = None;
+    for (host, [start, end], place) in known {
+        run = match run {
+            Some((same, until, first)) if same == host && start <= until => {
+                firsts[place as usize] = first;
+                Some((host, until.max(end), first))
+            }
+            _ => Some((host, end, place)),
+        };
+    }
+    firsts
+}
+
+/// Returns the means of the figures of a run's processes: of those with fed samples, if there are any.
+fn mean(first: u32, mut of_run: Vec<Run>) -> Run {
+    if of_run.iter().any(|run| run.fed > 0) {
+        of_run.retain(|run| run.fed > 0);
+    }
+    if let [run] = of_run[..] {
+        return Run { process: first, ..run };
+    }
+    let mean = |of: fn(&Run) -> f64| of_run.iter().map(of).sum::<f64>() / of_run.len() as f64;
+    let has_net = of_run.iter().all(|run| run.net_median_ns.is_some());
+    Run {
+        process: first,
+        fed: of_run.iter().fold(0, |sum, run| sum.saturating_add(run.fed)),
+        starved: of_run.iter().fold(0, |sum, run| sum.saturating_add(run.starved)),
+        raw_median_ns: mean(|run| run.raw_median_ns),
+        net_median_ns: has_net.then(|| mean(|run| run.net_median_ns.unwrap_or_default())),
+        raw_mean_ns: mean(|run| run.raw_mean_ns),
+        ci95_ns: None,
+    }
+}
