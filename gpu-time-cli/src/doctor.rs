@@ -57,7 +57,10 @@ pub fn warnings() -> Vec<String> {
         let advice = gpu(device, *idle).advice;
         advice.into_iter().map(|line| format!("{}: {line}", device.id()))
     });
-    gpus.chain(checkup.cpu_overload.clone()).collect()
+    let no_nvml = checkup.no_nvml.as_ref().filter(|_| !checkup.devices.is_empty());
+    let unknown =
+        no_nvml.map(|why| format!("whether other programs use the GPUs is unknown: NVML: {why}"));
+    gpus.chain(unknown).chain(checkup.cpu_overload.clone()).collect()
 }
 
 /// Checks the driver, NVML and the GPUs.

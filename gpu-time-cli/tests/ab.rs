@@ -155,6 +155,31 @@ fn max_time_ends_a_run() {
     assert!(run.stdout.contains("note: 8 runs in 2 blocks, 8 s: the time is used up; "));
 }
 
+/// A process that outlives a run and writes its report during the next one, of the other program.
+#[test]
+fn late_report_is_of_no_run() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let new = program(&folder, "new", 2, &[("f", 20e3)]);
+    let late = report(99, vec![gpu("cuda:0", "H200")], vec![site("late", 1, vec![around(2e4)])]);
+    folder.report("late.json", &late);
+    for in_group in ["", "setsid "] {
+        let leaves = "target=${GPU_TIME_REPORT#json:}; target=${target%/*}/late.json; \
+                      sleep 0.2; echo >> ../written; cp ../late.json \"$target\"";
+        let leaves = format!("{in_group}sh -c '{leaves}' &\n{REPORT}");
+        let old = script(&folder, old.file_name().unwrap().to_str().unwrap(), &leaves);
+        let new = script(
+            &folder,
+            new.file_name().unwrap().to_str().unwrap(),
+            &format!("sleep 0.4\n{REPORT}"),
+        );
+        let run = ab(&old, &new, &["--max-runs=4"]);
+        assert_eq!((run.code, run.stdout.contains("late")), (Some(0), false), "{}", run.stdout);
+        // What did not leave the group has ended with the program.
+        assert_eq!(folder.path("written").exists(), !in_group.is_empty());
+    }
+}
+
 #[test]
 fn control_compares_old_program_with_itself() {
     let folder = Folder::new();
@@ -296,4 +321,18 @@ fn busy_gpu_is_reported() {
     assert!(busy.lines().any(|line| line.starts_with(warning)), "{busy}");
     let idle = warnings(true);
     assert!(!idle.contains("cuda:0"), "{idle}");
+}
+
+#[test]
+fn missing_nvml_is_reported() {
+    let folder = Folder::new();
+    let old = program(&folder, "old", 1, &[("f", 20e3)]);
+    let simulated = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ab-no-nvml");
+    let sim = SimDriver::install(simulated).expect("install the simulated driver");
+    SimNvml::install_broken(sim.dir()).expect("install a library that cannot be loaded");
+    let mut command = Command::new(TOOL);
+    command.arg("ab").args([&old, &old]).arg("--max-runs=4").env_remove("CUDA_VISIBLE_DEVICES");
+    let run = run(sim.apply(&mut command));
+    let warning = "gpu-time: warning: whether other programs use the GPUs is unknown: NVML: ";
+    assert!(run.stderr.lines().any(|line| line.starts_with(warning)), "{}", run.stderr);
 }

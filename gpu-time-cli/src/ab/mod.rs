@@ -92,10 +92,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     for warning in doctor::warnings() {
         message::print(&format!("warning: {warning}"));
     }
-    let cannot = |what: &str, error: std::io::Error| format!("cannot {what}: {error}");
-    let interrupt = Interrupt::on_signals().map_err(|error| cannot("handle signals", error))?;
-    // Only the user can enter it.
-    let folder = tempfile::tempdir().map_err(|error| cannot("create a temporary folder", error))?;
+    let interrupt =
+        Interrupt::on_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let paths = [&options.old, &options.new, &options.old];
     let arm = |path| Arm {
         program: Program { path, arguments: &options.arguments },
@@ -105,7 +103,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
         paths.into_iter().take(if options.control { 3 } else { 2 }).map(|path| arm(path)).collect();
     let mut paired = [Paired::default(), Paired::default()];
     let limit = Limit { run: options.timeout, end: Instant::now() + options.max_time };
-    let mut measure = |arm: &Program| arm.run(folder.path(), limit, &interrupt);
+    let mut measure = |arm: &Program| arm.run(limit, &interrupt);
     let end = experiment(options, &thresholds, &mut arms, &mut paired, &mut measure)?;
     report(options, &thresholds, arms, &paired, end)
 }

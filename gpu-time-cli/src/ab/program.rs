@@ -50,18 +50,16 @@ pub enum Stop {
 
 impl Program<'_> {
     /// Runs the program and returns its report: that of all its processes, if several wrote one.
-    /// Ends it, with everything that it started, at the limit or on an interrupt.
-    ///
-    /// `folder` must be empty and is empty again afterwards.
-    pub fn run(
-        &self,
-        folder: &Path,
-        limit: Limit,
-        interrupt: &Interrupt,
-    ) -> Result<Snapshot, Stop> {
+    /// Ends it at the limit or on an interrupt, and in any case everything that it started.
+    pub fn run(&self, limit: Limit, interrupt: &Interrupt) -> Result<Snapshot, Stop> {
         let name = self.path.display();
         let failed = |what: String| Stop::Failed(format!("`{name}` {what}"));
         let cannot = |what: &str, error: std::io::Error| failed(format!("{what}: {error}"));
+        // Only the user can enter it. A process that leaves the group and reports later has nowhere
+        // to write to, and does not pass for one of the next run.
+        let folder =
+            tempfile::tempdir().map_err(|error| cannot("cannot have a temporary folder", error))?;
+        let folder = folder.path();
         let stderr = folder.join("stderr");
         let log = File::create(&stderr).map_err(|error| cannot("cannot be run", error))?;
         let target = folder.join("%p.json").display().to_string().replace(',', ",,");
@@ -99,6 +97,8 @@ impl Program<'_> {
             }
             thread::sleep(POLL);
         };
+        // What it left behind would disturb the next run.
+        end(&mut child);
         // Also if the program handled the signal of a terminal and ended regularly.
         if interrupt.is_set() {
             return Err(Stop::Interrupted);
@@ -109,10 +109,8 @@ impl Program<'_> {
             return Err(failed(ended(status, last_line)));
         }
         let report =
-            merged(&reports).map_err(|why| failed(format!("wrote an unusable report: {why}")));
-        _ = fs::remove_file(stderr);
-        reports.iter().for_each(|report| _ = fs::remove_file(report));
-        report?.ok_or_else(|| {
+            merged(&reports).map_err(|why| failed(format!("wrote an unusable report: {why}")))?;
+        report.ok_or_else(|| {
             failed(
                 "wrote no report: it must be built with the feature `enabled` of gpu-time and call a timed \
                  function, and GPU_TIME must not be `off`"
@@ -122,7 +120,7 @@ impl Program<'_> {
     }
 }
 
-/// Asks a program to end, and kills it if it does not.
+/// Asks a program to end, if it still runs, and kills what is left of its group.
 fn end(child: &mut Child) {
     let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
     _ = kill_process_group(group, Signal::TERM);
