@@ -164,6 +164,7 @@ answers! {
     Compared {
         ratios: &[Ratio] = &[],
         blocks: u64 = 0,
+        is_known: bool = false,
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
         if elapsed >= settle.timeout {
             return compared.ended(elapsed, Look::Last);
         }
-        if elapsed >= settle.min_time && compared.is_known(settle.margin) {
+        if elapsed >= settle.min_time && compared.is_precise(settle.margin) {
             return compared.ended(elapsed, Look::Early);
         }
     }
@@ -100,6 +100,7 @@ fn batch(closure: &mut dyn FnMut(), calls: u32) -> Vec<Site> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::switches;
 
     #[test]
     fn closures_that_measure_nothing_are_called_once() {
@@ -107,7 +108,13 @@ mod tests {
         let compared =
             run(Settle::default(), [("one", &mut || one += 1), ("other", &mut || other += 1)]);
         assert_eq!((compared.blocks(), compared.ratios().len()), (0, 0));
-        compared.assert_not_slower(1.0);
         assert_eq!((one, other), (1, 1));
+        // A test whose function is no longer timed must not pass.
+        assert!(switches::is_on() && !compared.is_known());
+        let panic = std::panic::catch_unwind(|| compared.assert_not_slower(1.0)).unwrap_err();
+        let message = panic.downcast_ref::<String>().unwrap();
+        let expected =
+            "`other` was not compared with `one`: no timed function ran in both closures";
+        assert_eq!(message, expected);
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use crate::base::switches;
+use crate::control::active;
 use crate::settle::stopping::DEFAULT_STEP_NS;
 use gpu_time_report::{self as report, Look, Names, PairedRatios, Series, Site, units};
 
@@ -21,6 +23,8 @@ pub struct Compared {
     ratios: Vec<Ratio>,
     blocks: u64,
     elapsed: Duration,
+    /// Timing was on at the end of the run.
+    is_timed: bool,
 }
 
 /// The ratio of a function's time in the second closure to its time in the first.
@@ -115,6 +119,7 @@ impl Compared {
             ratios: Vec::new(),
             blocks: 0,
             elapsed: Duration::ZERO,
+            is_timed: true,
         }
     }
 
@@ -148,11 +153,11 @@ impl Compared {
 
     pub(super) fn ended(mut self, elapsed: Duration, look: Look) -> Compared {
         self.ratios.iter_mut().for_each(|ratio| ratio.look = look);
-        Compared { elapsed, ..self }
+        Compared { elapsed, is_timed: switches::is_on() && active::config().is_on, ..self }
     }
 
     /// Returns `true` if every ratio is known to within the margin, or to a step of the clock.
-    pub(super) fn is_known(&self, margin: f64) -> bool {
+    pub(super) fn is_precise(&self, margin: f64) -> bool {
         self.ratios.iter().all(|ratio| {
             let interval = ratio.interval(ALPHA);
             let margin = margin.max(2.0 * ratio.half_step);
@@ -182,18 +187,33 @@ impl Compared {
         self.elapsed
     }
 
+    /// Returns `true` if there are ratios, and each has an [interval](Ratio::interval95), however wide.
+    pub fn is_known(&self) -> bool {
+        let is_known = |ratio: &Ratio| ratio.interval95().is_some();
+        !self.ratios.is_empty() && self.ratios.iter().all(is_known)
+    }
+
     /// Panics if any function takes more than `limit` times as long in the second closure as in the
     /// first, for example `1.02`.
     ///
     /// A panic is statistically significant: if the closures are equal, at most one run in twenty
-    /// panics, for any number of functions. A ratio that is not known well enough does not cause a
-    /// panic. If that matters, give the run more time and check [`interval95`](Ratio::interval95).
+    /// panics, for any number of functions. A ratio whose interval reaches down to the limit, or that
+    /// has none, does not cause a panic. If that matters, give the run more time and check
+    /// [`is_known`](Compared::is_known) and [`interval95`](Ratio::interval95). A ratio of
+    /// [upper bounds](Ratio::upper_bound) counts like any other.
     ///
     /// # Panics
     ///
-    /// If the whole interval of a ratio lies above the limit.
+    /// If the whole interval of a ratio lies above the limit. Also if nothing was compared, although
+    /// timing is on, because a test that compares nothing should not pass.
     #[track_caller]
     pub fn assert_not_slower(&self, limit: f64) {
+        let [base, new] = self.names();
+        let is_compared = self.ratios.iter().any(|ratio| ratio.blocks() > 0);
+        assert!(
+            is_compared || !self.is_timed,
+            "`{new}` was not compared with `{base}`: no timed function ran in both closures"
+        );
         let alpha = ALPHA / self.ratios.len().max(1) as f64;
         let is_slower = |ratio: &&Ratio| {
             let interval = ratio.interval(alpha);
@@ -201,7 +221,6 @@ impl Compared {
         };
         let slower: Vec<String> =
             self.ratios.iter().filter(is_slower).map(Ratio::to_string).collect();
-        let [base, new] = self.names();
         assert!(
             slower.is_empty(),
             "`{new}` takes more than {limit} times as long as `{base}`: {}",
@@ -304,7 +323,8 @@ mod tests {
         let panic = std::panic::catch_unwind(|| slow.assert_not_slower(1.02)).unwrap_err();
         let message = panic.downcast_ref::<String>().unwrap();
         assert!(message.starts_with("`new` takes more than 1.02 times as long as `old`: f: 1.0"));
-        assert!(slow.is_known(0.005) && !slow.is_known(0.0005), "{slow}");
+        assert!(slow.is_precise(0.005) && !slow.is_precise(0.0005), "{slow}");
+        assert!(slow.is_known());
     }
 
     /// A run that is ended by the margin stops at a time that depends on its ratios.

@@ -199,6 +199,7 @@ fn show_compared() -> impl Debug {
     let compared: Compared = compare(Settle::default(), ("old", || old += 1), ("new", || new += 1));
     same(&compared);
     compared.assert_not_slower(1.0);
+    assert!(!compared.is_known());
     assert!(compared.to_string().contains("`old`"));
     let show = |ratio: &Ratio| {
         same(ratio);

@@ -35,6 +35,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/refused", refused),
     ("settle/unwinding", unwinding),
     ("settle/compared", compared),
+    ("settle/uncompared", uncompared),
     ("settle/turns", turns),
 ];
 
@@ -494,6 +495,12 @@ fn compared(_: &[String]) {
     };
     run("equal", 10_000).assert_not_slower(1.0);
     run("slower", 10_500).assert_not_slower(1.1);
+    tally::print();
+}
+
+/// Compares closures that call nothing that is timed.
+fn uncompared(_: &[String]) {
+    compare(settle(), ("old", || ()), ("new", || ())).assert_not_slower(1.0);
     tally::print();
 }
 

@@ -1,7 +1,9 @@
 //! Tests for `until_stable` runs. The number of calls is not fixed, so the tests check the results.
 
+use std::process::Command;
+
 use crate::harness::report::Series;
-use crate::harness::{Run, assert_lasts, is_real, scenario};
+use crate::harness::{Run, assert_lasts, is_real, program, scenario};
 
 fn run(name: &str) -> Run {
     run_with(name, &[])
@@ -299,6 +301,16 @@ fn compared_closures_take_turns() {
         assert!(ratio.abs_diff(truth) < 10_000, "{name}: {ratio}");
     }
     assert!(interval("slower")[0] > 1_010_000, "{:?}", interval("slower"));
+}
+
+/// A test must pass in a build whose timing is off, and must not if its function is no longer timed.
+#[test]
+fn closures_without_ratio_are_refused_while_timing_is_on() {
+    scenario("settle/uncompared", &[]).env("GPU_TIME", "off").reports_nothing().run();
+    let output = Command::new(program()).arg("settle/uncompared").output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let expected = "`new` was not compared with `old`: no timed function ran in both closures";
+    assert!(!output.status.success() && stderr.contains(expected), "{stderr}");
 }
 
 /// The program asserts that the closures run in the order ABBA or BAAB in each block.
