@@ -182,6 +182,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::calibration::normal;
     use fastrand::Rng;
 
     /// The standard deviation between runs.
@@ -190,12 +191,6 @@ mod tests {
     const MINUTE: u32 = 10;
     /// Half a step of the clock, relative to a kernel of 10 µs.
     const HALF_STEP: f64 = 0.0016;
-
-    /// Returns a normal variable (Box and Muller).
-    fn normal(random: &mut Rng) -> f64 {
-        let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * random.f64()).cos()
-    }
 
     /// A machine on which runs differ and whose clock drifts.
     struct Machine {

@@ -22,7 +22,7 @@ struct Program {
 }
 
 /// Returns a normal variable (Box and Muller).
-fn normal(random: &mut Rng) -> f64 {
+pub fn normal(random: &mut Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }
