@@ -350,6 +350,8 @@ use proc_macro::TokenStream;
 /// - A trait of your own that is implemented for every type, is in scope and has a method
 ///   `cu_stream` or `context` takes precedence over the stream's own method, as it does in your
 ///   code.
+/// - Safe code may return any handle from a method `cu_stream` of a type of its own, and the timing
+///   calls the driver with it. Only raw pointers and `GpuStream` need `unsafe`.
 #[proc_macro_attribute]
 pub fn gpu_timed(args: TokenStream, item: TokenStream) -> TokenStream {
     #[cfg(feature = "enabled")]
