@@ -37,13 +37,11 @@ built() {
             strip -o "$bundle/$kind/$name" "$executable"
         done
 }
-# Separate builds: in one, the benches would get all features that the scenarios ask for.
-built -p gpu-time-scenarios --test scenarios
-built -p gpu-time-cli
+# What is timed gets builds of its own: in one, the benches would have all features that the scenarios ask for.
+built -p gpu-time-scenarios -p gpu-time-cli -p gpu-time-tests --features gpu-time-tests/cublas \
+    --test scenarios --bin scenario --bin gpu-time --example async_pitfall
 built -p gpu-time --features kernels --examples
-built -p gpu-time -p gpu-time-accuracy --features nvml,kernels,nvtx --bench '*' --bin kernel-base \
-    --bin flush-methods
-built -p gpu-time-tests --features cublas --example async_pitfall
+built -p gpu-time -p gpu-time-accuracy --features nvml,kernels,nvtx --bench '*'
 
 # Built because it shares a package with the others: it needs no GPU, is there as a bench, or shows what
 # scenarios test.
@@ -65,7 +63,7 @@ if [[ -n $is_with_rivals ]]; then
 fi
 
 # Fails unless the tests are there with the program that they run, and one of each other kind.
-ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,gpu-time,kernel-base,flush-methods,cudarc-versions} \
+ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,gpu-time,cudarc-versions} \
     "$bundle"/example/* "$bundle"/bench/*
 size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
 ((size < limit_mib)) || { echo "\`$bundle\` is $size MiB, more than $limit_mib" >&2; exit 1; }

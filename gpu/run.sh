@@ -129,8 +129,8 @@ for bench in "$here"/bench/*; do
     [[ $name == accuracy ]] || part "bench-$name" "${toolkit[@]}" "$bench"
 done
 part accuracy "${toolkit[@]}" "$here/bench/accuracy"
-part kernel-base "${toolkit[@]}" "$here/bin/kernel-base"
-part flush-methods "${toolkit[@]}" "$here/bin/flush-methods"
+part kernel-base "${toolkit[@]}" "$here/bench/accuracy" kernel-base
+part flush-methods "${toolkit[@]}" "$here/bench/accuracy" flush-methods
 part cupti-leftover "${toolkit[@]}" "$here/bench/accuracy" leftover
 part cupti-hazards "${toolkit[@]}" "$here/bench/accuracy" hazards
 

@@ -34,21 +34,8 @@ const LINES: u32 = 2_048;
 /// The length of the read after a flush. Dirty lines must be written back while it runs.
 const READ_BYTES: usize = 30 << 20;
 
-/// Prints a row for each method. Fails without a GPU or CUPTI. With the argument `plain`, makes the
-/// calls that ncu observes.
-pub fn flush_methods() -> ExitCode {
-    let is_plain = std::env::args().nth(1).is_some_and(|argument| argument == "plain");
-    let result = if is_plain { plain() } else { measure() };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("flush-methods: {why}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn measure() -> Result<(), Failure> {
+/// Prints a row for each method. Fails without a GPU or CUPTI.
+pub fn measure() -> Result<ExitCode, Failure> {
     if !is_present() {
         return Err("no GPU here".into());
     }
@@ -105,11 +92,11 @@ fn measure() -> Result<(), Failure> {
         table.add_row(row);
     }
     println!("{table}");
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs under ncu: repeatedly flushes a completely dirty L2 with each method, then reads.
-fn plain() -> Result<(), Failure> {
+pub fn plain() -> Result<ExitCode, Failure> {
     let gpu = Gpu::new()?;
     gpu.ramp()?;
     let mut reader = Reader::new(&gpu)?;
@@ -127,7 +114,7 @@ fn plain() -> Result<(), Failure> {
             gpu.stream.synchronize()?;
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn l2_bytes(gpu: &Gpu) -> Result<u64, Failure> {

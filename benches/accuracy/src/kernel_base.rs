@@ -15,23 +15,7 @@ const LAUNCHES: usize = 2_000;
 
 /// Prints the duration on this machine, for launches behind a hold and on an idle stream, followed
 /// by the setting that uses it. Fails without a GPU or CUPTI.
-pub fn kernel_base() -> ExitCode {
-    match measure() {
-        Ok((row, held)) => {
-            println!("| device | sm | driver | CUPTI | held, ns | idle, ns |");
-            println!("|---|---|---|---|---:|---:|");
-            println!("{row}");
-            println!("\nGPU_TIME_BIAS=cupti:{}ns", held.median);
-            ExitCode::SUCCESS
-        }
-        Err(why) => {
-            eprintln!("kernel-base: {why}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn measure() -> Result<(String, Figure), Failure> {
+pub fn measure() -> Result<ExitCode, Failure> {
     if !is_present() {
         return Err("no GPU here".into());
     }
@@ -43,7 +27,9 @@ fn measure() -> Result<(String, Figure), Failure> {
     let idle = empty_kernel(&cupti, &gpu, false)?;
     let (major, minor) = gpu.context.compute_capability()?;
     let range = |figure: Figure| format!("{} ({}–{})", figure.median, figure.p5, figure.p95);
-    let row = format!(
+    println!("| device | sm | driver | CUPTI | held, ns | idle, ns |");
+    println!("|---|---|---|---|---:|---:|");
+    println!(
         "| {} | sm_{major}{minor} | {} | {} | {} | {} |",
         gpu.context.name()?,
         driver()?,
@@ -51,7 +37,8 @@ fn measure() -> Result<(String, Figure), Failure> {
         range(held),
         range(idle)
     );
-    Ok((row, held))
+    println!("\nGPU_TIME_BIAS=cupti:{}ns", held.median);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Measures empty kernels, either each on an idle stream, or in batches of 100 with the stream held

@@ -10,6 +10,9 @@
 //! | `plain` | makes the cold calls under ncu |
 //! | `hazards` | says which calls of CUPTI and the driver hang or crash, each set in a process `hazards NAME` |
 //! | `leftover` | says how long a launch takes before and after CUPTI records, in processes `leftover once` |
+//! | `kernel-base` | says how long an empty kernel takes by CUPTI |
+//! | `flush-methods` | says how long each way to flush the L2 takes, and what it leaves |
+//! | `flush-methods plain` | makes the flushes under ncu |
 //! | none of these | compares and judges |
 
 #![allow(unsafe_code)] // launches, and CUPTI
@@ -37,9 +40,6 @@ mod table;
 mod truth;
 mod work;
 
-pub use flush_methods::flush_methods;
-pub use kernel_base::kernel_base;
-
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -63,6 +63,9 @@ pub fn main() -> ExitCode {
         ["hazards", name] => hazards::run(name),
         ["leftover"] => leftover::compare(),
         ["leftover", "once"] => leftover::once().and_then(|times| print(&times)),
+        ["kernel-base"] => kernel_base::measure(),
+        ["flush-methods"] => flush_methods::measure(),
+        ["flush-methods", "plain"] => flush_methods::plain(),
         ["plain"] => ncu::plain().map(|()| ExitCode::SUCCESS),
         _ => compare::run(),
     };

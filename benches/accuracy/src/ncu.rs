@@ -57,7 +57,8 @@ pub fn plain() -> Result<(), Failure> {
 /// Measures the duration of each case. Returns `Ok(None)` if ncu is not installed.
 pub fn measure(folder: &Path) -> Result<Option<Vec<(&'static str, Figure)>>, Failure> {
     let expected = cases().count() * LAUNCHES;
-    let query = Query { metric: DURATION, caches: "all", kernel: workloads::COPY_F4 };
+    let query =
+        Query { role: &["plain"], metric: DURATION, caches: "all", kernel: workloads::COPY_F4 };
     let Some(durations) = query.run(folder, expected)? else { return Ok(None) };
     let figures = durations.chunks(LAUNCHES).map(|case| Figure::of(case.to_vec()));
     Ok(Some(cases().map(|case| case.name).zip(figures.flatten()).collect()))
@@ -66,19 +67,21 @@ pub fn measure(folder: &Path) -> Result<Option<Vec<(&'static str, Figure)>>, Fai
 /// Measures the bytes written to memory during each of `expected` reads, without ncu's cache
 /// control. Returns `Ok(None)` if ncu is not installed.
 pub fn dram_writes(folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
-    Query { metric: WRITTEN, caches: "none", kernel: workloads::READ_F4 }.run(folder, expected)
+    let role = &["flush-methods", "plain"];
+    Query { role, metric: WRITTEN, caches: "none", kernel: workloads::READ_F4 }
+        .run(folder, expected)
 }
 
-/// A metric for one kernel, with ncu's setting for the caches.
+/// A metric for one kernel of this program in a role, with ncu's setting for the caches.
 struct Query {
+    role: &'static [&'static str],
     metric: &'static str,
     caches: &'static str,
     kernel: &'static str,
 }
 
 impl Query {
-    /// Runs this program in the `plain` role under ncu. Returns the metric for each launch of the
-    /// kernel.
+    /// Runs the program under ncu. Returns the metric for each launch of the kernel.
     fn run(&self, folder: &Path, expected: usize) -> Result<Option<Vec<f64>>, Failure> {
         let Some(ncu) = find() else { return Ok(None) };
         let log = folder.join("ncu.csv");
@@ -86,7 +89,7 @@ impl Query {
         command.args(["--csv", "--page", "raw", "--print-units", "base", "--metrics", self.metric]);
         command.args(["--cache-control", self.caches, "--clock-control", "none"]);
         command.args(["--kernel-name", self.kernel, "--log-file"]).arg(&log);
-        command.arg(std::env::current_exe()?).arg("plain");
+        command.arg(std::env::current_exe()?).args(self.role);
         child::run(&mut command, LIMIT)?;
         let values = values(&std::fs::read_to_string(log)?, self.metric)?;
         if values.len() != expected {

@@ -8,20 +8,18 @@ use gpu_time_sim_driver::{SimDriver, formula};
 use serde_json::Value;
 
 const ACCURACY: &str = env!("CARGO_BIN_EXE_accuracy");
-const KERNEL_BASE: &str = env!("CARGO_BIN_EXE_kernel-base");
-const FLUSH_METHODS: &str = env!("CARGO_BIN_EXE_flush-methods");
 
 /// A model with a small L2, which can be flushed quickly.
 const SMALL_L2: &str = "l2_bytes=1048576,l2_usable_bytes=983040";
 
-/// Runs a program with the simulated driver. It has no device unless `has_gpu` is set.
-fn run(program: &str, arguments: &[&str], dir: &Path, has_gpu: bool) -> Output {
-    run_on("", program, arguments, dir, has_gpu)
+/// Runs the program with the simulated driver. It has no device unless `has_gpu` is set.
+fn run(arguments: &[&str], dir: &Path, has_gpu: bool) -> Output {
+    run_on("", arguments, dir, has_gpu)
 }
 
-fn run_on(model: &str, program: &str, arguments: &[&str], dir: &Path, has_gpu: bool) -> Output {
+fn run_on(model: &str, arguments: &[&str], dir: &Path, has_gpu: bool) -> Output {
     let sim = SimDriver::install(dir).unwrap().model(model).traced().commands_only();
-    let mut command = Command::new(program);
+    let mut command = Command::new(ACCURACY);
     sim.apply(&mut command).args(arguments).env("GPU_TIME_REPORT", "none");
     if !has_gpu {
         command.env_remove("GPU_TIME_TEST_SIM");
@@ -31,7 +29,7 @@ fn run_on(model: &str, program: &str, arguments: &[&str], dir: &Path, has_gpu: b
 
 /// Runs a role and returns the JSON that it prints.
 fn role(arguments: &[&str], dir: &Path) -> Value {
-    parse(run(ACCURACY, arguments, dir, true))
+    parse(run(arguments, dir, true))
 }
 
 fn parse(output: Output) -> Value {
@@ -42,7 +40,7 @@ fn parse(output: Output) -> Value {
 
 fn ours(arguments: &[&str]) -> Value {
     let dir = tempfile::tempdir().unwrap();
-    parse(run_on(SMALL_L2, ACCURACY, arguments, dir.path(), true))
+    parse(run_on(SMALL_L2, arguments, dir.path(), true))
 }
 
 /// Compiles the CUPTI stand-in into the driver's folder.
@@ -138,7 +136,7 @@ fn truth_matches_simulated_device() {
 fn kernel_base_prints_held_and_idle() {
     let dir = tempfile::tempdir().unwrap();
     install_cupti(dir.path());
-    let output = run(KERNEL_BASE, &[], dir.path(), true);
+    let output = run(&["kernel-base"], dir.path(), true);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let row = text.lines().nth(2).unwrap();
@@ -151,7 +149,7 @@ fn kernel_base_prints_held_and_idle() {
 fn flush_methods_prints_remaining_lines() {
     let dir = tempfile::tempdir().unwrap();
     install_cupti(dir.path());
-    let output = run(FLUSH_METHODS, &[], dir.path(), true);
+    let output = run(&["flush-methods"], dir.path(), true);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
@@ -184,7 +182,7 @@ fn arrangement_of_threads_prints_its_counts() {
             assert!(outcome[count].as_u64() > Some(0), "{outcome}");
         }
     }
-    let output = run(ACCURACY, &["hazards", "none"], dir.path(), true);
+    let output = run(&["hazards", "none"], dir.path(), true);
     let why = String::from_utf8_lossy(&output.stderr);
     assert_eq!(why, "hazards none: there is no such arrangement\n");
 }
@@ -201,7 +199,7 @@ fn leftover_has_every_state() {
 #[test]
 fn comparison_without_gpu_succeeds() {
     let dir = tempfile::tempdir().unwrap();
-    let output = run(ACCURACY, &["--bench"], dir.path(), false);
+    let output = run(&["--bench"], dir.path(), false);
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stdout), "no GPU here: nothing was measured\n");
 }
@@ -217,7 +215,7 @@ fn comparison_without_cupti_fails() {
         return; // the CUPTI of the toolkit would be found
     }
     let dir = tempfile::tempdir().unwrap();
-    let output = run(ACCURACY, &["--bench"], dir.path(), true);
+    let output = run(&["--bench"], dir.path(), true);
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
         "there is no libcupti on this machine: nothing was measured\n"
@@ -228,7 +226,7 @@ fn comparison_without_cupti_fails() {
 #[test]
 fn kernel_base_without_gpu_fails() {
     let dir = tempfile::tempdir().unwrap();
-    let output = run(KERNEL_BASE, &[], dir.path(), false);
+    let output = run(&["kernel-base"], dir.path(), false);
     assert!(!output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "kernel-base: no GPU here\n");
 }
@@ -236,7 +234,7 @@ fn kernel_base_without_gpu_fails() {
 #[test]
 fn invalid_count_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let output = run(ACCURACY, &["ours", "many"], dir.path(), true);
+    let output = run(&["ours", "many"], dir.path(), true);
     assert!(!output.status.success());
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
