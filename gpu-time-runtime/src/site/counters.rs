@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+#[cfg(feature = "tracing")]
+use crate::base::increment::add;
 use crate::base::increment::increment;
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::stats::sampling::{Population, Sampler};
@@ -103,7 +105,7 @@ impl CallCounters {
     /// is the number of spans that it represents if it is timed, or `None` if it is not.
     #[cfg(feature = "tracing")]
     pub fn count_span(&self, weight: Option<f64>, passed: u64) {
-        self.unsampled.store(self.unsampled.load(Relaxed) + passed, Relaxed);
+        add(&self.unsampled, passed);
         match weight {
             Some(weight) => {
                 self.count(Outcome::Timed);
