@@ -14,7 +14,7 @@ pub(crate) const SAMPLES: usize = 32;
 /// The maximum number of launches to note: a hold and a kernel for each sample, and the kernel that
 /// is launched first.
 const MAX_NOTED: usize = 4 * SAMPLES;
-/// The number of collections after which no more records are expected.
+/// The number of collections with a flush after which no more records are expected.
 const ROUNDS: u32 = 8;
 
 thread_local! {
@@ -76,15 +76,10 @@ impl Measurement {
         true
     }
 
-    /// Does not count the current round, in which CUPTI was not flushed. Called before
-    /// [`finish`](Self::finish), which counts it.
-    pub fn repeat_round(&mut self) {
-        self.rounds = self.rounds.saturating_sub(1);
-    }
-
-    /// Hands the result to the context if no more records are expected. Returns `true` if so.
-    pub fn finish(&mut self, is_last: bool) -> bool {
-        self.rounds += 1;
+    /// Ends a round, which counts only if CUPTI was flushed in it. Hands the result to the context if no
+    /// more records are expected. Returns `true` if so.
+    pub fn end_round(&mut self, has_flushed: bool, is_last: bool) -> bool {
+        self.rounds += u32::from(has_flushed);
         let is_done = self.missing.is_empty() || is_last || self.rounds >= ROUNDS;
         if is_done && self.durations.len() >= SAMPLES / 2 {
             let base = KernelBase::of(std::mem::take(&mut self.durations));

@@ -243,7 +243,7 @@ impl Collector {
             self.unclaimed.clear();
         }
         self.finish(is_last);
-        self.bases.retain_mut(|base| !base.finish(is_last));
+        self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
     }
 
     /// Begins a round. Must be called before the records of a collection are taken.
@@ -254,7 +254,6 @@ impl Collector {
     /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
     pub fn repeat_round(&mut self) {
         self.calls.values_mut().for_each(|waiting| waiting.quiet = waiting.quiet.saturating_sub(1));
-        self.bases.iter_mut().for_each(Measurement::repeat_round);
     }
 
     /// Takes over calls that have ended, and matches the unclaimed records with their launches.
