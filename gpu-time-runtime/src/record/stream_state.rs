@@ -66,9 +66,13 @@ pub(crate) struct StreamStates {
 pub(crate) struct Mark(u64);
 
 impl Mark {
-    /// Returns the number of brackets opened since an earlier mark. Returns `None` if the number of
-    /// open brackets differs between the marks, so that not all of them lie inside, or if there are
-    /// too many to count.
+    /// Returns the number of event pairs recorded since an earlier mark. Returns `None` if the number of
+    /// open brackets differs between the marks, so that some events have no counterpart inside, or if
+    /// there are too many to count.
+    ///
+    /// If the number of open brackets is the same, as many brackets were closed as opened. They need not
+    /// be the same ones: one that was open before may have been closed, and another one opened. A bracket
+    /// is lengthened by the events inside it, whichever brackets they belong to.
     #[inline]
     pub fn inside_since(self, earlier: Mark) -> Option<u16> {
         let is_open_at_both = self.0 as u32 == earlier.0 as u32;
@@ -240,6 +244,23 @@ mod tests {
         let second = open(&state);
         assert_ne!(state.close(), first);
         assert_ne!(state.close(), second);
+    }
+
+    /// Closes one bracket while another is open, opens `more`, and returns what lies inside of the other.
+    fn inside_of_overlapped(more: usize) -> Option<u16> {
+        let state = StreamState::new(KEY);
+        open(&state);
+        let opened = open(&state);
+        state.close(); // the first one
+        (0..more).for_each(|_| _ = open(&state));
+        state.close().inside_since(opened)
+    }
+
+    #[test]
+    fn events_inside_count_in_pairs() {
+        assert_eq!(inside_of_overlapped(0), None, "only a stop");
+        assert_eq!(inside_of_overlapped(1), Some(1), "a stop and a start");
+        assert_eq!(inside_of_overlapped(2), None, "a stop and two starts");
     }
 
     #[test]
