@@ -43,7 +43,7 @@ impl Standard {
     pub fn descriptor(self) -> io::Result<BorrowedFd<'static>> {
         if !self.is_intact() {
             return Err(io::Error::other(
-                "the program has closed it or opened another file for it",
+                "the program has closed it or opened another file in its place",
             ));
         }
         // SAFETY: the descriptor is open. If another thread closes it now, writes fail.

@@ -95,7 +95,7 @@ pub(crate) fn all() -> Result<Vec<(String, String)>, String> {
     initialize()?;
     let count = device::get_count().map_err(Fault::from);
     let count = count
-        .map_err(|fault| format!("the CUDA driver does not tell the number of GPUs ({fault})"))?;
+        .map_err(|fault| format!("the CUDA driver does not report the number of GPUs ({fault})"))?;
     let [name, pci_bus_id] = [sys::cuDeviceGetName, sys::cuDeviceGetPCIBusId];
     Ok((0..count).map(|ordinal| (text(name, ordinal), text(pci_bus_id, ordinal))).collect())
 }
@@ -125,7 +125,7 @@ pub(crate) fn in_use(mut ordinals: Vec<u32>) -> Result<Vec<(u32, String)>, Strin
     ordinals.dedup();
     let with_id = |ordinal: u32| match text(sys::cuDeviceGetPCIBusId, ordinal as c_int) {
         id if id.is_empty() => {
-            Err(format!("the CUDA driver does not tell the PCI bus id of cuda:{ordinal}"))
+            Err(format!("the CUDA driver does not report the PCI bus id of cuda:{ordinal}"))
         }
         id => Ok((ordinal, id)),
     };

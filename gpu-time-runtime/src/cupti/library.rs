@@ -121,7 +121,7 @@ pub(super) fn load() -> Result<&'static Library, String> {
     if let Some(why) = cuda::why_unusable() {
         return Err(why.to_owned());
     }
-    cuda::driver_version().ok_or("the CUDA driver does not tell its version")?;
+    cuda::driver_version().ok_or("the CUDA driver does not report its version")?;
     // Prefer a copy that is already loaded: another copy would not see the subscription of the tool
     // that loaded this one.
     if let Some((name, loaded)) = NAMES.iter().find_map(|name| Some((name, resident(name)?))) {
@@ -194,7 +194,7 @@ fn examine(loaded: Loaded, what: &str) -> Result<&'static Library, String> {
         let mut version = 0;
         let code = get_version(&raw mut version);
         if code != 0 {
-            return Err(format!("{what} does not tell its version: error {code}"));
+            return Err(format!("{what} does not report its version: error {code}"));
         }
         if let Some(why) = version::why_refused(version) {
             return Err(format!("{what} has {why}"));

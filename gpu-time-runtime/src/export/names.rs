@@ -42,19 +42,19 @@ pub(super) fn describe() {
     ] {
         describe_counter!(name, Unit::Count, description);
     }
-    describe_gauge!(SAMPLE_RATE, "Share of a function's calls that is timed at present");
+    describe_gauge!(SAMPLE_RATE, "Share of a function's calls that is currently timed");
     describe_gauge!(BUDGET_SHARE, "Share of the run time that timing may cost");
     describe_gauge!(BUDGET_COST_SHARE, "Share of the run time that timing cost recently");
     describe_gauge!(
         BUSY_SHARE,
-        "Share of the time of windows that a device was busy for the process"
+        "Share of the windows during which the device executed work of this process"
     );
     describe_gauge!(
         ATTRIBUTED_SHARE,
-        "Share of that time for work that annotated functions enqueued"
+        "Share of the windows during which the device executed work of annotated functions"
     );
-    describe_gauge!(SM_CLOCK, "SM clock of a device at present");
-    describe_gauge!(MEMORY_CLOCK, "Memory clock of a device at present");
+    describe_gauge!(SM_CLOCK, "Current SM clock of a device");
+    describe_gauge!(MEMORY_CLOCK, "Current memory clock of a device");
 }
 
 /// Returns the label of a function. It is unique among all functions.

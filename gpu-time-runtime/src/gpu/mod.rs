@@ -30,8 +30,8 @@ impl fmt::Display for Fault {
         match self {
             Fault::Code(code) => write!(f, "driver error {code}"),
             Fault::ContextGone => f.write_str("the context is gone"),
-            Fault::Sticky => f.write_str("the context failed for good"),
-            Fault::Exhausted => f.write_str("none left"),
+            Fault::Sticky => f.write_str("the context failed permanently"),
+            Fault::Exhausted => f.write_str("out of resources"),
             Fault::Captured => f.write_str("the stream was being captured"),
         }
     }

@@ -82,7 +82,7 @@ fn throttle_warnings(
                 Some(format!("throttled by {name} for {active} of {ran}: {advice}"))
             }
             None => Some(format!(
-                "throttled by {name}, for a time that the driver does not count: {advice}"
+                "throttled by {name}, for a duration that the driver does not report: {advice}"
             )),
         }
     };

@@ -57,9 +57,9 @@ pub(crate) fn lock(
     let in_use = cuda::in_use(cuda::contexts().iter().map(|c| c.device.ordinal).collect())?;
     let mut devices = Vec::new();
     for (ordinal, pci_bus_id) in in_use {
-        let device = nvml.device_by_pci_bus_id(pci_bus_id.as_str()).map_err(|error| {
-            format!("NVML does not know cuda:{ordinal} ({pci_bus_id}): {error}")
-        })?;
+        let device = nvml
+            .device_by_pci_bus_id(pci_bus_id.as_str())
+            .map_err(|error| format!("NVML cannot find cuda:{ordinal} ({pci_bus_id}): {error}"))?;
         check_range(&device, ordinal, mhz)?;
         devices.push((ClockLock { ordinal, pci_bus_id, mhz }, device));
     }

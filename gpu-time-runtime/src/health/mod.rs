@@ -60,7 +60,7 @@ pub(crate) fn observe_at_work(device: &DeviceInfo) {
 
 fn read(nvml: &Nvml, device: &DeviceInfo) -> Result<Reading, String> {
     match device.pci_bus_id.as_str() {
-        "" => Err("the CUDA driver does not tell its PCI bus id".to_owned()),
+        "" => Err("the CUDA driver does not report its PCI bus id".to_owned()),
         pci_bus_id => Reading::take(nvml, pci_bus_id, true),
     }
 }

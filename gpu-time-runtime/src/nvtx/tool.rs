@@ -44,7 +44,7 @@ fn load(path: &Path) -> Result<(), String> {
     // SAFETY: the protocol gives the function this type.
     let initialize: Initialize = unsafe { library.get(b"InitializeInjectionNvtx2") }
         .map(|symbol| *symbol)
-        .map_err(|_| format!("{named} is not a library for NVTX"))?;
+        .map_err(|_| format!("{named} is not an NVTX injection library"))?;
     let _: &Library = Box::leak(Box::new(library));
     // SAFETY: the tables passed to it are static and have the layout that the protocol defines.
     let is_attached = unsafe { initialize(table::export_table) } != 0;

@@ -274,7 +274,7 @@ impl fmt::Display for Ratio {
         if let Some([low, high]) = self.interval95() {
             write!(f, ", 95 % interval {low:.4} to {high:.4}")?;
         }
-        f.write_str(if self.is_starved { ", of upper bounds" } else { "" })
+        f.write_str(if self.is_starved { ", computed from upper bounds" } else { "" })
     }
 }
 

@@ -143,10 +143,10 @@ impl fmt::Display for Unmet {
             }
         };
         match margin {
-            None => f.write_str(": the median is not known")?,
+            None => f.write_str(": the median is unknown")?,
             Some(margin) => write!(f, ": the median is known to ±{}", percent(*margin))?,
         }
-        write!(f, " after {samples} samples, wanted {wanted}")
+        write!(f, " after {samples} samples, expected {wanted}")
     }
 }
 
@@ -183,15 +183,15 @@ mod tests {
         for (unmet, line) in [
             (
                 unmet("cuda:0, cold", 80, Some(0.0132), UnmetReason::Wide(0.005)),
-                "`app::f` on cuda:0, cold: the median is known to ±1.3% after 80 samples, wanted ±0.50%",
+                "`app::f` on cuda:0, cold: the median is known to ±1.3% after 80 samples, expected ±0.50%",
             ),
             (
                 unmet("cuda:0", 8, Some(0.2), UnmetReason::Few(50)),
-                "`app::f` on cuda:0: the median is known to ±20% after 8 samples, wanted 50 samples",
+                "`app::f` on cuda:0: the median is known to ±20% after 8 samples, expected 50 samples",
             ),
             (
                 unmet("host", 3, None, UnmetReason::Few(50)),
-                "`app::f` on host: the median is not known after 3 samples, wanted 50 samples",
+                "`app::f` on host: the median is unknown after 3 samples, expected 50 samples",
             ),
             (
                 unmet("cuda:0", 0, None, UnmetReason::Lost(64)),

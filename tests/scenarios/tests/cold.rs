@@ -353,7 +353,7 @@ mod simulated {
     fn out_of_memory() {
         let run = lines("", "cuMemAlloc_v2:1+=2");
         assert_eq!(caches(&run), ["as-found", "as-found"]);
-        assert!(run.report().warnings()[0].contains("timed as found"), "{}", run.stderr);
+        assert!(run.report().warnings()[0].contains("timed without a flush"), "{}", run.stderr);
         assert_eq!(run.report().devices[0].flush_bytes, None);
 
         // The memory for each of the two proofs, then again at the end.

@@ -152,7 +152,7 @@ mod simulated {
             assert_eq!(throttle(&run, "hw_slowdown"), Some(None));
             assert_warned(
                 &run,
-                "throttled by hw_slowdown, for a time that the driver does not count: ",
+                "throttled by hw_slowdown, for a duration that the driver does not report: ",
             );
         }
         // If a reason has a counter, the sampled state is not used. A user's setting is not a

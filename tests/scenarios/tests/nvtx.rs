@@ -147,7 +147,7 @@ mod simulated {
                 "cannot be loaded: /no/such/tool.so: cannot open shared object file",
             ),
             ("/dev/null", "cannot be loaded: /dev/null: "),
-            ("libc.so.6", "is not a library for NVTX"),
+            ("libc.so.6", "is not an NVTX injection library"),
             (refuses, "refused to attach"),
         ] {
             let run = scenario("nvtx/panics", &[])

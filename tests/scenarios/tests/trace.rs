@@ -148,7 +148,7 @@ fn trace_keeps_last_brackets() {
 fn graph_replays_are_unplaced() {
     let run = scenario("graph/polled", &[])
         .chrome_trace()
-        .complains("gpu-time: the trace leaves out samples whose place in time is not known: ")
+        .complains("gpu-time: the trace leaves out samples that cannot be placed in time: ")
         .run();
     run.chrome_trace().check_report(run.report());
     assert!(

@@ -334,7 +334,7 @@ impl Context {
         warnings.extend(self.holds.warning());
         warnings.extend(self.calibrator.warning(self.step_ns()));
         if self.is_gone() {
-            warnings.push("a context was destroyed, reset, or failed for good".to_owned());
+            warnings.push("a context was destroyed, reset, or failed permanently".to_owned());
         }
         warnings
     }

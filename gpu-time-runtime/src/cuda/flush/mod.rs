@@ -133,14 +133,14 @@ impl Flushes {
             });
         if let Some(fault) = short {
             return vec![format!(
-                "no flush buffer could be allocated ({fault}): `cold` calls were timed as found"
+                "no flush buffer could be allocated ({fault}): `cold` calls were timed without a flush"
             )];
         }
         let kinds = [(Cold::Clean, "`cold`"), (Cold::Dirty, "`cold = \"dirty\"`")];
         let is_left_out = |(cold, _): &(Cold, _)| self.searches(*cold).is_left_out();
         let left_out = kinds.into_iter().filter(is_left_out).map(|(_, key)| {
             format!(
-                "{key} calls were timed as found: a bracket was open at each of them, and a flush \
+                "{key} calls were timed without a flush: a bracket was open at each of them, and a flush \
                  can only be prepared while no bracket is open"
             )
         });

@@ -296,7 +296,7 @@ impl TraceRecords {
         }
         if self.unplaced > 0 {
             notes.push(format!(
-                "the trace leaves out samples whose place in time is not known: {}",
+                "the trace leaves out samples that cannot be placed in time: {}",
                 self.unplaced
             ));
         }

@@ -206,7 +206,7 @@ fn hostile_names_are_escaped() {
     assert!(
         note.contains("; the trace has the last 1 of 6 kernels, copies and memsets, and 5 were")
     );
-    assert!(note.ends_with("; the trace leaves out samples whose place in time is not known: 1"));
+    assert!(note.ends_with("; the trace leaves out samples that cannot be placed in time: 1"));
 }
 
 /// Returns the begin time of each kernel, with the name of its row.
