@@ -61,3 +61,69 @@ impl<W: Work> TimedCall for HostCall<W> {
         self.call_id
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Barrier, mpsc};
+    use std::thread;
+    use std::time::Duration;
+
+    use crate::call::enter::enter_host;
+    use crate::call::source::NoDetails;
+    use crate::site::callsite::{CallSite, SiteConfig};
+    use crate::types::attribute::{Clock, ScopeKind, Spec};
+    use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
+
+    const WARMUP: u32 = 2;
+
+    fn site(id: u32) -> &'static CallSite {
+        let (clock, scope) = (Clock::Host, ScopeKind::Body);
+        let spec = Spec { clock, scope, ..Spec::named("test::host") };
+        let site = Box::leak(Box::new(CallSite::new(spec)));
+        site.set_id(id);
+        site.configure(SiteConfig {
+            on: true,
+            warmup: WARMUP,
+            cold: None,
+            hold: None,
+            kernels: KernelRate::OFF,
+            sampling: Sampling::ALL,
+            is_sampled: false,
+        });
+        site
+    }
+
+    /// Asserts that a thread whose calls are warm makes another one while this thread keeps a lock.
+    fn assert_warm_call_ends_under<L>(site: &'static CallSite, lock: impl FnOnce() -> L) {
+        let (is_warm, (ended, is_ended)) = (Barrier::new(2), mpsc::channel());
+        let call = || drop(enter_host(site, NoDetails));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // The last one finds out that no warm-up call is left.
+                (0..=WARMUP).for_each(|_| call());
+                is_warm.wait();
+                is_warm.wait();
+                call();
+                ended.send(())
+            });
+            is_warm.wait();
+            let locked = lock();
+            is_warm.wait();
+            let result = is_ended.recv_timeout(Duration::from_secs(5));
+            drop(locked);
+            assert_eq!(result, Ok(()), "the call waits for the lock");
+        });
+    }
+
+    #[test]
+    fn warm_call_does_not_lock_the_series() {
+        let site = site(28);
+        assert_warm_call_ends_under(site, || site.series());
+    }
+
+    #[test]
+    fn warm_call_does_not_lock_the_warmups() {
+        let site = site(29);
+        assert_warm_call_ends_under(site, || site.warmups.lock_for_test());
+    }
+}

@@ -7,7 +7,7 @@ use crate::base::lock::{Mutex, locked, locked_by};
 use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, Subject};
 use crate::record::call_sums::{CallSums, SumId};
-use crate::record::pending::{CHUNK, Drain, FinishedBracket, Pending};
+use crate::record::pending::{BATCH, CHUNK, Drain, FinishedBracket, Pending};
 use crate::record::series_counters::{SeriesOutcome, SeriesRef, SeriesTable};
 use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
 use crate::record::{call_tree, pool::Pools, timeline};
@@ -31,7 +31,8 @@ pub(crate) struct Recorder<G: Gpu> {
     recent: Vec<RecentStream<G>>,
     pub pending: Pending<G>,
     pub sums: CallSums,
-    /// Outcomes about to be recorded. Empty between calls.
+    /// Outcomes to be recorded. Between calls, fewer than a batch, none of them of a bracket. They count
+    /// as in flight until then.
     outcomes: Vec<SeriesOutcome>,
     pub series: SeriesTable,
 }
@@ -125,11 +126,18 @@ impl<G: Gpu> Recorder<G> {
         self.record();
     }
 
+    /// Records what is queued, and hands the pending brackets over to the draining thread. Returns `None`
+    /// if another thread is already draining.
+    fn begin_drain(&mut self) -> Option<Drain<G>> {
+        self.record();
+        self.pending.begin_drain()
+    }
+
     /// Records the drain's results so far and returns the brackets to their pools.
     pub fn settle(&mut self, drain: &mut Drain<G>) {
-        // Reserve space for a launch and a sum each, so that drains do not allocate after the first
-        // one.
-        self.outcomes.reserve(2 * CHUNK);
+        // Reserve space for a launch and a sum each, behind what is queued, so that drains do not
+        // allocate after the first one.
+        self.outcomes.reserve((BATCH + 2 * CHUNK).saturating_sub(self.outcomes.len()));
         for FinishedBracket { bracket, outcome } in drain.finished.drain(..) {
             match outcome {
                 Ok(outcome) => {
@@ -171,8 +179,9 @@ impl<G: Gpu> Recorder<G> {
     /// Ends the sum for a call. `left` is the reason if the call did not return. Launches still in
     /// flight are added to the sum later.
     pub fn end_call(&mut self, call: SumId, left: Option<Lost>) {
-        self.outcomes.extend(self.sums.end(call, left));
-        self.record();
+        if let Some(outcome) = self.sums.end(call, left) {
+            self.queue(outcome);
+        }
     }
 
     /// Marks a call's sum as lost, because one of its launches cannot be added to it.
@@ -184,7 +193,7 @@ impl<G: Gpu> Recorder<G> {
         self.record();
     }
 
-    /// Counts a call that made no launch and records its outcome.
+    /// Counts a call that made no launch and queues its outcome.
     pub fn count(
         &mut self,
         site: &'static CallSite,
@@ -195,18 +204,26 @@ impl<G: Gpu> Recorder<G> {
     ) {
         let identity = SeriesIdentity::function(device, CacheState::AsFound, key);
         let series = self.series.begin(site, identity);
-        self.outcomes.push(SeriesOutcome { series, outcome, workload: Workload::UNKNOWN, place });
-        self.record();
+        self.queue(SeriesOutcome { series, outcome, workload: Workload::UNKNOWN, place });
     }
 
-    /// Records the outcome of a call that has no bracket.
+    /// Queues the outcome of a call that has no bracket.
     pub fn deliver(
         &mut self,
         series: SeriesRef,
         outcome: Result<Sample, Lost>,
         workload: Workload,
     ) {
-        self.series.record(&[SeriesOutcome { series, outcome, workload, place: None }]);
+        self.queue(SeriesOutcome { series, outcome, workload, place: None });
+    }
+
+    /// Queues an outcome until there is a batch or the next drain, so that threads that call the same
+    /// function seldom wait for each other.
+    fn queue(&mut self, outcome: SeriesOutcome) {
+        self.outcomes.push(outcome);
+        if self.outcomes.len() >= BATCH {
+            self.record();
+        }
     }
 
     /// Queues a bracket's outcome for recording, and its call's sum if that is now complete.
@@ -220,7 +237,7 @@ impl<G: Gpu> Recorder<G> {
         }
     }
 
-    /// Records all queued outcomes.
+    /// Records everything that is queued.
     fn record(&mut self) {
         self.series.record(&self.outcomes);
         if self.outcomes.iter().any(|outcome| outcome.place.is_some()) {
@@ -235,17 +252,16 @@ impl<G: Gpu> Recorder<G> {
     }
 }
 
-/// Converts every bracket that the GPU has passed to a sample or a loss, unless another thread is
-/// already draining this one. Returns `true` if no bracket is left. Never waits for the GPU.
+/// Records what is queued, and converts every bracket that the GPU has passed to a sample or a loss,
+/// unless another thread is already draining this one. Returns `true` if no bracket is left. Never waits for the GPU.
 pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>) -> bool {
-    let drain = locked(recorder).pending.begin_drain();
+    let drain = locked(recorder).begin_drain();
     drain.is_some_and(|drain| run(drain, recorder))
 }
 
 /// Drains like [`drain`], but gives up if the recorder stays locked until the deadline.
 pub(crate) fn drain_by<G: Gpu>(recorder: &Mutex<Recorder<G>>, deadline: Instant) -> bool {
-    let drain =
-        locked_by(recorder, deadline).and_then(|mut recorder| recorder.pending.begin_drain());
+    let drain = locked_by(recorder, deadline).and_then(|mut recorder| recorder.begin_drain());
     drain.is_some_and(|drain| run(drain, recorder))
 }
 

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[cfg(feature = "tracing")]
 use crate::base::increment::add;
 use crate::base::increment::increment;
+#[cfg(test)]
+use crate::base::lock::MutexGuard;
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::stats::sampling::{Population, Sampler};
 use crate::types::{device::DeviceId, key::SeriesKey, sampling::Sampling};
@@ -273,6 +275,11 @@ impl Warmups {
         if let Some(warmup) = warmups.iter_mut().find(is_same) {
             warmup.calls = warmup.calls.saturating_sub(calls);
         }
+    }
+
+    #[cfg(test)]
+    pub fn lock_for_test(&self) -> MutexGuard<'_, impl Sized> {
+        locked(&self.0)
     }
 }
 

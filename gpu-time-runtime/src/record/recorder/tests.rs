@@ -110,7 +110,7 @@ impl Bench {
     }
 
     fn drain(&mut self) {
-        let mut drain = self.recorder.pending.begin_drain().unwrap();
+        let mut drain = self.recorder.begin_drain().unwrap();
         while !drain.run() {
             self.recorder.settle(&mut drain);
         }

@@ -26,6 +26,23 @@ fn known_path_of_the_call_tree_allocates_nothing() {
     });
 }
 
+#[test]
+fn queueing_allocates_nothing_after_the_first_batch() {
+    let mut bench = Bench::new();
+    let mut queue = |calls: usize| {
+        for _ in 0..calls {
+            let series = bench.recorder.series.begin(bench.site, identity(None));
+            bench.recorder.deliver(series, Ok(Sample::new(100.0).unwrap()), Workload::UNKNOWN);
+        }
+    };
+    queue(BATCH);
+    assert_eq!(allocations(|| queue(10 * BATCH + BATCH / 2)), 0);
+    assert!(bench.series(None).in_flight() < BATCH as u64);
+    bench.drain();
+    let series = bench.series(None);
+    assert_eq!((series.in_flight(), series.fed() + series.starved()), (0, 11 * BATCH as u64 + 16));
+}
+
 fn closes_without_allocating(place: impl FnOnce(&CallSite) -> Option<Place>) {
     const STREAMS: [Stream; 6] = [STREAM, OTHER, STREAM, STREAM, OTHER, STREAM];
     let mut bench = Bench::new();
