@@ -12,8 +12,10 @@ use crate::record::bracket::{Bracket, Subject};
 use crate::record::graph::{self, Node};
 use crate::record::opened::{self, FrameId};
 use crate::record::recorder::{self, Recorder};
+use crate::record::series_counters::SeriesRef;
+use crate::record::stream_state::{StreamKey, StreamState};
 use crate::record::threads::{StreamCall, ThreadRecorder};
-use crate::record::{call_sums::SumId, pool, running, stream_state::StreamKey};
+use crate::record::{call_sums::SumId, pool, running};
 use crate::site::{callsite::CallSite, cost, series_id::SeriesIdentity};
 use crate::stats::call_tree::place::Place;
 use crate::types::attribute::{Clock, Hold};
@@ -37,6 +39,15 @@ struct Unstarted {
     prepare: Preparation,
     /// The host clock is read as well.
     by_host: bool,
+}
+
+/// The preparation of a bracket.
+struct Plan {
+    prepare: Preparation,
+    /// The state of the cache after it.
+    cache: CacheState,
+    /// The site has `sleep`.
+    sleeps: bool,
 }
 
 /// State shared by all launches in one call. The fields are atomic because a future may be polled
@@ -128,39 +139,18 @@ impl StreamCall {
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<Unstarted> {
-        let StreamCall { site, thread, context, stream, tracked, call_id, key, weight, running } =
+        let StreamCall { site, thread, context, stream, tracked, call_id, weight, running, .. } =
             *self;
-        let mut recorder = locked(&thread.recorder);
         let stream_key = StreamKey::new(stream, thread);
+        let mut recorder = locked(&thread.recorder);
         let stream_state = recorder.stream_state(context, stream_key);
-        let (launch, state) = launch.unzip();
-        let first = state.and_then(CallState::first_cache);
-        let is_plain = site.is_plain() && cold_override::is_none();
-        // Read only once, because another thread may change them at any time.
-        let settings = if is_plain { Settings::default() } else { site.settings() };
-        let (prepare, cache) = if is_plain || obstacle.is_some() {
-            (Preparation::default(), later(first))
-        } else {
-            // Preparation may call the driver, which must not happen under the recorder's lock.
-            drop(recorder);
-            let prepared = self.preparation(settings, stream_state.is_busy(), first);
-            recorder = locked(&thread.recorder);
-            prepared
-        };
-        let on_default = site.spec.clock == Clock::Kernels;
-        let function = SeriesIdentity::function(context.device_id(), cache, key);
-        let function = SeriesIdentity { on_default, ..function };
-        let series = recorder.series.begin(site, SeriesIdentity { launch, ..function });
-        if weight != 1.0
-            && let Some((launch, state)) = launch.zip(state)
-            && state.makes_again(launch)
-            && let Some(id) = recorder.series.id(series)
-        {
-            id.repeat();
-        }
+        let plan;
+        (recorder, plan) = self.plan(recorder, launch, obstacle.is_some(), stream_state);
+        let function = self.function(plan.cache);
+        let series = self.begin_series(&mut recorder, function, launch);
         let place = running.place(stream_state);
-        let begin = |state: &CallState| state.begin(site, function, &mut recorder, workload, place);
-        let call = state.and_then(begin);
+        let call = launch
+            .and_then(|(_, state)| state.begin(site, function, &mut recorder, workload, place));
         // If the call has a sum, the workload is attributed to the sum.
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
@@ -177,26 +167,88 @@ impl StreamCall {
             workload,
             place,
         };
-        let opened = match obstacle {
-            Some(reason) => Err(reason),
-            None => match recorder.open(context, stream_key, subject) {
-                Some(bracket) => Ok(bracket),
-                None => {
-                    let opened;
-                    (recorder, opened) = self.open_new(recorder, subject());
-                    opened
-                }
-            },
-        };
-        match opened {
+        let taken;
+        (recorder, taken) = self.take(recorder, obstacle, stream_key, subject);
+        match taken {
             Ok(bracket) => {
-                let by_host = recorder.series.is_long(series) || settings.hold.is_some();
-                Some(Unstarted { bracket, prepare, by_host })
+                let by_host = recorder.series.is_long(series) || plan.sleeps;
+                Some(Unstarted { bracket, prepare: plan.prepare, by_host })
             }
             Err(reason) => {
                 recorder.lose_unopened(subject(), reason);
                 None
             }
+        }
+    }
+
+    /// Decides what to enqueue before the bracket. If the attribute asks for anything, unlocks the
+    /// recorder meanwhile, because the driver may be called.
+    #[inline(always)]
+    fn plan(
+        &self,
+        recorder: MutexGuard<'static, Recorder<Context>>,
+        launch: Option<(u32, &CallState)>,
+        is_lost: bool,
+        stream_state: &'static StreamState,
+    ) -> (MutexGuard<'static, Recorder<Context>>, Plan) {
+        let first = launch.and_then(|(_, state)| state.first_cache());
+        let is_plain = self.site.is_plain() && cold_override::is_none();
+        // Read only once, because another thread may change them at any time.
+        let settings = if is_plain { Settings::default() } else { self.site.settings() };
+        let sleeps = settings.hold.is_some();
+        if is_plain || is_lost {
+            let (prepare, cache) = (Preparation::default(), later(first));
+            return (recorder, Plan { prepare, cache, sleeps });
+        }
+        drop(recorder);
+        let (prepare, cache) = self.preparation(settings, stream_state.is_busy(), first);
+        (locked(&self.thread.recorder), Plan { prepare, cache, sleeps })
+    }
+
+    /// Returns the identity of the function's own series in this cache state.
+    #[inline(always)]
+    fn function(&self, cache: CacheState) -> SeriesIdentity {
+        let on_default = self.site.spec.clock == Clock::Kernels;
+        let function = SeriesIdentity::function(self.context.device_id(), cache, self.key);
+        SeriesIdentity { on_default, ..function }
+    }
+
+    /// Counts the bracket as begun, in the series of the launch, or else of the function.
+    #[inline(always)]
+    fn begin_series(
+        &self,
+        recorder: &mut Recorder<Context>,
+        function: SeriesIdentity,
+        launch: Option<(u32, &CallState)>,
+    ) -> SeriesRef {
+        let (launch, state) = launch.unzip();
+        let series = recorder.series.begin(self.site, SeriesIdentity { launch, ..function });
+        if self.weight != 1.0
+            && let Some((launch, state)) = launch.zip(state)
+            && state.makes_again(launch)
+            && let Some(id) = recorder.series.id(series)
+        {
+            id.repeat();
+        }
+        series
+    }
+
+    /// Takes an idle bracket or, if there is none, a new one, and opens it. If new ones are needed,
+    /// unlocks the recorder while the driver creates them.
+    #[inline(always)]
+    fn take(
+        &self,
+        mut recorder: MutexGuard<'static, Recorder<Context>>,
+        obstacle: Option<Lost>,
+        stream_key: StreamKey,
+        subject: impl Fn() -> Subject,
+    ) -> (MutexGuard<'static, Recorder<Context>>, Result<GpuBracket, Lost>) {
+        if let Some(reason) = obstacle {
+            return (recorder, Err(reason));
+        }
+        match recorder.open(self.context, stream_key, &subject) {
+            Some(bracket) => (recorder, Ok(bracket)),
+            None => self.open_new(recorder, subject()),
         }
     }
 
