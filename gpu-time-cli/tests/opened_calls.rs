@@ -25,7 +25,6 @@ pub fn opened(calls: u64, kernels: &[(&str, u64, f64)]) -> KernelTimes {
         self_busy_ns: stats,
         span_ns: stats,
         gaps_ns: stats,
-        host_ns: stats,
         kernels_per_call: Some(kernels.iter().map(|(_, per_call, _)| *per_call as f64).sum()),
         streams: Some(1),
         kernels: kernels.iter().map(kernel).collect(),

@@ -157,7 +157,7 @@ fn add_opened(columns: &mut Vec<CsvColumn>) {
         ("self_busy", |series| series.kernel_times()?.self_busy_ns()),
         ("span", |series| series.kernel_times()?.span_ns()),
         ("gaps", |series| series.kernel_times()?.gaps_ns()),
-        ("host", |series| series.kernel_times()?.host_ns()),
+        ("host", |series| series.host_ns()),
     ];
     for (kind, stats) in stats {
         add_stats(columns, kind, &SPREAD, stats);

@@ -85,6 +85,12 @@ impl SeriesFixture {
         let opened = self.kernel_times.as_ref().map_or(0, |times| times.opened);
         // The times by this clock are those of the opened calls.
         let of_brackets = |count| if clock == Clock::Kernels { 0 } else { count };
+        // Launching takes longer than the GPU's work.
+        let host_ns = self.kernel_times.as_ref().and_then(|times| {
+            let span = times.span_ns?;
+            let times = [0.95, 1.0, 1.1].map(|factor| (factor * (span.median + 15_000.0)).round());
+            summary(&times).stats(0.0, (span.median + 15_000.0) * opened as f64)
+        });
         let all_timed = series.estimated_total_ns.map(|total| [total, 0.0]);
         let estimated = self.estimated.or(all_timed).filter(|_| !self.graph);
         Series {
@@ -106,6 +112,7 @@ impl SeriesFixture {
             timeline: course.timeline(0),
             bytes: self.bytes,
             flops: self.flops,
+            host_ns,
             kernel_times: self.kernel_times,
             ..series
         }
@@ -387,7 +394,6 @@ fn opened(opened: u64, mut kernels: Vec<Kernel>) -> KernelTimes {
         self_busy_ns: stats(busy / 2.0),
         span_ns: stats(busy + gaps),
         gaps_ns: stats(gaps),
-        host_ns: stats(busy + gaps + 15_000.0),
         kernels_per_call: Some(of_kernels),
         streams: Some(1),
         kernels,

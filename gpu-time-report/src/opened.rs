@@ -83,7 +83,7 @@ pub fn line(series: &Series, device: Option<&Device>) -> Option<String> {
         parts.extend(self_busy_ns(times).map(|ns| format!("self {}", time(ns))));
         parts.extend(median(times.span_ns).map(|ns| format!("in {}{}", time(ns), idle(times))));
     }
-    parts.extend(median(times.host_ns).map(|ns| format!("host {}", time(ns))));
+    parts.extend(median(series.host_ns).map(|ns| format!("host {}", time(ns))));
     let streams = times.streams.filter(|streams| *streams > 1);
     parts.extend(streams.map(|streams| format!("{streams} streams")));
     let opened = match series.clock {

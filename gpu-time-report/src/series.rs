@@ -106,6 +106,9 @@ pub struct Series {
     pub bytes: Option<Bytes>,
     #[doc(hidden)]
     pub flops: Option<Flops>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub host_ns: Option<Stats>,
     /// The function's own part of its calls' time, by the call tree.
     #[doc(hidden)]
     #[serde(skip)]
@@ -169,6 +172,7 @@ impl Series {
             timeline: None,
             bytes: None,
             flops: None,
+            host_ns: None,
             own_share: None,
             kernel_times: None,
         }
@@ -404,6 +408,14 @@ impl Series {
     /// [`bytes`](Series::bytes).
     pub fn flops(&self) -> Option<&Flops> {
         self.flops.as_ref()
+    }
+
+    /// Returns the time that calls took on the host, of opened calls and of calls timed by events. Of
+    /// the latter, a thread's first calls and some of the others are included. `None` for the clocks
+    /// `sync` and `host`, for an async function that events time, for a launch of a function that makes
+    /// several, and in a merged report if several of its reports have calls.
+    pub fn host_ns(&self) -> Option<&Stats> {
+        self.host_ns.as_ref()
     }
 
     /// Returns the figures of the opened calls, or `None` without any. Those of a launch are part of

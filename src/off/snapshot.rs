@@ -186,11 +186,12 @@ no_values! {
         estimated_total_ns: Option<f64>, estimated_total_error_ns: Option<f64>,
         unknown_error: Option<&str>,
         ci95_ns: Option<[f64; 2]>, independent: Option<f64>, looks: u32, histogram: &Histogram, timeline: Option<&Timeline>,
-        bytes: Option<&Bytes>, flops: Option<&Flops>, kernel_times: Option<&KernelTimes>,
+        bytes: Option<&Bytes>, flops: Option<&Flops>, host_ns: Option<&Stats>,
+        kernel_times: Option<&KernelTimes>,
     }
     KernelTimes {
         opened: u64, busy_ns: Option<&Stats>, self_busy_ns: Option<&Stats>, span_ns: Option<&Stats>,
-        gaps_ns: Option<&Stats>, host_ns: Option<&Stats>, kernels_per_call: Option<f64>,
+        gaps_ns: Option<&Stats>, kernels_per_call: Option<f64>,
         streams: Option<u32>, kernels: &[Kernel], elsewhere: &[Elsewhere], zero_times: u64,
     }
     Kernel {

@@ -34,7 +34,6 @@ fn merge(ours: &mut KernelTimes, theirs: &KernelTimes) {
         (&mut ours.self_busy_ns, theirs.self_busy_ns),
         (&mut ours.span_ns, theirs.span_ns),
         (&mut ours.gaps_ns, theirs.gaps_ns),
-        (&mut ours.host_ns, theirs.host_ns),
     ] {
         *ours = match calls {
             [0.0, _] => theirs,

@@ -86,6 +86,12 @@ impl MergedSeries {
             };
         }
         merge_launches(ours, theirs);
+        // Percentiles cannot be combined without all of the times.
+        ours.host_ns = match (ours.timed, theirs.timed) {
+            (0, _) => theirs.host_ns,
+            (_, 0) => ours.host_ns,
+            _ => None,
+        };
         for (count, more) in [
             (&mut ours.timed, theirs.timed),
             (&mut ours.measured, theirs.measured),

@@ -332,7 +332,7 @@ fn opened_calls_and_kernels_are_added_up() {
     // Only kernels of one report keep their percentiles.
     let known = times.kernels().iter().map(|kernel| kernel.time_ns().is_some());
     assert_eq!(known.collect::<Vec<_>>(), [false, true, true]);
-    assert_eq!((times.busy_ns(), times.host_ns()), (None, None));
+    assert_eq!((times.busy_ns(), series.host_ns()), (None, None));
     let elsewhere: Vec<_> =
         times.elsewhere().iter().map(|work| (work.why(), work.count(), work.total_ns())).collect();
     assert_eq!(elsewhere, [("other-stream", 3, 300.0), ("after-stop", 5, 500.0)]);

@@ -22,8 +22,6 @@ pub struct KernelTimes {
     #[doc(hidden)]
     pub gaps_ns: Option<Stats>,
     #[doc(hidden)]
-    pub host_ns: Option<Stats>,
-    #[doc(hidden)]
     pub kernels_per_call: Option<f64>,
     #[doc(hidden)]
     pub streams: Option<u32>,
@@ -68,11 +66,6 @@ impl KernelTimes {
     /// Returns the part of the span during which none of the call's kernels ran.
     pub fn gaps_ns(&self) -> Option<&Stats> {
         self.gaps_ns.as_ref()
-    }
-
-    /// Returns the time that the opened calls took on the host.
-    pub fn host_ns(&self) -> Option<&Stats> {
-        self.host_ns.as_ref()
     }
 
     /// Returns the mean number of kernels per call, without copies and memsets.

@@ -3,6 +3,7 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::base::{fork, inside};
+use crate::call::host_start::HostStart;
 use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
@@ -21,6 +22,7 @@ pub type LaunchesCall<G, W> = TimedBy<Launches<G, W>, W>;
 pub struct Launches<G, W> {
     call: StreamCall,
     state: CallState,
+    started: HostStart,
     guard: G,
     work: W,
 }
@@ -41,7 +43,8 @@ impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Launches<G, W> {
     #[inline(always)]
     fn begin(mut call: StreamCall, guard: G, work: W) -> Option<Self> {
         call.running = begin(&call);
-        Some(Launches { call, state: CallState::default(), guard, work })
+        let (state, started) = (CallState::default(), HostStart::of(&call));
+        Some(Launches { call, state, started, guard, work })
     }
 }
 
@@ -55,7 +58,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
             Some((LaunchesCall::Stream(launches), cost)) => {
                 let _inside = inside::enter();
                 let _timing = cost.start();
-                let Launches { call, state, guard, work } = launches;
+                let Launches { call, state, guard, work, .. } = launches;
                 let strong = guard.upgrade();
                 call.open_launch(launch, state, Life::of(&strong), work.get())
             }
@@ -124,7 +127,7 @@ impl Drop for Token {
 impl<G: StreamGuard, W: Work> TimedCall for Launches<G, W> {
     fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
         running::leave(self.call.running);
-        self.call.end_launches(&self.state, lost);
+        self.call.end_launches(&self.state, lost, self.started);
         self.call.call_id
     }
 
@@ -145,6 +148,7 @@ pub struct Body<G> {
     call: StreamCall,
     /// `None` if the bracket was lost at the start.
     bracket: Option<GpuBracket>,
+    started: HostStart,
     guard: G,
 }
 
@@ -152,10 +156,11 @@ impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Body<G> {
     #[inline(always)]
     fn begin(mut call: StreamCall, guard: G, work: W) -> Option<Self> {
         call.running = begin(&call);
+        let started = HostStart::of(&call);
         let strong = guard.upgrade();
         let bracket = call.open_body(Life::of(&strong), work.get());
         drop(strong);
-        Some(Body { call, bracket, guard })
+        Some(Body { call, bracket, started, guard })
     }
 }
 
@@ -166,7 +171,7 @@ impl<G: StreamGuard> TimedCall for Body<G> {
             (Some(bracket), Some(reason)) => abandon(self.call.thread, bracket, reason),
             (Some(bracket), None) => {
                 let strong = self.guard.upgrade();
-                self.call.close(bracket, Life::of(&strong));
+                self.call.close(bracket, Life::of(&strong), self.started);
             }
         }
         running::leave(self.call.running);

@@ -9,6 +9,7 @@ pub mod failure;
 pub(crate) mod first;
 pub mod guard;
 pub(crate) mod host;
+pub(crate) mod host_start;
 pub mod kernels;
 pub mod lookup;
 pub(crate) mod opened;

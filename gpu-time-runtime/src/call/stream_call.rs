@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::base::lock::{MutexGuard, locked};
 use crate::base::thread_id;
+use crate::call::host_start::HostStart;
 use crate::call::stream::Life;
 use crate::control::cold_override;
 use crate::cuda::{self, Context};
@@ -275,8 +276,9 @@ impl StreamCall {
         (recorder, opened)
     }
 
-    /// Records the stop event and queues the bracket until the GPU has passed it.
-    pub fn close(&self, mut bracket: GpuBracket, life: Life<'_>) {
+    /// Records the stop event and queues the bracket until the GPU has passed it. If the bracket is
+    /// around the whole call, `started` is when the call began.
+    pub fn close(&self, mut bracket: GpuBracket, life: Life<'_>, started: HostStart) {
         running::set_bracket(self.running, None);
         let thread = self.thread;
         let obstacle = if let Some(reason) = life.obstacle() {
@@ -300,7 +302,12 @@ impl StreamCall {
         }
         let mut recorder = locked(&thread.recorder);
         let is_due = match stopped {
-            Ok(()) => recorder.pending.push(bracket),
+            Ok(()) => {
+                if let Some(ns) = started.until(|| bracket.stopped_ns) {
+                    recorder.queue_host_time(bracket.subject.series, ns);
+                }
+                recorder.pending.push(bracket)
+            }
             Err(fault) => {
                 recorder.lose(bracket, fault.into());
                 false
@@ -318,7 +325,12 @@ impl StreamCall {
 
     /// Ends a call whose launches are timed individually. `lost` is the reason if it did not
     /// return.
-    pub fn end_launches(&self, state: &CallState, lost: Option<Lost>) {
+    pub fn end_launches(&self, state: &CallState, lost: Option<Lost>, started: HostStart) {
+        if lost.is_none()
+            && let Some(ns) = started.until(|| self.context.now_ns())
+        {
+            self.queue_host_time(state, ns);
+        }
         match state.sum() {
             Some(sum) => locked(&self.thread.recorder).end_call(sum, lost),
             None if state.first_cache().is_none() => {
@@ -335,6 +347,20 @@ impl StreamCall {
             // There is no sum: it could not be started, the launch itself is the sum, or a launch
             // became a graph node.
             None => {}
+        }
+    }
+
+    /// Queues a call's host time for the series of its sum or, if a call makes only one launch, of that.
+    #[cold]
+    fn queue_host_time(&self, state: &CallState, ns: u64) {
+        let is_single = self.site.spec.is_single;
+        let Some(cache) = state.first_cache().filter(|_| is_single || state.sum().is_some()) else {
+            return;
+        };
+        let identity = SeriesIdentity { launch: is_single.then_some(0), ..self.function(cache) };
+        let mut recorder = locked(&self.thread.recorder);
+        if let Some(series) = recorder.series.find(self.site, identity) {
+            recorder.queue_host_time(series, ns);
         }
     }
 
@@ -394,7 +420,7 @@ impl OpenLaunch {
     /// Stops the launch.
     pub fn close(self, call: &StreamCall, life: Life<'_>) {
         match self {
-            OpenLaunch::Bracket(_, bracket) => call.close(bracket, life),
+            OpenLaunch::Bracket(_, bracket) => call.close(bracket, life, HostStart::NONE),
             OpenLaunch::Node(node) => node.close(life.obstacle().is_none()),
             OpenLaunch::Opened(frame) => opened::set_launching(frame, false),
         }

@@ -8,7 +8,7 @@ use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, Subject};
 use crate::record::call_sums::{CallSums, SumId};
 use crate::record::pending::{BATCH, CHUNK, Drain, FinishedBracket, Pending};
-use crate::record::series_counters::{SeriesOutcome, SeriesRef, SeriesTable};
+use crate::record::series_counters::{HostTime, SeriesOutcome, SeriesRef, SeriesTable};
 use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
 use crate::record::{call_tree, pool::Pools, timeline};
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
@@ -34,6 +34,8 @@ pub(crate) struct Recorder<G: Gpu> {
     /// Outcomes to be recorded. Between calls, fewer than a batch, none of them of a bracket. They count
     /// as in flight until then.
     outcomes: Vec<SeriesOutcome>,
+    /// Host times to be recorded, fewer than a batch.
+    host_times: Vec<HostTime>,
     pub series: SeriesTable,
 }
 
@@ -45,6 +47,7 @@ impl<G: Gpu> Default for Recorder<G> {
             pending: Pending::default(),
             sums: CallSums::default(),
             outcomes: Vec::new(),
+            host_times: Vec::new(),
             series: SeriesTable::default(),
         }
     }
@@ -226,6 +229,14 @@ impl<G: Gpu> Recorder<G> {
         }
     }
 
+    /// Queues the time that a call took on the host, like its outcome.
+    pub fn queue_host_time(&mut self, series: SeriesRef, ns: u64) {
+        self.host_times.push(HostTime { series, ns });
+        if self.host_times.len() >= BATCH {
+            self.record();
+        }
+    }
+
     /// Queues a bracket's outcome for recording, and its call's sum if that is now complete.
     #[inline]
     fn add(&mut self, subject: &Subject, outcome: Result<Sample, Lost>) {
@@ -240,6 +251,8 @@ impl<G: Gpu> Recorder<G> {
     /// Records everything that is queued.
     fn record(&mut self) {
         self.series.record(&self.outcomes);
+        self.series.record_host_times(&self.host_times);
+        self.host_times.clear();
         if self.outcomes.iter().any(|outcome| outcome.place.is_some()) {
             let mut tree = call_tree::EventRecording::begin();
             for &SeriesOutcome { series, outcome, place, .. } in &self.outcomes {

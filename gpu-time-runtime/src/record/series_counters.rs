@@ -41,6 +41,32 @@ pub(crate) struct SeriesOutcome {
     pub place: Option<Place>,
 }
 
+/// The time that a call took on the host, about to be recorded in a series.
+#[derive(Clone, Copy)]
+pub(crate) struct HostTime {
+    pub series: SeriesRef,
+    pub ns: u64,
+}
+
+/// The series of one site at a time, locked.
+///
+/// Most records follow one for the same site, so the lock is kept from one to the next.
+#[derive(Default)]
+struct LockedSite(Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)>);
+
+impl LockedSite {
+    /// Returns the data of a series. The last site is unlocked before another one is locked, so that no
+    /// thread holds two.
+    fn cell(&mut self, counters: &SeriesCounters) -> Option<&mut SeriesCell> {
+        let site = counters.site;
+        if self.0.as_ref().is_some_and(|(locked, _)| !ptr::eq(*locked, site)) {
+            self.0 = None;
+        }
+        let (_, cells) = self.0.get_or_insert_with(|| (site, site.series()));
+        cells.get_mut(counters.id.index())
+    }
+}
+
 /// The number of sites whose entries in a [`SeriesTable`] are allocated together.
 const CHUNK: usize = 16;
 
@@ -106,10 +132,7 @@ impl SeriesTable {
     /// Counts one more bracket or call in a series as begun and in flight.
     #[inline]
     pub fn begin(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
-        let at = site.id() as usize;
-        let chunk = self.sites.get_mut(at / CHUNK).and_then(Option::as_mut);
-        let known = chunk.and_then(|chunk| chunk.get_mut(at % CHUNK));
-        let series = match known.and_then(|known| known.find(identity)) {
+        let series = match self.find(site, identity) {
             Some(series) => series,
             None => self.add(site, identity),
         };
@@ -117,6 +140,14 @@ impl SeriesTable {
             counters.counts.begin();
         }
         series
+    }
+
+    /// Returns the series with this identity if the thread has recorded into it.
+    #[inline]
+    pub fn find(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> Option<SeriesRef> {
+        let at = site.id() as usize;
+        let chunk = self.sites.get_mut(at / CHUNK)?.as_mut()?;
+        chunk.get_mut(at % CHUNK)?.find(identity)
     }
 
     #[cold]
@@ -140,26 +171,30 @@ impl SeriesTable {
 
     /// Records outcomes in their series. Their brackets no longer count as in flight.
     ///
-    /// Most outcomes follow one from the same site, so the lock on a site's series is kept from one
-    /// to the next. The parameter is a slice rather than an iterator, because code that runs inside
-    /// this loop must not lock a site's series: it would deadlock.
+    /// The parameter is a slice rather than an iterator, because code that runs inside this loop must
+    /// not lock a site's series: it would deadlock.
     pub fn record(&mut self, outcomes: &[SeriesOutcome]) {
-        let mut open: Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)> = None;
+        let mut site = LockedSite::default();
         for &SeriesOutcome { series, outcome, workload, .. } in outcomes {
             let Some(counters) = self.counters.get_mut(series.0 as usize) else { continue };
             counters.counts.end(outcome);
             let Ok(sample) = outcome else { continue };
             counters.is_long = sample.raw_ns() >= LONG_NS;
-            let (site, index) = (counters.site, counters.id.index());
-            if open.as_ref().is_none_or(|(open, _)| !ptr::eq(*open, site)) {
-                // Unlocked before the next one is locked, so that no thread holds two.
-                open = None;
-            }
-            let (_, cells) = open.get_or_insert_with(|| (site, site.series()));
-            let Some(cell) = cells.get_mut(index) else { continue };
+            let Some(cell) = site.cell(counters) else { continue };
             cell.series.record(sample);
             if !workload.is_unknown() {
                 cell.series.record_work(sample, workload);
+            }
+        }
+    }
+
+    /// Records host times in their series.
+    pub fn record_host_times(&self, host_times: &[HostTime]) {
+        let mut site = LockedSite::default();
+        for &HostTime { series, ns } in host_times {
+            let Some(counters) = self.counters.get(series.0 as usize) else { continue };
+            if let Some(cell) = site.cell(counters) {
+                cell.series.record_host(ns);
             }
         }
     }
@@ -181,7 +216,8 @@ impl SeriesTable {
         let Some(sample) = Sample::new(figures.busy_ns as f64) else { return };
         let sample = sample.at(at_ns).weighted(weight);
         if let Some(cell) = counters.site.series().get_mut(index) {
-            cell.series.record_opened(figures, host_ns, sample, clock, workload);
+            cell.series.record_host(host_ns);
+            cell.series.record_opened(figures, sample, clock, workload);
         }
     }
 

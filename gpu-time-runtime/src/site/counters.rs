@@ -117,6 +117,12 @@ impl CallCounters {
         }
     }
 
+    /// Returns the number of timed calls so far.
+    #[inline(always)]
+    pub fn timed(&self) -> u64 {
+        self.timed.load(Relaxed)
+    }
+
     /// Skips a warm-up call in this context or, for context 0, a call in a sampling gap. Returns
     /// `false` if there is no such call left to skip in this epoch.
     #[inline(always)]

@@ -44,7 +44,6 @@ pub(crate) struct OpenedCalls {
     self_busy: Distribution,
     span: Distribution,
     gaps: Distribution,
-    host: Distribution,
     /// The number of kernel runs, without copies and memsets.
     kernels: u64,
     streams: u32,
@@ -106,8 +105,8 @@ impl<T: Default> Works<T> {
 }
 
 impl OpenedCalls {
-    /// Records one call. `host_ns` is the host time from its entry to its end.
-    pub fn record(&mut self, call: &CallFigures, host_ns: u64) {
+    /// Records one call.
+    pub fn record(&mut self, call: &CallFigures) {
         self.calls += 1;
         let gaps_ns = call.span_ns.saturating_sub(call.busy_ns);
         for (distribution, ns) in [
@@ -115,7 +114,6 @@ impl OpenedCalls {
             (&mut self.self_busy, call.self_busy_ns),
             (&mut self.span, call.span_ns),
             (&mut self.gaps, gaps_ns),
-            (&mut self.host, host_ns),
         ] {
             distribution.record(ns as f64);
         }
@@ -170,7 +168,6 @@ impl OpenedCalls {
             self_busy_ns: stats(&self.self_busy),
             span_ns: stats(&self.span),
             gaps_ns: stats(&self.gaps),
-            host_ns: stats(&self.host),
             kernels_per_call: Some(self.kernels as f64 / calls),
             streams: Some(self.streams),
             kernels,
@@ -181,7 +178,7 @@ impl OpenedCalls {
 
     /// Returns the heap memory in use, in bytes.
     pub fn heap_bytes(&self) -> usize {
-        let own = [&self.busy, &self.self_busy, &self.span, &self.gaps, &self.host];
+        let own = [&self.busy, &self.self_busy, &self.span, &self.gaps];
         let kernels =
             self.works.iter().map(|(_, of)| of).chain(&self.works.other).map(|of| &of.times);
         let times = own.into_iter().chain(kernels).map(Distribution::heap_bytes);
@@ -268,8 +265,8 @@ mod tests {
     fn kernels_are_told_apart_by_name_and_grid() {
         let (small, large, copy) = (kernel("add", 1), kernel("add", 64), kernel("[copy HtoD]", 0));
         let mut opened = OpenedCalls::default();
-        opened.record(&call(&[(small, 100, false), (small, 300, false), (copy, 50, true)]), 1_000);
-        opened.record(&call(&[(large, 700, false)]), 3_000);
+        opened.record(&call(&[(small, 100, false), (small, 300, false), (copy, 50, true)]));
+        opened.record(&call(&[(large, 700, false)]));
         let report = opened.report();
         let of = |kernel: &report::Kernel| {
             (kernel.name.clone(), kernel.grid[0], kernel.count, kernel.per_call, kernel.total_ns)
@@ -288,7 +285,6 @@ mod tests {
         assert_eq!((report.elsewhere[0].count, report.elsewhere[0].total_ns), (1, 50.0));
         let shares: f64 = report.kernels.iter().map(|kernel| kernel.share).sum();
         assert!((shares - 1.0).abs() < 1e-9);
-        assert_eq!(report.host_ns.unwrap().sum, 4_000.0);
         assert_eq!(report.busy_ns.unwrap().sum, 1_150.0);
     }
 
@@ -296,7 +292,7 @@ mod tests {
     fn kernels_beyond_the_limit_share_an_entry() {
         let mut opened = OpenedCalls::default();
         for n in 0..300 {
-            opened.record(&call(&[(kernel(&format!("k{n}"), 1), 10, false)]), 100);
+            opened.record(&call(&[(kernel(&format!("k{n}"), 1), 10, false)]));
         }
         let report = opened.report();
         assert_eq!(report.kernels.len(), MAX_KERNELS + 1);

@@ -24,6 +24,15 @@ pub struct SeriesData {
     looks: Looks,
     fed: TimeRecorder,
     starved: TimeRecorder,
+    /// `None` without host times and opened calls.
+    calls: Option<Box<CallTimes>>,
+}
+
+/// What is known of calls as a whole.
+#[derive(Clone, Debug, Default)]
+struct CallTimes {
+    /// The times that calls took on the host.
+    host: Distribution,
     /// `None` without opened calls.
     opened: Option<Box<OpenedCalls>>,
 }
@@ -45,6 +54,7 @@ struct TimeRecorder {
 pub struct SampleTimes {
     fed: TimeSummary,
     starved: TimeSummary,
+    host: Summary,
     /// `None` without opened calls, and in a difference between two copies.
     opened: Option<Box<report::KernelTimes>>,
     looks: u32,
@@ -148,7 +158,7 @@ impl SeriesData {
             looks: Looks::default(),
             fed: TimeRecorder::new(),
             starved: TimeRecorder::new(),
-            opened: None,
+            calls: None,
         }
     }
 
@@ -194,17 +204,21 @@ impl SeriesData {
         }
     }
 
+    /// Records the time that a call took on the host, in nanoseconds.
+    pub fn record_host(&mut self, ns: u64) {
+        self.calls.get_or_insert_default().host.record(ns as f64);
+    }
+
     /// Records an opened call. Its busy time becomes a sample only with `clock = "kernels"`. With
     /// another clock, it counts only towards the estimated total.
     pub fn record_opened(
         &mut self,
         call: &CallFigures,
-        host_ns: u64,
         sample: Sample,
         clock: Clock,
         workload: Workload,
     ) {
-        self.opened.get_or_insert_default().record(call, host_ns);
+        self.opened_calls().record(call);
         if clock == Clock::Kernels {
             let flags = SampleFlags { fed: true, ..sample.flags };
             self.record(sample.flagged(flags));
@@ -216,7 +230,11 @@ impl SeriesData {
 
     /// Counts CUPTI records of opened calls that have no times.
     pub fn count_zero_times(&mut self, count: u64) {
-        self.opened.get_or_insert_default().count_zero_times(count);
+        self.opened_calls().count_zero_times(count);
+    }
+
+    fn opened_calls(&mut self) -> &mut OpenedCalls {
+        self.calls.get_or_insert_default().opened.get_or_insert_default()
     }
 
     /// Records the work of a sample that has already been recorded.
@@ -240,20 +258,32 @@ impl SeriesData {
     /// Summarizes the times. This takes longer than copying the series, so call it on a copy,
     /// without the site's lock.
     pub fn times(&self) -> SampleTimes {
+        let calls = self.calls.as_ref();
+        let opened = calls.and_then(|calls| calls.opened.as_ref());
         SampleTimes {
             fed: self.fed.summary(),
             starved: self.starved.summary(),
-            opened: self.opened.as_ref().map(|opened| Box::new(opened.report())),
+            host: calls.map_or_else(Summary::default, |calls| calls.host.summary()),
+            opened: opened.map(|opened| Box::new(opened.report())),
             looks: self.looks.count(),
         }
     }
 
     /// Returns the memory in use, in bytes.
     pub fn bytes(&self) -> usize {
+        let calls = self.calls.as_ref();
+        let calls = calls.map_or(0, |calls| size_of_val(&**calls) + calls.heap_bytes());
+        let inner = self.inner.as_ref().map_or(0, |inner| size_of_val(&**inner));
+        let times = self.fed.heap_bytes() + self.starved.heap_bytes();
+        size_of::<Self>() + times + calls + inner
+    }
+}
+
+impl CallTimes {
+    fn heap_bytes(&self) -> usize {
         let opened = self.opened.as_ref();
         let opened = opened.map_or(0, |opened| size_of_val(&**opened) + opened.heap_bytes());
-        let inner = self.inner.as_ref().map_or(0, |inner| size_of_val(&**inner));
-        size_of::<Self>() + self.fed.heap_bytes() + self.starved.heap_bytes() + opened + inner
+        self.host.heap_bytes() + opened
     }
 }
 
@@ -262,6 +292,7 @@ impl Since for SampleTimes {
         SampleTimes {
             fed: self.fed.since(&earlier.fed),
             starved: self.starved.since(&earlier.starved),
+            host: self.host.since(&earlier.host),
             opened: None,
             looks: self.looks,
         }
@@ -371,6 +402,7 @@ impl SampleTimes {
             runs: Vec::new(),
             bytes: rates.bytes(rate_basis),
             flops: rates.flops(rate_basis),
+            host_ns: self.host.stats(0.0, self.host.sum(0.0)),
             own_share: None,
             kernel_times: (tally.counts.opened > 0).then(|| report::KernelTimes {
                 opened: tally.counts.opened,

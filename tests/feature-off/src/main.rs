@@ -382,7 +382,7 @@ fn show_series(series: &Series) -> impl Debug {
         (
             series.bytes().map(show_bytes),
             series.flops().map(show_flops),
-            series.kernel_times().map(show_kernel_times),
+            (series.host_ns().map(show_stats), series.kernel_times().map(show_kernel_times)),
         ),
     )
 }
@@ -421,7 +421,6 @@ fn show_kernel_times(times: &KernelTimes) -> impl Debug {
         (times.opened(), times.kernels_per_call(), times.streams(), times.zero_times()),
         (times.busy_ns().map(show_stats), times.self_busy_ns().map(show_stats)),
         (times.span_ns().map(show_stats), times.gaps_ns().map(show_stats)),
-        times.host_ns().map(show_stats),
         times.kernels().iter().map(show_kernel).collect::<Vec<_>>(),
         times.elsewhere().iter().map(show_elsewhere).collect::<Vec<_>>(),
     )

@@ -21,6 +21,7 @@ mod graph;
 mod handler;
 mod health;
 mod hold;
+mod host_time;
 mod kernels;
 mod later;
 mod nvtx;
@@ -68,6 +69,7 @@ const THEMES: &[&[Scenario]] = &[
     graph::SCENARIOS,
     health::SCENARIOS,
     hold::SCENARIOS,
+    host_time::SCENARIOS,
     kernels::SCENARIOS,
     nvtx::SCENARIOS,
     opened::SCENARIOS,

@@ -16,6 +16,7 @@ mod graph;
 mod harness;
 mod health;
 mod hold;
+mod host_time;
 mod html;
 mod kernels;
 mod nvtx;

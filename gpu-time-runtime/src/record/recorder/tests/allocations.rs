@@ -33,6 +33,7 @@ fn queueing_allocates_nothing_after_the_first_batch() {
         for _ in 0..calls {
             let series = bench.recorder.series.begin(bench.site, identity(None));
             bench.recorder.deliver(series, Ok(Sample::new(100.0).unwrap()), Workload::UNKNOWN);
+            bench.recorder.queue_host_time(series, 100);
         }
     };
     queue(BATCH);
@@ -41,6 +42,7 @@ fn queueing_allocates_nothing_after_the_first_batch() {
     bench.drain();
     let series = bench.series(None);
     assert_eq!((series.in_flight(), series.fed() + series.starved()), (0, 11 * BATCH as u64 + 16));
+    assert_eq!(series.host_ns().unwrap().sum(), 100.0 * (11.0 * BATCH as f64 + 16.0));
 }
 
 fn closes_without_allocating(place: impl FnOnce(&CallSite) -> Option<Place>) {

@@ -1,0 +1,67 @@
+//! The start of a call on the host, from which its host time counts.
+
+use crate::gpu::Gpu;
+use crate::record::threads::{self, StreamCall};
+use crate::site::counters::CallCounters;
+
+/// The host times of a thread's first calls of a function are all measured, up to this many.
+const FIRST: u64 = 16;
+/// Of the later calls, one in this many is measured. Reading the clock takes tens of nanoseconds, which
+/// not every call should pay.
+const ONE_IN: u64 = 8;
+/// 2^64 divided by the golden ratio. Its multiples are spread so evenly that any regular subset of the
+/// calls, such as every eighth, is measured as often as the others.
+const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// The host time at which a call timed by events began, or `None` if its host time is not measured.
+#[derive(Clone, Copy)]
+pub(crate) struct HostStart(Option<u64>);
+
+impl HostStart {
+    pub const NONE: HostStart = HostStart(None);
+
+    /// Reads the clock if the call is one to measure. Calls of async functions are not, because while
+    /// they wait, their thread does other work.
+    #[inline]
+    pub fn of(call: &StreamCall) -> HostStart {
+        let nth = threads::counters(call.site).map_or(0, CallCounters::timed);
+        let is_chosen = is_chosen(nth) && !call.site.spec.is_async;
+        HostStart(is_chosen.then(|| call.context.now_ns()))
+    }
+
+    /// Returns the time from the start to `end_ns`, which is read only if the call is measured.
+    #[inline]
+    pub fn until(self, end_ns: impl FnOnce() -> u64) -> Option<u64> {
+        let began_ns = self.0?;
+        end_ns().checked_sub(began_ns)
+    }
+}
+
+/// Returns `true` if the host time of a thread's `nth` timed call is measured.
+#[inline]
+fn is_chosen(nth: u64) -> bool {
+    nth <= FIRST || nth.wrapping_mul(STRIDE) < u64::MAX / ONE_IN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_calls_are_all_measured() {
+        assert!((1..=FIRST).all(is_chosen));
+    }
+
+    #[test]
+    fn regular_subsets_of_the_calls_are_measured_as_often() {
+        const CALLS: u64 = 8_000;
+        for every in 1..=64 {
+            for first in [1, every] {
+                let calls = (0..CALLS).map(|nth| 1_000 + first + nth * every);
+                let chosen = calls.filter(|nth| is_chosen(*nth)).count() as u64;
+                let expected = CALLS / ONE_IN;
+                assert!(chosen.abs_diff(expected) < expected / 20, "{chosen} of every {every}");
+            }
+        }
+    }
+}
