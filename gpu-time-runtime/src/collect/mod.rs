@@ -152,8 +152,9 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     about.warnings.extend(siblings::warning());
     about.warnings.extend(output::lost_streams(&active::config().targets));
     if stuck > 0 {
+        let threads = if stuck == 1 { "thread" } else { "threads" };
         about.warnings.push(format!(
-            "{stuck} threads did not return from a driver call in time: their measurements are missing"
+            "{stuck} {threads} did not return from a driver call in time: their measurements are missing"
         ));
     }
     about.warnings.extend(useless_records());

@@ -229,7 +229,7 @@ mod simulated {
     /// third.
     #[test]
     fn thread_stuck_in_context_setup() {
-        let run = stuck_in("cuStreamCreate:2").warns("1 threads did not return").run();
+        let run = stuck_in("cuStreamCreate:2").warns("1 thread did not return").run();
         assert_eq!(run.site("exit::timed").calls, 0);
         assert!(run.report().devices.is_empty());
     }
