@@ -109,7 +109,7 @@ fn one_run_of_each_needs_a_large_change() {
     let run = tool(&["compare".into(), base.clone(), one("new", 21e3)]);
     assert!(row(&run, "f").ends_with(" unknown: too few runs"), "{}", run.stdout);
     let note = "\nnote: 1 run of the base, 1 run of the new program: how much runs differ cannot be known \
-                from one, and a standard deviation of 2 % is assumed (--between-runs); merge several runs \
+                from one, and a standard deviation of 2% is assumed (--between-runs); merge several runs \
                 of each, or use `gpu-time ab`\n";
     assert!(run.success().contains(note));
     let run = tool(&["compare".into(), base.clone(), one("new", 22e3)]);

@@ -104,7 +104,7 @@ impl<'a> Comparison<'a> {
         }
         self.notes.push(if by_assumption {
             format!(
-                "{runs}: how much runs differ cannot be known from one, and a standard deviation of {} % is \
+                "{runs}: how much runs differ cannot be known from one, and a standard deviation of {}% is \
                  assumed (--between-runs); merge several runs of each, or use `gpu-time ab`",
                 100.0 * between
             )

@@ -272,7 +272,7 @@ impl fmt::Display for Ratio {
             None => f.write_str("unknown")?,
         }
         if let Some([low, high]) = self.interval95() {
-            write!(f, ", 95 % interval {low:.4} to {high:.4}")?;
+            write!(f, ", 95% interval {low:.4} to {high:.4}")?;
         }
         f.write_str(if self.is_starved { ", computed from upper bounds" } else { "" })
     }

@@ -140,7 +140,7 @@ const figures = (series) => {
     el("tr", {}, el("th", {}, name), sources.map(([, stats]) => el("td", { class: "n" }, time(stats[key])))));
   const head = sources.length > 1 ? el("tr", {}, el("td"), sources.map(([name]) => el("th", { class: "n" }, name))) : undefined;
   const known = ci && shown(series).median > 0 ? (50 * (ci[1] - ci[0])) / shown(series).median : 0;
-  const interval = known >= 0.005 ? `median ±${known.toFixed(2)} % (95 %)` : "";
+  const interval = known >= 0.005 ? `median ±${known.toFixed(2)}% (95%)` : "";
   return pane("Figures", interval, el("table", {}, head, rows));
 };
 

@@ -41,7 +41,7 @@ const time = (ns) => {
   return `${inUnit(ns, unit)} ${unit[0]}`;
 };
 const count = (n) => n.toLocaleString("en").replaceAll(",", "\u202f");
-const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "");
+const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)}%` : "");
 // Returns about `about` round values from low to high.
 const ticks = (low, high, about) => {
   const rough = (high - low) / Math.max(1, about);

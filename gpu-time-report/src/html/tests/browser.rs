@@ -443,12 +443,12 @@ fn opened_rows_list_every_kernel() {
         "4.000 µs",
         "3.600 µs – 4.800 µs",
         "960.0 µs",
-        "46.5 %"
+        "46.5%"
     ]);
     assert_eq!(seen["first"], first);
     assert_eq!(
         seen["calls"][0],
-        "8 calls · 133 kernels per call · 3 streams · idle 75.7 % · 2 records without times"
+        "8 calls · 133 kernels per call · 3 streams · idle 75.7% · 2 records without times"
     );
     assert_eq!(seen["overflow"], false);
 }

@@ -152,8 +152,8 @@ impl Flushes {
                 )
             }),
             Ok(eviction) => Some(format!(
-                "{key} did not empty the L2, with a buffer of {} times its size: {:.1} % of lines \
-                 were evicted after a read, {:.1} % after a write; such calls are `partial`",
+                "{key} did not empty the L2, with a buffer of {} times its size: {:.1}% of lines \
+                 were evicted after a read, {:.1}% after a write; such calls are `partial`",
                 eviction.multiple(),
                 100.0 * eviction.missed_after_read(),
                 100.0 * eviction.missed_after_write(),
