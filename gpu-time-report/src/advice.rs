@@ -1,8 +1,10 @@
 //! The notes that ask for something to be done: what would make the figures better.
 
+use std::collections::HashSet;
+
 use crate::notes::{self, bounded};
 use crate::series::saturating_sum;
-use crate::{Lost, Remark, Series, Site, Snapshot, opened};
+use crate::{Lost, Node, Remark, Series, Site, Snapshot, opened, units};
 
 /// The number of functions that a note names if there are several more.
 const NAMED: usize = 1;
@@ -63,11 +65,30 @@ fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
     let is_bound = |site: &&Site| {
         site.series.iter().any(|series| series.upper_bound) && !site.has_option("sleep")
     };
-    let names = names(snapshot.sites.iter().filter(is_bound))?;
+    let bound: Vec<&Site> = snapshot.sites.iter().filter(is_bound).collect();
+    let advice = match host_ns(snapshot, &bound).map(units::time) {
+        Some(host) => {
+            let up_to = if bound.len() > 1 { "up to " } else { "" };
+            format!(
+                "the host takes {up_to}{host} per call; add `kernels` to see how long the GPU idled, `sleep` to \
+                 time the kernels alone"
+            )
+        }
+        None => "add `sleep`".to_owned(),
+    };
+    let names = names(bound.into_iter())?;
     Some(format!(
-        "{names}: the GPU may have waited for the CPU in every sample, so the time is an upper bound (≤): add \
-         `sleep`"
+        "{names}: the GPU may have waited for the CPU in every sample, so the time is an upper bound (≤): {advice}"
     ))
+}
+
+/// Returns the longest time that calls of these functions take on the host, by their series or paths.
+fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
+    let names: HashSet<&str> = sites.iter().map(|site| site.name()).collect();
+    let of_series = |series: &Series| Some(series.host_ns()?.median);
+    let of_path = |node: &Node| node.per_call.filter(|_| names.contains(node.name()))?.host_ns;
+    let series = sites.iter().flat_map(|site| &site.series).filter_map(of_series);
+    series.chain(snapshot.tree.iter().filter_map(of_path)).reduce(f64::max)
 }
 
 /// Returns a note about the functions in which `count` finds something, with the sum of the counts.

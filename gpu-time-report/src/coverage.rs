@@ -144,7 +144,7 @@ impl Coverage {
     pub(crate) fn sentence(&self) -> String {
         let share = |share: f64, error: Option<f64>| {
             let error = error.map(|error| format!(" ±{:.1}", 100.0 * error)).unwrap_or_default();
-            format!("{:.1}{error} %", 100.0 * share)
+            format!("{:.1}{error}%", 100.0 * share)
         };
         let few = if self.busy_error.is_none() { ", too few for errors" } else { "" };
         let incomplete = match self.incomplete {
@@ -152,7 +152,7 @@ impl Coverage {
             count => format!(", {count} more incomplete"),
         };
         format!(
-            "busy {}, idle {:.1} %, annotated functions {} of wall time ({} windows of {} in total{few}{incomplete})",
+            "busy {}, idle {:.1}%, annotated functions {} of wall time ({} windows of {} in total{few}{incomplete})",
             share(self.busy, self.busy_error),
             100.0 * self.idle,
             share(self.attributed, self.attributed_error),
@@ -220,7 +220,7 @@ impl Unattributed {
     /// Returns the kernel in words.
     pub(crate) fn sentence(&self) -> String {
         let Unattributed { name, share, per_s, .. } = self;
-        format!("{name}: {:.1} % of the busy time, {per_s:.0}/s", 100.0 * share)
+        format!("{name}: {:.1}% of the busy time, {per_s:.0}/s", 100.0 * share)
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
     fn sentence_says_if_there_are_too_few_windows() {
         assert_eq!(
             coverage(40, 0.7, Some(0.005)).sentence(),
-            "busy 70.0 ±0.5 %, idle 30.0 %, annotated functions 35.0 ±0.5 % of wall time (40 windows of 800.0 ms in \
+            "busy 70.0 ±0.5%, idle 30.0%, annotated functions 35.0 ±0.5% of wall time (40 windows of 800.0 ms in \
              total, 1 more incomplete)"
         );
         assert!(coverage(2, 0.7, None).sentence().contains("too few for errors"));

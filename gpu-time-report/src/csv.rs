@@ -152,6 +152,7 @@ fn columns() -> Vec<CsvColumn> {
 /// Adds the columns about the opened calls of a series.
 fn add_opened(columns: &mut Vec<CsvColumn>) {
     columns.push(("opened".to_owned(), Box::new(|_, series| series.opened().to_string())));
+    columns.push(("launch_bound".to_owned(), Box::new(|site, _| optional(site.launch_bound))));
     let stats: [(&str, StatsOf); 5] = [
         ("busy", |series| series.kernel_times()?.busy_ns()),
         ("self_busy", |series| series.kernel_times()?.self_busy_ns()),

@@ -33,11 +33,14 @@ mod html;
 mod json;
 mod kernel_names;
 mod kinds;
+mod lead;
+mod legend;
 mod losses;
 mod marks;
 mod names;
 mod notes;
 mod opened;
+mod own_times;
 #[doc(hidden)]
 pub mod pattern;
 mod process;
@@ -52,7 +55,6 @@ mod snapshot;
 mod stats;
 mod table;
 mod terminal;
-mod totals;
 mod tree;
 #[doc(hidden)]
 pub mod units;

@@ -1,10 +1,7 @@
 //! Notes and warnings shown below the table and the page, one line each.
 
-use crate::marks::{
-    ESTIMATE, GB_PER_S, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC, UPPER_BOUND,
-};
-use crate::units::percent;
-use crate::{Budget, CacheState, Clock, Lost, Remark, Series, Site, Snapshot, opened};
+use crate::units::two_digit_percent;
+use crate::{Budget, Clock, Remark, Series, Site, Snapshot, legend, opened};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MOST: usize = 10;
@@ -35,7 +32,7 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     if !never.is_empty() {
         notes.push(format!("never called: {}", never.join(", ")));
     }
-    notes.extend(legend(snapshot));
+    notes.extend(legend::lines(snapshot));
     notes
 }
 
@@ -55,7 +52,8 @@ fn slower_launches(snapshot: &Snapshot) -> Option<String> {
         "since CUPTI first recorded, each launch of the process"
     };
     let us = added_launch_ns(snapshot) / 1_000.0;
-    let share = if share < 0.001 { String::new() } else { format!(", here {}", percent(share)) };
+    let share =
+        if share < 0.001 { String::new() } else { format!(", here {}", two_digit_percent(share)) };
     let beside = if snapshot.process.budget.is_some() { ", which no budget limits" } else { "" };
     Some(format!(
         "{since} takes longer, by {us} µs on an H200{share}{beside}: `GPU_TIME_KERNELS=off`, with no windows, avoids \
@@ -138,7 +136,7 @@ pub fn without_effect(snapshot: &Snapshot) -> Vec<String> {
 
 /// Compares the cost of timing with the budget.
 fn budget(Budget { share, cost_share, .. }: Budget) -> String {
-    let [cost, limit] = [cost_share, share].map(percent);
+    let [cost, limit] = [cost_share, share].map(two_digit_percent);
     format!("budget: timing took {cost} of recent wall time; the limit is {limit}")
 }
 
@@ -148,7 +146,7 @@ fn untimed(site: &Site) -> Option<String> {
     let parts = [(site.warmup, "warm-up"), (skipped, "skipped"), (site.unsampled, "not sampled")];
     let rate = site.sample_rate;
     let rate = if rate < 1.0 {
-        format!("; the sampling rate is {} now", percent(rate))
+        format!("; the sampling rate is {} now", two_digit_percent(rate))
     } else {
         String::new()
     };
@@ -182,152 +180,6 @@ fn listed(parts: &[(u64, &str)]) -> Option<String> {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-/// Explains the words and marks used in this report.
-fn legend(snapshot: &Snapshot) -> Vec<String> {
-    let any = |is: fn(&Series) -> bool| snapshot.all_series().any(is);
-    let mut lines = Vec::new();
-    let mut explain = |word: &str, meaning: &str| lines.push(format!("  {word}: {meaning}"));
-    if any(|s| s.upper_bound) {
-        explain(
-            UPPER_BOUND,
-            "upper bound: no sample was fed, so the GPU may have waited for the CPU; `sleep` usually prevents that",
-        );
-    }
-    if any(|s| s.net_ns.is_some() && s.clock == Clock::Events) {
-        explain("times", "on a GPU, raw event time minus the device's bias, once per bracket");
-    }
-    let any_bias = |sources: &[&str]| {
-        snapshot.devices.iter().any(|d| d.event_bias_source().is_some_and(|s| sources.contains(&s)))
-    };
-    if any_bias(&["cupti", "table"]) {
-        explain(
-            "bias",
-            "event time of a held empty kernel minus its CUPTI time, so fed kernels read as in CUPTI and \
-             Nsight Systems",
-        );
-    }
-    if any_bias(&["floor"]) {
-        explain(
-            "bias (floor)",
-            "event time of an empty pair, so kernels read about 1 µs longer than in Nsight Systems; to \
-             correct that, run `gpu-time calibrate`, or set `GPU_TIME_BIAS=cupti:TIME` to CUPTI's time \
-             of an empty kernel",
-        );
-    }
-    if any(|s| s.graph) {
-        explain("in graphs", "replays of a graph node; not every replay is sampled");
-    }
-    if any(Series::is_raw_by_launches) {
-        explain(
-            RAW,
-            "calls made different numbers of launches, so the bias is removed from the total only",
-        );
-    }
-    if any(|s| s.clock == Clock::Host) {
-        explain(HOST, "wall time on the CPU, not GPU time; shares are of host time");
-    }
-    if any(|s| s.clock == Clock::Sync) {
-        explain(
-            SYNC,
-            "wall time between two stream barriers, launching and waiting included; shares are of such time",
-        );
-    }
-    if any(|s| s.clock == Clock::Kernels) {
-        explain(
-            KERNELS,
-            "time per call during which its kernels ran, by CUPTI's records of opened calls",
-        );
-    }
-    if any(|s| s.opened() > 0) {
-        explain(
-            "opened",
-            "calls whose work CUPTI recorded instead of events; busy, at least one of the kernels, copies \
-             and memsets ran; span, from the first start to the last end; gaps, span minus busy",
-        );
-        if any(|s| s.kernel_times().is_some_and(|times| times.has_dropped())) {
-            explain(
-                "merged",
-                "medians of opened calls and kernels that several of the reports have are left out",
-            );
-        }
-        explain(
-            PER_CALL,
-            "launches of the kernel per opened call; its share is of the kernel time of the function",
-        );
-    }
-    if any(|s| s.bytes.is_some() || s.flops.is_some()) {
-        explain(
-            "rates",
-            "work per call by median time; where the work varies, total work by total time of the samples",
-        );
-    }
-    if any(|s| s.bytes.is_some_and(|bytes| bytes.peak_share.is_some())) {
-        explain(
-            GB_PER_S,
-            "in parentheses, the share of the memory's peak bandwidth; above 100%, caches served a part",
-        );
-    }
-    if any(|s| s.upper_bound && s.has_rate()) {
-        explain(LOWER_BOUND, "lower bound: computed from times that are upper bounds");
-    }
-    if any(Series::is_counted_twice) {
-        explain("share", "of all time measured on that device; nested functions count twice");
-    } else if any(|s| s.total().is_some()) {
-        explain("share", "of the time on that device, without what functions inside account for");
-    }
-    if snapshot.sites.iter().any(Site::is_sampled) {
-        explain(
-            ESTIMATE,
-            "total of all calls, estimated from the sampled ones, ± its standard error; ±?, the sample cannot tell it",
-        );
-    }
-    if snapshot.sites.iter().any(|site| site.skipped > site.unsampled) {
-        explain(
-            "skipped",
-            "timing was off, the filter excluded the function, or the call could not be timed",
-        );
-    }
-    if any(|s| s.in_flight > 0) {
-        explain("in flight", "had not returned or finished when the report was made");
-    }
-    if any(|s| s.starved > 0 && !s.upper_bound) {
-        explain(
-            "starved",
-            "the GPU may have waited for the CPU, so the sample counts in the total only; `sleep` \
-             usually prevents that",
-        );
-    }
-    if any(|s| s.at_floor > 0) {
-        explain(
-            "at the floor",
-            "nothing ran between the events, so the sample is left out; check that the work is on the \
-             timed stream",
-        );
-    }
-    if any(|s| s.cache == CacheState::Partial) {
-        explain("partial", "the L2 was flushed, but some lines may have stayed in it");
-    }
-    if any(|s| s.unknown_nested() > 0) {
-        explain(
-            "nested",
-            "contains or overlaps other timed brackets, and what they add is not known; with `sleep`, it is",
-        );
-    }
-    if any(|s| s.tracked > 0) {
-        explain(
-            "tracked",
-            "contains waits and records of cudarc's event tracking; `disable_event_tracking` of the \
-             context removes them",
-        );
-    }
-    for reason in Lost::ALL {
-        if snapshot.all_series().any(|series| series.lost.of(reason) > 0) {
-            explain(reason.name(), reason.meaning());
-        }
-    }
-    lines
 }
 
 /// Warns about expired holds, unless fewer than 1 % expired.

@@ -3,7 +3,9 @@
 #[cfg(feature = "html")]
 use crate::units;
 use crate::units::{figure, share, time};
-use crate::{Clock, Device, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats};
+use crate::{
+    Clock, Device, ElsewhereReason, KernelTimes, Node, Series, Site, Snapshot, Stats, tree,
+};
 
 /// The number of kernels that a warning names.
 const NAMED: usize = 3;
@@ -70,20 +72,25 @@ impl CrossCheck {
 
 /// Returns a line about the opened calls of a series: medians per call. The busy time is left out if
 /// the row of the series has it.
-pub fn line(series: &Series, device: Option<&Device>) -> Option<String> {
+pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
-    let median = |stats: Option<Stats>| stats.map(|stats| stats.median);
-    let mut parts = Vec::from_iter(kernels(times));
-    if let Some(CrossCheck { kernel_ns, events_ns, .. }) = CrossCheck::of(series, device) {
-        parts.push(format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns)));
+    let own = self_busy_ns(times).map(|ns| format!("self {}", time(ns)));
+    let mut parts = Vec::new();
+    if let Some(sides) = launch_bound(site, series, times) {
+        parts.push(format!("launch-bound ({sides})"));
+        parts.extend(own);
     } else {
-        if series.clock != Clock::Kernels {
-            parts.extend(median(times.busy_ns).map(|ns| format!("busy {}", time(ns))));
+        parts.extend(kernels(times));
+        if let Some(CrossCheck { kernel_ns, events_ns, .. }) = CrossCheck::of(series, device) {
+            parts.push(format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns)));
+        } else {
+            let busy = median(times.busy_ns).filter(|_| series.clock != Clock::Kernels);
+            parts.extend(busy.map(|ns| format!("busy {}", time(ns))));
+            parts.extend(own);
+            parts.extend(median(times.span_ns).map(|ns| format!("in {}{}", time(ns), idle(times))));
         }
-        parts.extend(self_busy_ns(times).map(|ns| format!("self {}", time(ns))));
-        parts.extend(median(times.span_ns).map(|ns| format!("in {}{}", time(ns), idle(times))));
+        parts.extend(median(series.host_ns).map(|ns| format!("host {}", time(ns))));
     }
-    parts.extend(median(series.host_ns).map(|ns| format!("host {}", time(ns))));
     let streams = times.streams.filter(|streams| *streams > 1);
     parts.extend(streams.map(|streams| format!("{streams} streams")));
     let opened = match series.clock {
@@ -91,6 +98,20 @@ pub fn line(series: &Series, device: Option<&Device>) -> Option<String> {
         _ => format!("{} opened", times.opened),
     };
     Some(format!("{opened}: {}", parts.join(", ")))
+}
+
+/// Returns both sides of the calls in words, if the function is launch-bound and these calls have gaps as long.
+fn launch_bound(site: &Site, series: &Series, times: &KernelTimes) -> Option<String> {
+    let [busy, span, gaps, host] =
+        [times.busy_ns, times.span_ns, times.gaps_ns, series.host_ns].map(median);
+    let is_long = gaps? >= Node::LAUNCH_BOUND * span?;
+    let is_bound = site.launch_bound == Some(true) && is_long;
+    let sides = tree::both_sides([busy?, span?, host?], times.kernels_per_call?);
+    Some(sides).filter(|_| is_bound)
+}
+
+fn median(stats: Option<Stats>) -> Option<f64> {
+    stats.map(|stats| stats.median)
 }
 
 /// Returns the beginning of that line.

@@ -479,9 +479,10 @@ impl Series {
         if self.inner_brackets.is_some() { 0 } else { self.nested }
     }
 
-    /// Returns `true` if the total also counts for functions around this one.
+    /// Returns `true` if the share of the GPU time also counts for functions around this one.
     pub(crate) fn is_counted_twice(&self) -> bool {
-        self.total().is_some() && self.own_share.is_none() && self.busy_and_own().is_none()
+        let is_known = self.own_share.is_some() || self.busy_and_own().is_some();
+        self.is_gpu_time() && !self.graph && self.total().is_some() && !is_known
     }
 
     /// Returns the busy and the self busy times if every sample is an opened call. Merged reports may

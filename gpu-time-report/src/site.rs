@@ -47,6 +47,10 @@ pub struct Site {
     pub warnings: Vec<String>,
     #[doc(hidden)]
     pub series: Vec<Series>,
+    /// Any path to the function is launch-bound, by the call tree. `None` without opened calls.
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub launch_bound: Option<bool>,
 }
 
 impl Site {
@@ -71,6 +75,7 @@ impl Site {
             sample_rate: 1.0,
             warnings: Vec::new(),
             series: Vec::new(),
+            launch_bound: None,
         }
     }
 

@@ -13,6 +13,7 @@ use std::fmt;
 
 use anstyle::Style;
 
+use crate::lead::Lead;
 use crate::notes::{self, bounded};
 use crate::units::{self, printable};
 use crate::{Detail, Process, Snapshot, Terminal, advice, terminal::View};
@@ -62,14 +63,18 @@ fn render(
     for line in devices::lines(snapshot, detail) {
         write_wrapped(f, to, Style::new(), &printable(&line))?;
     }
+    if let Some(first) = Lead::of(snapshot).first {
+        write_wrapped(f, to, TITLE, &printable(&first.to_string()))?;
+    }
     if let Some(why) = process.off() {
         let line = format!("nothing was timed on a GPU: {}", printable(why));
         writeln!(f, "{}", to.styled(DOUBTFUL, &line))?;
     }
-    let grid = Grid::of(snapshot, detail);
-    let mut omitted = grid.omitted;
+    let most = to.most_functions.filter(|_| detail == Detail::Brief);
+    let grid = Grid::of(snapshot, detail, most);
+    let (mut functions, mut rows) = (grid.omitted_functions, grid.omitted);
     if to.view == View::Tree && !snapshot.tree.is_empty() {
-        omitted = 0;
+        (functions, rows) = (0, 0);
         writeln!(f, "\n{}", snapshot.to_tree().trim_end())?;
     } else if !grid.rows.is_empty() {
         writeln!(f, "\n{}", fitted(grid, to))?;
@@ -89,7 +94,7 @@ fn render(
     for line in devices::footer(snapshot, has_bytes, detail) {
         write_wrapped(f, to, DIMMED, &printable(&line))?;
     }
-    write_wrapped(f, to, DIMMED, &words::more(omitted, left))
+    write_wrapped(f, to, DIMMED, &words::more(functions, rows, left))
 }
 
 /// Writes every warning and every note.

@@ -15,6 +15,8 @@ pub struct Terminal {
     pub columns: Option<usize>,
     /// The rows of the table.
     pub view: View,
+    /// The most functions in a [brief](crate::Detail::Brief) table, if it is limited.
+    pub most_functions: Option<usize>,
 }
 
 /// The rows of the table.
@@ -28,6 +30,9 @@ pub enum View {
 }
 
 impl Terminal {
+    /// The most functions in a table that a program prints by itself.
+    pub const MOST_FUNCTIONS: usize = 30;
+
     /// Returns the properties of stdout.
     pub fn stdout() -> Terminal {
         Terminal::of(&io::stdout())
@@ -43,7 +48,7 @@ impl Terminal {
         let columns = is_terminal.then(|| columns(stream)).flatten();
         // A terminal that does not know its width reports 0.
         let columns = columns.map(usize::from).filter(|&columns| columns > 0);
-        Terminal { colours: has_colours(is_terminal), columns, view: View::default() }
+        Terminal { colours: has_colours(is_terminal), columns, ..Terminal::default() }
     }
 }
 

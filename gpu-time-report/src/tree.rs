@@ -5,6 +5,8 @@ pub(crate) mod fixtures;
 mod folded;
 mod view;
 
+pub(crate) use view::both_sides;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Clock, Device, Measure, Site};
@@ -30,11 +32,11 @@ pub struct Node {
     #[doc(hidden)]
     pub inclusive_ns: f64,
     #[doc(hidden)]
-    pub inclusive_error_ns: f64,
+    pub inclusive_error_ns: Option<f64>,
     #[doc(hidden)]
     pub self_ns: f64,
     #[doc(hidden)]
-    pub self_error_ns: f64,
+    pub self_error_ns: Option<f64>,
     #[doc(hidden)]
     pub share: f64,
     #[doc(hidden)]
@@ -107,9 +109,9 @@ impl Node {
             recorded: 0,
             calls: 0.0,
             inclusive_ns: 0.0,
-            inclusive_error_ns: 0.0,
+            inclusive_error_ns: Some(0.0),
             self_ns: 0.0,
-            self_error_ns: 0.0,
+            self_error_ns: Some(0.0),
             share: 0.0,
             per_call: None,
             launch_bound: false,
@@ -122,7 +124,7 @@ impl Node {
     pub const NOT_ANNOTATED: &str = "<not annotated>";
 
     /// The share of a call's span from which on the waits for the host make it launch-bound.
-    const LAUNCH_BOUND: f64 = 0.05;
+    pub(crate) const LAUNCH_BOUND: f64 = 0.05;
 
     /// Returns the function's name, or `<not annotated>`.
     pub fn name(&self) -> &str {
@@ -161,8 +163,9 @@ impl Node {
         self.inclusive_ns
     }
 
-    /// Returns the standard error of the inclusive time. 0 if every call was recorded.
-    pub fn inclusive_error_ns(&self) -> f64 {
+    /// Returns the standard error of the inclusive time: 0 if every call was recorded, `None` if it is unknown, as
+    /// that of `<not annotated>` with fewer than five windows on a device.
+    pub fn inclusive_error_ns(&self) -> Option<f64> {
         self.inclusive_error_ns
     }
 
@@ -172,8 +175,8 @@ impl Node {
         self.self_ns
     }
 
-    /// Returns the standard error of the self time. 0 if every call was recorded.
-    pub fn self_error_ns(&self) -> f64 {
+    /// Returns the standard error of the self time, in the same way.
+    pub fn self_error_ns(&self) -> Option<f64> {
         self.self_error_ns
     }
 
@@ -253,8 +256,13 @@ pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device]) -> Vec<Node> {
     sorted(nodes)
 }
 
-/// Sets the own share of every series whose function has recorded calls.
+/// Sets what the tree tells of every function: whether it is launch-bound, and the own share of its series.
 pub(crate) fn share_out(nodes: &[Node], sites: &mut [Site]) {
+    for node in nodes.iter().filter(|node| node.source == Source::Opened) {
+        if let Some(site) = node.site().and_then(|site| sites.get_mut(site)) {
+            site.launch_bound = Some(site.launch_bound == Some(true) || node.launch_bound);
+        }
+    }
     let mut sums = vec![[0.0; 2]; sites.len()];
     for node in nodes {
         let Some([own_ns, all_ns]) = node.site().and_then(|site| sums.get_mut(site)) else {
@@ -287,12 +295,14 @@ fn add_up(nodes: &mut [Node]) {
 /// Estimates the time of the work outside of annotated functions from its ratio to theirs in windows.
 fn not_annotated(nodes: &[Node], devices: &[Device]) -> Option<Node> {
     let coverages = devices.iter().filter_map(|device| device.coverage.as_ref());
-    let (mut busy_ns, mut attributed_ns, mut variance) = (0.0, 0.0, 0.0);
+    let (mut busy_ns, mut attributed_ns, mut variance) = (0.0, 0.0, Some(0.0));
     for coverage in coverages {
         busy_ns += coverage.busy * coverage.total_ns;
         attributed_ns += coverage.attributed * coverage.total_ns;
-        let error = coverage.attributed_error.unwrap_or(0.0).hypot(coverage.busy_error?);
-        variance += (error * coverage.total_ns).powi(2);
+        let errors = coverage.attributed_error.zip(coverage.busy_error);
+        variance = variance.zip(errors).map(|(sum, (attributed, busy))| {
+            sum + (attributed.hypot(busy) * coverage.total_ns).powi(2)
+        });
     }
     let roots = nodes.iter().filter(|node| node.parent.is_none());
     let known_ns: f64 = roots.map(|node| node.inclusive_ns).sum();
@@ -301,7 +311,7 @@ fn not_annotated(nodes: &[Node], devices: &[Device]) -> Option<Node> {
     }
     let factor = known_ns / attributed_ns;
     let ns = (busy_ns - attributed_ns).max(0.0) * factor;
-    let error_ns = variance.sqrt() * factor;
+    let error_ns = variance.map(|variance| variance.sqrt() * factor);
     (ns > 0.0).then(|| Node {
         name: Node::NOT_ANNOTATED.to_owned(),
         inclusive_ns: ns,

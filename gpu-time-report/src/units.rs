@@ -53,13 +53,23 @@ pub fn time(ns: f64) -> String {
     format!("{} {}", unit.number(ns), unit.name)
 }
 
+/// Formats a fraction as a percentage.
+pub fn percent(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}
+
 /// Formats a part as a percentage of a whole. Empty if the whole is zero.
 pub fn share(part: f64, whole: f64) -> String {
-    if whole > 0.0 { format!("{:.1}%", 100.0 * part / whole) } else { String::new() }
+    if whole > 0.0 { percent(part / whole) } else { String::new() }
+}
+
+/// Formats a change as a percentage with its sign.
+pub fn change(share: f64) -> String {
+    format!("{:+.1}%", 100.0 * share)
 }
 
 /// Formats a small fraction as a percentage with two significant digits.
-pub fn percent(share: f64) -> String {
+pub fn two_digit_percent(share: f64) -> String {
     if share == 0.0 {
         return "0%".to_owned();
     }
@@ -121,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn percent_has_two_digits() {
+    fn two_digit_percent_has_two_digits() {
         for (share, text) in
             [(0.0, "0%"), (0.005, "0.50%"), (0.0132, "1.3%"), (0.2, "20%"), (1.0, "100%")]
         {
-            assert_eq!(percent(share), text);
+            assert_eq!(two_digit_percent(share), text);
         }
     }
 

@@ -154,7 +154,8 @@ no_values! {
     }
     Node {
         name: &str, site: Option<usize>, parent: Option<usize>, source: &str, recorded: u64, calls: f64,
-        inclusive_ns: f64, inclusive_error_ns: f64, self_ns: f64, self_error_ns: f64, share: f64,
+        inclusive_ns: f64, inclusive_error_ns: Option<f64>, self_ns: f64,
+        self_error_ns: Option<f64>, share: f64,
         per_call: Option<&PerCall>, launch_bound: bool, upper_bound: bool, callers_unknown: bool,
     }
     PerCall: Copy {

@@ -53,14 +53,8 @@ impl MergedTree {
     /// Returns the paths. `None` if a sum overflows, which only forged values do.
     pub fn finish(self) -> Option<Vec<Node>> {
         let is_finite = |node: &Node| {
-            let mut sums = [
-                node.calls,
-                node.self_ns,
-                node.inclusive_ns,
-                node.self_error_ns,
-                node.inclusive_error_ns,
-            ]
-            .into_iter();
+            let errors = [node.self_error_ns, node.inclusive_error_ns].into_iter().flatten();
+            let mut sums = [node.calls, node.self_ns, node.inclusive_ns].into_iter().chain(errors);
             sums.all(f64::is_finite)
         };
         self.nodes.iter().all(is_finite).then_some(self.nodes)
@@ -77,8 +71,9 @@ fn add_node(ours: &mut Node, theirs: &Node) {
     ours.self_ns += theirs.self_ns;
     ours.inclusive_ns += theirs.inclusive_ns;
     // The calls of different processes are sampled independently.
-    ours.self_error_ns = ours.self_error_ns.hypot(theirs.self_error_ns);
-    ours.inclusive_error_ns = ours.inclusive_error_ns.hypot(theirs.inclusive_error_ns);
+    let error = |one: Option<f64>, other: Option<f64>| Some(one?.hypot(other?));
+    ours.self_error_ns = error(ours.self_error_ns, theirs.self_error_ns);
+    ours.inclusive_error_ns = error(ours.inclusive_error_ns, theirs.inclusive_error_ns);
     if ours.source != theirs.source {
         // The sum is no better than the worse of the two.
         ours.source = Source::Events;

@@ -14,6 +14,22 @@ fn csv_without_series_has_the_header() {
 }
 
 #[test]
+fn csv_says_which_functions_are_launch_bound() {
+    let mut snapshot = kernels();
+    (snapshot.sites[0].launch_bound, snapshot.sites[1].launch_bound) = (Some(true), Some(false));
+    let csv = snapshot.to_csv();
+    let mut reader = ::csv::Reader::from_reader(csv.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let at = |name: &str| header.iter().position(|column| column == name).unwrap();
+    let records = reader.records().map(Result::unwrap);
+    let seen: Vec<_> = records
+        .filter(|record| &record[at("measure")] != "kernel")
+        .map(|record| record[at("launch_bound")].to_owned())
+        .collect();
+    assert_eq!(seen, ["true", "false", "", ""]);
+}
+
+#[test]
 fn csv_escapes_control_characters() {
     let csv = everything().to_csv();
     let mut reader = ::csv::Reader::from_reader(csv.as_bytes());

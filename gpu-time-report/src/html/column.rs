@@ -1,13 +1,11 @@
 //! The columns of the page's table. To add one, add a variant here and an arm in each method.
 
-use std::collections::HashMap;
-
 use maud::{Markup, html};
 
+use crate::own_times::Shares;
 use crate::scale::Scale;
-use crate::totals::Totals;
-use crate::units::{self, figure, printable};
-use crate::{Clock, Series, Site, Snapshot, Stats, marks, opened};
+use crate::units::{self, figure, percent, printable};
+use crate::{Clock, Node, Series, Site, Snapshot, Stats, marks, opened};
 
 /// The number of digits shown for most times.
 const DIGITS: u8 = 3;
@@ -36,15 +34,12 @@ pub enum PageColumn {
 /// Values shared by the cells of all rows.
 pub struct Sheet<'a> {
     snapshot: &'a Snapshot,
-    /// The total that shares are of, where the call tree has none.
-    beside: Totals<'a>,
+    shares: Shares<'a>,
     times: Scale,
     totals: Scale,
     /// The ends of the axis for [`PageColumn::Spread`]: the shortest p5 and the longest p95 over
     /// all rows, as natural logarithms.
     axis: (f64, f64),
-    /// By the function's name.
-    tree_shares: HashMap<&'a str, f64>,
 }
 
 /// A row: a function, or one of its launches.
@@ -86,7 +81,7 @@ impl PageColumn {
                 PageColumn::Total => {
                     th.n data-sortable aria-sort="descending" { "total " small { (totals) } }
                 }
-                PageColumn::Share => th.n data-sortable { "share" },
+                PageColumn::Share => th.n data-sortable { "share " small { "of GPU time" } },
                 PageColumn::GbPerS => th.n data-sortable { (marks::GB_PER_S) },
                 PageColumn::TflopPerS => th.n data-sortable { (marks::TFLOP_PER_S) },
             }
@@ -99,6 +94,22 @@ impl PageColumn {
             PageColumn::Calls => html! { td.n.wide.less {} },
             _ => html! { td.less {} },
         })
+    }
+
+    /// Returns the cell for the work that is not annotated.
+    pub fn of_not_annotated(self, node: &Node, sheet: &Sheet) -> Markup {
+        match self {
+            PageColumn::Function => html! { th scope="row" { div.name { (Node::NOT_ANNOTATED) } } },
+            PageColumn::Total => html! {
+                td.n data-label={ "total, " (sheet.totals.unit().name()) } {
+                    (marks::ESTIMATE) (sheet.totals.number(node.self_ns))
+                    " " small.soft { (node.self_error()) }
+                }
+            },
+            PageColumn::Share => share_cell(node.share),
+            PageColumn::Calls | PageColumn::P5 | PageColumn::P95 => html! { td.n.wide.less {} },
+            _ => html! { td.less {} },
+        }
     }
 
     /// Returns `None` if the column does not apply to the row.
@@ -179,22 +190,10 @@ impl PageColumn {
                     }
                 }
             }
-            // A graph node's time belongs to no function, and not every replay was sampled.
-            PageColumn::Share if series.graph => html! { td.n.share {} },
-            PageColumn::Share => {
-                let own = series.shown().and(series.own_total())?;
-                let share = match sheet.tree_share(row.site) {
-                    Some(share) if series.launch.is_none() => share * own / own_total(row.site),
-                    _ => own / sheet.beside.beside(series),
-                };
-                let share = if share.is_finite() { share } else { 0.0 };
-                html! {
-                    td.n.share data-value=(share) data-label="share" {
-                        i style={ "--share:" (format!("{share:.4}")) } {}
-                        (units::share(share, 1.0))
-                    }
-                }
-            }
+            PageColumn::Share => match sheet.shares.of_row(row.site, series) {
+                Some(share) => share_cell(share),
+                None => html! { td.n.share {} },
+            },
             PageColumn::GbPerS => {
                 let bytes = series.bytes?;
                 let rate = bytes.gb_per_s?;
@@ -220,27 +219,21 @@ impl PageColumn {
 }
 
 impl<'a> Sheet<'a> {
+    /// Returns the work that is not annotated, if windows know it.
+    pub fn not_annotated(&self) -> Option<&'a Node> {
+        self.shares.not_annotated()
+    }
+
     pub fn of(snapshot: &'a Snapshot) -> Sheet<'a> {
         let shown = || snapshot.all_series().filter_map(Series::shown);
         let ends = shown().flat_map(|stats| [stats.p5.max(1.0).ln(), stats.p95.max(1.0).ln()]);
-        let mut tree_shares = HashMap::new();
-        for node in &snapshot.tree {
-            *tree_shares.entry(node.name()).or_default() += node.share;
-        }
         Sheet {
-            tree_shares,
             snapshot,
-            beside: Totals::of(snapshot),
+            shares: Shares::of(snapshot),
             times: Scale::of(shown().map(|stats| stats.median), DIGITS),
             totals: Scale::of(snapshot.all_series().filter_map(Series::total), DIGITS),
             axis: ends.fold((f64::MAX, 0.0), |(low, high), end| (end.min(low), end.max(high))),
         }
-    }
-
-    /// Returns the share of the function's self times in those of the call tree, which counts nested
-    /// functions once. `None` if it is not in the tree.
-    fn tree_share(&self, site: &Site) -> Option<f64> {
-        self.tree_shares.get(site.name()).copied()
     }
 
     /// Returns the position of a time on the logarithmic axis shared by all rows.
@@ -274,10 +267,13 @@ impl PageRow<'_> {
     }
 }
 
-/// Returns the sum of the own totals of a function's rows that have a share.
-fn own_total(site: &Site) -> f64 {
-    let rows = site.series.iter().filter(|series| series.launch.is_none() && !series.graph);
-    rows.filter_map(|series| series.shown().and(series.own_total())).fold(0.0, |sum, ns| sum + ns)
+fn share_cell(share: f64) -> Markup {
+    html! {
+        td.n.share data-value=(share) data-label="share" {
+            i style={ "--share:" (format!("{share:.4}")) } {}
+            (percent(share))
+        }
+    }
 }
 
 /// Returns the mark for a rate that is computed from an upper bound on the time.

@@ -2,8 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::colours::{self, Colours, MOST, OTHERS};
-use crate::units::{self, printable};
+use super::colours::{Colours, MOST, OTHERS};
+use crate::marks::{LOWER_BOUND, bound};
+use crate::own_times::{self, OwnTime, own_times};
+use crate::units::{percent, printable};
 use crate::{Device, Node, Snapshot};
 
 /// The most functions in the legend on a phone.
@@ -16,6 +18,8 @@ struct Part<'a> {
     class: &'a str,
     name: String,
     share: f64,
+    /// `≤` or `≥` if the share is a bound.
+    mark: &'static str,
     is_function: bool,
 }
 
@@ -25,20 +29,21 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
     let text: Vec<String> = parts.iter().map(|part| part.text()).collect();
     html! {
         @if !parts.is_empty() {
+            p.soft { "share of the run" }
             div.time-bar role="img" aria-label=(printable(&text.join(", "))) {
                 @for part in &parts {
-                    i class=(part.class) style={ "flex-grow:" (format!("{:.5}", part.share)) }
+                    i class=(part.classes()) style={ "flex-grow:" (format!("{:.5}", part.share)) }
                         title=(printable(&part.text()))
                     {
-                        @if part.share >= LABELLED { (percent(part.share)) }
+                        @if part.share >= LABELLED { (part.figure()) }
                     }
                 }
             }
             ul.legend {
                 @for (at, part) in parts.iter().enumerate() {
                     li.small[at >= FEW && part.is_function] .rest[!part.is_function] {
-                        i class=(part.class) {}
-                        span.name { (printable(&part.name)) } " " b { (percent(part.share)) }
+                        i class=(part.classes()) {}
+                        span.name { (printable(&part.name)) } " " b { (part.figure()) }
                     }
                 }
             }
@@ -51,58 +56,69 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
     }
 }
 
-impl Part<'_> {
+impl<'a> Part<'a> {
+    /// Creates the part of some functions.
+    fn of(class: &'a str, name: String, times: &[OwnTime], whole_ns: f64) -> Part<'a> {
+        let mark = bound(times.iter().any(|time| time.is_bound));
+        let share = own_times::sum(times) / whole_ns;
+        Part { class, name, share, mark, is_function: true }
+    }
+
+    /// Creates another part.
+    fn rest(class: &'a str, name: &str, share: f64, mark: &'static str) -> Part<'a> {
+        Part { class, name: name.to_owned(), share, mark, is_function: false }
+    }
+
+    fn classes(&self) -> String {
+        let is_bound = self.is_function && !self.mark.is_empty();
+        format!("{}{}", self.class, if is_bound { " bound" } else { "" })
+    }
+
+    fn figure(&self) -> String {
+        self.mark.to_owned() + &percent(self.share)
+    }
+
     fn text(&self) -> String {
-        format!("{} {}", self.name, percent(self.share))
+        format!("{} {}", self.name, self.figure())
     }
 }
 
-fn percent(share: f64) -> String {
-    units::share(share, 1.0)
-}
-
 fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<Part<'a>> {
-    let functions = colours::functions(snapshot, Some(&device.id));
-    let measured_ns = functions.iter().fold(0.0, |sum, (_, ns)| sum + ns);
+    let times = own_times(snapshot, Some(&device.id));
+    let measured_ns = own_times::sum(&times);
     // The whole, in the same unit as the functions' times, and what the functions do not fill.
     let (whole_ns, rest) = match &device.coverage {
         Some(coverage) => {
             let not_annotated = (coverage.busy - coverage.attributed).max(0.0);
             let rest = vec![
-                ("not-annotated", Node::NOT_ANNOTATED.to_owned(), not_annotated),
-                ("idle", "idle".to_owned(), coverage.idle),
+                Part::rest("not-annotated", Node::NOT_ANNOTATED, not_annotated, ""),
+                Part::rest("idle", "idle", coverage.idle, ""),
             ];
             (measured_ns / coverage.attributed, rest)
         }
         None if measured_ns <= 0.0 => return Vec::new(),
         None => {
             let whole_ns = measured_ns.max(snapshot.process.wall_ns as f64);
-            (
-                whole_ns,
-                vec![("idle", "idle or not annotated".to_owned(), 1.0 - measured_ns / whole_ns)],
-            )
+            let mark = if times.iter().any(|time| time.is_bound) { LOWER_BOUND } else { "" };
+            let share = 1.0 - measured_ns / whole_ns;
+            (whole_ns, vec![Part::rest("idle", "idle or not annotated", share, mark)])
         }
     };
     // A single other function takes no more room than the sum of several.
-    let most = if functions.len() == MOST + 1 { MOST + 1 } else { MOST };
-    let (shown, others) = functions.split_at(functions.len().min(most));
-    let mut parts: Vec<(&str, String, f64)> = shown
-        .iter()
-        .map(|&(name, ns)| (colours.class(name), name.to_owned(), ns / whole_ns))
-        .collect();
-    let others_ns = others.iter().fold(0.0, |sum, (_, ns)| sum + ns);
-    parts.push((OTHERS, format!("{} more functions", others.len()), others_ns / whole_ns));
-    if measured_ns <= 0.0 {
-        let attributed = device.coverage.as_ref().map_or(0.0, |coverage| coverage.attributed);
-        parts.push((OTHERS, "annotated functions".to_owned(), attributed));
-    }
-    let of_functions = parts.len();
-    parts.extend(rest);
-    let parts = parts.into_iter().enumerate().map(|(at, (class, name, share))| Part {
-        class,
-        name,
-        share,
-        is_function: at < of_functions,
+    let most = if times.len() == MOST + 1 { MOST + 1 } else { MOST };
+    let (shown, others) = times.split_at(times.len().min(most));
+    let shown = shown.iter().map(|time| {
+        let (class, name) = (colours.class(time.name), time.name.to_owned());
+        Part::of(class, name, std::slice::from_ref(time), whole_ns)
     });
-    parts.filter(|part| part.share.is_finite() && part.share > 0.0).collect()
+    let mut parts: Vec<Part> = shown.collect();
+    parts.push(Part::of(OTHERS, format!("{} more functions", others.len()), others, whole_ns));
+    if let Some(coverage) = device.coverage.as_ref().filter(|_| measured_ns <= 0.0) {
+        let share = coverage.attributed;
+        let functions = Part::rest(OTHERS, "annotated functions", share, "");
+        parts.push(Part { is_function: true, ..functions });
+    }
+    parts.extend(rest);
+    parts.retain(|part| part.share.is_finite() && part.share > 0.0);
+    parts
 }

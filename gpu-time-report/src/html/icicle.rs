@@ -50,12 +50,10 @@ pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
                                 }
                             {
                                 th scope="row" { (printable(&node.name)) }
-                                td { (bound(node.upper_bound)) (units::share(node.share, 1.0)) }
+                                td { (bound(node.upper_bound)) (units::percent(node.share)) }
                                 td {
                                     (bound(node.upper_bound)) (own.number(node.self_ns))
-                                    @if node.self_error_ns > 0.0 {
-                                        " ±" (units::share(node.self_error_ns, node.self_ns))
-                                    }
+                                    @if node.self_error_ns != Some(0.0) { " " (node.self_error()) }
                                 }
                                 td { (bound(bounds[at])) (inclusive.number(node.inclusive_ns)) }
                                 td { @if node.per_call.is_some() { (units::grouped(&format!("{:.0}", node.calls))) } }

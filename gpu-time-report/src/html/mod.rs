@@ -20,7 +20,7 @@ pub use page::page;
 
 use crate::series::saturating_sum;
 use crate::units::{self, printable};
-use crate::{Process, Series, Snapshot, notes};
+use crate::{Process, Series, Snapshot, marks, notes, own_times};
 
 const STYLE: &str = include_str!("page.css");
 /// The parts share one scope, in this order.
@@ -121,12 +121,14 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     let host_samples = saturating_sum(on_host.map(|series| series.measured));
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
     let opened = saturating_sum(functions().map(Series::opened));
-    let gpu_ns = colours::functions(snapshot, None).iter().fold(0.0, |sum, (_, ns)| sum + ns);
+    let times = own_times::own_times(snapshot, None);
+    let bound = marks::bound(times.iter().any(|time| time.is_bound));
+    let gpu_ns = own_times::sum(&times);
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
         dl.tiles {
-            (tile("GPU time measured", html! { (units::time(gpu_ns)) }))
+            (tile("GPU busy in functions", html! { (bound) (units::time(gpu_ns)) }))
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
             (tile("GPU samples", html! { (units::count(gpu_samples)) }))

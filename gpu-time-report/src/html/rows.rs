@@ -59,6 +59,9 @@ pub fn table(snapshot: &Snapshot, groups: &Groups) -> Markup {
                 table.rows {
                     thead { tr { @for column in &columns { (column.header(&sheet)) } } }
                     @for group in groups { (rows(group, sites, &columns, &sheet)) }
+                    @if let Some(node) = sheet.not_annotated() {
+                        tfoot { tr { @for column in &columns { (column.of_not_annotated(node, &sheet)) } } }
+                    }
                 }
             }
             @if *left_out > 0 {

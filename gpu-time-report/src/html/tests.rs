@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::Site;
-use crate::fixtures::{everything, gpu, kernels, off, on_host, rated};
+use crate::fixtures::{
+    coverage, everything, gpu, kernels, off, on_host, process, rated, row, site,
+};
 use crate::tree::fixtures::{node, tree};
-use crate::{Device, Node};
+use crate::{Device, Measure, Node, ScopeKind};
 
 #[cfg(feature = "browser-tests")]
 mod browser;
@@ -242,7 +244,7 @@ fn gpu_time_without_a_gpu_is_zero() {
         !site.series.is_empty()
     });
     let text = text(&snapshot);
-    assert!(text.contains("GPU time measured0 ns\n"), "{text}");
+    assert!(text.contains("GPU busy in functions0 ns\n"), "{text}");
 }
 
 #[test]
@@ -250,7 +252,7 @@ fn host_samples_are_not_fed() {
     let text = text(&on_host());
     assert!(text.contains("\nfed–\n"), "{text}");
     assert!(text.contains("\nGPU samples0\nhost samples100\n"), "{text}");
-    assert!(text.contains("GPU time measured0 ns\n"), "{text}");
+    assert!(text.contains("GPU busy in functions0 ns\n"), "{text}");
 }
 
 #[test]
@@ -273,7 +275,7 @@ fn gpu_time_leaves_out_barriers() {
     let mut snapshot = rated();
     snapshot.sites.retain(|site| ["app::sync", "app::host"].contains(&site.name()));
     let text = text(&snapshot);
-    assert!(text.contains("GPU time measured0 ns\n"), "{text}");
+    assert!(text.contains("GPU busy in functions0 ns\n"), "{text}");
 }
 
 #[test]
@@ -305,7 +307,7 @@ fn opened_calls_are_shown() {
 fn gpu_time_of_nested_functions_is_counted_once() {
     let text = text(&nested());
     // The self times of the tree. Its inclusive times add up to 670 µs.
-    assert!(text.contains("\nGPU time measured320.0 µs\n"), "{text}");
+    assert!(text.contains("\nGPU busy in functions320.0 µs\n"), "{text}");
 }
 
 #[test]
@@ -331,10 +333,76 @@ fn shares_of_nested_functions_add_up() {
     let shares = rows.split("class=\"n share\" data-value=\"").skip(1);
     let shares = shares.map(|cell| cell.split_once('"').unwrap().0.parse::<f64>().unwrap());
     let sum = shares.sum::<f64>();
-    // The other half is not annotated.
+    // The other half is not annotated, and has a row of its own.
     let functions: f64 =
         snapshot.tree.iter().filter(|node| node.site.is_some()).map(Node::share).sum();
-    assert!((functions - 0.5).abs() < 1e-9 && (sum - functions).abs() < 1e-9, "{sum} {functions}");
+    assert!((functions - 0.5).abs() < 1e-9 && (sum - 1.0).abs() < 1e-9, "{sum} {functions}");
+}
+
+/// Returns the shares in the table, on the page and in the tree, from the top.
+fn shares(snapshot: &Snapshot) -> [Vec<String>; 3] {
+    let (table, page, tree) = (snapshot.to_string(), snapshot.to_html(), snapshot.to_tree());
+    let rows = table.lines().skip_while(|line| !line.starts_with("function"));
+    let rows = rows.take_while(|line| !line.is_empty()).filter(|line| line.ends_with('%'));
+    let (_, cells) = page.split_once("class=\"rows\"").unwrap();
+    let cells = cells.split("class=\"n share\" data-value=\"").skip(1);
+    let cell = |cell: &str| {
+        let (_, text) = cell.split_once("</i>").unwrap();
+        text.split_once('<').unwrap().0.to_owned()
+    };
+    let word = |word: Option<&str>| word.unwrap().to_owned();
+    [
+        rows.map(|line| word(line.split_whitespace().last())).collect(),
+        cells.map(cell).collect(),
+        tree.lines().skip(1).map(|line| word(line.split_whitespace().next())).collect(),
+    ]
+}
+
+/// Returns a function that took this time on the GPU, in milliseconds.
+fn function(name: &str, ms: u32) -> Site {
+    let rows = vec![row("cuda:0", Measure::Span, [1_000_000 * ms + 2_207])];
+    Site { name: name.to_owned(), ..site(name, ms, ScopeKind::Body, [0, 0, 1], rows) }
+}
+
+#[test]
+fn table_page_and_tree_have_the_same_shares() {
+    let gpu = Device { coverage: Some(coverage()), ..gpu() };
+    let sites = vec![function("decode", 300), function("norm", 132)];
+    let nodes = vec![node("decode", None, 3e8, 3e8), node("norm", None, 1.32e8, 1.32e8)];
+    let snapshot = Snapshot::new(process(None), vec![gpu], sites).with_tree(nodes);
+    let [table, page, tree] = shares(&snapshot);
+    assert_eq!(table, ["34.7%", "15.3%", "50.0%"]);
+    assert_eq!(page, table);
+    // The longest first.
+    assert_eq!(tree, ["50.0%", "34.7%", "15.3%"]);
+    assert!(snapshot.to_string().contains("\n<not annotated> "), "{snapshot}");
+}
+
+#[test]
+fn host_time_has_no_share_of_gpu_time() {
+    let mut decode = function("decode", 300);
+    let on_host =
+        site("", 1, ScopeKind::Body, [0, 0, 1], vec![row("host", Measure::Span, [900_000_000])]);
+    decode.series.extend(on_host.series);
+    let sites = vec![decode, function("norm", 100)];
+    let snapshot = Snapshot::new(process(None), vec![gpu(), Device::host()], sites);
+    let nodes = vec![node("decode", None, 3e8, 3e8), node("norm", None, 1e8, 1e8)];
+    for snapshot in [snapshot.clone(), snapshot.with_tree(nodes)] {
+        let [table, page, _] = shares(&snapshot);
+        assert_eq!((&table, &page), (&vec!["75.0%".to_owned(), "25.0%".to_owned()], &table));
+    }
+}
+
+#[test]
+fn bounds_in_the_bar_are_marked() {
+    let nodes = [("decode", 9e8), ("norm", 2e8)]
+        .map(|(name, ns)| Node { upper_bound: true, ..node(name, None, ns, ns) });
+    let snapshot = Snapshot::new(process(None), vec![gpu()], vec![]).with_tree(nodes.into());
+    let expected = ["decode ≤72.9%", "norm ≤16.2%", "idle or not annotated ≥10.9%"];
+    assert_eq!(legends(&snapshot), [expected]);
+    let page = snapshot.to_html();
+    assert_eq!(page.matches("<i class=\"c0 bound\"").count(), 2);
+    assert!(text(&snapshot).contains("GPU busy in functions≤1.100 s\n"));
 }
 
 /// Returns the left edge and the width of each bar of the call tree.
@@ -416,7 +484,7 @@ fn device_time_is_that_of_each_device() {
 #[test]
 fn lead_names_what_to_look_at_first() {
     let text = text(&nested());
-    let expected = "The GPU was idle 30.0 ±0.5% of the time. Look at pass first: it is launch-bound. In each call, GPU busy ";
+    let expected = "The GPU was idle 30.0 ±0.5% of the time. Look at pass first: it is launch-bound (the GPU waited for the CPU). In each call, GPU busy ";
     assert!(text.contains(expected), "{text}");
     let with_host_time = |host_ns: f64| {
         let mut nodes = tree();
@@ -426,7 +494,7 @@ fn lead_names_what_to_look_at_first() {
         self::text(&nested().with_tree(nodes))
     };
     let text = with_host_time(1.0);
-    let expected = "Look at attention first: 46.9% of the GPU time measured is its own.";
+    let expected = "Look at attention first: 23.4% of GPU time is its own.";
     assert!(text.contains(expected), "{text}");
     let text = with_host_time(100.0);
     let expected =
@@ -437,7 +505,9 @@ fn lead_names_what_to_look_at_first() {
 #[test]
 fn lead_says_if_no_function_stands_out() {
     let nodes = (0..20).map(|i| node(&format!("f{i}"), None, 0.0, 1e3 - f64::from(i))).collect();
-    let text = text(&everything().with_tree(nodes));
+    let mut snapshot = everything().with_tree(nodes);
+    snapshot.process.wall_ns = 20_000;
+    let text = text(&snapshot);
     let expected = "No function stands out. f0 has the most GPU time of its own.";
     assert!(text.contains(expected), "{text}");
 }

@@ -3,10 +3,9 @@
 use comfy_table::CellAlignment;
 
 use crate::scale::Scale;
-use crate::totals::Totals;
 use crate::units::{self, printable};
 use crate::{
-    CacheState, Clock, Detail, Kernel, Series, Site, Snapshot, Stats, marks, opened, series,
+    CacheState, Clock, Detail, Kernel, Node, Series, Site, Snapshot, Stats, marks, opened, series,
 };
 
 /// The number of digits shown for most times.
@@ -43,19 +42,20 @@ pub struct Units {
 pub enum TableRow<'a> {
     /// A series for a function, one of its keys or one of its launches.
     Series {
-        totals: &'a Totals<'a>,
         series: &'a Series,
         label: String,
         is_sampled: bool,
         calls: Option<u64>,
+        /// The share of all GPU time.
+        share: Option<f64>,
     },
     /// All keys of a function on one device in one cache state.
     Keyed {
-        totals: &'a Totals<'a>,
         all: Vec<&'a Series>,
         label: String,
         is_sampled: bool,
         calls: Option<u64>,
+        share: Option<f64>,
     },
     /// A function that has no own series, because every call was captured or none was timed.
     Untimed { label: String, calls: Option<u64> },
@@ -68,6 +68,10 @@ pub enum TableRow<'a> {
     Kernel { kernel: &'a Kernel, is_ambiguous: bool },
     /// The kernels that the table omits, with their share of the series' kernel time.
     OtherKernels { kernels: usize, share: f64 },
+    /// The functions that the table omits, with their share of all GPU time.
+    OtherFunctions { functions: usize, share: f64 },
+    /// The work outside of all annotated functions, by windows.
+    NotAnnotated { node: &'a Node },
 }
 
 impl TableColumn {
@@ -86,7 +90,7 @@ impl TableColumn {
         columns.extend([Calls, Samples, Median, Spread, Total]);
         let is_sampled = snapshot.sites.iter().any(Site::is_sampled);
         columns.extend((is_sampled && detail == Detail::All).then_some(Error));
-        columns.push(Share);
+        columns.extend(any(Series::is_gpu_time).then_some(Share));
         columns.extend(any(|series| series.bytes.is_some()).then_some(GbPerS));
         columns.extend(any(|series| series.flops.is_some()).then_some(TflopPerS));
         columns
@@ -157,7 +161,7 @@ impl TableColumn {
                     None => "?".to_owned(),
                 }
             }
-            TableColumn::Share => units::share(row.share()?, 1.0),
+            TableColumn::Share => units::percent(row.share()?),
             TableColumn::GbPerS => {
                 let bytes = series?.bytes?;
                 let peak = bytes.peak_share.map(|share| format!(" ({:.0}%)", 100.0 * share));
@@ -179,12 +183,12 @@ impl Units {
 }
 
 impl<'a> TableRow<'a> {
-    /// Returns `true` for a row that belongs to the function above it.
-    pub fn is_below_function(&self) -> bool {
+    /// Returns `true` for a row of a function, and `false` for one with a detail or a sum.
+    pub fn is_function(&self) -> bool {
         match self {
-            TableRow::Series { label, .. } => label.starts_with(' '),
-            TableRow::Keyed { .. } | TableRow::Untimed { .. } => false,
-            _ => true,
+            TableRow::Series { label, .. } => !label.starts_with(' '),
+            TableRow::Keyed { .. } | TableRow::Untimed { .. } => true,
+            _ => false,
         }
     }
 
@@ -224,6 +228,10 @@ impl<'a> TableRow<'a> {
                 KERNEL_INDENT.to_owned() + &printable(&kernel.name) + &configuration
             }
             TableRow::OtherKernels { kernels, .. } => format!("{KERNEL_INDENT}and {kernels} more"),
+            TableRow::OtherFunctions { functions, .. } => {
+                format!("and {} more functions", units::count(*functions as u64))
+            }
+            TableRow::NotAnnotated { node } => node.name.clone(),
         }
     }
 
@@ -270,6 +278,7 @@ impl<'a> TableRow<'a> {
             TableRow::Series { series, .. } => series.shown().and(series.total()),
             TableRow::Keyed { all, .. } => Some(series::total(all.iter().copied())),
             TableRow::OtherKeys { total, .. } => self.samples().map(|_| *total),
+            TableRow::NotAnnotated { node } => Some(node.self_ns),
             // Kernels are only known for opened calls, and totals are of all calls.
             _ => None,
         }
@@ -284,6 +293,7 @@ impl<'a> TableRow<'a> {
             TableRow::Keyed { is_sampled, .. } | TableRow::OtherKeys { is_sampled, .. } => {
                 *is_sampled
             }
+            TableRow::NotAnnotated { .. } => true,
             _ => false,
         }
     }
@@ -294,6 +304,7 @@ impl<'a> TableRow<'a> {
         let all = match self {
             TableRow::Series { series, .. } => std::slice::from_ref(series),
             TableRow::Keyed { all, .. } => all,
+            TableRow::NotAnnotated { node } => return Some(node.self_error_ns),
             _ => return None,
         };
         // The samples of different keys are independent.
@@ -301,22 +312,14 @@ impl<'a> TableRow<'a> {
         Some(all.iter().try_fold(0.0, sum))
     }
 
-    /// Returns the share of the device's time, or of the function's kernel time.
+    /// Returns the share of all GPU time, or of the function's kernel time.
     fn share(&self) -> Option<f64> {
-        // A graph node's time belongs to no function, and not every replay was sampled.
-        let share = |totals: &Totals, series: &Series| {
-            let own = series.shown().and(series.own_total()).filter(|_| !series.graph)?;
-            let all = totals.beside(series);
-            (all > 0.0).then(|| own / all)
-        };
         match self {
-            TableRow::Series { totals, series, .. } => share(totals, series),
-            TableRow::Keyed { totals, all, .. } => {
-                let shares = all.iter().filter_map(|series| share(totals, series));
-                shares.reduce(|sum, share| sum + share)
-            }
+            TableRow::Series { share, .. } | TableRow::Keyed { share, .. } => *share,
+            TableRow::NotAnnotated { node } => Some(node.share),
             TableRow::Kernel { kernel: Kernel { share, .. }, .. }
-            | TableRow::OtherKernels { share, .. } => Some(*share),
+            | TableRow::OtherKernels { share, .. }
+            | TableRow::OtherFunctions { share, .. } => Some(*share),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! The devices, above and below the table.
 
+use crate::own_times::Accounted;
 use crate::units;
 use crate::{Clocks, Coverage, Detail, Device, Snapshot};
 
@@ -11,14 +12,16 @@ const OUTSIDE: usize = 5;
 pub fn lines(snapshot: &Snapshot, detail: Detail) -> Vec<String> {
     let is_alone = snapshot.devices.len() == 1 && snapshot.process.off.is_none();
     let shown = snapshot.devices.iter().filter(|device| is_alone || device.id != "host");
-    shown.flat_map(|device| of_device(device, detail)).collect()
+    shown.flat_map(|device| of_device(snapshot, device, detail)).collect()
 }
 
-fn of_device(device: &Device, detail: Detail) -> Vec<String> {
+fn of_device(snapshot: &Snapshot, device: &Device, detail: Detail) -> Vec<String> {
     let parts = [format!("{}: {}", device.id, device.name)];
     let parts = parts.into_iter().chain(device.clocks.and_then(|clocks| health(device, clocks)));
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
     lines.extend(device.coverage.iter().flat_map(|coverage| coverage_lines(coverage, detail)));
+    let accounted = Accounted::of(snapshot, device);
+    lines.extend(accounted.map(|accounted| accounted_line(accounted, detail)));
     lines
 }
 
@@ -74,6 +77,19 @@ fn coverage_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
         lines.push(format!("  largest outside of them: {}", largest.sentence()));
     }
     lines
+}
+
+/// Returns for how much of the run the functions account, where windows do not say how busy the device was.
+fn accounted_line(accounted: Accounted, detail: Detail) -> String {
+    let sentence = accounted.sentence();
+    let windows = match detail {
+        Detail::Brief => "",
+        Detail::All => ", which `GPU_TIME_WINDOWS=20ms/10s` tells apart",
+    };
+    match sentence.strip_suffix('.').filter(|_| !accounted.is_all_bound) {
+        Some(sentence) => format!("  {sentence}; the rest is idle or not annotated{windows}"),
+        None => format!("  {sentence}"),
+    }
 }
 
 /// Returns the clocks at first use and at the time of the report, and other NVML values.

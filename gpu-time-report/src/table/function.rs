@@ -4,9 +4,9 @@ use super::column::TableRow;
 use super::keys::HiddenKeys;
 use crate::groups::{Group, IndexedSeries};
 use crate::marks::PER_CALL;
-use crate::totals::Totals;
+use crate::own_times::Shares;
 use crate::units::printable;
-use crate::{Kernel, KernelTimes, Launch, Launches, Series, Snapshot, kernel_names, opened};
+use crate::{Kernel, KernelTimes, Launch, Launches, Series, Site, Snapshot, kernel_names, opened};
 
 /// The width of the name of a function's only kernel, behind the function's own.
 const KERNEL: usize = 24;
@@ -14,7 +14,7 @@ const KERNEL: usize = 24;
 /// One function, with all of its groups.
 pub struct Function<'a> {
     pub snapshot: &'a Snapshot,
-    pub totals: &'a Totals<'a>,
+    pub shares: &'a Shares<'a>,
     pub groups: &'a [Group<'a>],
 }
 
@@ -54,16 +54,25 @@ impl<'a> Function<'a> {
         let mut rows = Vec::new();
         for shown in Shown::FEWER {
             rows = self.rows(shown);
-            if rows.iter().filter(|row| row.is_below_function()).count() <= most {
+            if rows.iter().filter(|row| !row.is_function()).count() <= most {
                 return rows;
             }
         }
         let mut below = 0;
         rows.retain(|row| {
-            below += usize::from(row.is_below_function());
-            !row.is_below_function() || below <= most
+            below += usize::from(!row.is_function());
+            row.is_function() || below <= most
         });
         rows
+    }
+
+    /// Returns the share of all GPU time that these groups have.
+    pub fn share<'g>(&self, groups: impl IntoIterator<Item = &'g Group<'a>>) -> Option<f64>
+    where
+        'a: 'g,
+    {
+        let share = |group: &Group| self.shares.of_row(group.site, group.head?.series);
+        groups.into_iter().filter_map(share).reduce(|sum, share| sum + share)
     }
 
     /// Returns the function's own rows, one for each device, clock and cache state, and the details
@@ -114,7 +123,8 @@ impl<'a> Function<'a> {
             return;
         }
         let all = groups.iter().filter_map(|group| group.head).map(|head| head.series).collect();
-        rows.push(TableRow::Keyed { totals: self.totals, all, label: name, is_sampled, calls });
+        let share = self.share(groups.iter().copied());
+        rows.push(TableRow::Keyed { all, label: name, is_sampled, calls, share });
         for group in groups {
             if let Some(head) = group.head.filter(|head| !hidden.has(head.series)) {
                 self.add_head(rows, group, head.series, "", None, shown);
@@ -142,9 +152,9 @@ impl<'a> Function<'a> {
             launches(series, group),
         ];
         let label: Vec<String> = label.into_iter().flatten().collect();
-        let (totals, is_sampled) = (self.totals, group.site.is_sampled());
-        let label = label.join(" ");
-        rows.push(TableRow::Series { totals, series, label, is_sampled, calls });
+        let (label, is_sampled) = (label.join(" "), group.site.is_sampled());
+        let share = self.shares.of_row(group.site, series);
+        rows.push(TableRow::Series { series, label, is_sampled, calls, share });
     }
 
     /// Adds the rows of the launches and of the kernels.
@@ -161,7 +171,7 @@ impl<'a> Function<'a> {
         }
         let head = group.head.map(|head| head.series);
         if let Some(series) = head.filter(|head| shown.singles || single_kernel(head).is_none()) {
-            rows.extend(kernels(self.snapshot, series, shown.kernels));
+            rows.extend(kernels(self.snapshot, group.site, series, shown.kernels));
         }
     }
 
@@ -189,8 +199,9 @@ impl<'a> Function<'a> {
             let key = series.key().filter(|_| group.head.is_none());
             let key = key.map(|key| format!(" [{}]", printable(key))).unwrap_or_default();
             let label = format!("{indent}{label}{key}");
-            let (totals, is_sampled) = (self.totals, group.site.is_sampled());
-            rows.push(TableRow::Series { totals, series, label, is_sampled, calls: None });
+            let is_sampled = group.site.is_sampled();
+            let share = self.shares.of_row(group.site, series);
+            rows.push(TableRow::Series { series, label, is_sampled, calls: None, share });
         }
     }
 }
@@ -260,9 +271,14 @@ fn short(kernel: &Kernel) -> String {
 }
 
 /// Returns the rows about the opened calls of a series, with its largest kernels.
-fn kernels<'a>(snapshot: &Snapshot, series: &'a Series, most: usize) -> Vec<TableRow<'a>> {
+fn kernels<'a>(
+    snapshot: &Snapshot,
+    site: &Site,
+    series: &'a Series,
+    most: usize,
+) -> Vec<TableRow<'a>> {
     let device = snapshot.devices.iter().find(|device| device.id == series.device);
-    let Some(line) = opened::line(series, device) else { return Vec::new() };
+    let Some(line) = opened::line(site, series, device) else { return Vec::new() };
     let all = series.kernel_times.as_ref().map_or(&[][..], |times| &times.kernels);
     // A row "and 1 more" would be no shorter than the kernel itself.
     let shown = if all.len() > most + 1 { most } else { all.len() };

@@ -2,13 +2,13 @@
 
 use super::column::{KERNEL_INDENT, TableColumn, TableRow, Units};
 use super::function::{Function, Shown};
-use crate::totals::Totals;
+use crate::own_times::Shares;
 use crate::units::printable;
 use crate::{Detail, Measure, Site, Snapshot, groups, series};
 
 /// The number of rows up to which functions show details: launches, keys and kernels. With the
 /// lines above and below, they fit on a screen of 40 lines.
-const ROWS: usize = 18;
+const ROWS: usize = 17;
 
 /// A header and rows. Every row has a cell for each column.
 pub struct Grid {
@@ -17,12 +17,14 @@ pub struct Grid {
     pub rows: Vec<Line>,
     /// The number of rows with details that the table omits.
     pub omitted: usize,
+    /// The number of functions that it omits.
+    pub omitted_functions: usize,
 }
 
 /// A row, which is one line of text.
 pub struct Line {
-    /// The row belongs to the function above it.
-    pub is_below_function: bool,
+    /// The row is that of a function, not of a detail or a sum.
+    pub is_function: bool,
     /// The name of a kernel, and the launch configuration that follows it.
     pub kernel: Option<(String, String)>,
     /// A text that is as wide as the table. The cells are empty then.
@@ -31,9 +33,10 @@ pub struct Line {
 }
 
 impl Grid {
-    /// Creates rows for every function that was called, longest total first, each followed by its
-    /// details. Without any series, shows only names and numbers of calls.
-    pub fn of(snapshot: &Snapshot, detail: Detail) -> Grid {
+    /// Creates rows for the functions that were called, longest total first, each followed by its
+    /// details: for at most this number of functions, or for all. Without any series, shows only names and
+    /// numbers of calls.
+    pub fn of(snapshot: &Snapshot, detail: Detail, most: Option<usize>) -> Grid {
         let mut groups = groups::of(snapshot);
         // Keep all groups of a function together, starting with the one that shows the number of
         // calls.
@@ -49,13 +52,22 @@ impl Grid {
         } else {
             vec![TableColumn::Function, TableColumn::Calls]
         };
-        let (units, totals) = (Units::of(snapshot), &Totals::of(snapshot));
+        let (units, shares) = (Units::of(snapshot), &Shares::of(snapshot));
         let by_function = groups.chunk_by(|a, b| a.at == b.at);
         let functions: Vec<Function> =
-            by_function.map(|groups| Function { snapshot, totals, groups }).collect();
-        let (rows, omitted) = rows(&functions, detail);
+            by_function.map(|groups| Function { snapshot, shares, groups }).collect();
+        // A row "and 1 more function" would be no shorter than the function's own.
+        let most = most.filter(|most| functions.len() > most + 1).unwrap_or(functions.len());
+        let (functions, others) = functions.split_at(most);
+        let (mut rows, omitted) = rows(functions, detail);
+        if !others.is_empty() {
+            let shares = others.iter().filter_map(|function| function.share(function.groups));
+            let share = shares.fold(0.0, |sum, share| sum + share);
+            rows.push(TableRow::OtherFunctions { functions: others.len(), share });
+        }
+        rows.extend(shares.not_annotated().map(|node| TableRow::NotAnnotated { node }));
         let rows = rows.into_iter().map(|row| Line {
-            is_below_function: row.is_below_function(),
+            is_function: row.is_function(),
             kernel: match &row {
                 TableRow::Kernel { kernel, .. } => {
                     Some((printable(&kernel.name), row.configuration().unwrap_or_default()))
@@ -70,7 +82,7 @@ impl Grid {
         });
         let rows = rows.collect();
         let header = columns.iter().map(|column| column.header(&units)).collect();
-        Grid { header, rows, columns, omitted }
+        Grid { header, rows, columns, omitted, omitted_functions: others.len() }
     }
 
     pub fn columns(&self) -> &[TableColumn] {
@@ -110,7 +122,7 @@ fn rows<'a>(functions: &[Function<'a>], detail: Detail) -> (Vec<TableRow<'a>>, u
     if detail == Detail::All {
         return (all, 0);
     }
-    let below = |rows: &[TableRow]| rows.iter().filter(|row| row.is_below_function()).count();
+    let below = |rows: &[TableRow]| rows.iter().filter(|row| !row.is_function()).count();
     let wanted: Vec<Vec<TableRow>> = of_all(Shown::MOST).collect();
     let own: usize = wanted.iter().map(|rows| rows.len() - below(rows)).sum();
     let mut later: usize = wanted.iter().map(|rows| below(rows)).sum();

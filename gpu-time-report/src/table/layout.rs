@@ -109,7 +109,7 @@ fn coloured(grid: &Grid, line: &Line, text: &str) -> String {
     let part = |column| grid.cell(line, column);
     let label = part(TableColumn::Function).unwrap_or_default();
     let (label, figures) = text.split_at_checked(label.len()).unwrap_or((text, ""));
-    let label = if line.is_below_function { label.to_owned() } else { paint(FUNCTION, label) };
+    let label = if line.is_function { paint(FUNCTION, label) } else { label.to_owned() };
     let bound = part(TableColumn::Median).filter(|cell| cell.contains(marks::UPPER_BOUND));
     match bound {
         Some(cell) => label + &figures.replacen(cell, &paint(DOUBTFUL, cell), 1),

@@ -3,6 +3,7 @@
 use crate::fixtures::{
     SeriesFixture, everything, gpu, kernels, off, on_host, process, rated, row, site,
 };
+use crate::tree::fixtures::node;
 use crate::*;
 
 /// Returns the table with all notes.
@@ -279,6 +280,60 @@ fn hundreds_of_functions_are_readable() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), 300);
+}
+
+#[test]
+fn brief_table_of_a_program_is_bounded() {
+    let snapshot = crowded();
+    let by_itself =
+        Terminal { most_functions: Some(Terminal::MOST_FUNCTIONS), ..Terminal::default() };
+    let table = snapshot.to_table(by_itself, Detail::Brief);
+    let rows = names(&table);
+    assert_eq!((rows.len(), rows[30]), (31, "and 270 more functions"), "{table}");
+    assert!(rows[0].contains("layer_299") && rows[29].contains("layer_270"), "{table}");
+    let more = "270 more functions with `GPU_TIME_REPORT=table:PATH`, `json:PATH` or `html:PATH`";
+    assert!(table.lines().last().unwrap().starts_with(more), "{table}");
+    let share = |row: &str| -> Option<f64> {
+        row.split_whitespace().last()?.strip_suffix('%')?.parse().ok()
+    };
+    let sum: f64 = table.lines().filter_map(share).sum();
+    assert!((sum - 100.0).abs() < 1.0, "{sum}: {table}");
+    assert_eq!(names(&snapshot.to_table(by_itself, Detail::All)).len(), 300);
+}
+
+#[test]
+fn largest_function_is_named_above_the_table() {
+    let nodes = vec![node("model::decode", None, 9e8, 9e8), node("app::saxpy", None, 1e8, 1e8)];
+    let mut snapshot = kernels().with_tree(nodes.clone());
+    let table = snapshot.to_string();
+    let first = "\nLook at model::decode first: 45.0% of GPU time is its own.\n\nfunction ";
+    assert!(table.contains(first), "{table}");
+    snapshot.devices[0].coverage = None;
+    let table = snapshot.with_tree(nodes).to_string();
+    let account = "\n  Timed functions account for 81.0% of the run; the rest is idle or not annotated\n\
+                   Look at model::decode first: 90.0% of GPU time is its own.\n";
+    assert!(table.contains(account), "{table}");
+}
+
+#[test]
+fn launch_bound_function_has_both_sides() {
+    let mut snapshot = kernels();
+    snapshot.sites[0].launch_bound = Some(true);
+    let line = "\n    per call: launch-bound (GPU busy 0.258 of 1.055 ms; host spent 1.071 ms enqueueing 133 kernels), \
+                self 129.1 µs, 3 streams\n";
+    assert!(snapshot.to_string().contains(line), "{snapshot}");
+    assert!(in_full(&snapshot).contains("\n  launch-bound: the GPU waited for the CPU, "));
+}
+
+#[test]
+fn upper_bound_is_explained_by_the_time_on_the_host() {
+    let mut snapshot = everything();
+    let hostile = snapshot.sites.iter_mut().find(|site| site.series[0].upper_bound).unwrap();
+    let series = &mut hostile.series[0];
+    series.host_ns = series.raw_ns;
+    let advice = "upper bound (≤): the host takes 7.000 µs per call; add `kernels` to see how long the GPU idled, \
+                  `sleep` to time the kernels alone\n";
+    assert!(snapshot.to_string().contains(advice), "{snapshot}");
 }
 
 #[test]

@@ -9,6 +9,8 @@ pub fn line(snapshot: &Snapshot) -> String {
     let any = |is: fn(&Series) -> bool| snapshot.all_series().any(is);
     let is_sampled = snapshot.sites.iter().any(Site::is_sampled);
     let estimate = estimate(snapshot);
+    let is_shared = any(|s| s.is_gpu_time() && s.total().is_some());
+    let is_twice = snapshot.tree.is_empty() && any(Series::is_counted_twice);
     let words = [
         (any(Series::is_bound), UPPER_BOUND, "upper bound"),
         (any(|s| s.is_bound() && s.has_rate()), LOWER_BOUND, "lower bound"),
@@ -28,7 +30,8 @@ pub fn line(snapshot: &Snapshot) -> String {
             "share of peak",
         ),
         (any(|s| s.graph), GRAPH, "sampled replays of a graph node"),
-        (any(Series::is_counted_twice), "share", "inner functions count twice"),
+        (is_shared && !is_twice, "share", "of GPU time"),
+        (is_shared && is_twice, "share", "inner functions count twice"),
     ];
     let words = words.iter().filter(|(is_used, ..)| *is_used);
     words.map(|(_, mark, meaning)| format!("{mark}: {meaning}")).collect::<Vec<_>>().join(" · ")
@@ -44,23 +47,29 @@ fn estimate(snapshot: &Snapshot) -> String {
     });
     let (known, unknown): (Vec<Option<f64>>, Vec<_>) = totals.partition(Option::is_some);
     let largest = known.into_iter().flatten().reduce(f64::max);
-    let largest =
-        largest.map(|largest| format!("standard error up to {}", units::percent(largest)));
+    let largest = largest
+        .map(|largest| format!("standard error up to {}", units::two_digit_percent(largest)));
     let unknown = (!unknown.is_empty()).then(|| "error of some unknown".to_owned());
     let errors: Vec<String> = [largest, unknown].into_iter().flatten().collect();
     format!("estimate, {}", errors.join(", "))
 }
 
-/// Says how to see the rows and notes that the table omits.
-pub fn more(rows: usize, notes: usize) -> String {
+/// Says how to see the functions, rows and notes that the table omits.
+pub fn more(functions: usize, rows: usize, notes: usize) -> String {
     let count = |count: usize, one: &str| {
         let end = if count == 1 { "" } else { "s" };
-        (count > 0).then(|| format!("{count} more {one}{end}"))
+        (count > 0).then(|| format!("{} more {one}{end}", units::count(count as u64)))
     };
-    let parts: Vec<String> =
-        [count(rows, "row"), count(notes, "note")].into_iter().flatten().collect();
-    if parts.is_empty() {
-        return String::new();
-    }
-    format!("{} with `GPU_TIME_NOTES=all`", parts.join(" and "))
+    let with = |parts: &[Option<String>], how: &str| {
+        let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
+        (!parts.is_empty()).then(|| format!("{} with {how}", parts.join(" and ")))
+    };
+    let parts = [
+        with(
+            &[count(functions, "function")],
+            "`GPU_TIME_REPORT=table:PATH`, `json:PATH` or `html:PATH`",
+        ),
+        with(&[count(rows, "row"), count(notes, "note")], "`GPU_TIME_NOTES=all`"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

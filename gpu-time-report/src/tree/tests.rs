@@ -1,8 +1,8 @@
 use super::fixtures::{by_events, node, tree as pass};
 use super::*;
 use crate::fixtures as reports;
-use crate::totals::Totals;
-use crate::{Measure, Process, Snapshot};
+use crate::own_times::Shares;
+use crate::{Coverage, Measure, Process, Site, Snapshot};
 
 fn snapshot(nodes: Vec<Node>, devices: Vec<Device>) -> Snapshot {
     let process: Process = reports::process(None);
@@ -56,7 +56,7 @@ fn windows_add_work_that_is_not_annotated() {
     assert_eq!(outside.name(), "<not annotated>");
     // A quarter of what annotated functions launched.
     assert!((outside.self_ns() - 80_000.0).abs() < 1e-6, "{outside:?}");
-    assert!((outside.self_error_ns() - 40_000.0).abs() < 1e-6, "{outside:?}");
+    assert!((outside.self_error_ns().unwrap() - 40_000.0).abs() < 1e-6, "{outside:?}");
     assert!((snapshot.tree().iter().map(Node::share).sum::<f64>() - 1.0).abs() < 1e-12);
 }
 
@@ -108,11 +108,54 @@ fn time_beside_bounds_is_a_bound() {
 #[test]
 fn shares_of_all_clocks_of_a_device_add_up() {
     let snapshot = reports::kernels();
-    let all = snapshot.sites.iter().flat_map(|site| &site.series);
-    let of_gpu = all.filter(|series| series.is_gpu_time() && series.measure != Measure::Launch);
-    let shares = of_gpu
-        .filter_map(|series| Some(series.own_total()? / Totals::of(&snapshot).beside(series)));
-    assert!((shares.sum::<f64>() - 1.0).abs() < 1e-12);
+    let shares = Shares::of(&snapshot);
+    let of_site = |site: &Site| {
+        let heads = site.series.iter().filter(|series| series.measure != Measure::Launch);
+        heads.filter_map(|series| shares.of_row(site, series)).sum::<f64>()
+    };
+    assert!((snapshot.sites.iter().map(of_site).sum::<f64>() - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn few_windows_have_an_unknown_error() {
+    let few = |id: &str, windows| {
+        let mut gpu = Device { id: id.to_owned(), ..reports::gpu() };
+        let error = (windows >= 5).then_some(0.01);
+        gpu.coverage = Some(Coverage {
+            windows,
+            busy: 0.9,
+            attributed: 0.3,
+            busy_error: error,
+            attributed_error: error,
+            ..reports::coverage()
+        });
+        gpu
+    };
+    for (devices, is_known) in [
+        (vec![few("cuda:0", 3)], false),
+        (vec![few("cuda:0", 40), few("cuda:1", 3)], false),
+        (vec![few("cuda:0", 40), few("cuda:1", 40)], true),
+    ] {
+        let snapshot = snapshot(vec![node("f", None, 1e6, 1e6)], devices);
+        let outside = snapshot.tree().iter().find(|node| node.source == Source::Windows).unwrap();
+        assert!((outside.share() - 2.0 / 3.0).abs() < 1e-12, "{outside:?}");
+        assert_eq!(outside.self_error_ns().is_some(), is_known, "{outside:?}");
+        assert_eq!(outside.inclusive_error_ns(), outside.self_error_ns());
+        assert_eq!(snapshot.to_tree().contains(" ±? "), !is_known, "{}", snapshot.to_tree());
+        let read = Snapshot::from_json(snapshot.to_json().as_bytes()).unwrap();
+        assert_eq!(read, snapshot);
+    }
+}
+
+#[test]
+fn function_is_launch_bound_if_a_path_is() {
+    let mut nodes = pass();
+    nodes[1..].iter_mut().for_each(|node| node.site = Some(1));
+    let snapshot = reports::kernels().with_tree(nodes);
+    let seen: Vec<_> = snapshot.sites.iter().map(|site| site.launch_bound).collect();
+    assert_eq!(seen, [Some(true), Some(false), None, None]);
+    let snapshot = reports::kernels().with_tree(by_events());
+    assert!(snapshot.sites.iter().all(|site| site.launch_bound.is_none()));
 }
 
 #[test]

@@ -42,7 +42,11 @@ impl Snapshot {
 }
 
 fn row(node: &Node, is_total_bound: bool, depth: usize) -> [String; 7] {
-    let error = |ns: f64| if ns > 0.0 { format!(" ±{}", units::time(ns)) } else { String::new() };
+    let error = match node.self_error_ns {
+        Some(ns) if ns > 0.0 => format!(" ±{}", units::time(ns)),
+        Some(_) => String::new(),
+        None => " ±?".to_owned(),
+    };
     let per_call = |of: fn(&PerCall) -> Option<f64>| {
         node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
     };
@@ -51,10 +55,8 @@ fn row(node: &Node, is_total_bound: bool, depth: usize) -> [String; 7] {
         remark => format!("  ({remark})"),
     };
     [
-        bound(node.upper_bound).to_owned() + &units::share(node.share, 1.0),
-        bound(node.upper_bound).to_owned()
-            + &units::time(node.self_ns)
-            + &error(node.self_error_ns),
+        bound(node.upper_bound).to_owned() + &units::percent(node.share),
+        bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
         bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
         if node.per_call.is_some() { format!("{:.0}", node.calls) } else { String::new() },
         per_call(|mean| Some(mean.busy_ns)),
@@ -81,19 +83,29 @@ impl Node {
 
     /// Returns both sides of a launch-bound path in words.
     pub(crate) fn launch_bound_sentence(&self) -> Option<String> {
-        let per_call = self.per_call.filter(|_| self.launch_bound)?;
-        let PerCall { busy_ns, span_ns, host_ns, kernels, .. } = per_call;
-        let (unit, kernels) = (units::Unit::of(span_ns), kernels?);
-        let count = if (kernels - kernels.round()).abs() < 0.05 {
-            format!("{kernels:.0}")
-        } else {
-            format!("{kernels:.1}")
-        };
-        Some(format!(
-            "GPU busy {} of {}, while the host spent {} enqueueing {count} kernels",
-            unit.number(busy_ns),
-            units::time(span_ns),
-            units::time(host_ns?),
-        ))
+        let mean = self.per_call.filter(|_| self.launch_bound)?;
+        Some(both_sides([mean.busy_ns, mean.span_ns, mean.host_ns?], mean.kernels?))
     }
+
+    /// Returns the standard error as a share of the self time.
+    #[cfg(feature = "html")]
+    pub(crate) fn self_error(&self) -> String {
+        let known = |ns| format!("±{}", units::share(ns, self.self_ns));
+        self.self_error_ns.map_or("±?".to_owned(), known)
+    }
+}
+
+/// Says how long the GPU was busy with a launch-bound call, and how long it took the host to enqueue it.
+pub(crate) fn both_sides([busy_ns, span_ns, host_ns]: [f64; 3], kernels: f64) -> String {
+    let count = if (kernels - kernels.round()).abs() < 0.05 {
+        format!("{kernels:.0}")
+    } else {
+        format!("{kernels:.1}")
+    };
+    format!(
+        "GPU busy {} of {}; host spent {} enqueueing {count} kernels",
+        units::Unit::of(span_ns).number(busy_ns),
+        units::time(span_ns),
+        units::time(host_ns),
+    )
 }

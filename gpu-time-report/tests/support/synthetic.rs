@@ -124,9 +124,9 @@ fn path(name: &str, site: u32, parent: Option<u32>, own_ns: f64) -> Node {
         recorded: SAMPLES / 16,
         calls,
         inclusive_ns: own_ns,
-        inclusive_error_ns: 0.01 * own_ns,
+        inclusive_error_ns: Some(0.01 * own_ns),
         self_ns: own_ns,
-        self_error_ns: 0.01 * own_ns,
+        self_error_ns: Some(0.01 * own_ns),
         per_call: Some(PerCall {
             busy_ns: own_ns / calls,
             span_ns: 1.1 * own_ns / calls,

@@ -263,6 +263,7 @@ impl SiteState {
                     view.state.times.report(info, &view.tally)
                 })
                 .collect(),
+            launch_bound: None,
         }
     }
 }

@@ -68,11 +68,12 @@ impl Target {
 impl Sink {
     /// Returns the width and the styles available for the table.
     fn terminal(&self) -> Terminal {
-        match self {
+        let terminal = match self {
             Sink::Stderr => Terminal::stderr(),
             Sink::Stdout => Terminal::stdout(),
-            Sink::File(_) => Terminal::default(),
-        }
+            Sink::File(_) => return Terminal::default(),
+        };
+        Terminal { most_functions: Some(Terminal::MOST_FUNCTIONS), ..terminal }
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {

@@ -17,7 +17,7 @@ use crate::site::callsite::CallSite;
 use crate::stats::budget::Budget;
 use crate::types::sampling::Sampling;
 use gpu_time_report::Budget as BudgetReport;
-use gpu_time_report::units::percent;
+use gpu_time_report::units::two_digit_percent;
 
 /// The shortest pause between two adjustments.
 const PAUSE_NS: u64 = 10_000_000;
@@ -177,7 +177,7 @@ pub(crate) fn warning() -> Option<String> {
     let controller = locked(&CONTROLLER);
     let Controller { budget, sites, .. } = controller.as_ref()?;
     let (passing, busiest) = budget.overrun()?;
-    let [share, passing] = [budget.share(), passing].map(percent);
+    let [share, passing] = [budget.share(), passing].map(two_digit_percent);
     let name = sites.get(busiest)?.name();
     Some(format!(
         "the budget of {share} cannot be kept: calls that are not timed took {passing} of the wall \

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use crate::settle::stopping::Verdict;
-use gpu_time_report::units::percent;
+use gpu_time_report::units::two_digit_percent;
 
 /// The shortest time between two updates.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -35,8 +35,8 @@ impl<W: Write> Progress<W> {
         }
         self.shown = Some(Instant::now());
         let widest = verdict.unmet.iter().filter_map(|unmet| unmet.margin()).reduce(f64::max);
-        let widest =
-            widest.map_or(String::new(), |margin| format!(", widest ±{}", percent(margin)));
+        let widest = widest
+            .map_or(String::new(), |margin| format!(", widest ±{}", two_digit_percent(margin)));
         // Failure to write to the terminal does not stop the run.
         _ = write!(
             to,

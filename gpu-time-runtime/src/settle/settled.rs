@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::settle::unmet::Unmet;
-use gpu_time_report::units::percent;
+use gpu_time_report::units::two_digit_percent;
 use gpu_time_report::{self as report, Snapshot, Stats, units};
 
 /// The snapshot of an [`until_stable`](crate::until_stable) run, with the series that had not
@@ -126,7 +126,7 @@ impl fmt::Display for BackToBack {
         let time = units::time(self.per_call_ns());
         write!(f, "back to back: {}{time} a call", if self.upper_bound() { "≤ " } else { "" })?;
         if let Some([low, high]) = self.ci95_ns() {
-            write!(f, " ±{}", percent((high - low) / 2.0 / self.per_call_ns()))?;
+            write!(f, " ±{}", two_digit_percent((high - low) / 2.0 / self.per_call_ns()))?;
         }
         write!(f, ", {} replays of {} calls", self.replays(), self.calls)
     }

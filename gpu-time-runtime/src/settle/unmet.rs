@@ -5,7 +5,7 @@ use std::fmt;
 use crate::cuda::Refusal;
 use crate::types::attribute::Clock;
 use gpu_time_report::Series;
-use gpu_time_report::units::percent;
+use gpu_time_report::units::two_digit_percent;
 
 /// A series that did not settle.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,14 +125,14 @@ impl fmt::Display for Unmet {
             UnmetReason::Lost(lost) => return write!(f, ": no samples, {lost} lost"),
             UnmetReason::Refused(refusal) => return write!(f, ": {refusal}"),
             UnmetReason::Few(wanted) => format!("{wanted} samples"),
-            UnmetReason::Wide(wanted) => format!("±{}", percent(*wanted)),
+            UnmetReason::Wide(wanted) => format!("±{}", two_digit_percent(*wanted)),
             UnmetReason::Drift(change) => {
                 let sign = if *change < 0.0 { '-' } else { '+' };
-                let change = percent(change.abs());
+                let change = two_digit_percent(change.abs());
                 return write!(f, ": the times drifted by {sign}{change} over {samples} samples");
             }
             UnmetReason::Modes(apart) => {
-                let apart = percent(*apart);
+                let apart = two_digit_percent(*apart);
                 return write!(f, ": the times switch between two levels, {apart} apart");
             }
             UnmetReason::Dependent(independent) => {
@@ -144,7 +144,7 @@ impl fmt::Display for Unmet {
         };
         match margin {
             None => f.write_str(": the median is unknown")?,
-            Some(margin) => write!(f, ": the median is known to ±{}", percent(*margin))?,
+            Some(margin) => write!(f, ": the median is known to ±{}", two_digit_percent(*margin))?,
         }
         write!(f, " after {samples} samples, expected {wanted}")
     }

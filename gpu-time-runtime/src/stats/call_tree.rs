@@ -248,7 +248,10 @@ mod tests {
         assert_eq!((node.calls, node.recorded), (64.0, 4));
         assert_eq!(node.self_ns, 640.0);
         // Four draws of one in sixteen: each has a variance of 16 x 15 x 30².
-        assert!((node.inclusive_error_ns - (4.0 * 16.0 * 15.0 * 900.0_f64).sqrt()).abs() < 1e-9);
+        assert!(
+            (node.inclusive_error_ns.unwrap() - (4.0 * 16.0 * 15.0 * 900.0_f64).sqrt()).abs()
+                < 1e-9
+        );
         let per_call = node.per_call.unwrap();
         assert_eq!(per_call.busy_ns, 30.0);
         assert_eq!((per_call.host_ns, per_call.waited_ns), (Some(100.0), Some(5.0)));
@@ -260,7 +263,7 @@ mod tests {
         let path = tree.path(None, 1).unwrap();
         record(&mut tree, path, &figures(30, 10), 1.0);
         let [node] = &report(&tree)[..] else { panic!() };
-        assert_eq!((node.inclusive_error_ns, node.self_error_ns), (0.0, 0.0));
+        assert_eq!((node.inclusive_error_ns, node.self_error_ns), (Some(0.0), Some(0.0)));
     }
 
     #[test]

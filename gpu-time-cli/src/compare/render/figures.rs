@@ -8,22 +8,19 @@ use crate::compare::change::Change;
 pub const CONTROL: &str = "control: the old program against itself";
 
 /// The titles of the columns.
-pub const COLUMNS: [&str; 6] = ["function", "base", "new", "change", "95 % interval", "verdict"];
+pub const COLUMNS: [&str; 6] = ["function", "base", "new", "change", "95% interval", "verdict"];
 
 /// Returns the figures of a row, in the order of [`COLUMNS`] after the first.
 pub fn figures(change: &Change) -> [String; 5] {
     let [base, new] = change.medians_ns.map(units::time);
-    let interval =
-        change.interval.map(|[low, high]| format!("{} to {}", percent(low), percent(high)));
+    let interval = change
+        .interval
+        .map(|[low, high]| format!("{} to {}", units::change(low), units::change(high)));
     [
         base,
         new,
-        change.share.map(percent).unwrap_or_default(),
+        change.share.map(units::change).unwrap_or_default(),
         interval.unwrap_or_default(),
         change.to_string(),
     ]
-}
-
-fn percent(share: f64) -> String {
-    format!("{:+.1}%", 100.0 * share)
 }

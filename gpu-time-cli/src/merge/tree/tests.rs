@@ -15,7 +15,7 @@ fn path(site: u32, parent: Option<u32>, calls: u64, self_ns: f64) -> Node {
         recorded: calls,
         calls: calls as f64,
         self_ns,
-        self_error_ns: 3.0,
+        self_error_ns: Some(3.0),
         per_call: Some(per_call),
         ..Node::of(Source::Opened)
     }
@@ -37,7 +37,7 @@ fn paths_are_those_of_the_merged_functions() {
     let expected =
         [(Some(0), None, 4.0, 400.0), (Some(1), Some(0), 8.0, 60.0), (Some(1), None, 1.0, 5.0)];
     assert_eq!(summary(&nodes), expected);
-    assert_eq!((nodes[0].recorded, nodes[0].self_error_ns), (4, 3.0_f64.hypot(3.0)));
+    assert_eq!((nodes[0].recorded, nodes[0].self_error_ns), (4, Some(3.0_f64.hypot(3.0))));
 }
 
 #[test]

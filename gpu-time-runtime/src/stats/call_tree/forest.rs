@@ -123,9 +123,9 @@ impl Path {
         Node {
             recorded: self.recorded,
             calls: self.calls,
-            inclusive_error_ns: self.inclusive.error_ns(),
+            inclusive_error_ns: Some(self.inclusive.error_ns()),
             self_ns: self.own.ns,
-            self_error_ns: self.own.error_ns(),
+            self_error_ns: Some(self.own.error_ns()),
             per_call,
             callers_unknown: self.callers_unknown,
             ..Node::of(Source::Opened)
@@ -139,9 +139,9 @@ impl EventTimes {
         Node {
             recorded: self.recorded,
             calls: self.calls,
-            inclusive_error_ns: self.net_variance.sqrt(),
+            inclusive_error_ns: Some(self.net_variance.sqrt()),
             self_ns: self.own_ns,
-            self_error_ns: self.own_variance.sqrt(),
+            self_error_ns: Some(self.own_variance.sqrt()),
             per_call: (self.recorded > 0).then(|| PerCall {
                 busy_ns: net_ns,
                 span_ns: net_ns,

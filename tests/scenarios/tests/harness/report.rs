@@ -10,7 +10,7 @@ use jsonschema::Validator;
 use serde::Deserialize;
 
 use super::driver::is_real;
-use nullable::nullable;
+use nullable::{error, nullable};
 pub use series::{KernelTimes, Series, Stats};
 
 /// Prefixes of warnings about a real GPU and its other users.
@@ -59,8 +59,10 @@ pub struct Node {
     pub recorded: u64,
     pub calls: f64,
     pub inclusive_ns: f64,
+    #[serde(deserialize_with = "error")]
     pub inclusive_error_ns: f64,
     pub self_ns: f64,
+    #[serde(deserialize_with = "error")]
     pub self_error_ns: f64,
     pub share: f64,
     #[serde(deserialize_with = "nullable")]

@@ -6,3 +6,8 @@ pub fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 ) -> Result<Option<T>, D::Error> {
     Option::deserialize(from)
 }
+
+/// Deserializes an error that must be present, as NaN if it is `null`: it is not known.
+pub fn error<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(nullable(from)?.unwrap_or(f64::NAN))
+}

@@ -1,0 +1,210 @@
+//! The sentences at the top of the page, of which the table has the second: how idle the GPU was, and which function
+//! to look at first, and why.
+
+use std::fmt;
+
+use crate::marks::bound;
+use crate::own_times::{self, Accounted, Shares, own_times};
+use crate::units::{self, percent};
+use crate::{Coverage, Device, Node, PerCall, Snapshot, tree};
+
+/// The share of the program's GPU spans from which on waits for the host come first.
+const WAITED: f64 = 0.1;
+/// The idle share of a device from which on the host's part in it comes first.
+const IDLE: f64 = 0.3;
+/// The ratio of host time to GPU time from which on a call keeps the GPU waiting.
+const HOST_BOUND: f64 = 2.0;
+/// The share of the GPU time from which on a function stands out.
+const OUTSTANDING: f64 = 0.1;
+/// The share of the run from which on a function is worth a look.
+const WORTHWHILE: f64 = 0.05;
+/// A callee with this share of its caller's waits is named instead of the caller.
+const MOSTLY: f64 = 0.8;
+
+/// The sentences.
+pub struct Lead<'a> {
+    /// How idle the GPU was, or without windows, for how much of the run functions account.
+    #[cfg_attr(
+        not(any(feature = "html", test)),
+        expect(dead_code, reason = "the table has it by device")
+    )]
+    pub time: Option<String>,
+    /// The function to look at first.
+    pub first: Option<First<'a>>,
+}
+
+/// The function to look at first. Displayed as a sentence.
+pub struct First<'a> {
+    name: &'a str,
+    /// `None` if no function stands out.
+    why: Option<String>,
+}
+
+impl<'a> Lead<'a> {
+    /// Returns the sentences, as far as the report knows what they say.
+    pub fn of(snapshot: &'a Snapshot) -> Lead<'a> {
+        let first = launch_bound(snapshot).or_else(|| host_bound(snapshot));
+        Lead {
+            time: idle(snapshot).or_else(|| accounted(snapshot)),
+            first: first.or_else(|| largest(snapshot)),
+        }
+    }
+}
+
+impl First<'_> {
+    /// Returns what precedes the name, the name, and what follows it.
+    pub fn parts(&self) -> [String; 3] {
+        let [before, after] = match &self.why {
+            Some(why) => ["Look at ", &format!(" first: {why}.")].map(str::to_owned),
+            None => ["No function stands out. ", " has the most GPU time of its own."]
+                .map(str::to_owned),
+        };
+        [before, self.name.to_owned(), after]
+    }
+}
+
+impl fmt::Display for First<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.parts().concat())
+    }
+}
+
+/// Returns how idle each device was, as far as windows know it.
+fn idle(snapshot: &Snapshot) -> Option<String> {
+    let known = snapshot.devices.iter().filter_map(|device| Some((device, device.coverage()?)));
+    let known: Vec<_> = known.collect();
+    match &known[..] {
+        [] => None,
+        [(_, coverage)] => Some(format!("The GPU was idle {} of the time.", idle_share(coverage))),
+        all => {
+            let each = all
+                .iter()
+                .map(|(device, coverage)| format!("{} {}", device.id, idle_share(coverage)));
+            Some(format!("Idle: {}.", each.collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
+/// Returns for how much of the run the functions account on each device.
+fn accounted(snapshot: &Snapshot) -> Option<String> {
+    let known = snapshot.devices.iter();
+    let known = known.filter_map(|device| Some((device, Accounted::of(snapshot, device)?)));
+    let known: Vec<_> = known.collect();
+    match &known[..] {
+        [] => None,
+        [(_, accounted)] => Some(accounted.sentence()),
+        all => {
+            let each = all.iter().map(|(device, Accounted { share, is_bound, .. })| {
+                format!("{}{} on {}", bound(*is_bound), percent(*share), device.id)
+            });
+            let each = each.collect::<Vec<_>>().join(", ");
+            Some(format!("Timed functions account for {each} of the run."))
+        }
+    }
+}
+
+impl Accounted {
+    /// Returns the part of the run in words.
+    pub fn sentence(&self) -> String {
+        let share = percent(self.share);
+        if self.is_all_bound {
+            return format!(
+                "At most {share} busy: the GPU may have waited for the CPU in every call."
+            );
+        }
+        let at_most = if self.is_bound { "at most " } else { "" };
+        format!("Timed functions account for {at_most}{share} of the run.")
+    }
+}
+
+/// Returns the launch-bound function whose calls waited longest for the host, if the waits matter and the GPU was
+/// not busy with other work meanwhile, as far as is known.
+fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
+    let span_ns: f64 = snapshot
+        .tree
+        .iter()
+        .filter(|node| node.parent.is_none())
+        .map(|node| total(node, |mean| Some(mean.span_ns)))
+        .sum();
+    let node = longest(&snapshot.tree, PerCall::waited_ns, |node| node.launch_bound)?;
+    let matters = total(node, PerCall::waited_ns) >= WAITED * span_ns
+        && is_worthwhile(snapshot, total(node, |mean| Some(mean.span_ns)))
+        && is_idle(snapshot) != Some(false);
+    let sentence = node.launch_bound_sentence().filter(|_| matters)?;
+    let why = format!("it is launch-bound (the GPU waited for the CPU). In each call, {sentence}");
+    Some(First { name: node.name(), why: Some(why) })
+}
+
+/// Returns the host-bound function with the most host time, or `None` unless a GPU is known to have been idle for
+/// long. The calls of a host-bound function take much longer on the host than on the GPU, on average.
+fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
+    let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);
+    let is_host_bound = |node: &Node| node.per_call.as_ref().is_some_and(is_long);
+    let node = longest(&snapshot.tree, PerCall::host_ns, is_host_bound)?;
+    let mean = node.per_call.filter(|_| is_idle(snapshot) == Some(true))?;
+    let [host, busy] = [mean.host_ns?, mean.busy_ns].map(units::time);
+    let why = format!("each call takes {host} on the host for {busy} of GPU work");
+    Some(First { name: node.name(), why: Some(why) })
+}
+
+/// Returns the function with the most GPU time of its own, if there are several and it is worth a look.
+fn largest(snapshot: &Snapshot) -> Option<First<'_>> {
+    let times = own_times(snapshot, None);
+    let first =
+        *times.first().filter(|time| times.len() > 1 && is_worthwhile(snapshot, time.ns))?;
+    let not_annotated = Shares::of(snapshot).not_annotated().map_or(0.0, Node::self_ns);
+    let share = first.ns / (own_times::sum(&times) + not_annotated);
+    let why = format!("{}{} of GPU time is its own", bound(first.is_bound), percent(share));
+    Some(First { name: first.name, why: Some(why).filter(|_| share >= OUTSTANDING) })
+}
+
+/// Returns whether any GPU was idle for long, if windows know it.
+fn is_idle(snapshot: &Snapshot) -> Option<bool> {
+    let known = snapshot.devices.iter().filter_map(Device::coverage);
+    known.map(|coverage| coverage.idle >= IDLE).reduce(|one, other| one || other)
+}
+
+/// Returns `true` if a function's time is a worthwhile share of the run. Windows say how busy the GPU was, whether
+/// the time is a large part of that or not.
+fn is_worthwhile(snapshot: &Snapshot, ns: f64) -> bool {
+    let is_known = snapshot.devices.iter().any(|device| device.coverage.is_some());
+    is_known || ns >= WORTHWHILE * snapshot.process.wall_ns as f64
+}
+
+/// Returns the selected path with the largest sum over its calls. A callee with most of that sum is
+/// returned instead of its caller.
+fn longest(
+    nodes: &[Node],
+    of: fn(&PerCall) -> Option<f64>,
+    is_selected: impl Fn(&Node) -> bool,
+) -> Option<&Node> {
+    let (children, roots) = tree::children(nodes);
+    let largest = |among: &[usize]| {
+        let selected = among.iter().copied().filter(|&at| is_selected(&nodes[at]));
+        selected.max_by(|&one, &two| total(&nodes[one], of).total_cmp(&total(&nodes[two], of)))
+    };
+    let mut at = largest(&roots)?;
+    while let Some(inner) = largest(&children[at]) {
+        if total(&nodes[inner], of) < MOSTLY * total(&nodes[at], of) {
+            break;
+        }
+        at = inner;
+    }
+    nodes.get(at)
+}
+
+/// Returns a sum over all calls of a path.
+fn total(node: &Node, of: fn(&PerCall) -> Option<f64>) -> f64 {
+    node.per_call.as_ref().and_then(of).map_or(0.0, |mean_ns| mean_ns * node.calls)
+}
+
+/// Returns the idle share with its error.
+fn idle_share(coverage: &Coverage) -> String {
+    match coverage.idle_error {
+        Some(error) => format!("{:.1} ±{:.1}%", 100.0 * coverage.idle, 100.0 * error),
+        None => percent(coverage.idle),
+    }
+}
+
+#[cfg(test)]
+mod tests;

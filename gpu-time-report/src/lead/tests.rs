@@ -1,0 +1,78 @@
+use super::*;
+use crate::fixtures::{coverage, gpu, process};
+use crate::tree::fixtures::{by_events, node, tree};
+
+/// Returns the sentences about a program with this call tree, and windows in which the GPU was as idle.
+fn said(nodes: Vec<Node>, idle: Option<f64>) -> [Option<String>; 2] {
+    let windows = |idle| Coverage { busy: 1.0 - idle, idle, ..coverage() };
+    let gpu = Device { coverage: idle.map(windows), ..gpu() };
+    let snapshot = Snapshot::new(process(None), vec![gpu], Vec::new()).with_tree(nodes);
+    let Lead { time, first } = Lead::of(&snapshot);
+    [time, first.map(|first| first.to_string())]
+}
+
+/// Returns the second sentence, about the function to look at first.
+fn first(nodes: Vec<Node>, idle: Option<f64>) -> String {
+    let [_, first] = said(nodes, idle);
+    first.unwrap_or_default()
+}
+
+const LAUNCH_BOUND: &str = "Look at pass first: it is launch-bound (the GPU waited for the CPU). In each call, GPU busy 0.002 of 1.210 ms; host \
+     spent 3.556 µs enqueueing 3 kernels.";
+const LARGEST: &str = "Look at attention first: ";
+
+#[test]
+fn idle_gpu_waited_for_the_host() {
+    assert_eq!(first(tree(), Some(0.3)), LAUNCH_BOUND);
+    // Not known.
+    assert_eq!(first(tree(), None), LAUNCH_BOUND);
+}
+
+/// Another stream keeps the GPU busy while one waits for the host.
+#[test]
+fn busy_gpu_is_not_launch_bound() {
+    let first = first(tree(), Some(0.02));
+    assert!(first.starts_with(LARGEST) && first.ends_with("% of GPU time is its own."), "{first}");
+}
+
+#[test]
+fn path_without_host_time_falls_through() {
+    let mut nodes = tree();
+    nodes[0].per_call.as_mut().unwrap().host_ns = None;
+    assert!(first(nodes, Some(0.3)).starts_with(LARGEST));
+}
+
+#[test]
+fn function_with_little_of_the_run_is_not_named() {
+    // Of 1.234 s.
+    let nodes = |ns| vec![node("mlp", None, ns, ns), node("norm", None, 2e6, 2e6)];
+    let time = "Timed functions account for 0.6% of the run.".to_owned();
+    assert_eq!(said(nodes(5.4e6), None), [Some(time), None]);
+    assert!(first(nodes(700e6), None).starts_with("Look at mlp first: 99.7% of GPU time"));
+}
+
+#[test]
+fn only_function_is_not_named() {
+    assert_eq!(first(vec![node("f", None, 700e6, 700e6)], None), "");
+}
+
+#[test]
+fn bounds_say_so() {
+    let nodes = |is_bound: [bool; 2]| {
+        let nodes = by_events().into_iter().zip([("mlp", 900e6), ("norm", 200e6)]).zip(is_bound);
+        let of = |((node, (name, ns)), upper_bound): ((Node, (&str, f64)), bool)| Node {
+            name: name.to_owned(),
+            parent: None,
+            self_ns: ns,
+            upper_bound,
+            ..node
+        };
+        nodes.map(of).collect()
+    };
+    let [time, first] = said(nodes([true, true]), None).map(Option::unwrap);
+    assert_eq!(time, "At most 89.1% busy: the GPU may have waited for the CPU in every call.");
+    assert_eq!(first, "Look at mlp first: ≤81.8% of GPU time is its own.");
+    let [time, first] = said(nodes([false, true]), None).map(Option::unwrap);
+    assert_eq!(time, "Timed functions account for at most 89.1% of the run.");
+    assert_eq!(first, "Look at mlp first: 81.8% of GPU time is its own.");
+}

@@ -1,0 +1,214 @@
+//! Explanations of the words and marks used in a report, one line each.
+
+use crate::marks::{
+    ESTIMATE, GB_PER_S, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC, UPPER_BOUND,
+};
+use crate::{CacheState, Clock, Lost, Series, Site, Snapshot};
+
+/// The lines, and the report that they explain.
+struct Legend<'a> {
+    snapshot: &'a Snapshot,
+    lines: Vec<String>,
+}
+
+/// Returns the lines, which are indented.
+pub fn lines(snapshot: &Snapshot) -> Vec<String> {
+    let mut legend = Legend { snapshot, lines: Vec::new() };
+    legend.times();
+    legend.clocks();
+    legend.opened_calls();
+    legend.rates();
+    legend.shares();
+    legend.calls();
+    legend.samples();
+    legend.losses();
+    legend.lines
+}
+
+impl Legend<'_> {
+    fn any(&self, is: impl Fn(&Series) -> bool) -> bool {
+        self.snapshot.all_series().any(is)
+    }
+
+    fn explain(&mut self, is_used: bool, word: &str, meaning: &str) {
+        self.lines.extend(is_used.then(|| format!("  {word}: {meaning}")));
+    }
+
+    fn times(&mut self) {
+        self.explain(
+            self.any(|s| s.upper_bound),
+            UPPER_BOUND,
+            "upper bound: no sample was fed, so the GPU may have waited for the CPU; `sleep` usually prevents that",
+        );
+        self.explain(
+            self.any(|s| s.net_ns.is_some() && s.clock == Clock::Events),
+            "times",
+            "on a GPU, raw event time minus the device's bias, once per bracket",
+        );
+        let any_bias = |sources: &[&str]| {
+            let mut known = self.snapshot.devices.iter().filter_map(|d| d.event_bias_source());
+            known.any(|source| sources.contains(&source))
+        };
+        let (is_known, is_floor) = (any_bias(&["cupti", "table"]), any_bias(&["floor"]));
+        self.explain(
+            is_known,
+            "bias",
+            "event time of a held empty kernel minus its CUPTI time, so fed kernels read as in CUPTI and \
+             Nsight Systems",
+        );
+        self.explain(
+            is_floor,
+            "bias (floor)",
+            "event time of an empty pair, so kernels read about 1 µs longer than in Nsight Systems; to \
+             correct that, run `gpu-time calibrate`, or set `GPU_TIME_BIAS=cupti:TIME` to CUPTI's time \
+             of an empty kernel",
+        );
+        self.explain(
+            self.any(|s| s.graph),
+            "in graphs",
+            "replays of a graph node; not every replay is sampled",
+        );
+        self.explain(
+            self.any(Series::is_raw_by_launches),
+            RAW,
+            "calls made different numbers of launches, so the bias is removed from the total only",
+        );
+    }
+
+    fn clocks(&mut self) {
+        self.explain(
+            self.any(|s| s.clock == Clock::Host),
+            HOST,
+            "wall time on the CPU, not GPU time, so it has no share",
+        );
+        self.explain(
+            self.any(|s| s.clock == Clock::Sync),
+            SYNC,
+            "wall time between two stream barriers, launching and waiting included, so it has no share",
+        );
+        self.explain(
+            self.any(|s| s.clock == Clock::Kernels),
+            KERNELS,
+            "time per call during which its kernels ran, by CUPTI's records of opened calls",
+        );
+    }
+
+    fn opened_calls(&mut self) {
+        let is_opened = self.any(|s| s.opened() > 0);
+        self.explain(
+            is_opened,
+            "opened",
+            "calls whose work CUPTI recorded instead of events; busy, at least one of the kernels, copies \
+             and memsets ran; span, from the first start to the last end; gaps, span minus busy",
+        );
+        self.explain(
+            self.snapshot.sites.iter().any(|site| site.launch_bound == Some(true)),
+            "launch-bound",
+            "the GPU waited for the CPU, which was still enqueueing what ran next",
+        );
+        self.explain(
+            is_opened && self.any(|s| s.kernel_times().is_some_and(|times| times.has_dropped())),
+            "merged",
+            "medians of opened calls and kernels that several of the reports have are left out",
+        );
+        self.explain(
+            is_opened,
+            PER_CALL,
+            "launches of the kernel per opened call; its share is of the kernel time of the function",
+        );
+    }
+
+    fn rates(&mut self) {
+        self.explain(
+            self.any(|s| s.bytes.is_some() || s.flops.is_some()),
+            "rates",
+            "work per call by median time; where the work varies, total work by total time of the samples",
+        );
+        self.explain(
+            self.any(|s| s.bytes.is_some_and(|bytes| bytes.peak_share.is_some())),
+            GB_PER_S,
+            "in parentheses, the share of the memory's peak bandwidth; above 100%, caches served a part",
+        );
+        self.explain(
+            self.any(|s| s.upper_bound && s.has_rate()),
+            LOWER_BOUND,
+            "lower bound: computed from times that are upper bounds",
+        );
+    }
+
+    fn shares(&mut self) {
+        let is_twice = self.snapshot.tree.is_empty() && self.any(Series::is_counted_twice);
+        self.explain(
+            is_twice,
+            "share",
+            "of the GPU time of all functions; nested functions count twice",
+        );
+        self.explain(
+            !is_twice && self.any(|s| s.is_gpu_time() && s.total().is_some()),
+            "share",
+            "of the GPU time, without what functions inside account for",
+        );
+    }
+
+    fn calls(&mut self) {
+        let sites = &self.snapshot.sites;
+        let is_sampled = sites.iter().any(Site::is_sampled);
+        let is_skipped = sites.iter().any(|site| site.skipped > site.unsampled);
+        self.explain(
+            is_sampled,
+            ESTIMATE,
+            "total of all calls, estimated from the sampled ones, ± its standard error; ±?, the sample cannot tell it",
+        );
+        self.explain(
+            is_skipped,
+            "skipped",
+            "timing was off, the filter excluded the function, or the call could not be timed",
+        );
+    }
+
+    fn samples(&mut self) {
+        self.explain(
+            self.any(|s| s.in_flight > 0),
+            "in flight",
+            "had not returned or finished when the report was made",
+        );
+        self.explain(
+            self.any(|s| s.starved > 0 && !s.upper_bound),
+            "starved",
+            "the GPU may have waited for the CPU, so the sample counts in the total only; `sleep` \
+             usually prevents that",
+        );
+        self.explain(
+            self.any(|s| s.at_floor > 0),
+            "at the floor",
+            "nothing ran between the events, so the sample is left out; check that the work is on the \
+             timed stream",
+        );
+        self.explain(
+            self.any(|s| s.cache == CacheState::Partial),
+            "partial",
+            "the L2 was flushed, but some lines may have stayed in it",
+        );
+        self.explain(
+            self.any(|s| s.unknown_nested() > 0),
+            "nested",
+            "contains or overlaps other timed brackets, and what they add is not known; with `sleep`, it is",
+        );
+        self.explain(
+            self.any(|s| s.tracked > 0),
+            "tracked",
+            "contains waits and records of cudarc's event tracking; `disable_event_tracking` of the \
+             context removes them",
+        );
+    }
+
+    fn losses(&mut self) {
+        for reason in Lost::ALL {
+            self.explain(
+                self.any(|series| series.lost.of(reason) > 0),
+                reason.name(),
+                reason.meaning(),
+            );
+        }
+    }
+}
