@@ -9,7 +9,7 @@ use crate::{Device, Names, Node, Process, Series, Site, tree};
 
 /// A process's measurements at one moment: the process, its devices, and every annotated function.
 ///
-/// `Display` prints the same table as at the end of the process, without colours.
+/// `Display` prints the same table as at the end of the process, of all functions and without colours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     schema: Schema,
