@@ -87,9 +87,9 @@ impl SeriesFixture {
         let of_brackets = |count| if clock == Clock::Kernels { 0 } else { count };
         // Launching takes longer than the GPU's work.
         let host_ns = self.kernel_times.as_ref().and_then(|times| {
-            let span = times.span_ns?;
-            let times = [0.95, 1.0, 1.1].map(|factor| (factor * (span.median + 15_000.0)).round());
-            summary(&times).stats(0.0, (span.median + 15_000.0) * opened as f64)
+            let ns = times.span_ns?.sum / times.opened as f64 + 15_000.0;
+            let times = [0.95, 1.0, 1.1].map(|factor| (factor * ns).round());
+            summary(&times).stats(0.0, ns * opened as f64)
         });
         let all_timed = series.estimated_total_ns.map(|total| [total, 0.0]);
         let estimated = self.estimated.or(all_timed).filter(|_| !self.graph);

@@ -1,7 +1,7 @@
-//! The path of a measurement into its series. An event pair becomes a sample, and CUPTI's records become the
-//! figures of an opened call or a window.
+//! Recording: brackets, opened calls and windows, the call tree, and the timeline of a trace.
 //!
-//! A timed call leaves its brackets in the [`recorder`] of its thread, and [`drain`] takes those that the GPU
+//! An event pair becomes a sample of a series, and CUPTI's records become the figures of an opened call or a
+//! window. A timed call leaves its brackets in the [`recorder`] of its thread, and [`drain`] takes those that the GPU
 //! has passed. The [`call_tree`] and the [`timeline`] get their entries on the same way. A thread of the
 //! runtime collects the records of [`opened`] calls and of [`window`]s.
 
