@@ -82,7 +82,7 @@ pub struct ClockError(());
 
 impl fmt::Display for ClockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{WHY}: clocks are locked with that and `nvml`")
+        write!(f, "{WHY}: locking clocks needs it and `nvml`")
     }
 }
 

@@ -159,7 +159,7 @@ pub fn name_of_container(keyword: &str) -> String {
 /// The message for a key about launches that is given to a guard.
 pub fn unseen_by_guard(key: &str) -> String {
     format!(
-        "`{key}` is about launches, which a guard does not see: write `scope!(\"name\", {{ … }})`"
+        "`{key}` needs visible launches, and a guard sees none: write `scope!(\"name\", {{ … }})`"
     )
 }
 

@@ -177,14 +177,14 @@ fn text(expr: &Expr) -> String {
 }
 
 fn made_in_body() -> &'static str {
-    "this stream is created in the body, but timing needs it before: take it as a parameter, or move \
-     the launches into a function that does and annotate that"
+    "this stream is created in the body, but timing needs it before the body runs: take the stream as \
+     a parameter, or move the launches into a function that takes it, and annotate that function"
 }
 
 fn known_in_body() -> &'static str {
-    "this stream is determined in the body, but timing needs it before: write `stream = EXPR` with an \
-     expression that is valid there, or move the launches into a function that takes the stream as a \
-     parameter and annotate that"
+    "this stream is known only in the body, but timing needs it before the body runs: write \
+     `stream = EXPR` with an expression that is valid there, or move the launches into a function \
+     that takes the stream as a parameter, and annotate that function"
 }
 
 fn not_inferred(expr: &Expr) -> String {

@@ -191,7 +191,7 @@ fn stream_is_inferred_through_bindings() {
     let inferred = |expr: &str| format!("source!(&{expr},lent,__gpu_time_query)");
     let written = |expr: &str| format!("write`stream={expr}`if");
     let made = "thisstreamiscreatedinthebody".to_owned();
-    let known = "thisstreamisdeterminedinthebody".to_owned();
+    let known = "thisstreamisknownonlyinthebody".to_owned();
     for (body, outcome) in [
         ("net.s.launch_builder(k);", inferred("net.s")),
         ("let s = &net.s; s.launch_builder(k);", inferred("net.s")),

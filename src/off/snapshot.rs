@@ -109,7 +109,7 @@ pub struct ReadError(());
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{WHY}: reports are read with that, or by `gpu-time-report` alone")
+        write!(f, "{WHY}: reading a report needs it, or the crate `gpu-time-report` alone")
     }
 }
 

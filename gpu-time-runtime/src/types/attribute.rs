@@ -19,7 +19,7 @@ pub struct Spec {
     pub line: u32,
     /// The column at which the function's name starts.
     pub column: u32,
-    /// `warmup = N`: how many of the first calls on each device are left untimed.
+    /// `warmup = N`: how many of the first calls on each device and with each key are left untimed.
     pub warmup: u32,
     /// `sample = 0.01` or `every = 100`: which calls are timed.
     pub sampling: Sampling,
