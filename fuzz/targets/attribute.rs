@@ -18,6 +18,8 @@ mod awaits;
 mod bindings;
 #[path = "../../gpu-time-macros/src/block.rs"]
 mod block;
+#[path = "../../gpu-time-macros/src/conflicts.rs"]
+mod conflicts;
 #[path = "../../gpu-time-macros/src/container.rs"]
 mod container;
 #[path = "../../gpu-time-macros/src/errors.rs"]
@@ -32,6 +34,8 @@ mod keys;
 mod launches;
 #[path = "../../gpu-time-macros/src/marks.rs"]
 mod marks;
+#[path = "../../gpu-time-macros/src/pair.rs"]
+mod pair;
 #[path = "../../gpu-time-macros/src/paths.rs"]
 mod paths;
 #[path = "../../gpu-time-macros/src/plan.rs"]

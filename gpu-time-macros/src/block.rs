@@ -39,12 +39,11 @@ pub fn scope(input: TokenStream) -> TokenStream {
 pub fn guard(input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let args = args(input, rules::GUARD_NAME, &mut errors).filter(|(_, args)| {
-        let launches = args.scope.as_ref().filter(|arg| arg.value == Scope::Launches);
-        let launches = launches.map(|arg| &arg.key);
-        let others =
-            [args.graph.as_ref().map(|arg| &arg.key), args.launch.as_ref().map(|arg| &arg.key)];
-        for key in others.into_iter().chain([launches]).flatten() {
-            errors.at(key, rules::unseen_by_guard(&key.to_string()));
+        let scope = args.has_scope(Scope::Launches).then_some("scope");
+        for name in ["graph", "launch"].into_iter().chain(scope) {
+            if let Some(key) = args.key(name) {
+                errors.at(key, rules::unseen_by_guard(name));
+            }
         }
         errors.is_empty()
     });

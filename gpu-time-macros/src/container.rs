@@ -9,10 +9,10 @@ use syn::{Attribute, ImplItem, Item, Meta, Signature, TraitItem};
 
 use crate::args::{Args, between};
 use crate::awaits::await_in;
+use crate::conflicts::conflicts;
 use crate::errors::Errors;
 use crate::func::{is_naked, signature, split_body};
 use crate::keys::{handed_on, is_own};
-use crate::plan::conflicts;
 use crate::rules;
 use crate::source::no_await;
 

@@ -10,6 +10,8 @@ mod bindings;
 #[cfg(any(feature = "enabled", test))]
 mod block;
 #[cfg(any(feature = "enabled", test))]
+mod conflicts;
+#[cfg(any(feature = "enabled", test))]
 mod container;
 #[cfg(any(feature = "enabled", test))]
 mod errors;
@@ -25,6 +27,8 @@ mod launches;
 mod marks;
 #[cfg(not(feature = "enabled"))]
 mod off;
+#[cfg(any(feature = "enabled", test))]
+mod pair;
 #[cfg(any(feature = "enabled", test))]
 mod paths;
 #[cfg(any(feature = "enabled", test))]

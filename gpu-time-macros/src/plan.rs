@@ -7,8 +7,9 @@ use proc_macro2::{Ident, TokenTree};
 use syn::ext::IdentExt;
 use syn::{Expr, LitStr, Stmt};
 
-use crate::args::{Arg, Args, Clock, Cold, Hold, Kernels, Scope};
+use crate::args::{Args, Clock, Cold, Hold, Kernels, Scope};
 use crate::awaits::{await_in, contains};
+use crate::conflicts::{conflicts, not_async};
 use crate::errors::Errors;
 use crate::func::{TimedFn, tail_future};
 use crate::launches::{Findings, LAUNCHES, find, mark};
@@ -83,83 +84,41 @@ impl Plan {
     /// Applies every rule; `None` if there are errors.
     pub fn new(args: Args, mut func: TimedFn, errors: &mut Errors) -> Option<Plan> {
         conflicts(&args, errors);
-        let mut names: Vec<String> = LAUNCHES.map(str::to_owned).to_vec();
-        let further = args.launch.iter().flat_map(|arg| &arg.value);
-        names.extend(further.map(LitStr::value));
-
+        let names = launch_names(&args);
         let mut stmts = func.stmts.take();
-        let found = stmts.as_deref().map(|stmts| find(stmts, &names)).unwrap_or_default();
-        let future = match stmts.as_deref_mut().and_then(tail_future) {
-            // Launches before the future are not part of its work, so the function is then not
-            // treated as a future.
-            Some(_) if func.sig.asyncness.is_some() || !found.launches.is_empty() => None,
-            future => future,
-        };
-        let is_future = future.is_some();
-        let found = future.map_or(found, |block| find(&block.stmts, &names));
+        let (found, is_future) = findings(stmts.as_deref_mut(), &func, &names);
         let source = Source::new(&args, &func, &found, errors);
-        let is_unnamed = args.clock.is_none() && matches!(source, Source::None);
-        let clock = match (&args.clock, &source) {
-            (Some(arg), _) => arg.value,
-            (None, Source::None) if args.needing_stream().is_none() => Clock::Kernels,
-            (None, _) => Clock::Events,
-        };
+        let clock = clock(&args, &source);
         let scope = scope(&args, clock, stmts.is_some(), &found, errors);
+        let is_async = is_future || func.sig.asyncness.is_some();
         unused_names(&args, &func, errors);
         if let (Scope::Body, Some(graph), Clock::Events) = (scope, &args.graph, clock) {
             let message = graph_in_body_scope(&args, stmts.is_some(), &found);
             errors.about(&["graph", "scope"], &graph.key, message);
         }
-
-        let is_async = is_future || func.sig.asyncness.is_some();
         if is_async {
             not_async(&args, errors);
         }
         if scope == Scope::Body && !is_future {
             returns_when_done(&func, errors);
         }
-        // A body in body scope may fork from its stream and join it again.
-        let is_elsewhere = scope == Scope::Launches && is_elsewhere(&source, &func, &found);
         for value in [&args.series, &args.bytes, &args.flops].into_iter().flatten() {
             if let Some(at) = await_in(&value.value) {
                 errors.at(at, no_await(&value.key));
             }
         }
-
         if !errors.is_empty() {
             return None;
         }
-        let paths = Paths::new(args.krate.map(|arg| arg.value));
-        let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;
-        // CUPTI also records hidden launches.
-        let is_partly_hidden = scope == Scope::Body
-            && clock != Clock::Kernels
-            && found.hidden
-            && !found.launches.is_empty();
-        let launches = match scope {
-            Scope::Launches => found.launches,
-            Scope::Body => Vec::new(),
-        };
-        let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
+
         let remark = match stmts {
+            Some(_) => remark(&args, &func, &source, clock, scope, &found),
             None => Some(Remark::UnparsedBody),
-            Some(_) if is_elsewhere => Some(Remark::OtherStream),
-            Some(_) if args.scope.is_none() && is_partly_hidden => Some(Remark::HiddenLaunch),
-            Some(_) => None,
         };
-        let body = match stmts {
-            Some(mut stmts) if is_future => {
-                if let Some(block) = tail_future(&mut stmts) {
-                    mark(&mut block.stmts, &names, marks);
-                }
-                Body::Future(stmts)
-            }
-            Some(mut stmts) if marks.launches || marks.awaits => {
-                mark(&mut stmts, &names, marks);
-                Body::Marked(stmts)
-            }
-            _ => Body::Verbatim,
-        };
+        let paths = Paths::new(args.krate.map(|arg| arg.value));
+        let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
+        let body = body(stmts, is_future, &names, marks);
+        let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;
         Some(Plan {
             func,
             paths,
@@ -176,12 +135,15 @@ impl Plan {
             graph: args.graph.is_some(),
             scope,
             clock,
+            is_unnamed: args.clock.is_none() && matches!(source, Source::None),
             source,
-            is_unnamed,
             key: args.series.map(|arg| arg.value),
             bytes: args.bytes.map(|arg| arg.value),
             flops: args.flops.map(|arg| arg.value),
-            launches,
+            launches: match scope {
+                Scope::Launches => found.launches,
+                Scope::Body => Vec::new(),
+            },
             is_single,
             options: args.text,
             remark,
@@ -191,78 +153,70 @@ impl Plan {
     }
 }
 
-/// Reports keys that contradict each other.
-pub fn conflicts(args: &Args, errors: &mut Errors) {
-    let launches = args.scope.as_ref().filter(|arg| arg.value == Scope::Launches);
-    let launches = [
-        launches.map(|arg| ("scope", &arg.key, "scope = \"launches\"", "times the whole body")),
-        args.launch.as_ref().map(|arg| ("launch", &arg.key, "launch", "times the whole body")),
-    ];
-    if args.has_clock(Clock::Host) {
-        let keys = [
-            args.stream.as_ref().map(|arg| ("stream", &arg.key, "stream", "uses no stream")),
-            args.cold.as_ref().map(|arg| ("cold", &arg.key, "cold", "does not involve an L2")),
-            args.sleep.as_ref().map(|arg| ("sleep", &arg.key, "sleep", "uses no stream")),
-            args.graph.as_ref().map(|arg| ("graph", &arg.key, "graph", "uses no events")),
-            args.kernels
-                .as_ref()
-                .map(|arg| ("kernels", &arg.key, "kernels", "does not involve the GPU")),
-        ];
-        for (name, key, what, why) in launches.into_iter().chain(keys).flatten() {
-            let message = format!("`{what}` conflicts with `clock = \"host\"`, which {why}");
-            errors.about(&[name, "clock"], key, message);
-        }
+/// Returns the names of all methods, functions and macros that are launches.
+fn launch_names(args: &Args) -> Vec<String> {
+    let further = args.launch.iter().flat_map(|arg| &arg.value);
+    LAUNCHES.map(str::to_owned).into_iter().chain(further.map(LitStr::value)).collect()
+}
+
+/// Searches the timed code, which is only the future if the function ends in one. Returns `true` in that
+/// case.
+fn findings(stmts: Option<&mut [Stmt]>, func: &TimedFn, names: &[String]) -> (Findings, bool) {
+    let Some(stmts) = stmts else { return Default::default() };
+    let found = find(stmts, names);
+    // Launches before the future are not part of its work, so the function is then not treated as a
+    // future.
+    if func.sig.asyncness.is_some() || !found.launches.is_empty() {
+        return (found, false);
     }
-    if args.has_clock(Clock::Kernels) {
-        let keys = [
-            args.stream
-                .as_ref()
-                .map(|arg| ("stream", &arg.key, "stream", "times the work on all streams")),
-            args.cold
-                .as_ref()
-                .map(|arg| ("cold", &arg.key, "cold", "has no stream to flush the L2 on")),
-            args.sleep.as_ref().map(|arg| ("sleep", &arg.key, "sleep", "holds no stream")),
-            args.graph.as_ref().map(|arg| ("graph", &arg.key, "graph", "uses no events")),
-        ];
-        for (name, key, what, why) in launches.into_iter().chain(keys).flatten() {
-            let message = format!("`{what}` conflicts with `clock = \"kernels\"`, which {why}");
-            errors.about(&[name, "clock"], key, message);
-        }
-    }
-    if args.has_clock(Clock::Sync) {
-        let keys = [
-            args.sleep.as_ref().map(|arg| ("sleep", &arg.key, "sleep", "waits for the stream")),
-            args.graph.as_ref().map(|arg| ("graph", &arg.key, "graph", "uses no events")),
-        ];
-        for (name, key, what, why) in launches.into_iter().chain(keys).flatten() {
-            let message = format!("`{what}` conflicts with `clock = \"sync\"`, which {why}");
-            errors.about(&[name, "clock"], key, message);
-        }
-    }
-    if let (Some(_), Some(every)) = (&args.sample, &args.every) {
-        let message = "`every` conflicts with `sample`: give one of them";
-        errors.about(&["every", "sample"], &every.key, message);
-    }
-    if let (Some(launch), Some(Arg { value: Scope::Body, .. })) = (&args.launch, &args.scope) {
-        let message = "`launch` conflicts with `scope = \"body\"`, which times the whole body";
-        errors.about(&["launch", "scope"], &launch.key, message);
+    match tail_future(stmts) {
+        Some(block) => (find(&block.stmts, names), true),
+        None => (found, false),
     }
 }
 
-/// Reports keys that would block an executor.
-fn not_async(args: &Args, errors: &mut Errors) {
-    let keys = [
-        args.sleep
-            .as_ref()
-            .map(|arg| ("sleep", &arg.key, "sleep", "it would hold the stream across an await")),
-        args.clock.as_ref().filter(|arg| arg.value == Clock::Sync).map(|arg| {
-            ("clock", &arg.key, "clock = \"sync\"", "its barriers would block the executor")
-        }),
-    ];
-    for (name, key, what, why) in keys.into_iter().flatten() {
-        let message = format!("`{what}` cannot be used on async code: {why}");
-        errors.about(&[name], key, message);
+/// Returns the requested clock. By default, it is `events` if there is a stream or a key needs one.
+fn clock(args: &Args, source: &Source) -> Clock {
+    match (&args.clock, source) {
+        (Some(arg), _) => arg.value,
+        (None, Source::None) if args.needing_stream().is_none() => Clock::Kernels,
+        (None, _) => Clock::Events,
     }
+}
+
+/// Returns the remark about a body that was parsed.
+fn remark(
+    args: &Args,
+    func: &TimedFn,
+    source: &Source,
+    clock: Clock,
+    scope: Scope,
+    found: &Findings,
+) -> Option<Remark> {
+    let is_partly_hidden = found.hidden && !found.launches.is_empty();
+    match scope {
+        Scope::Launches => is_elsewhere(source, func, found).then_some(Remark::OtherStream),
+        // A body in body scope may fork from its stream and join it again, and CUPTI also records hidden
+        // launches.
+        Scope::Body => (args.scope.is_none() && clock != Clock::Kernels && is_partly_hidden)
+            .then_some(Remark::HiddenLaunch),
+    }
+}
+
+/// Puts the marks into the body.
+fn body(stmts: Option<Vec<Stmt>>, is_future: bool, names: &[String], marks: Marks) -> Body {
+    let Some(mut stmts) = stmts else { return Body::Verbatim };
+    if is_future {
+        if let Some(block) = tail_future(&mut stmts) {
+            mark(&mut block.stmts, names, marks);
+        }
+        return Body::Future(stmts);
+    }
+    if !marks.launches && !marks.awaits {
+        return Body::Verbatim;
+    }
+    mark(&mut stmts, names, marks);
+    Body::Marked(stmts)
 }
 
 /// Returns the requested scope. By default, it is `launches` if a launch is visible and none is

@@ -71,6 +71,11 @@ impl Key {
         format!("expected {}", self.example)
     }
 
+    /// The message for a value of a key that has none.
+    pub fn takes_no_value(&self) -> String {
+        format!("`{}` takes no value", self.name)
+    }
+
     /// The message for a key that was given before.
     pub fn repeated(&self) -> String {
         format!("`{}` is given twice", self.name)
@@ -91,7 +96,6 @@ pub const SCOPE_NAME: &str = "expected a name first: `scope!(\"name\", { … })`
 pub const GUARD_NAME: &str = "expected a name first: `guard!(\"name\")`";
 pub const NAME_IS_FIRST: &str = "`name` is given twice: the first argument is the name";
 pub const SKIPPED_BLOCK: &str = "`skip` leaves a function out, and cannot be used here";
-pub const SKIP_VALUE: &str = "`skip` takes no value";
 
 /// The kind of an item, with the position of its keyword.
 #[derive(Debug, PartialEq)]
