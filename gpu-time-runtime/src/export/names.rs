@@ -14,6 +14,7 @@ pub(super) const TIMED: &str = "gpu_time_timed_total";
 pub(super) const FED: &str = "gpu_time_fed_total";
 pub(super) const STARVED: &str = "gpu_time_starved_total";
 pub(super) const AT_FLOOR: &str = "gpu_time_at_floor_total";
+pub(super) const OPENED: &str = "gpu_time_opened_total";
 pub(super) const LOST: &str = "gpu_time_lost_total";
 pub(super) const SAMPLE_RATE: &str = "gpu_time_sample_rate";
 pub(super) const BUDGET_SHARE: &str = "gpu_time_budget_share";
@@ -38,6 +39,7 @@ pub(super) fn describe() {
         (FED, "Samples during which the GPU did not wait for the CPU"),
         (STARVED, "Samples during which the GPU may have waited for the CPU: upper bounds"),
         (AT_FLOOR, "Samples without GPU work"),
+        (OPENED, "Calls whose kernels CUPTI recorded"),
         (LOST, "Calls and launches that gave no sample, by reason"),
     ] {
         describe_counter!(name, Unit::Count, description);

@@ -10,7 +10,7 @@ use crate::export::names;
 use crate::site::callsite::CallSite;
 use crate::site::registry;
 use crate::types::sample::Lost;
-use gpu_time_report::Histogram;
+use gpu_time_report::{Clock, Histogram};
 
 /// The values published so far.
 ///
@@ -35,7 +35,8 @@ struct SiteMetrics {
 
 #[derive(Default)]
 struct SeriesMetrics {
-    samples: [PublishedCounter; 3],
+    /// Fed, starved, at the floor, opened.
+    measured: [PublishedCounter; 4],
     lost: [PublishedCounter; Lost::ALL.len()],
     fed: Histogram,
     starved: Histogram,
@@ -94,21 +95,24 @@ impl PublishedCounter {
 
 impl SeriesMetrics {
     fn publish(&mut self, site: &CallSite, view: &SeriesView<'_>, labels: &[Label]) {
-        let names = [names::FED, names::STARVED, names::AT_FLOOR];
-        let counters = self.samples.iter_mut().zip(view.tally.samples()).zip(names);
-        let mut has_more =
-            counters.map(|((c, now), name)| c.publish(now, name, || labels.to_vec()));
-        let (fed, starved) = (has_more.next(), has_more.next());
-        has_more.for_each(drop);
+        let names = [names::FED, names::STARVED, names::AT_FLOOR, names::OPENED];
+        let mut has_more = [false; 4];
+        let counters = self.measured.iter_mut().zip(view.tally.measured()).zip(names);
+        for (more, ((counter, now), name)) in has_more.iter_mut().zip(counters) {
+            *more = counter.publish(now, name, || labels.to_vec());
+        }
+        let [fed, starved, _, opened] = has_more;
         for (counter, (reason, now)) in self.lost.iter_mut().zip(view.tally.lost().iter()) {
             let reason = Label::from_static_parts("reason", reason.name());
             counter.publish(now, names::LOST, || [labels, &[reason]].concat());
         }
         let removed_ns = view.tally.removed_ns(view.info.bias);
+        // The samples by kernels are opened calls, which are recorded as fed.
+        let fed = fed || opened && view.info.clock == Clock::Kernels;
         for (fed, has_more, times) in
             [(true, fed, &mut self.fed), (false, starved, &mut self.starved)]
         {
-            if has_more != Some(true) {
+            if !has_more {
                 continue;
             }
             let now =

@@ -526,7 +526,7 @@ impl PerSample {
 /// Readings for live exporters, which compute their own figures.
 #[cfg(feature = "metrics")]
 mod live {
-    use super::{SeriesData, Tally};
+    use super::{BracketCounts, SeriesData, Tally};
     use crate::types::sample::Losses;
     use gpu_time_report::Histogram;
 
@@ -539,9 +539,10 @@ mod live {
     }
 
     impl Tally {
-        /// Returns the number of samples that are fed, starved and at the floor.
-        pub fn samples(&self) -> [u64; 3] {
-            [self.counts.fed, self.counts.starved, self.counts.at_floor]
+        /// Returns the number of brackets that are fed, starved and at the floor, and of opened calls.
+        pub fn measured(&self) -> [u64; 4] {
+            let BracketCounts { fed, starved, at_floor, opened, .. } = self.counts;
+            [fed, starved, at_floor, opened]
         }
 
         /// Returns the lost brackets, by reason.

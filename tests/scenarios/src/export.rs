@@ -16,6 +16,7 @@ use crate::tally::{self, ran};
 pub const SCENARIOS: &[Scenario] = &[
     ("export/threads", threads),
     ("export/series", series),
+    ("export/opened", opened),
     ("export/twins", twins),
     ("export/devices", devices),
     ("export/late", late),
@@ -40,6 +41,18 @@ fn two(stream: &Arc<CudaStream>, first: &Spin, second: &Spin, second_is_bad: boo
     ran!();
     first.launch(stream, 20_000)?;
     if second_is_bad { second.launch_badly(stream) } else { second.launch(stream, 40_000) }
+}
+
+#[gpu_timed(clock = "kernels")]
+fn by_kernels(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, 20_000)
+}
+
+#[gpu_timed(kernels = 0.5, sleep)]
+fn half_opened(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, 20_000)
 }
 
 /// The name contains characters that every format has to escape.
@@ -145,6 +158,28 @@ fn series(_: &[String]) {
     gpu_time::publish();
     // Publishing again must not add the same values twice.
     gpu_time::publish();
+    note_metrics(&recorder);
+}
+
+/// Opens the calls of a function without events, and about half of those of a function with events.
+fn opened(_: &[String]) {
+    let recorder = recorder();
+    let gpu = Gpu::new();
+    let spins = ["export::by_kernels", "export::half_opened"].map(|name| gpu.spin(name));
+    for _ in 0..40 {
+        half_opened(&gpu.stream, &spins[1]).unwrap();
+        by_kernels(&gpu.stream, &spins[0]).unwrap();
+        gpu.synchronize();
+    }
+    let is_last = |line: &str| line.contains("by_kernels") && line.ends_with(" 40");
+    while !recorder
+        .render()
+        .lines()
+        .any(|line| line.starts_with("gpu_time_opened_total") && is_last(line))
+    {
+        gpu_time::publish();
+        thread::sleep(Duration::from_millis(10));
+    }
     note_metrics(&recorder);
 }
 

@@ -93,6 +93,7 @@ fn assert_series_exported(scrape: &Scrape, function: &str, series: &Series) {
         ("gpu_time_fed_total", series.fed),
         ("gpu_time_starved_total", series.starved),
         ("gpu_time_at_floor_total", series.at_floor),
+        ("gpu_time_opened_total", series.opened),
     ] {
         assert_eq!(sum(name, &[]), count as f64, "{name}: {series:?}");
     }
@@ -100,7 +101,8 @@ fn assert_series_exported(scrape: &Scrape, function: &str, series: &Series) {
         assert_eq!(sum("gpu_time_lost_total", &[("reason", reason)]), *count as f64, "{series:?}");
     }
     let kind = if series.net_ns.is_some() { "net" } else { "raw" };
-    for (fed, count) in [("true", series.fed), ("false", series.starved)] {
+    let fed = if series.clock == "kernels" { series.opened } else { series.fed };
+    for (fed, count) in [("true", fed), ("false", series.starved)] {
         let times = [("fed", fed), ("time", kind)];
         assert_eq!(sum("gpu_time_seconds_count", &times), count as f64, "{series:?}");
     }
@@ -109,7 +111,7 @@ fn assert_series_exported(scrape: &Scrape, function: &str, series: &Series) {
     let total_ns = sum("gpu_time_seconds_sum", &[]) * 1e9;
     let stats = series.net_ns.as_ref().or(series.raw_ns.as_ref());
     let truth_ns = stats.map_or(0.0, |s| s.sum);
-    let bound = 32.5 * (series.fed + series.starved) as f64 + 0.002 * truth_ns;
+    let bound = 32.5 * (fed + series.starved) as f64 + 0.002 * truth_ns;
     assert!((total_ns - truth_ns).abs() <= bound, "{total_ns}: {series:?}");
 }
 
@@ -138,6 +140,19 @@ fn every_series_is_exported() {
     assert_eq!((gauges("gpu_time_sample_rate"), scrape.sum("gpu_time_sample_rate", &[])), (2, 2.0));
     // Without a budget.
     assert_eq!(["gpu_time_budget_share", "gpu_time_budget_cost_share"].map(gauges), [0; 2]);
+}
+
+#[test]
+fn opened_calls_are_exported() {
+    let run = scenario("export/opened", &[]).with_cupti().run();
+    let scrape = Scrape::of(&run);
+    let [by_kernels, half_opened] =
+        ["export::by_kernels", "export::half_opened"].map(|name| run.site(name));
+    assert_eq!(by_kernels.series[0].opened, 40);
+    let opened = half_opened.series.iter().map(|series| series.opened).sum::<u64>();
+    assert!((1..40).contains(&opened), "{opened}");
+    assert_exported(&scrape, by_kernels);
+    assert_exported(&scrape, half_opened);
 }
 
 #[test]
