@@ -1,12 +1,14 @@
-//! Data for the page's script: the JSON report, with histograms replaced by chart bins, because a
-//! histogram may have many buckets, and without the call tree, which the page has as a table.
+//! Data for the page's script: the JSON report, with histograms and timelines as charts show them, because
+//! they have more buckets and digits than that, and without the call tree, which the page has as a table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
+use serde_json::Value;
 
+use crate::kernel_names;
 use crate::stats::step_ns;
-use crate::{Clock, Lost, Series, Snapshot};
+use crate::{Clock, Lost, Series, Slot, Snapshot, Timeline};
 
 /// The number of bins in a chart: few enough to be distinguishable, and enough that a single bin
 /// does not fill the chart.
@@ -17,11 +19,21 @@ const FEWEST: usize = 16;
 /// distance between the 5th and the 95th percentile. Outliers are counted, but not drawn to scale.
 const OUTLIER: f64 = 2.0;
 
+/// The fewest digits of a time in a chart, as many as are shown.
+const DIGITS: u32 = 4;
+
+/// The length up to which kernel names are whole.
+const NAME: usize = 72;
+
 #[derive(Serialize)]
-struct Page {
-    report: Snapshot,
+struct Page<'a> {
+    report: Value,
     /// Indexed by site, then by series.
     bins: Vec<Vec<Option<Bins>>>,
+    /// Indexed like `bins`.
+    timelines: Vec<Vec<Option<Slots>>>,
+    /// Short forms of the kernel names that are too long, by name.
+    short_names: HashMap<&'a str, String>,
     /// The meaning of each loss reason.
     lost: BTreeMap<&'static str, &'static str>,
 }
@@ -36,6 +48,23 @@ struct Bins {
     above: u64,
 }
 
+/// The slots of a timeline in columns. The first three are a value and then differences.
+#[derive(Debug, PartialEq, Serialize)]
+struct Slots {
+    origin_ns: u64,
+    width_ns: u64,
+    /// The unit of the times.
+    unit_ns: u64,
+    /// Empty if every slot has samples.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    indices: Vec<i64>,
+    counts: Vec<i64>,
+    means: Vec<i64>,
+    /// How far the extremes are from the mean.
+    below: Vec<i64>,
+    above: Vec<i64>,
+}
+
 /// Returns the page's data as JSON, with the functions at these indices, which are in order.
 pub fn json(snapshot: &Snapshot, shown: &[usize]) -> String {
     let mut report = snapshot.clone();
@@ -43,19 +72,81 @@ pub fn json(snapshot: &Snapshot, shown: &[usize]) -> String {
     let mut at = 0..;
     report.sites.retain(|_| at.next().is_some_and(|at| shown.binary_search(&at).is_ok()));
     let Snapshot { devices, sites, .. } = &mut report;
-    let bins = sites.iter_mut().map(|site| {
-        let each = site.series.iter_mut().map(|series| {
+    let charts = sites.iter_mut().map(|site| {
+        let of_series = |series: &mut Series| {
             let device = devices.iter().find(|device| device.id == series.device);
             let bins = Bins::of(series, device.and_then(|device| device.event_step_ns));
             series.histogram = Default::default();
-            bins
-        });
-        each.collect()
+            (bins, series.timeline.take().as_ref().and_then(Slots::of))
+        };
+        site.series.iter_mut().map(of_series).unzip()
     });
-    let bins = bins.collect();
+    let (bins, timelines) = charts.unzip();
+    let short_names = kernel_names::shortened(kernel_names(&report), NAME);
+    let short_names = short_names.into_iter().filter(|(name, short)| name != short).collect();
     let lost = Lost::ALL.map(|reason| (reason.name(), reason.meaning())).into();
     // Cannot fail: every key is a string and every value a number, a string or a list.
-    serde_json::to_string(&Page { report, bins, lost }).unwrap_or_default()
+    let mut stripped = serde_json::to_value(&report).unwrap_or_default();
+    for site in stripped["sites"].as_array_mut().into_iter().flatten() {
+        strip(&mut site["series"]);
+    }
+    let page = Page { report: stripped, bins, timelines, short_names, lost };
+    serde_json::to_string(&page).unwrap_or_default()
+}
+
+/// Returns the names of all kernels.
+fn kernel_names(report: &Snapshot) -> impl Iterator<Item = &str> {
+    let times = report.all_series().filter_map(Series::kernel_times);
+    times.flat_map(|times| {
+        let kernels = times.kernels.iter().map(|kernel| &*kernel.name);
+        kernels.chain(times.elsewhere.iter().map(|work| &*work.name))
+    })
+}
+
+/// Removes fields that are null or an empty list, and reasons without losses. The script takes absent ones for
+/// these.
+fn strip(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
+            fields.retain(|_, value| !value.is_null() && !is_empty(value));
+            if let Some(lost) = fields.get_mut("lost").and_then(Value::as_object_mut) {
+                lost.retain(|_, count| *count != 0);
+            }
+            fields.values_mut().for_each(strip);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip),
+        _ => {}
+    }
+}
+
+impl Slots {
+    fn of(timeline: &Timeline) -> Option<Slots> {
+        let slots = timeline.slots();
+        let shortest = slots.iter().map(Slot::min_ns).min()?;
+        let spare_digits = (shortest.checked_ilog10().unwrap_or(0) + 1).saturating_sub(DIGITS);
+        let unit_ns = 10u64.pow(spare_digits);
+        let rounded = |ns: u64| (ns.saturating_add(unit_ns / 2) / unit_ns) as i64;
+        let mean = |slot: &Slot| rounded(slot.mean_ns());
+        let has_gaps = (0..).zip(slots).any(|(at, slot)| slot.index() != at);
+        let column = |of: &dyn Fn(&Slot) -> i64| slots.iter().map(of).collect();
+        Some(Slots {
+            origin_ns: timeline.origin_ns(),
+            width_ns: timeline.width_ns(),
+            unit_ns,
+            indices: if has_gaps { steps(column(&|slot| i64::from(slot.index()))) } else { vec![] },
+            counts: steps(column(&|slot| slot.count() as i64)),
+            means: steps(column(&mean)),
+            below: column(&|slot| mean(slot).wrapping_sub(rounded(slot.min_ns()))),
+            above: column(&|slot| rounded(slot.max_ns()).wrapping_sub(mean(slot))),
+        })
+    }
+}
+
+/// Returns the first value, then the differences, which have fewer digits.
+fn steps(values: Vec<i64>) -> Vec<i64> {
+    let before = [0].into_iter().chain(values.iter().copied());
+    values.iter().zip(before).map(|(value, before)| value.wrapping_sub(before)).collect()
 }
 
 impl Bins {
@@ -132,7 +223,37 @@ mod tests {
         assert_eq!(Bins::of(&series(&[]), Some(32.0)), None);
     }
 
+    /// Adds up, as the script does.
+    fn sums(steps: &[i64]) -> Vec<i64> {
+        let add = |sum: &mut i64, step: &i64| {
+            *sum += step;
+            Some(*sum)
+        };
+        steps.iter().scan(0, add).collect()
+    }
+
     proptest! {
+        #[test]
+        fn slots_have_the_digits_that_are_shown(
+            times in prop::collection::vec((0u64..1 << 40, 1.0f64..1e10), 1..300),
+        ) {
+            let mut course = crate::Course::new();
+            times.iter().for_each(|&(at_ns, ns)| course.record(at_ns, ns));
+            let timeline = course.timeline(0).unwrap();
+            let slots = Slots::of(&timeline).unwrap();
+            let [indices, counts, means] = [&slots.indices, &slots.counts, &slots.means].map(|all| sums(all));
+            for (at, slot) in timeline.slots().iter().enumerate() {
+                let index = indices.get(at).map_or(at as u32, |index| *index as u32);
+                let found = (index, counts[at] as u64);
+                prop_assert_eq!(found, (slot.index(), slot.count()));
+                let times = [means[at] - slots.below[at], means[at], means[at] + slots.above[at]];
+                for (found, ns) in times.into_iter().zip([slot.min_ns(), slot.mean_ns(), slot.max_ns()]) {
+                    let found_ns = found as f64 * slots.unit_ns as f64;
+                    prop_assert!((found_ns - ns as f64).abs() <= 0.0005 * ns as f64, "{found_ns} {ns}");
+                }
+            }
+        }
+
         #[test]
         fn bins_count_every_time(
             times in prop::collection::vec(0.0f64..1e9, 1..200),

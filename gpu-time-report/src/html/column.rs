@@ -91,7 +91,7 @@ impl PageColumn {
     /// Returns the cell for a row.
     pub fn cell(self, row: &PageRow, sheet: &Sheet) -> Markup {
         self.filled(row, sheet).unwrap_or_else(|| match self {
-            PageColumn::Calls => html! { td.n.wide.less {} },
+            PageColumn::Calls | PageColumn::P5 | PageColumn::P95 => html! { td.wide.less {} },
             _ => html! { td.less {} },
         })
     }

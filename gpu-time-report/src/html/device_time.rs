@@ -10,8 +10,8 @@ use crate::{Device, Node, Snapshot};
 
 /// The most functions in the legend on a phone.
 const FEW: usize = 2;
-/// The smallest part with a share written on it.
-const LABELLED: f64 = 0.05;
+/// The smallest part with a share written on it. The stylesheet hides it where it does not fit.
+const LABELLED: f64 = 0.03;
 
 /// A part of the bar. The shares of all parts add up to 1.
 struct Part<'a> {
@@ -35,7 +35,7 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
                     i class=(part.classes()) style={ "flex-grow:" (format!("{:.5}", part.share)) }
                         title=(printable(&part.text()))
                     {
-                        @if part.share >= LABELLED { (part.figure()) }
+                        @if part.share >= LABELLED { span { (part.figure()) } }
                     }
                 }
             }

@@ -93,7 +93,7 @@ fn data_is_the_report() {
     let mut read = Snapshot::from_json(report.as_bytes()).unwrap();
     let series = |snapshot: &mut Snapshot| {
         let all = snapshot.sites.iter_mut().flat_map(|site| &mut site.series);
-        all.for_each(|series| series.histogram = Default::default());
+        all.for_each(|series| (series.histogram, series.timeline) = (Default::default(), None));
     };
     let mut expected = snapshot;
     expected.tree.clear();
@@ -194,6 +194,18 @@ fn text(snapshot: &Snapshot) -> String {
 #[test]
 fn page_without_scripts() {
     insta::assert_snapshot!(text(&everything()));
+}
+
+#[test]
+fn every_row_has_the_cells_of_the_header_in_any_window() {
+    let page = everything().to_html();
+    let (_, table) = page.split_once("class=\"rows\"").unwrap();
+    let (table, _) = table.split_once("</table>").unwrap();
+    let rows: Vec<&str> = table.split("<tr").skip(1).collect();
+    // `app::decode` was called, and has no figures.
+    assert!(rows.iter().any(|row| row.contains("app::decode")));
+    let wide = |row: &&str| row.matches(" wide").count() + row.matches("\"wide").count();
+    assert!(rows.iter().all(|row| wide(row) == 3), "{table}");
 }
 
 #[test]

@@ -88,8 +88,19 @@ const distribution = (series, { low_ns: low, width_ns: wide, counts, above }) =>
 const GUTTER = 48;
 // A pause of this many times the usual one is a gap.
 const GAP = 2.5;
-const overTime = (series) => {
-  const { origin_ns: origin, width_ns: wide, slots } = series.timeline;
+const sums = (steps) => {
+  let sum = 0;
+  return steps.map((step) => (sum += step));
+};
+// Returns the slots of a timeline as `[index, count, least, mean, most]`.
+const slotsOf = ({ unit_ns: unit, below, above, ...steps }) => {
+  const [indices = [], counts, means] = [steps.indices, steps.counts, steps.means].map((all) => all && sums(all));
+  return counts.map((count, i) =>
+    [indices[i] ?? i, count, (means[i] - below[i]) * unit, means[i] * unit, (means[i] + above[i]) * unit]);
+};
+const overTime = (series, timeline) => {
+  const { origin_ns: origin, width_ns: wide } = timeline;
+  const slots = slotsOf(timeline);
   const less = net(series);
   const first = origin + slots[0][0] * wide;
   const last = origin + (slots.at(-1)[0] + 1) * wide;

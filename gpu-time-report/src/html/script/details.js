@@ -91,7 +91,7 @@ const opened = (series) => {
   const idle = series.gaps_ns && series.span_ns && percent(series.gaps_ns.median, series.span_ns.median);
   const note = [
     `${count(series.opened)} calls`,
-    series.kernels_per_call !== null && `${decimal(series.kernels_per_call)} kernels per call`,
+    series.kernels_per_call !== undefined && `${decimal(series.kernels_per_call)} kernels per call`,
     series.streams > 1 && `${series.streams} streams`,
     idle && `idle ${idle}`,
     series.zero_times > 0 && `${count(series.zero_times)} records without times`,
@@ -105,13 +105,20 @@ const decimal = (n) => (Number.isInteger(n) ? count(n) : figure(n));
 const shape = ([x, y, z]) => [x, ...(y > 1 || z > 1 ? [y] : []), ...(z > 1 ? [z] : [])].join("×");
 const range = ({ p5, p95 }) => `${time(p5)} – ${time(p95)}`;
 
+// A kernel by its short name, with its whole name under the pointer.
+const kernelName = (name) => {
+  const names = read().short_names;
+  const short = Object.hasOwn(names, name) ? names[name] : undefined;
+  return el("code", { title: short && printable(name) }, short ?? name);
+};
+
 const kernels = (series) => {
   const names = ["kernel", "grid", "block", "registers", "shared", "per call", "median", "p5 – p95", "total", "share"];
   const numeric = (text) => el("td", { class: "n" }, text);
   const rows = series.kernels.map((kernel) => {
     const launched = kernel.grid.some((n) => n > 0);
     const bar = styled(el("i"), { width: `calc(${kernel.share} * (100% - 3.6rem))` });
-    return el("tr", {}, el("th", {}, el("code", {}, kernel.name)),
+    return el("tr", {}, el("th", {}, kernelName(kernel.name)),
       numeric(launched && shape(kernel.grid)), numeric(launched && shape(kernel.block)),
       numeric(launched && kernel.registers), numeric(launched && `${count(kernel.shared_bytes)} B`),
       numeric(decimal(kernel.per_call)), numeric(kernel.time_ns && time(kernel.time_ns.median)),
@@ -128,7 +135,7 @@ const kernels = (series) => {
 const elsewhere = (series) => {
   const reasons = { "other-stream": "on another stream than the timed one", "after-stop": "outside of the launches that events bracket" };
   return pane("Work elsewhere", "not in the times by events", el("table", {}, series.elsewhere.map((work) =>
-    el("tr", {}, el("th", {}, el("code", {}, work.name)), el("td", { class: "n" }, `${count(work.count)} ×`),
+    el("tr", {}, el("th", {}, kernelName(work.name)), el("td", { class: "n" }, `${count(work.count)} ×`),
       el("td", { class: "n" }, time(work.total_ns)), el("td", { class: "soft" }, reasons[work.why])))));
 };
 
@@ -162,20 +169,21 @@ const about = (site, series) => {
   const facts = entries.filter(([, value]) => value);
   const section = pane("About", "",
     el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-    site.warnings.map((warning) => el("p", { class: "warn" }, warning)));
+    site.warnings?.map((warning) => el("p", { class: "warn" }, warning)));
   section.classList.add("whole");
   return section;
 };
 
 const details = (row) => {
-  const { report, bins } = read();
+  const { report, bins, timelines } = read();
   const site = report.sites[row.dataset.site];
   const series = site.series[row.dataset.series];
   const stats = series && shown(series);
   const panes = [];
   const chartBins = series && bins[row.dataset.site][row.dataset.series];
   if (stats && chartBins) panes.push(distribution(series, chartBins));
-  if (stats && series.timeline?.slots?.length > 0) panes.push(overTime(series));
+  const timeline = series && timelines[row.dataset.site][row.dataset.series];
+  if (stats && timeline) panes.push(overTime(series, timeline));
   if (stats && !series.launch) panes.push(launches(site, series));
   if (stats) {
     const index = series.launch?.index;
@@ -186,8 +194,8 @@ const details = (row) => {
   }
   if (series?.opened > 0) {
     panes.push(opened(series));
-    if (series.kernels.length > 0) panes.push(kernels(series));
-    if (series.elsewhere.length > 0) panes.push(elsewhere(series));
+    if (series.kernels) panes.push(kernels(series));
+    if (series.elsewhere) panes.push(elsewhere(series));
   }
   if (series) panes.push(samples(site, series), about(site, series));
   return panes.filter(Boolean);

@@ -1,11 +1,14 @@
 //! Tests for the page in a browser.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 #[path = "../../../tests/support/chromium.rs"]
 mod chromium;
 
 const DESKTOP: [u32; 2] = [1440, 900];
+const LAPTOP: [u32; 2] = [1280, 800];
 
 /// Asks a question about the page for this snapshot. The page must not report any error.
 fn ask(snapshot: &Snapshot, question: &str) -> serde_json::Value {
@@ -326,21 +329,33 @@ fn timeline_shows_gaps_and_marks_what_it_cuts() {
 
 #[test]
 fn figures_end_where_their_headers_end() {
-    let seen = ask(
-        &nested(),
-        r#"
-        const edge = (node) => {
-            const range = document.createRange();
-            range.selectNodeContents(node);
-            return range.getBoundingClientRect().right;
-        };
-        const row = document.querySelector(".row");
-        const heads = [...document.querySelectorAll(".rows thead th")];
-        return heads.flatMap((head, i) =>
-            head.classList.contains("n") && row.cells[i].textContent ? [edge(head) - edge(row.cells[i])] : []);"#,
-    );
-    let offsets: Vec<f64> = serde_json::from_value(seen).unwrap();
-    assert!(offsets.len() >= 5 && offsets.iter().all(|by| by.abs() < 1.5), "{offsets:?}");
+    let mut snapshot = nested();
+    // Functions that were called, and have no figures.
+    snapshot.sites.extend(everything().sites.into_iter().filter(|site| site.series.is_empty()));
+    for window in [DESKTOP, LAPTOP] {
+        let seen = chromium::ask(
+            &snapshot.to_html(),
+            window,
+            r#"
+            const right = (node) => {
+                const range = document.createRange();
+                range.selectNodeContents(node);
+                return range.getBoundingClientRect().right;
+            };
+            const cells = (row) => [...row.cells].filter((cell) => cell.checkVisibility());
+            const [head, ...rows] = [...document.querySelectorAll(".rows thead tr, .row")].map(cells);
+            const offset = (cell, i) =>
+                head[i].classList.contains("n") && cell.textContent ? [right(head[i]) - right(cell)] : [];
+            return {
+                cells: [head, ...rows].map((cells) => cells.length),
+                offsets: rows.flatMap((row) => row.flatMap(offset)),
+            };"#,
+        );
+        let [cells, offsets] = ["cells", "offsets"]
+            .map(|what| -> Vec<f64> { serde_json::from_value(seen.answer[what].clone()).unwrap() });
+        assert!(cells.len() >= 5 && cells.iter().all(|count| *count == cells[0]), "{cells:?}");
+        assert!(offsets.len() >= 10 && offsets.iter().all(|by| by.abs() < 1.5), "{offsets:?}");
+    }
 }
 
 /// Opens all rows of a page that is as narrow as a phone.
@@ -374,6 +389,33 @@ fn on_phone(snapshot: &Snapshot) -> serde_json::Value {
     );
     assert_eq!(seen.console, [""; 0]);
     seen.answer
+}
+
+#[test]
+fn shares_on_the_bar_fit_or_are_hidden() {
+    let mut two = nested();
+    two.devices.push(Device { id: "cuda:1".to_owned(), ..two.devices[0].clone() });
+    for site in &mut two.sites {
+        site.series[0].device = "cuda:1".to_owned();
+    }
+    let labels = r#"
+        const labels = [...document.querySelectorAll(".time-bar span")].filter((label) => label.checkVisibility());
+        return labels.map((label) => {
+            const part = label.parentElement.getBoundingClientRect();
+            return [label.textContent, part.width - label.getBoundingClientRect().width];
+        });"#;
+    for window in [DESKTOP, LAPTOP, [800, 600], [500, 800]] {
+        for parts in [0.01, 0.03, 0.05, 0.08] {
+            let mut snapshot = two.clone();
+            for device in &mut snapshot.devices {
+                let coverage = device.coverage.as_mut().unwrap();
+                (coverage.busy, coverage.idle) = (coverage.attributed + parts, 1.0 - parts);
+            }
+            let seen = chromium::ask(&snapshot.to_html(), window, labels);
+            let spare: Vec<(String, f64)> = serde_json::from_value(seen.answer).unwrap();
+            assert!(!spare.is_empty() && spare.iter().all(|(_, spare)| *spare >= 0.0), "{spare:?}");
+        }
+    }
 }
 
 #[test]
@@ -413,7 +455,8 @@ fn opened_rows_list_every_kernel() {
             const within = (pane, selector) => [...pane.querySelectorAll(selector)].map((node) => node.textContent);
             return {{
                 panes: all(".detail").map((detail) => within(detail, "h3")),
-                kernels: all(".pane:has(.kernels)").map((pane) => within(pane, "code")),
+                kernels: all(".pane:has(.kernels)").map((pane) =>
+                    [...pane.querySelectorAll("code")].map((code) => [code.title || code.textContent, code.textContent])),
                 first: within(document.querySelector(".kernels tr:nth-child(2)"), "td"),
                 calls: all(".pane").filter((pane) => within(pane, "h3")[0] === "Opened calls")
                     .map((pane) => within(pane, "header span")[0]),
@@ -431,9 +474,17 @@ fn opened_rows_list_every_kernel() {
         let times = snapshot.site(name).unwrap().series[0].kernel_times().unwrap();
         times.kernels.iter().map(|kernel| kernel.name.clone()).collect::<Vec<_>>()
     };
-    let shown: Vec<Vec<String>> = serde_json::from_value(seen["kernels"].clone()).unwrap();
+    let shown: Vec<Vec<(String, String)>> =
+        serde_json::from_value(seen["kernels"].clone()).unwrap();
     let functions = ["model::decode", "app::biased", "app::saxpy", "app::forked"];
-    assert_eq!(shown, functions.map(names));
+    let (whole, short): (Vec<Vec<String>>, Vec<Vec<String>>) =
+        shown.into_iter().map(|kernels| kernels.into_iter().unzip()).unzip();
+    assert_eq!(whole, functions.map(names));
+    // Kernels with one name and different grids share the short name, too.
+    let distinct = |names: &[String]| BTreeSet::from_iter(names.to_vec()).len();
+    assert_eq!(distinct(&short[0]), distinct(&whole[0]));
+    assert!(short[0].iter().all(|name| name.chars().count() <= 72), "{short:?}");
+    assert!(short[0][0].contains("C<256>"), "{short:?}");
     let first = serde_json::json!([
         "128×2",
         "256",
