@@ -1,7 +1,7 @@
 //! Measures the HTML page of 500 synthetic series and a call tree of 2,000 paths: the time to write
-//! it, its size, and, if Chromium is installed, the time to the first paint. Run it with `cargo
-//! bench -p gpu-time-report --features html`. A folder after `--` keeps the page there, and those of
-//! four programs to look at.
+//! it, its size, and, if Chromium is installed, the time to the first paint. Fails if the page is too large
+//! or too late. Run it with `cargo bench -p gpu-time-report --features html`. A folder after `--` keeps the
+//! page there, and those of programs to look at.
 
 #[path = "../tests/support/chromium.rs"]
 mod chromium;
@@ -14,6 +14,10 @@ use std::time::Instant;
 const SERIES: usize = 500;
 const PATHS: usize = 2000;
 const RUNS: usize = 5;
+/// The bound on the page, in bytes.
+const LARGEST: usize = 3_000_000;
+/// The bound on the time to the first text, in ms.
+const LATEST: f64 = 1000.0;
 
 /// Returns the times of the first paint and of the first text, in ms since the page was opened.
 const PAINTED: &str = r#"
@@ -27,7 +31,7 @@ const PAINTED: &str = r#"
 fn main() {
     // Cargo passes `--bench`.
     let folder = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let snapshot = synthetic::with_tree(synthetic::snapshot(SERIES), PATHS);
+    let snapshot = synthetic::large(SERIES, PATHS);
     let mut rendered: Vec<_> = (0..RUNS)
         .map(|_| {
             let begin = Instant::now();
@@ -44,6 +48,7 @@ fn main() {
         page.len(),
         rendered[RUNS / 2]
     );
+    assert!(page.len() <= LARGEST, "a page of {} bytes", page.len());
     if let Some(folder) = folder {
         let keep = |name: &str, page: &str| {
             let path = std::path::Path::new(&folder).join(name).with_extension("html");
@@ -51,7 +56,10 @@ fn main() {
         };
         keep("bench", &page);
         for (name, program) in synthetic::programs() {
-            keep(name, &program.to_html());
+            let page = program.to_html();
+            println!("{name}: {} bytes", page.len());
+            assert!(page.len() <= LARGEST, "{name}: a page of {} bytes", page.len());
+            keep(name, &page);
         }
     }
     let is_installed = std::process::Command::new("chromium").arg("--version").output().is_ok();
@@ -67,5 +75,7 @@ fn main() {
         })
         .collect();
     painted.sort_by(f64::total_cmp);
-    println!("first text painted after {:.0} ms, median of {painted:.0?}", painted[RUNS / 2]);
+    let median = painted[RUNS / 2];
+    println!("first text painted after {median:.0} ms, median of {painted:.0?}");
+    assert!(median <= LATEST, "first text after {median} ms");
 }

@@ -21,7 +21,9 @@ const KEYS: usize = 64;
 const PATHS: usize = 16_384;
 const DEPTH: usize = 50;
 /// The bound on the page, in bytes.
-const PAGE: usize = 5_000_000;
+const PAGE: usize = 3_000_000;
+/// The bound on the table without its detail, in bytes.
+const BRIEF: usize = 16 << 10;
 
 fn main() {
     let snapshot = synthetic::many(FUNCTIONS, KEYS);
@@ -32,12 +34,13 @@ fn main() {
     let snapshot = synthetic::with_deep_tree(snapshot, PATHS, DEPTH);
     println!("{:<8} {:>37} ms", "tree", began.elapsed().as_millis());
     let page = written("page", &snapshot, Snapshot::to_html);
-    written("table", &snapshot, Snapshot::to_string);
+    let brief = written("table", &snapshot, Snapshot::to_string);
     written("JSON", &snapshot, Snapshot::to_json);
     written("CSV", &snapshot, Snapshot::to_csv);
     written("folded", &snapshot, Snapshot::to_folded);
     println!("peak memory {} MiB, of which the report {}", peak_kib() >> 10, before >> 10);
     assert!(page <= PAGE, "a page of {page} bytes");
+    assert!(brief <= BRIEF, "a table of {brief} bytes without its detail");
 }
 
 /// Writes one format and prints what it took. Returns its size.

@@ -1,5 +1,8 @@
 //! Synthetic reports, to look at and to measure rendering with.
 
+#[path = "programs.rs"]
+mod programs;
+
 use std::time::{Duration, SystemTime};
 
 use fastrand::Rng;
@@ -12,7 +15,10 @@ use gpu_time_report::{
 const BIAS_NS: f64 = 2207.0;
 /// The resolution of event times.
 const STEP_NS: f64 = 32.0;
-const WALL: Duration = Duration::from_secs(95);
+/// Fills all slots of a timeline.
+const WALL_NS: f64 = 137e9;
+/// The share of the time for which a large program keeps the GPU busy.
+const BUSY: f64 = 0.67;
 const SAMPLES: u64 = 20_000;
 
 /// Returns a random number, approximately normal, with mean 0 and standard deviation 1.
@@ -20,99 +26,77 @@ fn normal(random: &mut Rng) -> f64 {
     (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
 }
 
-/// Builds the reports of four programs, to look at: small, nested, large, and on two devices.
-pub fn programs() -> [(&'static str, Snapshot); 4] {
-    let busy = |device: &str, busy, attributed| Device {
-        id: device.to_owned(),
-        coverage: Some(coverage(busy, attributed)),
-        ..made_up_gpu()
-    };
-    let nested = report(vec![busy("cuda:0", 0.38, 0.34)], nested_sites("cuda:0"));
-    let mut on_two = nested_sites("cuda:0");
-    for (site, other) in on_two.iter_mut().zip(nested_sites("cuda:1")).skip(1).take(3) {
-        site.calls += other.calls;
-        site.timed += other.timed;
-        site.warmup += other.warmup;
-        site.series.extend(other.series);
-    }
-    let two = vec![busy("cuda:0", 0.38, 0.34), busy("cuda:1", 0.91, 0.9)];
-    [
-        ("small", report(vec![made_up_gpu()], nested_sites("cuda:0").split_off(3))),
-        ("nested", nested.with_tree(layers())),
-        ("large", with_tree(snapshot(600), 2000)),
-        ("two-devices", report(two, on_two).with_tree(layers())),
-    ]
+/// Builds the reports of programs to look at, by name.
+pub fn programs() -> Vec<(&'static str, Snapshot)> {
+    let mut all = programs::all();
+    all.push(("small", report(vec![made_up_gpu()], rows_without_tree(), WALL_NS)));
+    all.push(("large", large(600, 2000)));
+    all
 }
 
-/// Builds the functions of a small model.
-fn nested_sites(device: &str) -> Vec<Site> {
+/// Builds a few functions that call no other.
+fn rows_without_tree() -> Vec<Site> {
     let mut random = Rng::with_seed(11);
-    let medians = [1.21e6, 54_000.0, 21_000.0, 9_200.0, 4_100.0, 2_300.0];
-    let sites = MODEL.into_iter().zip(medians).enumerate();
-    let sites = sites.map(|(at, (name, median_ns))| {
-        let states: &[_] =
-            if at == 3 { &[CacheState::AsFound, CacheState::Cold] } else { &[CacheState::AsFound] };
-        let rows = states.iter().zip([1.0, 1.4]).map(|(state, factor)| {
-            let row = row(&mut random, at, *state, None, median_ns * factor, Measure::Span);
-            Series { device: device.to_owned(), ..row }
-        });
-        let rows = rows.collect();
-        site(name.to_owned(), 20 + 9 * at as u32, rows)
-    });
-    sites.collect()
+    let named = |(at, name): (usize, &str)| {
+        site(name.to_owned(), at as u32, rows(&mut random, at, 4, 30_000.0))
+    };
+    ["app::train", "app::gather", "app::saxpy"].into_iter().enumerate().map(named).collect()
 }
 
-const MODEL: [&str; 6] = [
-    "model::forward",
-    "model::layer",
-    "model::attention",
-    "model::mlp",
-    "model::norm",
-    "model::rope",
-];
-
-/// Builds the call tree of a small model whose host is too slow for its GPU.
-fn layers() -> Vec<Node> {
-    let calls = [1.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 1.0];
-    let paths: [(usize, Option<u32>, f64, f64); 8] = [
-        (0, None, 9_000.0, 0.74),
-        (1, Some(0), 700.0, 0.7),
-        (2, Some(1), 5_800.0, 0.3),
-        (5, Some(2), 900.0, 0.0),
-        (4, Some(1), 800.0, 0.6),
-        (3, Some(1), 4_900.0, 0.02),
-        (4, Some(5), 500.0, 0.0),
-        (4, Some(0), 800.0, 0.0),
-    ];
-    let passes = 20_000.0;
-    let nodes = paths.into_iter().zip(calls).map(|((at, parent, own_ns, waited), calls)| {
-        let mut node = path(MODEL[at], at as u32, parent, own_ns * calls * passes);
-        node.calls = calls * passes;
-        let span_ns = if parent.is_none() { 1.21e6 } else { 3.0 * own_ns };
-        node.per_call = Some(PerCall {
-            busy_ns: span_ns * (1.0 - waited),
-            span_ns,
-            waited_ns: Some(span_ns * waited),
-            host_ns: Some(1.1 * span_ns),
-            kernels: Some(if parent.is_none() { 195.0 } else { 3.0 }),
-        });
-        node
+/// Builds a report with this many series and a call tree of this many paths, whose totals are those of the rows.
+pub fn large(series: usize, paths: usize) -> Snapshot {
+    const VERBS: [&str; 8] =
+        ["attention", "gemm", "layer_norm", "softmax", "rope", "all_reduce", "gather", "sample"];
+    const MODULES: [&str; 5] =
+        ["model::decoder", "model::encoder", "train::step", "infer", "ops::fused"];
+    // A fixed seed, so that the page is the same every time.
+    let mut random = Rng::with_seed(7);
+    let mut sizes = Vec::new();
+    let mut left = series;
+    while left > 0 {
+        sizes.push(left.min(6));
+        left -= shape(sizes.len() - 1, left.min(6)).len();
+    }
+    let name =
+        |at: usize| format!("{}::{}_{at}", MODULES[at % MODULES.len()], VERBS[at % VERBS.len()]);
+    let names: Vec<String> = (0..sizes.len()).map(name).collect();
+    let mut nodes = random_tree(&mut random, &names, paths);
+    let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
+    nodes.iter_mut().for_each(|node| node.self_ns *= BUSY * WALL_NS / total_ns);
+    let inclusive = inclusive_by_site(&nodes, names.len());
+    let sites = names.into_iter().zip(sizes).enumerate().map(|(at, (name, most))| {
+        site(name, at as u32, rows(&mut random, at, most, inclusive[at] / SAMPLES as f64))
     });
-    nodes.collect()
+    let mut sites: Vec<Site> = sites.collect();
+    sites.push(site("model::never_called".to_owned(), 7, Vec::new()));
+    report(vec![made_up_gpu()], sites, WALL_NS).with_tree(nodes)
 }
 
-/// Adds a call tree of this many paths over the report's functions.
-pub fn with_tree(snapshot: Snapshot, paths: usize) -> Snapshot {
-    let mut random = Rng::with_seed(5);
-    let names: Vec<String> = snapshot.sites().iter().map(|site| site.name().to_owned()).collect();
+/// Builds a call tree in which every function has a path.
+fn random_tree(random: &mut Rng, names: &[String], paths: usize) -> Vec<Node> {
     let nodes = (0..paths).map(|at| {
         // Most callers are recent, so that the tree is deep as well as wide.
         let from = at.saturating_sub(if at % 7 == 0 { at } else { 60 });
         let parent = (at > 8).then(|| random.usize(from..at) as u32);
-        let site = random.usize(0..names.len());
-        path(&names[site], site as u32, parent, 2e5 * (random.f64() * 7.0).exp())
+        let site = if at < names.len() { at } else { random.usize(0..names.len()) };
+        path(&names[site], site as u32, parent, (random.f64() * 7.0).exp())
     });
-    snapshot.with_tree(nodes.collect())
+    nodes.collect()
+}
+
+/// Returns the sum of the inclusive times of each function's paths.
+fn inclusive_by_site(nodes: &[Node], sites: usize) -> Vec<f64> {
+    let mut inclusive: Vec<f64> = nodes.iter().map(|node| node.self_ns).collect();
+    for (at, node) in nodes.iter().enumerate().rev() {
+        if let Some(parent) = node.parent() {
+            inclusive[parent] += inclusive[at];
+        }
+    }
+    let mut of_site = vec![0.0; sites];
+    for (node, ns) in nodes.iter().zip(inclusive) {
+        of_site[node.site().expect("each has a function")] += ns;
+    }
+    of_site
 }
 
 fn path(name: &str, site: u32, parent: Option<u32>, own_ns: f64) -> Node {
@@ -162,32 +146,13 @@ fn coverage(busy: f64, attributed: f64) -> Coverage {
     }
 }
 
-/// Builds a report with this many series.
-pub fn snapshot(series: usize) -> Snapshot {
-    const VERBS: [&str; 8] =
-        ["attention", "gemm", "layer_norm", "softmax", "rope", "all_reduce", "gather", "sample"];
-    const MODULES: [&str; 5] =
-        ["model::decoder", "model::encoder", "train::step", "infer", "ops::fused"];
-    // A fixed seed, so that the page is the same every time.
-    let mut random = Rng::with_seed(7);
-    let mut sites = Vec::new();
-    let mut left = series;
-    while left > 0 {
-        let at = sites.len();
-        let name = format!("{}::{}_{at}", MODULES[at % MODULES.len()], VERBS[at % VERBS.len()]);
-        let rows = rows(&mut random, at, left.min(6));
-        left -= rows.len();
-        sites.push(site(name, at as u32, rows));
-    }
-    sites.push(site("model::never_called".to_owned(), 7, Vec::new()));
-    report(vec![made_up_gpu()], sites)
-}
-
 /// Builds a report of this many functions with a series each, and of a tenth as many with `keys` of
 /// them. Their samples are those of a few.
 pub fn many(functions: usize, keys: usize) -> Snapshot {
     let mut random = Rng::with_seed(13);
-    let rows: Vec<_> = (0..16).map(|at| rows(&mut random, 4 * at + 3, 1)).collect();
+    let mut mean_ns = || 3000.0 * (random.f64() * 7.0).exp();
+    let means: Vec<f64> = (0..16).map(|_| mean_ns()).collect();
+    let rows: Vec<_> = (0..16).map(|at| rows(&mut random, 4 * at + 3, 1, means[at])).collect();
     let sites = (0..functions).map(|at| {
         let rows = rows[at % rows.len()].clone();
         let keyed = |key: usize| {
@@ -197,7 +162,7 @@ pub fn many(functions: usize, keys: usize) -> Snapshot {
         let rows = if at % 10 == 0 { (0..keys).flat_map(keyed).collect() } else { rows.clone() };
         site(format!("generated::module_{}::function_{at}", at % 100), at as u32, rows)
     });
-    report(vec![made_up_gpu()], sites.collect())
+    report(vec![made_up_gpu()], sites.collect(), WALL_NS)
 }
 
 /// Adds a call tree of this many paths, nested so deep.
@@ -212,80 +177,114 @@ pub fn with_deep_tree(snapshot: Snapshot, paths: usize, depth: usize) -> Snapsho
     snapshot.with_tree(nodes)
 }
 
-fn report(devices: Vec<Device>, sites: Vec<Site>) -> Snapshot {
+fn report(devices: Vec<Device>, sites: Vec<Site>, wall_ns: f64) -> Snapshot {
     let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_170_600);
-    let mut process = Process::new("made-up".to_owned(), 4242, started, WALL, None);
+    let wall = Duration::from_nanos(wall_ns as u64);
+    let mut process = Process::new("made-up".to_owned(), 4242, started, wall, None);
     process
         .warnings
         .push("nothing in this report was measured: it was made up to look at".to_owned());
     Snapshot::new(process, devices, sites)
 }
 
-/// Returns the series of one function: plain, hot and cold, or with launches.
-fn rows(random: &mut Rng, at: usize, most: usize) -> Vec<Series> {
-    let median_ns = 3000.0 * (random.f64() * 7.0).exp();
-    let mut plain = |cache, launch: Option<u32>, median_ns, measure| {
-        row(random, at, cache, launch, median_ns, measure)
-    };
+/// Returns the cache state, launch, measure and relative mean of each series of a function: plain, hot and
+/// cold, or with launches.
+fn shape(at: usize, most: usize) -> Vec<(CacheState, Option<u32>, Measure, f64)> {
+    use CacheState::{AsFound, Cold};
     match at % 4 {
         0 if most >= 4 => vec![
-            plain(CacheState::AsFound, None, median_ns, Measure::Sum),
-            plain(CacheState::AsFound, Some(0), 0.2 * median_ns, Measure::Launch),
-            plain(CacheState::AsFound, Some(1), 0.7 * median_ns, Measure::Launch),
-            plain(CacheState::AsFound, Some(2), 0.1 * median_ns, Measure::Launch),
+            (AsFound, None, Measure::Sum, 1.0),
+            (AsFound, Some(0), Measure::Launch, 0.2),
+            (AsFound, Some(1), Measure::Launch, 0.7),
+            (AsFound, Some(2), Measure::Launch, 0.1),
         ],
-        1 if most >= 2 => vec![
-            plain(CacheState::AsFound, None, median_ns, Measure::Span),
-            plain(CacheState::Cold, None, 1.4 * median_ns, Measure::Span),
-        ],
-        _ => vec![plain(CacheState::AsFound, None, median_ns, Measure::Span)],
+        1 if most >= 2 => {
+            vec![
+                (AsFound, None, Measure::Span, 5.0 / 12.0),
+                (Cold, None, Measure::Span, 7.0 / 12.0),
+            ]
+        }
+        _ => vec![(AsFound, None, Measure::Span, 1.0)],
     }
+}
+
+/// Returns the series of one function, whose calls take `mean_ns` together, one in each cache state.
+fn rows(random: &mut Rng, at: usize, most: usize, mean_ns: f64) -> Vec<Series> {
+    let series = shape(at, most).into_iter().map(|(cache, launch, measure, of_mean)| {
+        let starved = if at % 9 == 5 { 1.0 } else { 0.01 };
+        let made = Made {
+            mean_ns: of_mean * mean_ns,
+            samples: SAMPLES,
+            wall_ns: WALL_NS,
+            bias_ns: BIAS_NS,
+            starved,
+        };
+        row(random, at, &made, cache, launch, measure)
+    });
+    series.collect()
+}
+
+/// The samples to make up for a series.
+struct Made {
+    mean_ns: f64,
+    samples: u64,
+    wall_ns: f64,
+    bias_ns: f64,
+    /// The share of starved samples.
+    starved: f64,
+}
+
+/// Returns the factors by which the times of a series differ from their mean, in order.
+fn factors(random: &mut Rng, at: usize, samples: u64) -> Vec<f64> {
+    let noise = 0.01 + 0.06 * random.f64();
+    let factor = |i: u64| {
+        // Some series have two modes, some slow down during the run, and all have outliers.
+        let mode = if at % 5 == 2 && random.f64() < 0.3 { 1.25 } else { 1.0 };
+        let drift = if at % 7 == 3 && 5 * i > 3 * samples { 1.12 } else { 1.0 };
+        let late = if random.f64() < 0.002 { 1.0 + 3.0 * random.f64() } else { 1.0 };
+        mode * drift * late * (1.0 + noise * normal(random)).max(0.6)
+    };
+    let factors: Vec<f64> = (0..samples).map(factor).collect();
+    let mean = factors.iter().sum::<f64>() / samples as f64;
+    factors.into_iter().map(|factor| factor / mean).collect()
 }
 
 fn row(
     random: &mut Rng,
     at: usize,
+    made: &Made,
     cache: CacheState,
     launch: Option<u32>,
-    median_ns: f64,
     measure: Measure,
 ) -> Series {
+    let Made { mean_ns, samples, wall_ns, .. } = *made;
     let count = if measure == Measure::Sum { 3 } else { 1 };
     let launches = (measure == Measure::Sum).then_some(Launches {
         min: count,
         mean: f64::from(count),
         max: count,
     });
-    let bias_ns = BIAS_NS * f64::from(count);
+    let bias_ns = made.bias_ns * f64::from(count);
     let (mut fed, mut starved, mut course) =
         (Distribution::new(), Distribution::new(), Course::new());
-    let noise = 0.01 + 0.06 * random.f64();
-    let is_starved = at % 9 == 5;
-    for i in 0..SAMPLES {
-        let when = i as f64 / SAMPLES as f64;
-        // Some series have two modes, some slow down during the run, and all have outliers.
-        let mode = if at % 5 == 2 && random.f64() < 0.3 { 1.25 } else { 1.0 };
-        let drift = if at % 7 == 3 && when > 0.6 { 1.12 } else { 1.0 };
-        let late = if random.f64() < 0.002 { 1.0 + 3.0 * random.f64() } else { 1.0 };
-        let ns =
-            median_ns * mode * drift * late * (1.0 + noise * normal(random)).max(0.6) + bias_ns;
-        let ns = (ns / STEP_NS).round() * STEP_NS;
-        let is_starved = is_starved || random.f64() < 0.01;
+    for (i, factor) in factors(random, at, samples).into_iter().enumerate() {
+        let when_ns = i as f64 / samples as f64 * wall_ns;
+        let ns = ((mean_ns * factor + bias_ns) / STEP_NS).round() * STEP_NS;
+        let is_starved = random.f64() < made.starved;
         if is_starved { &mut starved } else { &mut fed }.record(ns);
-        course.record((when * WALL.as_nanos() as f64) as u64, ns);
+        course.record(when_ns as u64, ns);
     }
     let [fed, starved] = [fed.summary(), starved.summary()];
     let mut lost = Losses::default();
     (0..at % 6).for_each(|_| lost.add(Lost::Capture));
-    let samples = [&fed, &starved];
     Series {
         launch: launch.map(|index| Launch { index, name: "launch".to_owned(), line: 40 + index }),
         cache,
-        timed: SAMPLES + lost.total(),
+        timed: samples + lost.total(),
         lost,
         queued: fed.count() / 3,
         timeline: course.timeline(0),
-        ..Series::of_samples("cuda:0", measure, samples, launches, BIAS_NS)
+        ..Series::of_samples("cuda:0", measure, [&fed, &starved], launches, made.bias_ns)
     }
 }
 
