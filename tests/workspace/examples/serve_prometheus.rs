@@ -49,6 +49,7 @@ enum Vectors {
 #[gpu_timed(stream = v.stream(), sleep)]
 fn saxpy(v: &mut Vectors, len: usize) -> Done {
     match v {
+        _ if len == 0 => {}
         Vectors::Gpu { stream, saxpy, x, y } => {
             let n = len as u32;
             let mut launch = stream.launch_builder(saxpy);
@@ -78,9 +79,10 @@ fn main() -> Done {
         println!("no GPU here ({why}): running on the CPU, timed by the host clock");
         Vectors::Cpu { x: vec![1.0; LARGEST], y: vec![0.0; LARGEST] }
     });
-    // Makes requests of five sizes, about ten of each per second.
-    for size in (0..5).cycle() {
-        saxpy(&mut vectors, LARGEST >> (2 * size))?;
+    // Makes requests of six sizes, about eight of each per second. The last size is 0.
+    let sizes = [24, 22, 20, 18, 16].map(|power| 1 << power).into_iter().chain([0]);
+    for len in sizes.cycle() {
+        saxpy(&mut vectors, len)?;
         thread::sleep(Duration::from_millis(20));
     }
     Ok(())

@@ -13,6 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gpu_time_sim_cupti::SimCupti;
 use gpu_time_sim_driver::SimDriver;
 use gpu_time_sim_nvml::{Script, SimNvml};
 use serde_json::Value;
@@ -43,7 +44,7 @@ fn example() -> PathBuf {
         Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", target);
-    cargo.args(["build", "--locked", "--quiet", "--features", "metrics,signals,nvml"]);
+    cargo.args(["build", "--locked", "--quiet", "--features", "metrics,signals,nvml,kernels"]);
     cargo.args(["--example", "serve_prometheus"]);
     assert!(cargo.status().expect("cargo runs").success(), "{cargo:?}");
     target.join("debug/examples/serve_prometheus")
@@ -167,12 +168,23 @@ fn documented() -> Vec<String> {
     text.split("\n\n").map(code).collect()
 }
 
+/// Returns the documented estimate of a function's GPU seconds over all calls, since the program began.
+fn estimate(function: &str) -> String {
+    let of_calls = |query: &String| query.contains("seconds_sum") && query.contains("calls_total");
+    let query = documented().into_iter().find(of_calls).expect("it is documented");
+    let query = query.replace("rate(", "(").replace("[5m]", "");
+    let chosen = query.replace("launch=\"\"", &format!("launch=\"\",{function}"));
+    chosen.replace("calls_total", &format!("calls_total{{{function}}}"))
+}
+
 /// Asserts that Prometheus answers all queries in the dashboard and the docs. The example generates
 /// every kind of event, so that no panel is empty.
 fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     let mut labels = labels_of_metrics(metrics);
     // Prometheus adds this label to every metric that it scrapes.
     labels.values_mut().for_each(|labels| _ = labels.insert("instance"));
+    // Only whole calls of the example are at the floor, which have no launch to label.
+    labels.get_mut("gpu_time_at_floor_total").expect("a call is at the floor").insert("launch");
     let (panels, queries) = (dashboard(), documented());
     assert!(panels.len() >= 8 && queries.len() >= 7, "{panels:?}, {queries:?}");
     for (expression, legend) in panels {
@@ -224,7 +236,12 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
     command.env("GPU_TIME_REPORT", format!("json:{}", report.display()));
     // More than the total cost of all calls.
     command.env("GPU_TIME_BUDGET", "50%");
+    // Half of the calls have no seconds.
+    command.env("GPU_TIME_KERNELS", "50%");
     sim.apply(&mut command);
+    let cupti = SimCupti::default();
+    cupti.install(&dir.path().join("cupti")).expect("it is installed");
+    cupti.apply(&dir.path().join("cupti"), &mut command);
     SimNvml::new(Script::calm(1)).apply(&mut command, &dir.path().join("nvml"));
     let mut example = start(&mut command);
 
@@ -256,8 +273,11 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
         ),
     );
     let median = median.expect("there are buckets");
-    let calls = query(prometheus, &format!("gpu_time_calls_total{{{function}}}"));
+    let calls_of = format!("sum by (function) (gpu_time_calls_total{{{function}}})");
+    let calls = query(prometheus, &calls_of);
     wait_for("a bracket is lost", || query(prometheus, "sum(gpu_time_lost_total)"));
+    wait_for("a call is opened", || query(prometheus, "sum(gpu_time_opened_total)"));
+    let per_call = query(prometheus, &format!("({}) / {calls_of}", estimate(function)));
     let metrics = get(example_address, "/metrics").expect("it is served");
     assert_answered(prometheus, &metrics, "serve_prometheus::saxpy");
     assert_eq!(query(prometheus, "gpu_time_budget_share"), Some(0.5));
@@ -281,6 +301,11 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
     let truth = row["net_ns"]["median"].as_f64().expect("it was measured") / 1e9;
     let (below, above) = bucket(&metrics, truth);
     assert!((below..=above).contains(&median), "{median} is not in {below} to {above}: {truth}");
+    let mean = row["estimated_total_ns"].as_f64().expect("it is known")
+        / 1e9
+        / (site["calls"].as_f64().expect("calls are counted"));
+    let per_call = per_call.expect("there is an estimate");
+    assert!((per_call / mean - 1.0).abs() < 0.1, "{per_call} instead of {mean}");
     let counted = site["calls"].as_f64().expect("calls are counted");
     assert!(calls.is_some_and(|calls| (200.0..=counted).contains(&calls)), "{calls:?}, {counted}");
 }
