@@ -276,6 +276,7 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
     let calls_of = format!("sum by (function) (gpu_time_calls_total{{{function}}})");
     let calls = query(prometheus, &calls_of);
     wait_for("a bracket is lost", || query(prometheus, "sum(gpu_time_lost_total)"));
+    wait_for("a call is starved", || query(prometheus, "sum(gpu_time_starved_total)"));
     wait_for("a call is opened", || query(prometheus, "sum(gpu_time_opened_total)"));
     let per_call = query(prometheus, &format!("({}) / {calls_of}", estimate(function)));
     let metrics = get(example_address, "/metrics").expect("it is served");
