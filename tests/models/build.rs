@@ -11,7 +11,9 @@ const SLOTS: (&str, &str) = ("const SLOTS: usize = 64;", "const SLOTS: usize = 3
 /// Removes page alignment, because the stacks of loom's threads have no room for pages.
 const ALIGN: (&str, &str) = ("#[repr(align(4096))]", "");
 
-const COPIES: [Copy; 7] = [
+const CAPTURES: (&str, &str) = ("const MAX_CAPTURES: usize = 16;", "const MAX_CAPTURES: usize = 2;");
+
+const COPIES: [Copy; 9] = [
     ("switches", "base/switches.rs", &[]),
     (
         "switches_torn",
@@ -19,6 +21,16 @@ const COPIES: [Copy; 7] = [
         &[("self.0.fetch_or(ON, AcqRel);", "self.0.store(self.0.load(Relaxed) | ON, Relaxed);")],
     ),
     ("counters", "site/counters.rs", &[]),
+    ("captures", "cupti/captures.rs", &[CAPTURES]),
+    (
+        "captures_early_number",
+        "cupti/captures.rs",
+        &[
+            CAPTURES,
+            ("for slot in &self.slots {\n            if slot.stream.compare_exchange(FREE,",
+             "for slot in &self.slots {\n            slot.number.store(number, SeqCst);\n            if slot.stream.compare_exchange(FREE,"),
+        ],
+    ),
     ("hold", "cuda/hold.rs", &[ALIGN, SLOTS]),
     (
         "hold_torn_claim",

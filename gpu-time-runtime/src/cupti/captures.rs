@@ -5,10 +5,12 @@
 //! the stream on which it began. Other streams that join the capture through events are not known,
 //! nor are captures that began before CUPTI was loaded.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use crate::cupti::session::{SUCCESS, Session};
+use crate::types::handles::Stream;
 
 /// `cuStreamBeginCapture`, `cuStreamBeginCapture_v2` and `cuStreamBeginCaptureToGraph`, each
 /// followed by its form for per-thread default streams. The ids are from `cupti_driver_cbid.h` and
@@ -16,20 +18,41 @@ use crate::cupti::session::{SUCCESS, Session};
 const BEGINS: [u32; 6] = [495, 496, 539, 540, 720, 721];
 /// `cuStreamEndCapture`, in both forms.
 const ENDS: [u32; 2] = [497, 498];
+/// The forms for per-thread default streams, which take stream 0 for [`Stream::PER_THREAD`].
+const PER_THREAD_FORMS: [u32; 4] = [496, 498, 540, 721];
+/// `cuStreamDestroy_v2`. A new stream may get the address of a stream that was destroyed while it
+/// was captured.
+const DESTROYS: u32 = 326;
 /// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`, after which the capture continues.
 const WRONG_THREAD: c_int = 908;
 /// The maximum number of captures tracked at once. Further ones are not known.
 const MAX_CAPTURES: usize = 16;
+/// The stream of a slot without a capture.
+const FREE: usize = 0;
+/// The stream of a slot whose capture has no number yet.
+const CLAIMED: usize = usize::MAX;
 
-/// The captures in progress. Each has a slot with its stream and its number.
-///
-/// Invariant: a slot's number is set before its stream, so that a stream is found with the number
-/// of its own capture or a later one.
+thread_local! {
+    /// The number of the capture of the thread's own default stream, or 0. Without a destructor, so
+    /// that callbacks can read it as long as the thread runs.
+    static OF_THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The captures in progress, apart from those of per-thread default streams.
 pub(super) struct Captures {
     begun: AtomicU64,
+    /// The number of slots that are not free.
     under_way: AtomicUsize,
-    streams: [AtomicUsize; MAX_CAPTURES],
-    numbers: [AtomicU64; MAX_CAPTURES],
+    slots: [Slot; MAX_CAPTURES],
+}
+
+/// A capture.
+///
+/// Invariant: the number is set before the stream, by the thread that has claimed the slot. So a
+/// stream is found with the number of its own capture.
+struct Slot {
+    stream: AtomicUsize,
+    number: AtomicU64,
 }
 
 pub(super) static CAPTURES: Captures = Captures::new();
@@ -43,7 +66,7 @@ pub(crate) fn captures_begun() -> u64 {
 /// Switches the callbacks on. Errors are ignored: older versions lack some of the functions, and an
 /// unnoticed capture only delays the calls that launch into it.
 pub(super) fn observe(session: &Session) {
-    for id in BEGINS.into_iter().chain(ENDS) {
+    for id in BEGINS.into_iter().chain(ENDS).chain([DESTROYS]) {
         _ = session.switch_callback(id, true);
     }
 }
@@ -54,18 +77,26 @@ pub(super) fn is_edge(id: u32) -> bool {
     BEGINS.contains(&id) || ENDS.contains(&id)
 }
 
+/// Returns `true` if this is the id of a function that destroys the stream in its first argument.
+pub(super) fn destroys(id: u32) -> bool {
+    id == DESTROYS
+}
+
 impl Captures {
     const fn new() -> Captures {
         Captures {
             begun: AtomicU64::new(0),
             under_way: AtomicUsize::new(0),
-            streams: [const { AtomicUsize::new(0) }; MAX_CAPTURES],
-            numbers: [const { AtomicU64::new(0) }; MAX_CAPTURES],
+            slots: [const { Slot { stream: AtomicUsize::new(FREE), number: AtomicU64::new(0) } };
+                MAX_CAPTURES],
         }
     }
 
-    /// Notes a call that should have begun or ended a capture, with its result.
+    /// Notes a call that should have begun or ended a capture, with its result. Called on the
+    /// thread that made the call.
     pub fn note(&self, id: u32, stream: usize, result: c_int) {
+        let is_own = stream == 0 && PER_THREAD_FORMS.contains(&id);
+        let stream = if is_own { Stream::PER_THREAD } else { Stream(stream) };
         if BEGINS.contains(&id) && result == SUCCESS {
             self.begin(stream);
         } else if ENDS.contains(&id) && result != WRONG_THREAD {
@@ -73,40 +104,51 @@ impl Captures {
         }
     }
 
-    fn begin(&self, stream: usize) {
-        // The NULL stream cannot be captured, and handle 2 is a different stream on every thread.
-        if stream <= 2 || self.of(stream).is_some() {
+    fn begin(&self, stream: Stream) {
+        if stream.is_legacy() || self.of(stream).is_some() {
             return;
         }
         let number = 1 + self.begun.fetch_add(1, SeqCst);
-        for (slot, its_number) in self.streams.iter().zip(&self.numbers) {
-            if slot.load(SeqCst) != 0 {
-                continue;
-            }
-            its_number.store(number, SeqCst);
-            if slot.compare_exchange(0, stream, SeqCst, SeqCst).is_ok() {
+        if stream.is_per_thread() {
+            return OF_THREAD.set(number);
+        }
+        for slot in &self.slots {
+            if slot.stream.compare_exchange(FREE, CLAIMED, SeqCst, SeqCst).is_ok() {
                 self.under_way.fetch_add(1, SeqCst);
+                slot.number.store(number, SeqCst);
+                slot.stream.store(stream.0, SeqCst);
                 return;
             }
         }
     }
 
-    fn end(&self, stream: usize) {
-        for slot in &self.streams {
-            if slot.compare_exchange(stream, 0, SeqCst, SeqCst).is_ok() {
+    /// Notes that a capture of the stream has ended, or that the stream is about to be destroyed.
+    pub fn end(&self, stream: Stream) {
+        if stream.is_legacy() {
+            return;
+        }
+        if stream.is_per_thread() {
+            return OF_THREAD.set(0);
+        }
+        for slot in &self.slots {
+            if slot.stream.compare_exchange(stream.0, FREE, SeqCst, SeqCst).is_ok() {
                 self.under_way.fetch_sub(1, SeqCst);
             }
         }
     }
 
-    /// Returns the number of the capture that takes the stream's work, if there is one.
+    /// Returns the number of the capture that takes the work that the calling thread enqueues on
+    /// the stream, if there is one.
     #[inline]
-    pub fn of(&self, stream: usize) -> Option<u64> {
-        if self.under_way.load(Relaxed) == 0 {
+    pub fn of(&self, stream: Stream) -> Option<u64> {
+        if stream.is_per_thread() {
+            return Some(OF_THREAD.get()).filter(|&number| number > 0);
+        }
+        if stream.is_legacy() || self.under_way.load(Relaxed) == 0 {
             return None;
         }
-        let at = self.streams.iter().position(|slot| slot.load(SeqCst) == stream)?;
-        Some(self.numbers.get(at)?.load(SeqCst))
+        let slot = self.slots.iter().find(|slot| slot.stream.load(SeqCst) == stream.0)?;
+        Some(slot.number.load(SeqCst))
     }
 }
 
@@ -119,35 +161,59 @@ mod tests {
         let captures = Captures::new();
         captures.note(539, 0x70, SUCCESS);
         captures.note(720, 0x71, SUCCESS);
-        assert_eq!([0x70, 0x71, 0x72].map(|stream| captures.of(stream)), [Some(1), Some(2), None]);
+        assert_eq!(
+            [0x70, 0x71, 0x72].map(|stream| captures.of(Stream(stream))),
+            [Some(1), Some(2), None]
+        );
         captures.note(497, 0x70, WRONG_THREAD);
-        assert_eq!(captures.of(0x70), Some(1));
+        assert_eq!(captures.of(Stream(0x70)), Some(1));
         // An invalidated capture ends with an error.
         captures.note(497, 0x70, 901);
-        assert_eq!([0x70, 0x71].map(|stream| captures.of(stream)), [None, Some(2)]);
+        assert_eq!([0x70, 0x71].map(|stream| captures.of(Stream(stream))), [None, Some(2)]);
         captures.note(539, 0x70, SUCCESS);
-        assert_eq!(captures.of(0x70), Some(3));
+        assert_eq!(captures.of(Stream(0x70)), Some(3));
     }
 
     #[test]
     fn refused_and_nested_beginnings_change_nothing() {
         let captures = Captures::new();
         captures.note(539, 0x70, 900);
-        captures.note(539, 2, SUCCESS);
-        assert_eq!([2, 0x70].map(|stream| captures.of(stream)), [None; 2]);
+        captures.note(539, 1, SUCCESS);
+        assert_eq!([1, 0x70].map(|stream| captures.of(Stream(stream))), [None; 2]);
         // The first version of the function calls the second, and CUPTI calls back for both.
         captures.note(539, 0x70, SUCCESS);
         captures.note(495, 0x70, SUCCESS);
-        assert_eq!((captures.of(0x70), captures.begun.load(Relaxed)), (Some(1), 1));
+        assert_eq!((captures.of(Stream(0x70)), captures.begun.load(Relaxed)), (Some(1), 1));
         captures.note(497, 0x70, SUCCESS);
-        assert_eq!(captures.of(0x70), None);
+        assert_eq!(captures.of(Stream(0x70)), None);
+    }
+
+    /// The form of a function for per-thread default streams takes stream 0 for the thread's own.
+    #[test]
+    fn default_stream_of_each_thread_has_its_own_capture() {
+        static CAPTURES: Captures = Captures::new();
+        let elsewhere = || std::thread::spawn(|| CAPTURES.of(Stream::PER_THREAD)).join().unwrap();
+        for (begin, end, stream) in [(539, 497, 2), (540, 498, 0), (540, 498, 2)] {
+            CAPTURES.note(begin, stream, SUCCESS);
+            assert!(CAPTURES.of(Stream::PER_THREAD).is_some());
+            assert_eq!((elsewhere(), CAPTURES.of(Stream(0))), (None, None));
+            CAPTURES.note(end, stream, SUCCESS);
+            assert_eq!(CAPTURES.of(Stream::PER_THREAD), None);
+        }
+    }
+
+    #[test]
+    fn legacy_stream_is_not_taken_for_a_free_slot() {
+        let captures = Captures::new();
+        captures.note(539, 0x70, SUCCESS);
+        assert_eq!([0, 1].map(|stream| captures.of(Stream(stream))), [None; 2]);
     }
 
     #[test]
     fn too_many_captures_are_not_known() {
         let captures = Captures::new();
         (0..20).for_each(|nth| captures.note(539, 0x70 + nth, SUCCESS));
-        let known = (0..20).filter(|nth| captures.of(0x70 + nth).is_some());
+        let known = (0..20).filter(|nth| captures.of(Stream(0x70 + nth)).is_some());
         assert_eq!(known.count(), MAX_CAPTURES);
     }
 }

@@ -13,6 +13,7 @@ use crate::cupti::loads;
 use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, SUCCESS};
 use crate::types::activity::Launched;
+use crate::types::handles::Stream;
 
 /// `CUPTI_API_ENTER` and `CUPTI_API_EXIT`.
 const ENTER: c_int = 0;
@@ -69,19 +70,35 @@ pub(super) unsafe extern "C" fn on_call(
         return;
     }
     let Some(callback) = callback else {
-        let has_all = !data.params.is_null() && !data.return_value.is_null();
-        if captures::is_edge(id) && data.site == EXIT && has_all {
-            // SAFETY: the first argument is the stream; at the end of the call, the result is set.
-            let (stream, result) = unsafe {
-                (data.params.cast::<usize>().read(), data.return_value.cast::<c_int>().read())
-            };
-            CAPTURES.note(id, stream, result);
-        }
+        // SAFETY: the caller's promise.
+        unsafe { observe_capture(id, data) };
         return;
     };
     if let Some(observer) = OBSERVER.get() {
         // SAFETY: the caller's promise.
         unsafe { observe(observer, &RECORDING, callback, data) };
+    }
+}
+
+/// Notes a capture that has begun or ended.
+///
+/// # Safety
+///
+/// `data` must describe a call of the function with this id, as CUPTI does.
+unsafe fn observe_capture(id: u32, data: &CallbackData) {
+    if data.params.is_null() || !(captures::is_edge(id) || captures::destroys(id)) {
+        return;
+    }
+    // SAFETY: the first argument of these functions is a stream.
+    let stream = unsafe { data.params.cast::<usize>().read() };
+    if captures::destroys(id) {
+        // Before another thread can create a stream at the same address.
+        if data.site == ENTER {
+            CAPTURES.end(Stream(stream));
+        }
+    } else if data.site == EXIT && !data.return_value.is_null() {
+        // SAFETY: at the end of the call, the result is set.
+        CAPTURES.note(id, stream, unsafe { data.return_value.cast::<c_int>().read() });
     }
 }
 
@@ -123,7 +140,7 @@ unsafe fn observe(
         correlation: data.correlation,
         context: data.context.addr(),
         stream,
-        capture: stream.and_then(|stream| CAPTURES.of(stream)),
+        capture: stream.and_then(|stream| CAPTURES.of(Stream(stream))),
         is_graph: callback.is_graph(),
         lacks_records,
     });
@@ -256,6 +273,18 @@ mod tests {
         assert_eq!(capture_of_launch(63), Some(before));
         call(EXIT, 497, 64, &[0xca97, 0]);
         assert_eq!(capture_of_launch(65), None);
+    }
+
+    #[test]
+    fn destroyed_stream_is_not_captured_any_more() {
+        let capture_of_launch = |correlation| {
+            let seen = call(ENTER, 307, correlation, &[0, 0, 0, 0, 0, 0xca99]);
+            seen.first().and_then(|launched| launched.capture)
+        };
+        call(EXIT, 539, 66, &[0xca99]);
+        assert!(capture_of_launch(67).is_some());
+        call(ENTER, 326, 68, &[0xca99]);
+        assert_eq!(capture_of_launch(69), None);
     }
 
     #[test]

@@ -5,9 +5,12 @@
 pub(crate) struct Stream(pub usize);
 
 impl Stream {
+    /// The calling thread's default stream.
+    pub const PER_THREAD: Stream = Stream(2);
+
     /// Returns `true` if the handle refers to a different stream on every thread.
     pub fn is_per_thread(self) -> bool {
-        self.0 == 2
+        self == Stream::PER_THREAD
     }
 
     /// Returns `true` for the NULL stream, which cannot be captured.

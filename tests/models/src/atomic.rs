@@ -30,4 +30,4 @@ macro_rules! atomic {
     )+};
 }
 
-atomic!(AtomicBool: bool, AtomicU8: u8, AtomicU32: u32, AtomicU64: u64);
+atomic!(AtomicBool: bool, AtomicU8: u8, AtomicU32: u32, AtomicU64: u64, AtomicUsize: usize);

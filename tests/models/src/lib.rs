@@ -10,7 +10,7 @@ mod atomic;
 mod stubs;
 
 // The paths imported by the copied files.
-use stubs::{base, cuda, gpu, stats, types};
+use stubs::{base, cuda, cupti, gpu, stats, types};
 
 /// Declares modules, each of which contains a copy of a source file and its model, with access to
 /// private items.
@@ -27,6 +27,7 @@ macro_rules! copies {
 
 copies!("models/switches.rs": switches, switches_torn);
 copies!("models/counters.rs": counters);
+copies!("models/captures.rs": captures, captures_early_number);
 copies!("models/hold.rs": hold, hold_torn_claim, hold_torn_release, hold_blind_release);
 
 #[test]
@@ -49,6 +50,17 @@ fn counts_are_complete_after_a_hand_over() {
 #[should_panic = "calls were lost"]
 fn second_writer_is_found() {
     loom::model(|| counters::model::counts_are_complete_after_a_hand_over(false));
+}
+
+#[test]
+fn captures_keep_their_numbers() {
+    loom::model(captures::model::captures_keep_their_numbers);
+}
+
+#[test]
+#[should_panic = "a capture has the number of another one"]
+fn number_without_a_claim_is_found() {
+    loom::model(captures_early_number::model::captures_keep_their_numbers);
 }
 
 #[test]

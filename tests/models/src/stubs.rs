@@ -103,6 +103,20 @@ pub mod cuda {
     }
 }
 
+pub mod cupti {
+    pub mod session {
+        pub const SUCCESS: std::ffi::c_int = 0;
+
+        pub struct Session;
+
+        impl Session {
+            pub fn switch_callback(&self, _: u32, _: bool) -> std::ffi::c_int {
+                SUCCESS
+            }
+        }
+    }
+}
+
 pub mod gpu {
     #[derive(Clone, Copy, Debug)]
     pub enum Fault {
@@ -179,8 +193,20 @@ pub mod types {
     }
 
     pub mod handles {
-        #[derive(Clone, Copy)]
-        pub struct Stream;
+        #[derive(Clone, Copy, PartialEq)]
+        pub struct Stream(pub usize);
+
+        impl Stream {
+            pub const PER_THREAD: Stream = Stream(2);
+
+            pub fn is_per_thread(self) -> bool {
+                false
+            }
+
+            pub fn is_legacy(self) -> bool {
+                false
+            }
+        }
     }
 
     pub mod key {

@@ -7,7 +7,7 @@ use crate::atomic::Ordering::Acquire;
 
 fn holds() -> Arc<Holds> {
     let holds = Holds::default();
-    holds.prepare(&Module, Stream).unwrap();
+    holds.prepare(&Module, Stream(0x70)).unwrap();
     let slots = holds.slots().unwrap();
     slots.claimed.load(Relaxed);
     slots.words.0.iter().flatten().for_each(|word| _ = word.load(Relaxed));
@@ -24,7 +24,7 @@ pub fn release_frees_no_other_hold() {
     let holds = holds();
     let threads = [(); 2].map(|()| {
         let holds = holds.clone();
-        thread::spawn(move || holds.hold(Stream, 1).unwrap())
+        thread::spawn(move || holds.hold(Stream(0x70), 1).unwrap())
     });
     let [one, other] = threads.map(|thread| thread.join().unwrap());
     assert_ne!(one.slot, other.slot, "two holds have one slot");
@@ -39,13 +39,13 @@ pub fn exit_releases_later_holds() {
     let call = {
         let holds = holds.clone();
         thread::spawn(move || {
-            let hold = holds.hold(Stream, 1).unwrap();
+            let hold = holds.hold(Stream(0x70), 1).unwrap();
             holds.release(hold);
         })
     };
     holds.release_all(true);
     call.join().unwrap();
-    let later = holds.hold(Stream, 1).unwrap();
+    let later = holds.hold(Stream(0x70), 1).unwrap();
     assert!(is_released(&holds, &later), "a hold was left");
 }
 
@@ -55,7 +55,7 @@ pub fn hold_that_is_let_go_counts_as_expired() {
     let call = {
         let holds = holds.clone();
         thread::spawn(move || {
-            let hold = holds.hold(Stream, 1).unwrap();
+            let hold = holds.hold(Stream(0x70), 1).unwrap();
             let was_let_go = is_released(&holds, &hold);
             let result = holds.release(hold);
             assert!(!was_let_go || holds.has_expired(result), "the bracket counts as fed");
