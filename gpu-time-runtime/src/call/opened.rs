@@ -17,9 +17,6 @@ use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
 use crate::types::{device::DeviceId, workload::Workload};
 
-/// The host time that recording adds to a launch: 0.45 µs as measured on an H200, plus the look-up.
-pub(super) const LAUNCH_COST_NS: f64 = 500.0;
-
 /// An annotated function in an opened call, from its entry to its end.
 pub struct OpenedCall {
     of: CallSeries,
@@ -180,7 +177,7 @@ impl OpenedCall {
         let OpenedCall { of, frame, device, .. } = self;
         match opened::leave(*frame, lost, |context| self.device_of(context)) {
             Some(launches) if cost::is_on() => {
-                of.site.cost.count_preparation(launches as f64 * LAUNCH_COST_NS);
+                of.site.cost.count_preparation(cupti::cost_ns(launches) as f64);
             }
             Some(_) => {}
             // The function has moved to another thread, without the call around it.

@@ -13,7 +13,7 @@ use crate::cupti::loads;
 use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, Session};
 use crate::cupti::subscribe::{refusal, subscribe};
-use crate::cupti::version::can_stop;
+use crate::cupti::version::{self, can_stop};
 
 const UNTRIED: u8 = 0;
 const AVAILABLE: u8 = 1;
@@ -242,6 +242,11 @@ pub(crate) fn is_recording() -> bool {
 /// stop.
 pub(crate) fn never_stops() -> bool {
     is_recording() && version().is_some_and(|version| !can_stop(version))
+}
+
+/// Returns the host time in nanoseconds that recording adds to this many launches.
+pub(crate) fn cost_ns(launches: usize) -> u64 {
+    launches as u64 * version().map_or(0, version::launch_cost_ns)
 }
 
 /// Returns the time in nanoseconds, on the clock that CUPTI's records use.

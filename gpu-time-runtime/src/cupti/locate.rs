@@ -48,7 +48,9 @@ impl Search<'_> {
     fn toolkits(&self) -> Vec<PathBuf> {
         let named = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(|name| (self.var)(name));
         let mut roots: Vec<PathBuf> = named.map(PathBuf::from).collect();
-        roots.extend(children(&self.root.join("usr/local"), "cuda"));
+        for folder in ["usr/local", "opt"] {
+            roots.extend(children(&self.root.join(folder), "cuda"));
+        }
         roots.extend((self.var)("CONDA_PREFIX").map(PathBuf::from));
         roots
     }
@@ -172,6 +174,7 @@ mod tests {
             "usr/local/lib/python3.12/dist-packages/nvidia/cu13/lib/libcupti.so.13",
             "venv/lib/python3.9/site-packages/nvidia/cuda_cupti/lib/libcupti.so.11.8",
             "usr/local/cuda/targets/x86_64-linux/lib/libcupti.so.12",
+            "opt/cuda/extras/CUPTI/lib64/libcupti.so.13",
             "named/extras/CUPTI/lib64/libcupti.so.12",
             "path/lib64/libcupti.so",
             "conda/lib/libcupti.so.12",
@@ -187,6 +190,7 @@ mod tests {
             "named/extras/CUPTI/lib64/libcupti.so.12",
             "path/lib64/libcupti.so",
             "usr/local/cuda/targets/x86_64-linux/lib/libcupti.so.12",
+            "opt/cuda/extras/CUPTI/lib64/libcupti.so.13",
             "conda/lib/libcupti.so.12",
             "venv/lib/python3.9/site-packages/nvidia/cuda_cupti/lib/libcupti.so.11.8",
             "home/.local/lib/python3.11/site-packages/nvidia/cu13/lib/libcupti.so.13",
@@ -194,7 +198,7 @@ mod tests {
             "usr/lib/python3/dist-packages/nvidia/cuda_cupti/lib/libcupti.so.12",
         ];
         assert_eq!(files.installed(&vars), expected);
-        assert_eq!(files.installed(&[]), [expected[2], expected[6], expected[7]]);
+        assert_eq!(files.installed(&[]), [expected[2], expected[3], expected[7], expected[8]]);
     }
 
     #[test]

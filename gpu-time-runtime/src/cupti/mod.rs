@@ -27,8 +27,8 @@ mod work;
 
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
-    SwitchedOn, is_available, is_recording, never_stops, now_ns, retry, stop_unused, switch_on,
-    version, why_unavailable,
+    SwitchedOn, cost_ns, is_available, is_recording, never_stops, now_ns, retry, stop_unused,
+    switch_on, version, why_unavailable,
 };
 pub(crate) use drain::drain;
 pub(crate) use launches::{LaunchObserver, observe_launches};

@@ -92,10 +92,10 @@ impl Recording {
         }
         self.is_on.store(false, SeqCst);
         // Switch kernels off last, as they are switched on first: CUPTI crashes if this kind is switched while
-        // memsets are on and another thread calls one (seen with CUPTI 13.0 Update 1). An error is ignored,
-        // because records are matched to calls by their ids.
-        _ = session.disable(alone, CONCURRENT_KERNEL);
-        true
+        // memsets are on and another thread calls one (seen with CUPTI 13.0 Update 1).
+        let is_off = session.disable(alone, CONCURRENT_KERNEL) == SUCCESS;
+        self.is_on.store(!is_off, SeqCst);
+        is_off
     }
 
     /// Switches on the kinds that a call needs. Called from the callback at the call's beginning. Returns `false`
@@ -208,6 +208,18 @@ mod tests {
         fake::refuse(Call::Disable(MEMSET), SUCCESS);
         assert!(recording.stop(&session, &alone()));
         assert!(fake::calls().starts_with(&[Call::Disable(MEMSET), NO_KERNELS]));
+    }
+
+    #[test]
+    fn recording_goes_on_while_kernels_cannot_be_switched_off() {
+        let (session, recording) = (fake::session(), Recording::new());
+        recording.start(&session, &alone()).unwrap();
+        fake::refuse(NO_KERNELS, 1);
+        assert!(!recording.stop(&session, &alone()));
+        assert!(recording.is_on());
+        fake::refuse(NO_KERNELS, SUCCESS);
+        assert!(recording.stop(&session, &alone()));
+        assert!(!recording.is_on());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::base::{inside, thread_id};
 use crate::call::spans::counts::{Counted, EXPECTED, LIVE, PARTS, SUSPENDED};
 use crate::call::spans::roots::Chosen;
 use crate::call::spans::sites::SpanSite;
-use crate::call::{decide, first, opened::LAUNCH_COST_NS, ticket};
+use crate::call::{decide, first, ticket};
 use crate::cupti;
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, Subject};
 use crate::record::threads;
@@ -314,7 +314,7 @@ impl Part {
     #[allow(clippy::boxed_local, reason = "calls are kept as boxes")]
     fn end(&mut self, call: Box<OpenCall>, lost: Option<Lost>) {
         if cost::is_on() {
-            let launches = call.launches.len() as f64 * LAUNCH_COST_NS;
+            let launches = cupti::cost_ns(call.launches.len()) as f64;
             self.of.site.cost.count_preparation(launches + call.cost_ns as f64);
         }
         opened::end_suspended(call, lost, device);
