@@ -6,16 +6,19 @@ use std::sync::LazyLock;
 use crate::cupti::names;
 use crate::cupti::records::{Shape, Work};
 use crate::types::activity::GpuWork;
+use gpu_time_report as report;
 
-/// The maximum number of distinct kernels, whose descriptions are never freed. All others share
-/// [`OTHER`].
-const MOST: usize = 4_096;
+/// The maximum number of distinct pairs of a kernel and its [`Shape`]. Their descriptions are never
+/// freed. Beyond it, all shapes of a kernel share one description.
+const MAX_SHAPES: usize = 4_096;
+/// The maximum number of descriptions of kernels. All kernels beyond it share [`OTHER`].
+const MOST: usize = 2 * MAX_SHAPES;
 
 /// The description of all kernels beyond [`MOST`].
 static OTHER: LazyLock<GpuWork> =
-    LazyLock::new(|| gpu_work("<other>".to_owned(), Shape::default()));
+    LazyLock::new(|| kernel(report::Kernel::OTHER.to_owned(), Shape::default()));
 
-/// Every distinct piece of work seen so far, with at most [`MOST`] kernels.
+/// Every distinct piece of work seen so far, with at most [`MOST`] descriptions of kernels.
 #[derive(Debug, Default)]
 pub(super) struct Interned {
     /// The number of each symbol, by which `kernels` refers to it. Has only the symbols of kernels
@@ -54,40 +57,48 @@ impl Interned {
     }
 
     fn kernel(&mut self, symbol: &[u8], shape: Shape) -> &'static GpuWork {
-        let number = self.symbols.get(symbol).copied();
-        if let Some(known) = number.and_then(|number| self.kernels.get(&(number, shape))) {
+        if let Some(known) = self.known(symbol, shape) {
+            return known;
+        }
+        let shape = if self.kernels.len() < MAX_SHAPES { shape } else { Shape::default() };
+        if let Some(known) = self.known(symbol, shape) {
             return known;
         }
         if self.kernels.len() >= MOST {
             return &OTHER;
         }
-        let number = number.unwrap_or_else(|| {
+        let number = self.symbols.get(symbol).copied().unwrap_or_else(|| {
             let number = self.symbols.len();
             self.symbols.insert(symbol.into(), number);
             number
         });
-        let work = leaked(names::demangled(symbol), shape);
+        let work = leaked(kernel(names::demangled(symbol), shape));
         self.kernels.insert((number, shape), work);
         work
+    }
+
+    fn known(&self, symbol: &[u8], shape: Shape) -> Option<&'static GpuWork> {
+        self.kernels.get(&(*self.symbols.get(symbol)?, shape)).copied()
     }
 
     fn memory(&mut self, name: &'static str) -> &'static GpuWork {
         if let Some(known) = self.memory.iter().find(|work| work.name == name) {
             return known;
         }
-        let work = leaked(name.to_owned(), Shape::default());
+        let name = name.to_owned();
+        let work = leaked(GpuWork { is_kernel: false, ..kernel(name, Shape::default()) });
         self.memory.push(work);
         work
     }
 }
 
-fn leaked(name: String, shape: Shape) -> &'static GpuWork {
-    Box::leak(Box::new(gpu_work(name, shape)))
+fn leaked(work: GpuWork) -> &'static GpuWork {
+    Box::leak(Box::new(work))
 }
 
-fn gpu_work(name: String, shape: Shape) -> GpuWork {
+fn kernel(name: String, shape: Shape) -> GpuWork {
     let Shape { grid, block, registers, shared_bytes } = shape;
-    GpuWork { name, grid, block, registers, shared_bytes }
+    GpuWork { name, is_kernel: true, grid, block, registers, shared_bytes }
 }
 
 #[cfg(test)]
@@ -129,17 +140,31 @@ mod tests {
     }
 
     #[test]
-    fn work_beyond_the_bound_is_other() {
+    fn shapes_beyond_the_bound_are_one() {
         let mut interned = Interned::default();
-        let last = MOST as u32 - 1;
-        let known: Vec<_> = (0..=last).map(|x| interned.get(&kernel(c"k", x))).collect();
-        assert_eq!((&*known[last as usize].name, known[last as usize].grid[0]), ("k", last));
-        for work in [kernel(c"k", last + 1), kernel(c"new", 0)] {
-            assert_eq!(interned.get(&work).name, "<other>");
-            assert!(ptr::eq(interned.get(&work), &raw const *OTHER));
+        let last = MAX_SHAPES as u32;
+        let known: Vec<_> = (1..=last).map(|x| interned.get(&kernel(c"k", x))).collect();
+        assert_eq!((&*known[0].name, known[last as usize - 1].grid[0]), ("k", last));
+        let [shapeless, new] = [c"k", c"new"].map(|name| interned.get(&kernel(name, last + 1)));
+        for (work, name) in [(shapeless, "k"), (new, "new")] {
+            assert_eq!((&*work.name, work.grid, work.is_kernel), (name, [0; 3], true));
         }
-        assert!(ptr::eq(interned.get(&kernel(c"k", 0)), known[0]));
-        assert_eq!(interned.get(&Work::Memory("[memset]")).name, "[memset]");
-        assert_eq!((interned.symbols.len(), interned.kernels.len()), (1, MOST));
+        assert!(ptr::eq(interned.get(&kernel(c"k", last + 2)), shapeless));
+        assert!(ptr::eq(interned.get(&kernel(c"k", 1)), known[0]));
+    }
+
+    #[test]
+    fn kernels_beyond_the_bound_are_other() {
+        let mut interned = Interned::default();
+        for number in 0..MOST {
+            let name = std::ffi::CString::new(format!("k{number}")).unwrap();
+            assert_eq!(interned.get(&kernel(&name, 1)).name.as_bytes(), name.as_bytes());
+        }
+        let other = interned.get(&kernel(c"new", 1));
+        assert_eq!((&*other.name, other.is_kernel), (report::Kernel::OTHER, true));
+        assert!(ptr::eq(interned.get(&kernel(c"newer", 2)), other));
+        let memset = interned.get(&Work::Memory("[memset]"));
+        assert_eq!((&*memset.name, memset.is_kernel), ("[memset]", false));
+        assert_eq!((interned.symbols.len(), interned.kernels.len()), (MOST, MOST));
     }
 }

@@ -108,7 +108,7 @@ impl CallTree {
         path.calls += weight;
         path.inclusive.add(figures.busy_ns as f64, weight);
         path.own.add(figures.own_ns as f64, weight);
-        let kernels = figures.works.iter().filter(|of| of.work.is_kernel()).count();
+        let kernels = figures.works.iter().filter(|of| of.work.is_kernel).count();
         path.sums.add(figures, host_ns, kernels);
     }
 

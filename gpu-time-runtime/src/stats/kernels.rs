@@ -73,13 +73,6 @@ struct ElsewhereTimes {
     ns: u64,
 }
 
-impl GpuWork {
-    /// Returns `true` for a kernel, and `false` for a copy or memset.
-    pub fn is_kernel(&self) -> bool {
-        self.grid != [0; 3]
-    }
-}
-
 impl<T> Default for Works<T> {
     fn default() -> Self {
         Works { known: HashMap::new(), other: None }
@@ -119,7 +112,7 @@ impl OpenedCalls {
         }
         self.streams = self.streams.max(call.streams);
         for &WorkTime { work, ns, elsewhere } in &call.works {
-            self.kernels += u64::from(work.is_kernel());
+            self.kernels += u64::from(work.is_kernel);
             self.works.of(work).times.record(ns as f64);
             if let Some(reason) = elsewhere {
                 let times = self.elsewhere[reason as usize].of(work);
@@ -221,6 +214,7 @@ impl ElsewhereTimes {
 fn other() -> GpuWork {
     GpuWork {
         name: report::Kernel::OTHER.to_owned(),
+        is_kernel: true,
         grid: [0; 3],
         block: [0; 3],
         registers: 0,
@@ -239,8 +233,14 @@ mod tests {
 
     fn kernel(name: &str, blocks: u32) -> &'static GpuWork {
         let grid = [blocks, u32::from(blocks > 0), u32::from(blocks > 0)];
-        let name = name.to_owned();
-        Box::leak(Box::new(GpuWork { name, grid, block: [1; 3], registers: 0, shared_bytes: 0 }))
+        Box::leak(Box::new(GpuWork {
+            name: name.to_owned(),
+            is_kernel: blocks > 0,
+            grid,
+            block: [1; 3],
+            registers: 0,
+            shared_bytes: 0,
+        }))
     }
 
     fn call(works: &[(&'static GpuWork, u64, bool)]) -> CallFigures {

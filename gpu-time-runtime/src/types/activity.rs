@@ -32,7 +32,9 @@ impl Activity {
 pub(crate) struct GpuWork {
     /// The demangled name of the kernel, or a description such as `[copy HtoD]`.
     pub name: String,
-    // The launch configuration of a kernel. Zeros for other work.
+    /// Set for a kernel, but not for a copy or memset.
+    pub is_kernel: bool,
+    // The launch configuration of a kernel. Zeros for other work, and for kernels that share this description.
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub registers: u16,

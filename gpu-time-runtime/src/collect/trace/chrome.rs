@@ -269,17 +269,13 @@ impl Prepared {
 }
 
 impl StreamWork {
-    fn is_kernel(&self) -> bool {
-        self.work.grid != [0; 3]
-    }
-
     fn category(&self) -> &'static str {
-        if self.is_kernel() { "kernel" } else { "memory" }
+        if self.work.is_kernel { "kernel" } else { "memory" }
     }
 
     fn args(&self) -> EventArgs<'static> {
         let CallId(call) = self.call;
-        let of_kernel = |sizes| self.is_kernel().then_some(sizes);
+        let of_kernel = |sizes| self.work.is_kernel.then_some(sizes);
         EventArgs::Work {
             call,
             function: self.site.name(),

@@ -50,7 +50,14 @@ fn launch(correlation: u32) -> Launched {
 
 fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
     let (name, sizes) = ("k".to_owned(), [1; 3]);
-    let work = GpuWork { name, grid: sizes, block: sizes, registers: 0, shared_bytes: 0 };
+    let work = GpuWork {
+        name,
+        is_kernel: true,
+        grid: sizes,
+        block: sizes,
+        registers: 0,
+        shared_bytes: 0,
+    };
     Activity {
         start_ns,
         end_ns,

@@ -49,6 +49,7 @@ const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
 fn work(stream: Option<Stream>, stream_id: u32, [begin_ns, end_ns]: [u64; 2]) -> StreamWork {
     let work = GpuWork {
         name: HOSTILE.to_owned(),
+        is_kernel: true,
         grid: [4, 2, 1],
         block: [128, 1, 1],
         registers: 0,
@@ -259,6 +260,7 @@ fn work_is_on_the_row_of_its_stream() {
 fn copy_has_no_grid() {
     let copy = GpuWork {
         name: "[copy HtoD]".to_owned(),
+        is_kernel: false,
         grid: [0; 3],
         block: [0; 3],
         registers: 0,

@@ -7,7 +7,14 @@ fn note(correlation: u32) -> Note {
 
 fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
     let (name, sizes) = ("k".to_owned(), [1; 3]);
-    let work = GpuWork { name, grid: sizes, block: sizes, registers: 0, shared_bytes: 0 };
+    let work = GpuWork {
+        name,
+        is_kernel: true,
+        grid: sizes,
+        block: sizes,
+        registers: 0,
+        shared_bytes: 0,
+    };
     let work = Box::leak(Box::new(work));
     Activity { start_ns, end_ns, correlation, device: 0, context: 1, stream: 7, work }
 }
