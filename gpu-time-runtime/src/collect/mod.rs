@@ -158,6 +158,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
         ));
     }
     about.warnings.extend(useless_records());
+    about.warnings.extend(window::thread::warning());
     if states.iter().any(SiteState::wants_kernels) || window::thread::is_used() {
         about.kernels = cupti::why_unavailable();
         about.cupti_version = cupti::version();
@@ -178,15 +179,22 @@ fn host_name() -> Option<String> {
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// Returns a warning if records of GPU work are missing.
-fn useless_records() -> Option<String> {
-    let UselessRecords { dropped, zero_times } = collector::useless_records();
-    (dropped + zero_times > 0).then(|| {
+/// Returns warnings if records of GPU work are missing.
+fn useless_records() -> impl Iterator<Item = String> {
+    let UselessRecords { dropped, zero_times, late } = collector::useless_records();
+    let lost = (dropped + zero_times > 0).then(|| {
         format!(
             "CUPTI dropped {dropped} records and gave {zero_times} without times: the calls that they \
              belong to are counted as lost (`records`)"
         )
-    })
+    });
+    let late = (late > 0).then(|| {
+        format!(
+            "CUPTI gave {late} records of graphs so late that they are missing from the calls that \
+             launched them"
+        )
+    });
+    [lost, late].into_iter().flatten()
 }
 
 /// Returns a warning if the filter admits none of the functions. Most likely, a pattern is wrong.

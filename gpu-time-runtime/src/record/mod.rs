@@ -12,6 +12,7 @@ pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
 pub(crate) mod kernel_base;
+pub(crate) mod lanes;
 pub(crate) mod opened;
 pub(crate) mod pending;
 pub(crate) mod pool;

@@ -38,6 +38,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/threads", threads),
     ("kernels/traced", traced),
     ("kernels/many", many),
+    ("kernels/slow_graph", slow_graph),
+    ("kernels/captured_per_thread", captured_per_thread),
 ];
 
 /// The times of the kernels, different enough to be distinguished.
@@ -301,6 +303,41 @@ fn captured(_: &[String]) {
     gpu.synchronize();
     for _ in 0..5 {
         inner(&kernels).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Captures inside opened calls, on the thread's own default stream.
+fn captured_per_thread(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.context.per_thread_stream());
+    for _ in 0..3 {
+        drop(captures(&kernels));
+        kernels.stream.synchronize().unwrap();
+    }
+    tally::print();
+}
+
+#[gpu_timed]
+fn launches_graph(kernels: &Kernels, graph: &CudaGraph) {
+    ran!();
+    kernels.outer.launch(&kernels.stream, SHORT).unwrap();
+    graph.launch().unwrap();
+}
+
+/// Launches a graph of a short kernel and one that takes longer than several collections.
+fn slow_graph(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    let graph = capture(&gpu.stream, || {
+        kernels.inner.launch(&kernels.stream, SHORT).unwrap();
+        kernels.leaf.launch(&kernels.stream, 800_000_000).unwrap();
+    });
+    for _ in 0..3 {
+        launches_graph(&kernels, &graph);
+        crate::time::pass(1_000_000);
+        thread::sleep(Duration::from_secs(1));
         gpu.synchronize();
     }
     tally::print();

@@ -161,6 +161,15 @@ fn captured_launches_are_not_waited_for() {
 }
 
 #[test]
+fn captures_of_per_thread_streams_are_known() {
+    let run = scenario("kernels/captured_per_thread", &[]).with_cupti().run();
+    let row = run.row("kernels::captures");
+    assert_eq!((row.opened, row.all_lost(), row.in_flight), (3, 0, 0));
+    assert_eq!(row.kernels.kernels_per_call, Some(3.0));
+    assert_eq!(run.row("kernels::leaf").lost("capture"), 3);
+}
+
+#[test]
 fn opened_calls_replace_brackets_and_agree_with_them() {
     let run = scenario("kernels/events", &[]).with_cupti().run();
     let row = run.row("kernels::by_events");
@@ -281,6 +290,17 @@ mod simulated {
                 assert_eq!(times.kernels_per_call, Some(kernels), "{script}");
             }
         }
+    }
+
+    /// The record of a graph's first kernel comes long before that of its last one.
+    #[test]
+    fn slow_graph_is_waited_for() {
+        let cupti = SimCupti::new(Version::V13_0).script("records=1");
+        let run = scenario("kernels/slow_graph", &[]).on_cupti(cupti).run();
+        let (row, times) = opened(&run, "kernels::launches_graph");
+        assert_eq!((row.opened, row.all_lost()), (3, 0));
+        assert_eq!(times.kernels_per_call, Some(3.0));
+        assert!(times.busy_ns.as_ref().unwrap().min > 8e8, "{:?}", times.busy_ns);
     }
 
     #[test]

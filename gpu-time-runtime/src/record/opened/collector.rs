@@ -13,6 +13,7 @@ use crate::base::switches;
 use crate::base::{background, fork};
 use crate::cupti;
 use crate::record::call_tree;
+use crate::record::lanes::Lanes;
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, Attributed};
 use crate::record::opened::base::Measurement;
@@ -27,6 +28,19 @@ use gpu_time_report::ElsewhereReason;
 /// The time between two collections while calls wait for their records. It is not shorter, because
 /// each flush of CUPTI's records blocks launches on other threads.
 const PERIOD: Duration = Duration::from_millis(100);
+/// The longest time between two collections, while calls wait in vain.
+const LONGEST_PERIOD: Duration = Duration::from_millis(500);
+/// The time without a record after which a call is not waited for any more: if the GPU has gone on
+/// to later launches, its missing records were lost, and its graphs have no more records. The launch
+/// of an empty graph never has one.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The time for which the launches of graphs are known after their calls were recorded.
+const KEPT: Duration = Duration::from_secs(60);
+/// The maximum number of such launches.
+const MAX_KEPT: usize = 4_096;
+/// The maximum number of calls that have ended since the last collection. Further ones are counted
+/// as lost.
+const MAX_ENDED: usize = 65_536;
 /// The maximum number of calls that wait for records. If there are more, the oldest are counted as
 /// lost.
 pub(super) const MAX_WAITING: usize = 4_096;
@@ -37,7 +51,8 @@ const MAX_ACTIVITIES: usize = 262_144;
 const MAX_UNCLAIMED: usize = 65_536;
 /// The maximum number of idle calls that are kept for reuse.
 const MAX_IDLE: usize = 64;
-/// A call with graph launches is complete after this many collections without a new record.
+/// A call with graph launches is complete after this many collections without a new record, once
+/// the GPU has gone on to later launches.
 const QUIET: u32 = 2;
 
 /// Calls that have ended since the last collection.
@@ -51,6 +66,8 @@ static WAITING: AtomicU64 = AtomicU64::new(0);
 
 /// The number of records that CUPTI has dropped so far.
 static DROPPED: AtomicU64 = AtomicU64::new(0);
+/// The number of records of graphs so far that came after their calls had been recorded.
+static LATE: AtomicU64 = AtomicU64::new(0);
 /// The number of records without times so far.
 static ZERO_TIMES: AtomicU64 = AtomicU64::new(0);
 
@@ -61,6 +78,8 @@ pub(crate) struct UselessRecords {
     pub dropped: u64,
     /// Records without times.
     pub zero_times: u64,
+    /// Records of graphs that came after their calls had been recorded.
+    pub late: u64,
 }
 
 /// Calls that wait for records.
@@ -72,6 +91,10 @@ pub(crate) struct Collector {
     /// Maps each correlation id to its launch: the number of the call, and the index of the launch
     /// in it.
     launches: Option<HashMap<u32, (u64, u32)>>,
+    /// How far the GPU has come.
+    lanes: Lanes,
+    /// The launches of graphs whose calls have been recorded, and when.
+    ended_graphs: Option<HashMap<u32, Instant>>,
     /// Records of launches that no call has claimed, the oldest first.
     unclaimed: VecDeque<Activity>,
     /// Measurements of the empty kernel that wait for their records.
@@ -89,8 +112,18 @@ struct WaitingCall {
     has_graphs: bool,
     /// The number of collections since the last record.
     quiet: u32,
+    /// The time of the last record, at first that of the call's end.
+    heard: Instant,
     /// Launches or records are missing, or records have no times, or are too many to keep.
     is_incomplete: bool,
+}
+
+/// What is known of a call's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outlook {
+    MoreExpected,
+    Complete,
+    Lost,
 }
 
 /// Returns an empty call, if possible one that is idle.
@@ -100,11 +133,16 @@ pub(super) fn take_idle() -> Box<OpenCall> {
 
 /// Adds a call that has ended.
 pub(super) fn add(call: Box<OpenCall>) {
+    WAITING.fetch_add(1, Relaxed);
     let mut ended = locked(&ENDED);
     let is_first = ended.is_empty();
+    if ended.len() >= MAX_ENDED {
+        // There is no thread, and no report.
+        drop(ended);
+        return finish(WaitingCall::new(call), None, Some(Lost::Records), None);
+    }
     ended.push(call);
     drop(ended);
-    WAITING.fetch_add(1, Relaxed);
     if is_first {
         wake();
     }
@@ -135,16 +173,19 @@ pub(crate) fn keep_up() {
 }
 
 fn run() {
+    let mut period = PERIOD;
     while !switches::is_closed() && !fork::is_forked() {
         cupti::stop_unused();
         // CUPTI may go on recording without a call, and fill its buffers: while another thread
         // loads code, or if this version of CUPTI cannot stop.
         if WAITING.load(Relaxed) == 0 && !cupti::is_recording() {
             thread::park_timeout(Duration::from_secs(1));
+            period = PERIOD;
             continue;
         }
-        thread::sleep(PERIOD);
-        collect(Instant::now() + PERIOD);
+        thread::sleep(period);
+        let has_gone_on = collect(Instant::now() + PERIOD);
+        period = if has_gone_on { PERIOD } else { (2 * period).min(LONGEST_PERIOD) };
     }
 }
 
@@ -155,18 +196,20 @@ pub(crate) fn is_waiting() -> bool {
 
 /// Returns the counts of records that no call can use.
 pub(crate) fn useless_records() -> UselessRecords {
-    UselessRecords { dropped: DROPPED.load(Relaxed), zero_times: ZERO_TIMES.load(Relaxed) }
+    UselessRecords {
+        dropped: DROPPED.load(Relaxed),
+        zero_times: ZERO_TIMES.load(Relaxed),
+        late: LATE.load(Relaxed),
+    }
 }
 
-/// Takes the records that CUPTI has, and records the calls that are complete. Does nothing if
-/// another thread is still doing so at the deadline.
-pub(crate) fn collect(deadline: Instant) {
+/// Takes the records that CUPTI has, and records the calls that are complete. Returns `false` if
+/// there were no records. Does nothing if another thread is still doing so at the deadline.
+pub(crate) fn collect(deadline: Instant) -> bool {
     if fork::is_forked() {
-        return;
+        return false;
     }
-    if let Some(mut collector) = locked_by(&COLLECTOR, deadline) {
-        collector.collect(false);
-    }
+    locked_by(&COLLECTOR, deadline).is_none_or(|mut collector| collector.collect(false))
 }
 
 /// Collects once more, and counts the calls that still wait for a record as lost. For the last report.
@@ -192,11 +235,19 @@ impl Collector {
         self.calls.is_empty()
     }
 
+    /// Lets time pass for all calls.
+    #[cfg(test)]
+    pub fn wait(&mut self, time: Duration) {
+        self.calls.values_mut().for_each(|waiting| waiting.heard -= time);
+    }
+
     pub const fn new() -> Collector {
         Collector {
             calls: BTreeMap::new(),
             next: 0,
             launches: None,
+            lanes: Lanes::new(),
+            ended_graphs: None,
             unclaimed: VecDeque::new(),
             bases: Vec::new(),
             alignment: None,
@@ -208,18 +259,21 @@ impl Collector {
         self.bases.push(base);
     }
 
-    pub fn collect(&mut self, is_last: bool) {
+    /// Returns `false` if there were no records.
+    pub fn collect(&mut self, is_last: bool) -> bool {
         // Checked before the records are taken, which may belong to launches of a call that has not
         // ended.
         let may_be_claimed = open_call::may_be_claimed();
         self.claim(take_ended());
         self.begin_round();
         self.alignment = Some(Alignment::read(self.alignment));
+        let mut has_records = false;
         let mut of_windows = 0;
         let drained = {
             let mut windows = windows();
             windows.begin_round();
             let drained = cupti::drain(is_last, &mut |activity| {
+                has_records = true;
                 if !windows.take(activity) {
                     self.take(activity);
                 } else if !activity.has_times() {
@@ -244,6 +298,8 @@ impl Collector {
         }
         self.finish(is_last);
         self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
+        self.ended_graphs.get_or_insert_default().retain(|_, ended| ended.elapsed() < KEPT);
+        has_records
     }
 
     /// Begins a round. Must be called before the records of a collection are taken.
@@ -286,24 +342,58 @@ impl Collector {
         let waiting =
             launch.and_then(|(number, at)| Some((self.calls.get_mut(&number)?, at as usize)));
         match waiting {
-            Some((waiting, at)) => waiting.take(activity, at, self.alignment),
-            None => {
-                if self.unclaimed.len() >= MAX_UNCLAIMED {
-                    self.unclaimed.pop_front();
+            Some((waiting, at)) => {
+                if let Some(launch) = waiting.take(activity, at, self.alignment) {
+                    self.lanes.note(launch.lane, launch.enqueued_ns);
                 }
-                self.unclaimed.push_back(*activity);
             }
+            None => self.keep(activity),
         }
     }
 
-    /// Records the calls that are complete. If too many calls wait, counts the oldest as lost.
+    /// Keeps a record that a call may claim when it ends. Counts one that came too late for its call.
+    fn keep(&mut self, activity: &Activity) {
+        if self.is_of_ended_graph(activity.correlation) {
+            LATE.fetch_add(1, Relaxed);
+            return;
+        }
+        if self.unclaimed.len() >= MAX_UNCLAIMED {
+            self.unclaimed.pop_front();
+        }
+        self.unclaimed.push_back(*activity);
+    }
+
+    fn is_of_ended_graph(&self, correlation: u32) -> bool {
+        self.ended_graphs.as_ref().is_some_and(|graphs| graphs.contains_key(&correlation))
+    }
+
+    /// Records the calls that are complete, and counts as lost those that cannot become so. If too
+    /// many calls wait, counts the oldest as lost.
     pub fn finish(&mut self, is_last: bool) {
-        let complete = self.calls.iter().filter(|(_, waiting)| waiting.is_complete(is_last));
-        let complete: Vec<u64> = complete.map(|(number, _)| *number).collect();
-        for waiting in complete.iter().filter_map(|number| self.calls.remove(number)) {
-            finish(waiting, self.launches.as_mut(), None, self.alignment);
+        let now = Instant::now();
+        let outlooks = self
+            .calls
+            .iter()
+            .map(|(number, waiting)| (*number, waiting.outlook(&self.lanes, now, is_last)));
+        let ended = outlooks.filter(|(_, outlook)| *outlook != Outlook::MoreExpected);
+        for (number, outlook) in ended.collect::<Vec<_>>() {
+            if let Some(waiting) = self.calls.remove(&number) {
+                self.keep_graphs(&waiting, now);
+                let lost = (outlook == Outlook::Lost).then_some(Lost::Records);
+                finish(waiting, self.launches.as_mut(), lost, self.alignment);
+            }
         }
         self.give_up_beyond(MAX_WAITING);
+    }
+
+    /// Keeps the launches of graphs in a call that is about to be recorded.
+    fn keep_graphs(&mut self, waiting: &WaitingCall, now: Instant) {
+        if waiting.has_graphs {
+            let graphs = self.ended_graphs.get_or_insert_default();
+            let launches = waiting.call.launches.iter().filter(|launch| launch.is_graph);
+            let space = MAX_KEPT.saturating_sub(graphs.len());
+            graphs.extend(launches.take(space).map(|launch| (launch.correlation, now)));
+        }
     }
 
     /// Counts all calls that still wait as lost.
@@ -334,25 +424,34 @@ impl WaitingCall {
             missing: call.launches.len(),
             has_graphs: call.launches.iter().any(|launch| launch.is_graph),
             quiet: 0,
+            heard: Instant::now(),
             is_incomplete: call.is_incomplete,
             call,
         }
     }
 
-    fn take(&mut self, activity: &Activity, launch: usize, alignment: Option<Alignment>) {
-        let Some(launch) = self.call.launches.get_mut(launch) else { return };
+    /// Takes a record of a launch, which it returns.
+    fn take(
+        &mut self,
+        activity: &Activity,
+        launch: usize,
+        alignment: Option<Alignment>,
+    ) -> Option<Launch> {
+        let launch = self.call.launches.get_mut(launch)?;
         self.quiet = 0;
+        self.heard = Instant::now();
         if !launch.has_record {
             launch.has_record = true;
             self.missing -= 1;
         }
-        let Launch { frame, enqueued_ns, elsewhere, is_graph, stream, .. } = *launch;
+        let launch = *launch;
+        let Launch { frame, enqueued_ns, elsewhere, is_graph, stream, .. } = launch;
         if !activity.has_times() {
             self.call.count_zero_times(frame);
         }
         if !activity.has_times() || self.activities.len() >= MAX_ACTIVITIES {
             self.is_incomplete = true;
-            return;
+            return Some(launch);
         }
         // The branches of a graph run on streams of their own.
         let stream = stream.filter(|_| !is_graph);
@@ -360,12 +459,20 @@ impl WaitingCall {
         let enqueued_ns = alignment.map_or(0, |alignment| alignment.cupti_ns(enqueued_ns));
         let activity = *activity;
         self.activities.push(Attributed { frame, elsewhere, stream, enqueued_ns, activity });
+        Some(launch)
     }
 
-    /// Returns `true` if no more records are expected. A graph may have more after its first one.
-    fn is_complete(&self, is_last: bool) -> bool {
-        let is_quiet = !self.has_graphs || is_last || self.quiet >= QUIET;
-        self.missing == 0 && is_quiet
+    /// A graph may have more records after its first one, until the GPU goes on to a later launch.
+    fn outlook(&self, lanes: &Lanes, now: Instant, is_last: bool) -> Outlook {
+        let is_silent = now.saturating_duration_since(self.heard) > PATIENCE;
+        let is_past = |launch: &Launch| lanes.are_past(launch.lane, launch.enqueued_ns);
+        let mut unsure = self.call.launches.iter().filter(|of| of.is_graph || !of.has_record);
+        match self.missing {
+            0 if !self.has_graphs || is_last || is_silent => Outlook::Complete,
+            0 if self.quiet >= QUIET && unsure.all(is_past) => Outlook::Complete,
+            1.. if is_silent && unsure.all(is_past) => Outlook::Lost,
+            _ => Outlook::MoreExpected,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, fence};
 use crate::base::{clock, lock::locked, switches};
 use crate::cuda;
 use crate::cupti::{self, SwitchedOn};
+use crate::record::lanes::Lane;
 use crate::record::opened::passed_over::PassedOver;
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
@@ -79,6 +80,7 @@ pub(crate) struct Launch {
     pub enqueued_ns: u64,
     /// The stream that was passed to the driver. All the work ran on it, unless it is a graph.
     pub stream: Option<Stream>,
+    pub lane: Option<Lane>,
     /// The reason why its function's events would not bracket it; `None` if they would.
     pub elsewhere: Option<ElsewhereReason>,
     pub is_graph: bool,
@@ -221,6 +223,7 @@ impl OpenCall {
             frame,
             enqueued_ns: cuda::now_ns(),
             stream,
+            lane: Lane::of(launched),
             elsewhere,
             is_graph,
             has_record: false,

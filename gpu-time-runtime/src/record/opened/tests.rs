@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicU32;
 
-use super::collector::{Collector, MAX_WAITING};
+use super::collector::{Collector, MAX_WAITING, PATIENCE};
 use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::gpu::fake;
@@ -50,14 +50,8 @@ fn launch(correlation: u32) -> Launched {
 
 fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
     let (name, sizes) = ("k".to_owned(), [1; 3]);
-    let work = GpuWork {
-        name,
-        is_kernel: true,
-        grid: sizes,
-        block: sizes,
-        registers: 0,
-        shared_bytes: 0,
-    };
+    let work =
+        GpuWork { name, is_kernel: true, grid: sizes, block: sizes, registers: 0, shared_bytes: 0 };
     Activity {
         start_ns,
         end_ns,
@@ -237,10 +231,24 @@ fn graph_waits_for_more_records() {
         collector.finish(false);
         assert_eq!(counts(&subject).opened, 0);
     }
-    (0..2).for_each(|_| collector.begin_round());
-    collector.finish(false);
+    rounds(&mut collector);
+    assert_eq!(counts(&subject).opened, 0, "the graph may still run");
+    go_on(&mut collector);
+    rounds(&mut collector);
     let report = subject.of.site.series()[0].series.times().opened().cloned().unwrap();
     assert_eq!((report.opened, report.kernels_per_call), (1, Some(3.0)));
+}
+
+/// Lets two rounds pass without a record.
+fn rounds(collector: &mut Collector) {
+    (0..2).for_each(|_| collector.begin_round());
+    collector.finish(false);
+}
+
+/// Makes a later call on the same stream, whose launch has a record.
+fn go_on(collector: &mut Collector) {
+    collector.claim([call(subject(thread()), &[800])]);
+    collector.take(&activity(800, 900, 910));
 }
 
 /// Returns a collector with one call, whose launch has one record.
@@ -253,6 +261,7 @@ fn with_graph(subject: Subject, launched: Launched) -> Collector {
     collector.claim([graph]);
     collector.begin_round();
     collector.take(&activity(5, 5, 15));
+    go_on(&mut collector);
     collector
 }
 
@@ -266,8 +275,7 @@ fn rounds_without_a_flush_do_not_complete_a_graph() {
         collector.finish(false);
         assert_eq!(counts(&subject).opened, 0);
     }
-    (0..2).for_each(|_| collector.begin_round());
-    collector.finish(false);
+    rounds(&mut collector);
     assert_eq!(counts(&subject).opened, 1);
 }
 
@@ -276,9 +284,43 @@ fn launch_that_lacks_records_loses_its_call() {
     let subject = subject(thread());
     let launched = Launched { is_graph: true, lacks_records: true, ..launch(5) };
     let mut collector = with_graph(subject, launched);
-    (0..2).for_each(|_| collector.begin_round());
-    collector.finish(false);
+    rounds(&mut collector);
     assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (0, 1));
+}
+
+#[test]
+fn graph_without_a_later_launch_is_complete_after_a_while() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    let mut graph = Box::<OpenCall>::default();
+    let frame = graph.enter(subject).unwrap();
+    graph.note(&Launched { is_graph: true, ..launch(5) });
+    graph.leave(frame, None, |_| DeviceId::Cuda(0));
+    collector.claim([graph]);
+    collector.take(&activity(5, 5, 15));
+    rounds(&mut collector);
+    assert_eq!(counts(&subject).opened, 0);
+    collector.wait(2 * PATIENCE);
+    collector.finish(false);
+    assert_eq!(counts(&subject).opened, 1);
+    // Not taken for a record of a call that has not ended.
+    let before = collector::useless_records().late;
+    collector.take(&activity(5, 20, 30));
+    assert!(collector::useless_records().late > before);
+}
+
+#[test]
+fn call_without_a_record_is_lost_once_the_gpu_has_gone_on() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    collector.claim([call(subject, &[1, 2])]);
+    collector.take(&activity(1, 10, 20));
+    collector.wait(2 * PATIENCE);
+    collector.finish(false);
+    assert_eq!(counts(&subject).in_flight, 1, "its kernel may run for long");
+    go_on(&mut collector);
+    collector.finish(false);
+    assert_eq!((counts(&subject).in_flight, counts(&subject).lost.total()), (0, 1));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
+use crate::record::lanes::Lanes;
 use crate::record::window::notes::{self, Left, Note};
 use crate::stats::coverage::{CoverageSums, Recorded};
 use crate::types::activity::Activity;
@@ -11,8 +12,8 @@ use crate::types::activity::Activity;
 /// The longest time that a window waits for the records of its launches. The launch of an empty
 /// graph never has one.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A window with graph launches is complete after this many collections without a new record, since
-/// a graph has several.
+/// A window with graph launches is complete after this many collections without a new record, once
+/// the GPU has gone on to later launches: a graph has several records.
 const QUIET: u32 = 2;
 /// The maximum number of windows that wait for records.
 const MOST_WAITING: usize = 16;
@@ -32,6 +33,10 @@ pub(crate) struct Windows {
     is_open: bool,
     /// Records that arrived while a window was open, before the note of their launch.
     early: Vec<Activity>,
+    /// How far the GPU has come.
+    lanes: Lanes,
+    /// The number of launches noted so far.
+    noted: u64,
     sums: CoverageSums,
 }
 
@@ -50,6 +55,8 @@ struct WaitingWindow {
 
 struct Launch {
     note: Note,
+    /// The number of launches noted before.
+    at: u64,
     has_record: bool,
 }
 
@@ -69,6 +76,8 @@ impl Windows {
             waiting: VecDeque::new(),
             is_open: false,
             early: Vec::new(),
+            lanes: Lanes::new(),
+            noted: 0,
             sums: CoverageSums::new(),
         }
     }
@@ -100,7 +109,10 @@ impl Windows {
     pub fn take_notes(&mut self) -> usize {
         let Some(window) = self.waiting.back_mut().filter(|_| self.is_open) else { return 0 };
         let take = |left| match left {
-            Left::Launch(note) => window.note(note),
+            Left::Launch(note) => {
+                window.note(note, self.noted);
+                self.noted += 1;
+            }
             Left::Failure(correlation) => window.forget(correlation),
         };
         notes::take().map(take).count()
@@ -122,8 +134,9 @@ impl Windows {
     pub fn take(&mut self, activity: &Activity) -> bool {
         // The newest window first, because correlation ids wrap around.
         for window in self.waiting.iter_mut().rev() {
-            if let Some(is_opened) = window.take(activity) {
-                return !is_opened;
+            if let Some(&Launch { note, at, .. }) = window.take(activity) {
+                self.lanes.note(note.lane, at);
+                return !note.is_opened;
             }
         }
         if self.is_open {
@@ -146,11 +159,11 @@ impl Windows {
             }
         }
         let mut excess = self.waiting.len().saturating_sub(MOST_WAITING);
-        let sums = &mut self.sums;
+        let (sums, lanes) = (&mut self.sums, &self.lanes);
         self.waiting.retain_mut(|window| {
             window.is_incomplete |= has_dropped;
             let Some(closed) = window.closed else { return true };
-            let is_over = window.is_incomplete || window.is_complete();
+            let is_over = window.is_incomplete || window.is_complete(lanes, is_last);
             if is_over || excess > 0 || is_last || closed.elapsed() > PATIENCE {
                 excess = excess.saturating_sub(1);
                 // Records may be missing at the end of the process, because the work of a deep
@@ -181,13 +194,15 @@ impl WaitingWindow {
         }
     }
 
-    fn note(&mut self, note: Note) {
+    /// Adds a launch. `at` is the number of launches noted before.
+    fn note(&mut self, note: Note, at: u64) {
         if self.launches.len() >= MOST_LAUNCHES {
             self.is_incomplete = true;
             return;
         }
         self.has_graphs |= note.is_graph;
-        if self.launches.insert(note.correlation, Launch { note, has_record: false }).is_none() {
+        let launch = Launch { note, at, has_record: false };
+        if self.launches.insert(note.correlation, launch).is_none() {
             self.missing += 1;
         }
     }
@@ -199,9 +214,9 @@ impl WaitingWindow {
         }
     }
 
-    /// Takes a record of one of the window's launches. Returns `true` if an opened call made the
-    /// launch, or `None` if the launch is not in this window.
-    fn take(&mut self, activity: &Activity) -> Option<bool> {
+    /// Takes a record of one of the window's launches, which it returns. `None` if the launch is not
+    /// in this window.
+    fn take(&mut self, activity: &Activity) -> Option<&Launch> {
         let launch = self.launches.get_mut(&activity.correlation)?;
         self.quiet = 0;
         if !launch.has_record {
@@ -219,11 +234,14 @@ impl WaitingWindow {
                 is_attributed: launch.note.is_attributed,
             });
         }
-        Some(launch.note.is_opened)
+        Some(launch)
     }
 
-    fn is_complete(&self) -> bool {
-        self.missing == 0 && (!self.has_graphs || self.quiet >= QUIET)
+    fn is_complete(&self, lanes: &Lanes, is_last: bool) -> bool {
+        let is_past = |launch: &Launch| lanes.are_past(launch.note.lane, launch.at);
+        let mut graphs = self.launches.values().filter(|launch| launch.note.is_graph);
+        let mut has_all = || self.quiet >= QUIET && graphs.all(is_past);
+        self.missing == 0 && (!self.has_graphs || is_last || has_all())
     }
 }
 

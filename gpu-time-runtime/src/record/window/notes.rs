@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Orderi
 
 use crossbeam_queue::ArrayQueue;
 
+use crate::record::lanes::Lane;
 use crate::types::activity::Launched;
 
 /// The maximum number of notes that are waiting to be taken, which happens every few milliseconds.
@@ -28,6 +29,7 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub correlation: u32,
+    pub lane: Option<Lane>,
     pub is_graph: bool,
     /// An annotated function made the launch.
     pub is_attributed: bool,
@@ -69,6 +71,7 @@ pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
     }
     let note = Note {
         correlation: launched.correlation,
+        lane: Lane::of(launched),
         is_graph: launched.is_graph,
         is_attributed: is_opened || depth > 0 || MARKED.get() > 0,
         is_opened,

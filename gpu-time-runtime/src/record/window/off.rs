@@ -60,6 +60,10 @@ pub(crate) mod thread {
         false
     }
 
+    pub(crate) fn warning() -> Option<String> {
+        None
+    }
+
     pub(crate) fn take_cost_ns() -> u64 {
         0
     }

@@ -30,8 +30,6 @@ const LAUNCHES_PER_COLLECTION: usize = 4_096;
 const FIRST_COLLECTION: Duration = Duration::from_millis(100);
 /// The longest sleep. After it, the thread checks whether the process is ending.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// The host time that recording adds to one launch.
-const LAUNCH_COST_NS: u64 = 500;
 /// The host time of switching recording on and off.
 const SWITCH_COST_NS: u64 = 6_000;
 
@@ -75,6 +73,15 @@ pub(crate) fn wake() {
 /// Returns `true` if windows have ever been planned or requested.
 pub(crate) fn is_used() -> bool {
     locked(&ORDERS).has_thread
+}
+
+/// Returns a warning if windows were planned or requested, and none could open.
+pub(crate) fn warning() -> Option<String> {
+    let lacks_context = is_used() && cuda::contexts().is_empty();
+    lacks_context.then(|| {
+        "no window was opened: windows begin once a timed call has used a GPU by events or CUPTI"
+            .to_owned()
+    })
 }
 
 /// Returns the cost of windows since the last call, in nanoseconds of host time.
@@ -216,7 +223,7 @@ fn record(length: Duration) -> bool {
     launches += windows.take_notes();
     windows.close(length_ns);
     drop(windows);
-    charge(SWITCH_COST_NS + launches as u64 * LAUNCH_COST_NS);
+    charge(SWITCH_COST_NS + cupti::cost_ns(launches));
     true
 }
 
