@@ -201,7 +201,7 @@ impl Program {
                 recorded: (calls as u64).min(MOST),
                 calls,
                 self_ns,
-                self_error_ns: 0.01 * self_ns,
+                self_error_ns: Some(0.01 * self_ns),
                 upper_bound: !is_opened,
                 per_call: Some(PerCall {
                     busy_ns: self.time_ns(at),
@@ -272,15 +272,15 @@ impl Program {
             self_busy_ns: scaled(path.own_ns / whole_ns),
             span_ns: scaled(span),
             gaps_ns: scaled(span - 1.0),
-            host_ns: scaled(span * path.host),
             kernels_per_call: Some(each.values().map(|[count, _]| count).sum()),
             streams: Some(self.streams),
             kernels,
             ..KernelTimes::default()
         };
+        let (clock, host_ns) = (Clock::Kernels, scaled(span * path.host));
         let [measured, fed, starved, queued] = [0; 4];
-        let clock = Clock::Kernels;
-        Series { clock, measured, fed, starved, queued, kernel_times: Some(times), ..row }
+        let kernel_times = Some(times);
+        Series { clock, measured, fed, starved, queued, host_ns, kernel_times, ..row }
     }
 }
 
