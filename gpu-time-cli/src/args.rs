@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use crate::ab;
 use crate::compare::Share;
 use crate::compare::judging::Judging;
-use crate::compare::render::Format as Comparison;
+use crate::compare::render::ComparisonFormat as Comparison;
 
 /// Shows, merges and compares the JSON reports of gpu-time, and checks whether a machine is ready
 /// for measuring.
@@ -33,8 +33,8 @@ pub enum Command {
         #[arg(required = true, value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
         /// The output format.
-        #[arg(long, value_enum, default_value_t = Format::Table)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = ReportFormat::Table)]
+        format: ReportFormat,
     },
     /// Turns a report into a self-contained HTML page.
     Html {
@@ -174,7 +174,7 @@ pub enum Command {
 
 /// An output format of `show`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ReportFormat {
     /// A table for reading.
     Table,
     /// The complete report.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use gpu_time_report::printable;
-use gpu_time_runtime::tools::calibrate::{Calibrated, Device, calibrate};
+use gpu_time_runtime::tools::calibrate::{CalibrationResult, Device, calibrate};
 
 use crate::message::Failure;
 use crate::output;
@@ -13,7 +13,7 @@ const INCOMPLETE: u8 = 1;
 
 /// Measures all GPUs, prints the times and returns the exit code.
 pub fn run() -> Result<ExitCode, Failure> {
-    let Calibrated { cupti_version, path, devices } =
+    let CalibrationResult { cupti_version, path, devices } =
         calibrate().map_err(|why| format!("cannot calibrate: {why}"))?;
     let mut text = String::new();
     let mut measured = 0;

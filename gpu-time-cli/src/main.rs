@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use args::{Args, Command, Format};
+use args::{Args, Command, ReportFormat};
 use gpu_time_report::{Detail, Terminal, printable};
 use message::{Failure, UNUSABLE};
 
@@ -92,20 +92,20 @@ fn detail() -> Result<Detail, Failure> {
 
 /// Prints reports. Several are printed as one table after another, as JSON Lines, or as one CSV
 /// table whose first column is the file.
-fn show(files: &[PathBuf], format: Format) -> Result<(), Failure> {
+fn show(files: &[PathBuf], format: ReportFormat) -> Result<(), Failure> {
     let detail = detail()?;
     for (i, file) in files.iter().enumerate() {
         let snapshot = input::report(file)?;
         let text = match format {
-            Format::Table => snapshot.to_table(Terminal::stdout(), detail),
-            Format::Json if files.len() == 1 => snapshot.to_json() + "\n",
+            ReportFormat::Table => snapshot.to_table(Terminal::stdout(), detail),
+            ReportFormat::Json if files.len() == 1 => snapshot.to_json() + "\n",
             // JSON strings contain no literal line break, so joining the lines changes only the
             // layout.
-            Format::Json => {
+            ReportFormat::Json => {
                 snapshot.to_json().lines().map(str::trim_start).collect::<String>() + "\n"
             }
-            Format::Csv if files.len() == 1 => snapshot.to_csv(),
-            Format::Csv => {
+            ReportFormat::Csv if files.len() == 1 => snapshot.to_csv(),
+            ReportFormat::Csv => {
                 let name = printable(&file.to_string_lossy()).replace('"', "\"\"");
                 // All reports have the same columns. The new one is called `report`, because `file`
                 // is the source file.

@@ -38,12 +38,12 @@ pub struct Args {
     pub krate: Option<Arg<Path>>,
     pub skip: Option<Arg<()>>,
     /// All keys as they were written.
-    pub given: Vec<Given>,
+    pub given: Vec<GivenKey>,
 }
 
 /// A key with its value, as the user wrote them.
 #[derive(Clone)]
-pub struct Given {
+pub struct GivenKey {
     pub key: &'static str,
     pub ident: Ident,
     pub tokens: TokenStream,
@@ -187,7 +187,7 @@ impl Args {
             return Err(at_key(key.repeated()));
         }
         let tokens = TokenStream::new();
-        self.given.push(Given { key: key.name, ident: ident.clone(), tokens });
+        self.given.push(GivenKey { key: key.name, ident: ident.clone(), tokens });
         if key.needs_value && !has_equals {
             return Err(at_key(key.missing_value()));
         }

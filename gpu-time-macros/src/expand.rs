@@ -283,7 +283,7 @@ fn details(plan: &Plan) -> TokenStream {
 /// surrounding closure. The reference prevents a move out of a place.
 fn value_of(expr: &Expr, otherwise: TokenStream, paths: &Paths) -> ExprReference {
     let mut expr = expr.clone();
-    Tries { paths, otherwise }.visit_expr_mut(&mut expr);
+    TryRewriter { paths, otherwise }.visit_expr_mut(&mut expr);
     ExprReference {
         attrs: Vec::new(),
         and_token: syn::token::And(ours(expr.span())),
@@ -293,13 +293,13 @@ fn value_of(expr: &Expr, otherwise: TokenStream, paths: &Paths) -> ExprReference
 }
 
 /// Rewrites `?` on an `Option` or a `Result` to end the evaluation instead of the function.
-struct Tries<'a> {
+struct TryRewriter<'a> {
     paths: &'a Paths,
     /// The value that the evaluation then returns.
     otherwise: TokenStream,
 }
 
-impl VisitMut for Tries<'_> {
+impl VisitMut for TryRewriter<'_> {
     fn visit_expr_mut(&mut self, expr: &mut Expr) {
         // Here `?` ends the closure or block itself.
         if matches!(expr, Expr::Closure(_) | Expr::Async(_) | Expr::Const(_)) {
@@ -311,7 +311,7 @@ impl VisitMut for Tries<'_> {
         let private = self.paths.private(at);
         let (inner, value, otherwise) = (&tried.expr, local("value"), &self.otherwise);
         *expr = Expr::Verbatim(quote_spanned! {at=>
-            (match #private::Tried(#inner).ok() {
+            (match #private::TryOperand(#inner).ok() {
                 #private::core::option::Option::Some(#value) => #value,
                 #private::core::option::Option::None => return #otherwise,
             })

@@ -12,7 +12,7 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::{Attribute, Meta};
 
-use crate::args::{Args, Given};
+use crate::args::{Args, GivenKey};
 use crate::awaits::contains;
 use crate::errors::Errors;
 
@@ -27,7 +27,7 @@ const INHERITED: &str = "__inherited";
 /// own and inherited.
 pub struct Keys {
     own: TokenStream,
-    inherited: Vec<Given>,
+    inherited: Vec<GivenKey>,
     /// The item has an attribute of its own.
     pub has_own: bool,
 }

@@ -34,7 +34,7 @@ pub struct Coverage {
 impl Coverage {
     /// The largest number of kernels in [`unattributed`](Coverage::unattributed).
     #[doc(hidden)]
-    pub const MOST: usize = 16;
+    pub const MAX_UNATTRIBUTED: usize = 16;
 
     /// Returns the number of windows.
     pub fn windows(&self) -> u64 {
@@ -208,7 +208,7 @@ impl Unattributed {
     #[doc(hidden)]
     pub fn largest(mut all: Vec<Unattributed>, busy_ns: f64, total_ns: f64) -> Vec<Unattributed> {
         all.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));
-        all.truncate(Coverage::MOST);
+        all.truncate(Coverage::MAX_UNATTRIBUTED);
         for kernel in &mut all {
             kernel.share = if busy_ns > 0.0 { kernel.total_ns / busy_ns } else { 0.0 };
             kernel.per_s =
@@ -278,7 +278,7 @@ mod tests {
     fn kernels_are_bounded_by_total() {
         let many = (0..40).map(|i| kernel(&format!("k{i}"), 1, f64::from(i))).collect();
         let largest = Unattributed::largest(many, 100.0, 1e9);
-        assert_eq!((largest.len(), &*largest[0].name), (Coverage::MOST, "k39"));
+        assert_eq!((largest.len(), &*largest[0].name), (Coverage::MAX_UNATTRIBUTED, "k39"));
         assert_eq!((largest[0].share, largest[0].per_s), (0.39, 1.0));
     }
 

@@ -4,23 +4,23 @@ use crate::units::two_digit_percent;
 use crate::{Budget, Clock, Remark, Series, Site, Snapshot, legend, opened};
 
 /// The maximum number of lines of one kind, and of names in one line.
-const MOST: usize = 10;
+const MAX_LINES: usize = 10;
 
 /// Returns the notes: calls and samples missing from the figures, then the legend for marks.
 pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     let sites = &snapshot.sites;
     let mut notes = bounded(
         sites.iter().filter_map(untimed).collect(),
-        MOST,
+        MAX_LINES,
         "more functions had calls that were not timed: see the JSON report",
     );
     let gaps = sites.iter().flat_map(|site| site.series.iter().filter_map(|s| gaps(site, s)));
     let more = "more rows have lost, starved or doubtful samples: see the JSON report";
-    notes.extend(bounded(gaps.collect(), MOST, more));
+    notes.extend(bounded(gaps.collect(), MAX_LINES, more));
     for remark in Remark::ALL {
         let remarked = sites.iter().filter(|site| site.remarks.contains(&remark));
         let remarked = remarked.map(|site| format!("{}: {}", site.name, remark.sentence()));
-        notes.extend(bounded(remarked.collect(), MOST, "more functions have the same remark"));
+        notes.extend(bounded(remarked.collect(), MAX_LINES, "more functions have the same remark"));
     }
     notes.extend(without_effect(snapshot));
     notes.extend(snapshot.process.budget.map(budget));
@@ -28,7 +28,7 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     notes.extend(slower_launches(snapshot));
     notes.extend(no_call(snapshot));
     let never = sites.iter().filter(|site| site.calls == 0).map(|site| site.name.clone());
-    let never = bounded(never.collect(), MOST, "more");
+    let never = bounded(never.collect(), MAX_LINES, "more");
     if !never.is_empty() {
         notes.push(format!("never called: {}", never.join(", ")));
     }
@@ -124,7 +124,8 @@ pub fn without_effect(snapshot: &Snapshot) -> Vec<String> {
     let sites: Vec<&Site> = snapshot.sites.iter().filter(on_host).collect();
     let note = |key| {
         let asked = sites.iter().filter(|site| site.has_option(key));
-        let names = bounded(asked.map(|site| site.name.clone()).collect(), MOST, "more functions");
+        let names =
+            bounded(asked.map(|site| site.name.clone()).collect(), MAX_LINES, "more functions");
         let names = Some(names.join(", ")).filter(|names| !names.is_empty())?;
         Some(format!(
             "`{key}` had no effect on {names}: the host clock timed every call, because none had a stream \

@@ -17,7 +17,7 @@ use crate::compare;
 use crate::compare::change::Verdict;
 use crate::compare::comparison::Comparison;
 use crate::compare::judging::Judging;
-use crate::compare::render::{self, Format};
+use crate::compare::render::{self, ComparisonFormat};
 use crate::compare::thresholds::{Share, Thresholds};
 use crate::merge::Merge;
 use crate::message::{self, Failure, UNUSABLE};
@@ -60,8 +60,8 @@ pub struct Options {
     #[command(flatten)]
     judging: Judging,
     /// The output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ComparisonFormat::Table)]
+    format: ComparisonFormat,
 }
 
 /// A program's runs so far.

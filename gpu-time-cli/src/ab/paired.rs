@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gpu_time_report::{Look, PairedRatios, Series, Snapshot, step_ns};
 
 use crate::compare::change::{Change, Verdict, judge};
-use crate::compare::comparison::{Match, Other, matching_series, name, names};
+use crate::compare::comparison::{Match, NewSeries, matching_series, name, names};
 use crate::compare::devices;
 use crate::compare::evidence::{ALPHA, rejected};
 use crate::compare::thresholds::{Share, Thresholds};
@@ -54,7 +54,7 @@ impl Paired {
         for (old, new) in old.iter().zip(new) {
             let labels = names(old);
             for Match { site, series, other } in matching_series(old, new) {
-                let Some(Other { series: other, .. }) = other else { continue };
+                let Some(NewSeries { series: other, .. }) = other else { continue };
                 let label = name(&labels, site, series);
                 if series.upper_bound() || other.upper_bound() {
                     self.0.entry(label).or_default().starved += 1;

@@ -5,7 +5,7 @@ use std::fmt;
 use gpu_time_report::{Run, Series, step_ns};
 use serde::Serialize;
 
-use super::evidence::{Evidence, Side};
+use super::evidence::{Evidence, SideMedians};
 use super::thresholds::Share;
 
 /// The distance of the bounds of a 95 % interval from the estimate, in standard errors.
@@ -160,7 +160,7 @@ fn geometric_mean(values: &[f64]) -> f64 {
 }
 
 /// Returns the evidence that a series gives. `medians` are positive.
-fn side(series: &Series, medians: &[f64], net: bool, clock_step_ns: f64) -> Side {
+fn side(series: &Series, medians: &[f64], net: bool, clock_step_ns: f64) -> SideMedians {
     let log_medians: Vec<f64> = medians.iter().map(|ns| ns.ln()).collect();
     let raw_median_ns = series.raw_ns().map_or(0.0, |raw| raw.median());
     // The clock cannot distinguish times within half a step.
@@ -173,7 +173,7 @@ fn side(series: &Series, medians: &[f64], net: bool, clock_step_ns: f64) -> Side
         let high = (high - bias).max(ns + half_step_ns);
         (low > 0.0).then(|| [(ns / low).ln() / BOUNDS, (high / ns).ln() / BOUNDS])
     });
-    Side { log_medians, within, half_step: half_step_ns / ns }
+    SideMedians { log_medians, within, half_step: half_step_ns / ns }
 }
 
 /// Returns the bias per bracket of a series. A merged series may have several; this is the

@@ -50,7 +50,7 @@ impl<'a> Comparison<'a> {
         let mut other_kernels = Vec::new();
         for Match { site, series, other } in matching_series(base, new) {
             let name = name(&base_names, site, series);
-            let Some(Other { at, series: other }) = other else {
+            let Some(NewSeries { at, series: other }) = other else {
                 comparison.missing.push(name);
                 continue;
             };
@@ -139,11 +139,11 @@ pub struct Match<'a> {
     pub site: &'a Site,
     pub series: &'a Series,
     /// `None` if only the base has it.
-    pub other: Option<Other<'a>>,
+    pub other: Option<NewSeries<'a>>,
 }
 
 /// A series of the new report, and the indices of its function and of itself.
-pub struct Other<'a> {
+pub struct NewSeries<'a> {
     at: (usize, usize),
     pub series: &'a Series,
 }
@@ -158,7 +158,7 @@ pub fn matching_series<'a>(base: &'a Snapshot, new: &'a Snapshot) -> Vec<Match<'
             let other = new_site.and_then(|new_site| {
                 let candidates = new.sites()[new_site].series();
                 let found = candidates.iter().position(|other| is_same(other, series))?;
-                Some(Other { at: (new_site, found), series: &candidates[found] })
+                Some(NewSeries { at: (new_site, found), series: &candidates[found] })
             });
             all.push(Match { site, series, other });
         }

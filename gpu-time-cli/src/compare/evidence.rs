@@ -17,7 +17,7 @@ pub struct Evidence {
 
 /// The medians of one side, as logarithms.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct SideMedians {
     /// One for each run.
     pub log_medians: Vec<f64>,
     /// The errors of a median within its run, towards shorter and longer times, if known.
@@ -30,7 +30,7 @@ impl Evidence {
     /// Compares sides with several runs each by how much their runs differ (Welch's t-test), else by
     /// the samples within the runs and the standard deviation `between` runs that the user assumes.
     /// `None` if neither is known.
-    pub fn of(base: &Side, new: &Side, between: f64) -> Option<Evidence> {
+    pub fn of(base: &SideMedians, new: &SideMedians, between: f64) -> Option<Evidence> {
         let log_ratio = new.mean() - base.mean();
         if let (Some(base), Some(new)) = (base.error_of_mean(), new.error_of_mean()) {
             let [(ours, our_degrees), (theirs, their_degrees)] = [base, new];
@@ -42,7 +42,7 @@ impl Evidence {
             return Some(Evidence { log_ratio, errors: [variance.sqrt(); 2], degrees });
         }
         let [base_within, new_within] = [base.within?, new.within?];
-        let spread = |side: &Side| {
+        let spread = |side: &SideMedians| {
             let known = side.error_of_mean().map_or(0.0, |(variance, _)| variance.sqrt());
             known.max(between / side.runs().sqrt())
         };
@@ -74,7 +74,7 @@ impl Evidence {
     }
 }
 
-impl Side {
+impl SideMedians {
     fn runs(&self) -> f64 {
         self.log_medians.len() as f64
     }
@@ -114,8 +114,8 @@ pub fn rejected(p_values: &[f64]) -> Vec<bool> {
 mod tests {
     use super::*;
 
-    fn side(log_medians: &[f64], within: [f64; 2]) -> Side {
-        Side { log_medians: log_medians.to_vec(), within: Some(within), half_step: 0.0 }
+    fn side(log_medians: &[f64], within: [f64; 2]) -> SideMedians {
+        SideMedians { log_medians: log_medians.to_vec(), within: Some(within), half_step: 0.0 }
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         let exact = [side(&[0.0], [0.0; 2]), side(&[0.1; 4], [0.0; 2])];
         let errors = Evidence::of(&exact[0], &exact[1], 0.02).unwrap().errors;
         assert!((errors[0] - 0.02 * 1.25f64.sqrt()).abs() < 1e-12, "{errors:?}");
-        let unknown = Side { within: None, ..side(&[0.0], [0.0; 2]) };
+        let unknown = SideMedians { within: None, ..side(&[0.0], [0.0; 2]) };
         assert!(Evidence::of(&unknown, &new, 0.02).is_none());
     }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn runs_that_agree_by_the_clock_step_have_a_spread() {
-        let step = |logs: &[f64]| Side { half_step: 0.003, ..side(logs, [0.0; 2]) };
+        let step = |logs: &[f64]| SideMedians { half_step: 0.003, ..side(logs, [0.0; 2]) };
         let evidence = Evidence::of(&step(&[0.0; 2]), &step(&[0.006; 2]), 0.0).unwrap();
         assert!(evidence.p_value(0.0) > ALPHA);
     }

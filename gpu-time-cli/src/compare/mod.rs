@@ -21,7 +21,7 @@ use crate::{input, output};
 use change::{Change, Verdict};
 use comparison::Comparison;
 use judging::{FailOn, Judging};
-use render::Format;
+use render::ComparisonFormat;
 pub use thresholds::Share;
 
 /// The exit code if a series is slower or a condition of `--fail-on` holds.
@@ -33,7 +33,7 @@ pub fn files(
     new: &Path,
     judging: &Judging,
     between_runs: Share,
-    format: Format,
+    format: ComparisonFormat,
 ) -> Result<ExitCode, Failure> {
     let thresholds = judging.thresholds()?;
     let (base, new) = (runs::joined(&input::report(base)?), runs::joined(&input::report(new)?));

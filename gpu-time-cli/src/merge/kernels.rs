@@ -6,7 +6,7 @@ use super::combine::add;
 
 /// The largest number of different kernels that a series keeps, beside those that are combined; as in
 /// the report of one process.
-const MOST: usize = 255;
+const MAX_KERNELS: usize = 255;
 
 /// Adds the opened calls of another report. Counts and totals are added up. Percentiles of calls
 /// cannot be combined without all of their times, so statistics are dropped if both reports have
@@ -84,12 +84,12 @@ fn combine(ours: &mut Kernel, theirs: &Kernel) {
 /// Sorts the kernels by their totals, and combines those beyond the limit.
 fn bound(kernels: &mut Vec<Kernel>) {
     kernels.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
-    if kernels.iter().filter(|kernel| kernel.name != Kernel::OTHER).count() <= MOST {
+    if kernels.iter().filter(|kernel| kernel.name != Kernel::OTHER).count() <= MAX_KERNELS {
         return;
     }
     let known = kernels.iter().position(|kernel| kernel.name == Kernel::OTHER);
     let known = known.map(|at| kernels.remove(at));
-    let mut others = kernels.split_off(MOST).into_iter();
+    let mut others = kernels.split_off(MAX_KERNELS).into_iter();
     let first = known.or_else(|| others.next());
     kernels.extend(first.map(|first| Kernel {
         name: Kernel::OTHER.to_owned(),

@@ -4,7 +4,7 @@ use gpu_time_report::{Process, Run, Series, Snapshot};
 
 /// The largest number of runs that a merged report keeps for a series. The spread of more would not
 /// be known noticeably better.
-const MOST: usize = 64;
+const MAX_RUNS: usize = 64;
 
 /// The processes of one report, as runs of the merged one.
 pub struct Processes {
@@ -42,7 +42,7 @@ impl Runs {
             let lot = lot.ok_or("a run is of a process that the report does not list")?;
             self.0
                 .push((lot, Run { process: processes.first.saturating_add(run.process), ..*run }));
-            if self.0.len() > MOST {
+            if self.0.len() > MAX_RUNS {
                 let highest = (0..self.0.len()).max_by_key(|&i| self.0[i].0);
                 highest.map(|i| self.0.swap_remove(i));
             }

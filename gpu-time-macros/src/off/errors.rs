@@ -4,9 +4,9 @@ use proc_macro::{Delimiter, Group, Ident, Literal, Punct, Spacing, Span, TokenSt
 
 /// The errors so far, each a `compile_error!`.
 #[derive(Default)]
-pub struct Errors(TokenStream);
+pub struct CompileErrors(TokenStream);
 
-impl Errors {
+impl CompileErrors {
     /// Adds an error that points at one token.
     pub fn at(&mut self, span: Span, message: &str) {
         self.between(span, span, message);

@@ -2,14 +2,14 @@
 
 use proc_macro::{Delimiter, Group, Ident, Span, TokenTree};
 
-use super::errors::Errors;
+use super::errors::CompileErrors;
 use super::keys::Given;
 use super::tokens::{is_braces, is_punct, mentions};
 use crate::rules::{self, Item};
 
 /// Checks that the item is a function that can be timed, or an `impl`, `trait` or `mod`, and is
 /// annotated once. Returns `false` for a statement or an expression.
-pub fn check_item(trees: &[TokenTree], keys: &[Given], errors: &mut Errors) -> bool {
+pub fn check_item(trees: &[TokenTree], keys: &[Given], errors: &mut CompileErrors) -> bool {
     let header: Vec<&Ident> = trees
         .iter()
         .filter_map(|tree| match tree {
@@ -41,7 +41,12 @@ pub fn check_item(trees: &[TokenTree], keys: &[Given], errors: &mut Errors) -> b
 
 /// Checks that a function has a body, is neither `const` nor naked, and has one attribute. Takes the
 /// positions of its name and of its `const`.
-fn check_function(trees: &[TokenTree], name: Span, constant: Option<Span>, errors: &mut Errors) {
+fn check_function(
+    trees: &[TokenTree],
+    name: Span,
+    constant: Option<Span>,
+    errors: &mut CompileErrors,
+) {
     if !trees.last().is_some_and(is_braces) {
         return errors.at(name, rules::NO_BODY);
     }
@@ -64,7 +69,7 @@ fn check_container(
     keyword: &str,
     at: Span,
     keys: &[Given],
-    errors: &mut Errors,
+    errors: &mut CompileErrors,
 ) {
     if let Some((_, name)) = keys.iter().find(|(key, _)| *key == "name") {
         errors.at(*name, &rules::name_of_container(keyword));

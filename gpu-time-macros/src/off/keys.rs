@@ -5,7 +5,7 @@ use std::iter::Peekable;
 use proc_macro::token_stream::IntoIter;
 use proc_macro::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 
-use super::errors::Errors;
+use super::errors::CompileErrors;
 use super::tokens::{is_punct, unraw};
 use crate::rules::{self, Key};
 
@@ -15,7 +15,7 @@ type Tokens = Peekable<IntoIter>;
 pub type Given = (&'static str, Span);
 
 /// Checks that every key is known, given once and has its value. Returns the keys.
-pub fn check_keys(args: TokenStream, errors: &mut Errors) -> Vec<Given> {
+pub fn check_keys(args: TokenStream, errors: &mut CompileErrors) -> Vec<Given> {
     let mut tokens = args.into_iter().peekable();
     let mut seen = Vec::new();
     while let Some(first) = tokens.next() {
@@ -35,7 +35,12 @@ pub fn check_keys(args: TokenStream, errors: &mut Errors) -> Vec<Given> {
     seen
 }
 
-fn check_key(first: &TokenTree, tokens: &mut Tokens, seen: &mut Vec<Given>, errors: &mut Errors) {
+fn check_key(
+    first: &TokenTree,
+    tokens: &mut Tokens,
+    seen: &mut Vec<Given>,
+    errors: &mut CompileErrors,
+) {
     let at = first.span();
     let TokenTree::Ident(name) = first else { return errors.at(at, rules::EXPECTED_KEY) };
     let key = match Key::find(&unraw(name)) {

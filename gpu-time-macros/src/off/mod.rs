@@ -14,14 +14,14 @@ use std::str::FromStr;
 use proc_macro::{Delimiter, Group, Span, TokenStream, TokenTree};
 
 use crate::rules;
-use errors::Errors;
+use errors::CompileErrors;
 use item::check_item;
 use keys::{Given, check_keys, skip_value};
 use tokens::{flat, is_braces, is_punct};
 
 /// Returns the item, followed by one `compile_error!` for each mistake.
 pub fn checked(args: TokenStream, mut item: TokenStream) -> TokenStream {
-    let mut errors = Errors::default();
+    let mut errors = CompileErrors::default();
     let keys = check_keys(args, &mut errors);
     let is_item = check_item(&flat(item.clone()), &keys, &mut errors);
     if !is_item {
@@ -34,7 +34,7 @@ pub fn checked(args: TokenStream, mut item: TokenStream) -> TokenStream {
 
 /// Returns the block of `scope!`.
 pub fn scope(input: TokenStream) -> TokenStream {
-    let mut errors = Errors::default();
+    let mut errors = CompileErrors::default();
     let mut trees: Vec<TokenTree> = input.into_iter().collect();
     trees.pop_if(|last| is_punct(Some(last), ','));
     let block = trees.pop_if(|last| is_braces(last));
@@ -65,7 +65,7 @@ pub fn guard(input: TokenStream) -> TokenStream {
         }
         Guard
     }";
-    let mut errors = Errors::default();
+    let mut errors = CompileErrors::default();
     let keys = check_block(input.into_iter().collect(), rules::GUARD_NAME, &mut errors);
     for (key, at) in keys.iter().filter(|(key, _)| ["graph", "launch"].contains(key)) {
         errors.at(*at, &rules::unseen_by_guard(key));
@@ -78,7 +78,7 @@ pub fn guard(input: TokenStream) -> TokenStream {
 }
 
 /// Checks the name and the keys of a block. Returns the keys.
-fn check_block(trees: Vec<TokenTree>, usage: &str, errors: &mut Errors) -> Vec<Given> {
+fn check_block(trees: Vec<TokenTree>, usage: &str, errors: &mut CompileErrors) -> Vec<Given> {
     let is_key = matches!(trees.first(), Some(TokenTree::Ident(_))) && is_punct(trees.get(1), '=');
     if is_key || trees.is_empty() {
         errors.at(trees.first().map_or_else(Span::call_site, TokenTree::span), usage);

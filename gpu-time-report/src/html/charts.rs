@@ -12,7 +12,7 @@ use crate::{Clock, Lost, Series, Slot, Snapshot, Timeline};
 
 /// The number of bins in a chart: few enough to be distinguishable, and enough that a single bin
 /// does not fill the chart.
-const MOST: f64 = 64.0;
+const MAX_BINS: f64 = 64.0;
 const FEWEST: usize = 16;
 
 /// A time is an outlier if it exceeds the 95th percentile by more than this multiple of the
@@ -161,7 +161,7 @@ impl Bins {
         // empty.
         let event_step = event_step_ns.filter(|_| series.clock == Clock::Events);
         let step = step_ns(last).max(event_step.unwrap_or(1.0)).max(1.0);
-        let width_ns = ((last - first) / step / MOST).ceil().max(1.0) * step;
+        let width_ns = ((last - first) / step / MAX_BINS).ceil().max(1.0) * step;
         let low_ns = first - step / 2.0;
         let bins = ((last - low_ns) / width_ns) as usize + 1;
         let spare = FEWEST.saturating_sub(bins);
@@ -261,7 +261,7 @@ mod tests {
         ) {
             let times: Vec<f64> = times.iter().map(|ns| 1e9 + ns / 10f64.powf(spread)).collect();
             let bins = Bins::of(&series(&times), Some(32.0)).unwrap();
-            prop_assert!(bins.counts.len() <= MOST as usize + 1);
+            prop_assert!(bins.counts.len() <= MAX_BINS as usize + 1);
             prop_assert_eq!(bins.counts.iter().sum::<u64>() + bins.above, times.len() as u64);
         }
     }

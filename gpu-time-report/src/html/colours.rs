@@ -6,7 +6,7 @@ use crate::own_times::OwnTime;
 use crate::{Node, Snapshot, own_times};
 
 /// The number of functions with a colour of their own.
-pub const MOST: usize = 7;
+pub const MAX_FUNCTIONS: usize = 7;
 
 /// The stylesheet class of every other function.
 pub const OTHERS: &str = "c7";
@@ -17,7 +17,7 @@ pub struct Colours<'a>(HashMap<&'a str, String>);
 impl<'a> Colours<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Colours<'a> {
         let longest = own_times::own_times(snapshot, None);
-        let classes = longest.iter().take(MOST).enumerate();
+        let classes = longest.iter().take(MAX_FUNCTIONS).enumerate();
         Colours(classes.map(|(at, &OwnTime { name, .. })| (name, format!("c{at}"))).collect())
     }
 

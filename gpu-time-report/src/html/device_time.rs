@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::colours::{Colours, MOST, OTHERS};
+use super::colours::{Colours, MAX_FUNCTIONS, OTHERS};
 use crate::marks::{LOWER_BOUND, bound};
 use crate::own_times::{self, OwnTime, own_times};
 use crate::units::{percent, printable};
@@ -105,7 +105,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
         }
     };
     // A single other function takes no more room than the sum of several.
-    let most = if times.len() == MOST + 1 { MOST + 1 } else { MOST };
+    let most = if times.len() == MAX_FUNCTIONS + 1 { MAX_FUNCTIONS + 1 } else { MAX_FUNCTIONS };
     let (shown, others) = times.split_at(times.len().min(most));
     let shown = shown.iter().map(|time| {
         let (class, name) = (colours.class(time.name), time.name.to_owned());

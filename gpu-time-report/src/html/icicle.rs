@@ -10,7 +10,7 @@ use crate::units::{self, printable};
 use crate::{Node, PerCall, Snapshot};
 
 /// The most paths on the page.
-const MOST: usize = 2000;
+const MAX_PATHS: usize = 2000;
 
 /// Renders the tree. Nothing if there is none.
 pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
@@ -65,8 +65,8 @@ pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
                     }
                 }
             }
-            @if nodes.len() > MOST {
-                p.soft { (units::count((nodes.len() - MOST) as u64)) " shorter paths are only in the JSON report." }
+            @if nodes.len() > MAX_PATHS {
+                p.soft { (units::count((nodes.len() - MAX_PATHS) as u64)) " shorter paths are only in the JSON report." }
             }
         }
     }
@@ -101,7 +101,7 @@ fn longest(nodes: &[Node]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by(|&one, &two| nodes[two].inclusive_ns.total_cmp(&nodes[one].inclusive_ns));
     let mut shown = vec![false; nodes.len()];
-    order.into_iter().take(MOST).for_each(|at| shown[at] = true);
+    order.into_iter().take(MAX_PATHS).for_each(|at| shown[at] = true);
     shown
 }
 

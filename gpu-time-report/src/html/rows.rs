@@ -7,7 +7,7 @@ use crate::groups::{self, Group};
 use crate::{Snapshot, units};
 
 /// The most series in the table, which bounds the size of the page. The JSON report has all.
-const MOST: usize = 600;
+const MAX_SERIES: usize = 600;
 
 /// The row groups of the page, longest total first.
 pub struct Groups<'a> {
@@ -24,7 +24,7 @@ impl<'a> Groups<'a> {
         let mut series = 0;
         let fits = |group: &&Group| {
             series += rows(group);
-            series <= MOST
+            series <= MAX_SERIES
         };
         // A function is never divided.
         let most = shown.iter().take_while(fits).count().max(1).min(shown.len());

@@ -7,7 +7,7 @@ use crate::marks::bound;
 use crate::{Snapshot, units};
 
 /// The most paths that are printed.
-const MOST: usize = 200;
+const MAX_PATHS: usize = 200;
 
 impl Snapshot {
     /// Returns the call tree as lines of text: functions under their callers, the longest first.
@@ -21,7 +21,7 @@ impl Snapshot {
         table.load_style(presets::NOTHING);
         table.set_header(["share", "self", "total", "calls", "GPU/call", "host/call", "function"]);
         let bounds = bounded_totals(&self.tree);
-        for (at, depth) in depth_first(&self.tree).take(MOST) {
+        for (at, depth) in depth_first(&self.tree).take(MAX_PATHS) {
             table.add_row(row(&self.tree[at], bounds[at], depth));
         }
         let last = 6;
@@ -33,8 +33,8 @@ impl Snapshot {
         }
         let mut text = table.trim_fmt();
         text.push('\n');
-        if self.tree.len() > MOST {
-            let more = self.tree.len() - MOST;
+        if self.tree.len() > MAX_PATHS {
+            let more = self.tree.len() - MAX_PATHS;
             text.push_str(&format!("and {more} more paths, which the JSON report has\n"));
         }
         text

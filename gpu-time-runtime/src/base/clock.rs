@@ -18,15 +18,15 @@ pub(crate) fn now_ns() -> u64 {
 
 /// The moment when the runtime was first used, by both clocks.
 #[derive(Clone, Copy)]
-pub(crate) struct Started {
+pub(crate) struct StartTime {
     pub wall: SystemTime,
     pub monotonic: Instant,
 }
 
 /// The moment when the runtime was first used: the first call of this function.
-pub(crate) fn started() -> Started {
-    static STARTED: OnceLock<Started> = OnceLock::new();
-    *STARTED.get_or_init(|| Started { wall: SystemTime::now(), monotonic: Instant::now() })
+pub(crate) fn started() -> StartTime {
+    static STARTED: OnceLock<StartTime> = OnceLock::new();
+    *STARTED.get_or_init(|| StartTime { wall: SystemTime::now(), monotonic: Instant::now() })
 }
 
 /// Nanoseconds from [`started`] to `moment`.

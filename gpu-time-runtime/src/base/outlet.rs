@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::base::signal_mask::Blocked;
+use crate::base::signal_mask::BlockedSignals;
 
 /// The longest wait for the reader of a full pipe. The process may be about to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const CHUNK: usize = libc::PIPE_BUF;
 ///
 /// An error if the write fails, or if a pipe, socket or terminal stays full for longer than `patience`.
 pub(crate) fn write_all(to: impl AsFd, mut bytes: &[u8], patience: Duration) -> io::Result<()> {
-    let _blocked = Blocked::raised_by_writes();
+    let _blocked = BlockedSignals::raised_by_writes();
     let reopened = reopened(to.as_fd());
     let to = reopened.as_ref().map_or(to.as_fd(), File::as_fd);
     let mut deadline = Instant::now() + patience;

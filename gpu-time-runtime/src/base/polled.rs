@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// Code to run around each poll of a future, on the thread that polls it.
-pub trait Around {
+pub trait PollHook {
     /// Runs before the poll.
     fn before(&self);
 
@@ -29,7 +29,7 @@ impl<F, A> Polled<F, A> {
     }
 }
 
-impl<F: Future, A: Around + Copy> Future for Polled<F, A> {
+impl<F: Future, A: PollHook + Copy> Future for Polled<F, A> {
     type Output = F::Output;
 
     #[inline]
@@ -43,16 +43,16 @@ impl<F: Future, A: Around + Copy> Future for Polled<F, A> {
 }
 
 /// Runs the code after a poll when it is dropped.
-struct After<A: Around>(A);
+struct After<A: PollHook>(A);
 
-impl<A: Around> After<A> {
+impl<A: PollHook> After<A> {
     fn new(around: A) -> Self {
         around.before();
         After(around)
     }
 }
 
-impl<A: Around> Drop for After<A> {
+impl<A: PollHook> Drop for After<A> {
     fn drop(&mut self) {
         self.0.after();
     }
@@ -70,7 +70,7 @@ mod tests {
 
     type Log = RefCell<Vec<&'static str>>;
 
-    impl Around for &Log {
+    impl PollHook for &Log {
         fn before(&self) {
             self.borrow_mut().push("before");
         }

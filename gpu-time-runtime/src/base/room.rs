@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 
-use crate::base::{inside, signal_mask::Blocked};
+use crate::base::{inside, signal_mask::BlockedSignals};
 
 /// The least stack space for such work: more than the loader, NVML and an unoptimised build need.
 const ROOM: usize = 256 * 1024;
@@ -66,7 +66,7 @@ struct Job<F, R> {
 fn run_aside<R: Send, F: FnOnce() -> R + Send>(run: F) -> R {
     let mut job = Job { run: Some(run), result: None };
     let at = (&raw mut job).cast();
-    let blocked = Blocked::all();
+    let blocked = BlockedSignals::all();
     let created = create(do_job::<R, F>, at);
     drop(blocked);
     if let Some(thread) = created {

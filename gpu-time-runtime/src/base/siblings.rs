@@ -1,6 +1,6 @@
 //! Finds all copies of the runtime in this process: a plugin that is linked with gpu-time has its own.
 //!
-//! Each runtime has an ELF note in its object, which leads the others to its [`Entry`]. The dynamic loader
+//! Each runtime has an ELF note in its object, which leads the others to its [`SharedState`]. The dynamic loader
 //! lists the objects, so that no variable, file or exported symbol is needed.
 
 #![allow(unsafe_code)] // the dynamic loader, and the entries of other runtimes
@@ -14,14 +14,15 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 /// The state that a runtime shows to the others. Every version of gpu-time that uses [`TYPE`] has the same
 /// layout, and the same meaning of the fields.
 #[repr(C)]
-struct Entry {
+struct SharedState {
     /// The position of this runtime, from 1 for the one that was used first; 0 before its first use.
     number: AtomicU32,
     /// An `extern "C" fn(c_int)` that answers a signal; null while the runtime answers none.
     answer: AtomicPtr<c_void>,
 }
 
-static ENTRY: Entry = Entry { number: AtomicU32::new(0), answer: AtomicPtr::new(ptr::null_mut()) };
+static SHARED_STATE: SharedState =
+    SharedState { number: AtomicU32::new(0), answer: AtomicPtr::new(ptr::null_mut()) };
 
 /// The name in the note.
 const NAME: &[u8; 12] = b"gpu-time-rt\0";
@@ -37,7 +38,7 @@ global_asm!(
     ".long {entry} - .",
     ".popsection",
     kind = const TYPE,
-    entry = sym ENTRY,
+    entry = sym SHARED_STATE,
 );
 
 /// Gives this runtime its number, unless it has one.
@@ -46,14 +47,14 @@ pub(crate) fn enlist() {
         if number() == 0 {
             let mut last = 0;
             visit(&mut |entry| last = last.max(entry.number.load(Relaxed)));
-            ENTRY.number.store(last + 1, Relaxed);
+            SHARED_STATE.number.store(last + 1, Relaxed);
         }
     });
 }
 
 /// Returns the number of this runtime; 0 before it is enlisted.
 pub(crate) fn number() -> u32 {
-    ENTRY.number.load(Relaxed)
+    SHARED_STATE.number.load(Relaxed)
 }
 
 /// Returns how many runtimes are enlisted in this process.
@@ -81,7 +82,7 @@ pub(crate) fn warning() -> Option<String> {
 /// Lets the runtime that handles a signal call `answer` in this one, on its own thread.
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) fn answer_signals_with(answer: extern "C" fn(c_int)) {
-    ENTRY.answer.store(answer as *mut c_void, Relaxed);
+    SHARED_STATE.answer.store(answer as *mut c_void, Relaxed);
 }
 
 /// Lets all other runtimes answer a signal, one after the other.
@@ -98,7 +99,7 @@ pub(crate) fn other_answers() -> Vec<extern "C" fn(c_int)> {
     let mut found = Vec::new();
     visit(&mut |entry| {
         let answer = entry.answer.load(Relaxed);
-        if !ptr::eq(entry, &raw const ENTRY) && !answer.is_null() {
+        if !ptr::eq(entry, &raw const SHARED_STATE) && !answer.is_null() {
             // SAFETY: the only type of function that is stored. Its code is pinned.
             found.push(unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(c_int)>(answer) });
         }
@@ -116,7 +117,7 @@ fn locking_loader(work: &mut dyn FnMut()) {
 }
 
 /// Visits the entry of every runtime in the process. The loader is locked meanwhile.
-fn visit(visit: &mut dyn FnMut(&Entry)) {
+fn visit(visit: &mut dyn FnMut(&SharedState)) {
     iterate(&mut |object| {
         // SAFETY: the loader describes an object that is loaded, and stays so until this function returns.
         unsafe { visit_object(object, visit) };
@@ -145,7 +146,7 @@ fn iterate(mut visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool) {
 /// # Safety
 ///
 /// The object must be loaded.
-unsafe fn visit_object(object: &libc::dl_phdr_info, visit: &mut dyn FnMut(&Entry)) {
+unsafe fn visit_object(object: &libc::dl_phdr_info, visit: &mut dyn FnMut(&SharedState)) {
     // SAFETY: the loader's own list of segments.
     let segments =
         unsafe { slice::from_raw_parts(object.dlpi_phdr, usize::from(object.dlpi_phnum)) };
@@ -162,7 +163,7 @@ unsafe fn visit_object(object: &libc::dl_phdr_info, visit: &mut dyn FnMut(&Entry
             let place = notes.as_ptr().addr() + distance.place;
             let entry = place.wrapping_add_signed(distance.to_entry as isize);
             // SAFETY: the note of a runtime says that there is an entry, which lives as long as the object.
-            visit(unsafe { &*ptr::with_exposed_provenance::<Entry>(entry) });
+            visit(unsafe { &*ptr::with_exposed_provenance::<SharedState>(entry) });
         }
     }
 }
@@ -202,7 +203,7 @@ mod tests {
     #[test]
     fn own_entry_is_found_once() {
         let mut found = 0;
-        visit(&mut |entry| found += usize::from(ptr::eq(entry, &raw const ENTRY)));
+        visit(&mut |entry| found += usize::from(ptr::eq(entry, &raw const SHARED_STATE)));
         assert_eq!(found, 1);
         enlist();
         enlist();

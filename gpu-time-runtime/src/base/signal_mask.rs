@@ -12,23 +12,23 @@ use std::ptr;
 const RAISED_BY_WRITES: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Signals that are blocked in the calling thread until this value is dropped, on the same thread.
-pub(crate) struct Blocked {
+pub(crate) struct BlockedSignals {
     before: libc::sigset_t,
     /// Signals to discard if they are pending at the end.
     discarded: Option<libc::sigset_t>,
     stays_on_thread: PhantomData<*const ()>,
 }
 
-impl Blocked {
+impl BlockedSignals {
     /// Blocks every signal. Threads that are started meanwhile inherit the mask.
-    pub fn all() -> Blocked {
+    pub fn all() -> BlockedSignals {
         let mut all = MaybeUninit::uninit();
         // SAFETY: `sigfillset` initialises the set.
         let all = unsafe {
             libc::sigfillset(all.as_mut_ptr());
             all.assume_init()
         };
-        Blocked {
+        BlockedSignals {
             before: changed(libc::SIG_SETMASK, &all),
             discarded: None,
             stays_on_thread: PhantomData,
@@ -37,7 +37,7 @@ impl Blocked {
 
     /// Blocks the signals that a failing write raises, and discards them at the end: the write also returns
     /// an error.
-    pub fn raised_by_writes() -> Blocked {
+    pub fn raised_by_writes() -> BlockedSignals {
         let raised = set_of(|signal| RAISED_BY_WRITES.contains(&signal));
         let before = changed(libc::SIG_BLOCK, &raised);
         let mut pending = MaybeUninit::uninit();
@@ -50,11 +50,11 @@ impl Blocked {
         let is_pending = |signal| unsafe { libc::sigismember(&raw const pending, signal) == 1 };
         // A signal that was already pending is the program's own.
         let ours = set_of(|signal| RAISED_BY_WRITES.contains(&signal) && !is_pending(signal));
-        Blocked { before, discarded: Some(ours), stays_on_thread: PhantomData }
+        BlockedSignals { before, discarded: Some(ours), stays_on_thread: PhantomData }
     }
 }
 
-impl Drop for Blocked {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         if let Some(discarded) = &self.discarded {
             let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn raised_signal_is_discarded() {
         for signal in RAISED_BY_WRITES {
-            let blocked = Blocked::raised_by_writes();
+            let blocked = BlockedSignals::raised_by_writes();
             raise(signal);
             assert!(is_pending(signal));
             // By default, the signal would end the process here.
@@ -122,9 +122,9 @@ mod tests {
 
     #[test]
     fn signal_pending_before_is_kept() {
-        let outer = Blocked::raised_by_writes();
+        let outer = BlockedSignals::raised_by_writes();
         raise(libc::SIGXFSZ);
-        drop(Blocked::raised_by_writes());
+        drop(BlockedSignals::raised_by_writes());
         assert!(is_pending(libc::SIGXFSZ));
         drop(outer);
         assert!(!is_pending(libc::SIGXFSZ));

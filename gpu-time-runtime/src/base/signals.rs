@@ -32,11 +32,11 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{background, clock, siblings, standard};
 
 /// Signals that end the process.
-const ENDING: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+const END_SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 /// The signal that asks for a report.
-const ASKING: c_int = libc::SIGUSR1;
+const REPORT_SIGNAL: c_int = libc::SIGUSR1;
 /// The signal that opens a window of recording.
-const OPENING: c_int = libc::SIGUSR2;
+const WINDOW_SIGNAL: c_int = libc::SIGUSR2;
 /// The id of the first process in a PID namespace.
 const INIT: libc::pid_t = 1;
 
@@ -75,7 +75,7 @@ pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
     let _changing = locked(&CHANGING);
     listen()?;
     siblings::answer_signals_with(answer_for_sibling);
-    ENDING.into_iter().for_each(|signal| take(signal, on_signal));
+    END_SIGNALS.into_iter().for_each(|signal| install_if_default(signal, on_signal));
     Ok(())
 }
 
@@ -85,9 +85,9 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     watch(handlers)?;
     let _changing = locked(&CHANGING);
     REPORTER.store(process(), Relaxed);
-    take(ASKING, on_signal);
+    install_if_default(REPORT_SIGNAL, on_signal);
     if cfg!(feature = "kernels") {
-        take(OPENING, on_signal);
+        install_if_default(WINDOW_SIGNAL, on_signal);
     }
     Ok(())
 }
@@ -96,9 +96,9 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
 /// Without a handler, these signals would end the process. Needs no thread.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_while_off() {
-    take(ASKING, on_asked_while_off);
+    install_if_default(REPORT_SIGNAL, on_asked_while_off);
     if cfg!(feature = "kernels") {
-        take(OPENING, on_asked_while_off);
+        install_if_default(WINDOW_SIGNAL, on_asked_while_off);
     }
 }
 
@@ -108,11 +108,14 @@ pub(crate) fn unwatch() {
     let _changing = locked(&CHANGING);
     // Another runtime found the handlers installed, and relies on them.
     if !is_reporter() && siblings::other_answers().is_empty() {
-        ENDING.into_iter().filter(|&signal| is_ours(signal)).for_each(|s| set(s, libc::SIG_DFL));
+        END_SIGNALS
+            .into_iter()
+            .filter(|&signal| is_ours(signal))
+            .for_each(|s| set(s, libc::SIG_DFL));
     }
 }
 
-fn take(signal: c_int, handler: extern "C" fn(c_int)) {
+fn install_if_default(signal: c_int, handler: extern "C" fn(c_int)) {
     if disposition(signal) == Some(libc::SIG_DFL) {
         set(signal, handler as *const () as usize);
     }
@@ -168,7 +171,7 @@ fn answer(signal: c_int) {
 fn act(signal: c_int) {
     let Some(handlers) = HANDLERS.get() else { return };
     match (goes_on(signal, process()), is_reporter()) {
-        (true, true) if signal == OPENING => (handlers.open_window)(),
+        (true, true) if signal == WINDOW_SIGNAL => (handlers.open_window)(),
         (true, true) => (handlers.report)(),
         (true, false) => {}
         (false, true) => (handlers.end)(),
@@ -204,7 +207,7 @@ extern "C" fn on_signal(signal: c_int) {
 extern "C" fn on_asked_while_off(signal: c_int) {
     const REPORT: &str = "gpu-time: no report: timing is off (`GPU_TIME=off`)\n";
     const WINDOW: &str = "gpu-time: no window: timing is off (`GPU_TIME=off`)\n";
-    let line = if signal == OPENING { WINDOW } else { REPORT };
+    let line = if signal == WINDOW_SIGNAL { WINDOW } else { REPORT };
     keeping_errno(|| {
         let mut stderr =
             libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
@@ -237,7 +240,7 @@ fn goes_on(signal: c_int, process: libc::pid_t) -> bool {
 
 /// Returns `true` for a signal that asks for something and does not end the process.
 fn is_request(signal: c_int) -> bool {
-    signal == ASKING || signal == OPENING
+    signal == REPORT_SIGNAL || signal == WINDOW_SIGNAL
 }
 
 /// Returns `true` if the first signal that should have ended the process came more than [`PATIENCE`] ago.
@@ -295,10 +298,10 @@ mod tests {
 
     #[test]
     fn first_process_of_namespace_goes_on() {
-        for signal in ENDING {
+        for signal in END_SIGNALS {
             assert!(goes_on(signal, INIT) && !goes_on(signal, 2));
         }
-        for signal in [ASKING, OPENING] {
+        for signal in [REPORT_SIGNAL, WINDOW_SIGNAL] {
             assert!(goes_on(signal, INIT) && goes_on(signal, 2));
         }
     }

@@ -59,16 +59,16 @@ impl TimingSwitch {
     }
 
     #[inline]
-    fn now(&self) -> Timing {
-        Timing(self.0.load(Relaxed))
+    fn now(&self) -> SwitchReading {
+        SwitchReading(self.0.load(Relaxed))
     }
 }
 
 /// A reading of the run-time switch.
 #[derive(Clone, Copy)]
-pub(crate) struct Timing(u32);
+pub(crate) struct SwitchReading(u32);
 
-impl Timing {
+impl SwitchReading {
     /// Returns `true` while calls are timed.
     #[inline]
     pub fn is_on(self) -> bool {
@@ -93,7 +93,7 @@ impl Timing {
 
 /// Reads the run-time switch.
 #[inline]
-pub(crate) fn timing() -> Timing {
+pub(crate) fn timing() -> SwitchReading {
     SWITCHES.timing.now()
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn close() {
 /// The kinds of recording that calls must know about when they begin.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-pub(crate) enum Recording {
+pub(crate) enum RecordingPhase {
     /// CUPTI records an opened call or a window.
     Now = RECORDING,
     /// A window is about to open. Calls are marked for it.
@@ -130,12 +130,12 @@ pub(crate) enum Recording {
 }
 
 /// Counts a recording as in progress.
-pub(crate) fn begin_recording(recording: Recording) {
+pub(crate) fn begin_recording(recording: RecordingPhase) {
     SWITCHES.timing.0.fetch_add(recording as u32, Relaxed);
 }
 
 /// Counts a recording as ended.
-pub(crate) fn end_recording(recording: Recording) {
+pub(crate) fn end_recording(recording: RecordingPhase) {
     SWITCHES.timing.0.fetch_sub(recording as u32, Relaxed);
 }
 
@@ -196,7 +196,7 @@ mod tests {
     fn recordings_survive_switching_and_closing() {
         let timing = TimingSwitch::new();
         assert!(timing.now().is_plain());
-        timing.0.fetch_add(Recording::Now as u32, Relaxed);
+        timing.0.fetch_add(RecordingPhase::Now as u32, Relaxed);
         assert!(timing.now().is_on() && !timing.now().is_plain());
         timing.switch(false);
         assert!(!timing.now().is_on());
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(timing.now().recordings(), 1);
         timing.0.fetch_or(LISTENING, Relaxed);
         assert_eq!(timing.now().recordings(), 1);
-        timing.0.fetch_sub(Recording::Now as u32, Relaxed);
+        timing.0.fetch_sub(RecordingPhase::Now as u32, Relaxed);
         assert!(timing.now().is_closed() && timing.now().recordings() == 0);
     }
 }

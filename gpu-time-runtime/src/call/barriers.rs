@@ -9,10 +9,10 @@ use crate::call::stream::{Life, StreamGuard};
 use crate::call::timed_by::{StreamTimed, TimedBy};
 use crate::call::{scope::TimedCall, source::Work, stream_call::obstacle};
 use crate::gpu::{Fault, Gpu, Preparation};
-use crate::record::stream_state::{Mark, StreamKey, StreamState};
+use crate::record::stream_state::{NestingMark, StreamKey, StreamState};
 use crate::record::timeline::{self, CallId};
 use crate::record::{series_counters::SeriesRef, threads::StreamCall};
-use crate::site::cost::{self, Timing};
+use crate::site::cost::{self, CostGuard};
 use crate::site::series_id::SeriesIdentity;
 use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
@@ -39,7 +39,7 @@ impl<G: StreamGuard, W: Work> StreamTimed<G, W> for SyncStream<G, W> {
 }
 
 impl<G: StreamGuard, W: Work> TimedCall for SyncStream<G, W> {
-    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId {
+    fn end(&mut self, lost: Option<Lost>, timing: &mut CostGuard<'_>) -> CallId {
         match lost {
             Some(reason) => self.barriers.abandon(reason),
             None => {
@@ -59,7 +59,7 @@ impl<G: StreamGuard, W: Work> TimedCall for SyncStream<G, W> {
 struct Barriers {
     call: StreamCall,
     stream_state: &'static StreamState,
-    opened: Mark,
+    opened: NestingMark,
     series: SeriesRef,
     /// The host time after the first barrier.
     began_ns: u64,

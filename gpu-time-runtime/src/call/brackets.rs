@@ -12,7 +12,7 @@ use crate::call::timed_by::{StreamTimed, TimedBy};
 use crate::record::opened;
 use crate::record::running::{self, RunningCall};
 use crate::record::{stream_state::StreamState, threads::StreamCall, timeline::CallId};
-use crate::site::cost::Timing;
+use crate::site::cost::CostGuard;
 use crate::types::sample::Lost;
 
 /// A call whose launches are timed individually.
@@ -125,7 +125,7 @@ impl Drop for Token {
 }
 
 impl<G: StreamGuard, W: Work> TimedCall for Launches<G, W> {
-    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+    fn end(&mut self, lost: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
         running::leave(self.call.running);
         self.call.end_launches(&self.state, lost, self.started);
         self.call.call_id
@@ -165,7 +165,7 @@ impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Body<G> {
 }
 
 impl<G: StreamGuard> TimedCall for Body<G> {
-    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+    fn end(&mut self, lost: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
         match (self.bracket.take(), lost) {
             (None, _) => {}
             (Some(bracket), Some(reason)) => abandon(self.call.thread, bracket, reason),

@@ -8,8 +8,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::base::{fork, inside, room, switches, switches::Timing};
-use crate::call::scope::Decided;
+use crate::base::{fork, inside, room, switches, switches::SwitchReading};
+use crate::call::scope::Decision;
 use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::ticket::{Ticket, count};
@@ -34,7 +34,7 @@ const LONGEST_GAP_WITH_BUDGET: u64 = 64;
 
 /// A call that will be timed unless warm-up or the context prevents it, with its stream and
 /// context.
-pub(crate) struct Admitted<G> {
+pub(crate) struct AdmittedCall<G> {
     pub ticket: Ticket,
     pub source: Source<G>,
     /// The call is captured into a graph. It does not count as warm-up, because the graph's shape
@@ -94,19 +94,19 @@ impl StreamQuery {
 pub(crate) fn admit<G>(
     site: &'static CallSite,
     source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
-) -> Decided<Admitted<G>> {
+) -> Decision<AdmittedCall<G>> {
     let ticket = match draw(site) {
-        Decided::Timed(ticket) => ticket,
-        Decided::Plain => return Decided::Plain,
-        Decided::Observed => return Decided::Observed,
+        Decision::Timed(ticket) => ticket,
+        Decision::Plain => return Decision::Plain,
+        Decision::Observed => return Decision::Observed,
     };
     let leases = Leases::of(site, ticket.counters);
     let Some(source) = source(StreamQuery { leases }) else {
         ticket.count_as(Outcome::Warmup);
         timeline::warmup(site);
-        return Decided::untimed();
+        return Decision::untimed();
     };
-    Decided::Timed(Admitted { ticket, source, is_captured: false })
+    Decision::Timed(AdmittedCall { ticket, source, is_captured: false })
 }
 
 /// [`admit`] for a site with `graph`, whose captured calls are timed regardless of sampling. If a
@@ -116,14 +116,14 @@ pub(crate) fn admit<G>(
 pub(crate) fn admit_graph<G: StreamGuard>(
     site: &'static CallSite,
     source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
-) -> Decided<Admitted<G>> {
+) -> Decision<AdmittedCall<G>> {
     if !is_wanted(site) && !may_need_nodes(site) {
         count(site, Outcome::Skipped);
-        return Decided::Plain;
+        return Decision::Plain;
     }
     match admit_captured(site, source) {
-        Some(admitted) => Decided::Timed(admitted),
-        None => Decided::untimed(),
+        Some(admitted) => Decision::Timed(admitted),
+        None => Decision::untimed(),
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn admit_graph<G: StreamGuard>(
 fn admit_captured<G: StreamGuard>(
     site: &'static CallSite,
     source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
-) -> Option<Admitted<G>> {
+) -> Option<AdmittedCall<G>> {
     let mut ticket = Ticket::new(site, 1.0);
     // This time is not attributed to timed calls alone, because every call of the site incurs it.
     let timing = cost::time_decision(&site.cost);
@@ -150,7 +150,7 @@ fn admit_captured<G: StreamGuard>(
         Source::Host => false,
     };
     if is_captured {
-        return (is_on || site.gets_nodes(false)).then_some(Admitted {
+        return (is_on || site.gets_nodes(false)).then_some(AdmittedCall {
             ticket,
             source,
             is_captured,
@@ -168,16 +168,16 @@ fn admit_captured<G: StreamGuard>(
             }
         }
     }
-    Some(Admitted { ticket, source, is_captured })
+    Some(AdmittedCall { ticket, source, is_captured })
 }
 
 /// Decides based on the switch, the filter and sampling. Counts the call if it is not timed.
 #[inline(always)]
-pub(crate) fn draw(site: &'static CallSite) -> Decided<Ticket> {
+pub(crate) fn draw(site: &'static CallSite) -> Decision<Ticket> {
     match weigh(site) {
-        Decided::Timed(weight) => Decided::Timed(Ticket::new(site, weight)),
-        Decided::Plain => Decided::Plain,
-        Decided::Observed => Decided::Observed,
+        Decision::Timed(weight) => Decision::Timed(Ticket::new(site, weight)),
+        Decision::Plain => Decision::Plain,
+        Decision::Observed => Decision::Observed,
     }
 }
 
@@ -186,34 +186,34 @@ pub(crate) fn draw(site: &'static CallSite) -> Decided<Ticket> {
 /// Steps that are not inlined return only the weight, so that the state of the call can stay in
 /// registers.
 #[inline(always)]
-fn weigh(site: &'static CallSite) -> Decided<f32> {
+fn weigh(site: &'static CallSite) -> Decision<f32> {
     let Some(timing) = wanted(site) else {
         count(site, Outcome::Skipped);
-        return Decided::Plain;
+        return Decision::Plain;
     };
     if !site.is_sampled() {
-        return Decided::Timed(1.0);
+        return Decision::Timed(1.0);
     }
     if cfg!(any(feature = "kernels", feature = "nvtx")) && !timing.is_plain() {
         return weigh_while_observed(site);
     }
     match sample(site) {
-        Some(weight) => Decided::Timed(weight),
-        None => Decided::Plain,
+        Some(weight) => Decision::Timed(weight),
+        None => Decision::Plain,
     }
 }
 
 /// [`weigh`] for a sampled site while a call is opened, a window is open or about to open, or an NVTX
 /// tool listens.
 #[cold]
-fn weigh_while_observed(site: &'static CallSite) -> Decided<f32> {
+fn weigh_while_observed(site: &'static CallSite) -> Decision<f32> {
     if is_inside() {
         // Sampling chose the call around this one.
-        return Decided::Timed(1.0);
+        return Decision::Timed(1.0);
     }
     match sample(site) {
-        Some(weight) => Decided::Timed(weight),
-        None => Decided::Observed,
+        Some(weight) => Decision::Timed(weight),
+        None => Decision::Observed,
     }
 }
 
@@ -246,7 +246,7 @@ fn is_wanted(site: &'static CallSite) -> bool {
 
 /// Returns the reading of the switch if it is on and the filter admits the site.
 #[inline(always)]
-fn wanted(site: &'static CallSite) -> Option<Timing> {
+fn wanted(site: &'static CallSite) -> Option<SwitchReading> {
     let mut timing = switches::timing();
     if !site.is_on() {
         if site.is_configured() || !first::first_call(site) {

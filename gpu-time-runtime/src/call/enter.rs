@@ -6,9 +6,9 @@
 
 use crate::base::inside;
 use crate::call::brackets::{BodyCall, LaunchesCall};
-use crate::call::decide::{self, Admitted, StreamQuery};
+use crate::call::decide::{self, AdmittedCall, StreamQuery};
 use crate::call::host::HostCall;
-use crate::call::kernels::{self, Begun, KernelsCall};
+use crate::call::kernels::{self, KernelsCall, KernelsEntry};
 use crate::call::source::{Details, Source, Work};
 use crate::call::ticket::Ticket;
 use crate::call::{
@@ -86,21 +86,21 @@ pub fn enter_unnamed<D: Details>(
     details: D,
 ) -> Scope<BodyCall<DefaultGuard, D::Work>> {
     decide::draw(site).scope(site, |ticket| match default_stream::current() {
-        Some(source) => begin(Admitted { ticket, source, is_captured: false }, details),
+        Some(source) => begin(AdmittedCall { ticket, source, is_captured: false }, details),
         None => begin_kernels(ticket, details),
     })
 }
 
 #[inline(never)]
 fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
-    admitted: Admitted<G>,
+    admitted: AdmittedCall<G>,
     details: D,
 ) -> Scope<TimedBy<S, D::Work>> {
     // A call that interrupts the runtime is not timed. Dropping its ticket counts it as skipped.
     let Some(_inside) = inside::try_enter() else {
         return Scope::plain();
     };
-    let Admitted { ticket, source, is_captured } = admitted;
+    let AdmittedCall { ticket, source, is_captured } = admitted;
     let cost = CostTimer::sample(&ticket.site.cost);
     let mut running = cost.start();
     if S::WAITS {
@@ -156,9 +156,9 @@ fn begin_kernels<S: TimedCall, D: Details>(
     let begun = kernels::begin(ticket, details);
     drop(timing);
     match begun {
-        Begun::Call(call) => Scope::of(site, Some(call.widened()), false, cost),
+        KernelsEntry::Call(call) => Scope::of(site, Some(call.widened()), false, cost),
         // An async function may end on another thread, so this thread does not note it.
-        Begun::PassedOver if !site.spec.is_async => Scope::passed_over(site),
-        Begun::PassedOver | Begun::Untimed => Scope::untimed(site),
+        KernelsEntry::PassedOver if !site.spec.is_async => Scope::passed_over(site),
+        KernelsEntry::PassedOver | KernelsEntry::Untimed => Scope::untimed(site),
     }
 }

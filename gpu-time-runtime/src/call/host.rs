@@ -10,7 +10,7 @@ use crate::call::ticket::Ticket;
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::{self, ThreadRecorder};
 use crate::record::timeline::{self, CallId};
-use crate::site::{cost::Timing, series_id::SeriesIdentity};
+use crate::site::{cost::CostGuard, series_id::SeriesIdentity};
 use crate::types::device::DeviceId;
 use crate::types::sample::{CacheState, Lost, Sample};
 
@@ -47,7 +47,7 @@ impl<W: Work> HostCall<W> {
 }
 
 impl<W: Work> TimedCall for HostCall<W> {
-    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+    fn end(&mut self, lost: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
         let ended = Instant::now();
         let outcome = match lost {
             Some(reason) => Err(reason),

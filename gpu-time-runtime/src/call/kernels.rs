@@ -9,9 +9,9 @@ use crate::call::source::{Details, Work};
 use crate::call::ticket::Ticket;
 use crate::call::timed_by::TimedBy;
 use crate::call::{first, opened};
-use crate::record::opened::{CallSeries, Subject, is_inside};
+use crate::record::opened::{CallSeries, OpenedFunction, is_inside};
 use crate::record::{threads, timeline, timeline::CallId};
-use crate::site::cost::Timing;
+use crate::site::cost::CostGuard;
 use crate::types::sample::{CacheState, Lost};
 
 /// A call timed by its kernels, or by the host clock if they cannot be recorded.
@@ -30,13 +30,13 @@ impl<W> KernelsCall<W> {
 }
 
 impl TimedCall for Infallible {
-    fn end(&mut self, _: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+    fn end(&mut self, _: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
         match *self {}
     }
 }
 
 /// The outcome of beginning a call that is timed by its kernels.
-pub(super) enum Begun<W> {
+pub(super) enum KernelsEntry<W> {
     Call(KernelsCall<W>),
     /// Not chosen to be opened.
     PassedOver,
@@ -44,29 +44,29 @@ pub(super) enum Begun<W> {
     Untimed,
 }
 
-impl<W> From<Option<KernelsCall<W>>> for Begun<W> {
-    fn from(call: Option<KernelsCall<W>>) -> Begun<W> {
-        call.map_or(Begun::Untimed, Begun::Call)
+impl<W> From<Option<KernelsCall<W>>> for KernelsEntry<W> {
+    fn from(call: Option<KernelsCall<W>>) -> KernelsEntry<W> {
+        call.map_or(KernelsEntry::Untimed, KernelsEntry::Call)
     }
 }
 
 /// Starts the call: as a function of the thread's opened call, or by opening it.
-pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> Begun<D::Work> {
+pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::Work> {
     let (mut ticket, share) = match decide::opening(ticket) {
         Opening::Opened(ticket, share) => (ticket, share),
         Opening::ByHost(ticket) => {
             return HostCall::begin(ticket, details).map(TimedBy::Host).into();
         }
-        Opening::PassedOver => return Begun::PassedOver,
+        Opening::PassedOver => return KernelsEntry::PassedOver,
     };
     let site = ticket.site;
     let (key, rest) = decide::series_key(site, details);
     if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
-        return Begun::Untimed;
+        return KernelsEntry::Untimed;
     }
     let workload = decide::workload::<D>(site, rest).get();
     let call_id = timeline::begin(site);
-    let subject = Subject {
+    let subject = OpenedFunction {
         of: CallSeries {
             site,
             thread: threads::current(),

@@ -8,11 +8,11 @@ use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
 use crate::cupti;
 use crate::gpu::Gpu;
-use crate::record::opened::{self, CallSeries, FrameId, OpenCall, Subject};
+use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
 use crate::record::threads::StreamCall;
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
-use crate::site::cost::{self, Timing};
+use crate::site::cost::{self, CostGuard};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
 use crate::types::{device::DeviceId, workload::Workload};
@@ -92,7 +92,7 @@ fn open_stream(
         // Enqueued before recording starts, so that the flush is not among the records.
         flush(call)
     };
-    let subject = Subject {
+    let subject = OpenedFunction {
         of: CallSeries {
             site,
             thread: call.thread,
@@ -114,9 +114,13 @@ fn open_stream(
 }
 
 /// Enters the call that a subject describes. If that fails, counts it as lost, unless events can time it.
-pub(super) fn enter(subject: Subject, device: DeviceId, is_inside: bool) -> Option<OpenedCall> {
+pub(super) fn enter(
+    subject: OpenedFunction,
+    device: DeviceId,
+    is_inside: bool,
+) -> Option<OpenedCall> {
     cupti::observe_launches(opened::OBSERVER);
-    let Subject { of, call_id, stream, .. } = subject;
+    let OpenedFunction { of, call_id, stream, .. } = subject;
     match opened::enter(subject) {
         Some(frame) => {
             let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
@@ -187,7 +191,7 @@ impl OpenedCall {
 }
 
 impl TimedCall for OpenedCall {
-    fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+    fn end(&mut self, lost: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
         let suspended = std::mem::replace(&mut *locked(&self.suspended), Suspended::No);
         match suspended {
             Suspended::No => self.leave(lost),

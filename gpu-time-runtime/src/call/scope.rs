@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use crate::base::polled::{Around, Polled};
+use crate::base::polled::{PollHook, Polled};
 use crate::base::{fork, inside, switches};
 use crate::nvtx::Range;
 use crate::record::opened::{self, passed_over};
 use crate::record::timeline::{self, CallId};
-use crate::record::window::notes::{self, Mark};
+use crate::record::window::notes::{self, CallMark};
 use crate::site::callsite::CallSite;
-use crate::site::cost::{CostTimer, Timing};
+use crate::site::cost::{CostGuard, CostTimer};
 use crate::types::sample::Lost;
 
 /// One call of an annotated function. Borrows nothing; ends the call on drop.
@@ -23,7 +23,7 @@ pub struct Scope<C: TimedCall>(Option<Active<C>>);
 ///
 /// One flat type rather than a `Result`, whose error would share memory with the value: every call
 /// would then go through the stack.
-pub(crate) enum Decided<T> {
+pub(crate) enum Decision<T> {
     Timed(T),
     /// Not timed, and nothing observes it.
     Plain,
@@ -31,11 +31,11 @@ pub(crate) enum Decided<T> {
     Observed,
 }
 
-impl<T> Decided<T> {
+impl<T> Decision<T> {
     /// Returns the decision not to time the call.
     #[inline]
     pub fn untimed() -> Self {
-        if switches::is_observed() { Decided::Observed } else { Decided::Plain }
+        if switches::is_observed() { Decision::Observed } else { Decision::Plain }
     }
 
     /// Returns the call's scope, which `begin` creates if the call is timed.
@@ -46,30 +46,30 @@ impl<T> Decided<T> {
         begin: impl FnOnce(T) -> Scope<C>,
     ) -> Scope<C> {
         match self {
-            Decided::Timed(value) => begin(value),
-            Decided::Plain => Scope::plain(),
-            Decided::Observed => Scope::observed(site),
+            Decision::Timed(value) => begin(value),
+            Decision::Plain => Scope::plain(),
+            Decision::Observed => Scope::observed(site),
         }
     }
 }
 
 /// The change that a call has made to the state of its thread, undone when the call ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Within {
+enum ThreadChange {
     Nothing,
     /// While the call runs, no call on its thread can be opened.
     Nested,
     /// The call was not chosen to be opened.
     PassedOver,
-    Marked(Mark),
+    Marked(CallMark),
 }
 
-impl Within {
+impl ThreadChange {
     /// Marks the call for a window that is open or about to open. An async function may end on another
     /// thread, so it gets no mark.
     fn marked(site: &'static CallSite) -> Self {
         let mark = if site.spec.is_async { None } else { notes::mark() };
-        mark.map_or(Within::Nothing, Within::Marked)
+        mark.map_or(ThreadChange::Nothing, ThreadChange::Marked)
     }
 }
 
@@ -83,7 +83,7 @@ struct Active<C> {
     /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
     was_panicking: bool,
-    within: Within,
+    change: ThreadChange,
     cost: CostTimer,
 }
 
@@ -92,7 +92,7 @@ pub trait TimedCall {
     /// Ends the call and returns its number in the trace. `lost` is the reason if there is no
     /// sample; `timing` meters the host time spent here.
     #[doc(hidden)]
-    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId;
+    fn end(&mut self, lost: Option<Lost>, timing: &mut CostGuard<'_>) -> CallId;
 
     /// Marks that an async function leaves this thread: it waits, or the future that it waits for has
     /// been polled. A call may end after this without a [`resume`](Self::resume).
@@ -120,23 +120,23 @@ impl<C: TimedCall> Scope<C> {
     fn observed(site: &'static CallSite) -> Self {
         // A call that interrupts the runtime may interrupt the tool.
         let range = inside::try_enter().and_then(|_inside| Range::begin(site));
-        let within = Within::marked(site);
-        if range.is_none() && within == Within::Nothing {
+        let change = ThreadChange::marked(site);
+        if range.is_none() && change == ThreadChange::Nothing {
             return Scope::plain();
         }
-        Scope(Some(Active::new(None, range, within, CostTimer::off())))
+        Scope(Some(Active::new(None, range, change, CostTimer::off())))
     }
 
     /// Creates the scope for a call that was to be timed but is not, such as a warm-up call.
     pub(crate) fn untimed(site: &'static CallSite) -> Self {
-        inside::outside(|| Decided::<Self>::untimed().scope(site, |scope| scope))
+        inside::outside(|| Decision::<Self>::untimed().scope(site, |scope| scope))
     }
 
     /// Creates the scope for a call that was not chosen to be opened.
     pub(crate) fn passed_over(site: &'static CallSite) -> Self {
         passed_over::begin(site);
         let range = Range::begin(site);
-        Scope(Some(Active::new(None, range, Within::PassedOver, CostTimer::off())))
+        Scope(Some(Active::new(None, range, ThreadChange::PassedOver, CostTimer::off())))
     }
 
     /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no
@@ -149,15 +149,15 @@ impl<C: TimedCall> Scope<C> {
         cost: CostTimer,
     ) -> Self {
         let Some(call) = call else { return Scope::untimed(site) };
-        let within = if nests {
+        let change = if nests {
             opened::nest();
-            Within::Nested
+            ThreadChange::Nested
         } else if switches::is_observed() {
-            Within::marked(site)
+            ThreadChange::marked(site)
         } else {
-            Within::Nothing
+            ThreadChange::Nothing
         };
-        Scope(Some(Active::new(Some(call), Range::begin(site), within, cost)))
+        Scope(Some(Active::new(Some(call), Range::begin(site), change, cost)))
     }
 
     /// Returns the call and its cost timer, if the call is timed.
@@ -199,7 +199,7 @@ pub fn awaiting<T: IntoFuture, C: TimedCall>(
 }
 
 /// Continues the call of a suspended function while the future that it waits for is polled.
-impl<C: TimedCall> Around for &Scope<C> {
+impl<C: TimedCall> PollHook for &Scope<C> {
     #[inline]
     fn before(&self) {
         if let Some(active) = &self.0 {
@@ -233,9 +233,9 @@ impl<C: TimedCall> Drop for Scope<C> {
 
 impl<C: TimedCall> Active<C> {
     #[inline(always)]
-    fn new(call: Option<C>, range: Option<Range>, within: Within, cost: CostTimer) -> Self {
+    fn new(call: Option<C>, range: Option<Range>, change: ThreadChange, cost: CostTimer) -> Self {
         let (is_suspended, was_panicking) = (AtomicBool::new(false), thread::panicking());
-        Active { call, range, is_suspended, was_panicking, within, cost }
+        Active { call, range, is_suspended, was_panicking, change, cost }
     }
 
     fn pause(&self) {
@@ -258,11 +258,11 @@ impl<C: TimedCall> Active<C> {
 
     #[inline(never)]
     fn end(&mut self) {
-        match self.within {
-            Within::Nothing => {}
-            Within::Nested => opened::unnest(),
-            Within::PassedOver => passed_over::end(),
-            Within::Marked(mark) => notes::unmark(mark),
+        match self.change {
+            ThreadChange::Nothing => {}
+            ThreadChange::Nested => opened::unnest(),
+            ThreadChange::PassedOver => passed_over::end(),
+            ThreadChange::Marked(mark) => notes::unmark(mark),
         }
         if fork::is_forked() {
             // The call belongs to the parent, and another thread may have held a lock at the fork.
@@ -322,7 +322,7 @@ mod tests {
     }
 
     impl TimedCall for Logged {
-        fn end(&mut self, lost: Option<Lost>, _: &mut Timing<'_>) -> CallId {
+        fn end(&mut self, lost: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
             self.log(match lost {
                 None => "end",
                 Some(Lost::Cancelled) => "cancelled",

@@ -9,7 +9,7 @@
 
 mod guard;
 
-pub use guard::{Counted, Life, StreamGuard, WeakStream, owner};
+pub use guard::{Life, RefCounted, StreamGuard, WeakStream, owner};
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -79,16 +79,16 @@ impl<'a, V> Step<&'a V> {
 
 /// The operand of `?` in a `stream` expression, where `?` leaves the expression rather than the
 /// function.
-pub struct Tried<T>(pub T);
+pub struct TryOperand<T>(pub T);
 
-impl<T> Tried<Option<T>> {
+impl<T> TryOperand<Option<T>> {
     /// Returns the value, if any.
     pub fn ok(self) -> Option<T> {
         self.0
     }
 }
 
-impl<T, E> Tried<Result<T, E>> {
+impl<T, E> TryOperand<Result<T, E>> {
     /// Returns the value, if any.
     pub fn ok(self) -> Option<T> {
         self.0.ok()
@@ -105,8 +105,8 @@ pub fn found<S>(value: &S) -> Step<Step<&S>> {
 
 impl<S: GpuStream> Step<Step<&S>> {
     /// Returns the handle, wrapped in a type with the same methods as `CudaStream`.
-    pub fn gpu_time_candidate(&self) -> Vouched {
-        Vouched(self.0.0.stream_handle())
+    pub fn gpu_time_candidate(&self) -> VouchedHandle {
+        VouchedHandle(self.0.0.stream_handle())
     }
 }
 
@@ -118,9 +118,9 @@ impl<'a, S> Step<&'a S> {
 }
 
 /// The handle of a [`GpuStream`].
-pub struct Vouched(*mut c_void);
+pub struct VouchedHandle(*mut c_void);
 
-impl Vouched {
+impl VouchedHandle {
     /// Returns the handle.
     pub fn cu_stream(&self) -> *mut c_void {
         self.0

@@ -9,7 +9,7 @@ use crate::call::stream::Life;
 use crate::control::cold_override;
 use crate::cuda::{self, Context};
 use crate::gpu::{Gpu, HoldPlan, Preparation};
-use crate::record::bracket::{Bracket, Subject};
+use crate::record::bracket::{Bracket, BracketSubject};
 use crate::record::graph::{self, Node};
 use crate::record::opened::{self, FrameId};
 use crate::record::recorder::{self, Recorder};
@@ -35,7 +35,7 @@ pub(crate) enum OpenLaunch {
 }
 
 /// A bracket whose start event has not been recorded yet.
-struct Unstarted {
+struct UnstartedBracket {
     bracket: GpuBracket,
     prepare: Preparation,
     /// The host clock is read as well.
@@ -110,7 +110,8 @@ impl StreamCall {
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<GpuBracket> {
-        let Unstarted { mut bracket, prepare, by_host } = self.claim(launch, obstacle, workload)?;
+        let UnstartedBracket { mut bracket, prepare, by_host } =
+            self.claim(launch, obstacle, workload)?;
         let StreamCall { site, context, stream, running, .. } = self;
         let thread_id = stream.is_per_thread().then(thread_id::current);
         match bracket.start(prepare, by_host, thread_id) {
@@ -139,7 +140,7 @@ impl StreamCall {
         launch: Option<(u32, &CallState)>,
         obstacle: Option<Lost>,
         workload: Workload,
-    ) -> Option<Unstarted> {
+    ) -> Option<UnstartedBracket> {
         let StreamCall { site, thread, context, stream, tracked, call_id, weight, running, .. } =
             *self;
         let stream_key = StreamKey::new(stream, thread);
@@ -156,7 +157,7 @@ impl StreamCall {
         let is_whole = launch.is_none() || site.spec.is_single;
         let workload = if is_whole { workload } else { Workload::UNKNOWN };
         // A closure, so that the subject is constructed in place.
-        let subject = || Subject {
+        let subject = || BracketSubject {
             site,
             stream,
             stream_state,
@@ -173,7 +174,7 @@ impl StreamCall {
         match taken {
             Ok(bracket) => {
                 let by_host = recorder.series.is_long(series) || plan.sleeps;
-                Some(Unstarted { bracket, prepare: plan.prepare, by_host })
+                Some(UnstartedBracket { bracket, prepare: plan.prepare, by_host })
             }
             Err(reason) => {
                 recorder.lose_unopened(subject(), reason);
@@ -242,7 +243,7 @@ impl StreamCall {
         mut recorder: MutexGuard<'static, Recorder<Context>>,
         obstacle: Option<Lost>,
         stream_key: StreamKey,
-        subject: impl Fn() -> Subject,
+        subject: impl Fn() -> BracketSubject,
     ) -> (MutexGuard<'static, Recorder<Context>>, Result<GpuBracket, Lost>) {
         if let Some(reason) = obstacle {
             return (recorder, Err(reason));
@@ -259,7 +260,7 @@ impl StreamCall {
     fn open_new(
         &self,
         mut recorder: MutexGuard<'static, Recorder<Context>>,
-        subject: Subject,
+        subject: BracketSubject,
     ) -> (MutexGuard<'static, Recorder<Context>>, Result<GpuBracket, Lost>) {
         let StreamCall { thread, context, .. } = *self;
         let ordered = recorder.pools.order(context);

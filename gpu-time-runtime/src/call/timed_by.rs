@@ -5,7 +5,7 @@ use crate::call::opened::OpenedCall;
 use crate::call::scope::TimedCall;
 use crate::call::source::Work;
 use crate::record::{threads::StreamCall, timeline::CallId};
-use crate::site::cost::Timing;
+use crate::site::cost::CostGuard;
 use crate::types::sample::Lost;
 
 /// A call, by what times it.
@@ -29,7 +29,7 @@ pub(crate) trait StreamTimed<G, W>: TimedCall + Sized {
 
 impl<S: TimedCall, W: Work> TimedCall for TimedBy<S, W> {
     #[inline]
-    fn end(&mut self, lost: Option<Lost>, timing: &mut Timing<'_>) -> CallId {
+    fn end(&mut self, lost: Option<Lost>, timing: &mut CostGuard<'_>) -> CallId {
         match self {
             TimedBy::Stream(call) => call.end(lost, timing),
             TimedBy::Host(call) => call.end(lost, timing),

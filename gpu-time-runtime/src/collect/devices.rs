@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use crate::config::kernel_bases::{self, Gpu, KernelBases};
+use crate::config::kernel_bases::{self, GpuIdentity, KernelBases};
 use crate::control::active;
 use crate::cuda::{self, Context};
 use crate::cupti;
@@ -92,9 +92,9 @@ fn stored_base(context: &Context) -> Option<Result<KernelBase, String>> {
 }
 
 /// Returns the identity under which `gpu-time calibrate` stores the context's device.
-pub(crate) fn identity(context: &Context) -> Gpu {
+pub(crate) fn identity(context: &Context) -> GpuIdentity {
     let (major, minor) = context.device.capability;
-    Gpu {
+    GpuIdentity {
         name: context.device.name.clone(),
         capability: format!("{major}.{minor}"),
         uuid: context.device.uuid.clone(),

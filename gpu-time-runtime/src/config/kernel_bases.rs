@@ -29,7 +29,7 @@ const LONGEST_NS: f64 = 100_000.0;
 
 /// A GPU with its driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Gpu {
+pub(crate) struct GpuIdentity {
     pub name: String,
     /// Compute capability, such as `9.0`.
     pub capability: String,
@@ -39,9 +39,9 @@ pub(crate) struct Gpu {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct StoredBase {
     #[serde(flatten)]
-    gpu: Gpu,
+    gpu: GpuIdentity,
     cupti_version: u32,
     empty_kernel_ns: f64,
     error_ns: f64,
@@ -55,7 +55,7 @@ struct Entry {
 pub(crate) struct KernelBases {
     format: u32,
     /// The oldest first.
-    gpus: Vec<Entry>,
+    gpus: Vec<StoredBase>,
 }
 
 impl Default for KernelBases {
@@ -106,12 +106,12 @@ impl KernelBases {
         if bases.format != FORMAT {
             return Err(format!("invalid format {}: expected {FORMAT}", bases.format));
         }
-        let is_plausible = |entry: &Entry| {
+        let is_plausible = |entry: &StoredBase| {
             (1.0..=LONGEST_NS).contains(&entry.empty_kernel_ns)
                 && (0.0..=LONGEST_NS).contains(&entry.error_ns)
         };
         match bases.gpus.iter().find(|entry| !is_plausible(entry)) {
-            Some(Entry { empty_kernel_ns: ns, error_ns, .. }) => {
+            Some(StoredBase { empty_kernel_ns: ns, error_ns, .. }) => {
                 Err(format!("invalid time of an empty kernel, {ns} ± {error_ns} ns"))
             }
             None => Ok(bases),
@@ -123,17 +123,15 @@ impl KernelBases {
     /// # Errors
     ///
     /// A short description of the GPU or driver that the file has instead.
-    pub fn find(&self, gpu: &Gpu) -> Result<KernelBase, String> {
+    pub fn find(&self, gpu: &GpuIdentity) -> Result<KernelBase, String> {
         let of_gpu = self.gpus.iter().filter(|entry| entry.gpu == *gpu);
         if let Some(entry) = of_gpu.max_by_key(|entry| entry.cupti_version) {
             return Ok(KernelBase { ns: entry.empty_kernel_ns, error_ns: entry.error_ns });
         }
-        let Gpu { driver, .. } = gpu;
-        let other = self
-            .gpus
-            .iter()
-            .rev()
-            .find(|entry| entry.gpu == Gpu { driver: entry.gpu.driver.clone(), ..gpu.clone() });
+        let GpuIdentity { driver, .. } = gpu;
+        let other = self.gpus.iter().rev().find(|entry| {
+            entry.gpu == GpuIdentity { driver: entry.gpu.driver.clone(), ..gpu.clone() }
+        });
         Err(match other {
             Some(other) => format!("made with driver {}, not {driver}", other.gpu.driver),
             None => "made on another GPU".to_owned(),
@@ -143,11 +141,11 @@ impl KernelBases {
     /// Adds the duration on a GPU. Replaces an earlier one with the same driver and version of
     /// CUPTI.
     #[cfg(any(test, all(feature = "kernels", feature = "nvml")))]
-    pub fn add(&mut self, gpu: Gpu, cupti_version: u32, base: KernelBase) {
-        let is_old = |old: &Entry| (&old.gpu, old.cupti_version) == (&gpu, cupti_version);
+    pub fn add(&mut self, gpu: GpuIdentity, cupti_version: u32, base: KernelBase) {
+        let is_old = |old: &StoredBase| (&old.gpu, old.cupti_version) == (&gpu, cupti_version);
         self.gpus.retain(|old| !is_old(old));
         let KernelBase { ns: empty_kernel_ns, error_ns } = base;
-        self.gpus.push(Entry { gpu, cupti_version, empty_kernel_ns, error_ns });
+        self.gpus.push(StoredBase { gpu, cupti_version, empty_kernel_ns, error_ns });
         self.gpus.drain(..self.gpus.len().saturating_sub(MAX_ENTRIES));
     }
 
@@ -178,12 +176,12 @@ mod tests {
 
     const BASE: KernelBase = KernelBase { ns: 545.0, error_ns: 32.0 };
 
-    fn gpu(uuid: &str, driver: &str) -> Gpu {
+    fn gpu(uuid: &str, driver: &str) -> GpuIdentity {
         let [name, capability, driver] = ["NVIDIA H200", "9.0", driver].map(str::to_owned);
-        Gpu { name, capability, uuid: Some(uuid.to_owned()), driver }
+        GpuIdentity { name, capability, uuid: Some(uuid.to_owned()), driver }
     }
 
-    fn stored(entries: &[(Gpu, u32, f64)]) -> KernelBases {
+    fn stored(entries: &[(GpuIdentity, u32, f64)]) -> KernelBases {
         let mut bases = KernelBases::default();
         for (gpu, cupti_version, ns) in entries {
             bases.add(gpu.clone(), *cupti_version, KernelBase { ns: *ns, ..BASE });
@@ -230,8 +228,11 @@ mod tests {
         assert_eq!(why, Err("made with driver 13.0, not 13.1".to_owned()));
         let other = Err("made on another GPU".to_owned());
         assert_eq!(bases.find(&gpu("b", "13.0")), other);
-        assert_eq!(bases.find(&Gpu { name: "NVIDIA H100".to_owned(), ..gpu("a", "13.0") }), other);
-        assert_eq!(bases.find(&Gpu { uuid: None, ..gpu("a", "13.0") }), other);
+        assert_eq!(
+            bases.find(&GpuIdentity { name: "NVIDIA H100".to_owned(), ..gpu("a", "13.0") }),
+            other
+        );
+        assert_eq!(bases.find(&GpuIdentity { uuid: None, ..gpu("a", "13.0") }), other);
     }
 
     #[test]

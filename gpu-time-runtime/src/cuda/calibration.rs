@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
-use crate::cuda::{hold::Holds, module::Kernel, no_result::NoResult, symbols::Symbols};
+use crate::cuda::{hold::Holds, module::LoadedKernel, no_result::NoResult, symbols::Symbols};
 use crate::gpu::{Fault, HoldResult};
 use crate::stats::bias::{Calibration, InnerCost};
 use crate::stats::{pair_constant::PairConstant, quantile::quantile};
@@ -63,7 +63,7 @@ const INNER_QUERIES: u32 = 5_000;
 pub(super) struct Equipment<'a> {
     pub symbols: &'static Symbols,
     pub holds: &'a Holds,
-    pub empty: Kernel,
+    pub empty: LoadedKernel,
     /// The resolution of event times, if it is known.
     pub step_ns: Option<f64>,
 }

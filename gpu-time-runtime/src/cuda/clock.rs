@@ -35,13 +35,13 @@ const LEAST_RATE_ERROR: f64 = 1e-6;
 pub(super) struct DeviceClock {
     symbols: &'static Symbols,
     own_stream: Option<Stream>,
-    alignment: Mutex<Alignment>,
+    alignment: Mutex<AlignmentRounds>,
     /// A copy of the fit, for threads that need it while another thread is aligning the clocks.
     fit: Mutex<Option<ClockFit>>,
 }
 
 #[derive(Default)]
-struct Alignment {
+struct AlignmentRounds {
     /// The events for two rounds: the last round's anchor stays in use while the next round is
     /// measured.
     events: [Vec<Event>; 2],
@@ -99,8 +99,10 @@ impl DeviceClock {
             _ => <[Vec<Event>; 2]>::default(),
         };
         let markers = Vec::with_capacity(MARKERS);
-        let alignment =
-            Mutex::new(Rank::DeviceClock, Alignment { events, markers, ..Alignment::default() });
+        let alignment = Mutex::new(
+            Rank::DeviceClock,
+            AlignmentRounds { events, markers, ..AlignmentRounds::default() },
+        );
         let clock =
             DeviceClock { symbols, own_stream, alignment, fit: Mutex::new(Rank::ClockFit, None) };
         for _ in 0..ATTEMPTS {
@@ -137,11 +139,11 @@ impl DeviceClock {
     /// thread is aligning the clocks.
     pub fn retire(&self) -> bool {
         let alignment = locked_by(&self.alignment, Instant::now());
-        alignment.map(|mut alignment| *alignment = Alignment::default()).is_some()
+        alignment.map(|mut alignment| *alignment = AlignmentRounds::default()).is_some()
     }
 }
 
-impl Alignment {
+impl AlignmentRounds {
     /// Advances the round by one step, if one is in progress or due.
     fn step(&mut self, symbols: &Symbols, own_stream: Option<Stream>) {
         let now_ns = symbols.now_ns();

@@ -28,7 +28,7 @@ pub(super) struct FloorProbe {
     pair_ns: OnceLock<Option<f64>>,
     /// The time of a held empty pair, as the bits of an `f64`; 0 until it is measured.
     held_pair: AtomicU64,
-    step: Step,
+    step: StepEstimator,
     /// The longest raw time of an empty bracket, as the bits of an `f64`; 0 until it is final.
     limit: AtomicU64,
 }
@@ -42,7 +42,7 @@ impl FloorProbe {
             events: Mutex::new(Rank::FloorEvents, events),
             pair_ns: OnceLock::new(),
             held_pair: AtomicU64::new(0),
-            step: Step::default(),
+            step: StepEstimator::default(),
             limit: AtomicU64::new(0),
         }
     }
@@ -132,7 +132,7 @@ fn record_all(own_stream: Stream) -> Result<Vec<Event>, Fault> {
 
 /// Derives the step from samples, as their greatest common divisor in nanoseconds.
 #[derive(Default)]
-struct Step {
+struct StepEstimator {
     /// The greatest common divisor so far, and the last sample; 0 before the first sample.
     divisor: AtomicU64,
     last: AtomicU64,
@@ -141,7 +141,7 @@ struct Step {
     different: AtomicU32,
 }
 
-impl Step {
+impl StepEstimator {
     /// The maximum number of samples used.
     const ENOUGH: u32 = 4_096;
     /// The number of differing samples needed for the divisor to be the step. With fewer, it may be
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn step_divides_all_times() {
-        let step = Step::default();
+        let step = StepEstimator::default();
         assert_eq!(step.get(), None);
         for ns in [1_279.999_9, 1_280.0, 1_280.000_1, 0.0, 5_120.0, 5_152.0, 9_000_000.3, 1_280.0] {
             step.learn(ns);
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn step_of_two_distant_times_is_their_divisor() {
-        let step = Step::default();
+        let step = StepEstimator::default();
         for _ in 0..8 {
             step.learn(22_880.0);
             step.learn(54_848.0);

@@ -5,7 +5,7 @@ use cudarc::driver::sys::{self, CUdeviceptr};
 use gpu_time_kernels::{DISCARDED_LINE, FLUSH_READ_BLOCK, flush_read_grid};
 
 use crate::cuda::result::{check, raw};
-use crate::cuda::{device::DeviceInfo, module::Kernel, symbols::Symbols};
+use crate::cuda::{device::DeviceInfo, module::LoadedKernel, symbols::Symbols};
 use crate::gpu::Fault;
 use crate::types::handles::Stream;
 
@@ -61,7 +61,7 @@ impl FlushBuffer {
     }
 
     /// Enqueues a read of the whole buffer. The context must be current.
-    pub fn read(self, reader: Kernel, stream: Stream) -> Result<(), Fault> {
+    pub fn read(self, reader: LoadedKernel, stream: Stream) -> Result<(), Fault> {
         let parameters = [self.address, self.bytes / 16, self.sink];
         // SAFETY: the parameters match `FLUSH_READ`; nothing is enqueued on a buffer after it has
         // been freed.
@@ -82,7 +82,7 @@ impl FlushBuffer {
     ///
     /// The contents are then indeterminate: most likely the values in device memory, which are also
     /// zeros if the lines were ever written back.
-    pub fn discard(self, discarder: Kernel, stream: Stream) -> Result<(), Fault> {
+    pub fn discard(self, discarder: LoadedKernel, stream: Stream) -> Result<(), Fault> {
         let parameters = [self.address, self.bytes / DISCARDED_LINE];
         // SAFETY: the parameters match `DISCARD`; allocations are aligned to lines; nothing is
         // enqueued on a buffer after it has been freed.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 use gpu_time_kernels::hold_max_cycles;
 
 use crate::cuda::mapped::{MappedPage, PagePool, register};
-use crate::cuda::module::{Kernel, Module};
+use crate::cuda::module::{LoadedKernel, Module};
 use crate::gpu::{Fault, HoldResult, StreamHold};
 use crate::types::handles::Stream;
 
@@ -44,7 +44,7 @@ static PAGES: PagePool<Words> = PagePool::new();
 
 struct Slots {
     words: MappedPage<Words>,
-    kernel: Kernel,
+    kernel: LoadedKernel,
     /// One bit for each claimed slot.
     claimed: AtomicU64,
 }

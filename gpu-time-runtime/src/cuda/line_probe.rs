@@ -134,7 +134,7 @@ impl LineProbe {
         write_among_others()?;
         self.launch(5, Some(lines))?;
         Ok(self.is_done_by(deadline).then(|| Passes {
-            cell: [self.result(0), self.result(5)],
+            without_flush: [self.result(0), self.result(5)],
             after_read: [self.result(1), self.result(3)],
             after_write: [self.result(2), self.result(4)],
             discarded: discarded.map(|_| self.result(6)),

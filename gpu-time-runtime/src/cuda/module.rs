@@ -13,9 +13,9 @@ use crate::types::handles::Stream;
 
 /// A kernel loaded into one context.
 #[derive(Clone, Copy)]
-pub(super) struct Kernel(usize);
+pub(super) struct LoadedKernel(usize);
 
-impl Kernel {
+impl LoadedKernel {
     /// Enqueues a launch.
     ///
     /// # Safety
@@ -41,10 +41,10 @@ impl Kernel {
 /// The kernels of one context.
 #[derive(Clone, Copy)]
 pub(super) struct Kernels {
-    pub flush_read: Kernel,
-    pub hold: Kernel,
-    pub empty: Kernel,
-    pub line_latencies: Kernel,
+    pub flush_read: LoadedKernel,
+    pub hold: LoadedKernel,
+    pub empty: LoadedKernel,
+    pub line_latencies: LoadedKernel,
 }
 
 /// The runtime's two modules in one context. Each is not loaded yet, loaded, or rejected by the
@@ -52,7 +52,7 @@ pub(super) struct Kernels {
 pub(super) struct Module {
     kernels: OnceLock<Result<Kernels, Fault>>,
     /// `None` if the device cannot discard lines.
-    discard: Option<OnceLock<Option<Kernel>>>,
+    discard: Option<OnceLock<Option<LoadedKernel>>>,
 }
 
 impl Module {
@@ -88,7 +88,7 @@ impl Module {
 
     /// Returns the kernel that discards lines, if the device supports it and the driver can load
     /// it. The context must be current and the thread in relaxed capture mode.
-    pub fn discard(&self) -> Option<Kernel> {
+    pub fn discard(&self) -> Option<LoadedKernel> {
         *self.discard.as_ref()?.get_or_init(|| load_discard().ok())
     }
 
@@ -100,17 +100,17 @@ impl Module {
     }
 }
 
-fn load_discard() -> Result<Kernel, Fault> {
+fn load_discard() -> Result<LoadedKernel, Fault> {
     load(gpu_time_kernels::PTX_SM_80)?(gpu_time_kernels::DISCARD)
 }
 
 /// Loads a module and returns a function that looks up its kernels.
-fn load(ptx: &CStr) -> Result<impl Fn(&CStr) -> Result<Kernel, Fault>, Fault> {
+fn load(ptx: &CStr) -> Result<impl Fn(&CStr) -> Result<LoadedKernel, Fault>, Fault> {
     // SAFETY: the image is NUL-terminated PTX.
     let module = unsafe { module::load_data(ptx.as_ptr().cast()) }?;
     Ok(move |name: &CStr| {
         // SAFETY: the module was just loaded.
         let function = unsafe { module::get_function(module, name.to_owned()) }?;
-        Ok(Kernel(function as usize))
+        Ok(LoadedKernel(function as usize))
     })
 }

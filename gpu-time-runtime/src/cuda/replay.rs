@@ -62,7 +62,7 @@ impl fmt::Display for Refusal {
 ///
 /// Invariant: the capture lasts until the recording is finished or dropped, on the same thread that
 /// began it.
-pub(crate) struct Recording {
+pub(crate) struct ReplayCapture {
     context: &'static Context,
     stream: Stream,
     is_over: bool,
@@ -77,7 +77,7 @@ pub(crate) struct Replay {
 
 impl Context {
     /// Starts capturing work on the stream into a graph. The capture must end on the same thread.
-    pub fn record_calls(&'static self, stream: Stream) -> Result<Recording, Refusal> {
+    pub fn record_calls(&'static self, stream: Stream) -> Result<ReplayCapture, Refusal> {
         if !self.symbols.can_replay {
             return Err(Refusal::Old);
         }
@@ -93,11 +93,11 @@ impl Context {
         self.on_stream(stream, || unsafe { sys::cuStreamBeginCapture_v2(raw(stream), mode) })
             .map_err(Refusal::Failed)?;
         IS_RECORDING.set(true);
-        Ok(Recording { context: self, stream, is_over: false, thread: PhantomData })
+        Ok(ReplayCapture { context: self, stream, is_over: false, thread: PhantomData })
     }
 }
 
-impl Recording {
+impl ReplayCapture {
     /// Returns `true` if the capture has not been invalidated.
     pub fn is_whole(&self) -> bool {
         let status = self.context.capture_status(self.stream);
@@ -134,7 +134,7 @@ impl Recording {
 }
 
 /// Ends the capture if the closure unwinds, so that the stream stays usable.
-impl Drop for Recording {
+impl Drop for ReplayCapture {
     fn drop(&mut self) {
         if !self.is_over
             && let Ok(graph) = self.end()

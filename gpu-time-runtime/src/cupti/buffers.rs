@@ -14,7 +14,7 @@ use crate::base::{fork, inside, switches};
 /// The size of a buffer. Holds some 600 records.
 const BYTES: usize = 128 * 1024;
 /// The maximum number of buffers. They hold some 75,000 records between two drains.
-const MOST: usize = 128;
+const MAX_BUFFERS: usize = 128;
 const LAYOUT: Layout = match Layout::from_size_align(BYTES, 8) {
     Ok(layout) => layout,
     Err(_) => panic!("the layout is valid"),
@@ -31,13 +31,13 @@ unsafe impl Send for Buffer {}
 
 /// A buffer that CUPTI has completed. Returns to the pool when dropped.
 #[derive(Debug)]
-pub(super) struct Completed<'a> {
-    pool: &'a Pool,
+pub(super) struct CompletedBuffer<'a> {
+    pool: &'a BufferPool,
     buffer: Buffer,
     bytes: usize,
 }
 
-impl Completed<'_> {
+impl CompletedBuffer<'_> {
     pub fn start(&self) -> *mut u8 {
         self.buffer.0
     }
@@ -48,7 +48,7 @@ impl Completed<'_> {
     }
 }
 
-impl Drop for Completed<'_> {
+impl Drop for CompletedBuffer<'_> {
     fn drop(&mut self) {
         // There is space for every buffer.
         _ = self.pool.free.push(self.buffer);
@@ -57,22 +57,22 @@ impl Drop for Completed<'_> {
 
 /// A bounded pool of buffers, which are allocated when they are first needed.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(super) struct BufferPool {
     free: ArrayQueue<Buffer>,
     completed: ArrayQueue<(Buffer, usize)>,
     /// The addresses of all allocated buffers.
-    known: [AtomicUsize; MOST],
+    known: [AtomicUsize; MAX_BUFFERS],
     allocated: AtomicUsize,
     /// The number of requests declined because all buffers were in use.
     declined: AtomicU64,
 }
 
-impl Pool {
-    pub fn new() -> Pool {
-        Pool {
-            free: ArrayQueue::new(MOST),
-            completed: ArrayQueue::new(MOST),
-            known: [const { AtomicUsize::new(0) }; MOST],
+impl BufferPool {
+    pub fn new() -> BufferPool {
+        BufferPool {
+            free: ArrayQueue::new(MAX_BUFFERS),
+            completed: ArrayQueue::new(MAX_BUFFERS),
+            known: [const { AtomicUsize::new(0) }; MAX_BUFFERS],
             allocated: AtomicUsize::new(0),
             declined: AtomicU64::new(0),
         }
@@ -88,7 +88,7 @@ impl Pool {
     }
 
     fn allocate(&self) -> Option<Buffer> {
-        let more = |count| (count < MOST).then_some(count + 1);
+        let more = |count| (count < MAX_BUFFERS).then_some(count + 1);
         let index = self.allocated.fetch_update(AcqRel, Acquire, more).ok()?;
         // SAFETY: the layout is not empty.
         let start = unsafe { alloc::alloc(LAYOUT) };
@@ -109,9 +109,9 @@ impl Pool {
     }
 
     /// Takes the buffer that was completed first.
-    pub fn take(&self) -> Option<Completed<'_>> {
+    pub fn take(&self) -> Option<CompletedBuffer<'_>> {
         let (buffer, bytes) = self.completed.pop()?;
-        Some(Completed { pool: self, buffer, bytes })
+        Some(CompletedBuffer { pool: self, buffer, bytes })
     }
 
     /// Returns the number of requests declined since the last call.
@@ -121,7 +121,7 @@ impl Pool {
 }
 
 #[cfg(test)]
-impl Pool {
+impl BufferPool {
     /// Completes a buffer with these records.
     pub fn complete_with(&self, records: &[Vec<u8>]) {
         let (buffer, bytes) = (self.request().unwrap(), records.concat());
@@ -132,11 +132,11 @@ impl Pool {
 }
 
 /// Returns the pool of the process. The first call allocates, so it must not come from a callback.
-pub(super) fn pool() -> &'static Pool {
-    POOL.get_or_init(Pool::new)
+pub(super) fn pool() -> &'static BufferPool {
+    POOL.get_or_init(BufferPool::new)
 }
 
-static POOL: OnceLock<Pool> = OnceLock::new();
+static POOL: OnceLock<BufferPool> = OnceLock::new();
 
 /// Called by CUPTI to request a buffer. Provides none if the pool is exhausted.
 ///
@@ -152,7 +152,7 @@ pub(super) unsafe extern "C" fn on_request(
     let _inside = inside::enter();
     // Also closed in a forked child, and during process exit.
     let pool = if switches::is_closed() { None } else { POOL.get() };
-    let handed = pool.and_then(Pool::request);
+    let handed = pool.and_then(BufferPool::request);
     // SAFETY: the caller's promise.
     unsafe {
         buffer.write(handed.map_or(std::ptr::null_mut(), |buffer| buffer.0));
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn exhausted_pool_declines_and_counts() {
-        let pool = Pool::new();
-        let handed: Vec<Buffer> = (0..MOST).map(|_| pool.request().unwrap()).collect();
+        let pool = BufferPool::new();
+        let handed: Vec<Buffer> = (0..MAX_BUFFERS).map(|_| pool.request().unwrap()).collect();
         assert!(handed.iter().all(|buffer| buffer.0.addr() % 8 == 0));
         assert_eq!((pool.request(), pool.request()), (None, None));
         assert_eq!((pool.take_declined(), pool.take_declined()), (2, 0));
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn buffers_complete_in_order() {
-        let pool = Pool::new();
+        let pool = BufferPool::new();
         let handed: Vec<Buffer> = (0..3).map(|_| pool.request().unwrap()).collect();
         for index in [2, 0, 1] {
             pool.complete(handed[index].0, index);
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn foreign_buffer_is_left_alone() {
-        let pool = Pool::new();
+        let pool = BufferPool::new();
         let mut foreign = [0_u64; 4];
         pool.complete(foreign.as_mut_ptr().cast(), 32);
         assert!(pool.take().is_none());
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn written_bytes_do_not_exceed_the_buffer() {
-        let pool = Pool::new();
+        let pool = BufferPool::new();
         let buffer = pool.request().unwrap();
         pool.complete(buffer.0, usize::MAX);
         assert_eq!(pool.take().unwrap().bytes(), BYTES);

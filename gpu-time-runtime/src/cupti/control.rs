@@ -32,7 +32,7 @@ struct Control {
     recording: &'static Recording,
     /// The reason for [`UNAVAILABLE`].
     why: Option<String>,
-    /// The number of existing [`SwitchedOn`] guards. Recording is on while there is at least one, and may
+    /// The number of existing [`RecordingGuard`] guards. Recording is on while there is at least one, and may
     /// continue for longer.
     guards: usize,
     is_recording: bool,
@@ -65,8 +65,8 @@ impl Control {
     ///
     /// One sentence that describes CUPTI's error.
     fn start(&mut self, session: &Session) -> Result<bool, String> {
-        let Some(alone) = loads::alone() else { return Ok(false) };
-        let started = self.recording.start(session, &alone);
+        let Some(permit) = loads::permit() else { return Ok(false) };
+        let started = self.recording.start(session, &permit);
         self.is_recording = started.is_ok();
         started.map_err(|code| refusal(session.library, code, ""))?;
         Ok(true)
@@ -78,8 +78,8 @@ impl Control {
         if !can_stop(session.library.version) {
             return;
         }
-        if let Some(alone) = loads::alone() {
-            self.is_recording = !self.recording.stop(session, &alone);
+        if let Some(permit) = loads::permit() {
+            self.is_recording = !self.recording.stop(session, &permit);
         }
     }
 
@@ -170,11 +170,11 @@ pub(crate) fn retry() {
 /// called.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct SwitchedOn(());
+pub(crate) struct RecordingGuard(());
 
 /// Switches recording on for the whole process. `None` if CUPTI is unavailable or refuses, or if other threads
 /// are loading code for too long.
-pub(crate) fn switch_on() -> Option<SwitchedOn> {
+pub(crate) fn switch_on() -> Option<RecordingGuard> {
     static HAS_BEEN_ON: AtomicBool = AtomicBool::new(false);
     static IS_SAID: AtomicBool = AtomicBool::new(false);
     if !is_available() || switches::is_closed() {
@@ -186,7 +186,7 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
         for _ in 0..ATTEMPTS {
             loads::wait(PATIENCE);
             let started = locked(&CONTROL).switch_on(session);
-            if started != Ok(false) || loads::are_long() {
+            if started != Ok(false) || loads::have_timed_out() {
                 return started;
             }
         }
@@ -196,7 +196,7 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
     let started = if HAS_BEEN_ON.load(Relaxed) { start() } else { room::with_room(start) };
     HAS_BEEN_ON.store(true, Relaxed);
     match started {
-        Ok(true) => Some(SwitchedOn(())),
+        Ok(true) => Some(RecordingGuard(())),
         Ok(false) => None,
         Err(why) => {
             if !IS_SAID.swap(true, Relaxed) {
@@ -207,7 +207,7 @@ pub(crate) fn switch_on() -> Option<SwitchedOn> {
     }
 }
 
-impl Drop for SwitchedOn {
+impl Drop for RecordingGuard {
     fn drop(&mut self) {
         // The caller may be outside the runtime: a thread that has leaked the guard of an opened call drops this
         // when it ends.

@@ -5,24 +5,24 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::cupti::buffers::{Completed, Pool, pool};
+use crate::cupti::buffers::{BufferPool, CompletedBuffer, pool};
 use crate::cupti::control;
 use crate::cupti::loads;
 use crate::cupti::records::{self, Record};
 use crate::cupti::session::{self, Session};
-use crate::cupti::work::Interned;
+use crate::cupti::work::InternedWork;
 use crate::types::activity::Activity;
 
 /// The maximum time that the last flush waits for other threads to finish loading code.
 const LAST_PATIENCE: Duration = Duration::from_millis(200);
 
 /// Locked during a drain, so that records are passed on in the order of their buffers.
-static INTERNED: LazyLock<Mutex<Interned>> =
-    LazyLock::new(|| Mutex::new(Rank::Activities, Interned::default()));
+static INTERNED: LazyLock<Mutex<InternedWork>> =
+    LazyLock::new(|| Mutex::new(Rank::Activities, InternedWork::default()));
 
 /// The outcome of one call of [`drain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Drained {
+pub(crate) struct DrainOutcome {
     /// `false` if CUPTI was not asked for its records, because another thread is loading code.
     pub has_flushed: bool,
     /// The number of records for which CUPTI could not take the start or end time. They are passed on
@@ -37,20 +37,20 @@ pub(crate) struct Drained {
 /// Flushes CUPTI and passes every complete record to `each`, and with `forced`, incomplete records too.
 /// Makes no other call to the driver and does not wait for the GPU. Only the collector thread and reports
 /// call it, because a flush slows launches down.
-pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
-    let Some(session) = session::get() else { return Drained::default() };
+pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> DrainOutcome {
+    let Some(session) = session::get() else { return DrainOutcome::default() };
     control::stop_unused();
     let mut interned = locked(&INTERNED);
     interned.forget_addresses();
     if forced {
         loads::wait(LAST_PATIENCE);
     }
-    let alone = loads::alone();
-    if let Some(alone) = &alone {
-        session.flush(alone, forced);
+    let permit = loads::permit();
+    if let Some(permit) = &permit {
+        session.flush(permit, forced);
     }
-    let has_flushed = alone.is_some();
-    drop(alone);
+    let has_flushed = permit.is_some();
+    drop(permit);
     let mut drained = read_all(session, pool(), &mut interned, each);
     // CUPTI also counts a dropped record for each declined request, so the two counts overlap.
     drained.has_flushed = has_flushed;
@@ -63,11 +63,11 @@ pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> Drained {
 
 fn read_all(
     session: &Session,
-    pool: &Pool,
-    interned: &mut Interned,
+    pool: &BufferPool,
+    interned: &mut InternedWork,
     each: &mut dyn FnMut(&Activity),
-) -> Drained {
-    let mut drained = Drained::default();
+) -> DrainOutcome {
+    let mut drained = DrainOutcome::default();
     while let Some(completed) = pool.take() {
         drained.buffers += 1;
         for_each_record(session, &completed, &mut |record| {
@@ -81,7 +81,7 @@ fn read_all(
     drained
 }
 
-fn for_each_record(session: &Session, completed: &Completed, each: &mut dyn FnMut(&Record)) {
+fn for_each_record(session: &Session, completed: &CompletedBuffer, each: &mut dyn FnMut(&Record)) {
     let (start, bytes) = (completed.start(), completed.bytes());
     let mut last = ptr::null_mut();
     // SAFETY: CUPTI has completed the buffer; `last` is null or a record in this buffer.
@@ -102,7 +102,7 @@ fn for_each_record(session: &Session, completed: &Completed, each: &mut dyn FnMu
     }
 }
 
-fn activity(record: &Record, interned: &mut Interned) -> Activity {
+fn activity(record: &Record, interned: &mut InternedWork) -> Activity {
     Activity {
         start_ns: record.start_ns,
         end_ns: record.end_ns,
@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn records_of_all_buffers_are_handed_over_in_order() {
-        let (session, pool, mut interned) = (fake::session(), Pool::new(), Interned::default());
+        let (session, pool, mut interned) =
+            (fake::session(), BufferPool::new(), InternedWork::default());
         let unknown = 99;
         pool.complete_with(&[
             record(CONCURRENT_KERNEL, 10, 20, 1),
@@ -150,8 +151,8 @@ mod tests {
         let expected =
             [(1, 10, "<unnamed>"), (2, 30, "[memset]"), (3, 50, "[memset]"), (4, 0, "<unnamed>")];
         assert_eq!(seen, expected);
-        let expected = Drained { zero_times: 2, buffers: 3, ..Drained::default() };
+        let expected = DrainOutcome { zero_times: 2, buffers: 3, ..DrainOutcome::default() };
         assert_eq!(drained, expected);
-        assert_eq!(read_all(&session, &pool, &mut interned, &mut |_| {}), Drained::default());
+        assert_eq!(read_all(&session, &pool, &mut interned, &mut |_| {}), DrainOutcome::default());
     }
 }

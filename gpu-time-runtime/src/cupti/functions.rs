@@ -34,7 +34,7 @@ enum StreamAt {
 /// A driver function. It has two callback ids: for the legacy default stream, and for per-thread
 /// default streams.
 #[derive(Clone, Copy, Debug)]
-struct Function {
+struct DriverFunction {
     legacy: u32,
     per_thread: u32,
     enqueues: Enqueues,
@@ -43,13 +43,18 @@ struct Function {
     size: Option<u8>,
 }
 
-const fn function(legacy: u32, per_thread: u32, enqueues: Enqueues, stream: StreamAt) -> Function {
-    Function { legacy, per_thread, enqueues, stream, size: None }
+const fn function(
+    legacy: u32,
+    per_thread: u32,
+    enqueues: Enqueues,
+    stream: StreamAt,
+) -> DriverFunction {
+    DriverFunction { legacy, per_thread, enqueues, stream, size: None }
 }
 
-impl Function {
-    const fn sized(self, at: u8) -> Function {
-        Function { size: Some(at), ..self }
+impl DriverFunction {
+    const fn sized(self, at: u8) -> DriverFunction {
+        DriverFunction { size: Some(at), ..self }
     }
 }
 
@@ -59,7 +64,7 @@ use StreamAt::*;
 /// Every driver function that enqueues a kernel, a copy, a memset or a graph. The ids are from
 /// `cupti_driver_cbid.h` and never change.
 #[rustfmt::skip]
-const FUNCTIONS: [Function; 47] = [
+const FUNCTIONS: [DriverFunction; 47] = [
     function(216, 428, Set, Offset(24)).sized(16),      // cuMemsetD8Async
     function(218, 429, Set, Offset(24)).sized(16),      // cuMemsetD16Async
     function(220, 430, Set, Offset(24)).sized(16),      // cuMemsetD32Async
@@ -121,7 +126,7 @@ const CALLBACKS: [u8; IDS] = {
     let mut callbacks = [0; IDS];
     let mut index = 0;
     while index < FUNCTIONS.len() {
-        let Function { legacy, per_thread, .. } = FUNCTIONS[index];
+        let DriverFunction { legacy, per_thread, .. } = FUNCTIONS[index];
         callbacks[per_thread as usize] = 2 * index as u8 + 2;
         callbacks[legacy as usize] = 2 * index as u8 + 1;
         index += 1;
@@ -141,7 +146,7 @@ impl Callback {
         (0..IDS as u32).filter_map(Callback::with_id)
     }
 
-    fn function(self) -> &'static Function {
+    fn function(self) -> &'static DriverFunction {
         // Every callback comes from an entry of the table.
         &FUNCTIONS[usize::from(self.0 / 2)]
     }

@@ -12,7 +12,7 @@ use crate::cupti::library::{CallbackData, DRIVER_API};
 use crate::cupti::loads;
 use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, SUCCESS};
-use crate::types::activity::Launched;
+use crate::types::activity::EnqueueCall;
 use crate::types::handles::Stream;
 
 /// `CUPTI_API_ENTER` and `CUPTI_API_EXIT`.
@@ -26,7 +26,7 @@ static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
 #[derive(Clone, Copy)]
 pub(crate) struct LaunchObserver {
     /// Called when a call that enqueues work begins.
-    pub launched: fn(Launched),
+    pub launched: fn(EnqueueCall),
     /// Called when the call with this correlation id has failed. It has enqueued nothing.
     pub failed: fn(u32),
 }
@@ -136,7 +136,7 @@ unsafe fn observe(
     }
     // SAFETY: the caller's promise.
     let stream = unsafe { callback.stream(data.params) };
-    (observer.launched)(Launched {
+    (observer.launched)(EnqueueCall {
         correlation: data.correlation,
         context: data.context.addr(),
         stream,
@@ -162,7 +162,7 @@ mod tests {
     use crate::cupti::session::fake;
 
     thread_local! {
-        static SEEN: RefCell<Vec<Launched>> = const { RefCell::new(Vec::new()) };
+        static SEEN: RefCell<Vec<EnqueueCall>> = const { RefCell::new(Vec::new()) };
         static FAILED: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -172,7 +172,7 @@ mod tests {
     };
 
     /// Calls the callback as CUPTI does, and returns what the observer saw.
-    fn call(site: c_int, id: u32, correlation: u32, params: &[usize]) -> Vec<Launched> {
+    fn call(site: c_int, id: u32, correlation: u32, params: &[usize]) -> Vec<EnqueueCall> {
         call_with_result(SUCCESS, site, id, correlation, params)
     }
 
@@ -182,8 +182,8 @@ mod tests {
         id: u32,
         correlation: u32,
         params: &[usize],
-    ) -> Vec<Launched> {
-        RECORDING.start(&fake::session(), &loads::alone().unwrap()).unwrap();
+    ) -> Vec<EnqueueCall> {
+        RECORDING.start(&fake::session(), &loads::permit().unwrap()).unwrap();
         observe_launches(OBSERVER);
         let data = data(site, correlation, params, &mut result);
         // SAFETY: the tests pass enough arguments for each function.
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn launch_is_observed() {
-        let launch = Launched {
+        let launch = EnqueueCall {
             correlation: 1,
             context: 0xc0,
             stream: Some(7),
@@ -216,7 +216,7 @@ mod tests {
             lacks_records: false,
         };
         assert_eq!(call(ENTER, 307, 1, &[0, 0, 0, 0, 0, 7]), [launch]);
-        let replay = Launched { correlation: 2, stream: Some(9), is_graph: true, ..launch };
+        let replay = EnqueueCall { correlation: 2, stream: Some(9), is_graph: true, ..launch };
         assert_eq!(call(ENTER, 514, 2, &[0, 9]), [replay]);
     }
 
@@ -231,9 +231,9 @@ mod tests {
             SEEN.take().len()
         };
         assert_eq!(seen(81), 0);
-        recording.start(&session, &loads::alone().unwrap()).unwrap();
+        recording.start(&session, &loads::permit().unwrap()).unwrap();
         assert_eq!(seen(82), 1);
-        assert!(recording.stop(&session, &loads::alone().unwrap()));
+        assert!(recording.stop(&session, &loads::permit().unwrap()));
         assert_eq!(seen(83), 0);
     }
 

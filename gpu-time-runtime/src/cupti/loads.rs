@@ -44,19 +44,19 @@ pub(super) const LOADS: [u32; 20] = [
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// A lock between threads that use CUPTI and threads that load code. Several threads may load at the same time.
-struct Turns {
-    /// Held by [`Alone`].
+struct LoadLock {
+    /// Held by [`Permit`].
     switches: Mutex<()>,
     /// The number of threads inside one of [`LOADS`].
     loading: AtomicUsize,
     /// Set if a thread has waited in vain for the current loads to end.
-    are_long: AtomicBool,
+    have_timed_out: AtomicBool,
 }
 
-static TURNS: Turns = Turns::new();
+static LOAD_LOCK: LoadLock = LoadLock::new();
 
 thread_local! {
-    /// The number of nested [`LOADS`] that the thread is inside, plus 1 if it holds [`Alone`]. Without a destructor,
+    /// The number of nested [`LOADS`] that the thread is inside, plus 1 if it holds [`Permit`]. Without a destructor,
     /// so that it can be read as long as the thread runs.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
@@ -64,30 +64,30 @@ thread_local! {
 /// The right to call the CUPTI functions that wait for CUPTI's own thread. While it is held, no thread is inside one
 /// of [`LOADS`].
 #[must_use]
-pub(super) struct Alone {
+pub(super) struct Permit {
     _switches: MutexGuard<'static, ()>,
 }
 
-impl Drop for Alone {
+impl Drop for Permit {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get().saturating_sub(1));
     }
 }
 
 /// Returns the right, or `None` if a thread is loading code. May wait for another thread that has the right.
-pub(super) fn alone() -> Option<Alone> {
-    TURNS.alone()
+pub(super) fn permit() -> Option<Permit> {
+    LOAD_LOCK.permit()
 }
 
 /// Waits until no thread is loading code, for at most `patience`. Does not wait for loads for which a thread has
 /// already waited in vain.
 pub(super) fn wait(patience: Duration) {
-    TURNS.wait(patience);
+    LOAD_LOCK.wait(patience);
 }
 
 /// Returns `true` if a thread has waited in vain for the current loads to end.
-pub(super) fn are_long() -> bool {
-    TURNS.are_long.load(SeqCst)
+pub(super) fn have_timed_out() -> bool {
+    LOAD_LOCK.have_timed_out.load(SeqCst)
 }
 
 /// Returns `true` if this is the id of a function in [`LOADS`].
@@ -95,26 +95,26 @@ pub(super) fn is_load(id: u32) -> bool {
     LOADS.binary_search(&id).is_ok()
 }
 
-/// Notes that one of [`LOADS`] begins, before it takes any driver lock. Waits while another thread holds [`Alone`].
+/// Notes that one of [`LOADS`] begins, before it takes any driver lock. Waits while another thread holds [`Permit`].
 pub(super) fn begin() {
-    TURNS.begin();
+    LOAD_LOCK.begin();
 }
 
 /// Notes that one of [`LOADS`] ends.
 pub(super) fn end() {
-    TURNS.end();
+    LOAD_LOCK.end();
 }
 
-impl Turns {
-    const fn new() -> Turns {
-        Turns {
+impl LoadLock {
+    const fn new() -> LoadLock {
+        LoadLock {
             switches: Mutex::new(Rank::CuptiSwitches, ()),
             loading: AtomicUsize::new(0),
-            are_long: AtomicBool::new(false),
+            have_timed_out: AtomicBool::new(false),
         }
     }
 
-    fn alone(&'static self) -> Option<Alone> {
+    fn permit(&'static self) -> Option<Permit> {
         if DEPTH.get() > 0 {
             return None;
         }
@@ -123,18 +123,18 @@ impl Turns {
             return None;
         }
         DEPTH.set(1);
-        Some(Alone { _switches: switches })
+        Some(Permit { _switches: switches })
     }
 
     fn wait(&self, patience: Duration) {
         let is_loading = || self.loading.load(SeqCst) > 0;
-        if DEPTH.get() > 0 || !is_loading() || self.are_long.load(SeqCst) {
+        if DEPTH.get() > 0 || !is_loading() || self.have_timed_out.load(SeqCst) {
             return;
         }
         let deadline = Instant::now() + patience;
         while is_loading() {
             if Instant::now() >= deadline {
-                return self.are_long.store(true, SeqCst);
+                return self.have_timed_out.store(true, SeqCst);
             }
             thread::sleep(PAUSE);
         }
@@ -155,7 +155,7 @@ impl Turns {
         if let Some(depth) = DEPTH.get().checked_sub(1) {
             DEPTH.set(depth);
             if depth == 0 && self.loading.fetch_sub(1, SeqCst) == 1 {
-                self.are_long.store(false, SeqCst);
+                self.have_timed_out.store(false, SeqCst);
             }
         }
     }
@@ -178,69 +178,69 @@ mod tests {
 
     #[test]
     fn load_waits_for_a_switch() {
-        static TURNS: Turns = Turns::new();
+        static LOAD_LOCK: LoadLock = LoadLock::new();
         let (tell, told) = mpsc::channel();
-        let alone = TURNS.alone().unwrap();
+        let permit = LOAD_LOCK.permit().unwrap();
         let loading = thread::spawn(move || {
-            TURNS.begin();
+            LOAD_LOCK.begin();
             tell.send("loading").unwrap();
-            TURNS.end();
+            LOAD_LOCK.end();
         });
-        while TURNS.loading.load(SeqCst) == 0 {
+        while LOAD_LOCK.loading.load(SeqCst) == 0 {
             thread::yield_now();
         }
         assert!(told.try_recv().is_err());
-        drop(alone);
+        drop(permit);
         assert_eq!(told.recv(), Ok("loading"));
         loading.join().unwrap();
-        assert!(TURNS.alone().is_some());
+        assert!(LOAD_LOCK.permit().is_some());
     }
 
     #[test]
     fn nothing_is_switched_before_all_loads_have_ended() {
-        static TURNS: Turns = Turns::new();
-        let other = || thread::spawn(|| TURNS.alone().is_some()).join().unwrap();
-        TURNS.begin();
-        TURNS.begin();
+        static LOAD_LOCK: LoadLock = LoadLock::new();
+        let other = || thread::spawn(|| LOAD_LOCK.permit().is_some()).join().unwrap();
+        LOAD_LOCK.begin();
+        LOAD_LOCK.begin();
         assert!(!other());
-        TURNS.end();
+        LOAD_LOCK.end();
         assert!(!other());
         let waiting = thread::spawn(|| {
-            TURNS.wait(LONG);
-            TURNS.alone().is_some()
+            LOAD_LOCK.wait(LONG);
+            LOAD_LOCK.permit().is_some()
         });
-        TURNS.end();
+        LOAD_LOCK.end();
         assert!(waiting.join().unwrap());
         assert!(other());
     }
 
     #[test]
     fn load_that_takes_long_is_waited_for_once() {
-        static TURNS: Turns = Turns::new();
-        let wait = |patience| thread::spawn(move || TURNS.wait(patience)).join().unwrap();
-        TURNS.begin();
+        static LOAD_LOCK: LoadLock = LoadLock::new();
+        let wait = |patience| thread::spawn(move || LOAD_LOCK.wait(patience)).join().unwrap();
+        LOAD_LOCK.begin();
         wait(Duration::from_millis(1));
         // Another wait would not return.
         wait(LONG);
-        TURNS.end();
-        assert!(!TURNS.are_long.load(SeqCst));
+        LOAD_LOCK.end();
+        assert!(!LOAD_LOCK.have_timed_out.load(SeqCst));
     }
 
     #[test]
     fn thread_that_loads_does_not_wait_for_itself() {
-        static TURNS: Turns = Turns::new();
-        TURNS.begin();
-        TURNS.wait(LONG);
-        assert!(TURNS.alone().is_none());
-        TURNS.end();
+        static LOAD_LOCK: LoadLock = LoadLock::new();
+        LOAD_LOCK.begin();
+        LOAD_LOCK.wait(LONG);
+        assert!(LOAD_LOCK.permit().is_none());
+        LOAD_LOCK.end();
         // CUPTI itself may load code while it switches.
-        let alone = TURNS.alone().unwrap();
-        TURNS.begin();
-        TURNS.end();
-        drop(alone);
-        assert!(TURNS.alone().is_some());
+        let permit = LOAD_LOCK.permit().unwrap();
+        LOAD_LOCK.begin();
+        LOAD_LOCK.end();
+        drop(permit);
+        assert!(LOAD_LOCK.permit().is_some());
         // The end of a load whose beginning was not seen.
-        TURNS.end();
-        assert!(TURNS.alone().is_some());
+        LOAD_LOCK.end();
+        assert!(LOAD_LOCK.permit().is_some());
     }
 }

@@ -27,7 +27,7 @@ mod work;
 
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
-    SwitchedOn, cost_ns, is_available, is_recording, never_stops, now_ns, retry, stop_unused,
+    RecordingGuard, cost_ns, is_available, is_recording, never_stops, now_ns, retry, stop_unused,
     switch_on, version, why_unavailable,
 };
 pub(crate) use drain::drain;

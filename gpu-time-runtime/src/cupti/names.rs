@@ -29,16 +29,16 @@ pub(super) fn demangled(symbol: &[u8]) -> String {
 
 /// Returns the text that `write` produces, or `None` if it fails or the text is longer than
 /// [`LONGEST`].
-fn bounded(write: impl FnOnce(&mut Bounded) -> fmt::Result) -> Option<String> {
-    let mut name = Bounded(String::new());
+fn bounded(write: impl FnOnce(&mut BoundedText) -> fmt::Result) -> Option<String> {
+    let mut name = BoundedText(String::new());
     write(&mut name).ok()?;
     Some(name.0)
 }
 
 /// Text of at most [`LONGEST`] bytes.
-struct Bounded(String);
+struct BoundedText(String);
 
-impl fmt::Write for Bounded {
+impl fmt::Write for BoundedText {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         if self.0.len() + part.len() > LONGEST {
             return Err(fmt::Error);

@@ -1,6 +1,6 @@
 //! The `cupti` module of builds without the `kernels` feature. It records nothing.
 
-use crate::types::activity::{Activity, Launched};
+use crate::types::activity::{Activity, EnqueueCall};
 
 pub(crate) fn is_available() -> bool {
     false
@@ -30,27 +30,27 @@ pub(crate) fn stop_unused() -> bool {
 
 #[allow(dead_code, reason = "only recording calls them")]
 pub(crate) struct LaunchObserver {
-    pub launched: fn(Launched),
+    pub launched: fn(EnqueueCall),
     pub failed: fn(u32),
 }
 
 pub(crate) fn observe_launches(_: LaunchObserver) {}
 
-pub(crate) enum SwitchedOn {}
+pub(crate) enum RecordingGuard {}
 
-pub(crate) fn switch_on() -> Option<SwitchedOn> {
+pub(crate) fn switch_on() -> Option<RecordingGuard> {
     None
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Drained {
+pub(crate) struct DrainOutcome {
     pub has_flushed: bool,
     pub zero_times: u64,
     pub dropped: u64,
 }
 
-pub(crate) fn drain(_: bool, _: &mut dyn FnMut(&Activity)) -> Drained {
-    Drained::default()
+pub(crate) fn drain(_: bool, _: &mut dyn FnMut(&Activity)) -> DrainOutcome {
+    DrainOutcome::default()
 }
 
 pub(crate) fn captures_begun() -> u64 {

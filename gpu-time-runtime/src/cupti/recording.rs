@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use crate::base::inside;
 use crate::cupti::functions::Callback;
-use crate::cupti::loads::{self, Alone};
+use crate::cupti::loads::{self, Permit};
 use crate::cupti::records::{CONCURRENT_KERNEL, MEMCPY, MEMCPY2, MEMSET};
 use crate::cupti::session::{INVALID_PARAMETER, SUCCESS, Session};
 use crate::cupti::version::can_stop;
@@ -68,24 +68,24 @@ impl Recording {
     /// # Errors
     ///
     /// CUPTI's error code.
-    pub fn start(&self, session: &Session, alone: &Alone) -> Result<(), c_int> {
+    pub fn start(&self, session: &Session, permit: &Permit) -> Result<(), c_int> {
         // Set this first, so that the launch of every recorded kernel is observed.
         self.is_on.store(true, SeqCst);
-        let code = session.enable(alone, CONCURRENT_KERNEL);
+        let code = session.enable(permit, CONCURRENT_KERNEL);
         if code != SUCCESS {
             self.is_on.store(false, SeqCst);
             return Err(code);
         }
         if !can_stop(session.library.version) {
-            self.enable_extra(session, alone, &EXTRA);
+            self.enable_extra(session, permit, &EXTRA);
         }
         Ok(())
     }
 
     /// Stops recording. Returns `false` if CUPTI refuses and recording continues.
-    pub fn stop(&self, session: &Session, alone: &Alone) -> bool {
+    pub fn stop(&self, session: &Session, permit: &Permit) -> bool {
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
-            if is_on.load(SeqCst) && session.disable(alone, kind) != SUCCESS {
+            if is_on.load(SeqCst) && session.disable(permit, kind) != SUCCESS {
                 return false;
             }
             is_on.store(false, SeqCst);
@@ -93,7 +93,7 @@ impl Recording {
         self.is_on.store(false, SeqCst);
         // Switch kernels off last, as they are switched on first: CUPTI crashes if this kind is switched while
         // memsets are on and another thread calls one (seen with CUPTI 13.0 Update 1).
-        let is_off = session.disable(alone, CONCURRENT_KERNEL) == SUCCESS;
+        let is_off = session.disable(permit, CONCURRENT_KERNEL) == SUCCESS;
         self.is_on.store(!is_off, SeqCst);
         is_off
     }
@@ -111,11 +111,11 @@ impl Recording {
         if self.have(kinds) {
             return true;
         }
-        let Some(alone) = loads::alone() else { return false };
-        // Another thread may have ended the window before this one got `alone`. It cannot end the window from
+        let Some(permit) = loads::permit() else { return false };
+        // Another thread may have ended the window before this one got `permit`. It cannot end the window from
         // here on.
         if self.is_on() {
-            self.enable_extra(session, &alone, kinds);
+            self.enable_extra(session, &permit, kinds);
         }
         true
     }
@@ -128,10 +128,10 @@ impl Recording {
 
     /// Switches on these kinds of [`EXTRA`]. Errors are ignored: the missing records are noticed because they
     /// never arrive.
-    fn enable_extra(&self, session: &Session, alone: &Alone, kinds: &[u32]) {
+    fn enable_extra(&self, session: &Session, permit: &Permit, kinds: &[u32]) {
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
             if kinds.contains(&kind) && !is_on.load(SeqCst) {
-                is_on.store(session.enable(alone, kind) == SUCCESS, SeqCst);
+                is_on.store(session.enable(permit, kind) == SUCCESS, SeqCst);
             }
         }
     }
@@ -147,8 +147,8 @@ mod tests {
     }
 
     /// Returns the right to switch. Always succeeds, because no test loads code through the shared state.
-    fn alone() -> Alone {
-        loads::alone().unwrap()
+    fn permit() -> Permit {
+        loads::permit().unwrap()
     }
 
     const KERNELS: Call = Call::Enable(CONCURRENT_KERNEL);
@@ -159,9 +159,9 @@ mod tests {
         let (session, recording) = (fake::session(), Recording::new());
         assert_eq!(recording.prepare(&session), Ok(()));
         assert_eq!(fake::calls().len(), Callback::all().count());
-        assert_eq!(recording.start(&session, &alone()), Ok(()));
+        assert_eq!(recording.start(&session, &permit()), Ok(()));
         recording.on_call(callback(307), Some(&session));
-        assert!(recording.stop(&session, &alone()));
+        assert!(recording.stop(&session, &permit()));
         assert_eq!(fake::calls(), [KERNELS, NO_KERNELS]);
     }
 
@@ -169,14 +169,14 @@ mod tests {
     fn kinds_are_switched_on_by_the_first_call_that_needs_them() {
         let (session, recording) = (fake::session(), Recording::new());
         for _ in 0..2 {
-            recording.start(&session, &alone()).unwrap();
+            recording.start(&session, &permit()).unwrap();
             fake::calls();
             recording.on_call(callback(279), Some(&session));
             recording.on_call(callback(277), Some(&session));
             assert_eq!(fake::calls(), [Call::Enable(MEMCPY)]);
             recording.on_call(callback(514), Some(&session));
             assert_eq!(fake::calls(), [Call::Enable(MEMSET)]);
-            recording.stop(&session, &alone());
+            recording.stop(&session, &permit());
             // Kernels must be last, or CUPTI crashes.
             let kinds = [Call::Disable(MEMCPY), Call::Disable(MEMSET), NO_KERNELS];
             assert_eq!(fake::calls(), kinds);
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn memsets_of_the_runtime_switch_nothing_on() {
         let (session, recording) = (fake::session(), Recording::new());
-        recording.start(&session, &alone()).unwrap();
+        recording.start(&session, &permit()).unwrap();
         fake::calls();
         let inside = inside::enter();
         assert!(recording.on_call(callback(220), Some(&session)));
@@ -199,37 +199,37 @@ mod tests {
     #[test]
     fn kernels_stay_on_while_memsets_cannot_be_switched_off() {
         let (session, recording) = (fake::session(), Recording::new());
-        recording.start(&session, &alone()).unwrap();
+        recording.start(&session, &permit()).unwrap();
         recording.on_call(callback(514), Some(&session));
         fake::calls();
         fake::refuse(Call::Disable(MEMSET), 1);
-        assert!(!recording.stop(&session, &alone()));
+        assert!(!recording.stop(&session, &permit()));
         assert!(!fake::calls().contains(&NO_KERNELS));
         fake::refuse(Call::Disable(MEMSET), SUCCESS);
-        assert!(recording.stop(&session, &alone()));
+        assert!(recording.stop(&session, &permit()));
         assert!(fake::calls().starts_with(&[Call::Disable(MEMSET), NO_KERNELS]));
     }
 
     #[test]
     fn recording_goes_on_while_kernels_cannot_be_switched_off() {
         let (session, recording) = (fake::session(), Recording::new());
-        recording.start(&session, &alone()).unwrap();
+        recording.start(&session, &permit()).unwrap();
         fake::refuse(NO_KERNELS, 1);
-        assert!(!recording.stop(&session, &alone()));
+        assert!(!recording.stop(&session, &permit()));
         assert!(recording.is_on());
         fake::refuse(NO_KERNELS, SUCCESS);
-        assert!(recording.stop(&session, &alone()));
+        assert!(recording.stop(&session, &permit()));
         assert!(!recording.is_on());
     }
 
     #[test]
     fn kind_that_cannot_be_switched_on_does_not_keep_the_window_open() {
         let (session, recording) = (fake::session(), Recording::new());
-        recording.start(&session, &alone()).unwrap();
+        recording.start(&session, &permit()).unwrap();
         fake::refuse(Call::Enable(MEMSET), 1);
         recording.on_call(callback(514), Some(&session));
         fake::calls();
-        assert!(recording.stop(&session, &alone()));
+        assert!(recording.stop(&session, &permit()));
         let stopped = fake::calls();
         assert!(stopped.contains(&NO_KERNELS) && !stopped.contains(&Call::Disable(MEMSET)));
     }
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn version_that_cannot_stop_gets_all_kinds_at_once() {
         let (session, recording) = (fake::session_of(28), Recording::new());
-        recording.start(&session, &alone()).unwrap();
+        recording.start(&session, &permit()).unwrap();
         let kinds = [CONCURRENT_KERNEL, MEMCPY, MEMSET, MEMCPY2].map(Call::Enable);
         assert_eq!(fake::calls(), kinds);
         recording.on_call(callback(277), Some(&session));
@@ -250,7 +250,7 @@ mod tests {
         static RECORDING: Recording = Recording::new();
         static WAS_ON: AtomicBool = AtomicBool::new(false);
         fake::before(KERNELS, || WAS_ON.store(RECORDING.is_on(), SeqCst));
-        RECORDING.start(&fake::session(), &alone()).unwrap();
+        RECORDING.start(&fake::session(), &permit()).unwrap();
         assert!(WAS_ON.load(SeqCst));
     }
 
@@ -265,7 +265,7 @@ mod tests {
     fn refused_start_records_nothing() {
         let (session, recording) = (fake::session(), Recording::new());
         fake::refuse(KERNELS, 39);
-        assert_eq!(recording.start(&session, &alone()), Err(39));
+        assert_eq!(recording.start(&session, &permit()), Err(39));
         fake::calls();
         recording.on_call(callback(277), Some(&session));
         assert_eq!(fake::calls(), []);

@@ -19,7 +19,7 @@ pub(super) const MEMCPY2: u32 = 22;
 /// `CUpti_ActivityKernel8`, of CUDA 11.8, and later.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Kernel {
+struct KernelRecord {
     kind: u32,
     cache_config: u8,
     shared_memory_config: u8,
@@ -43,25 +43,25 @@ struct Kernel {
 }
 
 const _: () = {
-    assert!(offset_of!(Kernel, registers) == 6);
-    assert!(offset_of!(Kernel, start) == 16);
-    assert!(offset_of!(Kernel, end) == 24);
-    assert!(offset_of!(Kernel, device) == 40);
-    assert!(offset_of!(Kernel, context) == 44);
-    assert!(offset_of!(Kernel, stream) == 48);
-    assert!(offset_of!(Kernel, grid) == 52);
-    assert!(offset_of!(Kernel, block) == 64);
-    assert!(offset_of!(Kernel, static_shared) == 76);
-    assert!(offset_of!(Kernel, dynamic_shared) == 80);
-    assert!(offset_of!(Kernel, correlation) == 92);
-    assert!(offset_of!(Kernel, name) == 104);
-    assert!(size_of::<Kernel>() == 112);
+    assert!(offset_of!(KernelRecord, registers) == 6);
+    assert!(offset_of!(KernelRecord, start) == 16);
+    assert!(offset_of!(KernelRecord, end) == 24);
+    assert!(offset_of!(KernelRecord, device) == 40);
+    assert!(offset_of!(KernelRecord, context) == 44);
+    assert!(offset_of!(KernelRecord, stream) == 48);
+    assert!(offset_of!(KernelRecord, grid) == 52);
+    assert!(offset_of!(KernelRecord, block) == 64);
+    assert!(offset_of!(KernelRecord, static_shared) == 76);
+    assert!(offset_of!(KernelRecord, dynamic_shared) == 80);
+    assert!(offset_of!(KernelRecord, correlation) == 92);
+    assert!(offset_of!(KernelRecord, name) == 104);
+    assert!(size_of::<KernelRecord>() == 112);
 };
 
 /// `CUpti_ActivityMemcpy5` and `CUpti_ActivityMemset4`, of CUDA 11.8, and later.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Memory {
+struct MemoryRecord {
     kind: u32,
     copy_kind: u8,
     rest: [u8; 11],
@@ -74,14 +74,14 @@ struct Memory {
 }
 
 const _: () = {
-    assert!(offset_of!(Memory, copy_kind) == 4);
-    assert!(offset_of!(Memory, start) == 16);
-    assert!(offset_of!(Memory, end) == 24);
-    assert!(offset_of!(Memory, device) == 32);
-    assert!(offset_of!(Memory, context) == 36);
-    assert!(offset_of!(Memory, stream) == 40);
-    assert!(offset_of!(Memory, correlation) == 44);
-    assert!(size_of::<Memory>() == 48);
+    assert!(offset_of!(MemoryRecord, copy_kind) == 4);
+    assert!(offset_of!(MemoryRecord, start) == 16);
+    assert!(offset_of!(MemoryRecord, end) == 24);
+    assert!(offset_of!(MemoryRecord, device) == 32);
+    assert!(offset_of!(MemoryRecord, context) == 36);
+    assert!(offset_of!(MemoryRecord, stream) == 40);
+    assert!(offset_of!(MemoryRecord, correlation) == 44);
+    assert!(size_of::<MemoryRecord>() == 48);
 };
 
 /// `CUpti_ActivityMemcpyPtoP4`, of CUDA 11.8, and later.
@@ -117,12 +117,12 @@ pub(super) struct Record<'a> {
     pub device: u32,
     pub context: u32,
     pub stream: u32,
-    pub work: Work<'a>,
+    pub work: RecordedWork<'a>,
 }
 
 /// The work that a record describes.
 #[derive(Debug, PartialEq)]
-pub(super) enum Work<'a> {
+pub(super) enum RecordedWork<'a> {
     Kernel { name: &'a CStr, shape: Shape },
     Memory(&'static str),
 }
@@ -149,7 +149,7 @@ pub(super) unsafe fn read(bytes: &[u8]) -> Option<Record<'_>> {
         match u32::from_ne_bytes(*bytes.first_chunk()?) {
             KERNEL | CONCURRENT_KERNEL => Some(kernel(&copy_of(bytes)?)),
             MEMCPY => {
-                let record = copy_of::<Memory>(bytes)?;
+                let record = copy_of::<MemoryRecord>(bytes)?;
                 Some(memory(&record, copy_name(record.copy_kind)))
             }
             MEMSET => Some(memory(&copy_of(bytes)?, "[memset]")),
@@ -173,7 +173,7 @@ unsafe fn copy_of<T: Copy>(bytes: &[u8]) -> Option<T> {
 /// # Safety
 ///
 /// The name must be null or a string that stays valid for `'a`.
-unsafe fn kernel<'a>(record: &Kernel) -> Record<'a> {
+unsafe fn kernel<'a>(record: &KernelRecord) -> Record<'a> {
     let name = if record.name.is_null() {
         c"<unnamed>"
     } else {
@@ -187,7 +187,7 @@ unsafe fn kernel<'a>(record: &Kernel) -> Record<'a> {
         device: record.device,
         context: record.context,
         stream: record.stream,
-        work: Work::Kernel {
+        work: RecordedWork::Kernel {
             name,
             shape: Shape {
                 grid: record.grid,
@@ -199,7 +199,7 @@ unsafe fn kernel<'a>(record: &Kernel) -> Record<'a> {
     }
 }
 
-fn memory(record: &Memory, name: &'static str) -> Record<'static> {
+fn memory(record: &MemoryRecord, name: &'static str) -> Record<'static> {
     Record {
         start_ns: record.start,
         end_ns: record.end,
@@ -207,7 +207,7 @@ fn memory(record: &Memory, name: &'static str) -> Record<'static> {
         device: record.device,
         context: record.context,
         stream: record.stream,
-        work: Work::Memory(name),
+        work: RecordedWork::Memory(name),
     }
 }
 
@@ -219,7 +219,7 @@ fn peer_copy(record: &PeerCopy) -> Record<'static> {
         device: record.device,
         context: record.context,
         stream: record.stream,
-        work: Work::Memory("[copy PtoP]"),
+        work: RecordedWork::Memory("[copy PtoP]"),
     }
 }
 
@@ -291,7 +291,7 @@ mod tests {
             device: 1,
             context: 2,
             stream: 7,
-            work: Work::Kernel {
+            work: RecordedWork::Kernel {
                 name: c"_Z6kernelv",
                 shape: Shape {
                     grid: [10, 11, 12],
@@ -319,7 +319,7 @@ mod tests {
             device: 3,
             context: 4,
             stream: 5,
-            work: Work::Memory(name),
+            work: RecordedWork::Memory(name),
         };
         for (kind, name) in [(1, "[copy HtoD]"), (2, "[copy DtoH]"), (8, "[copy DtoD]")] {
             let copy = of(MEMCPY, &[(4, kind, 1), (44, 6, 4)]);
@@ -337,7 +337,7 @@ mod tests {
     fn cut_off_and_unknown_records_are_skipped() {
         let kernel = record(200, CONCURRENT_KERNEL, &[]);
         assert!(
-            matches!(parsed(&kernel).unwrap().work, Work::Kernel { name, .. } if name == c"<unnamed>")
+            matches!(parsed(&kernel).unwrap().work, RecordedWork::Kernel { name, .. } if name == c"<unnamed>")
         );
         assert_eq!(parsed(&kernel[..111]), None);
         assert_eq!(parsed(&record(88, MEMSET, &[])[..47]), None);

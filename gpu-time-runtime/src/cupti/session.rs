@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::base::fork;
 use crate::cupti::library::{DRIVER_API, Library, Shared, Subscriber};
-use crate::cupti::loads::Alone;
+use crate::cupti::loads::Permit;
 
 pub(super) const SUCCESS: c_int = 0;
 /// The result for a callback id that the version does not know.
@@ -44,7 +44,7 @@ pub(super) fn set(session: Session) {
 
 impl Session {
     /// Switches a kind of activity on. Returns CUPTI's code.
-    pub fn enable(&self, _: &Alone, kind: u32) -> c_int {
+    pub fn enable(&self, _: &Permit, kind: u32) -> c_int {
         // SAFETY: the subscriber is valid.
         unsafe {
             match self.shared {
@@ -55,7 +55,7 @@ impl Session {
     }
 
     /// Switches a kind of activity off. Returns CUPTI's code.
-    pub fn disable(&self, _: &Alone, kind: u32) -> c_int {
+    pub fn disable(&self, _: &Permit, kind: u32) -> c_int {
         // SAFETY: the subscriber is valid.
         unsafe {
             match self.shared {
@@ -76,7 +76,7 @@ impl Session {
 
     /// Makes CUPTI complete the buffers whose records are all complete or, with `forced`, all buffers.
     /// Does not wait for the GPU.
-    pub fn flush(&self, _: &Alone, forced: bool) {
+    pub fn flush(&self, _: &Permit, forced: bool) {
         // SAFETY: the buffer callbacks are registered. An error means that nothing was completed.
         _ = unsafe { (self.library.functions.flush)(if forced { FORCED } else { 0 }) };
     }

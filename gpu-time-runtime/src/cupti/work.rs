@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::cupti::names;
-use crate::cupti::records::{Shape, Work};
+use crate::cupti::records::{RecordedWork, Shape};
 use crate::types::activity::GpuWork;
 use gpu_time_report as report;
 
@@ -12,15 +12,15 @@ use gpu_time_report as report;
 /// freed. Beyond it, all shapes of a kernel share one description.
 const MAX_SHAPES: usize = 4_096;
 /// The maximum number of descriptions of kernels. All kernels beyond it share [`OTHER`].
-const MOST: usize = 2 * MAX_SHAPES;
+const MAX_KERNELS: usize = 2 * MAX_SHAPES;
 
-/// The description of all kernels beyond [`MOST`].
+/// The description of all kernels beyond [`MAX_KERNELS`].
 static OTHER: LazyLock<GpuWork> =
     LazyLock::new(|| kernel(report::Kernel::OTHER.to_owned(), Shape::default()));
 
-/// Every distinct piece of work seen so far, with at most [`MOST`] descriptions of kernels.
+/// Every distinct piece of work seen so far, with at most [`MAX_KERNELS`] descriptions of kernels.
 #[derive(Debug, Default)]
-pub(super) struct Interned {
+pub(super) struct InternedWork {
     /// The number of each symbol, by which `kernels` refers to it. Has only the symbols of kernels
     /// in `kernels`.
     symbols: HashMap<Box<[u8]>, usize>,
@@ -32,27 +32,27 @@ pub(super) struct Interned {
     memory: Vec<&'static GpuWork>,
 }
 
-impl Interned {
+impl InternedWork {
     /// Forgets the addresses of symbols. Must be called at the beginning of a drain.
     pub fn forget_addresses(&mut self) {
         self.recent.clear();
     }
 
     /// Returns the description of this work, which has the same address for equal work.
-    pub fn get(&mut self, work: &Work) -> &'static GpuWork {
+    pub fn get(&mut self, work: &RecordedWork) -> &'static GpuWork {
         match *work {
-            Work::Kernel { name, shape } => {
+            RecordedWork::Kernel { name, shape } => {
                 let key = (name.as_ptr().addr(), shape);
                 if let Some(recent) = self.recent.get(&key) {
                     return recent;
                 }
                 let work = self.kernel(name.to_bytes(), shape);
-                if self.recent.len() < MOST {
+                if self.recent.len() < MAX_KERNELS {
                     self.recent.insert(key, work);
                 }
                 work
             }
-            Work::Memory(name) => self.memory(name),
+            RecordedWork::Memory(name) => self.memory(name),
         }
     }
 
@@ -64,7 +64,7 @@ impl Interned {
         if let Some(known) = self.known(symbol, shape) {
             return known;
         }
-        if self.kernels.len() >= MOST {
+        if self.kernels.len() >= MAX_KERNELS {
             return &OTHER;
         }
         let number = self.symbols.get(symbol).copied().unwrap_or_else(|| {
@@ -108,27 +108,27 @@ mod tests {
 
     use super::*;
 
-    fn kernel(name: &CStr, x: u32) -> Work<'_> {
-        Work::Kernel { name, shape: Shape { grid: [x, 1, 1], ..Shape::default() } }
+    fn kernel(name: &CStr, x: u32) -> RecordedWork<'_> {
+        RecordedWork::Kernel { name, shape: Shape { grid: [x, 1, 1], ..Shape::default() } }
     }
 
     #[test]
     fn equal_work_has_one_address() {
-        let mut interned = Interned::default();
+        let mut interned = InternedWork::default();
         let copy = c"_Z4axpyIfEvPT_i".to_owned();
         let first = interned.get(&kernel(c"_Z4axpyIfEvPT_i", 1));
         assert_eq!((&*first.name, first.grid), ("void axpy<float>(float*, int)", [1, 1, 1]));
         assert!(ptr::eq(first, interned.get(&kernel(&copy, 1))));
         assert!(!ptr::eq(first, interned.get(&kernel(&copy, 2))));
         assert!(!ptr::eq(first, interned.get(&kernel(c"_Z4axpyIdEvPT_i", 1))));
-        let memset = interned.get(&Work::Memory("[memset]"));
-        assert!(ptr::eq(memset, interned.get(&Work::Memory("[memset]"))));
-        assert_ne!(memset, interned.get(&Work::Memory("[copy HtoD]")));
+        let memset = interned.get(&RecordedWork::Memory("[memset]"));
+        assert!(ptr::eq(memset, interned.get(&RecordedWork::Memory("[memset]"))));
+        assert_ne!(memset, interned.get(&RecordedWork::Memory("[copy HtoD]")));
     }
 
     #[test]
     fn address_of_another_symbol_is_noticed_in_the_next_drain() {
-        let mut interned = Interned::default();
+        let mut interned = InternedWork::default();
         let mut symbol = *b"one\0";
         let mut name_at_once = |symbol: &[u8]| {
             interned.forget_addresses();
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn shapes_beyond_the_bound_are_one() {
-        let mut interned = Interned::default();
+        let mut interned = InternedWork::default();
         let last = MAX_SHAPES as u32;
         let known: Vec<_> = (1..=last).map(|x| interned.get(&kernel(c"k", x))).collect();
         assert_eq!((&*known[0].name, known[last as usize - 1].grid[0]), ("k", last));
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn kernels_beyond_the_bound_are_other() {
-        let mut interned = Interned::default();
-        for number in 0..MOST {
+        let mut interned = InternedWork::default();
+        for number in 0..MAX_KERNELS {
             let name = CString::new(format!("k{number}")).unwrap();
             interned.forget_addresses();
             assert_eq!(interned.get(&kernel(&name, 1)).name.as_bytes(), name.as_bytes());
@@ -165,8 +165,8 @@ mod tests {
         let other = interned.get(&kernel(c"new", 1));
         assert_eq!((&*other.name, other.is_kernel), (report::Kernel::OTHER, true));
         assert!(ptr::eq(interned.get(&kernel(c"newer", 2)), other));
-        let memset = interned.get(&Work::Memory("[memset]"));
+        let memset = interned.get(&RecordedWork::Memory("[memset]"));
         assert_eq!((&*memset.name, memset.is_kernel), ("[memset]", false));
-        assert_eq!((interned.symbols.len(), interned.kernels.len()), (MOST, MOST));
+        assert_eq!((interned.symbols.len(), interned.kernels.len()), (MAX_KERNELS, MAX_KERNELS));
     }
 }

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 /// function before a call.
 type Slot = AtomicPtr<c_void>;
 /// The slots of one module, by the id of the function. Id 0 is not used, and the last entry is null.
-type Table = [Option<&'static Slot>; MOST + 1];
+type Table = [Option<&'static Slot>; MAX_IDS + 1];
 
 /// The number of ids in the largest module.
-const MOST: usize = 16;
+const MAX_IDS: usize = 16;
 
 /// `NVTX_CB_MODULE_CORE`.
 const CORE: c_uint = 1;
@@ -34,7 +34,7 @@ static UNUSED: Slot = AtomicPtr::new(ptr::null_mut());
 static TABLES: [Table; SIZES.len()] = tables();
 
 const fn tables() -> [Table; SIZES.len()] {
-    let mut tables = [[None; MOST + 1]; SIZES.len()];
+    let mut tables = [[None; MAX_IDS + 1]; SIZES.len()];
     let mut module = 0;
     while module < SIZES.len() {
         let mut id = 1;

@@ -2,8 +2,8 @@
 
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
 use crate::record::feeding::{BracketTimes, FeedDetector, Feeding};
-use crate::record::stream_state::{Mark, StreamState};
-use crate::record::timeline::{self, CallId, Prepared, Slice};
+use crate::record::stream_state::{NestingMark, StreamState};
+use crate::record::timeline::{self, BracketPreparation, CallId, Slice};
 use crate::record::{call_sums::SumId, series_counters::SeriesRef};
 use crate::site::{callsite::CallSite, cost, series_id::SeriesId};
 use crate::stats::{call_tree::place::Place, clock_fit::Moment};
@@ -17,7 +17,7 @@ const TIMER_STEP_NS: u64 = 1_024;
 
 /// The launch or body that a bracket measures.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject {
+pub(crate) struct BracketSubject {
     pub site: &'static CallSite,
     pub stream: Stream,
     pub stream_state: &'static StreamState,
@@ -48,7 +48,7 @@ struct Extras {
     /// The thread that started the bracket, if it is on a per-thread stream.
     thread_id: Option<u64>,
     /// The preparation, for a trace.
-    prepared: Option<Prepared>,
+    prepared: Option<BracketPreparation>,
     /// The times at which the GPU passed the two events, for a trace.
     passed: Option<[Moment; 2]>,
 }
@@ -63,9 +63,9 @@ pub(crate) struct Bracket<G: Gpu> {
     pub pair: EventPair,
     /// The host time after the stop record.
     pub stopped_ns: u64,
-    opened: Mark,
-    closed: Mark,
-    pub subject: Subject,
+    opened: NestingMark,
+    closed: NestingMark,
+    pub subject: BracketSubject,
     /// The bracket has extras. This is not an `Option`, whose discriminant the compiler may place
     /// after the value, in a third cache line. By the time a bracket is drained, it has left the
     /// caches, so each line that it touches is a miss. `timed, over raw pair` in
@@ -93,14 +93,14 @@ impl Extras {
 
 impl<G: Gpu> Bracket<G> {
     /// Creates a bracket with new events.
-    pub fn new(gpu: &'static G, subject: Subject) -> Result<Box<Self>, Fault> {
+    pub fn new(gpu: &'static G, subject: BracketSubject) -> Result<Box<Self>, Fault> {
         let pair = EventPair { start: gpu.create_event()?, stop: gpu.create_event()? };
         Ok(Box::new(Bracket {
             gpu,
             pair,
             stopped_ns: 0,
-            opened: Mark::default(),
-            closed: Mark::default(),
+            opened: NestingMark::default(),
+            closed: NestingMark::default(),
             subject,
             has_extras: false,
             extras: Extras::NONE,
@@ -109,14 +109,14 @@ impl<G: Gpu> Bracket<G> {
 
     /// Sets the next subject of an idle bracket.
     #[inline(always)]
-    pub fn assign(&mut self, subject: Subject) {
+    pub fn assign(&mut self, subject: BracketSubject) {
         self.subject = subject;
         self.has_extras = false;
     }
 
     /// Sets the stream state on which the bracket has just been opened.
     #[inline]
-    pub fn open_on(&mut self, stream_state: &'static StreamState, opened: Mark) {
+    pub fn open_on(&mut self, stream_state: &'static StreamState, opened: NestingMark) {
         self.subject.stream_state = stream_state;
         self.opened = opened;
     }
@@ -161,7 +161,7 @@ impl<G: Gpu> Bracket<G> {
         }
         let began_ns = self.gpu.now_ns();
         let (flushes, holds) = (cold.is_some(), hold.is_some());
-        self.extras.prepared = Some(Prepared { began_ns, flushes, holds });
+        self.extras.prepared = Some(BracketPreparation { began_ns, flushes, holds });
     }
 
     /// Records the stop, releases the stream and closes the bracket.
@@ -280,7 +280,7 @@ impl<G: Gpu> Bracket<G> {
             tracked: self.subject.tracked,
         };
         let sample = sample.at(self.stopped_ns).weighted(self.subject.weight);
-        Ok(sample.around(self.closed.inside_since(self.opened)).flagged(flags))
+        Ok(sample.around(self.closed.opened_since(self.opened)).flagged(flags))
     }
 
     /// Returns `true` if the budget needs to know whether the GPU was behind, and the GPU was not
@@ -311,7 +311,7 @@ impl<G: Gpu> Bracket<G> {
     /// unknown.
     #[cold]
     pub fn slice(&self, id: &'static SeriesId, sample: Sample) -> Option<Slice> {
-        let Subject { site, stream, stream_state, call_id, .. } = self.subject;
+        let BracketSubject { site, stream, stream_state, call_id, .. } = self.subject;
         Some(Slice {
             site,
             series: id,

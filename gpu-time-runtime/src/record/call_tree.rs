@@ -26,7 +26,7 @@ pub(crate) fn note_sampled_spans() {
 }
 
 /// Adds the functions of one recorded call to the tree, from the outermost to the innermost.
-pub(super) struct Recording {
+pub(super) struct CallTreeWriter {
     tree: MutexGuard<'static, Option<CallTree>>,
     /// The path of each function, or of the one around it if there are too many paths.
     paths: Vec<Option<PathId>>,
@@ -34,13 +34,13 @@ pub(super) struct Recording {
     around: Option<PathId>,
 }
 
-impl Recording {
+impl CallTreeWriter {
     /// Begins a call inside these callers, outermost first, which were not recorded themselves.
-    pub fn begin(callers: &[u32]) -> Recording {
+    pub fn begin(callers: &[u32]) -> CallTreeWriter {
         let mut locked = locked(&TREE);
         let tree = locked.get_or_insert_default();
         let around = callers.iter().try_fold(None, |path, site| tree.path(path, *site).map(Some));
-        Recording { tree: locked, paths: Vec::new(), around: around.flatten() }
+        CallTreeWriter { tree: locked, paths: Vec::new(), around: around.flatten() }
     }
 
     /// Adds the next function. `parent` is the index of the function around it, in the order in

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::base::thread_id;
-use crate::types::activity::Launched;
+use crate::types::activity::EnqueueCall;
 use crate::types::handles::Stream;
 
 /// The maximum number of streams. When it is reached, all are forgotten.
@@ -25,7 +25,7 @@ pub(crate) struct Lanes {
 
 impl Lane {
     /// Returns the stream of a launch by the calling thread, if it is known.
-    pub fn of(launched: &Launched) -> Option<Lane> {
+    pub fn of(launched: &EnqueueCall) -> Option<Lane> {
         let stream = Stream(launched.stream?);
         let handle = if stream.is_implicit() { launched.context } else { stream.0 };
         let thread = if stream.is_per_thread() { thread_id::current() } else { 0 };
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn lane(stream: usize, context: usize) -> Option<Lane> {
-        Lane::of(&Launched {
+        Lane::of(&EnqueueCall {
             correlation: 1,
             context,
             stream: Some(stream),

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use crate::gpu::{Fault, Gpu};
-use crate::record::bracket::{Bracket, Subject};
+use crate::record::bracket::{Bracket, BracketSubject};
 
 /// The maximum number of brackets per thread and context, idle or in use. The driver itself queues
 /// about a thousand commands on a stream before it makes the caller wait.
@@ -15,9 +15,9 @@ const FIRST_ORDER: usize = 48;
 
 /// Idle brackets by context. The most recently used bracket is on top, because it is still in the
 /// caches.
-pub(crate) struct Pools<G: Gpu>(Vec<Pool<G>>);
+pub(crate) struct Pools<G: Gpu>(Vec<ContextPool<G>>);
 
-struct Pool<G: Gpu> {
+struct ContextPool<G: Gpu> {
     gpu: &'static G,
     #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
     idle: Vec<Box<Bracket<G>>>,
@@ -37,7 +37,7 @@ impl<G: Gpu> Pools<G> {
     pub fn take(
         &mut self,
         gpu: &'static G,
-        subject: impl FnOnce() -> Subject,
+        subject: impl FnOnce() -> BracketSubject,
     ) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.of(gpu).idle.pop()?;
         bracket.assign(subject());
@@ -79,14 +79,14 @@ impl<G: Gpu> Pools<G> {
     }
 
     #[inline]
-    fn of(&mut self, gpu: &'static G) -> &mut Pool<G> {
+    fn of(&mut self, gpu: &'static G) -> &mut ContextPool<G> {
         let at = match self.0.iter().position(|pool| ptr::eq(pool.gpu, gpu)) {
             Some(at) => at,
             None => {
                 // A program may create contexts over and over, so drop the pools of those that are
                 // gone.
                 self.0.retain(|pool| !pool.gpu.is_gone());
-                self.0.push(Pool { gpu, idle: Vec::new(), made: 0 });
+                self.0.push(ContextPool { gpu, idle: Vec::new(), made: 0 });
                 self.0.len() - 1
             }
         };
@@ -103,7 +103,7 @@ impl<G: Gpu> Pools<G> {
 pub(crate) fn make<G: Gpu>(
     gpu: &'static G,
     ordered: usize,
-    subject: Subject,
+    subject: BracketSubject,
 ) -> Result<Vec<Box<Bracket<G>>>, Fault> {
     let mut new = Vec::with_capacity(ordered);
     for _ in 0..ordered {

@@ -17,7 +17,7 @@ use crate::record::threads::{self, ThreadRecorder};
 pub(crate) const SERIES_PER_LOCK: usize = 128;
 
 /// A table of counters that is being read.
-struct Unread {
+struct UnreadTable {
     /// `None` for the table of graphs.
     thread: Option<&'static ThreadRecorder>,
     /// The index of the first series that has not been read.
@@ -39,11 +39,11 @@ fn read_threads(
     mut read: impl FnMut(&SeriesCounters),
 ) -> usize {
     let threads = threads.into_iter().map(Some);
-    let tables = threads.chain([None]).map(|thread| Unread { thread, next: 0 }).collect();
+    let tables = threads.chain([None]).map(|thread| UnreadTable { thread, next: 0 }).collect();
     // Allocated here, so that nothing is allocated while a recorder is locked.
     let mut copied = Vec::with_capacity(SERIES_PER_LOCK);
     let mut stuck = 0;
-    in_rounds(tables, |Unread { thread, next }| {
+    in_rounds(tables, |UnreadTable { thread, next }| {
         copied.clear();
         match thread {
             None => copy(&graph::series(), *next, &mut copied),

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use crate::base::lock::{Mutex, locked, locked_by};
 use crate::gpu::Gpu;
-use crate::record::bracket::{Bracket, Subject};
+use crate::record::bracket::{Bracket, BracketSubject};
 use crate::record::call_sums::{CallSums, SumId};
 use crate::record::pending::{BATCH, CHUNK, Drain, FinishedBracket, Pending};
 use crate::record::series_counters::{HostTime, SeriesOutcome, SeriesRef, SeriesTable};
-use crate::record::stream_state::{self, Mark, StreamKey, StreamState};
+use crate::record::stream_state::{self, NestingMark, StreamKey, StreamState};
 use crate::record::{call_tree, pool::Pools, timeline};
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::stats::call_tree::place::Place;
@@ -83,7 +83,11 @@ impl<G: Gpu> Recorder<G> {
     }
 
     /// Opens a bracket on a stream. Returns the stream's state and the bracket's mark.
-    pub fn open_stream(&mut self, gpu: &'static G, key: StreamKey) -> (&'static StreamState, Mark) {
+    pub fn open_stream(
+        &mut self,
+        gpu: &'static G,
+        key: StreamKey,
+    ) -> (&'static StreamState, NestingMark) {
         loop {
             let stream_state = self.stream_state(gpu, key);
             if let Some(opened) = stream_state.open(key) {
@@ -103,7 +107,7 @@ impl<G: Gpu> Recorder<G> {
         &mut self,
         gpu: &'static G,
         key: StreamKey,
-        subject: impl FnOnce() -> Subject,
+        subject: impl FnOnce() -> BracketSubject,
     ) -> Option<Box<Bracket<G>>> {
         let mut bracket = self.pools.take(gpu, subject)?;
         let stream_state = bracket.subject.stream_state;
@@ -124,7 +128,7 @@ impl<G: Gpu> Recorder<G> {
     }
 
     /// Counts a bracket that was never opened as lost.
-    pub fn lose_unopened(&mut self, subject: Subject, reason: Lost) {
+    pub fn lose_unopened(&mut self, subject: BracketSubject, reason: Lost) {
         self.add(&subject, Err(reason));
         self.record();
     }
@@ -239,8 +243,8 @@ impl<G: Gpu> Recorder<G> {
 
     /// Queues a bracket's outcome for recording, and its call's sum if that is now complete.
     #[inline]
-    fn add(&mut self, subject: &Subject, outcome: Result<Sample, Lost>) {
-        let Subject { series, workload, call, place, .. } = *subject;
+    fn add(&mut self, subject: &BracketSubject, outcome: Result<Sample, Lost>) {
+        let BracketSubject { series, workload, call, place, .. } = *subject;
         let place = place.filter(|_| call.is_none());
         self.outcomes.push(SeriesOutcome { series, outcome, workload, place });
         if let Some(call) = call {

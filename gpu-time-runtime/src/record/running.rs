@@ -14,7 +14,7 @@ use crate::site::callsite::CallSite;
 use crate::stats::call_tree::place::{PathId, Place};
 
 /// The maximum depth of the stack. Deeper calls count as parts of the innermost call on it.
-const MOST: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// The number of paths that a thread remembers, to avoid taking the lock on the tree.
 const RECENT: usize = 128;
 
@@ -29,7 +29,7 @@ pub(crate) struct RunningCall {
 
 /// A call on the stack, and the stream on which it has an open bracket, if any.
 #[derive(Clone, Copy)]
-struct Entry {
+struct StackedCall {
     call: RunningCall,
     bracket: Option<&'static StreamState>,
 }
@@ -42,11 +42,12 @@ struct Recent {
     path: u32,
 }
 
-const NO_ENTRY: Entry = Entry { call: RunningCall { number: 0, path: None }, bracket: None };
+const NO_CALL: StackedCall =
+    StackedCall { call: RunningCall { number: 0, path: None }, bracket: None };
 
 thread_local! {
     // None of these has a destructor, so they can be used for as long as the thread runs.
-    static ENTRIES: [Cell<Entry>; MOST] = const { [const { Cell::new(NO_ENTRY) }; MOST] };
+    static ENTRIES: [Cell<StackedCall>; MAX_DEPTH] = const { [const { Cell::new(NO_CALL) }; MAX_DEPTH] };
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     static LAST: Cell<u64> = const { Cell::new(0) };
     static RECENT_PATHS: [Cell<Recent>; RECENT] =
@@ -59,12 +60,12 @@ pub(crate) fn begin(site: &'static CallSite) -> RunningCall {
     let depth = DEPTH.get();
     let around = ENTRIES.with(|entries| Some(entries.get(depth.checked_sub(1)?)?.get().call.path));
     let path = match around {
-        Some(around) if depth == MOST => around,
+        Some(around) if depth == MAX_DEPTH => around,
         Some(around) => around.and_then(|around| path_of(Some(around), site.id())),
         None => path_of(passed_over(), site.id()),
     };
     let call = RunningCall { number: next_number(), path };
-    if push(Entry { call, bracket: None }) { call } else { RunningCall { number: 0, path } }
+    if push(StackedCall { call, bracket: None }) { call } else { RunningCall { number: 0, path } }
 }
 
 /// Removes a call from the stack, because it has ended or its function is suspended.
@@ -85,7 +86,7 @@ pub(crate) fn leave(call: RunningCall) {
 /// on which the call has an open bracket, if any.
 pub(crate) fn resume(call: RunningCall, bracket: Option<&'static StreamState>) {
     if call.number != 0 {
-        push(Entry { call, bracket });
+        push(StackedCall { call, bracket });
     }
 }
 
@@ -94,7 +95,7 @@ pub(crate) fn resume(call: RunningCall, bracket: Option<&'static StreamState>) {
 pub(crate) fn set_bracket(call: RunningCall, bracket: Option<&'static StreamState>) {
     ENTRIES.with(|entries| {
         if let Some(at) = position(&entries[..DEPTH.get()], call) {
-            entries[at].set(Entry { call, bracket });
+            entries[at].set(StackedCall { call, bracket });
         }
     });
 }
@@ -104,7 +105,7 @@ impl RunningCall {
     #[inline]
     pub fn place(self, stream: &'static StreamState) -> Option<Place> {
         let path = self.path?;
-        let is_its = |entry: &Entry| entry.bracket.is_some_and(|open| ptr::eq(open, stream));
+        let is_its = |entry: &StackedCall| entry.bracket.is_some_and(|open| ptr::eq(open, stream));
         let around = ENTRIES.with(|entries| {
             let entries = entries[..DEPTH.get()].iter().map(Cell::get);
             entries.rev().find(is_its).and_then(|entry| entry.call.path)
@@ -120,7 +121,7 @@ impl RunningCall {
 
 /// Pushes an entry. Returns `false` if the stack is full.
 #[inline]
-fn push(entry: Entry) -> bool {
+fn push(entry: StackedCall) -> bool {
     let depth = DEPTH.get();
     ENTRIES.with(|entries| {
         let Some(free) = entries.get(depth) else { return false };
@@ -132,7 +133,7 @@ fn push(entry: Entry) -> bool {
 
 /// Returns the index of a call, which is usually the last one.
 #[inline]
-fn position(entries: &[Cell<Entry>], call: RunningCall) -> Option<usize> {
+fn position(entries: &[Cell<StackedCall>], call: RunningCall) -> Option<usize> {
     entries.iter().rposition(|entry| entry.get().call.number == call.number)
 }
 
@@ -263,11 +264,11 @@ mod tests {
     fn too_deep_calls_belong_to_the_last_known_one() {
         alone(|| {
             let [a, b] = sites();
-            let calls: Vec<_> = (0..MOST).map(|_| begin(a)).collect();
+            let calls: Vec<_> = (0..MAX_DEPTH).map(|_| begin(a)).collect();
             let deep = begin(b);
-            assert_eq!(deep.path, calls[MOST - 1].path);
+            assert_eq!(deep.path, calls[MAX_DEPTH - 1].path);
             leave(deep);
-            assert_eq!(DEPTH.get(), MOST);
+            assert_eq!(DEPTH.get(), MAX_DEPTH);
             calls.into_iter().rev().for_each(leave);
             assert_eq!(begin(b).path, path(&[b]));
         });

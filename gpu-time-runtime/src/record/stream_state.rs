@@ -63,9 +63,9 @@ pub(crate) struct StreamStates {
 ///
 /// Invariant: made by [`StreamState::open`] or [`StreamState::close`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mark(u64);
+pub(crate) struct NestingMark(u64);
 
-impl Mark {
+impl NestingMark {
     /// Returns the number of event pairs recorded since an earlier mark. Returns `None` if the number of
     /// open brackets differs between the marks, so that some events have no counterpart inside, or if
     /// there are too many to count.
@@ -74,7 +74,7 @@ impl Mark {
     /// be the same ones: one that was open before may have been closed, and another one opened. A bracket
     /// is lengthened by the events inside it, whichever brackets they belong to.
     #[inline]
-    pub fn inside_since(self, earlier: Mark) -> Option<u16> {
+    pub fn opened_since(self, earlier: NestingMark) -> Option<u16> {
         let is_open_at_both = self.0 as u32 == earlier.0 as u32;
         let opened = ((self.0 >> 32) as u32).wrapping_sub((earlier.0 >> 32) as u32);
         u16::try_from(opened).ok().filter(|_| is_open_at_both)
@@ -171,7 +171,7 @@ impl StreamState {
     /// key and then checks the count. All four accesses are `SeqCst`, so at least one of the two
     /// threads sees the other, and a state with an open bracket is never reassigned.
     #[inline]
-    pub fn open(&self, key: StreamKey) -> Option<Mark> {
+    pub fn open(&self, key: StreamKey) -> Option<NestingMark> {
         let opened = self.count();
         if self.key.load(SeqCst) == key.0 {
             return Some(opened);
@@ -182,17 +182,17 @@ impl StreamState {
 
     /// The first step of [`StreamState::open`].
     #[inline]
-    fn count(&self) -> Mark {
+    fn count(&self) -> NestingMark {
         let opened = OPENED + OPEN;
-        Mark(self.word.fetch_add(opened, SeqCst).wrapping_add(opened))
+        NestingMark(self.word.fetch_add(opened, SeqCst).wrapping_add(opened))
     }
 
     /// Closes a bracket. Must be called after its stop has been enqueued. If the result differs
     /// from the mark that [`StreamState::open`] returned, another bracket's events may lie inside:
     /// a bracket opened since, or one that was open then and is now closed.
     #[inline]
-    pub fn close(&self) -> Mark {
-        Mark(self.word.fetch_sub(OPEN, SeqCst))
+    pub fn close(&self) -> NestingMark {
+        NestingMark(self.word.fetch_sub(OPEN, SeqCst))
     }
 
     /// Removes the state from its stream, unless a bracket is open. See [`StreamState::open`] for
@@ -215,7 +215,7 @@ mod tests {
 
     const KEY: StreamKey = StreamKey(64);
 
-    fn open(state: &StreamState) -> Mark {
+    fn open(state: &StreamState) -> NestingMark {
         state.open(KEY).expect("the state is the stream's")
     }
 
@@ -253,7 +253,7 @@ mod tests {
         let opened = open(&state);
         state.close(); // the first one
         (0..more).for_each(|_| _ = open(&state));
-        state.close().inside_since(opened)
+        state.close().opened_since(opened)
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
         let opened = [open(&state), open(&state)];
         let closed = [state.close(), state.close()];
         let next = open(&state);
-        assert_eq!(opened.map(Mark::order), [1, 2]);
+        assert_eq!(opened.map(NestingMark::order), [1, 2]);
         assert_eq!(closed.map(|mark| mark.order() + 1), [3, 4]);
         assert_eq!(next.order(), 5);
     }

@@ -140,8 +140,8 @@ impl CostTimer {
 
     /// Measures until the returned value is dropped.
     #[inline(always)]
-    pub fn start(&self) -> Timing<'_> {
-        Timing(if self.meter.is_some() {
+    pub fn start(&self) -> CostGuard<'_> {
+        CostGuard(if self.meter.is_some() {
             Some(Stretch::new(&self.ns, LONGEST_NS, 1))
         } else {
             None
@@ -166,7 +166,7 @@ fn count_call(meter: &CostMeter, ns: u64) {
 
 /// On drop, adds the elapsed host time to a counter.
 #[must_use]
-pub struct Timing<'a>(Option<Stretch<'a>>);
+pub struct CostGuard<'a>(Option<Stretch<'a>>);
 
 struct Stretch<'a> {
     ns: &'a AtomicU64,
@@ -183,7 +183,7 @@ impl<'a> Stretch<'a> {
     }
 }
 
-impl Timing<'_> {
+impl CostGuard<'_> {
     /// Marks that the call waits for the GPU, so all of its time counts as cost.
     #[inline(always)]
     pub fn waits(&mut self) {
@@ -204,9 +204,11 @@ impl Drop for Stretch<'_> {
 /// Meters one decision in [`ONE_IN`] until the returned value is dropped. It counts for [`ONE_IN`]
 /// decisions.
 #[inline]
-pub(crate) fn time_decision(meter: &CostMeter) -> Timing<'_> {
+pub(crate) fn time_decision(meter: &CostMeter) -> CostGuard<'_> {
     let is_timed = is_on() && one_in(ONE_IN);
-    Timing(is_timed.then(|| Stretch::new(&meter.0.decision_ns, LONGEST_DECISION_NS, ONE_IN.into())))
+    CostGuard(
+        is_timed.then(|| Stretch::new(&meter.0.decision_ns, LONGEST_DECISION_NS, ONE_IN.into())),
+    )
 }
 
 /// Counts a metered call that began `ago`.

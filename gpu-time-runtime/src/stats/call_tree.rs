@@ -7,7 +7,7 @@ pub(crate) mod place;
 
 use std::collections::HashMap;
 
-use crate::stats::call_tree::by_events::Timed;
+use crate::stats::call_tree::by_events::TimedCalls;
 use crate::stats::call_tree::place::{PathId, Place};
 use crate::stats::kernels::CallFigures;
 use crate::types::device::DeviceId;
@@ -16,26 +16,26 @@ use gpu_time_report::PerCall;
 
 /// The maximum number of paths. The work of a function beyond it is attributed to the function
 /// around it.
-const MOST: usize = 16_384;
+const MAX_PATHS: usize = 16_384;
 
 /// An annotated function, identified by the number of its site.
-pub(crate) type Function = u32;
+pub(crate) type SiteNumber = u32;
 
 /// The paths from outermost functions to inner ones. A parent is added before its children.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallTree {
     paths: Vec<Path>,
-    known: HashMap<(Option<PathId>, Function), PathId>,
+    known: HashMap<(Option<PathId>, SiteNumber), PathId>,
 }
 
 #[derive(Clone, Debug)]
 struct Path {
-    function: Function,
+    function: SiteNumber,
     parent: Option<PathId>,
     /// A recorded call was outermost, and may have had a caller that was not sampled.
     callers_unknown: bool,
     /// The calls that events timed.
-    timed: Vec<Timed>,
+    timed: Vec<TimedCalls>,
     /// The number of opened calls.
     recorded: u64,
     calls: f64,
@@ -77,11 +77,11 @@ pub(crate) struct RecordedCall<'a> {
 
 impl CallTree {
     /// Returns the path of a function under a caller. `None` if there are too many paths.
-    pub fn path(&mut self, parent: Option<PathId>, function: Function) -> Option<PathId> {
+    pub fn path(&mut self, parent: Option<PathId>, function: SiteNumber) -> Option<PathId> {
         if let Some(known) = self.known.get(&(parent, function)) {
             return Some(*known);
         }
-        if self.paths.len() >= MOST {
+        if self.paths.len() >= MAX_PATHS {
             return None;
         }
         let id = PathId::at(self.paths.len());
@@ -131,15 +131,15 @@ impl CallTree {
     pub fn record_timed(
         &mut self,
         place: Place,
-        function: Function,
+        function: SiteNumber,
         device: DeviceId,
         outcome: Result<Sample, Lost>,
     ) {
         let Some(path) = self.paths.get_mut(place.path.index()) else { return };
         let is_own = path.function == function;
-        let is_its = |of: &Timed| of.is_of(device, place.around);
+        let is_its = |of: &TimedCalls| of.is_of(device, place.around);
         let at = path.timed.iter().position(is_its).unwrap_or_else(|| {
-            path.timed.push(Timed::new(device, place.around));
+            path.timed.push(TimedCalls::new(device, place.around));
             path.timed.len() - 1
         });
         path.timed[at].record(outcome, is_own);
@@ -270,10 +270,10 @@ mod tests {
     fn paths_are_bounded_and_lose_no_work() {
         let mut tree = CallTree::default();
         let root = tree.path(None, 0).unwrap();
-        for function in 1..MOST as u32 {
+        for function in 1..MAX_PATHS as u32 {
             tree.path(Some(root), function).unwrap();
         }
-        assert_eq!(tree.path(Some(root), MOST as u32), None);
+        assert_eq!(tree.path(Some(root), MAX_PATHS as u32), None);
         let figures = &figures(10, 10);
         tree.record_inner(root, RecordedCall { figures, host_ns: 0, weight: 2.0 });
         assert_eq!(report(&tree)[0].self_ns, 20.0);

@@ -43,7 +43,7 @@ const ERRORS: f64 = 1.96;
 
 /// A piece of work that was enqueued in a window.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct WindowWork {
     pub device: u32,
     pub start_ns: u64,
     pub end_ns: u64,
@@ -67,8 +67,8 @@ pub(crate) struct CoverageSums {
 
 #[derive(Debug, Default)]
 struct DeviceSums {
-    busy: Sums,
-    attributed: Sums,
+    busy: WindowSums,
+    attributed: WindowSums,
     /// The count and total time of work outside annotated functions, by name. The number of names
     /// is bounded, because the reader of CUPTI's records distinguishes a limited number of kernels.
     unattributed: HashMap<&'static str, (u64, f64)>,
@@ -76,7 +76,7 @@ struct DeviceSums {
 
 /// Sums of one time per window, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct WindowSums {
     time_s: f64,
     square: f64,
     cube: f64,
@@ -86,7 +86,7 @@ struct Sums {
     by_square_length: f64,
 }
 
-impl Sums {
+impl WindowSums {
     fn add(&mut self, time_s: f64, length_s: f64) {
         self.time_s += time_s;
         self.square += time_s * time_s;
@@ -115,7 +115,7 @@ impl CoverageSums {
     }
 
     /// Adds a window with all the work that was enqueued in it.
-    pub fn add(&mut self, length_ns: u64, works: &mut [Recorded]) {
+    pub fn add(&mut self, length_ns: u64, works: &mut [WindowWork]) {
         let length_s = length_ns as f64 / 1e9;
         self.windows += 1;
         self.length_s += length_s;
@@ -170,7 +170,7 @@ impl CoverageSums {
 
     /// Returns a share of wall time and its error. The ratio of the sums may exceed 1, so the share
     /// is capped at 1.
-    fn share(&self, sums: Sums) -> (f64, Option<f64>) {
+    fn share(&self, sums: WindowSums) -> (f64, Option<f64>) {
         if self.length_s <= 0.0 {
             return (0.0, None);
         }
@@ -181,7 +181,7 @@ impl CoverageSums {
 
     /// Returns the error of a sum of times, in seconds. `share` is the ratio of that sum to the
     /// total length of the windows.
-    fn error_s(&self, sums: Sums, share: f64) -> f64 {
+    fn error_s(&self, sums: WindowSums, share: f64) -> f64 {
         let windows = self.windows as f64;
         // The sums of the squares and cubes of each window's deviation from the average share.
         let squares = sums.square - 2.0 * share * sums.product + share * share * self.square_length;
@@ -200,7 +200,7 @@ impl CoverageSums {
 }
 
 /// Returns the length of the union of the intervals, in seconds. `works` must be sorted by start.
-fn union_s<'a>(works: impl Iterator<Item = &'a Recorded>) -> f64 {
+fn union_s<'a>(works: impl Iterator<Item = &'a WindowWork>) -> f64 {
     let (mut covered, mut until) = (0, 0);
     for work in works {
         covered += work.end_ns.saturating_sub(work.start_ns.max(until));

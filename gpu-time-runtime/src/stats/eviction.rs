@@ -28,7 +28,7 @@ pub(crate) struct Pass {
 /// The passes of a proof. All lines read in a pass were in the L2 before it.
 pub(crate) struct Passes {
     /// Without a flush: after the lines were read, and after they were written.
-    pub cell: [Pass; 2],
+    pub without_flush: [Pass; 2],
     /// With a flush, after the lines were read: with a full L2, and with one that had just been
     /// flushed.
     pub after_read: [Pass; 2],
@@ -55,18 +55,20 @@ impl Passes {
     /// Judges a flush of `bytes`, which is `multiple` times the reported L2 size. Returns `None` if
     /// the lines were gone even without a flush, because other work on the GPU had evicted them.
     pub fn judge(&self, method: &str, multiple: u32, bytes: u64) -> Option<Eviction> {
-        let Passes { cell, after_read, after_write, discarded } = self;
-        let hit_cycles = cell.iter().map(|pass| cycles_at(&pass.again, 0.5)).max()?;
+        let Passes { without_flush, after_read, after_write, discarded } = self;
+        let hit_cycles = without_flush.iter().map(|pass| cycles_at(&pass.again, 0.5)).max()?;
         let is_kept = |pass: &Pass| {
             f64::from(cycles_at(&pass.first, 0.5)) <= UNDISTURBED * f64::from(hit_cycles)
         };
-        if !cell.iter().all(is_kept) {
+        if !without_flush.iter().all(is_kept) {
             return None;
         }
-        let threshold = cell.iter().map(|pass| cycles_at(&pass.first, HIT_QUANTILE)).max()?;
+        let threshold =
+            without_flush.iter().map(|pass| cycles_at(&pass.first, HIT_QUANTILE)).max()?;
         // The fraction of hits above the threshold. They would count as misses even with every line
         // still in the L2.
-        let slow_hits = cell.iter().map(|pass| pass.share_above(threshold)).fold(0.0, f64::max);
+        let slow_hits =
+            without_flush.iter().map(|pass| pass.share_above(threshold)).fold(0.0, f64::max);
         let missed =
             |pass: &Pass| ((pass.share_above(threshold) - slow_hits) / (1.0 - slow_hits)).max(0.0);
         let mut slow: Vec<u32> = [after_read, after_write]
@@ -121,17 +123,17 @@ mod tests {
         Pass::new(first.collect(), (0..LINES).map(|i| 280 + i % 60).collect())
     }
 
-    fn passes(cell: u32, after_read: u32, after_write: u32) -> Passes {
+    fn passes(without_flush: u32, after_read: u32, after_write: u32) -> Passes {
         Passes {
-            cell: [pass(0), pass(cell)],
+            without_flush: [pass(0), pass(without_flush)],
             after_read: [pass(after_read), pass(LINES)],
             after_write: [pass(after_write), pass(LINES)],
             discarded: None,
         }
     }
 
-    fn judge(cell: u32, after_read: u32, after_write: u32) -> Option<Eviction> {
-        passes(cell, after_read, after_write).judge("read", 1, 1 << 20)
+    fn judge(without_flush: u32, after_read: u32, after_write: u32) -> Option<Eviction> {
+        passes(without_flush, after_read, after_write).judge("read", 1, 1 << 20)
     }
 
     #[test]
@@ -199,7 +201,7 @@ mod tests {
     fn slower_gpu_does_not_miss() {
         let even = |cycles| Pass::new(vec![cycles; 100], vec![cycles; 100]);
         let passes = |flushed| Passes {
-            cell: [even(300), even(300)],
+            without_flush: [even(300), even(300)],
             after_read: [even(flushed), even(flushed)],
             after_write: [even(flushed), even(flushed)],
             discarded: None,
@@ -212,7 +214,7 @@ mod tests {
     fn empty_passes_prove_nothing() {
         let none = || Pass::new(Vec::new(), Vec::new());
         let passes = Passes {
-            cell: [none(), none()],
+            without_flush: [none(), none()],
             after_read: [none(), none()],
             after_write: [none(), none()],
             discarded: Some(none()),

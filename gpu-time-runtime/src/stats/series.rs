@@ -20,7 +20,7 @@ use gpu_time_report::{
 pub struct SeriesData {
     sums: SampleSums,
     /// `None` until a sample has other brackets inside.
-    inner: Option<Box<Inner>>,
+    inner: Option<Box<InnerBrackets>>,
     looks: Looks,
     fed: TimeRecorder,
     starved: TimeRecorder,
@@ -111,7 +111,7 @@ pub struct SeriesInfo {
 pub struct Tally {
     pub counts: BracketCounts,
     pub sums: SampleSums,
-    pub inner: Inner,
+    pub inner: InnerBrackets,
 }
 
 impl_since!(Tally { counts, sums, inner });
@@ -128,7 +128,7 @@ impl_since!(SampleSums { brackets, weighted, rates });
 
 /// The number of other brackets inside the fed and starved samples.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Inner {
+pub struct InnerBrackets {
     brackets: PerSample,
     /// The number of those brackets that each add [`InnerCost::far_ns`].
     far: u64,
@@ -136,7 +136,7 @@ pub struct Inner {
     unknown: u64,
 }
 
-impl_since!(Inner { brackets, far, unknown });
+impl_since!(InnerBrackets { brackets, far, unknown });
 
 /// Statistics of a number of brackets per fed or starved sample.
 #[derive(Clone, Copy, Debug)]
@@ -192,8 +192,9 @@ impl SeriesData {
     #[cold]
     fn record_inner(&mut self, inner: Option<u16>) {
         let before = self.sums.brackets.samples - 1;
-        let none =
-            || Box::new(Inner { brackets: PerSample::of_nothing(before), far: 0, unknown: 0 });
+        let none = || {
+            Box::new(InnerBrackets { brackets: PerSample::of_nothing(before), far: 0, unknown: 0 })
+        };
         let sums = self.inner.get_or_insert_with(none);
         match inner {
             Some(inner) => {
@@ -251,7 +252,7 @@ impl SeriesData {
     }
 
     /// Returns the brackets inside the samples.
-    pub fn inner(&self) -> Inner {
+    pub fn inner(&self) -> InnerBrackets {
         self.inner.as_deref().copied().unwrap_or_default()
     }
 
@@ -478,7 +479,7 @@ impl Tally {
     /// number must be known for every sample, and there must be fed samples, in which the GPU did
     /// not wait for the host.
     fn removed_inner(&self, bias: Bias) -> Option<PerSample> {
-        let Inner { brackets, unknown, .. } = self.inner;
+        let InnerBrackets { brackets, unknown, .. } = self.inner;
         let is_known = unknown == 0 && brackets.max > 0 && self.counts.fed > 0;
         (is_known && bias.inner.is_some()).then_some(brackets)
     }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The result returned by [`calibrate`].
-pub struct Calibrated {
+pub struct CalibrationResult {
     /// The version from `cuptiGetVersion`.
     pub cupti_version: u32,
     /// The file that the times are stored in.
@@ -40,7 +40,7 @@ pub struct Device {
 /// # Errors
 ///
 /// One sentence if nothing can be measured, or the file cannot be written.
-pub fn calibrate() -> Result<Calibrated, String> {
+pub fn calibrate() -> Result<CalibrationResult, String> {
     let _inside = inside::enter();
     let path = kernel_bases::path()
         .ok_or("no cache directory: set `XDG_CACHE_HOME` or `HOME` to an absolute path")?;
@@ -68,7 +68,7 @@ pub fn calibrate() -> Result<Calibrated, String> {
             .write(&path)
             .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
     }
-    Ok(Calibrated { cupti_version, path, devices })
+    Ok(CalibrationResult { cupti_version, path, devices })
 }
 
 fn measure(ordinal: u32) -> Result<(&'static Context, KernelBase), String> {

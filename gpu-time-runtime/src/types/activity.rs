@@ -8,7 +8,7 @@ pub(crate) struct Activity {
     /// On CUPTI's clock, which is the host's real-time clock.
     pub start_ns: u64,
     pub end_ns: u64,
-    /// Equal to [`Launched::correlation`] of the call that enqueued the work.
+    /// Equal to [`EnqueueCall::correlation`] of the call that enqueued the work.
     pub correlation: u32,
     /// The ordinal of the device.
     pub device: u32,
@@ -44,7 +44,7 @@ pub(crate) struct GpuWork {
 
 /// A call of the CUDA API that enqueues work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Launched {
+pub(crate) struct EnqueueCall {
     /// Unique in the process until it wraps around.
     pub correlation: u32,
     /// The current context, a `CUcontext`.

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 use std::sync::OnceLock;
 
 /// The maximum number of distinct values per site.
-const MOST: usize = 64;
+const MAX_KEYS: usize = 64;
 /// The maximum number of bytes kept from a value's text.
 const LONGEST: usize = 96;
 /// The mark that ends a truncated text. It is followed by eight hash digits, computed from the
@@ -96,10 +96,10 @@ pub(crate) struct SeriesKey(u8);
 impl SeriesKey {
     /// The key for calls without a value.
     pub const NONE: SeriesKey = SeriesKey(0);
-    /// The key for all values beyond the first [`MOST`].
-    pub const OTHER: SeriesKey = SeriesKey(MOST as u8 + 1);
+    /// The key for all values beyond the first [`MAX_KEYS`].
+    pub const OTHER: SeriesKey = SeriesKey(MAX_KEYS as u8 + 1);
 
-    /// Returns the number, which is at most [`MOST`] + 1.
+    /// Returns the number, which is at most [`MAX_KEYS`] + 1.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -107,7 +107,7 @@ impl SeriesKey {
 
 /// A site's key values, in order of first use. They are never removed, so a call can find its value
 /// without a lock.
-pub(crate) struct Keys(OnceLock<Box<[OnceLock<Box<str>>; MOST]>>);
+pub(crate) struct Keys(OnceLock<Box<[OnceLock<Box<str>>; MAX_KEYS]>>);
 
 impl Keys {
     pub const fn new() -> Self {
@@ -120,7 +120,7 @@ impl Keys {
         if text == OTHER {
             return SeriesKey::OTHER;
         }
-        let names = self.0.get_or_init(|| Box::new([const { OnceLock::new() }; MOST]));
+        let names = self.0.get_or_init(|| Box::new([const { OnceLock::new() }; MAX_KEYS]));
         // If another thread claims a place for a different value first, the search continues.
         let at = names.iter().position(|name| {
             let known: &str = name.get_or_init(|| text.into());

@@ -78,19 +78,19 @@ pub mod cuda {
         pub struct Module;
 
         #[derive(Clone, Copy)]
-        pub struct Kernel;
+        pub struct LoadedKernel;
 
         pub struct Kernels {
-            pub hold: Kernel,
+            pub hold: LoadedKernel,
         }
 
         impl Module {
             pub fn kernels(&self) -> Result<Kernels, Fault> {
-                Ok(Kernels { hold: Kernel })
+                Ok(Kernels { hold: LoadedKernel })
             }
         }
 
-        impl Kernel {
+        impl LoadedKernel {
             pub unsafe fn launch<const N: usize>(
                 self,
                 _: Stream,

@@ -19,20 +19,20 @@ type Subscribe = unsafe extern "C" fn(*mut Subscriber, Callback, *mut c_void) ->
 type EnableCallback = unsafe extern "C" fn(u32, Subscriber, u32, u32) -> Status;
 
 /// CUPTI's functions for callbacks.
-pub(super) struct Functions {
+pub(super) struct CallbackFunctions {
     subscribe: Subscribe,
     enable_callback: EnableCallback,
 }
 
-impl Functions {
+impl CallbackFunctions {
     /// Finds the functions in the library.
     ///
     /// # Errors
     /// The library lacks one.
-    pub fn of(library: &'static Library) -> Result<Functions, Failure> {
+    pub fn of(library: &'static Library) -> Result<CallbackFunctions, Failure> {
         // SAFETY: the functions have these types in every CUPTI since 9.
         unsafe {
-            Ok(Functions {
+            Ok(CallbackFunctions {
                 subscribe: *library.get(b"cuptiSubscribe")?,
                 enable_callback: *library.get(b"cuptiEnableCallback")?,
             })

@@ -39,7 +39,7 @@ struct Functions {
     next_record: NextRecord,
     dropped: Dropped,
     result_string: ResultString,
-    launches: launches::Functions,
+    launches: launches::CallbackFunctions,
     version: u32,
 }
 
@@ -99,7 +99,7 @@ impl Cupti {
             next_record: function!("cuptiActivityGetNextRecord"),
             dropped: function!("cuptiActivityGetNumDroppedRecords"),
             result_string: function!("cuptiGetResultString"),
-            launches: launches::Functions::of(library)?,
+            launches: launches::CallbackFunctions::of(library)?,
             version,
         };
         if FUNCTIONS.set(functions).is_err() {

@@ -12,7 +12,7 @@ const BINS: usize = 80;
 const TAIL: f64 = 0.01;
 
 /// The times of one side.
-struct Side {
+struct SideTimes {
     times: Histogram,
     /// The medians of the runs.
     runs: Vec<f64>,
@@ -21,8 +21,8 @@ struct Side {
 /// Draws the times of the base and of the new program on one axis. `None` if a side has none.
 pub fn draw([base, new]: [&Series; 2]) -> Option<Markup> {
     let net = base.net_ns().is_some() && new.net_ns().is_some();
-    let sides = [base, new].map(|series| Side::of(series, net));
-    let ends = sides.iter().map(Side::ends).collect::<Option<Vec<_>>>()?;
+    let sides = [base, new].map(|series| SideTimes::of(series, net));
+    let ends = sides.iter().map(SideTimes::ends).collect::<Option<Vec<_>>>()?;
     let low = ends.iter().map(|end| end[0]).reduce(f64::min)?;
     let high = ends.iter().map(|end| end[1]).reduce(f64::max)?;
     let margin = (0.05 * (high - low)).max(0.002 * high).max(1.0);
@@ -53,8 +53,8 @@ pub fn draw([base, new]: [&Series; 2]) -> Option<Markup> {
     })
 }
 
-impl Side {
-    fn of(series: &Series, net: bool) -> Side {
+impl SideTimes {
+    fn of(series: &Series, net: bool) -> SideTimes {
         let of_run = |run: &Run| run.net_median_ns().filter(|_| net).unwrap_or(run.raw_median_ns());
         let medians = series.raw_ns().zip(series.net_ns().filter(|_| net));
         let bias = medians.map_or(0.0, |(raw, net)| raw.median() - net.median());
@@ -62,7 +62,7 @@ impl Side {
             true => series.net_histogram.clone(),
             false => series.histogram().less(bias),
         };
-        Side { times, runs: series.runs().iter().map(of_run).collect() }
+        SideTimes { times, runs: series.runs().iter().map(of_run).collect() }
     }
 
     /// Returns the times between which all but the tails lie.

@@ -8,7 +8,7 @@ use crate::compare::comparison::{Comparison, Row};
 
 /// The number of series that are listed with and without a change: a comment has at most 65,536
 /// characters.
-const MOST: usize = 150;
+const MAX_ROWS: usize = 150;
 
 /// Renders a comparison. Series that are the same are folded away, as is the control.
 pub fn text(comparison: &Comparison, control: Option<&Comparison>) -> String {
@@ -32,7 +32,7 @@ fn body(comparison: &Comparison) -> String {
         [("only in the base", &comparison.missing), ("only in the new report", &comparison.added)];
     for (title, names) in listed {
         if !names.is_empty() {
-            let names: Vec<String> = names.iter().take(MOST).map(|name| code(name)).collect();
+            let names: Vec<String> = names.iter().take(MAX_ROWS).map(|name| code(name)).collect();
             text += &format!("- {title}: {}\n", names.join(", "));
         }
     }
@@ -47,7 +47,7 @@ fn table(rows: &[Row]) -> String {
         return String::new();
     }
     let mut text = format!("| {} |\n|---|--:|--:|--:|--:|---|\n", COLUMNS.join(" | "));
-    for row in rows.iter().take(MOST) {
+    for row in rows.iter().take(MAX_ROWS) {
         let mark = match row.change.verdict {
             Verdict::Slower => "🔴 ",
             Verdict::Faster => "🟢 ",
@@ -58,7 +58,7 @@ fn table(rows: &[Row]) -> String {
         let name = code(&row.name).replace('|', "\\|");
         text += &format!("| {name} | {base} | {new} | {change} | {interval} | {mark}{verdict} |\n");
     }
-    match rows.len().saturating_sub(MOST) {
+    match rows.len().saturating_sub(MAX_ROWS) {
         0 => text + "\n",
         more => text + &format!("\nand {more} more\n\n"),
     }

@@ -14,7 +14,7 @@ use super::comparison::Comparison;
 
 /// An output format of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ComparisonFormat {
     /// A table for reading, in colour on a terminal.
     Table,
     /// All figures, for scripts.
@@ -26,11 +26,15 @@ pub enum Format {
 }
 
 /// Renders a comparison, and its control if there is one: the old program against itself.
-pub fn text(comparison: &Comparison, control: Option<&Comparison>, format: Format) -> String {
+pub fn text(
+    comparison: &Comparison,
+    control: Option<&Comparison>,
+    format: ComparisonFormat,
+) -> String {
     match format {
-        Format::Table => table::text(comparison, control, Terminal::stdout()),
-        Format::Json => json::text(comparison, control),
-        Format::Markdown => markdown::text(comparison, control),
-        Format::Html => html::text(comparison, control),
+        ComparisonFormat::Table => table::text(comparison, control, Terminal::stdout()),
+        ComparisonFormat::Json => json::text(comparison, control),
+        ComparisonFormat::Markdown => markdown::text(comparison, control),
+        ComparisonFormat::Html => html::text(comparison, control),
     }
 }

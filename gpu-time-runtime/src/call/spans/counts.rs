@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Spans that have a `Part`.
+/// Spans that have a `SpanState`.
 pub(super) static PARTS: Count = Count::new();
 /// Spans with a suspended call, which continues when any thread enters them.
 pub(super) static SUSPENDED: Count = Count::new();
@@ -26,16 +26,16 @@ impl Count {
     }
 
     /// Counts a span until the returned value is dropped.
-    pub fn count(&'static self) -> Counted {
+    pub fn count(&'static self) -> CountGuard {
         self.0.fetch_add(1, Relaxed);
-        Counted(self)
+        CountGuard(self)
     }
 }
 
 /// A span in a [`Count`], removed on drop.
-pub(super) struct Counted(&'static Count);
+pub(super) struct CountGuard(&'static Count);
 
-impl Drop for Counted {
+impl Drop for CountGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Relaxed);
     }

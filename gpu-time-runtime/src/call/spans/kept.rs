@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 /// A span is taken to be kept once it has more than this many times the entries of spans closed before.
 const FACTOR: u32 = 8;
 /// A span with more entries than this is always taken to be kept.
-const MOST: u32 = 4_096;
+const MAX_ENTRIES: u32 = 4_096;
 
 /// Tells whether the spans of one callsite are kept.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeepDetector {
     is_kept: AtomicBool,
     /// The number of entries above which a span is taken to be kept.
     after: AtomicU32,
 }
 
-impl Kept {
-    pub const fn new() -> Kept {
-        Kept { is_kept: AtomicBool::new(false), after: AtomicU32::new(FACTOR) }
+impl KeepDetector {
+    pub const fn new() -> KeepDetector {
+        KeepDetector { is_kept: AtomicBool::new(false), after: AtomicU32::new(FACTOR) }
     }
 
     /// Returns `true` if the callsite's spans are kept, so that each entry is a call.
@@ -49,7 +49,7 @@ impl Kept {
     }
 
     fn raise(&self, entries: u32) {
-        self.after.fetch_max(entries.saturating_mul(FACTOR).min(MOST), Relaxed);
+        self.after.fetch_max(entries.saturating_mul(FACTOR).min(MAX_ENTRIES), Relaxed);
     }
 }
 
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn span_that_is_entered_again_and_again_is_kept() {
-        let kept = Kept::new();
+        let kept = KeepDetector::new();
         (1..=FACTOR).for_each(|entries| kept.note_entered(entries));
         assert!(!kept.get());
         kept.note_entered(FACTOR + 1);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn futures_with_many_polls_are_not_kept_for_long() {
-        let kept = Kept::new();
+        let kept = KeepDetector::new();
         let polled = |polls| {
             (1..=polls).for_each(|entries| kept.note_entered(entries));
             let was_kept = kept.get();
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn spans_of_a_dropped_model_count_once() {
-        let kept = Kept::new();
+        let kept = KeepDetector::new();
         kept.note_entered(FACTOR + 1);
         // The spans of its layers.
         [1_000, 3, 900].into_iter().for_each(|entries| kept.note_closed(entries));

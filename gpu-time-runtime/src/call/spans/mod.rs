@@ -2,9 +2,9 @@
 
 mod counts;
 mod kept;
-mod part;
 mod roots;
 mod sites;
+mod span_state;
 
 use std::fmt::Debug;
 
@@ -17,8 +17,8 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use crate::base::{console, fork, inside};
 use crate::call::spans::counts::{EXPECTED, LIVE, PARTS, SUSPENDED};
-use crate::call::spans::part::{Around, Part};
-use crate::call::spans::roots::Chosen;
+use crate::call::spans::roots::ChosenRoot;
+use crate::call::spans::span_state::{EnclosingSpans, SpanState};
 use crate::record::opened;
 use crate::types::kernel_rate::KernelRate;
 use crate::types::key::{KeyText, SeriesKey};
@@ -85,7 +85,7 @@ impl Spans {
     }
 
     /// Returns the state of a new span.
-    fn part(&self, span: &Attributes<'_>, chosen: Option<Chosen>) -> Option<Part> {
+    fn span_state(&self, span: &Attributes<'_>, chosen: Option<ChosenRoot>) -> Option<SpanState> {
         let field = self.key.and_then(|key| span.metadata().fields().field(key));
         let text = field.and_then(|field| {
             // May run the user's `Debug` implementation.
@@ -99,8 +99,8 @@ impl Spans {
         match chosen {
             // Each entry of a kept span is chosen separately.
             Some(_) if of.kept.get() => None,
-            Some(chosen) => Some(Part::chosen(of, key, chosen)),
-            None => Some(Part::new(of, key)),
+            Some(chosen) => Some(SpanState::chosen(of, key, chosen)),
+            None => Some(SpanState::new(of, key)),
         }
     }
 }
@@ -131,14 +131,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
         roots::exit();
         if SUSPENDED.has_any() || opened::is_inside() {
-            change(id, &context, Part::exit);
+            change(id, &context, SpanState::exit);
         }
     }
 
     #[inline]
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         if PARTS.has_any() {
-            change(&id, &context, Part::close);
+            change(&id, &context, SpanState::close);
         }
     }
 }
@@ -150,13 +150,13 @@ impl Spans {
         span: &Attributes<'_>,
         id: &Id,
         context: &Context<'_, S>,
-        chosen: Option<Chosen>,
+        chosen: Option<ChosenRoot>,
     ) {
         if !fork::is_forked()
             && let Some(data) = context.span(id)
-            && let Some(part) = self.part(span, chosen)
+            && let Some(span_state) = self.span_state(span, chosen)
         {
-            data.extensions_mut().replace(part);
+            data.extensions_mut().replace(span_state);
         }
     }
 
@@ -166,7 +166,7 @@ impl Spans {
         id: &Id,
         context: &Context<'_, S>,
         is_outermost: bool,
-        chosen: Option<Chosen>,
+        chosen: Option<ChosenRoot>,
     ) {
         if fork::is_forked() {
             return;
@@ -175,47 +175,49 @@ impl Spans {
         let Some(span) = context.span(id) else { return };
         let around = || around(&span);
         let mut extensions = span.extensions_mut();
-        if let Some(part) = extensions.get_mut::<Part>() {
-            part.enter(is_outermost, chosen, around);
+        if let Some(span_state) = extensions.get_mut::<SpanState>() {
+            span_state.enter(is_outermost, chosen, around);
             return;
         }
         let around = if opened::is_inside() { None } else { Some(around()) };
         if chosen.is_some() || around.as_ref().is_none_or(Option::is_some) {
-            let mut part =
-                Part::new(sites::find(span.metadata(), self.rate, self.key), SeriesKey::NONE);
-            part.enter(is_outermost, chosen, || around.flatten());
-            extensions.replace(part);
+            let mut span_state =
+                SpanState::new(sites::find(span.metadata(), self.rate, self.key), SeriesKey::NONE);
+            span_state.enter(is_outermost, chosen, || around.flatten());
+            extensions.replace(span_state);
         }
     }
 }
 
 /// Returns the recorded spans around this one.
-fn around<'a, R: LookupSpan<'a>>(span: &SpanRef<'a, R>) -> Option<Around> {
+fn around<'a, R: LookupSpan<'a>>(span: &SpanRef<'a, R>) -> Option<EnclosingSpans> {
     let mut callers = Vec::new();
     let mut represented = None;
     for outer in span.scope().skip(1) {
-        if let Some((site, of)) = outer.extensions().get::<Part>().and_then(Part::recorded) {
+        if let Some((site, of)) =
+            outer.extensions().get::<SpanState>().and_then(SpanState::recorded)
+        {
             callers.insert(0, site);
             represented.get_or_insert(of);
         }
     }
-    represented.map(|represented| Around { callers, represented })
+    represented.map(|represented| EnclosingSpans { callers, represented })
 }
 
 #[cold]
 fn change<S: Subscriber + for<'a> LookupSpan<'a>>(
     id: &Id,
     context: &Context<'_, S>,
-    change: fn(&mut Part),
+    change: fn(&mut SpanState),
 ) {
     if fork::is_forked() {
         return;
     }
     let Some(_inside) = inside::try_enter() else { return };
     if let Some(span) = context.span(id)
-        && let Some(part) = span.extensions_mut().get_mut::<Part>()
+        && let Some(span_state) = span.extensions_mut().get_mut::<SpanState>()
     {
-        change(part);
+        change(span_state);
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn exit() {
 
 /// A root that was chosen to open a call.
 #[derive(Clone, Copy)]
-pub(super) struct Chosen {
+pub(super) struct ChosenRoot {
     /// The probability of choosing it.
     pub share: f64,
     /// The number of roots on its thread that were passed over since the last chosen one.
@@ -60,18 +60,18 @@ pub(super) struct Chosen {
 /// Decides whether a new span without an explicit parent opens a call. Returns `None` if it is not a root
 /// or not chosen.
 #[inline]
-pub(super) fn choose_new(rate: KernelRate) -> Option<Chosen> {
+pub(super) fn choose_new(rate: KernelRate) -> Option<ChosenRoot> {
     if DEPTH.get() > 0 { None } else { choose(&CREATED, rate) }
 }
 
 /// Decides whether the outermost entry on a thread opens a call. The choice applies if the span is kept.
 #[inline]
-pub(super) fn choose_entered(rate: KernelRate) -> Option<Chosen> {
+pub(super) fn choose_entered(rate: KernelRate) -> Option<ChosenRoot> {
     choose(&ENTERED, rate)
 }
 
 #[inline]
-fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<Chosen> {
+fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<ChosenRoot> {
     // Inside another timed call, this event cannot open a call and is not counted.
     if opened::is_inside() || !opened::is_outermost() {
         return None;
@@ -87,7 +87,7 @@ fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<Chosen> {
 
 impl Draws {
     #[cold]
-    fn draw(&self, rate: KernelRate) -> Option<Chosen> {
+    fn draw(&self, rate: KernelRate) -> Option<ChosenRoot> {
         // In a forked child, another thread may have held a lock at the fork.
         if !switches::is_on() || fork::is_forked() {
             return None;
@@ -120,6 +120,9 @@ impl Draws {
         };
         // Loads CUPTI. If that fails, the call is counted as lost when the span is entered.
         room::with_room(cupti::is_available);
-        Some(Chosen { share: f64::from(weight).recip(), passed: self.passed.replace(draw.skips) })
+        Some(ChosenRoot {
+            share: f64::from(weight).recip(),
+            passed: self.passed.replace(draw.skips),
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tracing_core::{Metadata, callsite::Identifier};
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::call::spans::kept::Kept;
+use crate::call::spans::kept::KeepDetector;
 use crate::site::callsite::{CallSite, SPAN};
 use crate::types::attribute::{Clock, ScopeKind, Spec};
 use crate::types::kernel_rate::KernelRate;
@@ -13,7 +13,7 @@ use crate::types::kernel_rate::KernelRate;
 /// The site of all spans from one `tracing` callsite.
 pub(super) struct SpanSite {
     pub site: CallSite,
-    pub kept: Kept,
+    pub kept: KeepDetector,
 }
 
 static SITES: Mutex<Option<HashMap<Identifier, &'static SpanSite>>> =
@@ -45,6 +45,6 @@ pub(super) fn find(
             },
             ..Spec::named("")
         };
-        Box::leak(Box::new(SpanSite { site: CallSite::new(spec), kept: Kept::new() }))
+        Box::leak(Box::new(SpanSite { site: CallSite::new(spec), kept: KeepDetector::new() }))
     })
 }

@@ -103,7 +103,7 @@ pub fn owner<S>(stream: &S) -> Step<Step<Step<Step<&S>>>> {
 }
 
 /// An `Arc` or an `Rc`.
-pub trait Counted {
+pub trait RefCounted {
     /// The weak counterpart.
     type Weak;
 
@@ -111,7 +111,7 @@ pub trait Counted {
     fn downgrade(&self) -> Self::Weak;
 }
 
-impl<T: ?Sized> Counted for Arc<T> {
+impl<T: ?Sized> RefCounted for Arc<T> {
     type Weak = sync::Weak<T>;
 
     fn downgrade(&self) -> Self::Weak {
@@ -119,7 +119,7 @@ impl<T: ?Sized> Counted for Arc<T> {
     }
 }
 
-impl<T: ?Sized> Counted for Rc<T> {
+impl<T: ?Sized> RefCounted for Rc<T> {
     type Weak = ThreadBound<rc::Weak<T>>;
 
     fn downgrade(&self) -> Self::Weak {
@@ -127,7 +127,7 @@ impl<T: ?Sized> Counted for Rc<T> {
     }
 }
 
-impl<S: Counted> Step<Step<Step<Step<&S>>>> {
+impl<S: RefCounted> Step<Step<Step<Step<&S>>>> {
     /// Returns a weak guard.
     pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<S::Weak> {
         WeakStream::new(stream, || self.0.0.0.0.downgrade())
@@ -137,10 +137,10 @@ impl<S: Counted> Step<Step<Step<Step<&S>>>> {
 impl<S> Step<Step<Step<&S>>>
 where
     S: Deref,
-    S::Target: Counted,
+    S::Target: RefCounted,
 {
     /// Returns a weak guard.
-    pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<<S::Target as Counted>::Weak> {
+    pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<<S::Target as RefCounted>::Weak> {
         WeakStream::new(stream, || self.0.0.0.deref().downgrade())
     }
 }
@@ -149,13 +149,13 @@ impl<S> Step<Step<&S>>
 where
     S: Deref,
     S::Target: Deref,
-    <S::Target as Deref>::Target: Counted,
+    <S::Target as Deref>::Target: RefCounted,
 {
     /// Returns a weak guard.
     pub fn gpu_time_guard(
         &self,
         stream: usize,
-    ) -> WeakStream<<<S::Target as Deref>::Target as Counted>::Weak> {
+    ) -> WeakStream<<<S::Target as Deref>::Target as RefCounted>::Weak> {
         WeakStream::new(stream, || self.0.0.deref().deref().downgrade())
     }
 }

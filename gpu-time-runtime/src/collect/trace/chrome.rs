@@ -13,7 +13,9 @@ use crate::collect::trace::event::{EventArgs, TraceEvent, TraceFile};
 use crate::collect::trace::layout::{Interval, lay_out};
 use crate::collect::trace::tracks::{OnStream, TimedItem, Track, tracks};
 use crate::cuda;
-use crate::record::timeline::{Call, CallId, Prepared, Slice, StreamWork, TraceRecords, records};
+use crate::record::timeline::{
+    BracketPreparation, CallId, Slice, StreamWork, TraceRecords, TracedCall, records,
+};
 use crate::stats::bias::Bias;
 use crate::types::device::DeviceId;
 use gpu_time_report::Process;
@@ -102,8 +104,8 @@ fn write_calls(
     recorded: &TraceRecords,
     now_ns: u64,
 ) -> HashMap<u64, CallPosition> {
-    let mut threads: BTreeMap<u64, Vec<TimedItem<'_, Call>>> = BTreeMap::new();
-    let mut warmups: BTreeMap<u64, Vec<&Call>> = BTreeMap::new();
+    let mut threads: BTreeMap<u64, Vec<TimedItem<'_, TracedCall>>> = BTreeMap::new();
+    let mut warmups: BTreeMap<u64, Vec<&TracedCall>> = BTreeMap::new();
     for (number, call) in &recorded.calls {
         if call.is_warmup {
             warmups.entry(call.thread).or_default().push(call);
@@ -258,7 +260,7 @@ impl Slice {
     }
 }
 
-impl Prepared {
+impl BracketPreparation {
     fn name(self) -> &'static str {
         match (self.flushes, self.holds) {
             (true, true) => "flush and hold",

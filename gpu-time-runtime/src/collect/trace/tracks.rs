@@ -6,7 +6,7 @@ use std::ptr;
 
 use crate::collect::trace::layout::Interval;
 use crate::record::stream_state::StreamState;
-use crate::record::timeline::{CallId, Prepared, Slice, StreamWork, TraceRecords};
+use crate::record::timeline::{BracketPreparation, CallId, Slice, StreamWork, TraceRecords};
 use crate::types::{device::DeviceId, handles::Stream};
 
 /// A call or a slice, with its interval and number.
@@ -24,7 +24,7 @@ pub(super) enum OnStream<'a> {
     /// A bracket, with its number.
     Bracket(u64, &'a Slice),
     /// The work that a bracket enqueued in front of its start.
-    Preparation(Prepared, &'a Slice),
+    Preparation(BracketPreparation, &'a Slice),
     Work(&'a StreamWork),
 }
 

@@ -2,7 +2,7 @@
 //! kind of flush.
 
 use crate::cuda::flush_buffer::FlushBuffer;
-use crate::cuda::module::{Kernel, Module};
+use crate::cuda::module::{LoadedKernel, Module};
 use crate::gpu::Fault;
 use crate::types::{attribute::Cold, handles::Stream};
 
@@ -16,12 +16,12 @@ const LARGEST_DISCARD: u32 = 2;
 #[derive(Clone, Copy)]
 pub(super) enum Method {
     /// Reads the buffer. Leaves clean lines.
-    Read(Kernel),
+    Read(LoadedKernel),
     /// Writes the buffer. Leaves dirty lines.
     Write,
     /// Writes the buffer, then discards its lines. Leaves hardly any lines. Writing evicts dirty
     /// lines as easily as clean ones; reading does not.
-    WriteDiscard(Kernel),
+    WriteDiscard(LoadedKernel),
 }
 
 impl Method {

@@ -67,7 +67,7 @@ pub(super) fn search(
     state: &mut SearchState,
 ) -> Result<Flush, SearchError> {
     let deadline = Instant::now() + PATIENCE;
-    let mut memory = Memory { resources, largest: buffer, allocated: Vec::new() };
+    let mut memory = SearchMemory { resources, largest: buffer, allocated: Vec::new() };
     let mut probed = None;
     let mut best: Option<Flush> = None;
     let mut error = SearchError::Memory(Fault::Exhausted);
@@ -126,7 +126,7 @@ pub(super) fn search(
 }
 
 /// The memory used by one search.
-struct Memory<'a> {
+struct SearchMemory<'a> {
     resources: &'a Resources<'a>,
     /// The largest buffer so far. A buffer from an earlier search is never freed, because it may be
     /// enqueued on other streams.
@@ -135,7 +135,7 @@ struct Memory<'a> {
     allocated: Vec<FlushBuffer>,
 }
 
-impl Memory<'_> {
+impl SearchMemory<'_> {
     fn buffer(&mut self, bytes: u64) -> Result<FlushBuffer, Fault> {
         if let Some(largest) = self.largest.filter(|largest| largest.bytes() >= bytes) {
             return Ok(largest.first(bytes));

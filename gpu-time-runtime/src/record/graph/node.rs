@@ -3,7 +3,7 @@
 use crate::base::{lock::locked, thread_id};
 use crate::cuda::Capture;
 use crate::record::graph::table::{GRAPHS, NodeInfo, Pair, record};
-use crate::record::stream_state::{Mark, StreamKey, StreamState};
+use crate::record::stream_state::{NestingMark, StreamKey, StreamState};
 use crate::record::threads::StreamCall;
 use crate::site::series_id::SeriesIdentity;
 use crate::types::{handles::Stream, sample::Lost};
@@ -19,7 +19,7 @@ pub(crate) struct Node {
     thread_id: Option<u64>,
     stream: Stream,
     stream_state: &'static StreamState,
-    opened: Mark,
+    opened: NestingMark,
     info: NodeInfo,
 }
 

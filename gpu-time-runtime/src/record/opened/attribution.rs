@@ -7,7 +7,7 @@ use crate::types::handles::Stream;
 use gpu_time_report::ElsewhereReason;
 
 /// An activity, and the index of the frame that was innermost when its launch was made.
-pub(super) struct Attributed {
+pub(super) struct AttributedActivity {
     pub frame: u32,
     pub activity: Activity,
     /// The time at which the host enqueued it, on CUPTI's clock.
@@ -19,7 +19,7 @@ pub(super) struct Attributed {
 }
 
 /// An interval of GPU time.
-type Interval = (u64, u64);
+type GpuInterval = (u64, u64);
 
 /// Returns the figures of every frame. `parent` returns the index of the frame around a given one,
 /// which is always the smaller index.
@@ -28,10 +28,11 @@ type Interval = (u64, u64);
 pub(super) fn figures(
     frames: usize,
     parent: impl Fn(u32) -> Option<u32>,
-    activities: &mut [Attributed],
+    activities: &mut [AttributedActivity],
 ) -> Vec<CallFigures> {
     activities.sort_by_key(|attributed| attributed.activity.start_ns);
-    let mut own_and_inner: Vec<Vec<&Attributed>> = (0..frames).map(|_| Vec::new()).collect();
+    let mut own_and_inner: Vec<Vec<&AttributedActivity>> =
+        (0..frames).map(|_| Vec::new()).collect();
     for attributed in activities.iter() {
         let mut frame = Some(attributed.frame);
         while let Some(at) = frame {
@@ -43,7 +44,7 @@ pub(super) fn figures(
     let mut figures: Vec<_> =
         (0u32..).zip(&own_and_inner).map(|(frame, list)| figures_of(frame, list)).collect();
     let mut until = 0;
-    for Attributed { frame, activity, .. } in activities.iter() {
+    for AttributedActivity { frame, activity, .. } in activities.iter() {
         if let Some(figures) = figures.get_mut(*frame as usize) {
             figures.own_ns += activity.end_ns.saturating_sub(activity.start_ns.max(until));
         }
@@ -54,8 +55,8 @@ pub(super) fn figures(
 
 /// Computes the figures of one frame from its activities and those of the frames inside it, which
 /// are ordered by their start.
-fn figures_of(frame: u32, activities: &[&Attributed]) -> CallFigures {
-    let interval = |of: &&&Attributed| (of.activity.start_ns, of.activity.end_ns);
+fn figures_of(frame: u32, activities: &[&AttributedActivity]) -> CallFigures {
+    let interval = |of: &&&AttributedActivity| (of.activity.start_ns, of.activity.end_ns);
     let busy_ns = union_ns(activities.iter().map(|of| interval(&of)));
     let inner = activities.iter().filter(|of| of.frame != frame);
     let inner_ns = union_ns(inner.map(|of| interval(&of)));
@@ -66,7 +67,7 @@ fn figures_of(frame: u32, activities: &[&Attributed]) -> CallFigures {
         activities.iter().map(|of| (of.activity.context, of.activity.stream)).collect();
     streams.sort_unstable();
     streams.dedup();
-    let time = |of: &&Attributed| WorkTime {
+    let time = |of: &&AttributedActivity| WorkTime {
         work: of.activity.work,
         ns: of.activity.end_ns.saturating_sub(of.activity.start_ns),
         elsewhere: of.elsewhere,
@@ -83,7 +84,7 @@ fn figures_of(frame: u32, activities: &[&Attributed]) -> CallFigures {
 }
 
 /// Returns the total time covered by intervals, which are ordered by their start.
-fn union_ns(intervals: impl Iterator<Item = Interval>) -> u64 {
+fn union_ns(intervals: impl Iterator<Item = GpuInterval>) -> u64 {
     let (mut covered, mut until) = (0, 0);
     for (start, end) in intervals {
         covered += end.saturating_sub(start.max(until));
@@ -94,7 +95,7 @@ fn union_ns(intervals: impl Iterator<Item = Interval>) -> u64 {
 
 /// Returns the total time in which none of the activities ran because the host had not enqueued the
 /// next one yet. The activities are ordered by their start.
-fn waited_ns(activities: &[&Attributed]) -> u64 {
+fn waited_ns(activities: &[&AttributedActivity]) -> u64 {
     let (mut waited, mut until) = (0, u64::MAX);
     for of in activities {
         let Activity { start_ns, end_ns, .. } = of.activity;
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
     use crate::types::activity::GpuWork;
 
-    fn attributed(frame: u32, stream: u32, (start_ns, end_ns): Interval) -> Attributed {
+    fn attributed(frame: u32, stream: u32, (start_ns, end_ns): GpuInterval) -> AttributedActivity {
         let work = Box::leak(Box::new(GpuWork {
             name: String::new(),
             is_kernel: true,
@@ -122,7 +123,7 @@ mod tests {
         }));
         let activity =
             Activity { start_ns, end_ns, correlation: 0, device: 0, context: 1, stream, work };
-        Attributed { frame, activity, enqueued_ns: 0, stream: None, elsewhere: None }
+        AttributedActivity { frame, activity, enqueued_ns: 0, stream: None, elsewhere: None }
     }
 
     #[test]
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn gpu_waits_for_what_is_enqueued_after_it_has_finished() {
         let mut activities = [(100, 110, 50), (130, 140, 120), (150, 160, 139), (165, 170, 161)]
-            .map(|(start, end, enqueued_ns)| Attributed {
+            .map(|(start, end, enqueued_ns)| AttributedActivity {
                 enqueued_ns,
                 ..attributed(0, 7, (start, end))
             });

@@ -7,7 +7,7 @@ use gpu_time_kernels::EMPTY;
 
 use crate::cuda::Context;
 use crate::stats::bias::KernelBase;
-use crate::types::activity::{Activity, Launched};
+use crate::types::activity::{Activity, EnqueueCall};
 
 /// The number of kernels to record. Records of half of them suffice.
 pub(crate) const SAMPLES: usize = 32;
@@ -52,7 +52,7 @@ pub(crate) fn noting(context: &'static Context, run: impl FnOnce() -> bool) -> O
 
 /// Notes one of the runtime's own launches. Called from CUPTI's callback for driver calls, so it
 /// takes no lock and allocates nothing.
-pub(super) fn note(launched: &Launched) {
+pub(super) fn note(launched: &EnqueueCall) {
     if IS_NOTING.get()
         && let Some(slot) = NOTED.get(COUNT.load(Relaxed))
     {

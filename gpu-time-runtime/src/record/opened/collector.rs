@@ -15,9 +15,11 @@ use crate::cupti;
 use crate::record::call_tree;
 use crate::record::lanes::Lanes;
 use crate::record::opened::alignment::Alignment;
-use crate::record::opened::attribution::{self, Attributed};
+use crate::record::opened::attribution::{self, AttributedActivity};
 use crate::record::opened::base::Measurement;
-use crate::record::opened::open_call::{self, CallSeries, Frame, Launch, OpenCall, Subject};
+use crate::record::opened::open_call::{
+    self, CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction,
+};
 use crate::record::timeline::{self, StreamWork};
 use crate::record::window::matching::windows;
 use crate::stats::call_tree::RecordedCall;
@@ -106,7 +108,7 @@ pub(crate) struct Collector {
 /// A call that waits for the records of its launches.
 struct WaitingCall {
     call: Box<OpenCall>,
-    activities: Vec<Attributed>,
+    activities: Vec<AttributedActivity>,
     /// The number of launches without a record.
     missing: usize,
     has_graphs: bool,
@@ -436,7 +438,7 @@ impl WaitingCall {
         activity: &Activity,
         launch: usize,
         alignment: Option<Alignment>,
-    ) -> Option<Launch> {
+    ) -> Option<FrameLaunch> {
         let launch = self.call.launches.get_mut(launch)?;
         self.quiet = 0;
         self.heard = Instant::now();
@@ -445,7 +447,7 @@ impl WaitingCall {
             self.missing -= 1;
         }
         let launch = *launch;
-        let Launch { frame, enqueued_ns, elsewhere, is_graph, stream, .. } = launch;
+        let FrameLaunch { frame, enqueued_ns, elsewhere, is_graph, stream, .. } = launch;
         if !activity.has_times() {
             self.call.count_zero_times(frame);
         }
@@ -458,14 +460,20 @@ impl WaitingCall {
         // Without a common clock, nothing counts as enqueued late.
         let enqueued_ns = alignment.map_or(0, |alignment| alignment.cupti_ns(enqueued_ns));
         let activity = *activity;
-        self.activities.push(Attributed { frame, elsewhere, stream, enqueued_ns, activity });
+        self.activities.push(AttributedActivity {
+            frame,
+            elsewhere,
+            stream,
+            enqueued_ns,
+            activity,
+        });
         Some(launch)
     }
 
     /// A graph may have more records after its first one, until the GPU goes on to a later launch.
     fn outlook(&self, lanes: &Lanes, now: Instant, is_last: bool) -> Outlook {
         let is_silent = now.saturating_duration_since(self.heard) > PATIENCE;
-        let is_past = |launch: &Launch| lanes.are_past(launch.lane, launch.enqueued_ns);
+        let is_past = |launch: &FrameLaunch| lanes.are_past(launch.lane, launch.enqueued_ns);
         let mut unsure = self.call.launches.iter().filter(|of| of.is_graph || !of.has_record);
         match self.missing {
             0 if !self.has_graphs || is_last || is_silent => Outlook::Complete,
@@ -493,7 +501,7 @@ fn finish(
     let lost = lost.or(is_incomplete.then_some(Lost::Records));
     let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
     let figures = attribution::figures(call.frames.len(), parent, &mut activities);
-    let mut paths = call_tree::Recording::begin(&call.callers);
+    let mut paths = call_tree::CallTreeWriter::begin(&call.callers);
     for (frame, figures) in call.frames.iter().zip(&figures) {
         let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
         let is_recorded = frame.lost.or(lost).is_none();
@@ -529,8 +537,12 @@ fn finish(
 }
 
 /// Converts an activity of a call for the trace.
-fn stream_work(call: &OpenCall, of: &Attributed, alignment: Alignment) -> Option<StreamWork> {
-    let Subject { of: CallSeries { site, .. }, call_id, .. } =
+fn stream_work(
+    call: &OpenCall,
+    of: &AttributedActivity,
+    alignment: Alignment,
+) -> Option<StreamWork> {
+    let OpenedFunction { of: CallSeries { site, .. }, call_id, .. } =
         call.frames.get(of.frame as usize)?.subject;
     let Activity { start_ns, end_ns, device, context, stream, work, .. } = of.activity;
     Some(StreamWork {

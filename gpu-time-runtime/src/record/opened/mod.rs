@@ -16,15 +16,15 @@ pub(crate) mod passed_over;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::base::switches::{self, Recording};
+use crate::base::switches::{self, RecordingPhase};
 use crate::base::{inside, lock::locked};
 use crate::cupti::{self, LaunchObserver};
 #[cfg(feature = "tracing")]
 use crate::record::opened::open_call::Frame;
-use crate::record::opened::open_call::WasSuspended;
-pub(crate) use crate::record::opened::open_call::{CallSeries, FrameId, OpenCall, Subject};
+use crate::record::opened::open_call::SuspensionCount;
+pub(crate) use crate::record::opened::open_call::{CallSeries, FrameId, OpenCall, OpenedFunction};
 use crate::record::window::notes;
-use crate::types::activity::Launched;
+use crate::types::activity::EnqueueCall;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
 thread_local! {
@@ -76,7 +76,7 @@ pub(crate) fn unnest() {
 
 /// Opens a call, or enters a function inside the thread's opened call. Returns `None` if nothing
 /// can be recorded.
-pub(crate) fn enter(subject: Subject) -> Option<FrameId> {
+pub(crate) fn enter(subject: OpenedFunction) -> Option<FrameId> {
     if !is_inside() {
         open(|call| passed_over::for_each(|around| call.add_caller(around)))?;
     }
@@ -86,7 +86,7 @@ pub(crate) fn enter(subject: Subject) -> Option<FrameId> {
 /// Opens a call inside these callers, outermost first, which run on another thread. The thread must
 /// not be inside a call.
 #[cfg(feature = "tracing")]
-pub(crate) fn enter_under(callers: &[u32], subject: Subject) -> Option<FrameId> {
+pub(crate) fn enter_under(callers: &[u32], subject: OpenedFunction) -> Option<FrameId> {
     open(|call| call.callers.extend(callers))?;
     with_open(|call| call.enter(subject)).flatten()
 }
@@ -170,7 +170,7 @@ pub(crate) fn set_launching(frame: FrameId, is_launching: bool) {
 /// call. Otherwise, returns `None` and only leaves the frame until it is [resumed](resume).
 pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
     if frame.index == 0 {
-        with_frame(frame, |call| _ = call.was_suspended.get_or_insert_with(WasSuspended::new))?;
+        with_frame(frame, |call| _ = call.suspension.get_or_insert_with(SuspensionCount::new))?;
         return take();
     }
     with_frame(frame, |call| call.at = call.parent(frame.index));
@@ -210,7 +210,7 @@ pub(crate) const OBSERVER: LaunchObserver = LaunchObserver { launched, failed };
 
 /// Notes a launch by the calling thread. Called from CUPTI's callback for driver calls, so it takes
 /// no lock, and allocates only when an opened call makes more launches than any before.
-fn launched(launched: Launched) {
+fn launched(launched: EnqueueCall) {
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {
         base::note(&launched);
@@ -245,7 +245,7 @@ fn with_open<T>(change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
 fn put(call: Box<OpenCall>) {
     if OPEN.try_with(|open| open.set(Some(call))).is_ok() {
         IS_OPEN.set(true);
-        switches::begin_recording(Recording::Now);
+        switches::begin_recording(RecordingPhase::Now);
     }
 }
 
@@ -254,7 +254,7 @@ fn take() -> Option<Box<OpenCall>> {
     let mut call = OPEN.try_with(Cell::take).ok()??;
     call.switched_on = None;
     IS_OPEN.set(false);
-    switches::end_recording(Recording::Now);
+    switches::end_recording(RecordingPhase::Now);
     Some(call)
 }
 

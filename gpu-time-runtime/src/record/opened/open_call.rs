@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, fence};
 
 use crate::base::{clock, lock::locked, switches};
 use crate::cuda;
-use crate::cupti::{self, SwitchedOn};
+use crate::cupti::{self, RecordingGuard};
 use crate::record::lanes::Lane;
 use crate::record::opened::passed_over::PassedOver;
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
-use crate::types::activity::Launched;
+use crate::types::activity::EnqueueCall;
 use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey, workload::Workload};
@@ -37,7 +37,7 @@ pub(crate) struct CallSeries {
 
 /// The properties of one function of an opened call.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject {
+pub(crate) struct OpenedFunction {
     pub of: CallSeries,
     /// The stream that the function names.
     pub stream: Option<Stream>,
@@ -51,7 +51,7 @@ pub(crate) struct Subject {
 
 /// An annotated function inside an opened call.
 pub(crate) struct Frame {
-    pub subject: Subject,
+    pub subject: OpenedFunction,
     pub parent: Option<u32>,
     /// The probability that the call would not have been recorded, because neither it nor a call
     /// around it was chosen.
@@ -73,7 +73,7 @@ pub(crate) struct Frame {
 
 /// A driver call that enqueued work.
 #[derive(Clone, Copy)]
-pub(crate) struct Launch {
+pub(crate) struct FrameLaunch {
     pub correlation: u32,
     pub frame: u32,
     /// The time of the call, on the host's clock.
@@ -95,7 +95,7 @@ pub(crate) struct OpenCall {
     /// Unique within the process.
     pub number: u64,
     pub frames: Vec<Frame>,
-    pub launches: Vec<Launch>,
+    pub launches: Vec<FrameLaunch>,
     pub at: Option<u32>,
     /// Launches or records are missing: there were too many launches, some were made while the call
     /// was not open, or CUPTI does not record all of their work.
@@ -111,9 +111,9 @@ pub(crate) struct OpenCall {
     #[cfg(feature = "tracing")]
     pub cost_ns: u64,
     /// Keeps CUPTI recording.
-    pub switched_on: Option<SwitchedOn>,
+    pub switched_on: Option<RecordingGuard>,
     /// Set if the call was suspended. Keeps the records of its launches from being dropped.
-    pub was_suspended: Option<WasSuspended>,
+    pub suspension: Option<SuspensionCount>,
 }
 
 /// A frame of an opened call.
@@ -162,7 +162,7 @@ impl CallSeries {
 }
 
 impl OpenCall {
-    pub fn enter(&mut self, subject: Subject) -> Option<FrameId> {
+    pub fn enter(&mut self, subject: OpenedFunction) -> Option<FrameId> {
         if self.frames.len() >= MAX_FRAMES {
             return None;
         }
@@ -197,7 +197,7 @@ impl OpenCall {
         self.hit = 1.0 - (1.0 - self.hit) * (1.0 - around.share);
     }
 
-    pub fn note(&mut self, launched: &Launched) {
+    pub fn note(&mut self, launched: &EnqueueCall) {
         let Some(frame) = self.at else { return };
         if self.launches.len() >= MAX_LAUNCHES {
             self.is_incomplete = true;
@@ -216,9 +216,9 @@ impl OpenCall {
         }
         let stream = launched.stream.map(Stream);
         let elsewhere = self.frames.get(frame as usize).and_then(|frame| frame.elsewhere(stream));
-        let &Launched { correlation, is_graph, lacks_records, .. } = launched;
+        let &EnqueueCall { correlation, is_graph, lacks_records, .. } = launched;
         self.is_incomplete |= lacks_records;
-        self.launches.push(Launch {
+        self.launches.push(FrameLaunch {
             correlation,
             frame,
             enqueued_ns: cuda::now_ns(),
@@ -309,7 +309,7 @@ impl OpenCall {
         self.at = None;
         self.is_incomplete = false;
         self.switched_on = None;
-        self.was_suspended = None;
+        self.suspension = None;
     }
 }
 
@@ -318,19 +318,19 @@ static SUSPENDED: AtomicU64 = AtomicU64::new(0);
 
 /// Counts a call in [`SUSPENDED`] until it is dropped.
 #[derive(Debug)]
-pub(crate) struct WasSuspended(());
+pub(crate) struct SuspensionCount(());
 
-impl WasSuspended {
+impl SuspensionCount {
     /// Must be called before the call's recording is counted as ended.
-    pub fn new() -> WasSuspended {
+    pub fn new() -> SuspensionCount {
         SUSPENDED.fetch_add(1, Relaxed);
         // Pairs with the fence in `may_be_claimed`.
         fence(Release);
-        WasSuspended(())
+        SuspensionCount(())
     }
 }
 
-impl Drop for WasSuspended {
+impl Drop for SuspensionCount {
     fn drop(&mut self) {
         SUSPENDED.fetch_sub(1, Relaxed);
     }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::site::callsite::CallSite;
 
 /// The maximum nesting depth. No call inside more deeply nested ones is opened.
-const MOST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// A call that was not chosen.
 #[derive(Clone, Copy)]
@@ -17,8 +17,8 @@ pub(super) struct PassedOver {
 }
 
 thread_local! {
-    static CALLS: [Cell<PassedOver>; MOST] =
-        const { [const { Cell::new(PassedOver { site: 0, share: 0.0 }) }; MOST] };
+    static CALLS: [Cell<PassedOver>; MAX_DEPTH] =
+        const { [const { Cell::new(PassedOver { site: 0, share: 0.0 }) }; MAX_DEPTH] };
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -45,7 +45,7 @@ pub(super) fn depth() -> u32 {
 
 /// Returns `true` if the calls are nested too deeply for all of them to be known.
 pub(super) fn are_too_many() -> bool {
-    DEPTH.get() > MOST
+    DEPTH.get() > MAX_DEPTH
 }
 
 /// Calls `each` with every call that is known, from the outermost to the innermost.

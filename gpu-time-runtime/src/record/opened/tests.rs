@@ -22,12 +22,12 @@ fn thread() -> &'static ThreadRecorder {
     }))
 }
 
-fn subject(thread: &'static ThreadRecorder) -> Subject {
+fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
     static LAST_ID: AtomicU32 = AtomicU32::new(0);
     let site = fake::site();
     site.set_id(1 + LAST_ID.fetch_add(1, Relaxed));
     let (cache, key) = (CacheState::AsFound, SeriesKey::NONE);
-    Subject {
+    OpenedFunction {
         of: CallSeries { site, thread, launch: None, cache, key },
         stream: Some(STREAM),
         weight: 1.0,
@@ -37,8 +37,8 @@ fn subject(thread: &'static ThreadRecorder) -> Subject {
     }
 }
 
-fn launch(correlation: u32) -> Launched {
-    Launched {
+fn launch(correlation: u32) -> EnqueueCall {
+    EnqueueCall {
         correlation,
         context: 9,
         stream: Some(STREAM.0),
@@ -64,7 +64,7 @@ fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
 }
 
 /// Makes a call of one function that launches with the given ids.
-fn call(subject: Subject, launches: &[u32]) -> Box<OpenCall> {
+fn call(subject: OpenedFunction, launches: &[u32]) -> Box<OpenCall> {
     let mut call = Box::<OpenCall>::default();
     let frame = call.enter(subject).unwrap();
     launches.iter().for_each(|&id| call.note(&launch(id)));
@@ -72,7 +72,7 @@ fn call(subject: Subject, launches: &[u32]) -> Box<OpenCall> {
     call
 }
 
-fn counts(subject: &Subject) -> BracketCounts {
+fn counts(subject: &OpenedFunction) -> BracketCounts {
     let recorder = locked(&subject.of.thread.recorder);
     let mut counts = BracketCounts::default();
     let all = recorder.series.counters(0, usize::MAX).iter();
@@ -128,7 +128,7 @@ fn launch_on_another_stream_is_elsewhere() {
     call.enter(subject(thread)).unwrap();
     call.frames[0].is_launching = true;
     for stream in [Some(STREAM.0), Some(0x71), None] {
-        call.note(&Launched { stream, ..launch(1) });
+        call.note(&EnqueueCall { stream, ..launch(1) });
     }
     // Not one of the launches that events bracket.
     call.frames[0].is_launching = false;
@@ -149,7 +149,7 @@ fn captured_launch_loses_the_functions_inside_the_capture() {
     let inner_frame = call.enter(inner).unwrap();
     // As if the capture had begun between the two functions.
     call.frames[1].captures_begun = begun + 1;
-    call.note(&Launched { capture: Some(begun + 1), ..launch(2) });
+    call.note(&EnqueueCall { capture: Some(begun + 1), ..launch(2) });
     call.leave(inner_frame, None, |_| DeviceId::Cuda(0));
     call.leave(outer_frame, None, |_| DeviceId::Cuda(0));
     assert_eq!(call.frames[1].lost, Some(Lost::Capture));
@@ -164,9 +164,9 @@ fn captured_launch_loses_the_functions_inside_the_capture() {
 #[test]
 fn legacy_streams_are_the_same() {
     let mut call = Box::<OpenCall>::default();
-    call.enter(Subject { stream: Some(Stream(0)), ..subject(thread()) }).unwrap();
+    call.enter(OpenedFunction { stream: Some(Stream(0)), ..subject(thread()) }).unwrap();
     call.frames[0].is_launching = true;
-    call.note(&Launched { stream: Some(1), ..launch(1) });
+    call.note(&EnqueueCall { stream: Some(1), ..launch(1) });
     assert_eq!(call.launches[0].elsewhere, None);
 }
 
@@ -222,7 +222,7 @@ fn graph_waits_for_more_records() {
     let mut collector = Collector::new();
     let mut graph = Box::<OpenCall>::default();
     let frame = graph.enter(subject).unwrap();
-    graph.note(&Launched { is_graph: true, ..launch(5) });
+    graph.note(&EnqueueCall { is_graph: true, ..launch(5) });
     graph.leave(frame, None, |_| DeviceId::Cuda(0));
     collector.claim([graph]);
     for node in 0..3 {
@@ -252,7 +252,7 @@ fn go_on(collector: &mut Collector) {
 }
 
 /// Returns a collector with one call, whose launch has one record.
-fn with_graph(subject: Subject, launched: Launched) -> Collector {
+fn with_graph(subject: OpenedFunction, launched: EnqueueCall) -> Collector {
     let mut collector = Collector::new();
     let mut graph = Box::<OpenCall>::default();
     let frame = graph.enter(subject).unwrap();
@@ -268,7 +268,7 @@ fn with_graph(subject: Subject, launched: Launched) -> Collector {
 #[test]
 fn rounds_without_a_flush_do_not_complete_a_graph() {
     let subject = subject(thread());
-    let mut collector = with_graph(subject, Launched { is_graph: true, ..launch(5) });
+    let mut collector = with_graph(subject, EnqueueCall { is_graph: true, ..launch(5) });
     for _ in 0..5 {
         collector.begin_round();
         collector.repeat_round();
@@ -282,7 +282,7 @@ fn rounds_without_a_flush_do_not_complete_a_graph() {
 #[test]
 fn launch_that_lacks_records_loses_its_call() {
     let subject = subject(thread());
-    let launched = Launched { is_graph: true, lacks_records: true, ..launch(5) };
+    let launched = EnqueueCall { is_graph: true, lacks_records: true, ..launch(5) };
     let mut collector = with_graph(subject, launched);
     rounds(&mut collector);
     assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (0, 1));
@@ -294,7 +294,7 @@ fn graph_without_a_later_launch_is_complete_after_a_while() {
     let mut collector = Collector::new();
     let mut graph = Box::<OpenCall>::default();
     let frame = graph.enter(subject).unwrap();
-    graph.note(&Launched { is_graph: true, ..launch(5) });
+    graph.note(&EnqueueCall { is_graph: true, ..launch(5) });
     graph.leave(frame, None, |_| DeviceId::Cuda(0));
     collector.claim([graph]);
     collector.take(&activity(5, 5, 15));

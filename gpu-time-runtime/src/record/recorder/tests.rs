@@ -54,7 +54,7 @@ impl Bench {
         let stream_state = self.recorder.stream_state(self.gpu, key);
         let workload = if call.is_some() { Workload::UNKNOWN } else { workload() };
         let (call_id, tracked, weight, place) = (CallId::default(), false, 1.0, self.place);
-        let subject = Subject {
+        let subject = BracketSubject {
             site,
             stream,
             stream_state,

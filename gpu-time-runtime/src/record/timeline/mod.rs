@@ -12,7 +12,7 @@ use std::thread;
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{switches::SWITCHES, thread_id};
 use crate::cuda;
-use crate::record::stream_state::{Mark, StreamState};
+use crate::record::stream_state::{NestingMark, StreamState};
 use crate::site::{callsite::CallSite, series_id::SeriesId};
 use crate::stats::clock_fit::Moment;
 use crate::types::{activity::GpuWork, handles::Stream, sample::Sample};
@@ -29,7 +29,7 @@ pub struct CallId(pub u64);
 
 /// A call, shown on its thread.
 #[derive(Clone, Copy)]
-pub(crate) struct Call {
+pub(crate) struct TracedCall {
     pub site: &'static CallSite,
     pub thread: u64,
     /// The host time at the start of the call.
@@ -42,7 +42,7 @@ pub(crate) struct Call {
 
 /// The preparation that a bracket enqueued in front of its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Prepared {
+pub(crate) struct BracketPreparation {
     /// The host time before it was enqueued.
     pub began_ns: u64,
     pub flushes: bool,
@@ -61,11 +61,11 @@ pub(crate) struct Slice {
     pub thread_id: Option<u64>,
     pub call: CallId,
     pub sample: Sample,
-    pub prepared: Option<Prepared>,
+    pub prepared: Option<BracketPreparation>,
     /// The times at which the GPU passed the start and the stop.
     pub passed: [Moment; 2],
     /// The marks from opening and closing the bracket on the stream state.
-    pub marks: [Mark; 2],
+    pub marks: [NestingMark; 2],
     /// The host time after the stop record.
     pub enqueued_ns: u64,
 }
@@ -93,7 +93,7 @@ pub(crate) struct StreamWork {
 }
 
 struct Tracer {
-    calls: Ring<Call>,
+    calls: Ring<TracedCall>,
     slices: Ring<Slice>,
     works: Ring<StreamWork>,
     threads: VecDeque<(u64, String)>,
@@ -104,7 +104,7 @@ struct Tracer {
 /// A copy of the tracer's records, each with its number.
 #[derive(Default)]
 pub(crate) struct TraceRecords {
-    pub calls: Vec<(u64, Call)>,
+    pub calls: Vec<(u64, TracedCall)>,
     pub slices: Vec<(u64, Slice)>,
     pub works: Vec<(u64, StreamWork)>,
     pub threads: Vec<(u64, String)>,
@@ -188,7 +188,7 @@ fn begin_call(site: &'static CallSite, is_warmup: bool) -> CallId {
         }
         tracer.threads.push_back((thread, name));
     }
-    CallId(1 + tracer.calls.push(Call { site, thread, began_ns, ended_ns: None, is_warmup }))
+    CallId(1 + tracer.calls.push(TracedCall { site, thread, began_ns, ended_ns: None, is_warmup }))
 }
 
 /// Returns the calling thread's name on the first call from that thread.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::record::lanes::Lanes;
-use crate::record::window::notes::{self, Left, Note};
-use crate::stats::coverage::{CoverageSums, Recorded};
+use crate::record::window::notes::{self, LaunchEvent, Note};
+use crate::stats::coverage::{CoverageSums, WindowWork};
 use crate::types::activity::Activity;
 
 /// The longest time that a window waits for the records of its launches. The launch of an empty
@@ -41,11 +41,11 @@ pub(crate) struct Windows {
 }
 
 struct WaitingWindow {
-    launches: HashMap<u32, Launch>,
+    launches: HashMap<u32, NotedLaunch>,
     /// The number of launches without a record.
     missing: usize,
     has_graphs: bool,
-    records: Vec<Recorded>,
+    records: Vec<WindowWork>,
     length_ns: u64,
     closed: Option<Instant>,
     /// The number of collections since the last record.
@@ -53,7 +53,7 @@ struct WaitingWindow {
     is_incomplete: bool,
 }
 
-struct Launch {
+struct NotedLaunch {
     note: Note,
     /// The number of launches noted before.
     at: u64,
@@ -108,12 +108,12 @@ impl Windows {
     /// Moves the notes left so far to the open window. Returns their number.
     pub fn take_notes(&mut self) -> usize {
         let Some(window) = self.waiting.back_mut().filter(|_| self.is_open) else { return 0 };
-        let take = |left| match left {
-            Left::Launch(note) => {
+        let take = |event| match event {
+            LaunchEvent::Launch(note) => {
                 window.note(note, self.noted);
                 self.noted += 1;
             }
-            Left::Failure(correlation) => window.forget(correlation),
+            LaunchEvent::Failure(correlation) => window.forget(correlation),
         };
         notes::take().map(take).count()
     }
@@ -134,7 +134,7 @@ impl Windows {
     pub fn take(&mut self, activity: &Activity) -> bool {
         // The newest window first, because correlation ids wrap around.
         for window in self.waiting.iter_mut().rev() {
-            if let Some(&Launch { note, at, .. }) = window.take(activity) {
+            if let Some(&NotedLaunch { note, at, .. }) = window.take(activity) {
                 self.lanes.note(note.lane, at);
                 return !note.is_opened;
             }
@@ -201,7 +201,7 @@ impl WaitingWindow {
             return;
         }
         self.has_graphs |= note.is_graph;
-        let launch = Launch { note, at, has_record: false };
+        let launch = NotedLaunch { note, at, has_record: false };
         if self.launches.insert(note.correlation, launch).is_none() {
             self.missing += 1;
         }
@@ -209,14 +209,14 @@ impl WaitingWindow {
 
     /// Forgets a failed launch, which will have no record.
     fn forget(&mut self, correlation: u32) {
-        if let Some(Launch { has_record: false, .. }) = self.launches.remove(&correlation) {
+        if let Some(NotedLaunch { has_record: false, .. }) = self.launches.remove(&correlation) {
             self.missing -= 1;
         }
     }
 
     /// Takes a record of one of the window's launches, which it returns. `None` if the launch is not
     /// in this window.
-    fn take(&mut self, activity: &Activity) -> Option<&Launch> {
+    fn take(&mut self, activity: &Activity) -> Option<&NotedLaunch> {
         let launch = self.launches.get_mut(&activity.correlation)?;
         self.quiet = 0;
         if !launch.has_record {
@@ -226,7 +226,7 @@ impl WaitingWindow {
         if !activity.has_times() || self.records.len() >= MOST_RECORDS {
             self.is_incomplete = true;
         } else {
-            self.records.push(Recorded {
+            self.records.push(WindowWork {
                 device: activity.device,
                 start_ns: activity.start_ns,
                 end_ns: activity.end_ns,
@@ -238,7 +238,7 @@ impl WaitingWindow {
     }
 
     fn is_complete(&self, lanes: &Lanes, is_last: bool) -> bool {
-        let is_past = |launch: &Launch| lanes.are_past(launch.note.lane, launch.at);
+        let is_past = |launch: &NotedLaunch| lanes.are_past(launch.note.lane, launch.at);
         let mut graphs = self.launches.values().filter(|launch| launch.note.is_graph);
         let mut has_all = || self.quiet >= QUIET && graphs.all(is_past);
         self.missing == 0 && (!self.has_graphs || is_last || has_all())

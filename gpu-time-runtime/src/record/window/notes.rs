@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Orderi
 use crossbeam_queue::ArrayQueue;
 
 use crate::record::lanes::Lane;
-use crate::types::activity::Launched;
+use crate::types::activity::EnqueueCall;
 
 /// The maximum number of notes that are waiting to be taken, which happens every few milliseconds.
 /// A launch takes microseconds.
-const MOST: usize = 65_536;
+const MAX_NOTES: usize = 65_536;
 
 /// Allocated before the first window, and never freed.
-static NOTES: OnceLock<ArrayQueue<Left>> = OnceLock::new();
+static NOTES: OnceLock<ArrayQueue<LaunchEvent>> = OnceLock::new();
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
 /// Set if the note of a launch found no space, or if CUPTI does not record all of a launch's work.
 static HAS_LOST: AtomicBool = AtomicBool::new(false);
@@ -39,7 +39,7 @@ pub(crate) struct Note {
 
 /// An entry that a thread leaves for the open window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum LaunchEvent {
     Launch(Note),
     /// The launch with this correlation id, which was noted before, has failed.
     Failure(u32),
@@ -47,24 +47,24 @@ pub(crate) enum Left {
 
 /// Proves that the calling thread has marked a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Mark(());
+pub(crate) struct CallMark(());
 
 /// Marks the beginning of an annotated function that is neither opened nor timed by events, so that
 /// its launches are attributed. Called while a window is open or about to open, except for async
 /// functions, which may end on another thread.
-pub(crate) fn mark() -> Option<Mark> {
+pub(crate) fn mark() -> Option<CallMark> {
     MARKED.set(MARKED.get().saturating_add(1));
-    Some(Mark(()))
+    Some(CallMark(()))
 }
 
 /// Marks the end of the function that was marked.
-pub(crate) fn unmark(_: Mark) {
+pub(crate) fn unmark(_: CallMark) {
     MARKED.set(MARKED.get().saturating_sub(1));
 }
 
 /// Notes a launch by the calling thread, if a window is open. `depth` is the number of timed calls
 /// around the launch. Takes no lock and allocates nothing.
-pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
+pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, depth: u32) {
     // Captured work does not run until its graph is launched.
     if !IS_OPEN.load(Acquire) || launched.capture.is_some() {
         return;
@@ -79,25 +79,25 @@ pub(crate) fn note(launched: &Launched, is_opened: bool, depth: u32) {
     if launched.lacks_records {
         HAS_LOST.store(true, Relaxed);
     }
-    leave(Left::Launch(note));
+    add(LaunchEvent::Launch(note));
 }
 
 /// Notes that a launch by the calling thread has failed, if a window is open.
 pub(crate) fn note_failure(correlation: u32) {
     if IS_OPEN.load(Acquire) {
-        leave(Left::Failure(correlation));
+        add(LaunchEvent::Failure(correlation));
     }
 }
 
-fn leave(left: Left) {
-    if NOTES.get().is_none_or(|notes| notes.push(left).is_err()) {
+fn add(event: LaunchEvent) {
+    if NOTES.get().is_none_or(|notes| notes.push(event).is_err()) {
         HAS_LOST.store(true, Relaxed);
     }
 }
 
 /// Lets launches leave notes from now on, and drops notes from earlier windows.
 pub(super) fn open() {
-    let notes = NOTES.get_or_init(|| ArrayQueue::new(MOST));
+    let notes = NOTES.get_or_init(|| ArrayQueue::new(MAX_NOTES));
     // A launch may have left its note after the last window closed.
     while notes.pop().is_some() {}
     HAS_LOST.store(false, Relaxed);
@@ -109,10 +109,10 @@ pub(super) fn close() {
 }
 
 /// Removes and returns the notes left so far.
-pub(super) fn take() -> impl Iterator<Item = Left> {
+pub(super) fn take() -> impl Iterator<Item = LaunchEvent> {
     let notes = NOTES.get();
     // Bounded, because launches may leave notes as fast as they are taken.
-    (0..MOST).map_while(move |_| notes?.pop())
+    (0..MAX_NOTES).map_while(move |_| notes?.pop())
 }
 
 /// Returns `true` if notes or records are missing from this window.

@@ -27,20 +27,20 @@ pub(crate) mod matching {
 }
 
 pub(crate) mod notes {
-    use crate::types::activity::Launched;
+    use crate::types::activity::EnqueueCall;
 
     #[derive(Clone, Copy, PartialEq, Eq)]
-    pub(crate) enum Mark {}
+    pub(crate) enum CallMark {}
 
-    pub(crate) fn mark() -> Option<Mark> {
+    pub(crate) fn mark() -> Option<CallMark> {
         None
     }
 
-    pub(crate) fn note(_: &Launched, _: bool, _: u32) {}
+    pub(crate) fn note(_: &EnqueueCall, _: bool, _: u32) {}
 
     pub(crate) fn note_failure(_: u32) {}
 
-    pub(crate) fn unmark(mark: Mark) {
+    pub(crate) fn unmark(mark: CallMark) {
         match mark {}
     }
 }

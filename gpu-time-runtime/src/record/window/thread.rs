@@ -6,7 +6,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::switches::{self, Recording};
+use crate::base::switches::{self, RecordingPhase};
 use crate::base::{background, console, fork, random::generator};
 use crate::record::opened::{self, collector};
 use crate::record::window::{matching::windows, notes};
@@ -34,15 +34,15 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 const SWITCH_COST_NS: u64 = 6_000;
 
 /// The requests to the thread.
-struct Orders {
+struct WindowOrders {
     plan: Option<WindowPlan>,
     /// The length of the requested window; `None` if none is requested.
     requested: Option<Duration>,
     has_thread: bool,
 }
 
-static ORDERS: Mutex<Orders> =
-    Mutex::new(Rank::WindowOrders, Orders { plan: None, requested: None, has_thread: false });
+static ORDERS: Mutex<WindowOrders> =
+    Mutex::new(Rank::WindowOrders, WindowOrders { plan: None, requested: None, has_thread: false });
 static THREAD: OnceLock<Thread> = OnceLock::new();
 /// The host time of windows that has not been charged to the budget yet.
 static COST_NS: AtomicU64 = AtomicU64::new(0);
@@ -55,7 +55,7 @@ pub(crate) fn set(plan: Option<WindowPlan>) {
 /// Requests a window of this length, by default that of the plan. It opens as soon as the process
 /// has a CUDA context.
 pub(crate) fn request(length: Option<Duration>) {
-    let change = |orders: &mut Orders| {
+    let change = |orders: &mut WindowOrders| {
         let usual = orders.plan.map_or(WindowPlan::USUAL_LENGTH, WindowPlan::length);
         let length = length.unwrap_or(usual).min(WindowPlan::LONGEST);
         orders.requested = orders.requested.max(Some(length));
@@ -89,7 +89,7 @@ pub(crate) fn take_cost_ns() -> u64 {
     COST_NS.swap(0, Relaxed)
 }
 
-fn order(change: impl FnOnce(&mut Orders), needs_thread: bool) {
+fn order(change: impl FnOnce(&mut WindowOrders), needs_thread: bool) {
     if fork::is_forked() || switches::is_closed() {
         return;
     }
@@ -155,10 +155,10 @@ fn can_open() -> bool {
 /// While it exists, calls that begin are marked, so that their launches are attributed.
 ///
 /// Invariant: the recording has begun.
-struct Marking(Recording);
+struct Marking(RecordingPhase);
 
 impl Marking {
-    fn begin(recording: Recording) -> Marking {
+    fn begin(recording: RecordingPhase) -> Marking {
         switches::begin_recording(recording);
         Marking(recording)
     }
@@ -166,7 +166,7 @@ impl Marking {
     /// Begins marking, then waits until `at`. Returns `None` if the process ends or a window is
     /// requested in the meantime.
     fn begin_until(at: Instant) -> Option<Marking> {
-        let marking = Marking::begin(Recording::Soon);
+        let marking = Marking::begin(RecordingPhase::Soon);
         loop {
             let rest = at.saturating_duration_since(Instant::now());
             if rest.is_zero() {
@@ -190,7 +190,7 @@ impl Drop for Marking {
 /// caller must try again. Returns `true` without a window if CUPTI is unavailable.
 fn record(length: Duration) -> bool {
     cupti::observe_launches(opened::OBSERVER);
-    let _open = Marking::begin(Recording::Now);
+    let _open = Marking::begin(RecordingPhase::Now);
     let Some(switched_on) = cupti::switch_on() else { return !cupti::is_available() };
     collector::keep_up();
     windows().open();

@@ -11,14 +11,14 @@ const MOST_AROUND: usize = 64;
 /// The calls of one path that events timed on one device, inside brackets of one other path or of
 /// none.
 #[derive(Clone, Debug)]
-pub(super) struct Timed {
+pub(super) struct TimedCalls {
     device: DeviceId,
     around: Option<PathId>,
     recorded: u64,
     lost: u64,
     calls: f64,
     /// The sums of the raw times.
-    sums: Sums,
+    sums: TimeSums,
     /// The number of brackets, each with the weight of its call.
     brackets: f64,
     /// The numbers of brackets nested inside, with the same weights. They lengthen the outer
@@ -38,7 +38,7 @@ pub(super) struct Timed {
 
 /// Weighted sums over sampled times.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct TimeSums {
     /// The sum of the times, each with its weight.
     ns: f64,
     /// The sum of the squares, each with its weight.
@@ -62,15 +62,15 @@ pub(super) struct EventTimes {
     pub is_bound: bool,
 }
 
-impl Timed {
-    pub fn new(device: DeviceId, around: Option<PathId>) -> Timed {
-        Timed {
+impl TimedCalls {
+    pub fn new(device: DeviceId, around: Option<PathId>) -> TimedCalls {
+        TimedCalls {
             device,
             around,
             recorded: 0,
             lost: 0,
             calls: 0.0,
-            sums: Sums::default(),
+            sums: TimeSums::default(),
             brackets: 0.0,
             near: 0.0,
             far: 0.0,
@@ -117,7 +117,7 @@ impl Timed {
     }
 
     /// Returns the sums of the net times. The bias is subtracted in the same way as for a series.
-    fn net(&self, bias: Option<Bias>) -> Sums {
+    fn net(&self, bias: Option<Bias>) -> TimeSums {
         let Some(bias) = bias else { return self.sums };
         let is_queued = self.queued * 2 > self.fed;
         let is_known = self.unknown == 0 && self.fed > 0;
@@ -128,17 +128,17 @@ impl Timed {
     }
 }
 
-impl Sums {
+impl TimeSums {
     fn add(&mut self, ns: f64, weight: f64) {
         self.ns += weight * ns;
         self.squares += weight * ns * ns;
         self.weighted_squares += weight * weight * ns * ns;
     }
 
-    fn reduced_to(self, ns: f64) -> Sums {
+    fn reduced_to(self, ns: f64) -> TimeSums {
         let scale = if self.ns > 0.0 { (ns / self.ns).powi(2) } else { 0.0 };
         let (squares, weighted_squares) = (scale * self.squares, scale * self.weighted_squares);
-        Sums { ns, squares, weighted_squares }
+        TimeSums { ns, squares, weighted_squares }
     }
 
     /// Returns the variance of the total if each time counts `factor` times (Horvitz–Thompson
@@ -159,7 +159,7 @@ impl Sums {
 /// the outer function both directly and as a part of the middle function's estimated time. The
 /// expected excess is added back.
 pub(super) fn settle(
-    paths: &[&[Timed]],
+    paths: &[&[TimedCalls]],
     bias: impl Fn(DeviceId) -> Option<Bias>,
 ) -> Vec<EventTimes> {
     let mut times: Vec<EventTimes> = paths.iter().map(|timed| EventTimes::of(timed)).collect();
@@ -188,7 +188,7 @@ pub(super) fn settle(
 }
 
 /// Subtracts the time of calls from the own times of the paths around them.
-fn subtract(net: Sums, around: PathId, paths: &[&[Timed]], times: &mut [EventTimes]) {
+fn subtract(net: TimeSums, around: PathId, paths: &[&[TimedCalls]], times: &mut [EventTimes]) {
     let (mut at, mut factor) = (around, 1.0_f64);
     for _ in 0..MOST_AROUND {
         let Some((path, of)) = paths.get(at.index()).zip(times.get_mut(at.index())) else { return };
@@ -208,22 +208,22 @@ fn subtract(net: Sums, around: PathId, paths: &[&[Timed]], times: &mut [EventTim
 
 /// Returns the factor with which to subtract the time of a call inside this path. It is the mean
 /// weight of the path's calls, where a lost call has weight 0.
-fn counted(path: &[Timed]) -> f64 {
+fn counted(path: &[TimedCalls]) -> f64 {
     let all: u64 = path.iter().map(|timed| timed.recorded + timed.lost).sum();
     let calls: f64 = path.iter().map(|timed| timed.calls).sum();
     if all > 0 { calls / all as f64 } else { 0.0 }
 }
 
 /// Returns the path whose brackets enclose most of the calls, if any.
-fn outer(path: &[Timed]) -> Option<PathId> {
+fn outer(path: &[TimedCalls]) -> Option<PathId> {
     let nested = path.iter().filter(|timed| timed.around.is_some());
     nested.max_by_key(|timed| timed.recorded + timed.lost)?.around
 }
 
 impl EventTimes {
     /// Returns the figures that do not depend on other paths.
-    fn of(path: &[Timed]) -> EventTimes {
-        let sum = |of: fn(&Timed) -> u64| path.iter().map(of).sum::<u64>();
+    fn of(path: &[TimedCalls]) -> EventTimes {
+        let sum = |of: fn(&TimedCalls) -> u64| path.iter().map(of).sum::<u64>();
         let [fed, starved] = [sum(|timed| timed.fed), sum(|timed| timed.starved)];
         let (recorded, unknown) = (sum(|timed| timed.recorded), sum(|timed| timed.unknown));
         EventTimes {
@@ -257,7 +257,7 @@ mod tests {
 
     /// The calls of each path.
     #[derive(Default)]
-    struct Bench(Vec<Vec<Timed>>);
+    struct Bench(Vec<Vec<TimedCalls>>);
 
     impl Bench {
         fn path(&mut self) -> PathId {
@@ -269,7 +269,7 @@ mod tests {
             let calls = &mut self.0[path.index()];
             let known = calls.iter().position(|timed| timed.is_of(DEVICE, around));
             let at = known.unwrap_or_else(|| {
-                calls.push(Timed::new(DEVICE, around));
+                calls.push(TimedCalls::new(DEVICE, around));
                 calls.len() - 1
             });
             calls[at].record(outcome, true);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::stats::bias::Bias;
 use crate::stats::call_tree::by_events::{self, EventTimes};
-use crate::stats::call_tree::{CallTree, Function, Path, PerCallSums};
+use crate::stats::call_tree::{CallTree, Path, PerCallSums, SiteNumber};
 use crate::types::device::DeviceId;
 use gpu_time_report::{Node, PerCall, Source};
 
@@ -25,7 +25,7 @@ impl CallTree {
     /// not recorded.
     pub fn report(
         &self,
-        named: impl Fn(Function) -> Named,
+        named: impl Fn(SiteNumber) -> Named,
         bias: impl Fn(DeviceId) -> Option<Bias>,
         spans_are_sampled: bool,
     ) -> Vec<Node> {
@@ -90,11 +90,11 @@ impl CallTree {
     fn partial_callers(
         &self,
         times: &[EventTimes],
-        named: &impl Fn(Function) -> Named,
-    ) -> HashMap<Function, HashSet<Function>> {
+        named: &impl Fn(SiteNumber) -> Named,
+    ) -> HashMap<SiteNumber, HashSet<SiteNumber>> {
         let of_sampled = self.paths.iter().zip(times).filter(|(_, times)| times.is_sampled());
         let sampled: HashSet<_> = of_sampled.map(|(path, _)| path.function).collect();
-        let is_partial = |of: &Function| sampled.contains(of) || named(*of).warms_up;
+        let is_partial = |of: &SiteNumber| sampled.contains(of) || named(*of).warms_up;
         let mut callers: HashMap<_, HashSet<_>> = HashMap::new();
         let timed = self.paths.iter().zip(times).filter(|(_, times)| times.recorded > 0);
         for (path, _) in timed {
@@ -161,8 +161,8 @@ mod tests {
     use crate::stats::kernels::CallFigures;
     use crate::types::sample::{Sample, SampleFlags};
 
-    const SPAN: Function = 100;
-    const WARMED: Function = 200;
+    const SPAN: SiteNumber = 100;
+    const WARMED: SiteNumber = 200;
 
     fn opened(tree: &mut CallTree, path: PathId, ns: u64) {
         let works = Vec::new();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn report(tree: &CallTree, spans_are_sampled: bool) -> Vec<Node> {
-        let named = |function: Function| Named {
+        let named = |function: SiteNumber| Named {
             name: function.to_string(),
             site: Some(function),
             is_span: function == SPAN,

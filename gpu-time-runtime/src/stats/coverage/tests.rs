@@ -73,7 +73,7 @@ fn estimate(
         next += length_ns + pause(1.0);
         let first = launches.partition_point(|launch| launch.enqueued_ns < from);
         let last = launches.partition_point(|launch| launch.enqueued_ns < from + length_ns);
-        let record = |launch: &Launch| Recorded {
+        let record = |launch: &Launch| WindowWork {
             device: 0,
             start_ns: launch.start_ns,
             end_ns: launch.end_ns,
@@ -116,8 +116,8 @@ fn two_errors_hold_the_true_share_in_19_of_20_runs() {
     assert!(20 * held >= 19 * all, "{held} of {all}");
 }
 
-fn work(device: u32, start_ns: u64, end_ns: u64, is_attributed: bool) -> Recorded {
-    Recorded { device, start_ns, end_ns, name: "k", is_attributed }
+fn work(device: u32, start_ns: u64, end_ns: u64, is_attributed: bool) -> WindowWork {
+    WindowWork { device, start_ns, end_ns, name: "k", is_attributed }
 }
 
 #[test]

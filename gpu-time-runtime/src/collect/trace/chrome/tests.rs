@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::collect::trace::chrome::*;
 use crate::collect::trace::tracks::in_order;
 use crate::gpu::fake::site;
-use crate::record::stream_state::{Mark, StreamKey, StreamState};
+use crate::record::stream_state::{NestingMark, StreamKey, StreamState};
 use crate::site::series_id::SeriesIdentity;
 use crate::stats::clock_fit::Moment;
 use crate::types::activity::GpuWork;
@@ -16,12 +16,12 @@ fn stream_state() -> &'static StreamState {
     Box::leak(Box::new(StreamState::new(StreamKey::new(Stream(64), &()))))
 }
 
-fn open(stream_state: &StreamState) -> Mark {
+fn open(stream_state: &StreamState) -> NestingMark {
     stream_state.open(StreamKey::new(Stream(64), &())).unwrap()
 }
 
 /// Returns a slice between two host times, with an error of 10 ns.
-fn slice(stream_state: &'static StreamState, marks: [Mark; 2], times: [f64; 2]) -> Slice {
+fn slice(stream_state: &'static StreamState, marks: [NestingMark; 2], times: [f64; 2]) -> Slice {
     let site = site();
     Slice {
         site,
@@ -106,7 +106,7 @@ fn nested_slice_stays_nested() {
 #[test]
 fn preparations_fill_gaps() {
     let stream_state = stream_state();
-    let prepared = |began_ns, flushes, holds| Some(Prepared { began_ns, flushes, holds });
+    let prepared = |began_ns, flushes, holds| Some(BracketPreparation { began_ns, flushes, holds });
     let of = [
         ([100.0, 200.0], prepared(40, true, false)),
         ([260.0, 300.0], prepared(150, true, true)),
@@ -117,7 +117,8 @@ fn preparations_fill_gaps() {
         let marks = [open(stream_state), stream_state.close()];
         Slice { prepared, ..slice(stream_state, marks, times) }
     });
-    let warmup = Call { site: site(), thread: 7, began_ns: 20, ended_ns: None, is_warmup: true };
+    let warmup =
+        TracedCall { site: site(), thread: 7, began_ns: 20, ended_ns: None, is_warmup: true };
     let recorded = TraceRecords {
         calls: vec![(0, warmup)],
         slices: (0..).zip(slices).collect(),
@@ -169,7 +170,8 @@ fn hostile_names_are_escaped() {
     let process = process();
     let stream_state = stream_state();
     let marks = [open(stream_state), stream_state.close()];
-    let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None, is_warmup: false };
+    let call =
+        TracedCall { site: site(), thread: 7, began_ns: 90, ended_ns: None, is_warmup: false };
     let bracket = Slice { call: CallId(1), ..slice(stream_state, marks, [100.0, 200.5]) };
     let recorded = TraceRecords {
         calls: vec![(0, call)],
@@ -222,7 +224,8 @@ fn rows_of_works(recorded: &TraceRecords) -> Vec<(u64, String)> {
 
 #[test]
 fn work_is_on_the_row_of_its_stream() {
-    let call = Call { site: site(), thread: 7, began_ns: 90, ended_ns: None, is_warmup: false };
+    let call =
+        TracedCall { site: site(), thread: 7, began_ns: 90, ended_ns: None, is_warmup: false };
     let works = [
         // One known handle names the stream, even for the work of a graph.
         work(None, 13, [100, 110]),

@@ -1,9 +1,9 @@
 use super::*;
 use crate::record::lanes::Lane;
-use crate::types::activity::{GpuWork, Launched};
+use crate::types::activity::{EnqueueCall, GpuWork};
 
-fn launched(correlation: u32) -> Launched {
-    Launched {
+fn launched(correlation: u32) -> EnqueueCall {
+    EnqueueCall {
         correlation,
         context: 1,
         stream: Some(0x70),
@@ -166,7 +166,7 @@ fn notes_are_taken_while_the_window_is_open() {
     notes::open();
     notes::note(&launched(1), false, 0);
     // Captured work does not run.
-    notes::note(&Launched { capture: Some(1), ..launched(9) }, false, 0);
+    notes::note(&EnqueueCall { capture: Some(1), ..launched(9) }, false, 0);
     windows.begin_round();
     assert!(windows.take(&activity(1, 10, 20)));
     assert!(!windows.take(&activity(2, 20, 50)), "too early");

@@ -4,12 +4,12 @@ use std::mem;
 use std::time::Instant;
 
 use crate::base::{inside, thread_id};
-use crate::call::spans::counts::{Counted, EXPECTED, LIVE, PARTS, SUSPENDED};
-use crate::call::spans::roots::Chosen;
+use crate::call::spans::counts::{CountGuard, EXPECTED, LIVE, PARTS, SUSPENDED};
+use crate::call::spans::roots::ChosenRoot;
 use crate::call::spans::sites::SpanSite;
 use crate::call::{decide, first, ticket};
 use crate::cupti;
-use crate::record::opened::{self, CallSeries, FrameId, OpenCall, Subject};
+use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
 use crate::record::threads;
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{self, LONGEST_NS};
@@ -17,16 +17,16 @@ use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
 
 /// The recorded spans around a span that is entered on a different thread.
-pub(super) struct Around {
+pub(super) struct EnclosingSpans {
     /// Their sites, the outermost first.
     pub callers: Vec<u32>,
     /// The spans that the innermost of them represents.
-    pub represented: Represented,
+    pub represented: RepresentedSpans,
 }
 
 /// The spans that one recorded span represents.
 #[derive(Clone, Copy)]
-pub(super) struct Represented {
+pub(super) struct RepresentedSpans {
     /// Their number: one divided by the probability of recording the span.
     weight: f64,
     /// The number of roots that were passed over before the span's own root.
@@ -34,21 +34,21 @@ pub(super) struct Represented {
 }
 
 /// The state of a span, which the subscriber stores in the span's extensions.
-pub(super) struct Part {
+pub(super) struct SpanState {
     of: &'static SpanSite,
     key: SeriesKey,
     call_id: CallId,
-    place: Place,
+    place: SpanPlace,
     /// Set once a call of the span has been entered.
-    represented: Option<Represented>,
+    represented: Option<RepresentedSpans>,
     /// The span's entries are counted, to detect whether it is kept.
     is_watched: bool,
     /// Counts the span in [`PARTS`].
-    _exists: Counted,
+    _exists: CountGuard,
     /// Counts the span in [`SUSPENDED`] or [`EXPECTED`].
-    awaited: Option<Counted>,
+    awaited: Option<CountGuard>,
     /// Counts the span in [`LIVE`], if it is a chosen root.
-    live: Option<Counted>,
+    live: Option<CountGuard>,
     /// The number of entries that the layer has seen.
     entries: u32,
     /// The thread that entered the span last.
@@ -57,24 +57,24 @@ pub(super) struct Part {
     entered: u32,
 }
 
-enum Place {
+enum SpanPlace {
     Nowhere,
     /// A chosen root, which opens a call when it is entered.
-    Chosen(Chosen),
+    Chosen(ChosenRoot),
     /// A frame of a call, which may have ended.
     Frame(FrameId),
     /// The outermost frame of a suspended call, which belongs to no thread.
     Suspended(FrameId, Box<OpenCall>),
 }
 
-impl Part {
+impl SpanState {
     /// Creates the state of a span that is not part of a call yet.
-    pub fn new(of: &'static SpanSite, key: SeriesKey) -> Part {
-        Part {
+    pub fn new(of: &'static SpanSite, key: SeriesKey) -> SpanState {
+        SpanState {
             of,
             key,
             call_id: CallId::default(),
-            place: Place::Nowhere,
+            place: SpanPlace::Nowhere,
             represented: None,
             is_watched: false,
             _exists: PARTS.count(),
@@ -87,16 +87,16 @@ impl Part {
     }
 
     /// Creates the state of a root that was chosen.
-    pub fn chosen(of: &'static SpanSite, key: SeriesKey, chosen: Chosen) -> Part {
-        let mut part = Part::new(of, key);
-        (part.place, part.live) = (Place::Chosen(chosen), Some(LIVE.count()));
-        part.update_counts();
-        part
+    pub fn chosen(of: &'static SpanSite, key: SeriesKey, chosen: ChosenRoot) -> SpanState {
+        let mut span_state = SpanState::new(of, key);
+        (span_state.place, span_state.live) = (SpanPlace::Chosen(chosen), Some(LIVE.count()));
+        span_state.update_counts();
+        span_state
     }
 
     /// Returns the site of a recorded span, and the spans that it represents. Returns `None` for a kept
     /// span: other threads may be inside it in calls that are not recorded.
-    pub fn recorded(&self) -> Option<(u32, Represented)> {
+    pub fn recorded(&self) -> Option<(u32, RepresentedSpans)> {
         if self.of.kept.get() {
             return None;
         }
@@ -109,59 +109,61 @@ impl Part {
     pub fn enter(
         &mut self,
         is_outermost: bool,
-        chosen: Option<Chosen>,
-        around: impl FnOnce() -> Option<Around>,
+        chosen: Option<ChosenRoot>,
+        around: impl FnOnce() -> Option<EnclosingSpans>,
     ) {
-        self.metered(|part| {
-            part.enter_here(is_outermost, chosen, around);
-            part.update_counts();
+        self.metered(|span_state| {
+            span_state.enter_here(is_outermost, chosen, around);
+            span_state.update_counts();
         });
     }
 
     fn enter_here(
         &mut self,
         is_outermost: bool,
-        chosen: Option<Chosen>,
-        around: impl FnOnce() -> Option<Around>,
+        chosen: Option<ChosenRoot>,
+        around: impl FnOnce() -> Option<EnclosingSpans>,
     ) {
         if self.entered == 0 {
             self.entries = self.entries.saturating_add(1);
             self.of.kept.note_entered(self.entries);
         }
         let is_kept = self.of.kept.get();
-        if let Place::Frame(frame) = self.place
+        if let SpanPlace::Frame(frame) = self.place
             && self.entered > 0
             && self.thread == thread_id::current()
             && !opened::is_open(frame)
         {
             // The layer missed the exit, because the span around this one was left first.
-            self.place = Place::Nowhere;
+            self.place = SpanPlace::Nowhere;
             self.entered = 0;
             self.lose(Lost::Thread);
         }
-        let place = match mem::replace(&mut self.place, Place::Nowhere) {
-            Place::Chosen(chosen) if is_outermost && !is_kept => self.open(chosen),
-            Place::Suspended(frame, call) if !is_kept => match opened::resume(frame, Some(call)) {
-                Some(call) => return self.place = Place::Suspended(frame, call),
-                None => Place::Frame(frame),
-            },
-            Place::Frame(frame) if opened::is_open(frame) && (self.entered > 0 || !is_kept) => {
+        let place = match mem::replace(&mut self.place, SpanPlace::Nowhere) {
+            SpanPlace::Chosen(chosen) if is_outermost && !is_kept => self.open(chosen),
+            SpanPlace::Suspended(frame, call) if !is_kept => {
+                match opened::resume(frame, Some(call)) {
+                    Some(call) => return self.place = SpanPlace::Suspended(frame, call),
+                    None => SpanPlace::Frame(frame),
+                }
+            }
+            SpanPlace::Frame(frame) if opened::is_open(frame) && (self.entered > 0 || !is_kept) => {
                 if self.entered == 0 {
                     opened::resume(frame, None);
                 }
                 self.entered += 1;
-                return self.place = Place::Frame(frame);
+                return self.place = SpanPlace::Frame(frame);
             }
             // Another thread is inside the span, too.
-            Place::Frame(frame) if self.entered > 0 => {
+            SpanPlace::Frame(frame) if self.entered > 0 => {
                 if is_kept && (chosen.is_some() || opened::is_inside()) {
                     self.miss(chosen);
                 }
-                return self.place = Place::Frame(frame);
+                return self.place = SpanPlace::Frame(frame);
             }
             place => {
                 // The span has turned out to be kept, so the suspended call is several calls.
-                if let Place::Suspended(_, call) = place {
+                if let SpanPlace::Suspended(_, call) = place {
                     self.end(call, Some(Lost::Cancelled));
                 }
                 self.begin_here(is_outermost, chosen.filter(|_| is_kept), around)
@@ -170,7 +172,7 @@ impl Part {
         // Starts with a chosen entry only: while a span is watched, the layer examines every
         // outermost entry.
         self.is_watched = !is_kept && (self.is_watched || chosen.is_some());
-        if matches!(place, Place::Frame(_)) {
+        if matches!(place, SpanPlace::Frame(_)) {
             (self.thread, self.entered) = (thread_id::current(), 1);
         }
         self.place = place;
@@ -181,9 +183,9 @@ impl Part {
     fn begin_here(
         &mut self,
         is_outermost: bool,
-        chosen: Option<Chosen>,
-        around: impl FnOnce() -> Option<Around>,
-    ) -> Place {
+        chosen: Option<ChosenRoot>,
+        around: impl FnOnce() -> Option<EnclosingSpans>,
+    ) -> SpanPlace {
         if opened::is_inside() {
             let share = if is_outermost { self.of.site.kernels_share() } else { 0.0 };
             self.begin(share, None, opened::enter)
@@ -192,13 +194,13 @@ impl Part {
         } else {
             match around().filter(|_| opened::is_outermost()) {
                 Some(around) => self.open_under(&around),
-                None => Place::Nowhere,
+                None => SpanPlace::Nowhere,
             }
         }
     }
 
     /// Opens a call for a chosen root, or adds a frame to the opened call that the thread is inside by now.
-    fn open(&mut self, Chosen { share, passed }: Chosen) -> Place {
+    fn open(&mut self, ChosenRoot { share, passed }: ChosenRoot) -> SpanPlace {
         self.begin(share, Some(passed).filter(|_| !opened::is_inside()), |subject| {
             let is_inside = opened::is_inside();
             let frame = opened::enter(subject)?;
@@ -210,8 +212,8 @@ impl Part {
     }
 
     /// Opens a call on this thread, for a span inside spans that are recorded on another thread.
-    fn open_under(&mut self, around: &Around) -> Place {
-        let Represented { weight, passed } = around.represented;
+    fn open_under(&mut self, around: &EnclosingSpans) -> SpanPlace {
+        let RepresentedSpans { weight, passed } = around.represented;
         self.begin(weight.recip(), None, |subject| {
             let frame = opened::enter_under(&around.callers, subject)?;
             opened::set_passed(passed);
@@ -225,15 +227,15 @@ impl Part {
         &mut self,
         share: f64,
         root: Option<u64>,
-        enter: impl FnOnce(Subject) -> Option<FrameId>,
-    ) -> Place {
+        enter: impl FnOnce(OpenedFunction) -> Option<FrameId>,
+    ) -> SpanPlace {
         let site = &self.of.site;
         let Some(timed) = inside::outside(|| decide::span(site, root)) else {
-            return Place::Nowhere;
+            return SpanPlace::Nowhere;
         };
         self.call_id = timeline::begin(site);
         cupti::observe_launches(opened::OBSERVER);
-        let subject = Subject {
+        let subject = OpenedFunction {
             of: self.series(),
             stream: None,
             // Spans are weighted by the probability of recording them, which follows from `share`.
@@ -245,17 +247,17 @@ impl Part {
         let Some(frame) = enter(subject) else {
             ticket::count_span(site, Some(1.0), 0);
             self.lose(Lost::Records);
-            return Place::Nowhere;
+            return SpanPlace::Nowhere;
         };
         if let Some((weight, passed)) = opened::represented(frame) {
-            self.represented = Some(Represented { weight, passed });
+            self.represented = Some(RepresentedSpans { weight, passed });
             ticket::count_span(site, Some(weight), passed);
         }
-        Place::Frame(frame)
+        SpanPlace::Frame(frame)
     }
 
     /// Counts a call as lost, because another thread is inside the span.
-    fn miss(&self, chosen: Option<Chosen>) {
+    fn miss(&self, chosen: Option<ChosenRoot>) {
         let (weight, passed) =
             chosen.map_or((1.0, 0), |chosen| (chosen.share.recip(), chosen.passed));
         ticket::count_span(&self.of.site, Some(weight), passed);
@@ -264,14 +266,14 @@ impl Part {
 
     /// Leaves the span on this thread.
     pub fn exit(&mut self) {
-        self.metered(|part| {
-            part.exit_here();
-            part.update_counts();
+        self.metered(|span_state| {
+            span_state.exit_here();
+            span_state.update_counts();
         });
     }
 
     fn exit_here(&mut self) {
-        let Place::Frame(frame) = self.place else { return };
+        let SpanPlace::Frame(frame) = self.place else { return };
         let is_here = opened::is_open(frame);
         if !is_here && (self.entered == 0 || self.thread != thread_id::current()) {
             return;
@@ -279,7 +281,7 @@ impl Part {
         self.entered = self.entered.saturating_sub(1);
         if !is_here {
             // The span around this one was left first.
-            self.place = Place::Nowhere;
+            self.place = SpanPlace::Nowhere;
             return self.lose(Lost::Thread);
         }
         if self.entered > 0 {
@@ -288,10 +290,10 @@ impl Part {
         if frame.index == 0 {
             if let Some(call) = opened::suspend(frame) {
                 if self.of.kept.get() {
-                    self.place = Place::Nowhere;
+                    self.place = SpanPlace::Nowhere;
                     self.end(call, None);
                 } else {
-                    self.place = Place::Suspended(frame, call);
+                    self.place = SpanPlace::Suspended(frame, call);
                 }
             }
         } else {
@@ -303,7 +305,7 @@ impl Part {
     /// Closes the span. Ends its call if it is suspended.
     pub fn close(&mut self) {
         self.of.kept.note_closed(self.entries);
-        if let Place::Suspended(_, call) = mem::replace(&mut self.place, Place::Nowhere) {
+        if let SpanPlace::Suspended(_, call) = mem::replace(&mut self.place, SpanPlace::Nowhere) {
             self.end(call, None);
         }
         self.is_watched = false;
@@ -325,8 +327,8 @@ impl Part {
     /// Counts the span in [`SUSPENDED`] or [`EXPECTED`] if its next entry matters, and in neither otherwise.
     fn update_counts(&mut self) {
         let count = match self.place {
-            Place::Suspended(..) => Some(&SUSPENDED),
-            Place::Chosen(_) => Some(&EXPECTED),
+            SpanPlace::Suspended(..) => Some(&SUSPENDED),
+            SpanPlace::Chosen(_) => Some(&EXPECTED),
             _ if self.is_watched => Some(&EXPECTED),
             _ => None,
         };
@@ -337,13 +339,13 @@ impl Part {
     }
 
     /// Runs `change`, and charges its host time to the call while a budget is set.
-    fn metered(&mut self, change: impl FnOnce(&mut Part)) {
+    fn metered(&mut self, change: impl FnOnce(&mut SpanState)) {
         let began = cost::is_on().then(Instant::now);
         change(self);
         if let Some(began) = began {
             let ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX).min(LONGEST_NS);
             match &mut self.place {
-                Place::Suspended(_, call) => call.cost_ns += ns,
+                SpanPlace::Suspended(_, call) => call.cost_ns += ns,
                 _ => opened::add_cost(ns),
             }
         }
@@ -356,7 +358,7 @@ impl Part {
     }
 
     fn series(&self) -> CallSeries {
-        let Part { of: SpanSite { site, .. }, key, .. } = *self;
+        let SpanState { of: SpanSite { site, .. }, key, .. } = *self;
         let (thread, cache) = (threads::current(), CacheState::AsFound);
         CallSeries { site, thread, launch: None, cache, key }
     }
