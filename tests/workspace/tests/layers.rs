@@ -8,6 +8,8 @@
 mod imports;
 #[path = "layers/modules.rs"]
 mod modules;
+#[path = "layers/names.rs"]
+mod names;
 mod support;
 #[path = "layers/targets.rs"]
 mod targets;
