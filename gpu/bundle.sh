@@ -66,5 +66,5 @@ fi
 ls "$bundle"/test/scenarios "$bundle"/bin/{scenario,gpu-time,cudarc-versions} \
     "$bundle"/example/* "$bundle"/bench/*
 size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
-((size < limit_mib)) || { echo "\`$bundle\` is $size MiB, more than $limit_mib" >&2; exit 1; }
+((size <= limit_mib)) || { echo "\`$bundle\` is $size MiB, more than $limit_mib" >&2; exit 1; }
 echo "$bundle: $size MiB"

@@ -75,5 +75,5 @@ mkdir "$bundle/lib/era-cudart"
 cp --dereference "$cuda"/lib/libcudart.so.13 "$bundle/lib/era-cudart/"
 
 size=$(du --summarize --block-size=1M "$bundle" | cut --fields=1)
-((size < limit_mib)) || { echo "\`$bundle\` is $size MiB, more than $limit_mib" >&2; exit 1; }
+((size <= limit_mib)) || { echo "\`$bundle\` is $size MiB, more than $limit_mib" >&2; exit 1; }
 echo "$bundle: $size MiB"

@@ -48,6 +48,8 @@ mod rewrite;
 mod rules;
 #[path = "../../gpu-time-macros/src/source.rs"]
 mod source;
+#[path = "../../gpu-time-macros/src/values.rs"]
+mod values;
 
 fuzz_target!(|text: &str| {
     let (args, item) = text.split_once('\n').unwrap_or((text, "fn f(stream: &Stream) {}"));

@@ -12,6 +12,7 @@ use syn::{Expr, Ident, LitStr, Path, Token};
 use crate::errors::Errors;
 use crate::pair::Pair;
 use crate::rules::{self, Key};
+use crate::values::{Arg, Clock, Cold, Hold, Kernels, Scope};
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -47,48 +48,6 @@ pub struct GivenKey {
     pub key: &'static str,
     pub ident: Ident,
     pub tokens: TokenStream,
-}
-
-/// A value, and its key, which locates later errors about the value.
-pub struct Arg<T> {
-    pub key: Ident,
-    pub value: T,
-}
-
-/// The state in which a flush leaves the L2.
-#[derive(Clone, Copy)]
-pub enum Cold {
-    Clean,
-    Dirty,
-}
-
-/// The time for which a sleep kernel holds the stream.
-#[derive(Clone, Copy)]
-pub enum Hold {
-    UntilEnqueued,
-    Nanoseconds(u64),
-}
-
-/// The timed calls whose kernels are recorded.
-pub enum Kernels {
-    Usual,
-    Share(Expr),
-}
-
-/// The extent of a bracket.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    Launches,
-    Body,
-}
-
-/// The clock that times the function.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Clock {
-    Events,
-    Sync,
-    Host,
-    Kernels,
 }
 
 impl Args {

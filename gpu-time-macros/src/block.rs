@@ -7,12 +7,13 @@ use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{Expr, Ident, Token};
 
-use crate::args::{Args, Scope};
+use crate::args::Args;
 use crate::errors::Errors;
 use crate::expand::{expand, expand_guard};
 use crate::func::TimedFn;
 use crate::plan::Plan;
 use crate::rules;
+use crate::values::Scope;
 
 /// Expands `scope!("name", …keys…, { block })` to the block. If there are errors, the block is
 /// unchanged.

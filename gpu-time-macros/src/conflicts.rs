@@ -1,7 +1,8 @@
 //! Reports keys that contradict each other or async code.
 
-use crate::args::{Args, Clock, Scope};
+use crate::args::Args;
 use crate::errors::Errors;
+use crate::values::{Clock, Scope};
 
 /// A key that a clock excludes, and why.
 type Excluded = (&'static str, &'static str);

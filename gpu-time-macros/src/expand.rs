@@ -20,11 +20,11 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, ExprReference, Stmt};
 
-use crate::args::{Clock, Cold, Hold, Kernels, Scope};
 use crate::func::{MARKER, SITE, tail_future};
 use crate::paths::{Paths, local, ours};
 use crate::plan::{Body, Plan, Remark, Sampling};
 use crate::source::{Source, Stream, no_stream, two_params};
+use crate::values::{Clock, Cold, Hold, Kernels, Scope};
 
 /// Generates the function.
 pub fn expand(plan: Plan) -> TokenStream {

@@ -42,6 +42,8 @@ mod rules;
 mod source;
 #[cfg(test)]
 mod tests;
+#[cfg(any(feature = "enabled", test))]
+mod values;
 
 use proc_macro::TokenStream;
 

@@ -6,9 +6,9 @@ use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::{Expr, ExprArray, ExprLit, ExprUnary, Lit, LitStr, Path, UnOp};
 
-use crate::args::{Arg, Clock, Cold, Hold, Kernels, Scope};
 use crate::bindings::bare;
 use crate::rules::Key;
+use crate::values::{Arg, Clock, Cold, Hold, Kernels, Scope};
 
 /// A key whose value is being read.
 pub struct Pair {

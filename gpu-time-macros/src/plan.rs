@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenTree};
 use syn::ext::IdentExt;
 use syn::{Expr, LitStr, Stmt};
 
-use crate::args::{Args, Clock, Cold, Hold, Kernels, Scope};
+use crate::args::Args;
 use crate::awaits::{await_in, contains};
 use crate::conflicts::{conflicts, not_async};
 use crate::errors::Errors;
@@ -16,6 +16,7 @@ use crate::launches::{Findings, LAUNCHES, find, mark};
 use crate::marks::Marks;
 use crate::paths::Paths;
 use crate::source::{Source, is_elsewhere, no_await};
+use crate::values::{Clock, Cold, Hold, Kernels, Scope};
 
 /// The decisions about one annotated function.
 pub struct Plan {

@@ -7,12 +7,13 @@ use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::{Attribute, Expr, ReceiverKind, Type, parse_quote};
 
-use crate::args::{Args, Clock};
+use crate::args::Args;
 use crate::awaits::{await_in, contains};
 use crate::bindings::{Meaning, bare, place};
 use crate::errors::Errors;
 use crate::func::{Param, TimedFn, argument, peel};
 use crate::launches::{Builder, Findings};
+use crate::values::Clock;
 
 /// Types of raw handles.
 const RAW_HANDLES: [&str; 2] = ["CUstream", "cudaStream_t"];

@@ -9,7 +9,7 @@ use gpu_time_report::{
     Source, Stats,
 };
 
-use super::{Made, coverage, made_up_gpu, report, row, site};
+use super::pieces::{Made, coverage, made_up_gpu, report, row, site};
 
 /// The passes that each program makes.
 const PASSES: f64 = 20_000.0;

@@ -43,7 +43,7 @@ struct UnstartedBracket {
 }
 
 /// The preparation of a bracket.
-struct Plan {
+struct BracketPlan {
     prepare: Preparation,
     /// The state of the cache after it.
     cache: CacheState,
@@ -192,7 +192,7 @@ impl StreamCall {
         launch: Option<(u32, &CallState)>,
         is_lost: bool,
         stream_state: &'static StreamState,
-    ) -> (MutexGuard<'static, Recorder<Context>>, Plan) {
+    ) -> (MutexGuard<'static, Recorder<Context>>, BracketPlan) {
         let first = launch.and_then(|(_, state)| state.first_cache());
         let is_plain = self.site.is_plain() && cold_override::is_none();
         // Read only once, because another thread may change them at any time.
@@ -200,11 +200,11 @@ impl StreamCall {
         let sleeps = settings.hold.is_some();
         if is_plain || is_lost {
             let (prepare, cache) = (Preparation::default(), later(first));
-            return (recorder, Plan { prepare, cache, sleeps });
+            return (recorder, BracketPlan { prepare, cache, sleeps });
         }
         drop(recorder);
         let (prepare, cache) = self.preparation(settings, stream_state.is_busy(), first);
-        (locked(&self.thread.recorder), Plan { prepare, cache, sleeps })
+        (locked(&self.thread.recorder), BracketPlan { prepare, cache, sleeps })
     }
 
     /// Returns the identity of the function's own series in this cache state.

@@ -43,14 +43,14 @@ pub(super) struct Captures {
     begun: AtomicU64,
     /// The number of slots that are not free.
     under_way: AtomicUsize,
-    slots: [Slot; MAX_CAPTURES],
+    slots: [CaptureSlot; MAX_CAPTURES],
 }
 
 /// A capture.
 ///
 /// Invariant: the number is set before the stream, by the thread that has claimed the slot. So a
 /// stream is found with the number of its own capture.
-struct Slot {
+struct CaptureSlot {
     stream: AtomicUsize,
     number: AtomicU64,
 }
@@ -87,7 +87,7 @@ impl Captures {
         Captures {
             begun: AtomicU64::new(0),
             under_way: AtomicUsize::new(0),
-            slots: [const { Slot { stream: AtomicUsize::new(FREE), number: AtomicU64::new(0) } };
+            slots: [const { CaptureSlot { stream: AtomicUsize::new(FREE), number: AtomicU64::new(0) } };
                 MAX_CAPTURES],
         }
     }
