@@ -11,7 +11,8 @@ const SLOTS: (&str, &str) = ("const SLOTS: usize = 64;", "const SLOTS: usize = 3
 /// Removes page alignment, because the stacks of loom's threads have no room for pages.
 const ALIGN: (&str, &str) = ("#[repr(align(4096))]", "");
 
-const CAPTURES: (&str, &str) = ("const MAX_CAPTURES: usize = 16;", "const MAX_CAPTURES: usize = 2;");
+const CAPTURES: (&str, &str) =
+    ("const MAX_CAPTURES: usize = 16;", "const MAX_CAPTURES: usize = 2;");
 
 const COPIES: [Copy; 9] = [
     ("switches", "base/switches.rs", &[]),
@@ -27,8 +28,10 @@ const COPIES: [Copy; 9] = [
         "cupti/captures.rs",
         &[
             CAPTURES,
-            ("for slot in &self.slots {\n            if slot.stream.compare_exchange(FREE,",
-             "for slot in &self.slots {\n            slot.number.store(number, SeqCst);\n            if slot.stream.compare_exchange(FREE,"),
+            (
+                "for slot in &self.slots {\n            if slot.stream.compare_exchange(FREE,",
+                "for slot in &self.slots {\n            slot.number.store(number, SeqCst);\n            if slot.stream.compare_exchange(FREE,",
+            ),
         ],
     ),
     ("hold", "cuda/hold.rs", &[ALIGN, SLOTS]),
