@@ -29,7 +29,6 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
     let text: Vec<String> = parts.iter().map(|part| part.text()).collect();
     html! {
         @if !parts.is_empty() {
-            p.soft { "share of the run" }
             div.time-bar role="img" aria-label=(printable(&text.join(", "))) {
                 @for part in &parts {
                     i class=(part.classes()) style={ "flex-grow:" (format!("{:.5}", part.share)) }
@@ -40,6 +39,7 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
                 }
             }
             ul.legend {
+                li.soft { "share of the run:" }
                 @for (at, part) in parts.iter().enumerate() {
                     li.small[at >= FEW && part.is_function] .rest[!part.is_function] {
                         i class=(part.classes()) {}
