@@ -208,7 +208,7 @@ fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
     }
     let at = Span::mixed_site();
     let private = paths.private(at);
-    let source = local("source");
+    let (source, query) = (local("source"), local("query"));
     let predicate = |stream: &Stream| stream.cfg.clone().unwrap_or_else(|| quote!(all()));
     let lets = streams.iter().map(|stream| {
         let cfg = predicate(stream);
@@ -231,7 +231,7 @@ fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
         #(#clashes)*
         #(#lets)*
         #[cfg(not(#any))] #private::core::compile_error!(#message);
-        #[cfg(not(#any))] let #source = #private::Source::<()>::host();
+        #[cfg(not(#any))] let #source = #query.host::<()>();
         #source
     }}
 }
