@@ -175,7 +175,7 @@ fn late_report_is_of_no_run() {
         );
         let run = ab(&old, &new, &["--max-runs=4"]);
         assert_eq!((run.code, run.stdout.contains("late")), (Some(0), false), "{}", run.stdout);
-        // What did not leave the group has ended with the program.
+        // Processes that stayed in the group have ended with the program.
         assert_eq!(folder.path("written").exists(), !in_group.is_empty());
     }
 }

@@ -23,7 +23,7 @@ const MOSTLY: f64 = 0.8;
 
 /// The sentences.
 pub struct Lead<'a> {
-    /// How idle the GPU was, or without windows, for how much of the run functions account.
+    /// The idle share of the GPU or, without windows, the share of the run that functions account for.
     #[cfg_attr(
         not(any(feature = "html", test)),
         expect(dead_code, reason = "the table has it by device")

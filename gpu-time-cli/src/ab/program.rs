@@ -97,7 +97,7 @@ impl Program<'_> {
             }
             thread::sleep(POLL);
         };
-        // What it left behind would disturb the next run.
+        // Processes that it left behind would disturb the next run.
         end(&mut child);
         // Also if the program handled the signal of a terminal and ended regularly.
         if interrupt.is_set() {

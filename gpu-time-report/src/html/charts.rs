@@ -60,7 +60,7 @@ struct Slots {
     indices: Vec<i64>,
     counts: Vec<i64>,
     means: Vec<i64>,
-    /// How far the extremes are from the mean.
+    /// The distance of the extremes from the mean.
     below: Vec<i64>,
     above: Vec<i64>,
 }

@@ -299,7 +299,7 @@ impl Path {
     }
 }
 
-/// Returns the statistics of times that are so many times as long.
+/// Returns the statistics of the times multiplied by `by`.
 fn times(stats: &Stats, by: f64) -> Stats {
     let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;
     let [min, p5, median, mean, p95] = [min, p5, median, mean, p95].map(|ns| ns * by);

@@ -372,7 +372,7 @@ pub(crate) fn stream_call<G: StreamGuard, D: Details>(
     Some((call, guard, work))
 }
 
-/// How a call that names no stream is timed.
+/// The way in which a call that names no stream is timed.
 pub(crate) enum Opening {
     /// In an opened call. Such calls are opened with this probability.
     Opened(Ticket, f64),

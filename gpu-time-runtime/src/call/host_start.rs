@@ -6,7 +6,7 @@ use crate::site::counters::CallCounters;
 
 /// The host times of a thread's first calls of a function are all measured, up to this many.
 const FIRST: u64 = 16;
-/// Of the later calls, one in this many is measured. Reading the clock takes tens of nanoseconds, which
+/// One in this many of the later calls is measured. Reading the clock takes tens of nanoseconds, which
 /// not every call should pay.
 const ONE_IN: u64 = 8;
 /// 2^64 divided by the golden ratio. Its multiples are spread so evenly that any regular subset of the

@@ -39,7 +39,7 @@ enum Suspended {
     Outermost(Box<OpenCall>),
 }
 
-/// How a call on a stream is timed.
+/// The way in which a call on a stream is timed.
 pub(crate) enum StreamTiming {
     Opened(OpenedCall),
     Events,

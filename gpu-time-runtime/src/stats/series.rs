@@ -28,7 +28,7 @@ pub struct SeriesData {
     calls: Option<Box<CallTimes>>,
 }
 
-/// What is known of calls as a whole.
+/// Figures of whole calls.
 #[derive(Clone, Debug, Default)]
 struct CallTimes {
     /// The times that calls took on the host.

@@ -1,4 +1,4 @@
-//! What the command-line tool does to a machine rather than to a report: `calibrate` and `doctor`. This is
+//! Commands of the tool that act on a machine rather than on a report: `calibrate` and `doctor`. This is
 //! not a public interface and may change without notice.
 
 #[cfg(feature = "kernels")]

@@ -341,7 +341,7 @@ fn estimate_for_all_calls_leaves_out_those_without_seconds() {
     let site = example.site();
     let row = whole_function(&site);
     let number = |value: &Value| value.as_f64().expect("it is known");
-    // Of the samples, some are at the floor.
+    // Some of the samples are at the floor.
     let mean = number(&row["net_ns"]["sum"]) / number(&row["measured"]) / 1e9;
     assert!((per_call / mean - 1.0).abs() < 0.2, "{per_call} instead of {mean}");
 }

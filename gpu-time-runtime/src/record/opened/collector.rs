@@ -13,13 +13,13 @@ use crate::base::switches;
 use crate::base::{background, fork};
 use crate::cupti;
 use crate::record::call_tree;
-use crate::record::lanes::Lanes;
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, AttributedActivity};
 use crate::record::opened::base::Measurement;
 use crate::record::opened::open_call::{
     self, CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction,
 };
+use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
 use crate::record::window::matching::windows;
 use crate::stats::call_tree::RecordedCall;
@@ -93,8 +93,8 @@ pub(crate) struct Collector {
     /// Maps each correlation id to its launch: the number of the call, and the index of the launch
     /// in it.
     launches: Option<HashMap<u32, (u64, u32)>>,
-    /// How far the GPU has come.
-    lanes: Lanes,
+    /// The progress of the GPU on each stream.
+    progress: StreamProgress,
     /// The launches of graphs whose calls have been recorded, and when.
     ended_graphs: Option<HashMap<u32, Instant>>,
     /// Records of launches that no call has claimed, the oldest first.
@@ -120,7 +120,7 @@ struct WaitingCall {
     is_incomplete: bool,
 }
 
-/// What is known of a call's records.
+/// The state of a call's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outlook {
     MoreExpected,
@@ -248,7 +248,7 @@ impl Collector {
             calls: BTreeMap::new(),
             next: 0,
             launches: None,
-            lanes: Lanes::new(),
+            progress: StreamProgress::new(),
             ended_graphs: None,
             unclaimed: VecDeque::new(),
             bases: Vec::new(),
@@ -346,7 +346,7 @@ impl Collector {
         match waiting {
             Some((waiting, at)) => {
                 if let Some(launch) = waiting.take(activity, at, self.alignment) {
-                    self.lanes.note(launch.lane, launch.enqueued_ns);
+                    self.progress.note(launch.stream_id, launch.enqueued_ns);
                 }
             }
             None => self.keep(activity),
@@ -376,7 +376,7 @@ impl Collector {
         let outlooks = self
             .calls
             .iter()
-            .map(|(number, waiting)| (*number, waiting.outlook(&self.lanes, now, is_last)));
+            .map(|(number, waiting)| (*number, waiting.outlook(&self.progress, now, is_last)));
         let ended = outlooks.filter(|(_, outlook)| *outlook != Outlook::MoreExpected);
         for (number, outlook) in ended.collect::<Vec<_>>() {
             if let Some(waiting) = self.calls.remove(&number) {
@@ -471,9 +471,10 @@ impl WaitingCall {
     }
 
     /// A graph may have more records after its first one, until the GPU goes on to a later launch.
-    fn outlook(&self, lanes: &Lanes, now: Instant, is_last: bool) -> Outlook {
+    fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
         let is_silent = now.saturating_duration_since(self.heard) > PATIENCE;
-        let is_past = |launch: &FrameLaunch| lanes.are_past(launch.lane, launch.enqueued_ns);
+        let is_past =
+            |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.enqueued_ns);
         let mut unsure = self.call.launches.iter().filter(|of| of.is_graph || !of.has_record);
         match self.missing {
             0 if !self.has_graphs || is_last || is_silent => Outlook::Complete,

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, fence};
 use crate::base::{clock, lock::locked, switches};
 use crate::cuda;
 use crate::cupti::{self, RecordingGuard};
-use crate::record::lanes::Lane;
 use crate::record::opened::passed_over::PassedOver;
 use crate::record::series_counters::SeriesRef;
+use crate::record::stream_progress::StreamId;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
@@ -80,7 +80,7 @@ pub(crate) struct FrameLaunch {
     pub enqueued_ns: u64,
     /// The stream that was passed to the driver. All the work ran on it, unless it is a graph.
     pub stream: Option<Stream>,
-    pub lane: Option<Lane>,
+    pub stream_id: Option<StreamId>,
     /// The reason why its function's events would not bracket it; `None` if they would.
     pub elsewhere: Option<ElsewhereReason>,
     pub is_graph: bool,
@@ -223,7 +223,7 @@ impl OpenCall {
             frame,
             enqueued_ns: cuda::now_ns(),
             stream,
-            lane: Lane::of(launched),
+            stream_id: StreamId::of(launched),
             elsewhere,
             is_graph,
             has_record: false,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
-use crate::record::lanes::Lanes;
+use crate::record::stream_progress::StreamProgress;
 use crate::record::window::notes::{self, LaunchEvent, Note};
 use crate::stats::coverage::{CoverageSums, WindowWork};
 use crate::types::activity::Activity;
@@ -33,8 +33,8 @@ pub(crate) struct Windows {
     is_open: bool,
     /// Records that arrived while a window was open, before the note of their launch.
     early: Vec<Activity>,
-    /// How far the GPU has come.
-    lanes: Lanes,
+    /// The progress of the GPU on each stream.
+    progress: StreamProgress,
     /// The number of launches noted so far.
     noted: u64,
     sums: CoverageSums,
@@ -76,7 +76,7 @@ impl Windows {
             waiting: VecDeque::new(),
             is_open: false,
             early: Vec::new(),
-            lanes: Lanes::new(),
+            progress: StreamProgress::new(),
             noted: 0,
             sums: CoverageSums::new(),
         }
@@ -135,7 +135,7 @@ impl Windows {
         // The newest window first, because correlation ids wrap around.
         for window in self.waiting.iter_mut().rev() {
             if let Some(&NotedLaunch { note, at, .. }) = window.take(activity) {
-                self.lanes.note(note.lane, at);
+                self.progress.note(note.stream_id, at);
                 return !note.is_opened;
             }
         }
@@ -159,11 +159,11 @@ impl Windows {
             }
         }
         let mut excess = self.waiting.len().saturating_sub(MOST_WAITING);
-        let (sums, lanes) = (&mut self.sums, &self.lanes);
+        let (sums, progress) = (&mut self.sums, &self.progress);
         self.waiting.retain_mut(|window| {
             window.is_incomplete |= has_dropped;
             let Some(closed) = window.closed else { return true };
-            let is_over = window.is_incomplete || window.is_complete(lanes, is_last);
+            let is_over = window.is_incomplete || window.is_complete(progress, is_last);
             if is_over || excess > 0 || is_last || closed.elapsed() > PATIENCE {
                 excess = excess.saturating_sub(1);
                 // Records may be missing at the end of the process, because the work of a deep
@@ -237,8 +237,8 @@ impl WaitingWindow {
         Some(launch)
     }
 
-    fn is_complete(&self, lanes: &Lanes, is_last: bool) -> bool {
-        let is_past = |launch: &NotedLaunch| lanes.are_past(launch.note.lane, launch.at);
+    fn is_complete(&self, progress: &StreamProgress, is_last: bool) -> bool {
+        let is_past = |launch: &NotedLaunch| progress.are_past(launch.note.stream_id, launch.at);
         let mut graphs = self.launches.values().filter(|launch| launch.note.is_graph);
         let mut has_all = || self.quiet >= QUIET && graphs.all(is_past);
         self.missing == 0 && (!self.has_graphs || is_last || has_all())

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Orderi
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::record::lanes::Lane;
+use crate::record::stream_progress::StreamId;
 use crate::types::activity::EnqueueCall;
 
 /// The maximum number of notes that are waiting to be taken, which happens every few milliseconds.
@@ -29,7 +29,7 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub correlation: u32,
-    pub lane: Option<Lane>,
+    pub stream_id: Option<StreamId>,
     pub is_graph: bool,
     /// An annotated function made the launch.
     pub is_attributed: bool,
@@ -71,7 +71,7 @@ pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, depth: u32) {
     }
     let note = Note {
         correlation: launched.correlation,
-        lane: Lane::of(launched),
+        stream_id: StreamId::of(launched),
         is_graph: launched.is_graph,
         is_attributed: is_opened || depth > 0 || MARKED.get() > 0,
         is_opened,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::lanes::Lane;
+use crate::record::stream_progress::StreamId;
 use crate::types::activity::{EnqueueCall, GpuWork};
 
 fn launched(correlation: u32) -> EnqueueCall {
@@ -16,7 +16,7 @@ fn launched(correlation: u32) -> EnqueueCall {
 fn note(correlation: u32) -> Note {
     Note {
         correlation,
-        lane: Lane::of(&launched(correlation)),
+        stream_id: StreamId::of(&launched(correlation)),
         is_graph: false,
         is_attributed: false,
         is_opened: false,

@@ -1,0 +1,102 @@
+//! The progress of the GPU on each stream, by the records of CUPTI.
+
+use std::collections::HashMap;
+
+use crate::base::thread_id;
+use crate::types::activity::EnqueueCall;
+use crate::types::handles::Stream;
+
+/// The maximum number of streams. When it is reached, all are forgotten.
+const MAX_STREAMS: usize = 4_096;
+
+/// The identity of a stream. A handle is not enough, because all contexts or threads share those of the default
+/// streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StreamId {
+    /// The handle or, for a default stream, that of its context.
+    handle: usize,
+    /// The number of the thread, for a per-thread default stream.
+    thread: u64,
+}
+
+/// The latest launch with a record on each stream. All earlier launches on that stream have ended.
+pub(crate) struct StreamProgress {
+    latest: Option<HashMap<StreamId, u64>>,
+}
+
+impl StreamId {
+    /// Returns the stream of a launch by the calling thread, if it is known.
+    pub fn of(launched: &EnqueueCall) -> Option<StreamId> {
+        let stream = Stream(launched.stream?);
+        let handle = if stream.is_implicit() { launched.context } else { stream.0 };
+        let thread = if stream.is_per_thread() { thread_id::current() } else { 0 };
+        Some(StreamId { handle, thread })
+    }
+}
+
+impl StreamProgress {
+    pub const fn new() -> StreamProgress {
+        StreamProgress { latest: None }
+    }
+
+    /// Notes that a launch has a record. `at` grows from one launch on a stream to the next.
+    pub fn note(&mut self, stream_id: Option<StreamId>, at: u64) {
+        let Some(stream_id) = stream_id else { return };
+        let latest = self.latest.get_or_insert_default();
+        if latest.len() >= MAX_STREAMS && !latest.contains_key(&stream_id) {
+            latest.clear();
+        }
+        let latest = latest.entry(stream_id).or_default();
+        *latest = at.max(*latest);
+    }
+
+    /// Returns `true` if the GPU is known to have gone on from a launch to a later one.
+    pub fn are_past(&self, stream_id: Option<StreamId>, at: u64) -> bool {
+        let latest = stream_id.and_then(|stream_id| self.latest.as_ref()?.get(&stream_id));
+        latest.is_some_and(|&latest| latest > at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream_id(stream: usize, context: usize) -> Option<StreamId> {
+        StreamId::of(&EnqueueCall {
+            correlation: 1,
+            context,
+            stream: Some(stream),
+            capture: None,
+            is_graph: false,
+            lacks_records: false,
+        })
+    }
+
+    #[test]
+    fn default_streams_are_told_apart() {
+        assert_eq!(stream_id(0x70, 9), stream_id(0x70, 10));
+        assert_eq!(stream_id(0, 9), stream_id(1, 9));
+        assert_ne!(stream_id(0, 9), stream_id(0, 10));
+        assert_ne!(stream_id(2, 9), stream_id(0, 9));
+        assert_ne!(stream_id(2, 9), std::thread::spawn(|| stream_id(2, 9)).join().unwrap());
+    }
+
+    #[test]
+    fn only_a_later_launch_on_the_same_stream_tells() {
+        let mut progress = StreamProgress::new();
+        progress.note(stream_id(0x70, 9), 20);
+        progress.note(stream_id(0x70, 9), 10);
+        progress.note(None, 90);
+        assert!(
+            progress.are_past(stream_id(0x70, 9), 19) && !progress.are_past(stream_id(0x70, 9), 20)
+        );
+        assert!(!progress.are_past(stream_id(0x71, 9), 5) && !progress.are_past(None, 5));
+    }
+
+    #[test]
+    fn streams_are_bounded() {
+        let mut progress = StreamProgress::new();
+        (0..=MAX_STREAMS).for_each(|stream| progress.note(stream_id(0x70 + stream, 9), 20));
+        assert_eq!(progress.latest.map(|latest| latest.len()), Some(1));
+    }
+}
