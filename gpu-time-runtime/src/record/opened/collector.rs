@@ -12,30 +12,20 @@ use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
 use crate::base::switches;
 use crate::base::{background, fork};
 use crate::cupti;
-use crate::record::call_tree;
 use crate::record::opened::alignment::Alignment;
-use crate::record::opened::attribution::{self, AttributedActivity};
 use crate::record::opened::base::Measurement;
-use crate::record::opened::open_call::{
-    self, CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction,
-};
+use crate::record::opened::open_call::{self, OpenCall};
+use crate::record::opened::waiting_call::{Outlook, WaitingCall};
 use crate::record::stream_progress::StreamProgress;
-use crate::record::timeline::{self, StreamWork};
 use crate::record::window::matching::windows;
-use crate::stats::call_tree::RecordedCall;
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
-use gpu_time_report::ElsewhereReason;
 
 /// The time between two collections while calls wait for their records. It is not shorter, because
 /// each flush of CUPTI's records blocks launches on other threads.
 const PERIOD: Duration = Duration::from_millis(100);
 /// The longest time between two collections, while calls wait in vain.
 const LONGEST_PERIOD: Duration = Duration::from_millis(500);
-/// The time without a record after which a call is not waited for any more: if the GPU has gone on
-/// to later launches, its missing records were lost, and its graphs have no more records. The launch
-/// of an empty graph never has one.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The time for which the launches of graphs are known after their calls were recorded.
 const KEPT: Duration = Duration::from_secs(60);
 /// The maximum number of such launches.
@@ -46,16 +36,11 @@ const MAX_ENDED: usize = 65_536;
 /// The maximum number of calls that wait for records. If there are more, the oldest are counted as
 /// lost.
 pub(super) const MAX_WAITING: usize = 4_096;
-/// The maximum number of records of one call. A graph has many for a single launch.
-const MAX_ACTIVITIES: usize = 262_144;
 /// The maximum number of records that are kept because they may belong to a call that has not
 /// ended.
 const MAX_UNCLAIMED: usize = 65_536;
 /// The maximum number of idle calls that are kept for reuse.
 const MAX_IDLE: usize = 64;
-/// A call with graph launches is complete after this many collections without a new record, once
-/// the GPU has gone on to later launches.
-const QUIET: u32 = 2;
 
 /// Calls that have ended since the last collection.
 #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
@@ -103,29 +88,6 @@ pub(crate) struct Collector {
     bases: Vec<Measurement>,
     /// The alignment at the last collection.
     alignment: Option<Alignment>,
-}
-
-/// A call that waits for the records of its launches.
-struct WaitingCall {
-    call: Box<OpenCall>,
-    activities: Vec<AttributedActivity>,
-    /// The number of launches without a record.
-    missing: usize,
-    has_graphs: bool,
-    /// The number of collections since the last record.
-    quiet: u32,
-    /// The time of the last record, at first that of the call's end.
-    heard: Instant,
-    /// Launches or records are missing, or records have no times, or are too many to keep.
-    is_incomplete: bool,
-}
-
-/// The state of a call's records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outlook {
-    MoreExpected,
-    Complete,
-    Lost,
 }
 
 /// Returns an empty call, if possible one that is idle.
@@ -419,115 +381,19 @@ fn take_ended() -> Vec<Box<OpenCall>> {
     std::mem::take(&mut *locked(&ENDED))
 }
 
-impl WaitingCall {
-    fn new(call: Box<OpenCall>) -> WaitingCall {
-        WaitingCall {
-            activities: Vec::with_capacity(call.launches.len()),
-            missing: call.launches.len(),
-            has_graphs: call.launches.iter().any(|launch| launch.is_graph),
-            quiet: 0,
-            heard: Instant::now(),
-            is_incomplete: call.is_incomplete,
-            call,
-        }
-    }
-
-    /// Takes a record of a launch, which it returns.
-    fn take(
-        &mut self,
-        activity: &Activity,
-        launch: usize,
-        alignment: Option<Alignment>,
-    ) -> Option<FrameLaunch> {
-        let launch = self.call.launches.get_mut(launch)?;
-        self.quiet = 0;
-        self.heard = Instant::now();
-        if !launch.has_record {
-            launch.has_record = true;
-            self.missing -= 1;
-        }
-        let launch = *launch;
-        let FrameLaunch { frame, enqueued_ns, elsewhere, is_graph, stream, .. } = launch;
-        if !activity.has_times() {
-            self.call.count_zero_times(frame);
-        }
-        if !activity.has_times() || self.activities.len() >= MAX_ACTIVITIES {
-            self.is_incomplete = true;
-            return Some(launch);
-        }
-        // The branches of a graph run on streams of their own.
-        let stream = stream.filter(|_| !is_graph);
-        // Without a common clock, nothing counts as enqueued late.
-        let enqueued_ns = alignment.map_or(0, |alignment| alignment.cupti_ns(enqueued_ns));
-        let activity = *activity;
-        self.activities.push(AttributedActivity {
-            frame,
-            elsewhere,
-            stream,
-            enqueued_ns,
-            activity,
-        });
-        Some(launch)
-    }
-
-    /// A graph may have more records after its first one, until the GPU goes on to a later launch.
-    fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
-        let is_silent = now.saturating_duration_since(self.heard) > PATIENCE;
-        let is_past =
-            |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.enqueued_ns);
-        let mut unsure = self.call.launches.iter().filter(|of| of.is_graph || !of.has_record);
-        match self.missing {
-            0 if !self.has_graphs || is_last || is_silent => Outlook::Complete,
-            0 if self.quiet >= QUIET && unsure.all(is_past) => Outlook::Complete,
-            1.. if is_silent && unsure.all(is_past) => Outlook::Lost,
-            _ => Outlook::MoreExpected,
-        }
-    }
-}
-
-/// Records a call in the series of all its functions, or counts it as lost. With an alignment, its
-/// work is kept for the trace.
+/// Records a call that has been waited for, or counts it as lost, and keeps it for reuse.
 fn finish(
     waiting: WaitingCall,
     launches: Option<&mut HashMap<u32, (u64, u32)>>,
     lost: Option<Lost>,
     alignment: Option<Alignment>,
 ) {
-    let WaitingCall { mut call, mut activities, is_incomplete, .. } = waiting;
     if let Some(known) = launches {
-        for launch in &call.launches {
+        for launch in &waiting.call.launches {
             known.remove(&launch.correlation);
         }
     }
-    let lost = lost.or(is_incomplete.then_some(Lost::Records));
-    let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
-    let figures = attribution::figures(call.frames.len(), parent, &mut activities);
-    let mut paths = call_tree::CallTreeWriter::begin(&call.callers);
-    for (frame, figures) in call.frames.iter().zip(&figures) {
-        let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
-        let is_recorded = frame.lost.or(lost).is_none();
-        let host_ns = left_ns.saturating_sub(entered_ns);
-        let weight = frame.weight();
-        let recorded = RecordedCall { figures, host_ns, weight };
-        paths.add(subject.of.site, parent, is_recorded.then_some(recorded));
-    }
-    drop(paths);
-    for (frame, figures) in call.frames.iter().zip(figures) {
-        let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
-        let weight = frame.series_weight();
-        let Some(series) = series else { continue };
-        let outcome = match frame.lost.or(lost) {
-            Some(reason) => Err(reason),
-            None => Ok((&figures, left_ns.saturating_sub(entered_ns))),
-        };
-        let mut recorder = locked(&subject.of.thread.recorder);
-        recorder.series.end_opened(series, outcome, weight, left_ns, subject.workload);
-        recorder.series.count_zero_times(series, frame.zero_times);
-    }
-    if let Some(alignment) = alignment.filter(|_| timeline::is_on()) {
-        let works = activities.iter().filter_map(|of| stream_work(&call, of, alignment));
-        timeline::record_works(works);
-    }
+    let mut call = waiting.record(lost, alignment);
     // Tests finish calls that were never added.
     _ = WAITING.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
     call.clear();
@@ -535,28 +401,4 @@ fn finish(
     if idle.len() < MAX_IDLE {
         idle.push(call);
     }
-}
-
-/// Converts an activity of a call for the trace.
-fn stream_work(
-    call: &OpenCall,
-    of: &AttributedActivity,
-    alignment: Alignment,
-) -> Option<StreamWork> {
-    let OpenedFunction { of: CallSeries { site, .. }, call_id, .. } =
-        call.frames.get(of.frame as usize)?.subject;
-    let Activity { start_ns, end_ns, device, context, stream, work, .. } = of.activity;
-    Some(StreamWork {
-        site,
-        call: call_id,
-        device,
-        context,
-        stream_id: stream,
-        stream: of.stream,
-        elsewhere: of.elsewhere == Some(ElsewhereReason::OtherStream),
-        begin_ns: alignment.host_ns(start_ns),
-        end_ns: alignment.host_ns(end_ns),
-        error_ns: alignment.error_ns,
-        work,
-    })
 }

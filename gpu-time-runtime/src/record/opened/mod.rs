@@ -12,6 +12,7 @@ pub(crate) mod base;
 pub(crate) mod collector;
 mod open_call;
 pub(crate) mod passed_over;
+mod waiting_call;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,6 +1,7 @@
 use std::sync::atomic::AtomicU32;
 
-use super::collector::{Collector, MAX_WAITING, PATIENCE};
+use super::collector::{Collector, MAX_WAITING};
+use super::waiting_call::PATIENCE;
 use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::gpu::fake;

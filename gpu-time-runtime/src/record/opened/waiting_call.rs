@@ -1,0 +1,174 @@
+//! An ended call that waits for the records of its launches.
+
+use std::time::{Duration, Instant};
+
+use crate::base::lock::locked;
+use crate::record::call_tree;
+use crate::record::opened::alignment::Alignment;
+use crate::record::opened::attribution::{self, AttributedActivity};
+use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
+use crate::record::stream_progress::StreamProgress;
+use crate::record::timeline::{self, StreamWork};
+use crate::stats::call_tree::RecordedCall;
+use crate::types::activity::Activity;
+use crate::types::sample::Lost;
+use gpu_time_report::ElsewhereReason;
+
+/// The time without a record after which a call is not waited for any more: if the GPU has gone on
+/// to later launches, its missing records were lost, and its graphs have no more records. The launch
+/// of an empty graph never has one.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The maximum number of records of one call. A graph has many for a single launch.
+const MAX_ACTIVITIES: usize = 262_144;
+/// A call with graph launches is complete after this many collections without a new record, once
+/// the GPU has gone on to later launches.
+const QUIET: u32 = 2;
+
+/// A call that waits for the records of its launches.
+pub(super) struct WaitingCall {
+    pub call: Box<OpenCall>,
+    activities: Vec<AttributedActivity>,
+    /// The number of launches without a record.
+    missing: usize,
+    pub has_graphs: bool,
+    /// The number of collections since the last record.
+    pub quiet: u32,
+    /// The time of the last record, at first that of the call's end.
+    pub heard: Instant,
+    /// Launches or records are missing, or records have no times, or are too many to keep.
+    is_incomplete: bool,
+}
+
+/// The state of a call's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outlook {
+    MoreExpected,
+    Complete,
+    Lost,
+}
+
+impl WaitingCall {
+    pub fn new(call: Box<OpenCall>) -> WaitingCall {
+        WaitingCall {
+            activities: Vec::with_capacity(call.launches.len()),
+            missing: call.launches.len(),
+            has_graphs: call.launches.iter().any(|launch| launch.is_graph),
+            quiet: 0,
+            heard: Instant::now(),
+            is_incomplete: call.is_incomplete,
+            call,
+        }
+    }
+
+    /// Takes a record of a launch, which it returns.
+    pub fn take(
+        &mut self,
+        activity: &Activity,
+        launch: usize,
+        alignment: Option<Alignment>,
+    ) -> Option<FrameLaunch> {
+        let launch = self.call.launches.get_mut(launch)?;
+        self.quiet = 0;
+        self.heard = Instant::now();
+        if !launch.has_record {
+            launch.has_record = true;
+            self.missing -= 1;
+        }
+        let launch = *launch;
+        let FrameLaunch { frame, enqueued_ns, elsewhere, is_graph, stream, .. } = launch;
+        if !activity.has_times() {
+            self.call.count_zero_times(frame);
+        }
+        if !activity.has_times() || self.activities.len() >= MAX_ACTIVITIES {
+            self.is_incomplete = true;
+            return Some(launch);
+        }
+        // The branches of a graph run on streams of their own.
+        let stream = stream.filter(|_| !is_graph);
+        // Without a common clock, nothing counts as enqueued late.
+        let enqueued_ns = alignment.map_or(0, |alignment| alignment.cupti_ns(enqueued_ns));
+        let activity = *activity;
+        self.activities.push(AttributedActivity {
+            frame,
+            elsewhere,
+            stream,
+            enqueued_ns,
+            activity,
+        });
+        Some(launch)
+    }
+
+    /// A graph may have more records after its first one, until the GPU goes on to a later launch.
+    pub fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
+        let is_silent = now.saturating_duration_since(self.heard) > PATIENCE;
+        let is_past =
+            |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.enqueued_ns);
+        let mut unsure = self.call.launches.iter().filter(|of| of.is_graph || !of.has_record);
+        match self.missing {
+            0 if !self.has_graphs || is_last || is_silent => Outlook::Complete,
+            0 if self.quiet >= QUIET && unsure.all(is_past) => Outlook::Complete,
+            1.. if is_silent && unsure.all(is_past) => Outlook::Lost,
+            _ => Outlook::MoreExpected,
+        }
+    }
+
+    /// Records the call in the series of all its functions, or counts it as lost. With an alignment, its
+    /// work is kept for the trace. Returns the call.
+    pub fn record(self, lost: Option<Lost>, alignment: Option<Alignment>) -> Box<OpenCall> {
+        let WaitingCall { call, mut activities, is_incomplete, .. } = self;
+        let lost = lost.or(is_incomplete.then_some(Lost::Records));
+        let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
+        let figures = attribution::figures(call.frames.len(), parent, &mut activities);
+        let mut paths = call_tree::CallTreeWriter::begin(&call.callers);
+        for (frame, figures) in call.frames.iter().zip(&figures) {
+            let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
+            let is_recorded = frame.lost.or(lost).is_none();
+            let host_ns = left_ns.saturating_sub(entered_ns);
+            let weight = frame.weight();
+            let recorded = RecordedCall { figures, host_ns, weight };
+            paths.add(subject.of.site, parent, is_recorded.then_some(recorded));
+        }
+        drop(paths);
+        for (frame, figures) in call.frames.iter().zip(figures) {
+            let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
+            let weight = frame.series_weight();
+            let Some(series) = series else { continue };
+            let outcome = match frame.lost.or(lost) {
+                Some(reason) => Err(reason),
+                None => Ok((&figures, left_ns.saturating_sub(entered_ns))),
+            };
+            let mut recorder = locked(&subject.of.thread.recorder);
+            recorder.series.end_opened(series, outcome, weight, left_ns, subject.workload);
+            recorder.series.count_zero_times(series, frame.zero_times);
+        }
+        if let Some(alignment) = alignment.filter(|_| timeline::is_on()) {
+            let works = activities.iter().filter_map(|of| stream_work(&call, of, alignment));
+            timeline::record_works(works);
+        }
+        call
+    }
+}
+
+/// Converts an activity of a call for the trace.
+fn stream_work(
+    call: &OpenCall,
+    of: &AttributedActivity,
+    alignment: Alignment,
+) -> Option<StreamWork> {
+    let OpenedFunction { of: CallSeries { site, .. }, call_id, .. } =
+        call.frames.get(of.frame as usize)?.subject;
+    let Activity { start_ns, end_ns, device, context, stream, work, .. } = of.activity;
+    Some(StreamWork {
+        site,
+        call: call_id,
+        device,
+        context,
+        stream_id: stream,
+        stream: of.stream,
+        elsewhere: of.elsewhere == Some(ElsewhereReason::OtherStream),
+        begin_ns: alignment.host_ns(start_ns),
+        end_ns: alignment.host_ns(end_ns),
+        error_ns: alignment.error_ns,
+        work,
+    })
+}
