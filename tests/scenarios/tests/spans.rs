@@ -162,14 +162,18 @@ fn every_entry_of_a_kept_span_is_a_call() {
     let run = scenario("spans/kept", &["100", "1"]).with_cupti().keeps_counting().run();
     let paths = paths(&run);
     assert_eq!(paths.keys().collect::<Vec<_>>(), ["head", "layer", "layer/norm"]);
-    for (path, of_pass, inclusive, own) in
-        [("head", 1.0, 1.0, 1.0), ("layer", 3.0, 3.0, 1.0), ("layer/norm", 6.0, 1.0, 1.0)]
-    {
+    for (path, of_pass) in [("head", 1.0), ("layer", 3.0), ("layer/norm", 6.0)] {
         let node = paths[path];
         let least = of_pass * (100.0 - 2.0 * BEFORE_KEPT);
         assert!(node.calls >= least && node.calls <= of_pass * 100.0, "{path}: {node:?}");
-        assert_kernels(node.inclusive_ns, node.calls * inclusive);
-        assert_kernels(node.self_ns, node.calls * own);
+    }
+    let [head, layer, norm] = ["head", "layer", "layer/norm"].map(|path| paths[path]);
+    assert_kernels(head.self_ns, head.calls);
+    assert_kernels(layer.self_ns, layer.calls);
+    // Spans inside a cancelled call are recorded, and those taken for one call have the time of all their entries.
+    assert_kernels(norm.self_ns, 600.0);
+    for (node, inside) in [(head, 0.0), (layer, norm.inclusive_ns), (norm, 0.0)] {
+        assert!((node.inclusive_ns - node.self_ns - inside).abs() < 1.0, "{node:?}");
     }
     // The entries first mistaken for a single call count as one cancelled call.
     assert_eq!(run.row("spans::head").lost("cancelled"), 1);
