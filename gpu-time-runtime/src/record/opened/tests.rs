@@ -220,12 +220,7 @@ fn record_without_times_loses_its_call_alone() {
 #[test]
 fn graph_waits_for_more_records() {
     let subject = subject(thread());
-    let mut collector = Collector::new();
-    let mut graph = Box::<OpenCall>::default();
-    let frame = graph.enter(subject).unwrap();
-    graph.note(&EnqueueCall { is_graph: true, ..launch(5) });
-    graph.leave(frame, None, |_| DeviceId::Cuda(0));
-    collector.claim([graph]);
+    let mut collector = waiting_for(subject, EnqueueCall { is_graph: true, ..launch(5) });
     for node in 0..3 {
         collector.begin_round();
         collector.take(&activity(5, 100 * node + 5, 100 * node + 15));
@@ -252,14 +247,20 @@ fn go_on(collector: &mut Collector) {
     collector.take(&activity(800, 900, 910));
 }
 
+/// Returns a collector that waits for the records of a call with one launch.
+fn waiting_for(subject: OpenedFunction, launched: EnqueueCall) -> Collector {
+    let mut collector = Collector::new();
+    let mut call = Box::<OpenCall>::default();
+    let frame = call.enter(subject).unwrap();
+    call.note(&launched);
+    call.leave(frame, None, |_| DeviceId::Cuda(0));
+    collector.claim([call]);
+    collector
+}
+
 /// Returns a collector with one call, whose launch has one record.
 fn with_graph(subject: OpenedFunction, launched: EnqueueCall) -> Collector {
-    let mut collector = Collector::new();
-    let mut graph = Box::<OpenCall>::default();
-    let frame = graph.enter(subject).unwrap();
-    graph.note(&launched);
-    graph.leave(frame, None, |_| DeviceId::Cuda(0));
-    collector.claim([graph]);
+    let mut collector = waiting_for(subject, launched);
     collector.begin_round();
     collector.take(&activity(5, 5, 15));
     go_on(&mut collector);
@@ -292,12 +293,7 @@ fn launch_that_lacks_records_loses_its_call() {
 #[test]
 fn graph_without_a_later_launch_is_complete_after_a_while() {
     let subject = subject(thread());
-    let mut collector = Collector::new();
-    let mut graph = Box::<OpenCall>::default();
-    let frame = graph.enter(subject).unwrap();
-    graph.note(&EnqueueCall { is_graph: true, ..launch(5) });
-    graph.leave(frame, None, |_| DeviceId::Cuda(0));
-    collector.claim([graph]);
+    let mut collector = waiting_for(subject, EnqueueCall { is_graph: true, ..launch(5) });
     collector.take(&activity(5, 5, 15));
     rounds(&mut collector);
     assert_eq!(counts(&subject).opened, 0);
