@@ -124,6 +124,8 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     let times = own_times::own_times(snapshot, None);
     let bound = marks::bound(times.iter().any(|time| time.is_bound));
     let gpu_ns = own_times::sum(&times);
+    // A program without events has no samples that could be fed.
+    let has_samples = gpu_samples > 0 || opened == 0;
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
@@ -131,12 +133,14 @@ fn tiles(snapshot: &Snapshot) -> Markup {
             (tile("GPU busy in functions", html! { (bound) (units::time(gpu_ns)) }))
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
-            (tile("GPU samples", html! { (units::count(gpu_samples)) }))
+            @if has_samples { (tile("GPU samples", html! { (units::count(gpu_samples)) })) }
             @if opened > 0 { (tile("opened calls", html! { (units::count(opened)) })) }
             @if host_samples > 0 { (tile("host samples", html! { (units::count(host_samples)) })) }
-            (tile("fed", html! {
-                @if gpu_samples == 0 { "–" } @else { (units::share(fed as f64, gpu_samples as f64)) }
-            }))
+            @if has_samples {
+                (tile("fed", html! {
+                    @if gpu_samples == 0 { "–" } @else { (units::share(fed as f64, gpu_samples as f64)) }
+                }))
+            }
             (tile("lost", html! { span.bad[lost > 0] { (units::count(lost)) } }))
         }
     }

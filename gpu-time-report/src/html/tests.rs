@@ -268,6 +268,17 @@ fn host_samples_are_not_fed() {
 }
 
 #[test]
+fn program_without_events_has_no_tiles_of_samples() {
+    let mut snapshot = kernels();
+    for site in &mut snapshot.sites {
+        site.series.retain(|series| series.clock == crate::Clock::Kernels);
+    }
+    let text = text(&snapshot);
+    assert!(text.contains("\nopened calls"), "{text}");
+    assert!(!text.contains("\nGPU samples") && !text.contains("\nfed"), "{text}");
+}
+
+#[test]
 fn host_samples_do_not_raise_the_fed_share() {
     let mut snapshot = everything();
     let fed = |snapshot: &Snapshot| {
