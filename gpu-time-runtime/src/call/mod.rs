@@ -1,4 +1,27 @@
 //! A call of an annotated function, from its entry to the recording of its stop event.
+//!
+//! The path of a launch timed by events, by the files that it goes through:
+//!
+//! 1. [`enter`]: the macro has generated a call of the entry function for the clock and the scope.
+//! 2. [`decide`] reads the switch, the filter, the sampling gap and the warm-up calls left in the
+//!    thread's [counters](crate::site::counters). An untimed call ends here.
+//! 3. [`source`]: generated code has answered which stream the call is on. [`decide`] finds the
+//!    context, and the call is a [`StreamCall`](crate::record::threads::StreamCall) from here on.
+//! 4. [`brackets`]: generated code starts and stops each launch.
+//! 5. [`stream_call`] checks that the stream can take events now, and chooses the preparation.
+//! 6. The thread's [`recorder`](crate::record::recorder) takes a [`bracket`](crate::record::bracket)
+//!    from its pool, and counts it as begun in its
+//!    [series](crate::record::series_counters).
+//! 7. The bracket enqueues the flush, the hold and the start event through [`cuda`](crate::cuda).
+//!    After the program's launch it enqueues the stop event.
+//! 8. [`pending`](crate::record::pending): the bracket waits until a later call or a report drains
+//!    those that the GPU has passed, and reads their times.
+//! 9. [`feeding`](crate::record::feeding) decides whether the GPU was fed, which makes the time a
+//!    sample.
+//! 10. The recorder adds the samples to the statistics in [`series`](crate::stats::series).
+//!
+//! A call that is [`opened`] leaves this path after the third step, one on the
+//! [host clock](host) after the second.
 
 pub(crate) mod barriers;
 pub mod brackets;
