@@ -86,7 +86,8 @@ fn functions_beyond_the_most_of_an_opened_call_are_lost() {
 #[track_caller]
 fn opened_on_device<'a>(run: &'a Run, name: &str) -> (&'a Series, &'a KernelTimes) {
     let rows = &run.site(&format!("opened::{name}")).series;
-    let (on_device, unknown): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.device != "cuda:?");
+    let (on_device, unknown): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|row| row.device != "cuda:?");
     let [row] = on_device[..] else { panic!("{rows:?}") };
     for row in unknown {
         assert_eq!((row.opened, row.all_lost()), (0, row.lost("records")), "{row:?}");
