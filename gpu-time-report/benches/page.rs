@@ -1,7 +1,7 @@
 //! Measures the HTML page of 500 synthetic series and a call tree of 2,000 paths: the time to write
-//! it, its size, and, if Chromium is installed, the time to the first paint. Fails if the page is too large
-//! or too late. Run it with `cargo bench -p gpu-time-report --features html`. A folder after `--` keeps the
-//! page there, and those of programs to look at.
+//! it, its size and, if Chromium is installed, the time until it shows text. Fails if the page is
+//! too large or shows text too late. Run it with `cargo bench -p gpu-time-report --features html`.
+//! A folder after `--` receives this page and the pages of some made-up programs.
 
 #[path = "../tests/support/chromium.rs"]
 mod chromium;
@@ -14,12 +14,13 @@ use std::time::Instant;
 const SERIES: usize = 500;
 const PATHS: usize = 2000;
 const RUNS: usize = 5;
-/// The bound on the page, in bytes.
+/// The maximum size of the page, in bytes.
 const LARGEST: usize = 3_000_000;
-/// The bound on the time to the first text, in ms.
+/// The maximum time to the first text, in ms.
 const LATEST: f64 = 1000.0;
 
-/// Returns the times of the first paint and of the first text, in ms since the page was opened.
+/// A script that returns the times of the first paint and of the first text, in ms since the page
+/// was opened.
 const PAINTED: &str = r#"
     for (let waited = 0; waited < 1000; waited++) {
         const paints = performance.getEntriesByType("paint");
@@ -29,7 +30,7 @@ const PAINTED: &str = r#"
 "#;
 
 fn main() {
-    // Cargo passes `--bench`.
+    // Skips `--bench`, which Cargo passes.
     let folder = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let snapshot = synthetic::large(SERIES, PATHS);
     let mut rendered: Vec<_> = (0..RUNS)

@@ -1,12 +1,12 @@
-//! The cost of the reports of a very large program: 10,000 functions, a tenth of them with 64 keys, and a call
-//! tree of all 16,384 paths, nested 50 deep.
+//! Measures the reports of a very large program: 10,000 functions, a tenth of them with 64 keys,
+//! and a call tree of 16,384 paths, nested 50 deep.
 //!
 //! ```text
 //! cargo bench -p gpu-time-report --features html --bench scale
 //! ```
 //!
-//! Prints the size of each format, the time to write it, and the memory that the process needed. Fails if
-//! what a person reads is not bounded: the page, and the table without its detail.
+//! Prints the size of each format, the time to write it, and the peak memory of the process. Fails
+//! if the page or the brief table, the two formats for people, is too large.
 
 #[allow(dead_code, reason = "another bench uses the rest")]
 #[path = "../tests/support/synthetic.rs"]
@@ -20,9 +20,9 @@ const FUNCTIONS: usize = 10_000;
 const KEYS: usize = 64;
 const PATHS: usize = 16_384;
 const DEPTH: usize = 50;
-/// The bound on the page, in bytes.
+/// The maximum size of the page, in bytes.
 const PAGE: usize = 3_000_000;
-/// The bound on the table without its detail, in bytes.
+/// The maximum size of the brief table, in bytes.
 const BRIEF: usize = 16 << 10;
 
 fn main() {
@@ -43,7 +43,7 @@ fn main() {
     assert!(brief <= BRIEF, "a table of {brief} bytes without its detail");
 }
 
-/// Writes one format and prints what it took. Returns its size.
+/// Renders one format, prints its size and the time, and returns the size.
 fn written(name: &str, snapshot: &Snapshot, write: impl Fn(&Snapshot) -> String) -> usize {
     let began = Instant::now();
     let size = write(snapshot).len();
@@ -51,7 +51,7 @@ fn written(name: &str, snapshot: &Snapshot, write: impl Fn(&Snapshot) -> String)
     size
 }
 
-/// Returns the most memory that the process has used, in KiB, or 0 if the system does not tell.
+/// Returns the peak memory of the process in KiB, or 0 if the system does not report it.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! The notes that ask for something to be done: what would make the figures better.
+//! Notes that tell the user what to do to get better figures.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use crate::notes::{self, bounded};
 use crate::series::saturating_sum;
 use crate::{Lost, Node, Remark, Series, Site, Snapshot, opened, units};
 
-/// The number of functions that a note names if there are several more.
+/// The number of functions that a note names before it counts the others.
 const NAMED: usize = 1;
 
 /// Returns the notes, the most important first. Each ends with what to do.
@@ -41,7 +41,7 @@ pub fn of(snapshot: &Snapshot) -> Vec<String> {
     advice
 }
 
-/// Returns the warnings, with those that several functions share on one line.
+/// Returns the warnings. One that several functions share takes one line.
 pub fn warnings(snapshot: &Snapshot) -> Vec<String> {
     let mut shared: Vec<(String, Vec<&Site>)> = Vec::new();
     for site in &snapshot.sites {
@@ -60,7 +60,8 @@ pub fn warnings(snapshot: &Snapshot) -> Vec<String> {
     notes::of_devices(snapshot).chain(shared).collect()
 }
 
-/// Returns a note about the functions that were never fed, unless their streams are held already.
+/// Returns a note about the functions without a fed sample, except those that already hold their
+/// stream.
 fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
     let is_bound = |site: &&Site| {
         site.series.iter().any(|series| series.upper_bound) && !site.has_option("sleep")
@@ -82,7 +83,7 @@ fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
     ))
 }
 
-/// Returns the longest time that calls of these functions take on the host, by their series or paths.
+/// Returns the longest host time per call of these functions, from their series and paths.
 fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
     let names: HashSet<&str> = sites.iter().map(|site| site.name()).collect();
     let of_series = |series: &Series| Some(series.host_ns()?.median);
@@ -115,7 +116,7 @@ fn about(
     Some(format!("{names} ({}): {remedy}", described(sum)))
 }
 
-/// Lists the names of the functions. `None` without any.
+/// Lists the names of the functions. Returns `None` if there are none.
 fn names<'a>(sites: impl Iterator<Item = &'a Site>) -> Option<String> {
     let names: Vec<String> = sites.map(|site| site.name.clone()).collect();
     (!names.is_empty()).then(|| bounded(names, NAMED, "more functions").join(", "))

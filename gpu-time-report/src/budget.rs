@@ -24,8 +24,8 @@ impl Budget {
         self.share
     }
 
-    /// Returns the fraction of wall time recently spent on timing, averaged over about ten seconds. What CUPTI
-    /// adds to every launch once it has recorded does not count.
+    /// Returns the fraction of wall time recently spent on timing, averaged over about ten seconds.
+    /// It does not include the time that CUPTI adds to every launch after its first recording.
     pub fn cost_share(&self) -> f64 {
         self.cost_share
     }

@@ -1,12 +1,12 @@
-//! Estimates of how busy a device was, from windows in which everything that the process enqueued was recorded.
+//! Estimates of how busy a device was, from windows in which all work of the process was recorded.
 
 use serde::{Deserialize, Serialize};
 
 /// The share of wall time that a device was busy, estimated from windows.
 ///
 /// The shares are means over the windows. Their errors are standard errors across the windows,
-/// widened if there are few, so that two of them hold the true share in 19 of 20 runs. They are
-/// `None` with fewer than five windows.
+/// widened if there are few, so that the interval of two errors on either side contains the true
+/// share in 19 of 20 runs. They are `None` with fewer than five windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
     #[doc(hidden)]
@@ -129,7 +129,7 @@ impl Coverage {
         }
     }
 
-    /// Returns `true` unless sums of forged values have overflowed.
+    /// Returns `false` if the values of a forged report overflowed in a sum.
     #[doc(hidden)]
     pub fn is_finite(&self) -> bool {
         let of_kernels = self.unattributed.iter();

@@ -22,13 +22,12 @@ const REPEATED: [&str; 9] =
     ["site", "file", "line", "scope", "device", "key", "cache", "clock", "graph"];
 
 impl Snapshot {
-    /// Returns the CSV report: a header, then one line per series. After a series with opened calls
-    /// follows a line for each of their kernels, whose `measure` is `kernel`.
+    /// Returns the CSV report: a header, then one line per series. Each kernel of a series' opened
+    /// calls follows on a line of its own, whose `measure` is `kernel`.
     ///
     /// Control characters in names are escaped as in the table; everything else is unchanged.
-    /// Spreadsheets interpret a name that
-    /// begins with `=`, `+`, `-` or `@`, such as the key `-1`, as a formula unless its column is
-    /// imported as text.
+    /// Spreadsheets interpret a name that begins with `=`, `+`, `-` or `@`, such as the key `-1`,
+    /// as a formula unless its column is imported as text.
     pub fn to_csv(&self) -> String {
         render(self)
     }

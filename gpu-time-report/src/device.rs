@@ -190,7 +190,7 @@ impl Device {
         self.event_inner_ns
     }
 
-    /// Returns the same for a bracket with a long queue behind it.
+    /// Returns the time that an inner bracket adds if a long queue is behind it, in nanoseconds.
     pub fn event_queued_inner_ns(&self) -> Option<f64> {
         self.event_queued_inner_ns
     }
@@ -202,9 +202,9 @@ impl Device {
 
     /// Returns the source of the bias. `table` and `cupti`:
     /// [`event_held_empty_ns`](Self::event_held_empty_ns) minus CUPTI's time for an empty kernel,
-    /// from a table of GPUs, or measured in the process, stored by `gpu-time calibrate` or set by
-    /// `GPU_TIME_BIAS=cupti:…`; `floor`: the empty pair alone; `user`:
-    /// `GPU_TIME_BIAS`.
+    /// which is from a table of GPUs, or was measured in the process, stored by `gpu-time
+    /// calibrate` or set by `GPU_TIME_BIAS=cupti:…`. `floor`: the time of an empty pair of events
+    /// alone. `user`: the value of `GPU_TIME_BIAS`.
     pub fn event_bias_source(&self) -> Option<&str> {
         self.event_bias_source.as_deref()
     }
@@ -284,8 +284,8 @@ impl Device {
         self.other_processes
     }
 
-    /// Returns how busy the device was, from windows in which everything that the process enqueued was
-    /// recorded. `None` without windows.
+    /// Returns how busy the device was, from windows in which all work of the process was recorded.
+    /// `None` without windows.
     pub fn coverage(&self) -> Option<&Coverage> {
         self.coverage.as_ref()
     }

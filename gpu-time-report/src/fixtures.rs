@@ -179,7 +179,7 @@ fn proof() -> FlushProof {
     FlushProof { clean: Some(clean), dirty: Some(dirty) }
 }
 
-/// Windows over a device with 20 kernels outside of annotated functions.
+/// Returns the coverage of a device with 20 kernels outside of annotated functions.
 pub fn coverage() -> Coverage {
     let kernel = |i: u32| Unattributed {
         name: format!("outside_{i}"),
@@ -310,7 +310,7 @@ pub fn everything() -> Snapshot {
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
 }
 
-/// Returns series with work of every kind, and series without.
+/// Returns a report of series with work of every kind, and of series without.
 pub fn rated() -> Snapshot {
     let bytes = |samples, per_call, total, gb_per_s| {
         Some(Bytes { samples, per_call, total, gb_per_s: Some(gb_per_s), peak_share: None })

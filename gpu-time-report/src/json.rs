@@ -73,7 +73,7 @@ impl ReadError {
         if error.classify() != Category::Data {
             return ReadError(Reason::Syntax(error));
         }
-        // The error may come before the schema, which would explain it.
+        // The first error may be a consequence of a different schema, which explains it better.
         ReadError(match serde_json::from_slice(text) {
             Ok(Head { schema: Some(schema) }) if schema == schema::NAME => Reason::Content(error),
             Ok(Head { schema: Some(schema) }) => Reason::Schema(schema),

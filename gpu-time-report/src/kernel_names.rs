@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use unicode_width::UnicodeWidthStr;
 
-/// Stands for the parts of a name that are left out.
+/// Replaces the parts of a name that are left out.
 const GAP: &str = "…";
 
-/// Returns a short form for each name. It is at most `columns` wide, unless it could not be told
-/// from that of another name. The name of the function is kept, and what differs from names of the
-/// same function, however deep inside of the template arguments it is.
+/// Returns a short form for each name, at most `columns` wide unless that would make two names
+/// equal. It keeps the function's name and the tokens in which names of the same function differ,
+/// however deep inside of the template arguments they are.
 pub fn shortened<'a>(
     names: impl Iterator<Item = &'a str>,
     columns: usize,
@@ -40,8 +40,8 @@ fn excerpts<'a>(mut names: Vec<Name<'a>>, columns: usize) -> Vec<(&'a str, Strin
     names.sort_by(|a, b| a.tokens.cmp(&b.tokens));
     let shared: Vec<usize> = names.windows(2).map(Name::shared_tokens).collect();
     let excerpt = |(at, name): (usize, &Name<'a>)| {
-        // The first token that differs from each other name: names that share the most are next to
-        // this one in the order.
+        // Find the first token that differs from each other name. In sorted order, the names that
+        // share the most tokens with this one are next to it.
         let (before, after) = shared.split_at(at);
         let least = |least: &mut usize, shared: &usize| {
             *least = (*least).min(*shared);
@@ -76,8 +76,8 @@ impl<'a> Name<'a> {
         Name { full, function: (first, arguments), without_parameters, tokens }
     }
 
-    /// Returns the function's own name if it is followed by template arguments. Only then it is
-    /// kept as a whole.
+    /// Returns the function's own name if template arguments follow it. Only such a name is kept
+    /// whole.
     fn function(&self) -> Option<String> {
         let (first, end) = self.function;
         let tokens = self.tokens.get(first..end).filter(|_| end < self.without_parameters);
@@ -101,7 +101,7 @@ impl<'a> Name<'a> {
         if around.is_empty() {
             around.push(if end < self.without_parameters { end } else { first });
         }
-        // Show one more token before and after each, as long as any fits.
+        // Show one more token before and after each of them, as long as any fits.
         let mut is_growing = true;
         while is_growing {
             is_growing = false;
@@ -160,7 +160,7 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-/// Returns the place of the parenthesis that begins the parameters at the end of a name.
+/// Returns the index of the parenthesis that begins the parameters at the end of a name.
 fn parameters(tokens: &[&str]) -> Option<usize> {
     if tokens.last() != Some(&")") {
         return None;

@@ -1,5 +1,5 @@
-//! The sentences at the top of the page, of which the table has the second: how idle the GPU was, and which function
-//! to look at first, and why.
+//! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
+//! why. The table shows the second one too.
 
 use std::fmt;
 
@@ -8,22 +8,23 @@ use crate::own_times::{self, Accounted, Shares, own_times};
 use crate::units::{self, percent};
 use crate::{Coverage, Device, Node, PerCall, Snapshot, tree};
 
-/// The share of the program's GPU spans from which on waits for the host come first.
+/// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
-/// The idle share of a device from which on the host's part in it comes first.
+/// The minimum idle share of a device at which a host-bound function is named first.
 const IDLE: f64 = 0.3;
-/// The ratio of host time to GPU time from which on a call keeps the GPU waiting.
+/// The minimum ratio of host time to GPU time at which a call is host-bound.
 const HOST_BOUND: f64 = 2.0;
-/// The share of the GPU time from which on a function stands out.
+/// The minimum share of the GPU time at which a function stands out.
 const OUTSTANDING: f64 = 0.1;
-/// The share of the run from which on a function is worth a look.
+/// The minimum share of the run at which a function is worth a look.
 const WORTHWHILE: f64 = 0.05;
-/// A callee with this share of its caller's waits is named instead of the caller.
+/// The minimum share of its caller's sum at which a callee is named instead of the caller.
 const MOSTLY: f64 = 0.8;
 
-/// The sentences.
+/// The sentences at the top of the page.
 pub struct Lead<'a> {
-    /// The idle share of the GPU or, without windows, the share of the run that functions account for.
+    /// States the idle share of the GPU or, without windows, the share of the run that functions
+    /// account for.
     #[cfg_attr(
         not(any(feature = "html", test)),
         expect(dead_code, reason = "the table has it by device")
@@ -33,7 +34,7 @@ pub struct Lead<'a> {
     pub first: Option<First<'a>>,
 }
 
-/// The function to look at first. Displayed as a sentence.
+/// The function to look at first, and why. Displayed as a sentence.
 pub struct First<'a> {
     name: &'a str,
     /// `None` if no function stands out.
@@ -41,7 +42,7 @@ pub struct First<'a> {
 }
 
 impl<'a> Lead<'a> {
-    /// Returns the sentences, as far as the report knows what they say.
+    /// Returns the sentences that the report has figures for.
     pub fn of(snapshot: &'a Snapshot) -> Lead<'a> {
         let first = launch_bound(snapshot).or_else(|| host_bound(snapshot));
         Lead {
@@ -69,7 +70,7 @@ impl fmt::Display for First<'_> {
     }
 }
 
-/// Returns how idle each device was, as far as windows know it.
+/// Returns how idle each device with windows was.
 fn idle(snapshot: &Snapshot) -> Option<String> {
     let known = snapshot.devices.iter().filter_map(|device| Some((device, device.coverage()?)));
     let known: Vec<_> = known.collect();
@@ -85,7 +86,7 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
     }
 }
 
-/// Returns for how much of the run the functions account on each device.
+/// Returns the share of the run that functions account for on each device.
 fn accounted(snapshot: &Snapshot) -> Option<String> {
     let known = snapshot.devices.iter();
     let known = known.filter_map(|device| Some((device, Accounted::of(snapshot, device)?)));
@@ -104,7 +105,7 @@ fn accounted(snapshot: &Snapshot) -> Option<String> {
 }
 
 impl Accounted {
-    /// Returns the part of the run in words.
+    /// Returns the share of the run as a sentence.
     pub fn sentence(&self) -> String {
         let share = percent(self.share);
         if self.is_all_bound {
@@ -117,8 +118,8 @@ impl Accounted {
     }
 }
 
-/// Returns the launch-bound function whose calls waited longest for the host, if the waits matter and the GPU was
-/// not busy with other work meanwhile, as far as is known.
+/// Returns the launch-bound function whose calls waited longest for the host, unless the waits are
+/// short or the GPU is known to have been busy with other work meanwhile.
 fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let span_ns: f64 = snapshot
         .tree
@@ -135,8 +136,9 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     Some(First { name: node.name(), why: Some(why) })
 }
 
-/// Returns the host-bound function with the most host time, or `None` unless a GPU is known to have been idle for
-/// long. The calls of a host-bound function take much longer on the host than on the GPU, on average.
+/// Returns the host-bound function with the most host time, or `None` unless a GPU is known to have
+/// been idle for long. On average, a call of a host-bound function takes much longer on the host
+/// than on the GPU.
 fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);
     let is_host_bound = |node: &Node| node.per_call.as_ref().is_some_and(is_long);
@@ -158,21 +160,21 @@ fn largest(snapshot: &Snapshot) -> Option<First<'_>> {
     Some(First { name: first.name, why: Some(why).filter(|_| share >= OUTSTANDING) })
 }
 
-/// Returns whether any GPU was idle for long, if windows know it.
+/// Returns `true` if any GPU was idle for long, or `None` without windows.
 fn is_idle(snapshot: &Snapshot) -> Option<bool> {
     let known = snapshot.devices.iter().filter_map(Device::coverage);
     known.map(|coverage| coverage.idle >= IDLE).reduce(|one, other| one || other)
 }
 
-/// Returns `true` if a function's time is a worthwhile share of the run. Windows say how busy the GPU was, whether
-/// the time is a large part of that or not.
+/// Returns `true` if a function's time is a worthwhile share of the run. With windows, every time
+/// is: the report then shows how busy the GPU was in all.
 fn is_worthwhile(snapshot: &Snapshot, ns: f64) -> bool {
     let is_known = snapshot.devices.iter().any(|device| device.coverage.is_some());
     is_known || ns >= WORTHWHILE * snapshot.process.wall_ns as f64
 }
 
-/// Returns the selected path with the largest sum over its calls. A callee with most of that sum is
-/// returned instead of its caller.
+/// Returns the selected path with the largest sum over its calls. Descends to a callee with most of
+/// its caller's sum.
 fn longest(
     nodes: &[Node],
     of: fn(&PerCall) -> Option<f64>,
@@ -193,7 +195,7 @@ fn longest(
     nodes.get(at)
 }
 
-/// Returns a sum over all calls of a path.
+/// Returns the sum of a value over all calls of a path.
 fn total(node: &Node, of: fn(&PerCall) -> Option<f64>) -> f64 {
     node.per_call.as_ref().and_then(of).map_or(0.0, |mean_ns| mean_ns * node.calls)
 }

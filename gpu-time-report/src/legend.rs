@@ -5,7 +5,7 @@ use crate::marks::{
 };
 use crate::{CacheState, Clock, Lost, Series, Site, Snapshot};
 
-/// The lines, and the report that they explain.
+/// The lines so far, and the report that they explain.
 struct Legend<'a> {
     snapshot: &'a Snapshot,
     lines: Vec<String>,

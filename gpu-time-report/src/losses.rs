@@ -12,7 +12,8 @@ pub enum Lost {
     Capture,
     /// The launch returned an error or unwound.
     Failed,
-    /// The future was dropped before it completed, or several entries of a span were taken for one call.
+    /// The future was dropped before it completed, or several calls of a span were mistaken for
+    /// one.
     Cancelled,
     /// The start and the stop were called on different threads, for a handle that refers to a
     /// different stream on every thread.

@@ -36,13 +36,13 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     notes
 }
 
-/// Says why no call was opened, if any was to be.
+/// Returns the reason why no call was opened, if calls were to be opened.
 pub fn no_kernels(snapshot: &Snapshot) -> Option<String> {
     let why = snapshot.process.kernels.as_ref()?;
     Some(format!("no call was opened to see its kernels: {why}"))
 }
 
-/// Says what CUPTI leaves behind, if it has recorded.
+/// Returns a note about the slower launches after CUPTI has recorded, if it has.
 fn slower_launches(snapshot: &Snapshot) -> Option<String> {
     let share = leftover_share(snapshot)?;
     let since = if records_until_exit(snapshot) {
@@ -61,18 +61,19 @@ fn slower_launches(snapshot: &Snapshot) -> Option<String> {
     ))
 }
 
-/// The same, if it is more than the budget.
+/// Returns the same note if the slowdown exceeds the budget.
 pub fn beyond_budget(snapshot: &Snapshot) -> Option<String> {
     let budget = snapshot.process.budget?;
     leftover_share(snapshot).filter(|share| *share > budget.share)?;
     slower_launches(snapshot)
 }
 
-/// Returns what CUPTI adds to the launches of annotated functions once it has recorded, as a share of the time that
-/// the program ran. The host may wait for the GPU meanwhile. `None` if CUPTI has not recorded.
+/// Returns the time that CUPTI adds to the launches of annotated functions after it has recorded,
+/// as a share of the process's wall time. The program loses less if the host would otherwise wait
+/// for the GPU. `None` if CUPTI has not recorded.
 fn leftover_share(snapshot: &Snapshot) -> Option<f64> {
     let process = &snapshot.process;
-    // It records an empty kernel as soon as it is loaded.
+    // A loaded CUPTI has recorded an empty kernel already.
     if process.cupti_version.is_none() || process.kernels.is_some() {
         return None;
     }
@@ -81,17 +82,18 @@ fn leftover_share(snapshot: &Snapshot) -> Option<f64> {
     Some(added_launch_ns(snapshot) * launches.sum::<f64>() / (process.wall_ns as f64).max(1.0))
 }
 
-/// Returns what CUPTI adds to a launch, from `docs/measurements.md`, in programs that use CUPTI alone.
+/// Returns the time that CUPTI adds to a launch in programs that use CUPTI alone, from
+/// `docs/measurements.md`.
 fn added_launch_ns(snapshot: &Snapshot) -> f64 {
     if records_until_exit(snapshot) { 1_600.0 } else { 400.0 }
 }
 
-/// Returns `true` if this version of CUPTI cannot stop while the program runs.
+/// Returns `true` if this version of CUPTI cannot stop recording while the program runs.
 fn records_until_exit(snapshot: &Snapshot) -> bool {
     snapshot.process.cupti_version.is_some_and(|version| version < 130_000)
 }
 
-/// Says that no function was called, if so.
+/// Returns a note if no annotated function was called.
 pub fn no_call(snapshot: &Snapshot) -> Option<String> {
     if snapshot.sites.iter().any(|site| site.calls > 0) {
         return None;
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn slower_launches_are_compared_with_the_budget() {
         let mut snapshot = fixtures::kernels();
-        // A hundred kernels in each millisecond.
+        // The program launches a hundred kernels per millisecond.
         let mut root = node("decode", None, 1e9, 1e9);
         root.calls = 1_000.0;
         root.per_call = root.per_call.map(|mean| PerCall { kernels: Some(100.0), ..mean });

@@ -10,7 +10,7 @@ use crate::{
 /// The number of kernels that a warning names.
 const NAMED: usize = 3;
 
-/// The fewest samples on either side for which a difference of the medians is not left to chance.
+/// The minimum number of samples on each side for a warning about different medians.
 const FEWEST: u64 = 5;
 
 /// The time of a function's only kernel, by CUPTI and by events.
@@ -20,14 +20,14 @@ const FEWEST: u64 = 5;
 pub struct CrossCheck {
     kernel_ns: f64,
     events_ns: f64,
-    /// The error that events are stated to have: that of the bias, and one step.
+    /// The stated error of times by events: the error of the bias, plus one clock step.
     error_ns: Option<f64>,
     samples: u64,
 }
 
 impl CrossCheck {
     /// Returns the medians of a series whose calls launch exactly one kernel, and whose times are
-    /// net times of fed samples. Others do not claim to equal CUPTI's.
+    /// net times of fed samples. Other times are not expected to equal CUPTI's.
     pub fn of(series: &Series, device: Option<&Device>) -> Option<CrossCheck> {
         let times = series.kernel_times.as_ref()?;
         let [kernel] = &*times.kernels else { return None };
@@ -49,7 +49,7 @@ impl CrossCheck {
         })
     }
 
-    /// Returns a warning if the medians differ by more than the error of events explains.
+    /// Returns a warning if the medians differ by more than the error of times by events.
     fn contradiction(self) -> Option<String> {
         let CrossCheck { kernel_ns, events_ns, error_ns, samples } = self;
         let error_ns = error_ns?;
@@ -70,8 +70,8 @@ impl CrossCheck {
     }
 }
 
-/// Returns a line about the opened calls of a series: medians per call. The busy time is left out if
-/// the row of the series has it.
+/// Returns a line about the opened calls of a series, with medians per call. The busy time is left
+/// out if the series' own row shows it.
 pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
     let own = self_busy_ns(times).map(|ns| format!("self {}", time(ns)));
@@ -100,7 +100,8 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
     Some(format!("{opened}: {}", parts.join(", ")))
 }
 
-/// Returns both sides of the calls in words, if the function is launch-bound and these calls have gaps as long.
+/// Returns the host's and the GPU's time per call as text, if the function is launch-bound and the
+/// gaps in these calls are long enough to be the reason.
 fn launch_bound(site: &Site, series: &Series, times: &KernelTimes) -> Option<String> {
     let [busy, span, gaps, host] =
         [times.busy_ns, times.span_ns, times.gaps_ns, series.host_ns].map(median);
@@ -114,7 +115,7 @@ fn median(stats: Option<Stats>) -> Option<f64> {
     stats.map(|stats| stats.median)
 }
 
-/// Returns the beginning of that line.
+/// Returns a short form of that line for the page.
 #[cfg(feature = "html")]
 pub fn label(series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
@@ -150,8 +151,8 @@ pub fn decimal(count: f64) -> String {
     if count.fract() == 0.0 && count < 1e15 { count.to_string() } else { figure(count) }
 }
 
-/// Returns reasons to doubt the figures of a site, or the times that its events measure, each after
-/// the place of the series.
+/// Returns reasons to doubt the figures of a site's opened calls or the times of its events, each
+/// after the place of its series.
 pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
     let warnings = |series: &Series| {
         let Some(times) = &series.kernel_times else { return Vec::new() };
@@ -173,7 +174,7 @@ pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
     site.series.iter().flat_map(warnings).collect()
 }
 
-/// Names the work that events did not bracket for this reason.
+/// Describes the work that events did not bracket for this reason.
 fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
     let mut found: Vec<_> = times.elsewhere.iter().filter(|work| work.why == why).collect();
     found.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
@@ -205,7 +206,7 @@ fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
     })
 }
 
-/// Returns a name as short as in a sentence.
+/// Returns a name shortened for use in a sentence.
 fn short(name: &str) -> String {
     const COLUMNS: usize = 60;
     let mut short = crate::kernel_names::shortened(std::iter::once(name), COLUMNS);

@@ -1,40 +1,43 @@
-//! The functions' own GPU times, and their shares of all GPU time. Every rendering takes both from here.
+//! The functions' own GPU times, and their shares of all GPU time. All renderings use these
+//! figures.
 
 use std::collections::HashMap;
 
 use crate::{Device, Node, Series, Site, Snapshot};
 
-/// The GPU time of a function, without that of the functions inside.
+/// The GPU time of a function, without the time of the functions that it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnTime<'a> {
     pub name: &'a str,
     pub ns: f64,
-    /// The time is at most as long.
+    /// The time is an upper bound.
     pub is_bound: bool,
 }
 
-/// The shares of all GPU time. Those of the functions' rows and of the work that is not annotated add
-/// up to 1.
+/// The shares of all GPU time. Those of all functions and of the work that is not annotated add up
+/// to 1.
 pub struct Shares<'a> {
-    /// The share of a nanosecond in a function's rows, whose times may include the functions inside.
+    /// A function's share per nanosecond in its rows, whose times may include the functions that it
+    /// calls.
     per_ns: HashMap<&'a str, f64>,
     not_annotated: Option<&'a Node>,
 }
 
-/// The part of the run for which a device's functions account.
+/// The share of the run that a device's functions account for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Accounted {
     pub share: f64,
-    /// The time of any function is at most as long.
+    /// At least one function's time is an upper bound.
     pub is_bound: bool,
-    /// The times of all functions are.
+    /// Every function's time is an upper bound.
     pub is_all_bound: bool,
 }
 
-/// Returns the own times, longest first: on one device, or on all.
+/// Returns the own times on one device, or on all of them, longest first.
 ///
-/// They come from the call tree where there is one, because it counts the time of nested functions
-/// once. It does not tell devices apart, so their shares of a function come from its rows.
+/// They come from the call tree if there is one, because it counts the time of nested functions
+/// once. The tree does not tell devices apart, so a function's rows determine each device's share
+/// of its time.
 pub fn own_times<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Vec<OwnTime<'a>> {
     let mut times = rows(snapshot, device);
     if !snapshot.tree.is_empty() {
@@ -62,7 +65,7 @@ pub fn sum(times: &[OwnTime]) -> f64 {
     times.iter().fold(0.0, |sum, time| sum + time.ns)
 }
 
-/// Returns the functions' own times by their rows.
+/// Returns the functions' own times according to their rows.
 fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> HashMap<&'a str, OwnTime<'a>> {
     let mut times: HashMap<&str, OwnTime> = HashMap::new();
     for site in &snapshot.sites {
@@ -98,25 +101,26 @@ impl<'a> Shares<'a> {
         Shares { per_ns: per_ns.collect(), not_annotated }
     }
 
-    /// Returns the share of a row. `None` for times of another clock than the GPU's, and for a function
-    /// whose time the call tree has as that of the functions around it.
+    /// Returns the share of a row. `None` if its clock does not measure GPU time, or if the call
+    /// tree attributes all of the function's time to its callers.
     pub fn of_row(&self, site: &Site, series: &Series) -> Option<f64> {
         Some(series.own_gpu_time()? * self.per_ns.get(site.name())?)
     }
 
-    /// Returns the work outside of all annotated functions, if windows know it.
+    /// Returns the work outside of all annotated functions, if windows measured it.
     pub fn not_annotated(&self) -> Option<&'a Node> {
         self.not_annotated
     }
 }
 
 impl Accounted {
-    /// Returns the part of the run. `None` for the host, if windows know the device's time, and without any.
+    /// Returns the share of the run. `None` for the host, for a device with windows, and if no
+    /// function has GPU time on the device.
     pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Accounted> {
         let times = own_times(snapshot, Some(&device.id));
         let is_known = device.id != "host" && device.coverage.is_none() && !times.is_empty();
         is_known.then(|| Accounted {
-            // Work of several streams may overlap.
+            // Work on several streams may overlap, so the sum may exceed the run.
             share: (sum(&times) / (snapshot.process.wall_ns as f64).max(1.0)).min(1.0),
             is_bound: times.iter().any(|time| time.is_bound),
             is_all_bound: times.iter().all(|time| time.is_bound),
@@ -125,9 +129,9 @@ impl Accounted {
 }
 
 impl Series {
-    /// Returns the part of the total that is GPU time and the function's own. `None` for times of another clock
-    /// than the GPU's, and for nodes of graphs: their time belongs to no function, and not every replay
-    /// was sampled.
+    /// Returns the part of the total that is the function's own GPU time. `None` if the clock does
+    /// not measure GPU time, and for graph nodes: their time belongs to no function, and not every
+    /// replay is sampled.
     fn own_gpu_time(&self) -> Option<f64> {
         self.own_total().filter(|_| self.is_gpu_time() && !self.graph)
     }

@@ -124,7 +124,7 @@ impl Process {
         self.host.as_deref()
     }
 
-    /// Returns what was measured and where, as far as it is known: label, version and host.
+    /// Returns the label, version and host, as far as they are known.
     pub(crate) fn provenance(&self) -> Option<String> {
         let program = |version: &String| format!("{} {version}", self.name);
         let parts = [
@@ -146,8 +146,8 @@ impl Process {
         self.budget.as_ref()
     }
 
-    /// Returns the reason why CUPTI could not record the kernels of any call, and how to provide
-    /// it. `None` if it could, or if no call was to be opened.
+    /// Returns the reason why CUPTI could not record the kernels of any call, and what to do about
+    /// it. `None` if it could, or if no calls were to be opened.
     pub fn kernels(&self) -> Option<&str> {
         self.kernels.as_deref()
     }
@@ -228,7 +228,7 @@ fn since_1970_ms(text: &str) -> Option<u64> {
 /// repeat every five months, which have 153 days.
 fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_IN_400_YEARS: u64 = 146_097;
-    // The days from 0000-03-01 to 1970-01-01.
+    // Days from 0000-03-01 to 1970-01-01.
     let days = days + 719_468;
     let (era, day) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

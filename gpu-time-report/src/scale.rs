@@ -1,4 +1,4 @@
-//! A common unit for all times in a column, so that they can be compared at a glance.
+//! A common unit for all times in a column.
 
 use crate::units::{self, Unit};
 

@@ -109,7 +109,7 @@ pub struct Series {
     #[doc(hidden)]
     #[serde(default)]
     pub host_ns: Option<Stats>,
-    /// The function's own part of its calls' time, by the call tree.
+    /// The function's own part of its calls' time, according to the call tree.
     #[doc(hidden)]
     #[serde(skip)]
     pub own_share: Option<f64>,
@@ -350,40 +350,40 @@ impl Series {
         self.ci95_ns
     }
 
-    /// Returns the number of independent samples that are worth as much for the median as the
-    /// samples that the percentiles are of, or `None` if it is unknown.
+    /// Returns the number of independent samples that would determine the median as precisely as
+    /// the samples behind the percentiles do, or `None` if it is unknown.
     pub fn independent(&self) -> Option<f64> {
         self.dependence.map(|dependence| dependence.independent)
     }
 
-    /// Returns the number of looks at the interval so far, this one included; looks at nearly the
-    /// same samples count as one. 0 if it is unknown.
+    /// Returns the number of looks at the interval so far, including this one. Looks at nearly the
+    /// same samples count as one. Returns 0 if the number is unknown.
     pub fn looks(&self) -> u32 {
         self.looks
     }
 
-    /// Returns the histogram of the raw times that the percentiles are of: fed ones, or starved
-    /// ones if none was fed. Empty without samples.
+    /// Returns the histogram of the raw times behind the percentiles: those of the fed samples, or
+    /// of the starved ones if none was fed. Empty without samples.
     pub fn histogram(&self) -> &Histogram {
         &self.histogram
     }
 
-    /// Returns how these times changed during the run. `None` without samples and in merged
-    /// reports.
+    /// Returns how the times in the histogram changed during the run. `None` without samples and in
+    /// merged reports.
     pub fn timeline(&self) -> Option<&Timeline> {
         self.timeline.as_ref()
     }
 
     /// Returns the figures of each merged run in which the series has samples, in the order of the
-    /// processes. Of more than 64 runs, a merged report keeps 64 at random. Empty in the report of a
-    /// single process, the only kind that the runtime returns.
+    /// processes. If there are more than 64 such runs, a merged report keeps a random 64. Empty in
+    /// the report of a single process, the only kind that the runtime returns.
     #[doc(hidden)]
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// Returns the figures of a series of a single process, the one at this place among
-    /// [`Process::merged`](crate::Process::merged). `None` without samples.
+    /// Returns the figures of a series in the report of a single process, for the process at this
+    /// index in [`Process::merged`](crate::Process::merged). `None` without samples.
     #[doc(hidden)]
     pub fn run(&self, process: u32) -> Option<Run> {
         let raw = self.raw_ns?;
@@ -398,8 +398,8 @@ impl Series {
         })
     }
 
-    /// Returns the bytes that calls moved. `None` if the attribute does not give them, for a launch
-    /// of a function that makes several, and while the bytes of no sample are known.
+    /// Returns the bytes that calls moved. `None` if the attribute does not give them, if no sample
+    /// has a known number, and for a launch of a function that makes several.
     pub fn bytes(&self) -> Option<&Bytes> {
         self.bytes.as_ref()
     }
@@ -410,21 +410,21 @@ impl Series {
         self.flops.as_ref()
     }
 
-    /// Returns the time that calls took on the host, of opened calls and of calls timed by events. Of
-    /// the latter, a thread's first calls and some of the others are included. `None` for the clocks
-    /// `sync` and `host`, for an async function that events time, for a launch of a function that makes
-    /// several, and in a merged report if several of its reports have calls.
+    /// Returns the time that calls took on the host. It covers opened calls and, of the calls timed
+    /// by events, a thread's first ones and some of the others. `None` for the clocks `sync` and
+    /// `host`, for an async function timed by events, for a launch of a function that makes
+    /// several, and in a merged report if several of its reports have such calls.
     pub fn host_ns(&self) -> Option<&Stats> {
         self.host_ns.as_ref()
     }
 
-    /// Returns the figures of the opened calls, or `None` without any. Those of a launch are part of
-    /// the function's.
+    /// Returns the figures of the opened calls, or `None` without any. A launch has none of its
+    /// own: they are part of the function's.
     pub fn kernel_times(&self) -> Option<&KernelTimes> {
         self.kernel_times.as_ref()
     }
 
-    /// Returns the number of samples that the times are of.
+    /// Returns the number of samples behind the times.
     pub(crate) fn samples(&self) -> u64 {
         if self.clock == Clock::Kernels { self.opened() } else { self.measured }
     }
@@ -459,34 +459,35 @@ impl Series {
         self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
     }
 
-    /// Returns the part of the total that shares are of: the function's own, where the call tree or
-    /// opened calls tell it, so that functions inside others do not count twice.
+    /// Returns the function's own part of the total, from which shares are computed: nested
+    /// functions then do not count twice. This is the whole total if neither the call tree nor
+    /// opened calls tell the part.
     pub(crate) fn own_total(&self) -> Option<f64> {
         let busy = self.busy_and_own().filter(|(busy, _)| busy.sum > 0.0);
         let own = busy.map(|(busy, own)| own.sum / busy.sum);
         self.total().map(|total| total * self.own_share.or(own).unwrap_or(1.0))
     }
 
-    /// Returns `true` if the times are not exact but at most as long: the GPU may have waited for the
-    /// host in all of them, or other brackets inside most of them lengthen them by an unknown time.
+    /// Returns `true` if the times are upper bounds: the GPU may have waited for the host in all of
+    /// them, or most of them contain other brackets that add an unknown time.
     pub(crate) fn is_bound(&self) -> bool {
         self.upper_bound || self.unknown_nested() > self.measured / 2
     }
 
-    /// Returns the number of samples with other brackets inside, of which it is not known what they
-    /// add.
+    /// Returns the number of samples that contain other brackets, if the time that these add is
+    /// unknown.
     pub(crate) fn unknown_nested(&self) -> u64 {
         if self.inner_brackets.is_some() { 0 } else { self.nested }
     }
 
-    /// Returns `true` if the share of the GPU time also counts for functions around this one.
+    /// Returns `true` if functions around this one count its GPU time in their shares too.
     pub(crate) fn is_counted_twice(&self) -> bool {
         let is_known = self.own_share.is_some() || self.busy_and_own().is_some();
         self.is_gpu_time() && !self.graph && self.total().is_some() && !is_known
     }
 
-    /// Returns the busy and the self busy times if every sample is an opened call. Merged reports may
-    /// not know them.
+    /// Returns the busy and the self busy times if every sample is an opened call. `None` also for
+    /// merged reports that left them out.
     fn busy_and_own(&self) -> Option<(Stats, Stats)> {
         let times = self.kernel_times.as_ref().filter(|_| self.clock == Clock::Kernels)?;
         times.busy_ns.zip(times.self_busy_ns)

@@ -47,7 +47,8 @@ pub struct Site {
     pub warnings: Vec<String>,
     #[doc(hidden)]
     pub series: Vec<Series>,
-    /// Any path to the function is launch-bound, by the call tree. `None` without opened calls.
+    /// `true` if any path to the function is launch-bound in the call tree. `None` without opened
+    /// calls.
     #[doc(hidden)]
     #[serde(skip)]
     pub launch_bound: Option<bool>,
@@ -206,7 +207,7 @@ fn arguments(options: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the sampling rate for reports written before sampling was supported.
+/// Returns the sampling rate of reports written before sampling was supported: all calls.
 fn all() -> f64 {
     1.0
 }

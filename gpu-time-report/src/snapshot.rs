@@ -9,7 +9,8 @@ use crate::{Device, Names, Node, Process, Series, Site, tree};
 
 /// A process's measurements at one moment: the process, its devices, and every annotated function.
 ///
-/// `Display` prints the same table as at the end of the process, of all functions and without colours.
+/// `Display` prints the table that a process prints at its end, but with all functions and without
+/// colours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     schema: Schema,
@@ -21,10 +22,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Creates a snapshot. Adds warnings about inconsistent counts, and compares rates with the device's peak.
+    /// Creates a snapshot. Adds warnings about inconsistent counts, and compares rates with the
+    /// device's peak.
     ///
-    /// Sorts each site's series. The sort keys, in order, are the device (in the order of `devices`), the series' key,
-    /// the launch (with the function itself first), streams before graphs, and the cache state.
+    /// Sorts each site's series by device (in the order of `devices`), key, launch (with the
+    /// function itself first), streams before graphs, and cache state.
     #[doc(hidden)]
     pub fn new(process: Process, devices: Vec<Device>, mut sites: Vec<Site>) -> Snapshot {
         for site in &mut sites {

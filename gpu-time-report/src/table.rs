@@ -23,7 +23,7 @@ use style::{DIMMED, DOUBTFUL, TITLE};
 
 /// The maximum number of warnings shown with all notes.
 const WARNINGS: usize = 20;
-/// The maximum number of notes and warnings shown otherwise.
+/// The maximum number of warnings and of notes shown in the brief table.
 const NOTES: usize = 5;
 
 impl Snapshot {
@@ -111,8 +111,8 @@ fn all_notes(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt:
     Ok(())
 }
 
-/// Writes the first warnings and notes that ask for something to be done, and returns the number of
-/// the others.
+/// Writes the first warnings and the first notes that suggest an action. Returns the number of the
+/// others.
 fn brief_notes(
     snapshot: &Snapshot,
     to: Terminal,
@@ -143,7 +143,7 @@ fn write_warning(f: &mut impl fmt::Write, to: Terminal, warning: &str) -> fmt::R
     Ok(())
 }
 
-/// Writes a text on as many lines as it needs, or nothing for the empty text.
+/// Writes a text on as many lines as it needs, or nothing if it is empty.
 fn write_wrapped(f: &mut impl fmt::Write, to: Terminal, style: Style, text: &str) -> fmt::Result {
     wrapped(text, to.columns).iter().try_for_each(|line| writeln!(f, "{}", to.styled(style, line)))
 }

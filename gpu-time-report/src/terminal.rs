@@ -15,14 +15,14 @@ pub struct Terminal {
     pub columns: Option<usize>,
     /// The rows of the table.
     pub view: View,
-    /// The most functions in a [brief](crate::Detail::Brief) table, if it is limited.
+    /// The maximum number of functions in a [brief](crate::Detail::Brief) table, or `None` for all.
     pub most_functions: Option<usize>,
 }
 
-/// The rows of the table.
+/// The view of the functions that the table shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
-    /// Functions, each with all its callers.
+    /// Functions, each with the sum over all its callers.
     #[default]
     Functions,
     /// Functions under their callers.
@@ -30,7 +30,7 @@ pub enum View {
 }
 
 impl Terminal {
-    /// The most functions in a table that a program prints by itself.
+    /// The maximum number of functions in a table that a program prints by itself.
     pub const MOST_FUNCTIONS: usize = 30;
 
     /// Returns the properties of stdout.

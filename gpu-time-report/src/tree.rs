@@ -55,7 +55,7 @@ pub struct Node {
 
 /// Means over the recorded calls of a path.
 ///
-/// Events tell no more of a call than its time, which may include pauses of the GPU.
+/// Events measure only the time of a call, in which the GPU may have paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PerCall {
     #[doc(hidden)]
@@ -98,7 +98,7 @@ impl Source {
 }
 
 impl Node {
-    /// Returns a path without a name, calls and time.
+    /// Returns a path without a name, calls or time.
     #[doc(hidden)]
     pub fn of(source: Source) -> Node {
         Node {
@@ -120,10 +120,10 @@ impl Node {
         }
     }
 
-    /// The name of work that no annotated function enqueued.
+    /// The name of the work that no annotated function enqueued.
     pub const NOT_ANNOTATED: &str = "<not annotated>";
 
-    /// The share of a call's span from which on the waits for the host make it launch-bound.
+    /// The minimum share of a call's span that the GPU waits for the host in a launch-bound call.
     pub(crate) const LAUNCH_BOUND: f64 = 0.05;
 
     /// Returns the function's name, or `<not annotated>`.
@@ -163,19 +163,19 @@ impl Node {
         self.inclusive_ns
     }
 
-    /// Returns the standard error of the inclusive time: 0 if every call was recorded, `None` if it is unknown, as
-    /// that of `<not annotated>` with fewer than five windows on a device.
+    /// Returns the standard error of the inclusive time. It is 0 if every call was recorded and
+    /// `None` if it is unknown, as for `<not annotated>` with fewer than five windows on a device.
     pub fn inclusive_error_ns(&self) -> Option<f64> {
         self.inclusive_error_ns
     }
 
     /// Returns the part of the inclusive time that is the function's own. While work of several
-    /// functions ran at the same time, it belongs to the one whose work started first.
+    /// functions runs at the same time, the time counts for the one whose work started first.
     pub fn self_ns(&self) -> f64 {
         self.self_ns
     }
 
-    /// Returns the standard error of the self time, in the same way.
+    /// Returns the standard error of the self time, 0 or `None` in the same cases.
     pub fn self_error_ns(&self) -> Option<f64> {
         self.self_error_ns
     }
@@ -196,43 +196,43 @@ impl Node {
         self.launch_bound
     }
 
-    /// Returns `true` if the times by events are not exact but at most as long: the GPU may have waited
-    /// for the host in all calls, or brackets that are not those of callees lie inside of them.
+    /// Returns `true` if the path's times by events are upper bounds: the GPU may have waited for
+    /// the host in all calls, or the calls contain brackets other than those of callees.
     pub fn upper_bound(&self) -> bool {
         self.upper_bound
     }
 
-    /// Returns `true` if calls are sampled, and unsampled callers would not be known.
+    /// Returns `true` if calls are sampled, so that the path may lack callers that were not.
     pub fn callers_unknown(&self) -> bool {
         self.callers_unknown
     }
 }
 
 impl PerCall {
-    /// Returns the time during which at least one of the call's kernels, copies or memsets ran. By
-    /// events, the net time of the call.
+    /// Returns the time during which at least one of the call's kernels, copies or memsets ran. For
+    /// calls timed by events, this is the net time of the call.
     pub fn busy_ns(&self) -> f64 {
         self.busy_ns
     }
 
-    /// Returns the time from the start of the first kernel to the end of the last one. By events, the net
-    /// time of the call.
+    /// Returns the time from the start of the first kernel to the end of the last one. For calls
+    /// timed by events, this is the net time of the call.
     pub fn span_ns(&self) -> f64 {
         self.span_ns
     }
 
     /// Returns the part of the span in which the GPU had nothing to do, because the host had not
-    /// enqueued the work that ran next. `None` by events.
+    /// yet enqueued the work that ran next. `None` for calls timed by events.
     pub fn waited_ns(&self) -> Option<f64> {
         self.waited_ns
     }
 
-    /// Returns the time that the call took on the host. `None` by events.
+    /// Returns the time that the call took on the host. `None` for calls timed by events.
     pub fn host_ns(&self) -> Option<f64> {
         self.host_ns
     }
 
-    /// Returns the number of kernels, without copies and memsets. `None` by events.
+    /// Returns the number of kernels, without copies and memsets. `None` for calls timed by events.
     pub fn kernels(&self) -> Option<f64> {
         self.kernels
     }
@@ -243,8 +243,9 @@ impl PerCall {
     }
 }
 
-/// Completes a call tree: adds up the inclusive times, adds the work that windows found outside of annotated functions, computes
-/// shares, and sorts the children of each path by their inclusive times. Parents come first.
+/// Completes a call tree: adds up the inclusive times, adds the work that windows found outside of
+/// annotated functions, computes shares, and sorts paths so that each comes before its callees and
+/// the longest callees come first.
 pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device]) -> Vec<Node> {
     add_up(&mut nodes);
     nodes.extend(not_annotated(&nodes, devices));
@@ -256,7 +257,7 @@ pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device]) -> Vec<Node> {
     sorted(nodes)
 }
 
-/// Sets what the tree tells of every function: whether it is launch-bound, and the own share of its series.
+/// Sets two values of each site from the tree: `launch_bound`, and the own share of its series.
 pub(crate) fn share_out(nodes: &[Node], sites: &mut [Site]) {
     for node in nodes.iter().filter(|node| node.source == Source::Opened) {
         if let Some(site) = node.site().and_then(|site| sites.get_mut(site)) {
@@ -269,19 +270,20 @@ pub(crate) fn share_out(nodes: &[Node], sites: &mut [Site]) {
             continue;
         };
         *own_ns += node.self_ns;
-        // A call inside of another one of the same function counts for both, as in the series.
+        // A call nested in another call of the same function counts for both, as it does in the
+        // series.
         *all_ns += node.per_call.map_or(0.0, |mean| mean.busy_ns * node.calls);
     }
     for (site, [own_ns, all_ns]) in sites.iter_mut().zip(sums).filter(|(_, [_, all])| *all > 0.0) {
         for series in site.series.iter_mut().filter(|series| series.clock != Clock::Host) {
-            // Brackets of launches have no other function inside.
+            // Brackets of launches contain no other function.
             let is_own = series.clock == Clock::Events && series.measure != Measure::Span;
             series.own_share = Some(if is_own { 1.0 } else { own_ns / all_ns });
         }
     }
 }
 
-/// Computes the inclusive times: a path's own and those of the paths below it.
+/// Computes the inclusive times: a path's own time plus those of the paths below it.
 fn add_up(nodes: &mut [Node]) {
     nodes.iter_mut().for_each(|node| node.inclusive_ns = node.self_ns);
     for at in (0..nodes.len()).rev() {
@@ -292,7 +294,8 @@ fn add_up(nodes: &mut [Node]) {
     }
 }
 
-/// Estimates the time of the work outside of annotated functions from its ratio to theirs in windows.
+/// Estimates the time of work outside of annotated functions from its ratio to theirs in the
+/// windows.
 fn not_annotated(nodes: &[Node], devices: &[Device]) -> Option<Node> {
     let coverages = devices.iter().filter_map(|device| device.coverage.as_ref());
     let (mut busy_ns, mut attributed_ns, mut variance) = (0.0, 0.0, Some(0.0));
@@ -318,7 +321,7 @@ fn not_annotated(nodes: &[Node], devices: &[Device]) -> Option<Node> {
         inclusive_error_ns: error_ns,
         self_ns: ns,
         self_error_ns: error_ns,
-        // Its time is known by its ratio to theirs.
+        // The time is scaled by that of the functions, so it is a bound if theirs is.
         upper_bound: nodes.iter().any(|node| node.upper_bound),
         ..Node::of(Source::Windows)
     })
@@ -329,7 +332,7 @@ fn not_annotated(nodes: &[Node], devices: &[Device]) -> Option<Node> {
 pub(crate) fn children(nodes: &[Node]) -> (Vec<Vec<usize>>, Vec<usize>) {
     let (mut children, mut roots) = (vec![Vec::new(); nodes.len()], Vec::new());
     for (at, node) in nodes.iter().enumerate() {
-        // A report may come from anywhere.
+        // A report from elsewhere may have invalid parents.
         match node.parent().filter(|parent| *parent < at) {
             Some(parent) => children[parent].push(at),
             None => roots.push(at),
@@ -343,7 +346,7 @@ pub(crate) fn children(nodes: &[Node]) -> (Vec<Vec<usize>>, Vec<usize>) {
     (children, roots)
 }
 
-/// Returns which of the inclusive times are upper bounds: those that contain one.
+/// Returns for each inclusive time whether it contains an upper bound and thus is one.
 pub(crate) fn bounded_totals(nodes: &[Node]) -> Vec<bool> {
     let mut bounds: Vec<bool> = nodes.iter().map(Node::upper_bound).collect();
     for at in (0..nodes.len()).rev() {
@@ -354,7 +357,8 @@ pub(crate) fn bounded_totals(nodes: &[Node]) -> Vec<bool> {
     bounds
 }
 
-/// Puts every node directly before its children, longest inclusive time first.
+/// Sorts the nodes: each comes before its children, which are sorted by inclusive time, longest
+/// first.
 fn sorted(nodes: Vec<Node>) -> Vec<Node> {
     let order: Vec<usize> = depth_first(&nodes).map(|(at, _)| at).collect();
     let mut places = vec![0; nodes.len()];
@@ -369,7 +373,7 @@ fn sorted(nodes: Vec<Node>) -> Vec<Node> {
     order.into_iter().map(moved).collect()
 }
 
-/// Returns the index and the depth of each node, every node before its children.
+/// Returns the index and the depth of each node, depth-first and each node before its children.
 pub(crate) fn depth_first(nodes: &[Node]) -> impl Iterator<Item = (usize, usize)> {
     let (children, roots) = children(nodes);
     let mut waiting: Vec<_> = roots.into_iter().rev().map(|root| (root, 0)).collect();

@@ -8,8 +8,8 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Returns the unit in which the time has one to three digits before the decimal point, if
-    /// there is one.
+    /// Returns the unit in which the time has one to three digits before the decimal point, if one
+    /// exists.
     pub fn of(ns: f64) -> Unit {
         let (name, ns) = match ns {
             ns if ns < 999.5 => ("ns", 1.0),

@@ -1,8 +1,8 @@
-//! Reasons for which the error of an estimated total is unknown.
+//! Reasons why the error of an estimated total is unknown.
 
 use serde::{Deserialize, Serialize};
 
-/// The reason for which the sample of the calls does not tell the error of their total.
+/// The reason why the sample of the calls does not show the error of their total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnknownError {
@@ -10,7 +10,7 @@ pub enum UnknownError {
     Counted,
     /// Sampled calls gave several samples each, which were not drawn independently.
     Repeated,
-    /// There are too few samples to have met the rare calls that may make up much of the total.
+    /// There are too few samples to have included rare calls that may make up much of the total.
     Few,
     /// Few of the samples make up most of the error.
     Dominated,

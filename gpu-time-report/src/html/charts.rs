@@ -1,5 +1,5 @@
-//! Data for the page's script: the JSON report, with histograms and timelines as charts show them, because
-//! they have more buckets and digits than that, and without the call tree, which the page has as a table.
+//! Data for the page's script: the JSON report, with histograms and timelines reduced to what
+//! charts can show, and without the call tree, which the page contains as a table.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,10 +19,10 @@ const FEWEST: usize = 16;
 /// distance between the 5th and the 95th percentile. Outliers are counted, but not drawn to scale.
 const OUTLIER: f64 = 2.0;
 
-/// The fewest digits of a time in a chart, as many as are shown.
+/// The minimum number of digits of a time in a chart. Charts show no more.
 const DIGITS: u32 = 4;
 
-/// The length up to which kernel names are whole.
+/// The maximum length of a kernel name that is not shortened.
 const NAME: usize = 72;
 
 #[derive(Serialize)]
@@ -44,11 +44,11 @@ struct Bins {
     low_ns: f64,
     width_ns: f64,
     counts: Vec<u64>,
-    /// The number of longer times.
+    /// The number of times beyond the last interval.
     above: u64,
 }
 
-/// The slots of a timeline in columns. The first three are a value and then differences.
+/// The slots of a timeline, in columns. Indices, counts and means are stored as differences.
 #[derive(Debug, PartialEq, Serialize)]
 struct Slots {
     origin_ns: u64,
@@ -60,12 +60,12 @@ struct Slots {
     indices: Vec<i64>,
     counts: Vec<i64>,
     means: Vec<i64>,
-    /// The distance of the extremes from the mean.
+    /// The distance of the shortest and of the longest time from the mean.
     below: Vec<i64>,
     above: Vec<i64>,
 }
 
-/// Returns the page's data as JSON, with the functions at these indices, which are in order.
+/// Returns the page's data as JSON, with the functions at these indices, which must be sorted.
 pub fn json(snapshot: &Snapshot, shown: &[usize]) -> String {
     let mut report = snapshot.clone();
     report.tree.clear();
@@ -103,8 +103,8 @@ fn kernel_names(report: &Snapshot) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Removes fields that are null or an empty list, and reasons without losses. The script takes absent ones for
-/// these.
+/// Removes fields that are null or an empty list, and loss reasons with a count of 0. The script
+/// treats missing fields the same way.
 fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -143,7 +143,7 @@ impl Slots {
     }
 }
 
-/// Returns the first value, then the differences, which have fewer digits.
+/// Returns the first value, then the differences between neighbours, which take fewer digits.
 fn steps(values: Vec<i64>) -> Vec<i64> {
     let before = [0].into_iter().chain(values.iter().copied());
     values.iter().zip(before).map(|(value, before)| value.wrapping_sub(before)).collect()
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(Bins::of(&series(&[]), Some(32.0)), None);
     }
 
-    /// Adds up, as the script does.
+    /// Restores values from their differences, as the script does.
     fn sums(steps: &[i64]) -> Vec<i64> {
         let add = |sum: &mut i64, step: &i64| {
             *sum += step;

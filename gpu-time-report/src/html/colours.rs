@@ -1,4 +1,4 @@
-//! Colours of functions, the same in the bars of device time and in the call tree.
+//! Colours of functions, which the bars of device time and the call tree share.
 
 use std::collections::HashMap;
 

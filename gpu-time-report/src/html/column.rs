@@ -96,7 +96,7 @@ impl PageColumn {
         })
     }
 
-    /// Returns the cell for the work that is not annotated.
+    /// Returns the cell for the row of work that is not annotated.
     pub fn of_not_annotated(self, node: &Node, sheet: &Sheet) -> Markup {
         match self {
             PageColumn::Function => html! { th scope="row" { div.name { (Node::NOT_ANNOTATED) } } },
@@ -219,7 +219,7 @@ impl PageColumn {
 }
 
 impl<'a> Sheet<'a> {
-    /// Returns the work that is not annotated, if windows know it.
+    /// Returns the work that is not annotated, if windows measured it.
     pub fn not_annotated(&self) -> Option<&'a Node> {
         self.shares.not_annotated()
     }

@@ -8,9 +8,9 @@ use crate::own_times::{self, OwnTime, own_times};
 use crate::units::{percent, printable};
 use crate::{Device, Node, Snapshot};
 
-/// The most functions in the legend on a phone.
+/// The maximum number of functions in the legend on a phone.
 const FEW: usize = 2;
-/// The smallest part with a share written on it. The stylesheet hides it where it does not fit.
+/// The smallest share that is labelled. The stylesheet hides a label that does not fit.
 const LABELLED: f64 = 0.03;
 
 /// A part of the bar. The shares of all parts add up to 1.
@@ -23,7 +23,7 @@ struct Part<'a> {
     is_function: bool,
 }
 
-/// Renders the bar and its legend. Nothing if the device's time is not known.
+/// Renders the bar and its legend, or nothing if the device's time is not known.
 pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
     let parts = parts(snapshot, device, colours);
     let text: Vec<String> = parts.iter().map(|part| part.text()).collect();
@@ -57,14 +57,14 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
 }
 
 impl<'a> Part<'a> {
-    /// Creates the part of some functions.
+    /// Creates the part for a group of functions.
     fn of(class: &'a str, name: String, times: &[OwnTime], whole_ns: f64) -> Part<'a> {
         let mark = bound(times.iter().any(|time| time.is_bound));
         let share = own_times::sum(times) / whole_ns;
         Part { class, name, share, mark, is_function: true }
     }
 
-    /// Creates another part.
+    /// Creates a part for time outside of functions.
     fn rest(class: &'a str, name: &str, share: f64, mark: &'static str) -> Part<'a> {
         Part { class, name: name.to_owned(), share, mark, is_function: false }
     }
@@ -86,7 +86,7 @@ impl<'a> Part<'a> {
 fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<Part<'a>> {
     let times = own_times(snapshot, Some(&device.id));
     let measured_ns = own_times::sum(&times);
-    // The whole, in the same unit as the functions' times, and what the functions do not fill.
+    // The whole bar in the unit of the functions' times, and the parts that are not functions.
     let (whole_ns, rest) = match &device.coverage {
         Some(coverage) => {
             let not_annotated = (coverage.busy - coverage.attributed).max(0.0);
@@ -104,7 +104,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
             (whole_ns, vec![Part::rest("idle", "idle or not annotated", share, mark)])
         }
     };
-    // A single other function takes no more room than the sum of several.
+    // One more function takes no more room than a part for "1 more functions".
     let most = if times.len() == MAX_FUNCTIONS + 1 { MAX_FUNCTIONS + 1 } else { MAX_FUNCTIONS };
     let (shown, others) = times.split_at(times.len().min(most));
     let shown = shown.iter().map(|time| {

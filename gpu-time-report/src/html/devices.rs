@@ -1,4 +1,5 @@
-//! The devices: the bar of each one's time, its clocks and the measurement parameters.
+//! The panel of devices: for each, the bar of its time, its clocks and the parameters of the
+//! measurement.
 
 use maud::{Markup, html};
 
@@ -10,7 +11,7 @@ use crate::{Clocks, Device, Eviction, Snapshot};
 /// A label and its value.
 type Fact = (&'static str, String);
 
-/// Renders each device except the host, which has nothing to show.
+/// Renders each device except the host, which has no such values.
 pub fn panel(snapshot: &Snapshot, colours: &Colours) -> Markup {
     html! {
         div.devices {

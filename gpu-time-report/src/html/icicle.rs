@@ -9,10 +9,10 @@ use crate::tree::{bounded_totals, depth_first};
 use crate::units::{self, printable};
 use crate::{Node, PerCall, Snapshot};
 
-/// The most paths on the page.
+/// The maximum number of paths on the page.
 const MAX_PATHS: usize = 2000;
 
-/// Renders the tree. Nothing if there is none.
+/// Renders the tree, or nothing if there is none.
 pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
     let nodes = &snapshot.tree;
     let shown = longest(nodes);
@@ -72,12 +72,12 @@ pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
     }
 }
 
-/// Returns the self times of all paths.
+/// Returns the sum of the self times of all paths.
 pub fn total(nodes: &[Node]) -> f64 {
     nodes.iter().fold(0.0, |sum, node| sum + node.self_ns)
 }
 
-/// Formats a share of the whole, as short as the width of a screen allows.
+/// Formats a share of the whole, with as many digits as a screen's width can show.
 fn fraction(of_whole: f64) -> String {
     let digits = format!("{of_whole:.5}");
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -95,8 +95,8 @@ fn per_call(node: &Node, of: fn(&PerCall) -> Option<f64>) -> String {
     node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
 }
 
-/// Selects the paths with the longest inclusive times. A path's callers are selected with it,
-/// because their times are no shorter and they come first.
+/// Selects the paths with the longest inclusive times. A selected path's callers are always
+/// selected too: their times are no shorter, and the stable sort keeps them first among equals.
 fn longest(nodes: &[Node]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by(|&one, &two| nodes[two].inclusive_ns.total_cmp(&nodes[one].inclusive_ns));
@@ -105,10 +105,10 @@ fn longest(nodes: &[Node]) -> Vec<bool> {
     shown
 }
 
-/// Returns the sum of the times to the left of each path: those of its callers' earlier callees.
+/// Returns the left edge of each path: the sum of the times of the paths drawn to its left.
 fn left_edges(nodes: &[Node]) -> Vec<f64> {
     let mut left = vec![0.0; nodes.len()];
-    // The next free position below each path, by depth.
+    // The next free position at each depth.
     let mut next = vec![0.0];
     for (at, depth) in depth_first(nodes) {
         next.truncate(depth + 1);

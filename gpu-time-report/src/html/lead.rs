@@ -6,7 +6,7 @@ use crate::Snapshot;
 use crate::lead::Lead;
 use crate::units::printable;
 
-/// Renders the sentences. Nothing if no GPU time is known.
+/// Renders the sentences, or nothing if no GPU time is known.
 pub fn lead(snapshot: &Snapshot) -> Markup {
     let Lead { time, first } = Lead::of(snapshot);
     html! {

@@ -124,7 +124,7 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     let times = own_times::own_times(snapshot, None);
     let bound = marks::bound(times.iter().any(|time| time.is_bound));
     let gpu_ns = own_times::sum(&times);
-    // A program without events has no samples that could be fed.
+    // A program without events has no sample that could be fed or starved.
     let has_samples = gpu_samples > 0 || opened == 0;
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };

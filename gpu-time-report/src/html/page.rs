@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// Returns a page that loads nothing, whatever names it contains, and runs no script but the given one,
+/// Returns a page that loads nothing, whatever names it contains, and runs only the given script,
 /// which comes last.
 pub fn page(title: &str, style: &str, script: Option<&str>, body: &Markup) -> String {
     let scripts = if script.is_some() { " script-src 'unsafe-inline';" } else { "" };

@@ -6,14 +6,15 @@ use super::column::{PageColumn, PageRow, Sheet};
 use crate::groups::{self, Group};
 use crate::{Snapshot, units};
 
-/// The most series in the table, which bounds the size of the page. The JSON report has all.
+/// The maximum number of series in the table, which bounds the size of the page. The JSON report
+/// contains all of them.
 const MAX_SERIES: usize = 600;
 
 /// The row groups of the page, longest total first.
 pub struct Groups<'a> {
     shown: Vec<Group<'a>>,
     left_out: usize,
-    /// The indices of the functions in the report that the page has data of, in order.
+    /// The report's indices of the functions that the page has data for, in ascending order.
     pub sites: Vec<usize>,
 }
 
@@ -26,7 +27,7 @@ impl<'a> Groups<'a> {
             series += rows(group);
             series <= MAX_SERIES
         };
-        // A function is never divided.
+        // A group is shown whole or left out.
         let most = shown.iter().take_while(fits).count().max(1).min(shown.len());
         let left_out = shown.split_off(most).iter().map(rows).sum();
         let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);

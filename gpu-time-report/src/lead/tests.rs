@@ -2,7 +2,8 @@ use super::*;
 use crate::fixtures::{coverage, gpu, process};
 use crate::tree::fixtures::{by_events, node, tree};
 
-/// Returns the sentences about a program with this call tree, and windows in which the GPU was as idle.
+/// Returns the sentences about a program with this call tree, and with windows in which the GPU had
+/// this idle share.
 fn said(nodes: Vec<Node>, idle: Option<f64>) -> [Option<String>; 2] {
     let windows = |idle| Coverage { busy: 1.0 - idle, idle, ..coverage() };
     let gpu = Device { coverage: idle.map(windows), ..gpu() };
@@ -24,7 +25,7 @@ const LARGEST: &str = "Look at attention first: ";
 #[test]
 fn idle_gpu_waited_for_the_host() {
     assert_eq!(first(tree(), Some(0.3)), LAUNCH_BOUND);
-    // Not known.
+    // The idle share is not known.
     assert_eq!(first(tree(), None), LAUNCH_BOUND);
 }
 
@@ -44,7 +45,7 @@ fn path_without_host_time_falls_through() {
 
 #[test]
 fn function_with_little_of_the_run_is_not_named() {
-    // Of 1.234 s.
+    // The run takes 1.234 s.
     let nodes = |ns| vec![node("mlp", None, ns, ns), node("norm", None, 2e6, 2e6)];
     let time = "Timed functions account for 0.6% of the run.".to_owned();
     assert_eq!(said(nodes(5.4e6), None), [Some(time), None]);

@@ -123,7 +123,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The name of the combined kernels, of those beyond the limit.
+    /// The name of the entry that combines all kernels beyond the limit.
     #[doc(hidden)]
     pub const OTHER: &str = "<other>";
 
@@ -193,7 +193,7 @@ impl Kernel {
     }
 }
 
-/// Work that calls enqueued, but that is outside of what their events bracket.
+/// Work that calls enqueued outside of their event brackets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Elsewhere {
     #[doc(hidden)]
@@ -229,15 +229,15 @@ impl Elsewhere {
     }
 }
 
-/// The reason why events do not bracket some work of a call.
+/// The reason why events do not bracket some of a call's work.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ElsewhereReason {
     /// The work was on a stream other than the timed one.
     OtherStream,
-    /// The work was enqueued outside of the launches that events bracket, after the stop event of one
-    /// or before any.
+    /// The work was enqueued outside of the launches that events bracket: before the first one, or
+    /// after the stop event of one.
     AfterStop,
 }
 
@@ -252,7 +252,7 @@ impl ElsewhereReason {
 }
 
 /// Writes the figures as members of the series, with empty values if there are none, so that
-/// scripts need no default. Reports of earlier versions have no such members.
+/// scripts need no default. Reports of earlier versions do not have these members.
 pub(super) mod flat {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
     use serde_json::{Map, Value};
@@ -266,8 +266,8 @@ pub(super) mod flat {
         }
     }
 
-    /// Numbers reach flattened values as maps if the program enables serde_json's feature
-    /// `arbitrary_precision`, and only its own `Value` can read those.
+    /// Goes through `Value`, because flattened numbers arrive as maps if the program enables
+    /// serde_json's feature `arbitrary_precision`, and only `Value` can read those.
     pub fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<KernelTimes>, D::Error> {

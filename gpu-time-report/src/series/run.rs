@@ -1,11 +1,11 @@
-//! One run among those that a merged series is of.
+//! One of the runs in a merged series.
 
 use serde::{Deserialize, Serialize};
 
 /// The figures of a series in one of the runs that were merged.
 ///
-/// Two runs of the same program differ by more than the samples of one run show, so runs are what
-/// programs are compared by.
+/// Runs of the same program differ by more than the samples within one run suggest, so comparisons
+/// of programs are based on runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     #[doc(hidden)]
@@ -25,7 +25,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns the place of its process among [`Process::merged`](crate::Process::merged), from 0.
+    /// Returns the index of the run's process in [`Process::merged`](crate::Process::merged), from
+    /// 0.
     pub fn process(&self) -> u32 {
         self.process
     }

@@ -1,32 +1,36 @@
-//! Sums of times by batches in the order of recording, which show how far the times depend on each other.
+//! Sums of times by batches in the order of recording, which show how far consecutive times depend
+//! on each other.
 //!
-//! Batch means: if the times are independent, the means of batches of `length` times vary by a variance of
-//! one `length`-th of that of the times. They vary by more if neighbours are alike, whatever the reason.
-//! The ratio, the inflation, says how many dependent times are worth one independent one. Batches must be
-//! longer than the dependence lasts, so they are joined until neighbouring means are no longer alike
-//! (G. S. Fishman, "Grouping observations in digital simulation", 1978).
+//! The method of batch means: if the times are independent, the variance of the means of batches of
+//! `length` times is one `length`-th of the variance of the times. It is larger if neighbours are
+//! alike, for any reason. The ratio, called the inflation, is the number of dependent times that
+//! are worth one independent time. Batches must be longer than the dependence lasts, so they are
+//! joined until neighbouring means are no longer alike (G. S. Fishman, "Grouping observations in
+//! digital simulation", 1978).
 
 use super::buckets::step_ns;
 use super::dependence::{BATCHES, Dependence, Means, Modes, join_pairs, sort};
 
-/// The share of the times beyond an edge, by which they have moved away from the middle half.
+/// The share of the recent times beyond an edge above which the edge moves. It is a quarter while
+/// the middle half of the times stays between the edges.
 const MOVED: f64 = 0.4;
 
-/// The distance beyond an edge, in widths between the edges, above which a time counts as an outlier.
+/// The distance beyond an edge at which a time is clamped before it can move the edge, as a
+/// multiple of the width between the edges.
 const MOST_WIDTHS: f64 = 32.0;
 
-/// The number of times beyond the quartiles of the first ones.
+/// The number of the first times that lie beyond their own quartiles.
 const HALF: u64 = BATCHES as u64 / 2;
 
 /// The number of batches after which the edges may move.
 const FOLLOWED: usize = 8;
 
-/// Records times in batches of equal length. When there is no room for one more, neighbouring batches are
-/// joined, so their number stays from 32 to 64.
+/// Records times in batches of equal length. When all 64 batches are complete, neighbours are
+/// joined, so there are from 32 to 64 afterwards.
 ///
-/// Times beyond the edges count as the edges, so that a few long times cannot hide how the many around the
-/// median follow each other. The edges are the quartiles of the first 64 times. An edge moves outwards if
-/// it leaves out more than its quarter.
+/// Times beyond an edge count as the edge, so that a few long times cannot hide how the many around
+/// the median follow each other. The edges are the quartiles of the first 64 times. An edge moves
+/// outwards if more than 40 % of the recent times lie beyond it.
 ///
 /// Never allocates.
 #[derive(Clone, Debug)]
@@ -45,8 +49,8 @@ pub struct Batches {
     high: Edge,
     /// The number of times beyond an edge.
     beyond: u64,
-    /// The modes farthest apart that were found when batches were joined. Those that last for less than a batch are
-    /// no longer seen.
+    /// The modes with the largest distance that were found when batches were joined. Joining hides
+    /// modes that last for less than a batch.
     modes: Option<Modes>,
 }
 
@@ -56,7 +60,7 @@ struct Sum {
     ns: f64,
 }
 
-/// The bound of the times on one side, and the recent times beyond it.
+/// A bound of the times, and the recent times beyond it.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     ns: f64,
@@ -68,16 +72,17 @@ impl Edge {
         Edge { ns, beyond: Sum::default() }
     }
 
-    /// Counts a time beyond, and returns the edge. `other` is the edge on the other side.
+    /// Counts a time beyond the edge, and returns the edge. `other` is the edge on the other side.
     fn cut(&mut self, ns: f64, other: f64) -> f64 {
         let most = MOST_WIDTHS * (self.ns - other).abs();
         self.beyond.count += 1;
-        // Edges that are equal have no width to compare with.
+        // Equal edges have no width to clamp to.
         self.beyond.ns += if most > 0.0 { (ns - self.ns).clamp(-most, most) } else { ns - self.ns };
         self.ns
     }
 
-    /// Moves outwards to the mean of the times beyond, if there are too many among `all`.
+    /// Moves outwards to the mean of the times beyond, if they are too many of the `all` recent
+    /// ones.
     fn follow(&mut self, all: u64, is_narrow: bool) {
         let Sum { count, ns } = std::mem::take(&mut self.beyond);
         let share = if is_narrow { 0.0 } else { MOVED };
@@ -150,7 +155,7 @@ impl Batches {
     #[cold]
     fn join(&mut self) {
         if self.length == 1 {
-            // Each batch is one time yet.
+            // Each batch is still a single time.
             let ([low, high], squares) = cut(&mut self.sums);
             self.squares = squares;
             self.beyond = HALF;
@@ -184,14 +189,14 @@ impl Batches {
         let within = (1.0 - beyond as f64 / count as f64).max(0.25);
         let sum = sums.iter().sum::<f64>() + self.last.ns;
         let variance = (squares - sum * sum / count as f64) / (count as f64 - 1.0);
-        // Times that the histogram cannot tell apart.
+        // The histogram cannot tell these times apart.
         if variance.sqrt() < step_ns(self.origin) / 2.0 {
             return Dependence::none(count);
         }
         let past_modes = self.modes;
         let mut found = Dependence::of_batches(sums, self.length, count, variance);
         if let Some(trend) = &mut found.trend {
-            // Only the times between the edges move a mean.
+            // Times beyond the edges are clamped, so only the others move a mean.
             trend.change_ns /= within;
             trend.error_ns /= within;
         }
@@ -199,7 +204,7 @@ impl Batches {
     }
 }
 
-/// Cuts single values to their quartiles. Returns these, and the sum of the squares.
+/// Clamps single values to their quartiles. Returns the quartiles and the sum of the squares.
 fn cut(values: &mut [f64]) -> ([f64; 2], f64) {
     let [low, high] = quartiles(values);
     values.iter_mut().for_each(|value| *value = value.clamp(low, high));
@@ -250,7 +255,7 @@ mod tests {
         }
     }
 
-    /// Each time comes 20 times.
+    /// Each time occurs 20 times in a row.
     #[test]
     fn repeated_times_count_once() {
         let mut random = fastrand::Rng::with_seed(1);
@@ -259,7 +264,7 @@ mod tests {
         assert!((600.0..1_400.0).contains(&found), "{found}");
     }
 
-    /// A few long times, as of a page fault, do not hide the dependence of the others.
+    /// A few long times, as after page faults, do not hide the dependence of the others.
     #[test]
     fn outliers_do_not_hide_dependence() {
         let mut random = fastrand::Rng::with_seed(2);

@@ -8,12 +8,12 @@ const PAGE: usize = 64;
 
 const PAGES: usize = BUCKETS.div_ceil(PAGE);
 
-/// The number of times in each bucket, in 256 bytes for each 64 buckets that have times, and at most 111 KiB
-/// regardless of the number of times. The count of a bucket saturates at 2^32 - 1.
+/// The number of times in each bucket. Takes 256 bytes for every 64 buckets that have times, and at
+/// most 111 KiB regardless of the number of times. The count of a bucket saturates at 2^32 - 1.
 #[derive(Clone, Debug, Default)]
 pub struct BucketCounts {
-    /// For each page of buckets, 1 plus its index in `pages`, or 0 before its first time. Empty before the
-    /// first time of all.
+    /// For each page of buckets, 1 plus its index in `pages`, or 0 if the page has no times. Empty
+    /// before the first time is recorded.
     index: Vec<u16>,
     pages: Vec<[u32; PAGE]>,
 }
@@ -31,7 +31,7 @@ impl BucketCounts {
         }
     }
 
-    /// Adds a page, and returns its number in the index.
+    /// Adds a page, and returns 1 plus its index in `pages`.
     #[cold]
     fn add_page(&mut self, page: usize) -> usize {
         if self.index.is_empty() {
@@ -81,7 +81,7 @@ mod tests {
         let mut counts = BucketCounts::default();
         assert_eq!(counts.heap_bytes(), 0);
         let index = 2 * PAGES;
-        // 1 ns wide buckets, the first of them for 1 ns.
+        // Below 2 µs each bucket is 1 ns wide, beginning with that of 1 ns.
         for (ns, pages) in [(1.0, 1), (64.0, 1), (65.0, 2), (1e6, 4), (1e9, 4), (2e9, 8)] {
             counts.record(ns);
             assert_eq!(counts.heap_bytes(), index + pages * 4 * PAGE, "{ns}");

@@ -10,9 +10,9 @@ const OCTAVES: usize = 42;
 
 /// Returns the bucket width, as a power of two, for an octave of times.
 ///
-/// The width is 1 ns below 2 µs, then a thousandth of the time up to 64 ns, which is two steps of
-/// an event clock. It stays 64 ns up to 1 ms, and is 0.4 % of the time above. A value is at most
-/// half a width from the middle of its bucket.
+/// The width is 1 ns below 2 µs. It then is a thousandth of the time, up to 64 ns, which is two
+/// steps of an event clock. It stays 64 ns up to 1 ms, and is 0.4 % of the time above. A value is
+/// at most half a width from the middle of its bucket.
 const fn shift(octave: usize) -> usize {
     match octave {
         0..=10 => 0,

@@ -10,33 +10,33 @@ pub(super) const BATCHES: usize = 64;
 const FEWEST_SHOWN: usize = 32;
 /// The minimum number of batches whose variance is meaningful.
 const FEWEST: usize = 8;
-/// The minimum of an estimated number of independent times: below, the estimate is too rough.
+/// The minimum of an estimated number of independent times. Below it, the estimate is too rough.
 const FEWEST_ESTIMATED: f64 = 15.0;
-/// The correlation of neighbours that independent values exceed with 5 %, times the root of their number.
+/// Times one over the root of the number of values: the correlation of neighbours that independent
+/// values exceed with a probability of 5 %.
 const NOISE: f64 = 1.64;
-/// The number of values up to which that bound is the same. Fewer independent values often exceed it, but they are
-/// too few to tell chance from dependence.
+/// The number of values below which that bound no longer rises. So few independent values often
+/// exceed it, but they are too few to tell chance from dependence.
 const FEWEST_TOLD: f64 = BATCHES as f64;
-/// The least share of the variance of the means that two modes explain.
+/// The minimum share of the variance of the means that two modes explain.
 const MODES_SHARE: f64 = 0.85;
 
 /// The number of independent times behind a median, and the changes that batches of the times show.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dependence {
-    /// The number of independent times that are worth as much as all times.
+    /// The number of independent times that would determine the median as precisely.
     #[doc(hidden)]
     pub independent: f64,
-    /// The number of batches that it was estimated from; `None` if nothing speaks against
-    /// independence.
+    /// The number of batches behind the estimate. `None` if the times count as independent.
     #[doc(hidden)]
     pub batches: Option<u32>,
-    /// A straight line through the means of the batches; `None` with too few.
+    /// A straight line through the means of the batches. `None` with too few.
     #[doc(hidden)]
     pub trend: Option<Trend>,
-    /// Two levels between which the means of the batches switch seldom.
+    /// Two levels between which the means of the batches rarely switch.
     #[doc(hidden)]
     pub modes: Option<Modes>,
-    /// The same in earlier, shorter batches.
+    /// The modes of earlier, shorter batches.
     #[doc(hidden)]
     pub past_modes: Option<Modes>,
 }
@@ -64,7 +64,7 @@ pub struct Modes {
 }
 
 impl Dependence {
-    /// Returns that of independent times.
+    /// Returns the dependence of `count` independent times.
     pub fn none(count: u64) -> Dependence {
         Dependence {
             independent: count as f64,
@@ -85,10 +85,10 @@ impl Dependence {
         (self.trend, self.modes, self.past_modes) = (None, None, None);
     }
 
-    /// Returns the number of independent times for an interval that may miss the median with a
-    /// probability of `error`, or `None` if they are too few to tell.
+    /// Returns the number of independent times to use for an interval that may miss the median with
+    /// a probability of `error`, or `None` if they are too few to tell.
     ///
-    /// An estimated number counts for less by the square of the ratio of Student's quantile to the
+    /// An estimated number is divided by the square of the ratio of Student's quantile to the
     /// normal one (the expansion of Cornish and Fisher).
     pub(super) fn counted(&self, error: f64) -> Option<f64> {
         let Some(batches) = self.batches else { return Some(self.independent) };
@@ -127,7 +127,7 @@ impl Dependence {
                 if !(is_first && is_known && inflation <= 1.0 + noise) {
                     let alike = alike.clamp(0.0, 0.99);
                     let inflation = inflation * (1.0 + alike) / (1.0 - alike);
-                    // The longer the batches, the fewer there are, and the less do they vary in a short series.
+                    // Longer batches are fewer, and in a short series their means vary less.
                     found.independent = found.independent.min(count as f64 / inflation);
                     found.batches = Some(joined.len() as u32);
                 }
@@ -156,8 +156,8 @@ pub(super) fn join_pairs(sums: &mut [f64]) -> usize {
     pairs
 }
 
-/// Sorts a few values by insertion. A quicksort of the standard library takes kilobytes of a small stack
-/// in an unoptimised build, more or less by the values.
+/// Sorts a few values by insertion. The standard library's quicksort takes kilobytes of stack in an
+/// unoptimised build, which a small stack may lack.
 pub(super) fn sort(values: &mut [f64]) {
     for end in 1..=values.len() {
         let Some([sorted @ .., last]) = values.get_mut(..end) else { return };
@@ -168,7 +168,7 @@ pub(super) fn sort(values: &mut [f64]) {
     }
 }
 
-/// The means of batches.
+/// The means of batches of equal length.
 pub(super) struct Means<'a> {
     sums: &'a [f64],
     length: f64,
@@ -181,7 +181,7 @@ impl<'a> Means<'a> {
         Means { sums, length, mean }
     }
 
-    /// Returns the distance of each from their mean.
+    /// Returns the distance of each batch's mean from the mean of all.
     fn distances(&self) -> impl Iterator<Item = f64> + Clone {
         self.sums.iter().map(|sum| sum / self.length - self.mean)
     }
@@ -200,7 +200,8 @@ impl<'a> Means<'a> {
         let products: f64 =
             self.distances().zip(self.distances().skip(1)).map(|(a, b)| a * b).sum();
         let found = if squares > 0.0 { products / squares } else { 0.0 };
-        // The mean is that of the same values, so the correlation comes out too low.
+        // The mean is estimated from the same values, which lowers the correlation. Correct for
+        // that.
         found + (1.0 + 3.0 * found) / self.sums.len() as f64
     }
 
@@ -216,15 +217,16 @@ impl<'a> Means<'a> {
         Trend { change_ns: slope * n, error_ns: n * (rest / steps).sqrt() }
     }
 
-    /// Returns the two levels of the best split by size, if they explain nearly all of the variance
-    /// (a split of normal values explains 64 %, one of a straight line 75 %) and last.
+    /// Returns the two levels of the best split into low and high means. They must explain nearly
+    /// all of the variance, where a split of normal values explains 64 % and one of a straight line
+    /// 75 %, and the means must rarely switch between them.
     pub fn modes(&self) -> Option<Modes> {
         let mut sorted = [0.0; BATCHES];
         let sorted = sorted.get_mut(..self.sums.len())?;
         sorted.iter_mut().zip(self.distances()).for_each(|(sorted, d)| *sorted = d);
         sort(sorted);
         let n = sorted.len() as f64;
-        // The distances add up to 0, so one part's sum gives that of the other.
+        // The distances add up to 0, so the sum of one part gives that of the other.
         let (mut below, mut best) = (0.0, (0.0, 0.0, 0.0));
         for (at, distance) in sorted.iter().enumerate().take(sorted.len() - 1) {
             below += distance;

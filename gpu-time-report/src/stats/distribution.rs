@@ -4,7 +4,7 @@ use super::bucket_counts::BucketCounts;
 use super::moments::Moments;
 use super::summary::Summary;
 
-/// Records times: exact moments, and counts by bucket.
+/// Records times as exact moments and as counts by bucket.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
     moments: Moments,

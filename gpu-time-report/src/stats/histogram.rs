@@ -8,9 +8,9 @@ use super::buckets::{BUCKETS, bucket, middle};
 
 /// The number of times in each bucket.
 ///
-/// Times in the same bucket look the same: the buckets are 1 ns wide up to 2 µs, at most 64 ns up
-/// to 1 ms, and 0.4 % above. In JSON, a list of `[ns, count]` with the middle of each bucket,
-/// rounded up to a nanosecond.
+/// Times in the same bucket are indistinguishable. Buckets are 1 ns wide up to 2 µs, at most 64 ns
+/// up to 1 ms, and 0.4 % of the time above. In JSON, a list of `[ns, count]` with the middle of
+/// each bucket, rounded up to a nanosecond.
 // Invariant: the buckets ascend, and none is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram(Vec<(u16, u64)>);
@@ -54,7 +54,7 @@ impl Histogram {
         self.0 = merged;
     }
 
-    /// Returns the times that an earlier histogram of the same series did not have.
+    /// Returns the times that `earlier`, a histogram of the same series, did not contain.
     pub(super) fn since(&self, earlier: &Histogram) -> Histogram {
         let had = |bucket: u16| {
             let at = earlier.0.binary_search_by_key(&bucket, |&(bucket, _)| bucket).ok();
@@ -65,14 +65,14 @@ impl Histogram {
         Histogram::of_buckets(left.filter(|(_, count)| *count > 0))
     }
 
-    /// Returns the times minus `ns`. They fall into other buckets, so the error may double.
+    /// Returns the times minus `ns`. They fall into other buckets, so their errors may double.
     #[doc(hidden)]
     pub fn less(&self, ns: f64) -> Histogram {
         self.iter().map(|(time, count)| (time - ns, count)).collect()
     }
 
-    /// Returns the time with this rank, counted from 1 for the shortest; the longest if the rank is
-    /// too high.
+    /// Returns the time with this rank, counted from 1 for the shortest. Returns the longest if the
+    /// rank is too high.
     pub(super) fn at_rank(&self, rank: u64) -> f64 {
         let mut below = 0u64;
         let found = self.0.iter().find(|(_, count)| {
@@ -82,8 +82,9 @@ impl Histogram {
         found.or(self.0.last()).map_or(0.0, |&(bucket, _)| middle(bucket.into()))
     }
 
-    /// Returns the buckets around a rank between whole ones, as times, and the share of the way from
-    /// the lower to the upper one, as if the times of each lay symmetrically around its middle.
+    /// Returns the times of the buckets below and above a fractional rank, and the share of the way
+    /// from the lower to the upper one, as if the times of each bucket lay symmetrically around its
+    /// middle.
     pub(super) fn around_rank(&self, rank: f64) -> ([f64; 2], f64) {
         let (mut below, mut before) = (0.0, None);
         for &(bucket, count) in &self.0 {

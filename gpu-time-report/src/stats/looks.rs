@@ -1,14 +1,15 @@
-//! Repeated looks at a growing series.
+//! The error of repeated looks at a growing series.
 
 /// The probability with which the interval of a single look may miss the median.
 const FIRST: f64 = 0.05;
 
-/// The same for the k-th look, times k²: 1.3 % for all later looks together.
+/// The probability for the k-th look, times k². Together, all later looks miss the median with at
+/// most 1.3 %.
 const LATER: f64 = 0.02;
 
 /// Returns the probability with which the interval of the k-th look may miss the median.
 ///
-/// It falls with the square of k, so that all looks together stay within a bound, wherever the run
+/// It falls with the square of k, so that the sum over all looks is bounded, no matter when the run
 /// stops (alpha spending: K. K. G. Lan and D. L. DeMets, "Discrete sequential boundaries for
 /// clinical trials", 1983).
 pub fn error_of_look(look: u32) -> f64 {

@@ -9,8 +9,8 @@ use super::summary::Summary;
 /// The resolution of CUDA events on the GPUs that were measured.
 const EVENT_STEP_NS: f64 = 32.0;
 
-/// The minimum number of times with an interval. Fewer cannot show dependence well enough: more than 5 % of the series
-/// whose neighbours correlate by 0.5 would state a wrong interval.
+/// The minimum number of times that have an interval. Fewer cannot show dependence well enough:
+/// among series whose neighbours correlate by 0.5, more than 5 % would have a wrong interval.
 pub const FEWEST_WITH_INTERVAL: u64 = 20;
 
 impl Summary {
@@ -23,12 +23,12 @@ impl Summary {
         }
         let independent = dependence.counted(error)?.min(count);
         let rank = median_rank(independent, error)?;
-        // The rank of the same share of all times.
+        // Scale the rank from the independent times to all times.
         let rank = (rank - 0.5) / independent * count + 0.5;
         let (low, high) =
             (self.histogram.around_rank(rank), self.histogram.around_rank(count + 1.0 - rank));
         let gap = (0.25 * (high.0[1] - low.0[0])).max(1.5 * EVENT_STEP_NS);
-        // Between two modes there is no time to interpolate to, so whole ranks have to do.
+        // Between two modes there are no times to interpolate, so use whole ranks.
         let whole = |rank: f64| self.histogram.at_rank(rank as u64);
         let between = |([below, above], share): ([f64; 2], f64), outer: f64| {
             if above - below <= gap { below + (above - below) * share } else { outer }
@@ -36,15 +36,15 @@ impl Summary {
         let outer = [whole(rank.floor()), whole((count + 1.0 - rank).ceil())];
         let (low, high) = (between(low, outer[0]), between(high, outer[1]));
         let offset = self.offset();
-        // A tenth of a nanosecond hides the rounding errors of sums in another order.
+        // Sums in another order have other rounding errors, which a tenth of a nanosecond hides.
         let round = |ns: f64| (10.0 * ns).round() / 10.0;
         let within = |ns: f64| round(ns + offset).max(self.moments.min()).min(self.moments.max());
         let median = self.at_rank(self.histogram.count().div_ceil(2));
         Some([within(low).min(median), within(high).max(median)])
     }
 
-    /// Returns the mean distance of the times from the middles of their buckets: a clock of coarse
-    /// steps puts them all at the same place of a bucket.
+    /// Returns the mean distance of the times from the middles of their buckets. It is not zero if
+    /// a coarse clock puts all times at the same place in a bucket.
     fn offset(&self) -> f64 {
         let middles: f64 = self.histogram.iter().map(|(ns, count)| ns * count as f64).sum();
         let offset = (self.moments.sum() - middles) / self.moments.count() as f64;

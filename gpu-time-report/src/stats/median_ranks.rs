@@ -1,16 +1,16 @@
 //! Ranks of a confidence interval of the median.
 
-/// The maximum count for which the binomial probabilities are added up; the normal approximation is
-/// as good above.
+/// The maximum count for which the binomial probabilities are added up. Above it, the normal
+/// approximation is as good.
 const EXACT: f64 = 1000.0;
 
-/// Returns the rank, from 1, of the lower end of an interval that contains the median of `count`
-/// sorted values except with a probability of `error`, or `None` if even the extremes do not: at 5 %
-/// with fewer than 6 values. The upper end has the same rank from above.
+/// Returns the rank, from 1, of the lower end of an interval that misses the median of `count`
+/// sorted values with a probability of at most `error`. The upper end has the same rank from above.
+/// Returns `None` if even the extremes miss it more often: at 5 %, with fewer than 6 values.
 ///
-/// Assumes only that the values are independent, whatever their distribution: each lies below the
-/// median with probability one half, so the number below is binomial. The rank is interpolated
-/// between the whole ones (Hettmansperger and Sheather, "Confidence intervals based on interpolated
+/// Assumes only that the values are independent, not how they are distributed: each lies below the
+/// median with probability one half, so the number below it is binomial. The rank is interpolated
+/// between whole ones (Hettmansperger and Sheather, "Confidence intervals based on interpolated
 /// order statistics", 1986), because an interval of whole ranks contains the median too often.
 pub fn median_rank(count: f64, error: f64) -> Option<f64> {
     if count > EXACT {

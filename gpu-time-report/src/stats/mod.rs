@@ -1,4 +1,4 @@
-//! Statistics of times: pure arithmetic, independent of the source of the times.
+//! Statistics of times. Pure arithmetic, independent of the source of the times.
 
 mod batches;
 mod bucket_counts;

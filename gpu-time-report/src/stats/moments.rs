@@ -41,7 +41,7 @@ impl Moments {
         Moments { count, min, max, sum: mean * n, mean, deviations }
     }
 
-    /// Adds the values of another, exactly but for rounding (the parallel form of the recurrence).
+    /// Adds the values of `other`, exactly but for rounding (the parallel form of the recurrence).
     pub fn merge(&mut self, other: &Moments) {
         if self.count == 0 || other.count == 0 {
             if self.count == 0 {
@@ -60,8 +60,8 @@ impl Moments {
         self.deviations += other.deviations + apart * apart * ours * share;
     }
 
-    /// Returns the moments of the values that an earlier one had not recorded, which lie between
-    /// these extremes. Exact but for rounding.
+    /// Returns the moments of the values that `earlier` did not contain. Exact but for rounding;
+    /// the caller provides their extremes.
     pub fn since(&self, earlier: &Moments, min: f64, max: f64) -> Moments {
         let count = self.count.saturating_sub(earlier.count);
         if count == 0 {
@@ -80,12 +80,12 @@ impl Moments {
         self.count
     }
 
-    /// Returns the least value.
+    /// Returns the smallest value.
     pub fn min(&self) -> f64 {
         self.min
     }
 
-    /// Returns the greatest value.
+    /// Returns the largest value.
     pub fn max(&self) -> f64 {
         self.max
     }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn stddev_of_long_times_is_exact() {
-        // One second each, 32 ns apart: their squares differ by less than a double resolves.
+        // One second each, 32 ns apart: a double cannot resolve the difference of their squares.
         let values: Vec<f64> = (0..100_000).map(|i| 1e9 + f64::from(i % 2) * 32.0).collect();
         assert!((of(&values).stddev() - 16.0).abs() < 0.01);
     }

@@ -1,25 +1,25 @@
-//! The change between two programs or closures that take turns.
+//! The change between two programs or closures that run in turns.
 
 use super::student_t::{two_sided_p, two_sided_quantile};
 
 /// The smallest number of pairs that gives an interval.
 const FEWEST: u64 = 4;
-/// The precision of the mixture, in units of the spread of one ratio: it expects a mean that is
-/// about twice the spread. A smaller value finds large changes in fewer pairs, a larger one finds
-/// small changes in fewer.
+/// The precision of the mixture, in units of the spread of one ratio. It expects a mean of about
+/// twice the spread. A smaller value finds large changes in fewer pairs, a larger value finds small
+/// changes in fewer.
 const PRECISION: f64 = 0.25;
 
-/// The logarithms of ratios, each of two programs that were measured at about the same time.
+/// The logarithms of ratios. Each compares two programs measured at about the same time.
 ///
-/// Each is best the mean over a block in the order ABBA or BAAB, at random: a drift, and an effect
-/// of one program on the next, then cancel.
+/// Each should be the mean over a block in the order ABBA or BAAB, chosen at random, so that a
+/// drift and the effect of one program on the next cancel.
 ///
-/// Its interval and its p-value are valid whenever the caller stops, however often it looks. Half of
-/// the error is for the looks before the end. They invert the mixture t-test (Lai 1976; Wang and
-/// Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance",
-/// 2024): a ratio of likelihoods that exceeds `1 / alpha` at any time with a probability of at most
-/// `alpha`, whatever the spread. The other half is for the last look, which inverts Student's t-test
-/// and so shows smaller changes. Needs at least 4 pairs for a 95 % interval.
+/// The interval and the p-value stay valid no matter how often the caller looks and when it stops.
+/// Half of the error is for the looks before the end. They invert the mixture t-test (Lai 1976;
+/// Wang and Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown
+/// variance", 2024): a ratio of likelihoods that ever exceeds `1 / alpha` with a probability of at
+/// most `alpha`, for any spread. The other half is for the last look, which inverts Student's
+/// t-test and therefore shows smaller changes. A 95 % interval needs at least 4 pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PairedRatios {
     count: u64,
@@ -33,12 +33,12 @@ pub struct PairedRatios {
 pub enum Look {
     /// Any look: more pairs may follow.
     Early,
-    /// The look at an end that did not depend on the ratios, such as a time limit.
+    /// The last look, at an end that did not depend on the ratios, such as a time limit.
     Last,
 }
 
 impl PairedRatios {
-    /// Adds the logarithm of a ratio. A value that is not finite is ignored.
+    /// Adds the logarithm of a ratio. Ignores a value that is not finite.
     pub fn record(&mut self, log_ratio: f64) {
         if !log_ratio.is_finite() {
             return;
@@ -54,7 +54,7 @@ impl PairedRatios {
         self.count
     }
 
-    /// Returns the mean of the logarithms; 0 without any.
+    /// Returns the mean of the logarithms, or 0 if there are none.
     pub fn mean(&self) -> f64 {
         self.mean
     }
@@ -92,8 +92,8 @@ impl PairedRatios {
         (2.0 * p).min(1.0)
     }
 
-    /// Returns the distance from the mean of the bounds that hold at every look with probability
-    /// `1 - alpha`.
+    /// Returns how far from the mean the bounds are that hold at every look with probability `1 -
+    /// alpha`.
     fn early_distance(&self, alpha: f64, resolution: f64) -> Option<f64> {
         let n = self.count as f64;
         let needed = ((n + PRECISION) / PRECISION).sqrt() / alpha;
@@ -121,7 +121,7 @@ impl PairedRatios {
         self.count as f64 - 1.0
     }
 
-    /// Returns the sum of squares, with that of a clock step for each pair.
+    /// Returns the sum of squares, increased by that of a clock step for each pair.
     fn spread(&self, resolution: f64) -> f64 {
         self.squares + self.count as f64 * resolution * resolution
     }
@@ -138,14 +138,15 @@ mod tests {
         radius * (std::f64::consts::TAU * random.f64()).cos()
     }
 
-    /// Returns the largest share of 1,000 series of pairs without a change for which the interval
-    /// excludes zero at any look, one after each pair, over several numbers of pairs.
+    /// Returns the share of 1,000 series of unchanged pairs for which the interval excludes zero at
+    /// any look, with one look after each pair. This is the largest share over several numbers of
+    /// pairs.
     fn false_alarms(mut ratio: impl FnMut(&mut Rng) -> f64, resolution: f64) -> f64 {
         let mut of_length = |pairs: u32| {
             let mut random = Rng::with_seed(7);
             let excluded = (0..1_000).filter(|_| {
                 let mut ratios = PairedRatios::default();
-                // Draws all pairs, so that every series uses the same part of the random numbers.
+                // Draws every pair, so that each series uses the same part of the random numbers.
                 (1..=pairs).fold(false, |excluded, pair| {
                     ratios.record(ratio(&mut random));
                     let look = if pair == pairs { Look::Last } else { Look::Early };
@@ -179,8 +180,8 @@ mod tests {
             step() - step()
         };
         let steps = false_alarms(steps, 0.006);
-        // A drift, and runs that are slower after one of the other program. A block in the order
-        // ABBA or BAAB cancels both.
+        // There is a drift, and a run is slower after one of the other program. A block in the
+        // order ABBA or BAAB cancels both.
         let mut position = 0;
         let drift = |random: &mut Rng| {
             let mut run = || {
@@ -199,7 +200,7 @@ mod tests {
         {
             assert!(share <= 0.05, "{case}: {share}");
         }
-        // Not by being too wide for any use.
+        // The interval is not so wide that it would be useless.
         assert!(noise >= 0.005, "{noise}");
     }
 

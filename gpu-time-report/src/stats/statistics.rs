@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Summary statistics of the times of a series, in nanoseconds.
 ///
 /// Percentiles are by nearest rank: the shortest time that at least that percentage of the times
-/// does not exceed. A percentile is therefore a measured time, to the resolution of the histogram:
-/// 1 ns up to 2 µs, 32 ns up to 1 ms, 0.2 % above.
+/// does not exceed. A percentile is therefore a measured time, to within the resolution of the
+/// histogram: 1 ns up to 2 µs, 32 ns up to 1 ms, and 0.2 % above.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
     #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! Student's t distribution.
 
-/// The largest number of degrees of freedom that is told apart from the normal distribution.
+/// The maximum number of degrees of freedom. With more, the distribution is practically normal.
 const NORMAL: f64 = 1e6;
 
 /// Returns the probability that a variable with this distribution is at least as far from zero as
@@ -36,8 +36,8 @@ pub fn two_sided_quantile(p: f64, degrees: f64) -> f64 {
     high
 }
 
-/// Returns the regularised incomplete beta function of `x`. `rest` is `1 - x`, which the caller
-/// knows without cancellation.
+/// Returns the regularised incomplete beta function of `x`. The caller passes `1 - x` as `rest`,
+/// which it knows without cancellation.
 fn incomplete_beta(x: f64, rest: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 || rest <= 0.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };

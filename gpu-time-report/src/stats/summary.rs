@@ -6,9 +6,8 @@ use super::statistics::Stats;
 
 /// The exact moments of a set of times, and their histogram.
 ///
-/// Statistics can be computed with a bias removed: each time minus the bias, or 0 if the bias is
-/// longer. They are exact except for times shorter than the bias, which are known to the resolution
-/// of the histogram.
+/// Statistics can be computed with a bias removed, which leaves 0 of a time shorter than the bias.
+/// They are exact except for such times, which are only known to the resolution of the histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     pub(super) moments: Moments,
@@ -27,14 +26,14 @@ impl Summary {
         Summary { moments: Moments::of(histogram.count(), min, max, mean, stddev), histogram }
     }
 
-    /// Adds the times of another.
+    /// Adds the times of another summary.
     pub fn merge(&mut self, other: &Summary) {
         self.moments.merge(&other.moments);
         self.histogram.merge(&other.histogram);
     }
 
-    /// Returns the times that an earlier summary of the same series did not have. Their extremes
-    /// are only as precise as their percentiles.
+    /// Returns the times that `earlier`, a summary of the same series, did not contain. Their
+    /// extremes are only as precise as their percentiles.
     pub fn since(&self, earlier: &Summary) -> Summary {
         let histogram = self.histogram.since(&earlier.histogram);
         let within = |ns: f64| ns.max(self.moments.min()).min(self.moments.max());

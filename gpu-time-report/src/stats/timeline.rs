@@ -13,8 +13,8 @@ pub struct Timeline {
     pub slots: Vec<Slot>,
 }
 
-/// A slot with times: its index, the number of times, and the least, the mean and the greatest, in
-/// whole nanoseconds. In JSON, a list of these.
+/// A slot with times: its index, the number of times, and the shortest, the mean and the longest
+/// time, in whole nanoseconds. In JSON, a list of these values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot(pub(super) u32, pub(super) u64, pub(super) u64, pub(super) u64, pub(super) u64);
 
@@ -37,27 +37,27 @@ impl Timeline {
 }
 
 impl Slot {
-    /// Returns the number of slot widths between the origin and its start.
+    /// Returns the number of slots between the origin and this one.
     pub fn index(&self) -> u32 {
         self.0
     }
 
-    /// Returns the number of its times.
+    /// Returns the number of times in the slot.
     pub fn count(&self) -> u64 {
         self.1
     }
 
-    /// Returns the shortest of its times.
+    /// Returns the shortest time.
     pub fn min_ns(&self) -> u64 {
         self.2
     }
 
-    /// Returns their mean.
+    /// Returns the mean.
     pub fn mean_ns(&self) -> u64 {
         self.3
     }
 
-    /// Returns the longest of them.
+    /// Returns the longest time.
     pub fn max_ns(&self) -> u64 {
         self.4
     }

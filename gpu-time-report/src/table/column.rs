@@ -62,21 +62,21 @@ pub enum TableRow<'a> {
     /// The keys of a function that the table omits, with the number of samples and the total time
     /// of their calls.
     OtherKeys { is_sampled: bool, keys: usize, samples: u64, total: f64 },
-    /// A sentence about the opened calls of the series above, as wide as the table.
+    /// A sentence about the opened calls of the series above, across the whole table.
     Opened { line: String },
-    /// A kernel of the opened calls. `is_ambiguous` if another one of the series has its name.
+    /// A kernel of the opened calls. `is_ambiguous` if another one of the series has the same name.
     Kernel { kernel: &'a Kernel, is_ambiguous: bool },
     /// The kernels that the table omits, with their share of the series' kernel time.
     OtherKernels { kernels: usize, share: f64 },
     /// The functions that the table omits, with their share of all GPU time.
     OtherFunctions { functions: usize, share: f64 },
-    /// The work outside of all annotated functions, by windows.
+    /// The work outside of all annotated functions, as measured by windows.
     NotAnnotated { node: &'a Node },
 }
 
 impl TableColumn {
-    /// Returns the columns for a report that contains series. A column is left out if it would say
-    /// the same in every row, or nothing.
+    /// Returns the columns for a report that contains series. Leaves out columns that would say
+    /// nothing, or the same in every row.
     pub fn of(snapshot: &Snapshot, detail: Detail) -> Vec<TableColumn> {
         use TableColumn::*;
         let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
@@ -235,8 +235,7 @@ impl<'a> TableRow<'a> {
         }
     }
 
-    /// Returns the launch configuration that follows the name of a kernel that is ambiguous
-    /// otherwise.
+    /// Returns the launch configuration, which follows the name of an ambiguous kernel.
     pub fn configuration(&self) -> Option<String> {
         match self {
             TableRow::Kernel { kernel, is_ambiguous: true } => {
@@ -279,7 +278,7 @@ impl<'a> TableRow<'a> {
             TableRow::Keyed { all, .. } => Some(series::total(all.iter().copied())),
             TableRow::OtherKeys { total, .. } => self.samples().map(|_| *total),
             TableRow::NotAnnotated { node } => Some(node.self_ns),
-            // Kernels are only known for opened calls, and totals are of all calls.
+            // Kernels are known only for opened calls, but totals cover all calls.
             _ => None,
         }
     }
@@ -298,8 +297,8 @@ impl<'a> TableRow<'a> {
         }
     }
 
-    /// Returns the standard error of the total, if the row has one. The inner value is `None` if it
-    /// is unknown.
+    /// Returns the standard error of the total, if the row has one. The inner value is `None` if
+    /// the error is unknown.
     fn error(&self) -> Option<Option<f64>> {
         let all = match self {
             TableRow::Series { series, .. } => std::slice::from_ref(series),

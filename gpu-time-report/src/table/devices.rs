@@ -1,14 +1,14 @@
-//! The devices, above and below the table.
+//! The lines about devices above and below the table.
 
 use crate::own_times::Accounted;
 use crate::units;
 use crate::{Clocks, Coverage, Detail, Device, Snapshot};
 
-/// The maximum number of kernels outside of annotated functions that is shown for a device.
+/// The maximum number of kernels outside of annotated functions that are shown for a device.
 const OUTSIDE: usize = 5;
 
-/// Returns the lines above the table: each device with its clocks, and how busy it was. The clock of
-/// the host does not count as one unless it is alone.
+/// Returns the lines above the table: each device with its clocks, and how busy it was. The host is
+/// listed only if it is the only device and timing was not off.
 pub fn lines(snapshot: &Snapshot, detail: Detail) -> Vec<String> {
     let is_alone = snapshot.devices.len() == 1 && snapshot.process.off.is_none();
     let shown = snapshot.devices.iter().filter(|device| is_alone || device.id != "host");
@@ -25,7 +25,8 @@ fn of_device(snapshot: &Snapshot, device: &Device, detail: Detail) -> Vec<String
     lines
 }
 
-/// Returns the lines below the table: what was measured, where, and what the times depend on.
+/// Returns the lines below the table: what was measured, where, and the conditions that the times
+/// depend on.
 pub fn footer(
     snapshot: &Snapshot,
     has_bytes: impl Fn(&str) -> bool,
@@ -38,7 +39,8 @@ pub fn footer(
     snapshot.process.provenance().into_iter().chain(measured).collect()
 }
 
-/// Returns the beginning of a UUID, which `nvidia-smi -i` and `CUDA_VISIBLE_DEVICES` accept too.
+/// Returns the beginning of a UUID, which `nvidia-smi -i` and `CUDA_VISIBLE_DEVICES` accept as
+/// well.
 fn short(uuid: &str) -> &str {
     let kind = uuid.find('-').map_or(0, |dash| dash + 1);
     let end = uuid.get(kind..).and_then(|uuid| uuid.find('-')).map_or(uuid.len(), |end| kind + end);
@@ -79,7 +81,7 @@ fn coverage_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
     lines
 }
 
-/// Returns for how much of the run the functions account, where windows do not say how busy the device was.
+/// Returns the share of the run that functions account for, on a device without windows.
 fn accounted_line(accounted: Accounted, detail: Detail) -> String {
     let sentence = accounted.sentence();
     let windows = match detail {

@@ -8,7 +8,7 @@ use crate::own_times::Shares;
 use crate::units::printable;
 use crate::{Kernel, KernelTimes, Launch, Launches, Series, Site, Snapshot, kernel_names, opened};
 
-/// The width of the name of a function's only kernel, behind the function's own.
+/// The maximum width of the kernel name that follows the name of a function with a single kernel.
 const KERNEL: usize = 24;
 
 /// One function, with all of its groups.
@@ -18,14 +18,14 @@ pub struct Function<'a> {
     pub groups: &'a [Group<'a>],
 }
 
-/// The details that are shown.
+/// The amount of detail shown for a function.
 #[derive(Clone, Copy)]
 pub struct Shown {
     /// The number of keys per function.
     keys: usize,
     /// The number of kernels per series.
     kernels: usize,
-    /// A function's only launch and its only kernel have rows of their own.
+    /// Gives a function's only launch and its only kernel rows of their own.
     singles: bool,
 }
 
@@ -33,7 +33,7 @@ impl Shown {
     pub const ALL: Shown = Shown { singles: true, ..Shown::MOST };
     pub const MOST: Shown = Shown::of(8, 5);
 
-    /// From more to fewer.
+    /// The levels of detail, from more to less.
     const FEWER: [Shown; 6] = [
         Shown::of(8, 3),
         Shown::of(8, 1),
@@ -49,7 +49,7 @@ impl Shown {
 }
 
 impl<'a> Function<'a> {
-    /// Returns the rows with at most this number of them below the function's own.
+    /// Returns the rows, with at most `most` of them below the function's own.
     pub fn within(&self, most: usize) -> Vec<TableRow<'a>> {
         let mut rows = Vec::new();
         for shown in Shown::FEWER {
@@ -66,7 +66,7 @@ impl<'a> Function<'a> {
         rows
     }
 
-    /// Returns the share of all GPU time that these groups have.
+    /// Returns the groups' share of all GPU time.
     pub fn share<'g>(&self, groups: impl IntoIterator<Item = &'g Group<'a>>) -> Option<f64>
     where
         'a: 'g,
@@ -157,7 +157,7 @@ impl<'a> Function<'a> {
         rows.push(TableRow::Series { series, label, is_sampled, calls, share });
     }
 
-    /// Adds the rows of the launches and of the kernels.
+    /// Adds the rows of the launches and of the kernels below a head's row.
     fn add_below(
         &self,
         rows: &mut Vec<TableRow<'a>>,
@@ -232,7 +232,7 @@ fn is_alone(launch: &Launch, groups: &[Group]) -> bool {
     })
 }
 
-/// Returns the number of launches per call, if there are no rows that show them.
+/// Returns the number of launches per call, unless rows of their own show them.
 fn launches(series: &Series, group: &Group) -> Option<String> {
     let launches = series.launches.filter(|launches| launches.max > 1)?;
     let rows = group.launches.iter().filter(|launch| !launch.series.graph).count();
@@ -243,7 +243,7 @@ fn launches(series: &Series, group: &Group) -> Option<String> {
     })
 }
 
-/// Returns the kernel of a function that runs nothing else, once per call.
+/// Returns the kernel of a function that runs this kernel once per call and nothing else.
 fn single_kernel(series: &Series) -> Option<&Kernel> {
     match series.kernel_times.as_ref() {
         Some(KernelTimes { opened, kernels, .. }) => match &**kernels {
@@ -254,7 +254,7 @@ fn single_kernel(series: &Series) -> Option<&Kernel> {
     }
 }
 
-/// Returns a kernel with the name that all kernels of the opened calls have.
+/// Returns one of the kernels of the opened calls, if all have the same name.
 fn common_kernel(series: &Series) -> Option<&Kernel> {
     let kernels = &series.kernel_times.as_ref()?.kernels;
     let mut kernels = kernels.iter().filter(|kernel| !kernel.name.starts_with('['));
@@ -263,7 +263,7 @@ fn common_kernel(series: &Series) -> Option<&Kernel> {
         .then_some(first)
 }
 
-/// Returns the name of a kernel, short enough for a part of a cell.
+/// Returns the name of a kernel, shortened to share a cell with other text.
 fn short(kernel: &Kernel) -> String {
     let name = printable(&kernel.name);
     let mut short = kernel_names::shortened(std::iter::once(&*name), KERNEL);

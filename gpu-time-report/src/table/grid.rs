@@ -6,8 +6,8 @@ use crate::own_times::Shares;
 use crate::units::printable;
 use crate::{Detail, Measure, Site, Snapshot, groups, series};
 
-/// The number of rows up to which functions show details: launches, keys and kernels. With the
-/// lines above and below, they fit on a screen of 40 lines.
+/// The maximum number of rows at which functions show details: launches, keys and kernels. Together
+/// with the lines above and below, they fit on a screen of 40 lines.
 const ROWS: usize = 17;
 
 /// A header and rows. Every row has a cell for each column.
@@ -17,24 +17,24 @@ pub struct Grid {
     pub rows: Vec<Line>,
     /// The number of rows with details that the table omits.
     pub omitted: usize,
-    /// The number of functions that it omits.
+    /// The number of functions that the table omits.
     pub omitted_functions: usize,
 }
 
 /// A row, which is one line of text.
 pub struct Line {
-    /// The row is that of a function, not of a detail or a sum.
+    /// `true` for the row of a function, `false` for a detail or a sum.
     pub is_function: bool,
     /// The name of a kernel, and the launch configuration that follows it.
     pub kernel: Option<(String, String)>,
-    /// A text that is as wide as the table. The cells are empty then.
+    /// A text as wide as the table. The cells are then empty.
     pub wide: Option<String>,
     pub cells: Vec<String>,
 }
 
 impl Grid {
     /// Creates rows for the functions that were called, longest total first, each followed by its
-    /// details: for at most this number of functions, or for all. Without any series, shows only names and
+    /// details. `most` limits the number of functions. Without any series, there are only names and
     /// numbers of calls.
     pub fn of(snapshot: &Snapshot, detail: Detail, most: Option<usize>) -> Grid {
         let mut groups = groups::of(snapshot);
@@ -114,8 +114,9 @@ fn total(site: &Site) -> f64 {
     series::total(site.series.iter().filter(|series| series.measure != Measure::Launch))
 }
 
-/// Returns the rows of all functions, and the number of those left out for lack of room. The first
-/// functions, which took the most time, get at least half of the room that those before them left.
+/// Returns the rows of all functions, and the number of rows left out for lack of room. The
+/// functions with the most time come first, and each of them may use at least half of the room that
+/// the functions before it left.
 fn rows<'a>(functions: &[Function<'a>], detail: Detail) -> (Vec<TableRow<'a>>, usize) {
     let of_all = |shown| functions.iter().map(move |function| function.rows(shown));
     let all: Vec<TableRow> = of_all(Shown::ALL).flatten().collect();

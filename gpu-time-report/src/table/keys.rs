@@ -1,4 +1,4 @@
-//! Keys of a function that the table omits. Other renderings show them.
+//! Keys of a function that the table omits. Other renderings contain them.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ impl<'a> HiddenKeys<'a> {
     /// Selects the keys from the groups of one function, in order, beyond the first `most`.
     pub fn of(groups: &[Group<'a>], most: usize) -> HiddenKeys<'a> {
         let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
-        // Launches that were only captured do not have their own group.
+        // Launches that were only captured have no head with a key.
         let captured = groups.iter().filter(|group| group.head.is_none());
         let mut captured: Vec<&Series> =
             captured.flat_map(|group| &group.launches).map(|row| row.series).collect();

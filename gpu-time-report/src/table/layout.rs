@@ -9,7 +9,8 @@ use super::style::{DIMMED, DOUBTFUL, FUNCTION, TITLE, paint};
 use crate::shorten::shortened;
 use crate::{Terminal, kernel_names, marks};
 
-/// The maximum width of a name if the terminal's width is unknown, and on the narrowest terminal.
+/// The maximum width of a name if the terminal's width is unknown, and its minimum on a narrow
+/// terminal.
 const NAME: usize = 60;
 const NARROW_NAME: usize = 24;
 
@@ -33,8 +34,8 @@ pub fn fitted(mut grid: Grid, to: Terminal) -> String {
     with_wide_lines(&grid, &text, to)
 }
 
-/// Shortens the names of kernels so that their differences remain, and the launch configurations
-/// behind some of them.
+/// Shortens the names of kernels so that their differences remain visible, and the launch
+/// configurations that follow some of them.
 fn with_short_kernels(grid: &Grid, labels: Vec<String>, room: usize) -> Vec<String> {
     let kernels = || grid.rows.iter().filter_map(|line| line.kernel.as_ref());
     let width = |configuration: &String| configuration.width();
@@ -68,8 +69,8 @@ fn aligned(grid: &Grid) -> String {
     table.trim_fmt()
 }
 
-/// Inserts the lines that are as wide as the table into the text that [`aligned`] produced for the
-/// others, and adds colours.
+/// Inserts the lines that are as wide as the table into the text of the other rows, which
+/// [`aligned`] produced, and adds colours.
 fn with_wide_lines(grid: &Grid, text: &str, to: Terminal) -> String {
     let mut laid_out = text.lines();
     let mut lines: Vec<String> =
@@ -85,8 +86,8 @@ fn with_wide_lines(grid: &Grid, text: &str, to: Terminal) -> String {
     lines.join("\n")
 }
 
-/// Breaks a text at spaces so that its lines fit the terminal, if its width is known. Later lines
-/// are indented.
+/// Breaks a text at spaces so that its lines fit the terminal, if its width is known. Indents all
+/// lines but the first.
 pub fn wrapped(text: &str, columns: Option<usize>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_inclusive(' ') {

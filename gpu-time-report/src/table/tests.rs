@@ -26,8 +26,8 @@ fn table_of_opened_calls_with_all_notes() {
     insta::assert_snapshot!(in_full(&kernels()));
 }
 
-/// Returns a report like that of a model on a GPU with 15 functions: some with keys, launches and
-/// kernels, and all kinds of trouble.
+/// Returns a report like that of a model with 15 functions on a GPU. Some have keys, launches and
+/// kernels, and every kind of problem occurs.
 fn model() -> Snapshot {
     let opened = kernels().sites[0].series[0].kernel_times.clone();
     let function = |i: u32| {
@@ -85,8 +85,8 @@ fn fifteen_functions_fit_a_laptop() {
     insta::assert_snapshot!(table);
 }
 
-/// A launch's row shows the kernel if the opened calls tell which one it is, and its number if
-/// another one is on its line.
+/// A launch's row shows the kernel if the opened calls identify it, and the launch's number if
+/// another launch is on the same line.
 #[test]
 fn launches_have_names() {
     let mut snapshot = everything();
@@ -142,7 +142,7 @@ fn remarks_have_a_note() {
     assert!(table.contains(remark), "{table}");
 }
 
-/// Checks both rows and notes.
+/// Checks the rows as well as the notes.
 #[test]
 fn shared_names_have_places() {
     let namesakes = [("f", 7), ("g", 8), ("f", 9)].map(|(name, line)| {
@@ -411,7 +411,7 @@ fn keyed(count: u32, of: impl Fn(&'static str, u32) -> SeriesFixture) -> Snapsho
     Snapshot::new(process(None), vec![gpu()], sites)
 }
 
-/// Returns the keys in the table, and the words in its row about the others.
+/// Returns the keys in the table, and the words in the row about the other keys.
 fn keys(table: &str) -> (Vec<&str>, Option<Vec<&str>>) {
     let lines = || table.lines().map(str::trim);
     let keys = lines().filter_map(|line| line.split_once('[')?.1.split_once(']'));
@@ -443,7 +443,7 @@ fn keys_with_the_longest_totals_are_shown() {
     }
 }
 
-/// Keys that occur only in graphs have no row for the function by which they could be ranked.
+/// Keys that occur only in graphs have no function row that they could be ranked by.
 #[test]
 fn graph_keys_with_the_longest_totals_are_shown() {
     let node = |device, i| row(device, Measure::Launch, [100_000 * (i + 1)]).in_graphs();
@@ -460,7 +460,7 @@ fn table_of_opened_calls() {
     insta::assert_snapshot!(kernels());
 }
 
-/// Returns the kernels in the table, the function's own rows left out.
+/// Returns the table's kernel rows without those of the functions.
 fn kernel_rows(table: &str) -> Vec<&str> {
     let rows = table.lines().skip_while(|line| !line.starts_with("model::decode"));
     let rows = rows.take_while(|line| !line.starts_with("app::"));
@@ -532,7 +532,7 @@ fn kernel_that_contradicts_the_bias_has_a_warning() {
     let error = |ns| move |gpu: &mut Device, _: &mut Series| gpu.event_bias_error_ns = ns;
     assert_eq!(cross_checks(error(Some(872.0))), (1, 1));
     assert_eq!(cross_checks(error(Some(873.0))), (1, 0));
-    // A bias by the user states no error.
+    // A bias that the user has set states no error.
     assert_eq!(cross_checks(error(None)), (1, 0));
 }
 

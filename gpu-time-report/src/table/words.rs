@@ -1,10 +1,11 @@
-//! The last lines of the table, with the marks that it contains.
+//! The last lines of the table, which explain its marks.
 
 use crate::marks::UPPER_BOUND;
 use crate::marks::{ESTIMATE, GB_PER_S, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC};
 use crate::{Clock, Series, Site, Snapshot, units};
 
-/// Explains the marks in a few words each. [`Detail::All`](crate::Detail::All) has sentences.
+/// Explains each mark in a few words. [`Detail::All`](crate::Detail::All) explains them in
+/// sentences.
 pub fn line(snapshot: &Snapshot) -> String {
     let any = |is: fn(&Series) -> bool| snapshot.all_series().any(is);
     let is_sampled = snapshot.sites.iter().any(Site::is_sampled);
@@ -54,7 +55,7 @@ fn estimate(snapshot: &Snapshot) -> String {
     format!("estimate, {}", errors.join(", "))
 }
 
-/// Says how to see the functions, rows and notes that the table omits.
+/// Returns a line on how to see the functions, rows and notes that the table omits.
 pub fn more(functions: usize, rows: usize, notes: usize) -> String {
     let count = |count: usize, one: &str| {
         let end = if count == 1 { "" } else { "s" };

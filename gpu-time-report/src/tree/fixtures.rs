@@ -36,7 +36,7 @@ pub fn tree() -> Vec<Node> {
     ]
 }
 
-/// Returns a call tree by events, in which the GPU may have waited inside of one path.
+/// Returns a call tree measured by events, with one path in which the GPU may have waited.
 pub fn by_events() -> Vec<Node> {
     let mut nodes = tree();
     for node in &mut nodes {

@@ -30,10 +30,10 @@ fn shares_of_functions_are_of_their_own_time() {
     snapshot = snapshot.with_tree(nodes);
     let own = |site: usize| snapshot.sites[site].series[0].own_share;
     assert_eq!(own(0), Some(20_000.0 / 320_000.0));
-    // 300 µs of its own in calls of 350 µs: one of them is inside another.
+    // The own time is 300 µs, in calls that take 350 µs in all because one is nested in another.
     assert_eq!(own(1), Some(300.0 / 350.0));
     assert_eq!(own(2), None);
-    // Nothing but its own launches is in its brackets.
+    // Brackets of launches contain nothing but the function's own launches.
     let mut of_launches = snapshot.clone();
     of_launches.sites[1].series[0].measure = Measure::Sum;
     let of_launches =
@@ -54,7 +54,7 @@ fn windows_add_work_that_is_not_annotated() {
     let snapshot = snapshot(pass(), vec![gpu]);
     let outside = snapshot.tree().iter().find(|node| node.source == Source::Windows).unwrap();
     assert_eq!(outside.name(), "<not annotated>");
-    // A quarter of what annotated functions launched.
+    // Windows found work outside of annotated functions that takes a quarter of the time of theirs.
     assert!((outside.self_ns() - 80_000.0).abs() < 1e-6, "{outside:?}");
     assert!((outside.self_error_ns().unwrap() - 40_000.0).abs() < 1e-6, "{outside:?}");
     assert!((snapshot.tree().iter().map(Node::share).sum::<f64>() - 1.0).abs() < 1e-12);
@@ -87,7 +87,7 @@ fn launch_bound_path_gives_both_sides() {
 fn tree_by_events_marks_bounds() {
     let text = snapshot(by_events(), vec![]).to_tree();
     let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap();
-    // The path whose times are bounds: share, self and total; those around it: total.
+    // The path whose times are bounds has marks at share, self and total, and its callers at total.
     let marks: Vec<usize> = text.lines().skip(1).map(|line| line.matches('≤').count()).collect();
     assert_eq!(marks, [1, 1, 3, 0], "{text}");
     assert!(row("pass").contains("pass  (by events)"), "{text}");

@@ -6,12 +6,12 @@ use super::{Node, PerCall, Source, bounded_totals, depth_first};
 use crate::marks::bound;
 use crate::{Snapshot, units};
 
-/// The most paths that are printed.
+/// The maximum number of printed paths.
 const MAX_PATHS: usize = 200;
 
 impl Snapshot {
-    /// Returns the call tree as lines of text: functions under their callers, the longest first.
-    /// Empty if there is none.
+    /// Returns the call tree as lines of text: functions under their callers, longest first. Empty
+    /// if there is no tree.
     #[doc(hidden)]
     pub fn to_tree(&self) -> String {
         if self.tree.is_empty() {
@@ -66,7 +66,7 @@ fn row(node: &Node, is_total_bound: bool, depth: usize) -> [String; 7] {
 }
 
 impl Node {
-    /// Returns what the reader must know about the path.
+    /// Returns what a reader must know about the path's figures.
     pub(crate) fn remark(&self) -> String {
         let mut remarks = Vec::new();
         if let Some(sentence) = self.launch_bound_sentence() {
@@ -81,13 +81,13 @@ impl Node {
         remarks.join(", ")
     }
 
-    /// Returns both sides of a launch-bound path in words.
+    /// Returns the GPU's and the host's time in the calls of a launch-bound path as text.
     pub(crate) fn launch_bound_sentence(&self) -> Option<String> {
         let mean = self.per_call.filter(|_| self.launch_bound)?;
         Some(both_sides([mean.busy_ns, mean.span_ns, mean.host_ns?], mean.kernels?))
     }
 
-    /// Returns the standard error as a share of the self time.
+    /// Returns the standard error as a percentage of the self time.
     #[cfg(feature = "html")]
     pub(crate) fn self_error(&self) -> String {
         let known = |ns| format!("±{}", units::share(ns, self.self_ns));
@@ -95,7 +95,8 @@ impl Node {
     }
 }
 
-/// Says how long the GPU was busy with a launch-bound call, and how long it took the host to enqueue it.
+/// Describes how long the GPU was busy with a launch-bound call, and how long the host took to
+/// enqueue it.
 pub(crate) fn both_sides([busy_ns, span_ns, host_ns]: [f64; 3], kernels: f64) -> String {
     let count = if (kernels - kernels.round()).abs() < 0.05 {
         format!("{kernels:.0}")

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// The maximum wait for an answer. Longer means that the browser hangs.
+/// The maximum wait for an answer. After that, the browser hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Switches off background services, and logs the console to stderr.
@@ -25,7 +25,7 @@ const FLAGS: &[&str] = &[
 ];
 
 /// A script that runs after those of the page, in an async function. It logs the answer to the
-/// console as JSON in printable ASCII, which needs no escapes there.
+/// console as JSON in printable ASCII, which the console does not escape.
 const ASK: &str = r#"<script type="module">
 let answer;
 try { answer = await (async () => { QUESTION })(); } catch (error) { answer = `${error.stack}`; }
@@ -34,7 +34,7 @@ const text = JSON.stringify(answer ?? null)
 console.log(`ANSWER<${text}>ANSWER`);
 </script></body>"#;
 
-/// The answer of a script, and the lines that the page logged to the console before, such as
+/// The answer of a script, and the lines that the page logged to the console before it, such as
 /// errors.
 pub struct Seen {
     pub answer: serde_json::Value,

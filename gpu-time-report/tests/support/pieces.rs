@@ -1,4 +1,4 @@
-//! The parts of made-up reports.
+//! Parts of made-up reports.
 
 use std::time::{Duration, SystemTime};
 
@@ -51,7 +51,7 @@ pub fn report(devices: Vec<Device>, sites: Vec<Site>, wall_ns: f64) -> Snapshot 
     Snapshot::new(process, devices, sites)
 }
 
-/// The samples to make up for a series.
+/// The samples to generate for a series.
 pub struct Made {
     pub mean_ns: f64,
     pub samples: u64,

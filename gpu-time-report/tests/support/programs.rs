@@ -1,5 +1,5 @@
-//! Made-up programs to look at. Their rows, call trees and windows come from the same paths, so that all
-//! totals agree.
+//! Made-up programs whose reports are for viewing. A program's rows, call tree and windows are
+//! computed from the same paths, so that all totals agree.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use gpu_time_report::{
 
 use super::pieces::{Made, coverage, made_up_gpu, report, row, site};
 
-/// The passes that each program makes.
+/// The number of passes that each program makes.
 const PASSES: f64 = 20_000.0;
-/// The most samples of a row. With more calls, it is an estimate.
+/// The maximum number of samples of a row. With more calls, its total is an estimate.
 const MOST: u64 = 20_000;
 /// The share of a device's time that goes to kernels outside of annotated functions.
 const NOT_ANNOTATED: f64 = 0.04;
@@ -26,7 +26,7 @@ const GEMM: &str = "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUnive
 /// A program, on one or several devices.
 struct Program {
     paths: Vec<Path>,
-    /// Opened calls, or events without a single fed sample.
+    /// Opened calls, or events without any fed sample.
     source: Source,
     streams: u32,
     /// Each device's part of the work, and the share of its time for annotated functions.
@@ -42,7 +42,7 @@ struct Path {
     own_ns: f64,
     /// The share of the span for which the GPU had nothing to do.
     waited: f64,
-    /// The host time as a multiple of the span.
+    /// The host time per call, as a multiple of the span.
     host: f64,
 }
 
@@ -84,7 +84,7 @@ fn model() -> Vec<Path> {
     ]
 }
 
-/// Builds a server with work on several streams. Its calls wait for those of other requests.
+/// Builds a server with work on several streams, where calls wait for those of other requests.
 fn server() -> Vec<Path> {
     let path = |function, parent, per_pass, own_ns| Path {
         function,
@@ -156,12 +156,12 @@ impl Program {
         functions
     }
 
-    /// Returns the GPU time per call of a path and those below it.
+    /// Returns the GPU time per call of a path, including the paths below it.
     fn busy_ns(&self, at: usize) -> f64 {
         self.kernels(at).values().map(|[count, each_ns]| count * each_ns).sum()
     }
 
-    /// Returns the time per call of a path, which by events includes the waits.
+    /// Returns the time per call of a path. By events, it includes the waits.
     fn time_ns(&self, at: usize) -> f64 {
         match self.source {
             Source::Events => self.busy_ns(at) / (1.0 - self.paths[at].waited),
@@ -169,7 +169,7 @@ impl Program {
         }
     }
 
-    /// Returns the kernels per call of a path, with their number and time.
+    /// Returns the number and the time of each kernel per call of a path.
     fn kernels(&self, at: usize) -> BTreeMap<String, [f64; 2]> {
         let path = &self.paths[at];
         let mut kernels = BTreeMap::from([(path.kernel(), [1.0, path.own_ns])]);
@@ -244,7 +244,7 @@ impl Program {
         Site { calls, skipped: unsampled, unsampled, ..site }
     }
 
-    /// Turns a row's samples into opened calls of a path.
+    /// Turns a row's samples into opened calls of the path.
     fn opened(&self, at: usize, row: Series) -> Series {
         let (path, opened) = (&self.paths[at], row.measured);
         let busy = row.net_ns;

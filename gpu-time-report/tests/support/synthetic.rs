@@ -1,4 +1,4 @@
-//! Synthetic reports, to look at and to measure rendering with.
+//! Synthetic reports, to view and to measure rendering with.
 
 #[path = "pieces.rs"]
 mod pieces;
@@ -10,13 +10,13 @@ use gpu_time_report::{CacheState, Measure, Node, PerCall, Series, Site, Snapshot
 
 use pieces::{BIAS_NS, Made, made_up_gpu, report, row, site};
 
-/// Fills all slots of a timeline.
+/// The wall time, which is long enough to fill all slots of a timeline.
 const WALL_NS: f64 = 137e9;
 /// The share of the time for which a large program keeps the GPU busy.
 const BUSY: f64 = 0.67;
 const SAMPLES: u64 = 20_000;
 
-/// Builds the reports of programs to look at, by name.
+/// Builds the reports of programs for viewing, by name.
 pub fn programs() -> Vec<(&'static str, Snapshot)> {
     let mut all = programs::all();
     all.push(("small", report(vec![made_up_gpu()], rows_without_tree(), WALL_NS)));
@@ -24,7 +24,7 @@ pub fn programs() -> Vec<(&'static str, Snapshot)> {
     all
 }
 
-/// Builds a few functions that call no other.
+/// Builds a few functions that do not call each other.
 fn rows_without_tree() -> Vec<Site> {
     let mut random = Rng::with_seed(11);
     let named = |(at, name): (usize, &str)| {
@@ -33,7 +33,8 @@ fn rows_without_tree() -> Vec<Site> {
     ["app::train", "app::gather", "app::saxpy"].into_iter().enumerate().map(named).collect()
 }
 
-/// Builds a report with this many series and a call tree of this many paths, whose totals are those of the rows.
+/// Builds a report of this many series and a call tree of this many paths with the same totals as
+/// the rows.
 pub fn large(series: usize, paths: usize) -> Snapshot {
     const VERBS: [&str; 8] =
         ["attention", "gemm", "layer_norm", "softmax", "rope", "all_reduce", "gather", "sample"];
@@ -112,8 +113,8 @@ fn path(name: &str, site: u32, parent: Option<u32>, own_ns: f64) -> Node {
     }
 }
 
-/// Builds a report of this many functions with a series each, and of a tenth as many with `keys` of
-/// them. Their samples are those of a few.
+/// Builds a report of this many functions, most of them with a single series and one in ten with
+/// `keys` of them. The samples are those of 16 generated functions.
 pub fn many(functions: usize, keys: usize) -> Snapshot {
     let mut random = Rng::with_seed(13);
     let mut mean_ns = || 3000.0 * (random.f64() * 7.0).exp();
@@ -131,7 +132,7 @@ pub fn many(functions: usize, keys: usize) -> Snapshot {
     report(vec![made_up_gpu()], sites.collect(), WALL_NS)
 }
 
-/// Adds a call tree of this many paths, nested so deep.
+/// Adds a call tree of this many paths, nested to this depth.
 pub fn with_deep_tree(snapshot: Snapshot, paths: usize, depth: usize) -> Snapshot {
     let sites = snapshot.sites();
     let nodes = (0..paths).map(|at| {
@@ -143,8 +144,8 @@ pub fn with_deep_tree(snapshot: Snapshot, paths: usize, depth: usize) -> Snapsho
     snapshot.with_tree(nodes)
 }
 
-/// Returns the cache state, launch, measure and relative mean of each series of a function: plain, hot and
-/// cold, or with launches.
+/// Returns the cache state, launch, measure and relative mean of each series of a function. Its
+/// kind is plain, hot and cold, or with launches.
 fn shape(at: usize, most: usize) -> Vec<(CacheState, Option<u32>, Measure, f64)> {
     use CacheState::{AsFound, Cold};
     match at % 4 {
@@ -164,7 +165,7 @@ fn shape(at: usize, most: usize) -> Vec<(CacheState, Option<u32>, Measure, f64)>
     }
 }
 
-/// Returns the series of one function, whose calls take `mean_ns` together, one in each cache state.
+/// Returns the series of one function, whose means add up to `mean_ns` without the launches.
 fn rows(random: &mut Rng, at: usize, most: usize, mean_ns: f64) -> Vec<Series> {
     let series = shape(at, most).into_iter().map(|(cache, launch, measure, of_mean)| {
         let starved = if at % 9 == 5 { 1.0 } else { 0.01 };

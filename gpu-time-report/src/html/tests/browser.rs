@@ -10,7 +10,8 @@ mod chromium;
 const DESKTOP: [u32; 2] = [1440, 900];
 const LAPTOP: [u32; 2] = [1280, 800];
 
-/// Asks a question about the page for this snapshot. The page must not report any error.
+/// Runs a script in the page for this snapshot, and returns its answer. The page must not report
+/// any error.
 fn ask(snapshot: &Snapshot, question: &str) -> serde_json::Value {
     let seen = chromium::ask(&snapshot.to_html(), DESKTOP, question);
     assert_eq!(seen.console, [""; 0]);
@@ -584,7 +585,7 @@ fn icicle_follows_the_keyboard_and_turns_into_a_table() {
         return { names, shown, stops: document.querySelectorAll(".tree [tabindex]").length };"#,
     );
     let names = ["<not annotated>", "pass", "attention", "norm", "pass"];
-    // `pass` and `<not annotated>` took as long as each other.
+    // `pass` and `<not annotated>` took the same time.
     assert_eq!(seen["names"], serde_json::json!(names));
     assert_eq!((&seen["shown"], &seen["stops"]), (&"table-cell".into(), &0.into()));
 }
