@@ -1,8 +1,8 @@
-//! Time and peak memory of `gpu-time merge` on many reports.
+//! Measures the time and the peak memory of `gpu-time merge` on many reports.
 //!
-//! `cargo bench -p gpu-time-cli` writes 1,000 reports of 200 series, merges them five times, and
-//! prints the wall time, the CPU time, which does not depend on the load of the machine, and the
-//! peak memory of each merge. The times of each series are log-normal, rounded to the step of an
+//! `cargo bench -p gpu-time-cli` writes 1,000 reports of 200 series and merges them five times. For
+//! each merge it prints the wall time, the CPU time, which does not depend on the load of the
+//! machine, and the peak memory. The times of each series are log-normal, rounded to the step of an
 //! event clock. Each process has its own bias, as on a GPU.
 
 use std::fs;

@@ -139,7 +139,7 @@ pub enum Command {
     /// are those of `compare`, and 2 if a program fails. Ctrl-C ends the programs and prints what is
     /// known.
     ///
-    /// Warns of what `doctor` would, such as other processes on a GPU.
+    /// Prints the warnings of `doctor` first, such as other processes on a GPU.
     Ab(ab::Options),
     /// Checks the driver, the GPUs, their clocks and modes, other processes and permissions, and
     /// suggests a remedy for anything that makes times unreliable.

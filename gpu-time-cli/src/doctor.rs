@@ -50,7 +50,7 @@ pub fn run() -> Result<ExitCode, Failure> {
     Ok(if is_usable { ExitCode::SUCCESS } else { ExitCode::from(NO_GPU) })
 }
 
-/// Returns the reasons to doubt times that are measured now, one line each. Without a GPU, nothing.
+/// Returns the reasons to doubt times measured now, one line each. Empty without a GPU.
 pub fn warnings() -> Vec<String> {
     let checkup = examine();
     let gpus = checkup.devices.iter().flat_map(|(device, idle)| {
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(allowed(restricted, USER), [false, false]);
         assert_eq!(allowed(open, USER), [true, false]);
         assert_eq!(allowed(restricted, ROOT), [true, true]);
-        // Older drivers do not publish the parameter: assume that they restrict.
+        // Older drivers do not publish the parameter, so profiling is assumed to be restricted.
         assert_eq!(allowed("", ""), [false, false]);
     }
 }

@@ -8,7 +8,7 @@ use gpu_time_report::Snapshot;
 
 use crate::message::Failure;
 
-/// The largest file that is read. A report of 500 series takes a few megabytes.
+/// The maximum size of a file. A report of 500 series takes a few megabytes.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Reads a report.
@@ -24,7 +24,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     if size <= MAX_BYTES {
         bytes.reserve_exact(size as usize + 1);
-        // The metadata of a pipe or a device gives no size, so the limit applies to reading too.
+        // A pipe or a device has no size in its metadata, so the limit also applies to reading.
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
     }
     if size > MAX_BYTES || bytes.len() as u64 > MAX_BYTES {

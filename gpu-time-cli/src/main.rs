@@ -61,7 +61,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Renders the manual page of a command, or of the tool, whose page refers to those of its
+/// Renders the manual page of a command or of the tool. The tool's page refers to those of its
 /// commands.
 fn man(command: Option<&str>) -> Result<Vec<u8>, Failure> {
     let mut tool = Args::command().disable_help_subcommand(true);
@@ -78,7 +78,7 @@ fn man(command: Option<&str>) -> Result<Vec<u8>, Failure> {
     Ok(page)
 }
 
-/// Returns how much the table shows, from the variable that programs read too.
+/// Returns the amount of detail from the environment variable that programs read as well.
 fn detail() -> Result<Detail, Failure> {
     let Some(value) = env::var_os("GPU_TIME_NOTES").filter(|value| !value.is_empty()) else {
         return Ok(Detail::Brief);
@@ -107,8 +107,8 @@ fn show(files: &[PathBuf], format: ReportFormat) -> Result<(), Failure> {
             ReportFormat::Csv if files.len() == 1 => snapshot.to_csv(),
             ReportFormat::Csv => {
                 let name = printable(&file.to_string_lossy()).replace('"', "\"\"");
-                // All reports have the same columns. The new one is called `report`, because `file`
-                // is the source file.
+                // All reports have the same columns. The new first column is called `report`,
+                // because `file` already names the source file.
                 let csv = snapshot.to_csv();
                 let mut lines = csv.lines();
                 let header = lines.next().filter(|_| i == 0).map(|line| format!("report,{line}\n"));

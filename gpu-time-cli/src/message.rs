@@ -10,7 +10,7 @@ pub type Failure = String;
 /// The exit code for unusable input. clap exits with the same code for invalid arguments.
 pub const UNUSABLE: u8 = 2;
 
-/// Prints a message to stderr, with the program's name before it and control characters escaped.
+/// Prints a message to stderr after the program's name, with control characters escaped.
 pub fn print(message: &str) {
     // A failed write to stderr cannot be reported anywhere.
     _ = writeln!(io::stderr(), "gpu-time: {}", printable(message));

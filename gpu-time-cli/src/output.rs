@@ -12,8 +12,8 @@ pub fn write(to: Option<&Path>, text: &str) -> Result<(), Failure> {
     write_bytes(to, text.as_bytes())
 }
 
-/// Writes bytes to a file, or to stdout if there is no path or it is `-`. A file is replaced only once
-/// all of its new content has been written.
+/// Writes bytes to a file, or to stdout if there is no path or it is `-`. A file is only replaced
+/// after all of its new content has been written.
 pub fn write_bytes(to: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     let Some(path) = to.filter(|path| path.as_os_str() != "-") else {
         let mut stdout = io::stdout().lock();

@@ -1,4 +1,4 @@
-//! The identity of functions and series across reports: which ones of two reports are the same.
+//! The identity of functions and series, which matches those of two reports.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use gpu_time_report::{CacheState, Clock, Measure, Series, Site};
 
 /// The identity of a series among those of one function on one device.
 ///
-/// Line numbers are not part of it, because code moves between builds.
+/// Line numbers are not part of it, because they change between builds.
 #[derive(PartialEq, Eq, Clone, Copy)]
 pub struct SeriesId<'a> {
     launch: Option<(u32, &'a str)>,
@@ -31,11 +31,11 @@ pub fn is_same_site(one: &Site, other: &Site) -> bool {
     (one.name(), one.file(), one.line()) == (other.name(), other.file(), other.line())
 }
 
-/// Matches the functions of two builds by name. Maps an index into `base` to one into `new`.
+/// Matches the functions of two builds by name. Maps indices into `base` to indices into `new`.
 ///
-/// If several functions share a name, those in one file are matched in the order of their lines if
-/// both builds have the same number of them there, else by line. If one remains in each build, the
-/// two are matched wherever they are.
+/// Functions that share a name within a file are matched in the order of their lines if both builds
+/// have the same number of them there, otherwise by line. If one remains in each build, the two are
+/// matched wherever they are.
 pub fn match_sites(base: &[Site], new: &[Site]) -> HashMap<usize, usize> {
     let mut by_name: BTreeMap<&str, [Vec<usize>; 2]> = BTreeMap::new();
     for (side, sites) in [base, new].into_iter().enumerate() {
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn match_sites_follows_moved_functions() {
         check(&[("f", "a", 1), ("g", "a", 5)], &[("g", "b", 9), ("f", "a", 2)], &[(0, 1), (1, 0)]);
-        // The first moved to the old line of the second.
+        // The first function has moved to the old line of the second.
         check(&[("f", "a", 1), ("f", "a", 5)], &[("f", "a", 5), ("f", "a", 9)], &[(0, 0), (1, 1)]);
         check(&[("f", "a", 5), ("f", "b", 1)], &[("f", "b", 2), ("f", "a", 7)], &[(0, 1), (1, 0)]);
         check(&[("f", "a", 5), ("f", "b", 1)], &[("f", "c", 1), ("f", "a", 5)], &[(0, 1), (1, 0)]);

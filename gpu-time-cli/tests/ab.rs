@@ -1,4 +1,4 @@
-//! Tests of `ab` on small programs that write prepared reports, whatever the time.
+//! Tests of `ab` on small programs that write prepared reports, regardless of the real time.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,8 +16,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::fixtures::{gpu, report, series, site};
 use crate::{Folder, Run, TOOL, run, terminal};
 
-/// The shell command that notes the program's name, and makes the report of a run: the next one of
-/// those prepared.
+/// The shell commands that log the program's name and write the next prepared report as that of the
+/// run.
 const REPORT: &str = "echo ${0##*/} >> ../order\n\
                       n=$(cat count); echo $((n + 1)) > count\n\
                       target=$(echo \"${GPU_TIME_REPORT#json:}\" | sed \"s/%p/$$/\")\n\
@@ -41,7 +41,7 @@ fn script(folder: &Folder, name: &str, body: &str) -> PathBuf {
     path
 }
 
-/// Writes a program whose runs report times around these for each function, within 1 %, at random.
+/// Writes a program whose runs report times at random within 1 % of these, for each function.
 fn program(folder: &Folder, name: &str, seed: u64, functions: &[(&str, f64)]) -> PathBuf {
     let path = script(folder, name, REPORT);
     let own = folder.path(&format!("{name}.d"));
@@ -87,7 +87,7 @@ fn stops_when_every_series_has_a_verdict() {
     assert_eq!(run.code, Some(1), "{}{}", run.stdout, run.stderr);
     assert!(row(&run, "f").ends_with(" slower") && row(&run, "g").ends_with(" same"));
     assert!(run.stdout.contains(": every series has a verdict; the intervals hold whenever"));
-    // One unmeasured run of each, and at least four blocks.
+    // There is one unmeasured run of each program, and at least four blocks.
     assert_eq!(runs(&old), runs(&new));
     assert!((9..40).contains(&runs(&old)), "{}", runs(&old));
 }
@@ -101,7 +101,7 @@ fn last_look_finds_what_early_ones_do_not() {
         let run = ab(&old, &new, &[max_runs, "--threshold=1%"]);
         (row(&run, "f").ends_with(" slower"), runs(&old))
     };
-    // One run of each is unmeasured.
+    // One run of each program is unmeasured.
     assert_eq!(runs_of("--max-runs=16"), (true, 9));
     let (is_found, runs) = runs_of("--max-runs=100");
     assert!(is_found && runs > 9, "{runs}");
@@ -120,7 +120,7 @@ fn programs_run_in_random_order_and_then_in_reverse() {
     let mut blocks: Vec<&[&str]> = measured.chunks(4).collect();
     blocks.sort();
     blocks.dedup();
-    // Chance gives all 25 blocks the same order once in 16 million times.
+    // All 25 blocks have the same order by chance once in 16 million runs of this test.
     assert_eq!(blocks, [["new", "old", "old", "new"], ["old", "new", "new", "old"]]);
 }
 
@@ -145,7 +145,7 @@ fn max_time_ends_a_run() {
     let run = ab(&hangs, &hangs, &["--max-time=300ms"]);
     let line = "the first block of runs was not complete within 0.3 s: see --max-time";
     assert_eq!((failure(&run), &*run.stdout), (line, ""));
-    // Later, what is known is printed: the program hangs in its third block.
+    // A hang in the third block ends the experiment, but the figures of the first two are printed.
     let old = program(&folder, "old", 1, &[("f", 20e3)]);
     let hang = format!("[ $(cat count) = 5 ] && sleep 1000\n{REPORT}");
     program(&folder, "new", 2, &[("f", 20e3)]);
@@ -155,7 +155,8 @@ fn max_time_ends_a_run() {
     assert!(run.stdout.contains("note: 8 runs in 2 blocks, 8 s: the time is used up; "));
 }
 
-/// A process that outlives a run and writes its report during the next one, of the other program.
+/// A process outlives its run and writes a report during the next run, which is of the other
+/// program.
 #[test]
 fn late_report_is_of_no_run() {
     let folder = Folder::new();
@@ -175,7 +176,7 @@ fn late_report_is_of_no_run() {
         );
         let run = ab(&old, &new, &["--max-runs=4"]);
         assert_eq!((run.code, run.stdout.contains("late")), (Some(0), false), "{}", run.stdout);
-        // Processes that stayed in the group have ended with the program.
+        // Processes that stayed in the group were ended with the program.
         assert_eq!(folder.path("written").exists(), !in_group.is_empty());
     }
 }
@@ -192,7 +193,7 @@ fn control_compares_old_program_with_itself() {
     assert!(!run.stderr.contains("differs from itself"), "{}", run.stderr);
 }
 
-/// Returns the last line of stderr, which earlier lines with warnings of the machine may precede.
+/// Returns the last line of stderr. Warnings about the machine may precede it.
 #[track_caller]
 fn failure(run: &Run) -> &str {
     assert_eq!(run.code, Some(2), "{}{}", run.stdout, run.stderr);
@@ -230,7 +231,7 @@ fn programs_that_fail_give_one_line() {
     assert!(has_ended(child.trim()), "{child}");
 }
 
-/// Returns `true` once a process has ended, also if its parent has not waited for it.
+/// Returns `true` once a process has ended, even if its parent has not waited for it.
 fn has_ended(pid: &str) -> bool {
     (0..500).any(|_| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -261,7 +262,7 @@ fn interrupt_ends_programs_and_prints_what_is_known() {
     let folder = Folder::new();
     let old = program(&folder, "old", 1, &[("f", 20e3)]);
     let new = program(&folder, "new", 2, &[("f", 20e3)]);
-    // After two blocks, the program hangs.
+    // The program hangs after two blocks.
     let hang = format!("[ $(cat count) = 5 ] && {{ echo $$ > pid; sleep 1000; }}\n{REPORT}");
     let new = script(&folder, new.file_name().unwrap().to_str().unwrap(), &hang);
     let mut command = Command::new(TOOL);
@@ -309,7 +310,7 @@ fn busy_gpu_is_reported() {
         let mut command = Command::new(TOOL);
         command.arg("ab").args([&old, &old]).arg("--max-runs=4").env_remove("CUDA_VISIBLE_DEVICES");
         sim.apply(&mut command);
-        // A clock that is low because nothing runs is how an idle GPU shows.
+        // An idle GPU reports a low clock with the reason that nothing runs.
         let script = Script::calm(1).with(|gpu| gpu.reasons = u64::from(idle).into());
         SimNvml::new(script).apply(&mut command, &folder.path("nvml"));
         let run = run(&mut command);

@@ -20,7 +20,7 @@ fn report_of(sites: Vec<(&str, Series)>) -> Snapshot {
     report(1, vec![gpu("cuda:0", "H200")], sites)
 }
 
-/// The assumption that runs do not differ, so that one run of each program is enough.
+/// States that runs do not differ, so that one run of each program is enough.
 const ALIKE: &str = "--between-runs=0%";
 
 /// Compares one run of each program, as if runs did not differ.
@@ -31,7 +31,7 @@ fn compare(base: Vec<(&str, Series)>, new: Vec<(&str, Series)>, more: &[PathBuf]
     tool(&[&["compare".into(), ALIKE.into(), base, new], more].concat())
 }
 
-/// Merges runs whose times are around these.
+/// Merges one run for each of these times.
 fn merged(folder: &Folder, name: &str, runs: &[f64]) -> PathBuf {
     let files = runs.iter().zip(1..).map(|(&ns, pid)| {
         let site = site("f", 1, vec![around(ns)]);
@@ -45,7 +45,7 @@ fn merged(folder: &Folder, name: &str, runs: &[f64]) -> PathBuf {
     merged
 }
 
-/// The samples of each run are within 1 %, but the runs differ by 3 %.
+/// The samples within each run are within 1 %, but the runs differ by 3 %.
 #[test]
 fn runs_that_differ_are_not_slower() {
     let folder = Folder::new();
@@ -61,7 +61,8 @@ fn runs_that_differ_are_not_slower() {
     assert_eq!(run.code, Some(1));
 }
 
-/// The workers of a server differ by little, because a run's clocks and temperature are common to them.
+/// The workers of a server differ little, because they share the clocks and the temperature of a
+/// run.
 #[test]
 fn processes_of_one_host_at_the_same_time_are_one_run() {
     let folder = Folder::new();
@@ -92,7 +93,7 @@ fn processes_of_one_host_at_the_same_time_are_one_run() {
     assert!(row(&together, "f").ends_with(" unknown: too few runs"), "{}", together.stdout);
     assert!(together.stdout.contains(note), "{}", together.stdout);
     assert!(together.success().contains("\nnote: 1 run of the base, 1 run of the new program: "));
-    // One after the other, or perhaps on several hosts.
+    // The processes ran one after the other, or possibly on several hosts.
     for (host, gap) in [(Some("node"), 402), (None, 100)] {
         let run = compared(host, gap);
         assert!(row(&run, "f").ends_with(" slower"), "{}", run.stdout);
@@ -368,7 +369,7 @@ fn bias_difference_alone_is_unknown() {
         );
         assert!(run.success().contains(&note));
     }
-    // A bias difference does not lift a small change over the threshold either.
+    // Nor does a bias difference raise a small change above the threshold.
     let small = run("table", 2000.0, 5.1e3);
     assert!(row(&small, "f").ends_with(" unknown: the biases differ"), "{}", small.stdout);
     let real = run("table", 2150.0, 6e3);
@@ -378,7 +379,7 @@ fn bias_difference_alone_is_unknown() {
     assert!(raw.success().contains(
         "\nnote: the bias of cuda:0 changed from 2.200 µs (table) to 1.280 µs (floor): comparing raw times\n"
     ));
-    // A difference below the printed precision is not noted.
+    // A difference below the printed precision causes no note.
     assert!(!run("table", 2200.01, 5e3).success().contains("note"));
 }
 
@@ -402,7 +403,7 @@ fn reports_of_first_version_are_compared() {
     assert!(run.success().contains("\n0 slower, 0 faster, "));
 }
 
-/// A library that picks other kernels may be as fast as before, or faster for another reason.
+/// A library may pick other kernels that are as fast, or faster for another reason.
 #[test]
 fn other_kernels_have_a_note() {
     let of = |kernel: &str| {

@@ -1,4 +1,4 @@
-//! Invalid and malicious input: the error names the file, and the tool does not panic.
+//! Invalid and malicious input: the error message names the file, and the tool does not panic.
 
 use std::path::PathBuf;
 
@@ -189,7 +189,7 @@ proptest! {
             prop_assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
         }
         let merged = folder.path("merged");
-        // Another process, so that merging does not refuse it as a duplicate.
+        // Another process id, so that merging does not refuse the report as a duplicate.
         let other = text.replacen("\"pid\": 4242", "\"pid\": 4243", 1);
         let other = folder.write("other", corrupt(&other, &corruptions));
         let merge = ["merge".into(), file, other, "-o".into(), merged.clone()];

@@ -44,14 +44,14 @@ fn dash_is_stdout() {
         }
     }
     assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 2, "no file `-`");
-    // A file of that name needs a path.
+    // `./-` names a file called `-`.
     let mut command = Command::new(TOOL);
     command.arg("merge").arg(&one).args(["-o", "./-"]).current_dir(folder.path(""));
     assert_eq!(run(&mut command).success(), "");
     assert!(folder.path("-").is_file());
 }
 
-/// The shell's `>>`.
+/// The output file is opened like with the shell's `>>`.
 #[test]
 fn redirected_file_is_appended_to() {
     let folder = Folder::new();
@@ -100,7 +100,7 @@ fn merge_errors_name_the_file() {
     assert!(line.contains("merged.json`: "), "{line}");
 }
 
-/// A file-size limit of 0 makes every write fail, as on a full disk.
+/// A file-size limit of 0 makes every write fail, as a full disk does.
 #[cfg(unix)]
 #[test]
 fn failed_write_keeps_old_file() {

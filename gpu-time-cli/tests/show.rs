@@ -122,7 +122,7 @@ fn help_and_completions() {
     assert_eq!(tool(&["nonsense"]).code, Some(2));
 }
 
-/// The tool's page lists exactly the commands that have a page.
+/// The page of the tool lists exactly the commands that have a page.
 #[test]
 fn every_command_has_a_manual_page() {
     let page = tool(&["man"]).success();

@@ -1,4 +1,4 @@
-//! A terminal that the tool writes to.
+//! Runs a command on a terminal and captures its output.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,7 +21,7 @@ pub fn output(
     let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&terminal, size).unwrap();
     let mut child = attach(&mut command, peer.into()).spawn().unwrap();
-    // `command` holds a copy of the peer, which would keep the read below from ending.
+    // `command` holds a copy of the peer, which would prevent the read below from ending.
     drop(command);
     let mut text = Vec::new();
     // On Linux, the end of the output is reported as an error.

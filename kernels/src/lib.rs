@@ -1,6 +1,6 @@
-//! The CUDA kernels of [gpu-time](https://docs.rs/gpu-time), as PTX: they flush the L2 before a
+//! The CUDA kernels of [gpu-time](https://docs.rs/gpu-time), as PTX. They flush the L2 before a
 //! cold measurement, verify the flush, hold a stream until a measurement has been enqueued, and
-//! calibrate.
+//! calibrate event times.
 //!
 //! The PTX loads with driver 525 or later on GPUs of compute capability 7.0 or later; [`DISCARD`]
 //! requires 8.0.
@@ -24,7 +24,7 @@ pub const PTX: &CStr = terminated(concat!(include_str!("../ptx/gpu_time.ptx"), "
 /// [`PTX`].
 pub const PTX_SM_80: &CStr = terminated(concat!(include_str!("../ptx/gpu_time_sm_80.ptx"), "\0"));
 
-/// Flushes the L2 by reading a buffer, which leaves it full of clean lines.
+/// Flushes the L2 by reading a buffer, which leaves the L2 full of clean lines.
 ///
 /// | parameter | type | meaning |
 /// |---|---|---|
@@ -79,9 +79,9 @@ pub const DISCARDED_LINE: u64 = 128;
 /// such as [`u64::MAX`].
 pub const HOLD: &CStr = c"gpu_time_hold";
 
-/// Returns a limit in cycles that is not reached before `max_ns` on any GPU whose timer advances,
-/// because no SM runs at 4 GHz. If the timer does not advance, this limit ends the hold. It is then
-/// longer than `max_ns` by the ratio of 4 GHz to the SM clock.
+/// Returns a limit in cycles that no GPU with an advancing timer reaches before `max_ns`, because
+/// no SM runs at 4 GHz. If the timer does not advance, this limit ends the hold. The hold then
+/// lasts longer than `max_ns`, by the ratio of 4 GHz to the SM clock.
 pub const fn hold_max_cycles(max_ns: u64) -> u64 {
     max_ns.saturating_mul(4)
 }

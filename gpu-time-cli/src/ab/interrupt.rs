@@ -1,4 +1,4 @@
-//! The user's wish to stop early.
+//! The user's request to stop early.
 
 use std::io;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// A flag that SIGHUP, SIGINT and SIGTERM set. None of them ends the process, which would leave the
-/// programs running.
+/// A flag that SIGHUP, SIGINT and SIGTERM set. They no longer end this process, which would leave
+/// the programs running.
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
@@ -20,7 +20,7 @@ impl Interrupt {
         Ok(Interrupt(flag))
     }
 
-    /// Returns `true` after a signal.
+    /// Returns `true` if a signal has arrived.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -42,8 +42,8 @@ pub struct Options {
     /// The arguments of both programs.
     #[arg(last = true)]
     arguments: Vec<OsString>,
-    /// The time to stop after, such as 90s, 5min or 1h. No block is begun that would probably end
-    /// later, and a run that is not over by then is ended.
+    /// The time to stop after, such as 90s, 5min or 1h. No block is started that would probably
+    /// exceed it, and a run that is not over by then is ended.
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = duration)]
     max_time: Duration,
     /// The number of measured runs to stop after, over all programs. The first block has four, or
@@ -53,8 +53,8 @@ pub struct Options {
     /// The time after which a single run is ended, and the experiment with it.
     #[arg(long, value_name = "TIME", default_value = "5min", value_parser = duration)]
     timeout: Duration,
-    /// Runs the old program as a third one too, and compares it with itself: any verdict there is
-    /// false, and shows that the machine or the program is not fit for the comparison.
+    /// Compares the old program with itself too, as a third program in each block. Any verdict
+    /// there is false, and shows that the machine or the program is not fit for the comparison.
     #[arg(long)]
     control: bool,
     #[command(flatten)]
@@ -70,7 +70,7 @@ struct Arm<'a> {
     merge: Merge,
 }
 
-/// The end of an experiment: its cause, and how far it got.
+/// The end of an experiment: its cause, and the progress until then.
 struct End {
     why: Stopped,
     runs: u64,
@@ -125,7 +125,7 @@ fn experiment(
         let block_began = Instant::now();
         let per_block = 2 * arms.len() as u64;
         if blocks == 0 {
-            // The first run of a program fills caches of files and of compiled kernels.
+            // The first run of a program fills the caches of files and of compiled kernels.
             if let Some(stop) = arms.iter().take(2).find_map(|arm| measure(&arm.program).err()) {
                 break Stopped::Early(stop);
             }
@@ -159,7 +159,7 @@ fn experiment(
     Ok(End { why, runs, blocks, took: started.elapsed() })
 }
 
-/// Warns if the time is too short for an interval.
+/// Warns if the time is too short for four blocks, which an interval needs.
 fn warn_of_time(per_run: Duration, per_block: u64, max_time: Duration) {
     let runs = FEWEST_BLOCKS * per_block;
     let needed = per_run.as_secs_f64() * runs as f64;
@@ -170,7 +170,7 @@ fn warn_of_time(per_run: Duration, per_block: u64, max_time: Duration) {
     }
 }
 
-/// Runs every program twice: in a random order, then in the reverse of it, so that a drift and the
+/// Runs every program twice: in a random order, then in the reverse order, so that a drift and the
 /// effect of one program on the next cancel. Returns the reports of each program.
 fn block(
     arms: &[Arm],
@@ -185,7 +185,7 @@ fn block(
     Ok(reports)
 }
 
-/// Prints what is known at the end.
+/// Prints the comparison at the end of the experiment and returns the exit code.
 fn report(
     options: &Options,
     thresholds: &Thresholds,
@@ -208,7 +208,7 @@ fn report(
     let merged = arms.into_iter().map(|arm| arm.merge.finish()).collect::<Result<Vec<_>, _>>()?;
     let [old, new, again @ ..] = &*merged else { return Err("nothing to compare".to_owned()) };
     options.judging.report_unused(thresholds, old, new);
-    // Neither the time nor the number of runs depends on the ratios.
+    // A limit on the time or on the runs does not depend on the ratios.
     let look = if matches!(end.why, Stopped::Limit) { Look::Last } else { Look::Early };
     let compared = |paired: &Paired, new| {
         Comparison::of(old, new, thresholds, Share(0.0), |label, _, under| {

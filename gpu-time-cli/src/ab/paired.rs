@@ -1,4 +1,4 @@
-//! The changes between programs that take turns.
+//! The changes between programs that run in turns.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ pub struct Paired(BTreeMap<String, Pairs>);
 struct Pairs {
     function: String,
     ratios: PairedRatios,
-    /// The sums of the logarithms of the medians of both programs.
+    /// For each program, the sum of the logarithms of its medians.
     logs: [f64; 2],
-    /// Half a step of the clock, relative to the median: the most coarse one so far.
+    /// Half a step of the clock, relative to the median. The coarsest one so far.
     half_step: f64,
-    /// Blocks left out because a program has starved samples only.
+    /// The number of pairs of runs left out because one of the two has starved samples only.
     starved: u64,
 }
 
@@ -33,7 +33,7 @@ struct Block {
     function: String,
     /// Each run of the old program, with the run of the new one that it is compared with.
     runs: Vec<[Run; 2]>,
-    /// The most coarse step of the clock.
+    /// The coarsest step of the clock.
     step_ns: f64,
 }
 
@@ -43,7 +43,7 @@ struct Run {
     raw_median_ns: f64,
     /// The bias that the run measured, if it may be subtracted.
     bias_ns: Option<f64>,
-    /// Most samples had a long queue behind them, which makes the bias another one.
+    /// `true` if most samples had a long queue behind them, which have a different bias.
     is_queued: bool,
 }
 
@@ -75,7 +75,7 @@ impl Paired {
             }
         }
         for (label, block) in blocks {
-            // A series that only some runs have would not balance the order.
+            // If only some runs have the series, the order of the programs is not balanced.
             if block.runs.len() == old.len()
                 && let Some(logs) = block.logs()
             {
@@ -94,7 +94,7 @@ impl Paired {
         pairs.half_step = pairs.half_step.max(half_step);
     }
 
-    /// Returns the change of a series. Does not take into account how many series there are.
+    /// Returns the change of a series, without a correction for the number of series.
     pub fn change(&self, label: &str, threshold: Share, look: Look) -> Change {
         self.0.get(label).unwrap_or(&Pairs::default()).change(threshold, look)
     }
@@ -145,10 +145,12 @@ impl Pairs {
 }
 
 impl Block {
-    /// Returns the means of the logarithms of both programs' medians. `None` if a median is not positive.
+    /// Returns the means of the logarithms of both programs' medians. `None` if a median is not
+    /// positive.
     ///
-    /// The bias is a constant of the machine that each run measures anew, less precisely than its
-    /// medians. So the runs of a block share the mean of what they measured, in which it cancels.
+    /// The bias is a constant of the machine, but each run measures it anew, with a larger error
+    /// than its medians have. The runs of a block therefore share the mean of their biases, so that
+    /// the errors cancel.
     fn logs(&self) -> Option<[f64; 2]> {
         let mut sums = [0.0; 2];
         for runs in &self.runs {
@@ -160,7 +162,7 @@ impl Block {
         Some(sums.map(|sum| sum / self.runs.len() as f64))
     }
 
-    /// Returns the mean bias of the runs of a kind.
+    /// Returns the mean bias of the runs that are queued, or not queued, like this one.
     fn bias_ns(&self, of: &Run) -> f64 {
         let alike = self.runs.iter().flatten().filter(|run| run.is_queued == of.is_queued);
         let biases: Option<Vec<f64>> = alike.map(|run| run.bias_ns).collect();
@@ -187,12 +189,12 @@ mod tests {
 
     /// The standard deviation between runs.
     const SPREAD: f64 = 0.02;
-    /// The blocks in a minute, of processes that take a second and 0.4 s to start.
+    /// The number of blocks in a minute, if a run takes a second and 0.4 s to start.
     const MINUTE: u32 = 10;
     /// Half a step of the clock, relative to a kernel of 10 µs.
     const HALF_STEP: f64 = 0.0016;
 
-    /// A machine on which runs differ and whose clock drifts.
+    /// A machine whose runs differ and whose clock drifts.
     struct Machine {
         random: Rng,
         spread: f64,
@@ -215,7 +217,7 @@ mod tests {
             each.collect()
         }
 
-        /// Runs a block, in which the new program's first series is slower.
+        /// Runs a block in which the new program's first series is slower.
         fn block(&mut self, paired: &mut Paired, series: usize, slower: f64) {
             let [first, second, third, fourth] = std::array::from_fn(|_| self.run(series));
             let (mut outer, mut inner) = (
@@ -231,7 +233,8 @@ mod tests {
             }
         }
 
-        /// Runs an experiment of some blocks, and returns `true` if any look had such a verdict.
+        /// Runs an experiment of some blocks, and returns `true` if it had such a verdict at any
+        /// look.
         fn finds(
             &mut self,
             blocks: u32,
@@ -249,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Runs whose medians are equal, and whose biases were measured with an error.
+    /// The runs have equal medians, but measured their biases with an error.
     #[test]
     fn errors_of_measured_biases_cancel() {
         let run = |bias_ns| Run { raw_median_ns: 12_000.0, bias_ns, is_queued: false };
@@ -266,7 +269,7 @@ mod tests {
         assert_eq!(logs(measured([12_000.0; 2]), measured([12_000.0; 2])), None);
     }
 
-    /// The bias of a queued run is another one, and no error.
+    /// A queued run has a different bias, which is not an error.
     #[test]
     fn queued_runs_have_a_bias_of_their_own() {
         let old = Run { raw_median_ns: 12_000.0, bias_ns: Some(2_000.0), is_queued: false };
@@ -285,7 +288,7 @@ mod tests {
         (0..experiments).filter(experiment).count() as f64 / f64::from(experiments)
     }
 
-    /// Looks after every block. Prints the table in `docs/comparing.md`.
+    /// Looks after every block. Prints the table that is in `docs/comparing.md`.
     #[test]
     fn same_program_rarely_gets_a_verdict_at_any_look() {
         println!("| series | threshold | blocks | verdict at any look |\n|---|---|---|---|");
@@ -306,7 +309,7 @@ mod tests {
         }
     }
 
-    /// Prints the table in `docs/comparing.md`.
+    /// Prints the table that is in `docs/comparing.md`.
     #[test]
     fn one_percent_is_found_within_a_minute() {
         println!("| between runs | found within a minute |\n|---|---|");

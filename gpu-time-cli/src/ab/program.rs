@@ -17,11 +17,11 @@ use crate::input;
 use crate::merge::Merge;
 use crate::message::Failure;
 
-/// The time between two looks at a running program.
+/// The interval at which a running program is polled.
 const POLL: Duration = Duration::from_millis(5);
-/// The time that a program has to end by itself after SIGTERM.
+/// The time that a program has to exit after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// The part of stderr from which an error message quotes the last line.
+/// The number of bytes at the end of stderr that are searched for its last line.
 const TAIL: u64 = 4096;
 
 /// A program with its arguments.
@@ -30,16 +30,16 @@ pub struct Program<'a> {
     pub arguments: &'a [OsString],
 }
 
-/// The time that a run may take.
+/// Limits on the time of a run.
 #[derive(Clone, Copy)]
 pub struct Limit {
-    /// The longest time of a run.
+    /// The maximum duration of a run.
     pub run: Duration,
-    /// The end of the experiment.
+    /// The time at which the experiment ends.
     pub end: Instant,
 }
 
-/// Why a run gave no report.
+/// The reason why a run gave no report.
 pub enum Stop {
     /// The user asked to stop.
     Interrupted,
@@ -49,14 +49,14 @@ pub enum Stop {
 }
 
 impl Program<'_> {
-    /// Runs the program and returns its report: that of all its processes, if several wrote one.
-    /// Ends it at the limit or on an interrupt, and in any case everything that it started.
+    /// Runs the program and returns its report, merged if several of its processes wrote one. Ends
+    /// the program at the limit or on an interrupt, and always ends the processes that it started.
     pub fn run(&self, limit: Limit, interrupt: &Interrupt) -> Result<Snapshot, Stop> {
         let name = self.path.display();
         let failed = |what: String| Stop::Failed(format!("`{name}` {what}"));
         let cannot = |what: &str, error: std::io::Error| failed(format!("{what}: {error}"));
-        // Only the user can enter it. A process that leaves the group and reports later has nowhere
-        // to write to, and does not pass for one of the next run.
+        // Other users cannot enter this folder. A process that leaves the group cannot write its
+        // report once the folder is gone, so the report is not taken for one of the next run.
         let folder =
             tempfile::tempdir().map_err(|error| cannot("cannot have a temporary folder", error))?;
         let folder = folder.path();
@@ -70,7 +70,8 @@ impl Program<'_> {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
-            // A group of its own, to end what the program starts as well.
+            // A process group of its own, which is used to end all processes that the program
+            // starts.
             .process_group(0);
         let mut child = command.spawn().map_err(|error| cannot("cannot be run", error))?;
         let started = Instant::now();
@@ -97,9 +98,9 @@ impl Program<'_> {
             }
             thread::sleep(POLL);
         };
-        // Processes that it left behind would disturb the next run.
+        // Processes that the program left behind would disturb the next run.
         end(&mut child);
-        // Also if the program handled the signal of a terminal and ended regularly.
+        // The terminal also sent the signal to the program, which may have handled it and exited.
         if interrupt.is_set() {
             return Err(Stop::Interrupted);
         }
@@ -120,7 +121,7 @@ impl Program<'_> {
     }
 }
 
-/// Asks a program to end, if it still runs, and kills what is left of its group.
+/// Asks a program to exit if it still runs, then kills what is left of its group.
 fn end(child: &mut Child) {
     let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
     _ = kill_process_group(group, Signal::TERM);
@@ -128,13 +129,13 @@ fn end(child: &mut Child) {
     while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
         thread::sleep(POLL);
     }
-    // Also ends other processes of the group. The group keeps its id while any of them lives.
+    // The group keeps its id while any of its processes lives.
     _ = kill_process_group(group, Signal::KILL);
     _ = child.wait();
 }
 
 fn ended(status: ExitStatus, last_line: Option<String>) -> String {
-    // `exit status: 3`, or `signal: 9 (SIGKILL)`.
+    // A status reads `exit status: 3`, or `signal: 9 (SIGKILL)`.
     let said = last_line.map(|line| format!(": {line}")).unwrap_or_default();
     format!("failed with {status}{said}")
 }
@@ -150,7 +151,7 @@ fn last_line(path: &Path) -> Option<String> {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// Returns the files of reports.
+/// Returns the paths of the reports in the folder.
 fn reports(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -163,7 +164,7 @@ fn reports(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns the report of a run, `None` without any.
+/// Returns the report of a run, or `None` if it wrote none.
 fn merged(files: &[PathBuf]) -> Result<Option<Snapshot>, Failure> {
     match files {
         [] => Ok(None),

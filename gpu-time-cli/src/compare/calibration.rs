@@ -1,4 +1,4 @@
-//! Calibration of the verdicts: simulated runs of one program, and of two that differ.
+//! Calibration of the verdicts, with simulated runs of one program, and of two that differ.
 
 use fastrand::Rng;
 use gpu_time_report::{Series, Snapshot, Stats};
@@ -52,7 +52,7 @@ fn scaled(series: &Series, factor: f64) -> Series {
 
 impl Program {
     /// Runs the program and merges its reports. Half of the variance between runs is common to all
-    /// series, as that of a clock is.
+    /// series, like the variance of a clock.
     fn runs(&self, random: &mut Rng) -> Snapshot {
         let times = times();
         let mut merge = Merge::default();
@@ -75,7 +75,7 @@ impl Program {
 #[derive(Clone, Copy)]
 struct Way {
     threshold: f64,
-    /// Ignores the runs, as earlier versions did.
+    /// Ignores the runs and compares all samples, as earlier versions did.
     pooled: bool,
 }
 

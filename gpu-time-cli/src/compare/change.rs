@@ -51,16 +51,16 @@ pub struct Conditions {
     pub clock_step_ns: f64,
     /// The largest change to ignore.
     pub threshold: Share,
-    /// The standard deviation between runs, where it cannot be known.
+    /// The standard deviation to assume between runs where it cannot be measured.
     pub between_runs: Share,
 }
 
 impl Change {
-    /// Compares two series: by how much their runs differ if both have several, else by the samples
-    /// within the runs and the assumed difference between runs.
+    /// Compares two series. If both have several runs, uses the differences between runs; otherwise
+    /// uses the samples within the runs and the assumed difference between runs.
     ///
-    /// Compares net times if both biases come from the same source, else raw times. If the biases
-    /// differ, the interval is widened by their difference.
+    /// Compares net times if both biases come from the same source, otherwise raw times. If the
+    /// biases differ, widens the interval by their difference.
     pub fn of(base: &Series, new: &Series, under: Conditions) -> Change {
         let biases = bias_ns(base).zip(bias_ns(new)).filter(|_| under.same_bias_source);
         let net = biases.is_some() && [base, new].iter().all(|series| has_net_runs(series));
@@ -117,7 +117,7 @@ impl Change {
         Change { why, ..known }
     }
 
-    /// Withdraws a verdict that may be chance, because many series were compared.
+    /// Changes a verdict to unknown, because it may be chance among many series.
     pub fn withdraw(&mut self) {
         if matches!(self.verdict, Verdict::Slower | Verdict::Faster) {
             self.verdict = Verdict::Unknown;
@@ -151,7 +151,7 @@ fn medians_ns(series: &Series, net: bool) -> Vec<f64> {
     medians
 }
 
-/// Returns the geometric mean; that of one value is the value.
+/// Returns the geometric mean, exactly for a single value.
 fn geometric_mean(values: &[f64]) -> f64 {
     match values {
         [value] => *value,
@@ -159,7 +159,7 @@ fn geometric_mean(values: &[f64]) -> f64 {
     }
 }
 
-/// Returns the evidence that a series gives. `medians` are positive.
+/// Returns the evidence that a series gives. All `medians` are positive.
 fn side(series: &Series, medians: &[f64], net: bool, clock_step_ns: f64) -> SideMedians {
     let log_medians: Vec<f64> = medians.iter().map(|ns| ns.ln()).collect();
     let raw_median_ns = series.raw_ns().map_or(0.0, |raw| raw.median());
@@ -176,8 +176,8 @@ fn side(series: &Series, medians: &[f64], net: bool, clock_step_ns: f64) -> Side
     SideMedians { log_medians, within, half_step: half_step_ns / ns }
 }
 
-/// Returns the bias per bracket of a series. A merged series may have several; this is the
-/// median's.
+/// Returns the bias per bracket of a series. A merged series may have several, of which this is the
+/// one at the median.
 fn bias_ns(series: &Series) -> Option<f64> {
     Some((series.raw_ns()?.median() - series.net_ns()?.median()) / brackets(series))
 }
@@ -187,8 +187,8 @@ fn brackets(series: &Series) -> f64 {
     series.launches().map_or(1.0, |launches| launches.mean().max(1.0))
 }
 
-/// Returns the verdict on a change by `share`, up to `bias_gap` of which the difference of the
-/// biases may have caused. `None` if it cannot be told.
+/// Returns the verdict on a change by `share`, of which the difference of the biases may account
+/// for up to `bias_gap`. `None` if the change is not known well enough.
 pub fn judge(
     share: f64,
     [low, high]: [f64; 2],

@@ -17,7 +17,8 @@ pub struct Comparison<'a> {
     pub missing: Vec<String>,
     /// The series that only the new report has.
     pub added: Vec<String>,
-    /// Facts that make the comparison less certain, and the numbers of runs.
+    /// Reasons why the comparison is less certain, differences of what was compared, and the
+    /// numbers of runs.
     pub notes: Vec<String>,
 }
 
@@ -29,8 +30,9 @@ pub struct Row<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Matches the series of two reports and judges the change of each by its name. Withdraws
-    /// verdicts that may be chance, because many series are compared at once.
+    /// Matches the series of two reports and judges each change with `change`, which takes the name
+    /// of the series. Withdraws verdicts that may be chance, because many series are compared at
+    /// once.
     pub fn of(
         base: &'a Snapshot,
         new: &'a Snapshot,
@@ -91,7 +93,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Notes how many runs were compared, and what is assumed if that is one.
+    /// Adds a note with the number of runs, and with the assumption that a single run requires.
     pub fn note_runs(&mut self, Share(between): Share) {
         let most = |side: usize| self.rows.iter().map(|row| row.change.runs[side]).max();
         let count =
@@ -118,7 +120,7 @@ impl<'a> Comparison<'a> {
         self.rows.iter().filter(|row| row.change.verdict == verdict).count()
     }
 
-    /// Returns the numbers of series by verdict in a sentence.
+    /// Returns the numbers of series by verdict as a sentence.
     pub fn summary(&self) -> String {
         format!(
             "{} slower, {} faster, {} the same, {} unknown{}",
@@ -134,11 +136,11 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// A series of the base, and the same one of the new report.
+/// A series of the base, with the matching series of the new report.
 pub struct Match<'a> {
     pub site: &'a Site,
     pub series: &'a Series,
-    /// `None` if only the base has it.
+    /// `None` if only the base has the series.
     pub other: Option<NewSeries<'a>>,
 }
 
@@ -148,7 +150,7 @@ pub struct NewSeries<'a> {
     pub series: &'a Series,
 }
 
-/// Returns each series of the base with the same series of the new report.
+/// Returns each series of the base with the matching series of the new report.
 pub fn matching_series<'a>(base: &'a Snapshot, new: &'a Snapshot) -> Vec<Match<'a>> {
     let sites = match_sites(base.sites(), new.sites());
     let mut all = Vec::new();
@@ -166,7 +168,7 @@ pub fn matching_series<'a>(base: &'a Snapshot, new: &'a Snapshot) -> Vec<Match<'
     all
 }
 
-/// Returns `true` if two series of matching functions are the same.
+/// Returns `true` if two series of matching functions match.
 fn is_same(one: &Series, other: &Series) -> bool {
     one.device() == other.device() && SeriesId::of(one) == SeriesId::of(other)
 }

@@ -3,7 +3,7 @@
 use gpu_time_report::units;
 use gpu_time_report::{Device, Process, Series, Snapshot};
 
-/// Describes what was compared: differences between labels, versions of the program and hosts.
+/// Describes how the labels, the versions of the program and the hosts differ.
 pub fn provenance(base: &Snapshot, new: &Snapshot) -> Vec<String> {
     let of = |what: &str, of: fn(&Process) -> Option<&str>| {
         let [old, new] = [base, new].map(|report| of(report.process()));
@@ -61,7 +61,7 @@ pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
     notes
 }
 
-/// Returns the step of the clock that timed a series; 0 if unknown.
+/// Returns the step of the clock that timed a series, or 0 if it is unknown.
 pub fn step_ns(snapshot: &Snapshot, series: &Series) -> f64 {
     device(snapshot, series).and_then(Device::event_step_ns).unwrap_or(0.0)
 }

@@ -2,7 +2,7 @@
 
 use gpu_time_report::student_t::{two_sided_p, two_sided_quantile};
 
-/// The share of false verdicts that is accepted, over all series together.
+/// The accepted probability of any false verdict, over all series together.
 pub const ALPHA: f64 = 0.05;
 
 /// The logarithm of the ratio of two medians, and how well it is known.
@@ -11,7 +11,7 @@ pub struct Evidence {
     pub log_ratio: f64,
     /// The standard errors towards smaller and towards larger ratios.
     errors: [f64; 2],
-    /// The degrees of freedom with which the errors are known.
+    /// The degrees of freedom of the errors.
     degrees: f64,
 }
 
@@ -20,16 +20,16 @@ pub struct Evidence {
 pub struct SideMedians {
     /// One for each run.
     pub log_medians: Vec<f64>,
-    /// The errors of a median within its run, towards shorter and longer times, if known.
+    /// The errors of a median within its run, towards shorter and longer times, if they are known.
     pub within: Option<[f64; 2]>,
     /// Half a step of the clock, relative to the median.
     pub half_step: f64,
 }
 
 impl Evidence {
-    /// Compares sides with several runs each by how much their runs differ (Welch's t-test), else by
-    /// the samples within the runs and the standard deviation `between` runs that the user assumes.
-    /// `None` if neither is known.
+    /// Compares two sides. If both have several runs, uses the differences between runs (Welch's
+    /// t-test). Otherwise uses the samples within the runs and the standard deviation `between`
+    /// runs that the user assumes. Returns `None` if neither is known.
     pub fn of(base: &SideMedians, new: &SideMedians, between: f64) -> Option<Evidence> {
         let log_ratio = new.mean() - base.mean();
         if let (Some(base), Some(new)) = (base.error_of_mean(), new.error_of_mean()) {
@@ -37,7 +37,7 @@ impl Evidence {
             let variance = ours + theirs;
             let degrees =
                 variance.powi(2) / (ours.powi(2) / our_degrees + theirs.powi(2) / their_degrees);
-            // Without any spread, as of a series of zeros, the fraction is not a number.
+            // Without any spread, as for a series of zeros, the fraction is not a number.
             let degrees = if degrees.is_finite() { degrees } else { our_degrees + their_degrees };
             return Some(Evidence { log_ratio, errors: [variance.sqrt(); 2], degrees });
         }
@@ -61,8 +61,8 @@ impl Evidence {
         [(self.log_ratio - down).exp() - 1.0, (self.log_ratio + up).exp() - 1.0]
     }
 
-    /// Returns the p-value of the hypothesis that nothing but a difference of the biases by
-    /// `bias_gap`, a share of the base, changed.
+    /// Returns the p-value of the hypothesis that only the biases differ, by `bias_gap`, a share of
+    /// the base.
     pub fn p_value(&self, bias_gap: f64) -> f64 {
         let [down, up] = self.errors;
         let (distance, error) = if self.log_ratio > 0.0 {
@@ -84,9 +84,9 @@ impl SideMedians {
         self.log_medians.iter().sum::<f64>() / self.runs()
     }
 
-    /// Returns the variance of the mean by how much the runs differ, and its degrees of freedom;
-    /// `None` with a single run. Runs that agree better than to half a step of the clock may do so
-    /// by chance.
+    /// Returns the variance of the mean, from the differences between runs, and its degrees of
+    /// freedom. Returns `None` with a single run. The variance of a run is at least that of half a
+    /// clock step, because runs may agree to within a step by chance.
     fn error_of_mean(&self) -> Option<(f64, f64)> {
         let (mean, degrees) = (self.mean(), self.runs() - 1.0);
         let squares: f64 = self.log_medians.iter().map(|log| (log - mean).powi(2)).sum();
@@ -95,8 +95,8 @@ impl SideMedians {
     }
 }
 
-/// Decides which of several hypotheses to reject, so that any is rejected falsely with a
-/// probability of at most [`ALPHA`] (Holm 1979).
+/// Decides which of several hypotheses to reject, so that the probability of any false rejection is
+/// at most [`ALPHA`] (Holm 1979).
 pub fn rejected(p_values: &[f64]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&one, &other| p_values[one].total_cmp(&p_values[other]));

@@ -1,4 +1,4 @@
-//! The options of the command line that decide on verdicts and the exit code.
+//! Command-line options that determine the verdicts and the exit code.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use gpu_time_report::Snapshot;
 use super::thresholds::{Share, Thresholds};
 use crate::message::{self, Failure};
 
-/// The conditions of verdicts and of exit code 1.
+/// The conditions for verdicts and for exit code 1.
 #[derive(clap::Args)]
 pub struct Judging {
     /// The largest change to ignore, such as 2%; overrides `threshold` in the file. [default: 5%]
@@ -32,7 +32,7 @@ pub struct Judging {
 }
 
 impl Judging {
-    /// Returns the thresholds that the command line and its file give.
+    /// Returns the thresholds from the command line and its file.
     pub fn thresholds(&self) -> Result<Thresholds, Failure> {
         let file = self.thresholds.as_deref();
         let mut thresholds = file.map(Thresholds::read).transpose()?.unwrap_or_default();
@@ -42,7 +42,7 @@ impl Judging {
         Ok(thresholds)
     }
 
-    /// Prints the patterns in the file of thresholds that match no function.
+    /// Prints the patterns in the thresholds file that match no function.
     pub fn report_unused(&self, thresholds: &Thresholds, base: &Snapshot, new: &Snapshot) {
         let unused = thresholds.unused(base, new);
         if let Some(file) = &self.thresholds

@@ -1,25 +1,25 @@
-//! The kernels that only one of two programs runs.
+//! Kernels that only one of two programs runs.
 
 use std::collections::BTreeSet;
 
 use gpu_time_report::{Kernel, KernelTimes, Series, shortened_kernels};
 
-/// The number of kernels that a note names.
+/// The maximum number of kernels that a note names.
 const NAMED: usize = 3;
 
-/// The number of notes.
+/// The maximum number of notes.
 const NOTES: usize = 10;
 
-/// The width of a kernel's name in a note.
+/// The maximum width of a kernel's name in a note.
 const COLUMNS: usize = 60;
 
 /// Describes how the kernels of a series differ between the base and the new report. Medians do not
-/// show that a library chose other kernels. `None` if they are the same, or if no call of a report
-/// was opened.
+/// show that a library has chosen other kernels. `None` if they are the same, or if either report
+/// has no opened call.
 pub fn differences(name: &str, [base, new]: [&Series; 2]) -> Option<String> {
     let [base, new] = [base, new].map(|series| series.kernel_times().map(names));
     let (base, new) = base.zip(new)?;
-    // Kernels beyond the limit of a report have no names.
+    // Kernels beyond a report's limit are combined and have no names.
     let is_complete = |names: &BTreeSet<&str>| !names.contains(Kernel::OTHER);
     let all: BTreeSet<&str> = base.union(&new).copied().collect();
     let short = shortened_kernels(all.iter().copied(), COLUMNS);
@@ -42,7 +42,7 @@ pub fn differences(name: &str, [base, new]: [&Series; 2]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{name} runs other kernels: {}", parts.join("; ")))
 }
 
-/// Keeps the first notes, and counts the others.
+/// Keeps the first notes and replaces the rest with their number.
 pub fn bounded(mut notes: Vec<String>) -> Vec<String> {
     let others = notes.len().saturating_sub(NOTES);
     if others > 1 {

@@ -1,4 +1,4 @@
-//! The `compare` command: how the medians of two reports differ.
+//! The `compare` command: compares the medians of two reports.
 
 pub mod change;
 pub mod comparison;
@@ -57,7 +57,7 @@ pub fn files(
 /// Reports the series that were not compared, and returns the exit code.
 pub fn exit_code(comparison: &Comparison, fail_on: &[FailOn]) -> ExitCode {
     if let missing @ 1.. = comparison.missing.len() {
-        // The exit code alone does not show that these series were not compared.
+        // Print it, because the exit code does not show that these series were not compared.
         message::print(&format!("{missing} series only in the base: not compared"));
     }
     let fails = comparison.count(Verdict::Slower) > 0

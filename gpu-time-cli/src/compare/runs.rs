@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gpu_time_report::{Process, Run, Snapshot};
 
-/// Makes one run of the processes of one host whose times overlap, such as the workers of a server. The clocks
-/// and the temperature of a run are common to them, so they differ by less than runs do.
+/// Joins the processes of one host whose times overlap into one run, such as the workers of a
+/// server. They share the clocks and the temperature of the run, so they differ by less than runs
+/// do.
 pub fn joined(report: &Snapshot) -> Snapshot {
     let firsts = firsts(report.process().merged());
     let mut sites = report.sites().to_vec();
@@ -20,14 +21,14 @@ pub fn joined(report: &Snapshot) -> Snapshot {
     Snapshot::new(report.process().clone(), report.devices().to_vec(), sites)
 }
 
-/// Returns `true` if some processes of a merged report are one run.
+/// Returns `true` if several processes of a merged report belong to one run.
 pub fn have_several_processes(report: &Snapshot) -> bool {
     let firsts = firsts(report.process().merged());
     firsts.iter().collect::<BTreeSet<_>>().len() < firsts.len()
 }
 
-/// Returns, for each process, the place of the first one of its run. A process whose host or time is unknown has
-/// a run of its own.
+/// Returns, for each process, the index of the first process of its run. A process with an unknown
+/// host or time is a run by itself.
 fn firsts(processes: &[Process]) -> Vec<u32> {
     let mut firsts: Vec<u32> = (0..).take(processes.len()).collect();
     let mut known: Vec<(&str, [u64; 2], u32)> = std::iter::zip(processes, 0..)
@@ -47,7 +48,7 @@ fn firsts(processes: &[Process]) -> Vec<u32> {
     firsts
 }
 
-/// Returns the means of the figures of a run's processes: of those with fed samples, if there are any.
+/// Returns the mean figures of a run's processes. If any has fed samples, the others are ignored.
 fn mean(first: u32, mut of_run: Vec<Run>) -> Run {
     if of_run.iter().any(|run| run.fed > 0) {
         of_run.retain(|run| run.fed > 0);

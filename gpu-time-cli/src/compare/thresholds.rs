@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer};
 use crate::input;
 use crate::message::Failure;
 
-/// A share such as 0.05, written in percent: `5%`.
+/// A share such as 0.05, written as a percentage: `5%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub f64);
 
@@ -67,7 +67,7 @@ impl Thresholds {
         })
     }
 
-    /// Returns the threshold of a function: that of the longest pattern that matches its name.
+    /// Returns the threshold of a function, that of the longest matching pattern.
     pub fn of(&self, name: &str) -> Share {
         let matching = self.functions.iter().filter(|(text, _)| pattern::matches(text, name));
         matching.max_by_key(|(text, _)| text.len()).map_or(self.default, |(_, share)| *share)

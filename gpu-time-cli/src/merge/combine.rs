@@ -1,6 +1,6 @@
-//! Rules for combining a value of two reports.
+//! Rules for combining the values of two reports.
 
-/// The largest number of different warnings that a merged report keeps.
+/// The maximum number of different warnings in a merged report.
 const MAX_WARNINGS: usize = 100;
 
 /// Adds a count. Saturates, because a forged report may contain any number.

@@ -4,13 +4,12 @@ use gpu_time_report::{Elsewhere, Kernel, KernelTimes};
 
 use super::combine::add;
 
-/// The largest number of different kernels that a series keeps, beside those that are combined; as in
-/// the report of one process.
+/// The maximum number of different kernels that a series keeps, besides the entry for those beyond.
+/// A report of one process has the same limit.
 const MAX_KERNELS: usize = 255;
 
-/// Adds the opened calls of another report. Counts and totals are added up. Percentiles of calls
-/// cannot be combined without all of their times, so statistics are dropped if both reports have
-/// them.
+/// Adds the opened calls of another report. Counts and totals are added up. Statistics are dropped
+/// if both reports have them, because percentiles cannot be combined without all of the times.
 pub fn add_opened(ours: &mut Option<KernelTimes>, theirs: Option<&KernelTimes>) {
     match (&mut *ours, theirs) {
         (_, None) => {}
@@ -74,14 +73,14 @@ fn is_same(one: &Kernel, other: &Kernel) -> bool {
     one.name == other.name && (of(one) == of(other) || one.name == Kernel::OTHER)
 }
 
-/// Adds the launches of a kernel to those of another one.
+/// Adds the launches of a kernel to those of `ours`.
 fn combine(ours: &mut Kernel, theirs: &Kernel) {
     add(&mut ours.count, theirs.count);
     ours.total_ns += theirs.total_ns;
     ours.time_ns = None;
 }
 
-/// Sorts the kernels by their totals, and combines those beyond the limit.
+/// Sorts the kernels by total time, and combines those beyond the limit.
 fn bound(kernels: &mut Vec<Kernel>) {
     kernels.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     if kernels.iter().filter(|kernel| kernel.name != Kernel::OTHER).count() <= MAX_KERNELS {
@@ -104,7 +103,7 @@ fn bound(kernels: &mut Vec<Kernel>) {
     }
 }
 
-/// Returns the numbers of a series' opened calls that sums of forged values can make infinite.
+/// Returns the numbers in a series' opened calls that forged values can make infinite.
 pub fn numbers(times: &KernelTimes) -> impl Iterator<Item = f64> {
     let kernels = times.kernels.iter();
     let kernels = kernels.flat_map(|kernel| [kernel.per_call, kernel.total_ns, kernel.share]);

@@ -29,8 +29,8 @@ use tree::MergedTree;
 
 /// Merges the reports in `files`, in that order.
 ///
-/// Parsing takes most of the time, so one thread per core parses. Each holds at most one report
-/// until it has been handed over for merging, which bounds the memory in use.
+/// Parsing takes most of the time, so one thread per core parses. Each thread holds at most one
+/// report until the merging thread takes it, which bounds the memory in use.
 pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
     let cores = thread::available_parallelism().map_or(1, usize::from).min(files.len());
     thread::scope(|scope| {
@@ -146,8 +146,8 @@ impl Merge {
 
     /// Returns the merged report.
     ///
-    /// Sums of forged values can overflow to infinity, which JSON cannot represent: that is an
-    /// error.
+    /// Returns an error if a sum of forged values overflowed to infinity, which JSON cannot
+    /// represent.
     pub fn finish(self) -> Result<Snapshot, Failure> {
         let process = process(self.processes, self.warnings);
         let (devices, ids) = self.devices.finish();
@@ -192,7 +192,7 @@ impl MergedSite {
     }
 }
 
-/// The number of labels or versions that a warning names.
+/// The maximum number of labels or versions that a warning names.
 const NAMED: usize = 4;
 
 /// Returns a warning if the merged reports have different labels or versions of the program.

@@ -2,26 +2,26 @@
 
 use gpu_time_report::{Process, Run, Series, Snapshot};
 
-/// The largest number of runs that a merged report keeps for a series. The spread of more would not
-/// be known noticeably better.
+/// The maximum number of runs that a merged report keeps for a series. More would not make their
+/// spread known noticeably better.
 const MAX_RUNS: usize = 64;
 
-/// The processes of one report, as runs of the merged one.
+/// The processes of one report, as runs of the merged report.
 pub struct Processes {
-    /// The place of the first among the merged processes.
+    /// The index of the report's first process among the merged processes.
     first: u32,
-    /// A number for each that looks random, and does not depend on the order of merging.
+    /// A pseudo-random number for each process, which does not depend on the order of merging.
     lots: Vec<u64>,
     is_merged: bool,
 }
 
-/// The runs of a series: those with the lowest lots. Runs are therefore kept at random, and the
-/// same ones however the reports are merged.
+/// The runs of a series with the lowest lots. This is a random selection, and the same one in
+/// whichever order the reports are merged.
 #[derive(Default)]
 pub struct Runs(Vec<(u64, Run)>);
 
 impl Processes {
-    /// Numbers the processes of a report after the first `already` ones.
+    /// Numbers the processes of a report, beginning at `already`.
     pub fn of(report: &Snapshot, already: usize) -> Processes {
         let merged = report.process().merged();
         let lots = match merged {

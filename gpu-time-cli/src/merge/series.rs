@@ -11,7 +11,7 @@ use crate::series_id::SeriesId;
 
 /// The sum of one series over several reports.
 pub struct MergedSeries {
-    /// The index of its device among the merged ones.
+    /// The index of its device among the merged devices.
     device: usize,
     /// The identity and the counts. The statistics are computed at the end, from the other fields.
     series: Series,
@@ -38,12 +38,12 @@ enum Net {
     Unknown,
     /// The raw times minus this bias, in nanoseconds.
     Offset(f64),
-    /// A distribution of its own, because the biases of the reports differ.
+    /// A separate distribution, because the biases of the reports differ.
     Separate(Summary),
 }
 
 impl MergedSeries {
-    /// Creates the sum of one report.
+    /// Creates the sum from one report.
     pub fn new(
         device: usize,
         series: &Series,
@@ -62,7 +62,7 @@ impl MergedSeries {
         })
     }
 
-    /// Returns `true` if a series of another report belongs to this one.
+    /// Returns `true` if a series of another report is the same series.
     pub fn is_of(&self, device: usize, series: &Series) -> bool {
         let line = |series: &Series| series.launch().map(Launch::line);
         self.device == device
@@ -146,7 +146,7 @@ impl MergedSeries {
             };
             series.histogram = raw.histogram().clone();
         }
-        // The times of the series are these.
+        // The times of such a series are the busy times.
         if let Some(times) = series.kernel_times.as_mut().filter(|_| is_opened) {
             times.busy_ns = series.raw_ns;
         }
@@ -210,8 +210,8 @@ fn add_work(ours: &mut Option<Work>, theirs: Option<Work>) {
     }
 }
 
-/// Merges the numbers of launches and of brackets inside. Call this before the sample counts are added, because they are
-/// the weights of the means.
+/// Merges the numbers of launches and of inner brackets. The means are weighted by the sample
+/// counts, so call this before those are added.
 fn merge_launches(ours: &mut Series, theirs: &Series) {
     let weight = |series: &Series| series.fed.saturating_add(series.starved) as f64;
     let (our_weight, their_weight) = (weight(ours), weight(theirs));
@@ -220,7 +220,7 @@ fn merge_launches(ours: &mut Series, theirs: &Series) {
     pool(&mut ours.inner_brackets, theirs.inner_brackets, share);
 }
 
-/// Adds numbers per sample, which are this share of all.
+/// Adds numbers per sample of samples that are this share of all.
 fn pool(ours: &mut Option<Launches>, theirs: Option<Launches>, share: f64) {
     match (ours, theirs) {
         (Some(ours), Some(theirs)) => {
@@ -234,7 +234,7 @@ fn pool(ours: &mut Option<Launches>, theirs: Option<Launches>, share: f64) {
 }
 
 impl Samples {
-    /// Returns the samples of one report, `None` if it has none.
+    /// Returns the samples of one report, or `None` if it has none.
     fn of(series: &Series) -> Result<Option<Samples>, &'static str> {
         let Some(raw) = &series.raw_ns else { return Ok(None) };
         if series.histogram.is_empty() {
@@ -280,8 +280,7 @@ impl Samples {
 }
 
 impl Net {
-    /// Returns the net times as a distribution of their own. `raw` is the one they are derived
-    /// from.
+    /// Returns the net times as a separate distribution, derived from `raw`.
     fn summary(self, raw: &Summary) -> Option<Summary> {
         match self {
             Net::Unknown => None,

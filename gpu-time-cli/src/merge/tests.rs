@@ -12,7 +12,7 @@ use crate::opened_calls::opened;
 
 fn merged(reports: &[Snapshot]) -> Snapshot {
     let mut merge = Merge::default();
-    // Merge what a file would contain.
+    // Write and read each report, as merging files does.
     for report in reports {
         let read = Snapshot::from_json(report.to_json().as_bytes()).unwrap();
         assert_eq!(merge.add(&read), Ok(()));
@@ -158,7 +158,8 @@ fn net_times_use_bias_of_each_launch_count() {
     assert_eq!((only(&varied).net_ns(), only(&varied).net_sum_ns), (None, Some(40_000.0)));
 }
 
-/// A report with this many windows of 20 ms, in which the device was busy for a share of the time.
+/// Returns a report with this many windows of 20 ms, in which the device was busy for this share of
+/// the time.
 fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> Snapshot {
     let total_ns = windows as f64 * 20e6;
     let outside = Unattributed {
@@ -291,7 +292,7 @@ fn counts_saturate() {
     assert_eq!(only(&merged(&[one(1, full.clone()), one(2, full)])).timed(), u64::MAX);
 }
 
-/// Returns the report of a process with these opened calls besides some that events measured.
+/// Returns the report of a process with these opened calls and some calls timed by events.
 fn with_opened(pid: u32, times: Option<KernelTimes>) -> Snapshot {
     let series = series("cuda:0", &[4000.0; 9], &[], 0.0);
     let timed = 9 + times.as_ref().map_or(0, |times| times.opened);
@@ -379,7 +380,7 @@ fn kernels_beyond_the_limit_become_one() {
     let times = only(&three).kernel_times().unwrap();
     assert_eq!(times.kernels().len(), 256);
     let other = times.kernels().last().unwrap();
-    // 450 kernels with 2 launches each.
+    // There are 450 kernels with 2 launches each.
     assert_eq!((other.name(), other.count(), other.grid()), ("<other>", 2 * (450 - 255), [0; 3]));
     let total: f64 = times.kernels().iter().map(Kernel::total_ns).sum();
     assert_eq!(total, 150.0 * (10.0 + 60.0 + 40.0));
@@ -387,7 +388,7 @@ fn kernels_beyond_the_limit_become_one() {
     assert!((shares - 1.0).abs() < 1e-9, "{shares}");
 }
 
-/// With this clock, the busy times have a histogram.
+/// With the clock `kernels`, the busy times have a histogram.
 #[test]
 fn busy_times_of_the_clock_kernels_keep_their_percentiles() {
     let of = |pid, ns: &[f64]| {

@@ -1,4 +1,4 @@
-//! Adds call trees up, path by path.
+//! Merges call trees path by path.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use gpu_time_report::{Node, PerCall, Source};
 
 use super::combine::add;
 
-/// The sum of the call trees added so far. A parent stands before its children.
+/// The sum of the call trees added so far. Parents come before their children.
 #[derive(Default)]
 pub struct MergedTree {
     nodes: Vec<Node>,
@@ -14,23 +14,24 @@ pub struct MergedTree {
     known: HashMap<(Option<u32>, Function), u32>,
 }
 
-/// The last part of a path.
+/// The last part of a path: the function that was called.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Function {
-    /// By the index of its site in the merged report.
+    /// The index of the function's site in the merged report.
     Site(u32),
     /// A function that the report does not list.
     Name(String),
 }
 
 impl MergedTree {
-    /// Adds the tree of a report. `sites` has the index in the merged report for each of its sites.
+    /// Adds the tree of a report. `sites` maps the indices of its sites to those in the merged
+    /// report.
     pub fn add(&mut self, tree: &[Node], sites: &[usize]) {
         // The index in `nodes` of each path of the report.
         let mut places: Vec<Option<u32>> = Vec::with_capacity(tree.len());
         for node in tree {
             let parent = node.parent().and_then(|parent| places.get(parent).copied().flatten());
-            // Figures from windows are computed again from the merged devices.
+            // Figures from windows are recomputed from the merged devices.
             let place = (node.source != Source::Windows).then(|| {
                 let site = node.site().and_then(|site| sites.get(site)).map(|&site| site as u32);
                 self.add_path(Node { parent, site, ..node.clone() })
@@ -50,7 +51,7 @@ impl MergedTree {
         at
     }
 
-    /// Returns the paths. `None` if a sum overflows, which only forged values do.
+    /// Returns the paths, or `None` if a sum overflowed, which only happens with forged values.
     pub fn finish(self) -> Option<Vec<Node>> {
         let is_finite = |node: &Node| {
             let errors = [node.self_error_ns, node.inclusive_error_ns].into_iter().flatten();
@@ -75,14 +76,14 @@ fn add_node(ours: &mut Node, theirs: &Node) {
     ours.self_error_ns = error(ours.self_error_ns, theirs.self_error_ns);
     ours.inclusive_error_ns = error(ours.inclusive_error_ns, theirs.inclusive_error_ns);
     if ours.source != theirs.source {
-        // The sum is no better than the worse of the two.
+        // Calls by events tell less than opened calls, so the sum counts as events.
         ours.source = Source::Events;
     }
     ours.upper_bound |= theirs.upper_bound;
     ours.callers_unknown |= theirs.callers_unknown;
 }
 
-/// Returns the means over two sets of calls. A figure that only one of them has is unknown.
+/// Returns the means over two sets of calls. A figure is unknown if either set lacks it.
 fn mean(one: PerCall, calls: u64, other: PerCall, other_calls: u64) -> PerCall {
     let share = other_calls as f64 / (calls as f64 + other_calls as f64).max(1.0);
     let of = |one: f64, other: f64| one + (other - one) * share;

@@ -1,4 +1,4 @@
-//! Both distributions of a series, drawn as SVG.
+//! Draws both distributions of a series as SVG.
 
 use gpu_time_report::{Histogram, Run, Series, units};
 use maud::{Markup, html};
@@ -8,7 +8,8 @@ const HEIGHT: f64 = 110.0;
 /// The height of the strip with a dot for each run.
 const STRIP: f64 = 16.0;
 const BINS: usize = 80;
-/// The share of the times that is left out at each end, so that outliers do not squeeze the rest.
+/// The share of the times that the axis leaves out at each end, so that outliers do not compress
+/// the rest.
 const TAIL: f64 = 0.01;
 
 /// The times of one side.
@@ -65,7 +66,7 @@ impl SideTimes {
         SideTimes { times, runs: series.runs().iter().map(of_run).collect() }
     }
 
-    /// Returns the times between which all but the tails lie.
+    /// Returns the bounds of the times without the tails.
     fn ends(&self) -> Option<[f64; 2]> {
         let total = self.times.count() as f64;
         let mut below = 0.0;
@@ -80,7 +81,7 @@ impl SideTimes {
         ends
     }
 
-    /// Returns the outline of the histogram as a path; the fullest bin has the full height.
+    /// Returns the outline of the histogram as a path. The highest bin fills the height.
     fn outline(&self, low: f64, high: f64) -> String {
         let mut bins = [0u64; BINS];
         for (ns, count) in self.times.iter() {

@@ -1,16 +1,16 @@
-//! Texts that all formats share.
+//! Text that all formats share.
 
 use gpu_time_report::units;
 
 use crate::compare::change::Change;
 
-/// The title of a control.
+/// The title of a control comparison.
 pub const CONTROL: &str = "control: the old program against itself";
 
 /// The titles of the columns.
 pub const COLUMNS: [&str; 6] = ["function", "base", "new", "change", "95% interval", "verdict"];
 
-/// Returns the figures of a row, in the order of [`COLUMNS`] after the first.
+/// Returns the figures of a row, in the order of [`COLUMNS`] without the first.
 pub fn figures(change: &Change) -> [String; 5] {
     let [base, new] = change.medians_ns.map(units::time);
     let interval = change

@@ -25,7 +25,7 @@ path.base, circle.base { fill: var(--base); fill-opacity: .55; } path.new, circl
 .key { display: inline-block; width: .8em; height: .8em; margin: 0 .3em 0 1em; }
 ";
 
-/// Renders a comparison, its control below it, and the distributions of each series.
+/// Renders a comparison with the distributions of each series, and its control below it.
 pub fn text(comparison: &Comparison, control: Option<&Comparison>) -> String {
     let summary = comparison.summary();
     let body = html! {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::compare::change::Verdict;
 use crate::compare::comparison::{Comparison, Row};
 
-/// The name of the format; fields may be added to it.
+/// The name of the format. Later versions may add fields.
 const SCHEMA: &str = "gpu-time-comparison/1";
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ struct SeriesChange<'a> {
     name: &'a str,
     base_median_ns: f64,
     new_median_ns: f64,
-    /// The runs, or the blocks of an experiment, of the base and of the new program.
+    /// The numbers of runs, or of blocks of an experiment, of the base and of the new program.
     runs: [usize; 2],
     change: Option<f64>,
     interval95: Option<[f64; 2]>,
@@ -44,7 +44,7 @@ struct SeriesChange<'a> {
     why: &'static str,
 }
 
-/// Renders a comparison, and its control as a field of it.
+/// Renders a comparison. Its control becomes a field of it.
 pub fn text(comparison: &Comparison, control: Option<&Comparison>) -> String {
     let document =
         Document { schema: SCHEMA, result: result(comparison), control: control.map(result) };

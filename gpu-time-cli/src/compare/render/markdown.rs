@@ -6,11 +6,11 @@ use super::figures::{COLUMNS, CONTROL, figures};
 use crate::compare::change::Verdict;
 use crate::compare::comparison::{Comparison, Row};
 
-/// The number of series that are listed with and without a change: a comment has at most 65,536
-/// characters.
+/// The maximum number of series listed with a change and of those listed without. A comment has at
+/// most 65,536 characters.
 const MAX_ROWS: usize = 150;
 
-/// Renders a comparison. Series that are the same are folded away, as is the control.
+/// Renders a comparison. Folds away the series with the verdict `same`, and the control.
 pub fn text(comparison: &Comparison, control: Option<&Comparison>) -> String {
     let mut text = format!("**gpu-time: {}**\n\n", comparison.summary()) + &body(comparison);
     if let Some(control) = control {
@@ -21,7 +21,7 @@ pub fn text(comparison: &Comparison, control: Option<&Comparison>) -> String {
 }
 
 fn body(comparison: &Comparison) -> String {
-    // Sorted by verdict, and `same` is the last.
+    // The rows are sorted by verdict, and `same` comes last.
     let same = comparison.count(Verdict::Same);
     let (changed, same) = comparison.rows.split_at(comparison.rows.len() - same);
     let mut text = table(changed);
@@ -68,7 +68,7 @@ fn folded(title: &str, body: &str) -> String {
     format!("<details><summary>{title}</summary>\n\n{}\n\n</details>\n\n", body.trim_end())
 }
 
-/// Returns the text as code, in which nothing has a meaning.
+/// Returns the text as inline code, in which Markdown has no effect.
 fn code(text: &str) -> String {
     let text = printable(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -77,7 +77,7 @@ fn code(text: &str) -> String {
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// Escapes what would become a tag, a link, or a mention of a user.
+/// Escapes characters that Markdown reads as a tag, a link, emphasis, an issue or a mention.
 fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         '&' | '<' | '>' | '@' | '[' | '*' | '#' | '\\' => format!("&#{};", u32::from(c)),

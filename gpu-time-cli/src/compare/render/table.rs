@@ -23,7 +23,7 @@ fn one(comparison: &Comparison, to: Terminal) -> String {
     table.load_style(presets::NOTHING).set_header(COLUMNS);
     for row in &comparison.rows {
         let [base, new, share, interval, verdict] = figures(&row.change);
-        // The last column, so that escape sequences do not disturb the layout.
+        // The verdict is the last column, so escape sequences do not disturb the layout.
         let verdict = to.styled(style(row.change.verdict), &verdict);
         table.add_row([printable(&row.name), base, new, share, interval, verdict]);
     }

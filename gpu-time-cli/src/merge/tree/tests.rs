@@ -1,6 +1,6 @@
 use super::*;
 
-/// A path with the means of its calls.
+/// Returns a path with the means of its calls.
 fn path(site: u32, parent: Option<u32>, calls: u64, self_ns: f64) -> Node {
     let per_call = PerCall {
         busy_ns: self_ns / calls as f64,
@@ -30,7 +30,7 @@ fn summary(nodes: &[Node]) -> Vec<(Option<usize>, Option<usize>, f64, f64)> {
 fn paths_are_those_of_the_merged_functions() {
     let mut merged = MergedTree::default();
     merged.add(&[path(0, None, 1, 100.0), path(1, Some(0), 2, 40.0)], &[0, 1]);
-    // The other report lists the functions in another order, and has a path more.
+    // The other report lists the functions in another order and has one more path.
     let other = [path(1, None, 3, 300.0), path(0, Some(0), 6, 20.0), path(0, None, 1, 5.0)];
     merged.add(&other, &[1, 0]);
     let nodes = merged.finish().unwrap();
@@ -62,7 +62,7 @@ fn sum_of_two_sources_is_as_good_as_the_worse() {
     assert_eq!((node.source, node.upper_bound), (Source::Events, true));
 }
 
-/// It is estimated anew from the merged devices.
+/// Merging estimates this work anew, from the merged devices.
 #[test]
 fn work_outside_of_functions_is_left_out() {
     let mut merged = MergedTree::default();
