@@ -146,7 +146,7 @@ fn edges(_: &[String]) {
     let work = |stream: &Arc<CudaStream>| spin.launch(stream, 5_000).unwrap();
     let begin = |stream: &Arc<CudaStream>| stream.begin_capture(mode("global")).unwrap();
     for _ in 0..5 {
-        // Begins inside the bracket, ends outside.
+        // The capture begins inside the bracket and ends outside.
         around(stream, |stream| {
             work(stream);
             begin(stream);
@@ -154,14 +154,14 @@ fn edges(_: &[String]) {
         });
         let (graph, nodes) = end(stream);
         assert_eq!(nodes, 1);
-        // Begins outside the bracket, ends inside.
+        // The capture begins outside the bracket and ends inside.
         begin(stream);
         let (_, nodes) = around(stream, |stream| {
             work(stream);
             end(stream)
         });
         assert_eq!(nodes, 1);
-        // A whole capture inside the bracket, which is unaffected and measures the replay.
+        // A whole capture inside a bracket leaves it unaffected, so it measures the replay.
         around(stream, |stream| {
             begin(stream);
             work(stream);

@@ -20,7 +20,7 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 const ROUNDS: usize = 10;
-/// An upper bound on the size of an L2. No current GPU has a larger one.
+/// An upper bound on the size of an L2 cache. No current GPU has a larger one.
 const L2_AT_MOST: usize = 128 << 20;
 
 #[gpu_timed]

@@ -195,7 +195,7 @@ fn twins(_: &[String]) {
 
 /// Calls a function during a window, until its share is published.
 fn devices(_: &[String]) {
-    // The runtime waits up to ten seconds for a window's records.
+    // The runtime waits up to ten seconds for a window's records, and this leaves room.
     const PATIENCE: Duration = Duration::from_secs(20);
     let recorder = recorder();
     let gpu = Gpu::new();

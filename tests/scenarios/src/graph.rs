@@ -341,7 +341,7 @@ fn mid_call(_: &[String]) {
     let mut other = None;
     partly(stream, work, || other = Some(end(stream)), work);
     assert_eq!(other.map(nodes), Some(3));
-    // A capture that ends inside a launch contains only the start of that launch.
+    // A capture that ends inside a launch contains only the start event of that launch.
     begin();
     let mut third = None;
     partly(stream, || third = Some(end(stream)), || (), work);

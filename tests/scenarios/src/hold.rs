@@ -41,7 +41,7 @@ fn held(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> LaunchRes
     Ok(())
 }
 
-/// The same function, for another thread.
+/// The same as `held`, for another thread.
 #[gpu_timed(scope = "body", sleep)]
 fn beside(stream: &Arc<CudaStream>, spin: &Spin, then: impl FnOnce()) -> LaunchResult {
     ran!();

@@ -326,7 +326,7 @@ fn launches_graph(kernels: &Kernels, graph: &CudaGraph) {
     graph.launch().unwrap();
 }
 
-/// Launches a graph of a short kernel and one that takes longer than several collections.
+/// Launches a graph of a short kernel and a kernel that takes longer than several collections.
 fn slow_graph(_: &[String]) {
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());

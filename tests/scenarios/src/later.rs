@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::mem;
 use std::task::Poll;
 
-/// Is pending the first time it is polled.
+/// A future that is pending the first time it is polled.
 pub async fn later() {
     let mut is_ready = false;
     poll_fn(|_| if mem::replace(&mut is_ready, true) { Poll::Ready(()) } else { Poll::Pending })

@@ -126,7 +126,7 @@ impl ThreadResources<'_> {
     }
 }
 
-/// Runs `f` in relaxed mode, in which it cannot invalidate a capture.
+/// Runs `f` in relaxed capture mode, in which it cannot invalidate a capture.
 fn relaxed(f: impl FnOnce()) {
     let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: exchanges this thread's mode.

@@ -67,13 +67,14 @@ fn untouched(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Makes sixty-four calls per round: 3 warm-up calls, one that is not held, and 60 that are fed.
+/// Makes rounds of eight calls. The first 3 calls are a warm-up, the next is not held, and all
+/// others are fed.
 fn steady(_: &[String]) {
     let gpu = Gpu::new();
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
     untouched(&gpu.stream, &other).unwrap();
     gpu.synchronize();
-    // So few calls that the queue never gets long enough to slow down its events.
+    // These are too few calls for a queue that would lengthen their event times.
     let round = || {
         for _ in 0..8 {
             timed(&gpu.stream, &spin, 10_000).unwrap();
@@ -249,8 +250,8 @@ fn dirty(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 5_000)
 }
 
-/// Calls every function three times: with its attribute's setting, then overridden by runs, then
-/// with its attribute's setting again.
+/// Calls every function in rounds of ten: with its attribute's setting, then overridden by runs,
+/// then with its attribute's setting again.
 fn cold(_: &[String]) {
     let gpu = Gpu::new();
     let mut copy = gpu.copy("settle::plain_held", BYTES);

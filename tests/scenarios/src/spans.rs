@@ -89,7 +89,7 @@ fn nested(arguments: &[String]) {
     let program = Program::new(spans().sample(1.0));
     for _ in 0..arguments[0].parse().unwrap() {
         request(&program);
-        // A kernel outside any call.
+        // This kernel is outside any call.
         program.launch(NS);
         program.gpu.synchronize();
     }
@@ -172,11 +172,11 @@ fn threads(_: &[String]) {
                     program.launch(NS);
                     span!("norm").in_scope(|| program.launch(NS));
                 });
-                // `helper` again, and `moved` on this thread for the first time.
+                // Enters `helper` again, and `moved` on this thread for the first time.
                 for span in [&helper, &moved] {
                     span.in_scope(|| program.launch(NS));
                 }
-                // A separate root.
+                // This span is a root of its own.
                 span!("alone").in_scope(|| program.launch(NS));
             });
         });
@@ -329,11 +329,11 @@ fn crossed(_: &[String]) {
         drop(left_first);
         program.launch(NS);
         drop(left_last);
-        // A kernel of the outer span.
+        // This kernel belongs to the outer span.
         program.launch(NS);
         let late = span!("late").entered();
         drop(outer);
-        // A kernel outside any call.
+        // This kernel is outside any call.
         program.launch(NS);
         drop(late);
         program.gpu.synchronize();
@@ -381,7 +381,7 @@ fn unwinding(_: &[String]) {
             program.launch(NS);
         });
         unwinds();
-        // A kernel outside any call.
+        // This kernel is outside any call.
         program.launch(NS);
         program.gpu.synchronize();
     }

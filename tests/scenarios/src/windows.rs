@@ -92,7 +92,7 @@ impl Program {
         tally::fact("busy_ns", launches * 3 * NS);
     }
 
-    /// Does the same as `run` in virtual time, until all windows have been closed.
+    /// Runs like `run`, but in virtual time and until all windows have been closed.
     fn run_in_steps(&self, share: f64, depth: u64) {
         let period_ns = ((3 * NS * depth) as f64 / share) as u64;
         let mut windows = Windows::new();
@@ -115,7 +115,7 @@ impl Program {
 fn busy(arguments: &[String]) {
     let (of_run, plan) = arguments.split_at(2);
     let (share, depth) = parse(of_run);
-    // A window catches few of the bursts that fill a deep queue.
+    // A deep queue is filled in bursts, of which a window catches few.
     let real = Duration::from_millis(if depth < 100 { 1_200 } else { 4_800 });
     let program = Program::new(0);
     plan.iter().for_each(|plan| gpu_time::configure().windows(plan).apply());
@@ -125,7 +125,7 @@ fn busy(arguments: &[String]) {
     tally::print();
 }
 
-/// Does the same as `busy` in virtual time, with windows that the program opens.
+/// Runs like `busy`, but in virtual time and with windows that the program opens.
 fn busy_in_steps(arguments: &[String]) {
     let (share, depth) = parse(arguments);
     let program = Program::new(0);

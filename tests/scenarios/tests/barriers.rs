@@ -144,7 +144,7 @@ mod simulated {
     #[test]
     fn failed_barrier_loses_its_sample() {
         for (fault, lost) in [
-            // The first call's first barrier, and its second one.
+            // The first call's first barrier fails, or its second one.
             ("cuStreamSynchronize:1=999", 1),
             ("cuStreamSynchronize:2=999", 1),
             ("cuStreamSynchronize:9+=1", 20),
@@ -179,7 +179,8 @@ mod simulated {
                 |names: &&[&str]| **names == [EXCHANGE, "cuStreamSynchronize", EXCHANGE];
             names.windows(3).filter(is_relaxed).count()
         });
-        // Two for each measured call, plus the first barrier for the call that began the capture.
+        // There are two for each measured call, plus the first barrier of the call that began the
+        // capture.
         assert_eq!(relaxed.sum::<usize>(), 2 * (8 + 1) + 1);
     }
 }

@@ -1,5 +1,5 @@
 //! Tests for the bias subtracted from raw times: its source, its error, and that measuring it
-//! disturbs nothing.
+//! disturbs nothing else.
 
 use crate::harness::scenario;
 
@@ -12,7 +12,7 @@ fn bias_is_measured_in_process() {
     assert!(device.event_queued_empty_ns.is_some_and(|ns| ns > floor), "{device:?}");
 }
 
-/// Meanwhile, the runtime launches kernels of its own, which belong to no call.
+/// The runtime launches its own kernels meanwhile, which belong to no call.
 #[test]
 fn cupti_measures_empty_kernel_where_calls_are_opened() {
     let run = scenario("kernels/events", &[]).with_cupti().run();
@@ -43,9 +43,10 @@ mod simulated {
     const QUEUED: usize = 32;
     const SAMPLES: usize = 200;
     const CHECKED: usize = 64;
-    /// Five times 6 and 24 kernels, both with and without a pair around each kernel.
+    /// Brackets around 6 and around 24 kernels, each five times, with and without a pair around
+    /// each kernel.
     const INNER: usize = 5 * 2 * (6 + 24);
-    /// The empty kernel's first launch, which loads it.
+    /// The first launch of the empty kernel, which loads it.
     const LOADING: usize = 1;
     /// The number of nanoseconds that the model adds to a pair with a long queue behind it.
     const EXTRA: u64 = 608;
@@ -155,7 +156,8 @@ mod simulated {
         assert_eq!(figures, [held, held + EXTRA]);
         assert!(run.stderr.contains("bias 2.207 µs (table, ±704 ns)"), "{}", run.stderr);
         assert!(run.stderr.contains("as in CUPTI and Nsight Systems"), "{}", run.stderr);
-        // Once when the context was registered, and once more at the end.
+        // The calibration runs when the context is registered, and the check at the end of the
+        // process.
         let calibrated = LOADING + RAMP + QUEUED + SAMPLES + INNER;
         assert_eq!(empty_launches(&run), calibrated + LOADING + RAMP + CHECKED);
     }
@@ -240,7 +242,7 @@ mod simulated {
         let launches: Vec<u64> =
             run.trace.kernels("spin_ns").map(|spin| spin.enqueued_ns).collect();
         let first = run.trace.kernels("gpu_time_empty").next().unwrap();
-        // Two kernels in the opened call, and one by itself.
+        // There are two kernels in the opened call, and one outside.
         assert_eq!(launches.len(), 3);
         assert!(launches[1] < first.enqueued_ns && first.enqueued_ns < launches[2], "{first:?}");
     }

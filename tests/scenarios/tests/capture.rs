@@ -46,7 +46,7 @@ fn capture_begins_or_ends_in_bracket() {
     let around = run.row("capture::around");
     assert_eq!((around.timed, around.measured, around.lost("capture")), (15, 5, 10));
     let launches = run.site("capture::around_launches");
-    // The stop is recorded after the capture has begun.
+    // The stop event is recorded after the capture has begun.
     assert_eq!(launches.launch(0).lost("capture"), 5);
     assert_eq!(launches.launch(1).lost("capture"), 5);
     assert_eq!(launches.row().lost("capture"), 5);

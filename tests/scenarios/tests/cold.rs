@@ -139,7 +139,7 @@ mod simulated {
         for (model, faults) in [
             ("compute_capability=75", ""),
             ("l2_discards=0", ""),
-            // Once together with the other kernels, and again when the kernel is needed.
+            // It is loaded together with the other kernels, and again when it is needed.
             ("", "cuModuleLoadData:3=218;cuModuleLoadData:5=218"),
             ("", "cuModuleGetFunction:6=500;cuModuleGetFunction:8=500"),
         ] {
@@ -174,7 +174,7 @@ mod simulated {
         assert_eq!(evictions(&lines(able, tried))[0].method, "write-discard");
     }
 
-    /// Reads after a discarding flush cause no write-back, just as after a reading one.
+    /// Reads after a discarding flush cause no write-back, as after a flush that reads.
     #[test]
     fn discarding_and_reading_flush_agree() {
         let times = ["", "compute_capability=75"].map(|model| {
@@ -190,8 +190,8 @@ mod simulated {
     fn clean_flush_evicts_dirty_lines() {
         let times = ["", ",compute_capability=75"].map(|reads| {
             let model = format!("l2_usable_bytes={L2}{reads}");
-            // The clean read covers more of the dirty flush's lines than the preceding read
-            // evicted.
+            // A clean flush that reads covers more of the dirty flush's lines than the preceding
+            // read evicted.
             let run =
                 scenario("cold/reads", &["30", "10"]).simulated(|sim| sim.model(&model)).run();
             run.row("cold::read_clean").raw().median
@@ -257,7 +257,7 @@ mod simulated {
     fn unflushable_l2_is_partial() {
         let run = lines("l2_usable_bytes=300000000", "");
         assert_eq!(caches(&run), ["partial", "partial"]);
-        // In the first round, the search for a flush comes in between.
+        // In the first round, the search for a flush runs between the touch and the read.
         assert_eq!(missed(&run, "clean", "median"), [0; 3]);
         for eviction in evictions(&run) {
             assert!(!eviction.proved);
@@ -344,7 +344,7 @@ mod simulated {
         // memory for the proof is requested at the first call and at the end.
         assert_eq!(attempts(4, 5), [5 + 2, 1]);
         assert_eq!(attempts(600, 601), [5 + 2, 1]);
-        // And in four more reports.
+        // Four more reports request it again.
         assert_eq!(attempts(10, 1)[0], 5 + 4);
     }
 
@@ -356,7 +356,7 @@ mod simulated {
         assert!(run.report().warnings()[0].contains("timed without a flush"), "{}", run.stderr);
         assert_eq!(run.report().devices[0].flush_bytes, None);
 
-        // The memory for each of the two proofs, then again at the end.
+        // The memory for each of the two proofs is refused, and again at the end.
         let run = lines("", "cuMemAlloc_v2:2=2;cuMemAlloc_v2:4+=2");
         assert_eq!(caches(&run), ["partial", "partial"]);
         assert!(run.report().devices[0].flush_proof.is_none());

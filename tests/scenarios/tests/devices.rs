@@ -128,8 +128,8 @@ mod simulated {
         foreign_event(&run);
         let raw = run.row("devices::after").raw();
         assert!(raw.min > 1_900_000.0 && raw.max < 2_100_000.0, "{raw:?}");
-        // This is the known blind spot in the fed rule: the host was far ahead, and the GPU waited
-        // for another GPU.
+        // This is a known blind spot of the rule for fed samples: the host was far ahead, and the
+        // GPU waited for another GPU.
         assert_eq!(run.row("devices::after").fed, 20);
     }
 

@@ -23,7 +23,7 @@ mod simulated {
     use crate::harness::report::Series;
     use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns, spin_ns, starved_pair_ns};
 
-    /// The reading for a held empty kernel, minus CUPTI's duration for one.
+    /// The reading of a held empty kernel, minus CUPTI's time for it.
     const BIAS: f64 = (1_280 + 1_472 - EMPTY_NS) as f64;
 
     /// Asserts that all samples equal `ns`.

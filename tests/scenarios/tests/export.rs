@@ -106,8 +106,8 @@ fn assert_series_exported(scrape: &Scrape, function: &str, series: &Series) {
         let times = [("fed", fed), ("time", kind)];
         assert_eq!(sum("gpu_time_seconds_count", &times), count as f64, "{series:?}");
     }
-    // Accurate to the histogram's resolution: half an event step, and 0.2 % for samples over a
-    // millisecond, which occur on a busy host.
+    // The histogram is accurate to 32 ns, and to 0.2 % for samples over a millisecond, which occur
+    // on a busy host.
     let total_ns = sum("gpu_time_seconds_sum", &[]) * 1e9;
     let stats = series.net_ns.as_ref().or(series.raw_ns.as_ref());
     let truth_ns = stats.map_or(0.0, |s| s.sum);
@@ -138,7 +138,7 @@ fn every_series_is_exported() {
     assert_eq!(scrape.0["gpu_time_calls_total"].len(), 2);
     let gauges = |name: &str| scrape.0.get(name).map_or(0, Vec::len);
     assert_eq!((gauges("gpu_time_sample_rate"), scrape.sum("gpu_time_sample_rate", &[])), (2, 2.0));
-    // Without a budget.
+    // There is no budget.
     assert_eq!(["gpu_time_budget_share", "gpu_time_budget_cost_share"].map(gauges), [0; 2]);
 }
 

@@ -87,8 +87,8 @@ fn nested_bracket_does_not_prove_outer_fed() {
     let run = scenario("fed/nested", &[]).untraced().run();
     let outer = run.row("fed::outer");
     assert_eq!((outer.brackets(), outer.nested), ((40, 40, 0, 0), 40));
-    // The GPU passes the start immediately. Only a host that is faster than the kernel can prove
-    // the bracket fed.
+    // The GPU passes the start immediately, so only a host faster than the kernel can prove the
+    // bracket fed.
     assert_eq!(outer.queued, 0, "{outer:?}");
     let alone = run.row("fed::alone");
     assert_eq!((alone.fed, alone.starved, alone.queued), (0, 40, 0), "{alone:?}");

@@ -231,7 +231,7 @@ mod simulated {
         let run = with(many.chain([Process::ours(), Process::ours()]).collect());
         assert_eq!(only_device(&run).other_processes, Some(5));
         assert_warned(&run, "shared with 5 other processes (trainer 1, trainer 2, trainer 3, …): ");
-        // In a container, this process appears with another id.
+        // In a container, NVML lists this process under another id.
         let run = with(vec![Process::other(u32::MAX, "")]);
         assert_eq!(only_device(&run).other_processes, Some(0));
         assert_eq!(only_device(&run).warnings, [""; 0]);

@@ -3,7 +3,7 @@
 use crate::harness::report::{KernelTimes, Series};
 use crate::harness::{Run, is_real, scenario};
 
-/// The most nanoseconds by which CUPTI's time for a spin exceeds the requested time.
+/// The maximum time in nanoseconds by which a spin takes longer by CUPTI than requested.
 const OVER_NS: f64 = 1_500.0;
 
 /// Returns a function's only row, with the kernel times of its opened calls.
@@ -15,7 +15,7 @@ fn opened<'a>(run: &'a Run, name: &str) -> (&'a Series, &'a KernelTimes) {
 /// Asserts that `ns` is the time of spins that take `expected` in total.
 fn assert_time(ns: f64, expected: u64, kernels: u64) {
     let (least, most) = (expected as f64, expected as f64 + kernels as f64 * OVER_NS);
-    // By its own clock, a GPU may take slightly less than the requested time.
+    // By its own clock, a GPU may take slightly less than requested.
     assert!(ns >= least * 0.999 && ns <= most, "{ns} ns for {expected}");
 }
 
@@ -52,7 +52,7 @@ fn kernels_belong_to_the_innermost_function_and_those_around_it() {
 fn kernels_pending_at_exit_are_waited_for() {
     let mut pending = scenario("kernels/pending", &[]).with_cupti();
     if !is_real() {
-        // Flushing takes no time, and nothing else makes the simulated time pass at exit.
+        // A flush takes no simulated time by default, and nothing else advances it at exit.
         pending = pending.simulated(|sim| sim.model("cost.cuptiActivityFlushAll=240_000"));
     }
     let run = pending.run();
@@ -150,7 +150,7 @@ fn captured_launches_are_not_waited_for() {
     let run = scenario("kernels/captured", &[]).with_cupti().run();
     let of = |name: &str| run.row(&format!("kernels::{name}"));
     let counts = |name| (of(name).timed, of(name).opened, of(name).lost("capture"));
-    // The kernel before the capture, and the two that the graph launches.
+    // One kernel is before the capture, and the graph launches two.
     assert_eq!(counts("captures"), (5, 5, 0));
     assert_eq!(of("captures").kernels.kernels_per_call, Some(3.0));
     // One call is captured, with two calls each of `inner` and `leaf`.
@@ -174,7 +174,7 @@ fn opened_calls_replace_brackets_and_agree_with_them() {
     let run = scenario("kernels/events", &[]).with_cupti().run();
     let row = run.row("kernels::by_events");
     assert_eq!((row.timed, row.measured + row.opened), (400, 400));
-    // A binomial count: 200 ± 10.
+    // The binomial count has a mean of 200 and a deviation of 10.
     assert!((130..270).contains(&row.opened), "{}", row.opened);
     assert_time(row.kernels.busy_ns.as_ref().unwrap().median, 30_000, 1);
     let net = row.net_ns.as_ref().unwrap().median;
@@ -187,7 +187,7 @@ fn opened_calls_replace_brackets_and_agree_with_them() {
     let row = run.row("kernels::first_and_some");
     assert_eq!(run.site("kernels::first_and_some").counts(), (400, 5, 0, 395));
     assert_eq!(row.measured + row.opened, 395);
-    // The first call, and 25 ± 5 others.
+    // The first call is opened, and 25 ± 5 others.
     assert!((5..60).contains(&row.opened), "{}", row.opened);
 }
 
@@ -211,7 +211,7 @@ fn share_of_calls_without_a_stream_is_opened() {
     let site = run.site("kernels::quarter");
     let row = site.row();
     assert_eq!((row.opened, site.unsampled), (site.timed, 800 - site.timed));
-    // 200 ± 12.
+    // The count has a mean of 200 and a deviation of 12.
     assert!((130..270).contains(&row.opened), "{}", row.opened);
     // Every call inside an opened call is opened; outside, `leaf` is itself the outermost call.
     assert_eq!(run.row("kernels::leaf").opened, 800);
@@ -317,7 +317,7 @@ mod simulated {
             let run = scenario.run();
             let (row, times) = opened(&run, "kernels::outer");
             assert_eq!((row.timed, row.opened + row.lost("records")), (60, 60), "{script}");
-            // One in 50 of 480 records.
+            // One in 50 of 480 records is affected.
             assert!((5..=10).contains(&row.lost("records")), "{script}: {:?}", row.lost);
             assert_eq!(times.kernels_per_call, Some(8.0), "{script}");
             // Each lost call is due to a single record.

@@ -91,7 +91,7 @@ mod simulated {
                 ends,
                 &format!("waits_for_other{{{ends}}}waits_for_other{{}}"),
                 begins,
-                // Dropped early.
+                // The future is dropped early.
                 begins,
                 "panics_at_last{}panics_at_last{}",
                 "panics_at_last{}panics_at_last{}",

@@ -65,14 +65,15 @@ fn unwinding_function_is_lost_and_the_one_around_it_is_not() {
 fn recursive_function_includes_its_inner_calls() {
     let run = run("opened/recursive");
     let (row, times) = opened(&run, "recurs");
-    // 4 + 3 + 2 + 1 kernels in four calls.
+    // Four nested calls have 4 + 3 + 2 + 1 kernels.
     assert_eq!((row.opened, times.kernels_per_call), (40, Some(2.5)));
     let [busy, own] = [&times.busy_ns, &times.self_busy_ns].map(|of| of.as_ref().unwrap().sum);
     // All kernels take the same time.
     assert!((own / busy - 0.4).abs() < 0.05, "{own} of {busy}");
 }
 
-/// An opened call has at most 4,096 functions. Later ones are lost, not timed by events as well.
+/// An opened call distinguishes at most 4,096 calls, itself included. Later calls are lost, and
+/// events do not time them either.
 #[test]
 fn functions_beyond_the_most_of_an_opened_call_are_lost() {
     let run = run("opened/crowded");
@@ -81,8 +82,8 @@ fn functions_beyond_the_most_of_an_opened_call_are_lost() {
     assert_eq!((counts, times.kernels_per_call), ((5_000, 4_095, 905, 0), Some(1.0)));
 }
 
-/// Returns a function's row. A second row, without a device, counts calls that waited in vain for other threads
-/// to finish loading code before the runtime knew any context.
+/// Returns a function's row. A second row, without a device, counts calls that waited in vain for
+/// other threads to finish loading code before the runtime knew of any context.
 #[track_caller]
 fn opened_on_device<'a>(run: &'a Run, name: &str) -> (&'a Series, &'a KernelTimes) {
     let rows = &run.site(&format!("opened::{name}")).series;
@@ -166,7 +167,7 @@ mod simulated {
 
     use super::*;
 
-    /// CUPTI may hang if both happen at the same time.
+    /// CUPTI may hang if it is switched or flushed while code is loaded.
     #[test]
     fn nothing_is_switched_or_flushed_while_code_is_loaded() {
         let cupti = SimCupti::default().script("fragile");
@@ -174,7 +175,7 @@ mod simulated {
         assert!(assert_opened_or_lost(&run) > 0);
     }
 
-    /// CUPTI before 13.0 may hang if both happen at the same time.
+    /// CUPTI before 13.0 may hang if a kind is switched off during a launch.
     #[test]
     fn no_kind_is_switched_off_during_a_launch() {
         let cupti = SimCupti::new(Version::V12_4).script("fragile");
@@ -185,7 +186,7 @@ mod simulated {
         assert_eq!(times.kernels_per_call, Some(1.0));
     }
 
-    /// CUPTI may hang if both happen at the same time.
+    /// CUPTI may hang if a kind is switched during a flush.
     #[test]
     fn no_kind_is_switched_during_a_flush() {
         let cupti = SimCupti::default().script("fragile");

@@ -17,7 +17,7 @@ use crate::harness::{is_real, program, scenario};
 
 /// The user `nobody`.
 const OTHER_USER: u32 = 65534;
-/// Longer than a report waits for the reader of each of its targets.
+/// The time limit of a program, longer than a report waits for the reader of each of its targets.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Prepares a program that sends its report to `targets`.
@@ -52,7 +52,7 @@ struct FullPipe {
     writer: PipeWriter,
     /// The pipe's write end again, with non-blocking writes.
     nonblocking: File,
-    /// The number of bytes in the pipe.
+    /// The number of bytes in the pipe when it was filled.
     filled: usize,
 }
 
@@ -185,7 +185,8 @@ fn file_that_received_descriptor_of_stderr_stays_empty() {
     assert!(warning.as_str().unwrap().starts_with(expected), "{warning}");
 }
 
-/// Each descriptor has the file, but not one position in it: the report would overwrite what the program wrote.
+/// The descriptors refer to the file at separate positions, so a report would overwrite what the
+/// program wrote.
 #[test]
 fn file_that_received_both_descriptors_is_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -210,14 +211,15 @@ fn log_of_both_streams_receives_table() {
     assert!(text.starts_with("log\ngpu-time 0") && text.contains("process::timed "), "{text}");
 }
 
-/// Containers may forbid it.
+/// Returns `true` if this process may compare descriptors, which containers may forbid.
 fn may_compare_descriptors() -> bool {
     let pid = std::process::id();
     // SAFETY: compares stdin with itself.
     unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, 0_usize, 0_usize, 0_usize) == 0 }
 }
 
-/// The shell's `>` and `>>` with `2>&1`. What was in the file, and what the program and the shell write, stays.
+/// The shell's `>` and `>>` with `2>&1`. The file keeps what it contained, and what the program and
+/// the shell write.
 #[test]
 fn redirected_file_receives_report_after_program() {
     let dir = tempfile::tempdir().unwrap();
@@ -250,7 +252,7 @@ fn descriptor_of_closed_stderr_stays_free() {
     assert!(stdout.contains(r#""is_taken":false"#), "{stdout}");
 }
 
-/// The table needs no descriptor. It replaces the report, which needs one.
+/// The table needs no new descriptor, so it replaces the report, which does.
 #[test]
 fn table_without_free_descriptors() {
     let exhausted = scenario("process/no_descriptors", &[]).prints_only();

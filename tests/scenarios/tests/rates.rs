@@ -113,7 +113,7 @@ mod simulated {
     #[test]
     fn rates_match_formula() {
         let run = work();
-        // The time that a pair reads in excess of its kernel, in nanoseconds.
+        // The nanoseconds that a pair reads in excess of its kernel.
         let bias = fed_pair_ns(&[EMPTY_NS]) - EMPTY_NS;
         let net = |ns: u64| (fed_pair_ns(&[spin_ns(ns)]) - bias) as f64;
         let close = |found: Option<f64>, expected: f64| {
@@ -124,7 +124,7 @@ mod simulated {
         assert_eq!(one.fed, 9);
         let bytes = one.bytes.as_ref().unwrap();
         close(bytes.gb_per_s, 1048576.0 / net(10_000));
-        // 3,201 MHz, twice, over 6,144 bits.
+        // The peak is twice 3,201 MHz over 6,144 bits.
         close(bytes.peak_share, 1048576.0 / net(10_000) / 4_916.736);
         close(one.flops.as_ref().unwrap().tflop_per_s, 2e6 / net(10_000));
 

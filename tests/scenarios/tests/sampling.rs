@@ -36,7 +36,7 @@ fn periodic_program_biases_every_but_not_sample() {
     let drawn = run.row("sampling::drawn");
     // Eight standard errors for a binomial count with variance 198.
     assert!(drawn.measured.abs_diff(200) < 8 * 15, "{drawn:?}");
-    // Few of the samples are long, two on average, so the error is unknown.
+    // There are about 200 samples, of which two on average are long, so the error is unknown.
     assert_eq!(drawn.unknown_error.as_deref(), Some("few"));
     let total = drawn.total();
     assert!((total - truth).abs() < 8.0 * truth * 0.35, "{total} {truth}");

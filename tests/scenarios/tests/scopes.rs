@@ -109,9 +109,9 @@ fn failed_launches() {
 fn panicking_calls() {
     let run = scenario("scopes/panics", &[]).panics().run();
     let somewhere = run.site("scopes::panics_somewhere");
-    // Three panics came before the start was recorded, and three between start and launch.
+    // Three panics come before the start is recorded, and three between start and launch.
     assert_eq!(outcome(somewhere.launch(0), "failed"), (9, 6, 3));
-    // Three more came after the only launch, so their sums are complete.
+    // Three more panics come after the only launch, so their sums are complete.
     assert_eq!(outcome(somewhere.row(), "failed"), (12, 6, 6));
     let body = run.site("scopes::panics_in_body");
     let lost: u64 = body.rows(None).map(|row| outcome(row, "failed").2).sum();

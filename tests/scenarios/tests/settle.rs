@@ -99,7 +99,8 @@ fn run_without_samples_ends() {
 
 #[test]
 fn run_overrides_cold() {
-    // Rounds of ten calls: two with the attributes' settings, one cold, one as found, one dirty.
+    // Rounds of ten calls: two rounds with the attributes' settings, one cold, one as found, one
+    // dirty.
     let counts = |run: &Run, name: &str| {
         let site = run.site(&format!("settle::{name}"));
         ["as-found", "cold", "cold-dirty"].map(|cache| {
@@ -303,7 +304,8 @@ fn compared_closures_take_turns() {
     assert!(interval("slower")[0] > 1_010_000, "{:?}", interval("slower"));
 }
 
-/// A test must pass in a build whose timing is off, and must not if its function is no longer timed.
+/// A user's test must pass in a build with timing off, but must fail if its function is no longer
+/// timed.
 #[test]
 fn closures_without_ratio_are_refused_while_timing_is_on() {
     scenario("settle/uncompared", &[]).env("GPU_TIME", "off").reports_nothing().run();

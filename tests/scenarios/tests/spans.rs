@@ -131,7 +131,7 @@ fn sampled_roots_give_totals_within_their_errors() {
     // Roots skipped after the last recorded root are not counted.
     let roots = run.site("spans::request").calls + run.site("spans::short").calls;
     assert!((1_450..=1_500).contains(&roots), "{roots}");
-    // A root is recorded as a whole or not at all.
+    // Either all or none of a root's spans are recorded.
     assert_eq!(paths["request/layer"].recorded, 2 * paths["request"].recorded);
 }
 
@@ -154,7 +154,7 @@ fn function_in_a_sampled_span_is_recorded_with_or_without_it() {
     assert_eq!(run.site("spans::inner").calls, 400);
 }
 
-/// The number of a kept span's entries that are mistaken for entries of a single call.
+/// The number of entries of a kept span that are mistaken for entries of a single call.
 const BEFORE_KEPT: f64 = 9.0;
 
 #[test]
@@ -170,7 +170,8 @@ fn every_entry_of_a_kept_span_is_a_call() {
     let [head, layer, norm] = ["head", "layer", "layer/norm"].map(|path| paths[path]);
     assert_kernels(head.self_ns, head.calls);
     assert_kernels(layer.self_ns, layer.calls);
-    // Spans inside a cancelled call are recorded, and those taken for one call have the time of all their entries.
+    // Spans inside a cancelled call are recorded, and entries mistaken for one call count their
+    // whole time.
     assert_kernels(norm.self_ns, 600.0);
     for (node, inside) in [(head, 0.0), (layer, norm.inclusive_ns), (norm, 0.0)] {
         assert!((node.inclusive_ns - node.self_ns - inside).abs() < 1.0, "{node:?}");

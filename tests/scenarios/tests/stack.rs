@@ -4,10 +4,10 @@ use crate::harness::{Run, scenario};
 
 const KIB: u64 = 1024;
 const FIRST: u64 = 16 * KIB;
-/// The most stack that later calls may need. An unoptimised build keeps every temporary on the stack.
+/// The maximum stack of later calls. An unoptimised build keeps every temporary on the stack.
 const LATER: u64 = if cfg!(debug_assertions) { 8 * KIB } else { 4 * KIB };
 
-/// Asserts how much stack the runtime itself needs, without the driver.
+/// Asserts the amount of stack that the runtime itself needs, without the driver.
 #[track_caller]
 fn assert_depths(run: &Run) {
     let [driver, first, later] = ["driver", "first", "later"].map(|name| run.fact(name));

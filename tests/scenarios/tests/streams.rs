@@ -117,7 +117,7 @@ fn more_pending_than_events() {
     let site = run.site("streams::timed");
     for row in [site.launch(0), site.row()] {
         assert_eq!((row.timed, row.measured + row.lost("events")), (3_001, 3_001));
-        // At least as many as fit into one stream's queue.
+        // At least as many are measured as fit into one stream's queue.
         assert!((1_000..2_500).contains(&row.measured), "{row:?}");
     }
 }

@@ -14,7 +14,7 @@ fn missing_folder() {
     for format in FORMATS {
         let target = format!("{format}:/no/such/folder/report");
         let run = report_to(&target)
-            // At the start, and at the end.
+            // The message comes at the start, and again at the end.
             .complains("gpu-time: cannot write the report to `/no/such/folder/report` yet: ")
             .complains("gpu-time: cannot write the report to `/no/such/folder/report`: ")
             .run();

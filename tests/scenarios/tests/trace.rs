@@ -165,7 +165,7 @@ fn kernels_of_opened_calls() {
     let trace = run.chrome_trace();
     trace.check_report(run.report());
     let row = trace.of("kernels::measured")[0].row.clone();
-    // Per call: nine kernels, and the memset of new memory.
+    // Each call has nine kernels, and the memset of new memory.
     assert_eq!(trace.works.len(), 100);
     let functions = [("outer", 20), ("inner", 40), ("leaf", 20), ("waits", 20)];
     for (name, count) in functions.map(|(name, n)| (format!("scenario::kernels::{name}"), n)) {

@@ -28,7 +28,7 @@ fn every_caller_has_its_own_path() {
         assert!(!node.callers_unknown);
     }
     assert_eq!(paths.len(), 8);
-    // The same times, as folded stacks.
+    // The folded stacks have the same times.
     let folded = std::fs::read_to_string(folded.path()).unwrap();
     let total: f64 =
         folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum();
@@ -46,7 +46,7 @@ fn sampled_totals_are_right_within_their_errors() {
         paths.keys().collect::<Vec<_>>(),
         ["sampled", "sampled/sampled_inside", "sampled_around", "sampled_around/always"]
     );
-    // Also opened inside calls that were not chosen, so that no call was missed.
+    // It is opened inside calls that were not chosen, too, so no call was missed.
     let always = paths["sampled_around/always"];
     assert_eq!((always.recorded, always.calls), (1_500, 1_500.0));
     assert_eq!(always.self_error_ns, 0.0);
@@ -61,7 +61,7 @@ fn sampled_totals_are_right_within_their_errors() {
         let share = if path == "sampled" { 0.2 } else { 0.36 };
         let error = 4.0 * f64::sqrt(1_500.0 * share * (1.0 - share));
         assert!((node.recorded as f64 - 1_500.0 * share).abs() < error, "{node:?}");
-        // One value in 15,000 is off by more than four errors.
+        // One value in 15,000 is off by more than four standard errors.
         let error = node.self_error_ns;
         assert!(error > 0.01 * own && error < 0.1 * own, "{node:?}");
         assert!((node.self_ns - own).abs() < 4.0 * error + calls * over, "{own}: {node:?}");

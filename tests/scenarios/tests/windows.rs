@@ -28,8 +28,9 @@ fn assert_third_attributed(coverage: &Coverage) {
     assert!(outside.total_ns > 0.0, "{coverage:?}");
 }
 
-/// Returns the exact share of the time for which the GPU was busy, and the share for which it ran kernels
-/// launched by annotated functions: from the simulated driver's trace or, on a GPU, from the nominal times.
+/// Returns the exact shares of the time for which the GPU was busy, and for which it ran kernels
+/// launched by annotated functions. They come from the simulated driver's trace or, on a GPU, from
+/// the nominal times.
 fn exact(run: &Run) -> [f64; 2] {
     let (began, ended) = (run.fact("began_ns"), run.fact("ended_ns"));
     let share = |ns: u64| ns as f64 / (ended - began) as f64;
@@ -46,8 +47,8 @@ fn exact(run: &Run) -> [f64; 2] {
     [share(times.iter().sum()), share(inside.sum())]
 }
 
-/// At most four of the eighteen shares are off by more than two errors, and none by more than four. A
-/// correct runtime fails this with a probability of 1 in 500.
+/// At most four of the eighteen shares may be off by more than two errors, and none by more than
+/// four. A correct runtime fails this test with a probability of 1 in 500.
 #[test]
 fn busy_share_is_exact_within_its_error() {
     let (mut outliers, mut figures) = (0, Vec::new());

@@ -1,11 +1,12 @@
-//! The host cost that gpu-time adds to a `tracing` span that it does not record.
+//! Measures the host cost that gpu-time adds to a `tracing` span that it does not record.
 //!
 //! ```text
 //! cargo bench --features tracing --bench spans
 //! ```
 //!
-//! Compares a `Registry` that has gpu-time's layer and a no-op layer with a `Registry` that has only the no-op
-//! layer, in alternating repetitions. A `Registry` without any layer would never release a span. Prints one
+//! Compares a `Registry` that has gpu-time's layer and a no-op layer with a `Registry` that has
+//! only the no-op layer, in alternating repetitions. A `Registry` without any layer would never
+//! release a span. Prints one table and fails if a bound is exceeded.
 //! table and fails if a bound is missed.
 
 #[allow(dead_code, reason = "the table has kinds of bounds that are not used here")]
@@ -23,7 +24,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 const SPANS: u32 = 50_000;
 const REPETITIONS: usize = 101;
-/// The bound on the cost of creating, entering, exiting and closing one span.
+/// The maximum cost of creating, entering, exiting and closing one span.
 const MOST_NS: f64 = 15.0;
 
 /// A layer that does nothing.

@@ -58,7 +58,7 @@ fn multiply(stream: &Arc<CudaStream>, p: &mut Product) -> Result<(), CublasError
 
 fn main() -> Result<(), Box<dyn Error>> {
     let Some(stream) = gpu::find_or_explain() else { return Ok(()) };
-    // SAFETY: only looks for the library, without which cudarc would panic.
+    // SAFETY: only checks whether the library can be loaded; cudarc would panic without it.
     if !unsafe { cublas::sys::is_culib_present() } {
         println!("there is no libcublas on this machine: this example needs it");
         return Ok(());

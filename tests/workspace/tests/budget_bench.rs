@@ -42,7 +42,8 @@ fn verdict_is_invalid_unless_the_control_holds() {
         assert_eq!(judge(&little, &off, 1.0, true), [Invalid; 2]);
         assert_eq!(judge(&much, &off, 1.0, true), [Invalid; 2]);
     }
-    // As above, but before the budget has settled, with too few rounds, and without rounds.
+    // The verdict on `little` is also invalid before the budget has settled, and if the control has
+    // too few rounds or none.
     assert_eq!(judge(&little, &none, 1.0, false), [Invalid, Ok]);
     assert_eq!(judge(&little, &lost(0.1, 4), 1.0, true), [Invalid; 2]);
     assert_eq!(judge(&little, &lost(0.1, 0), 1.0, true), [Invalid; 2]);
@@ -106,7 +107,7 @@ fn short_run_ends_and_is_invalid() {
     assert!(row.ends_with(": invalid"), "{said}");
     assert!(said.contains("one call in "), "{said}");
 
-    // A process that cannot run the loop ends the bench.
+    // A process that cannot run the loop makes the bench fail.
     let output = run(&bench, &driver.faults("cuLaunchKernel:20000+=719"));
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{complaints}");

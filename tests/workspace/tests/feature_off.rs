@@ -63,7 +63,7 @@ fn enabled_builds_no_dependency_elsewhere() {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
         cargo.args(["tree", "--locked", "--quiet", "-p", "gpu-time", "--features", "full"]);
-        // Procedural macros and their dependencies run on the host.
+        // Procedural macros and their dependencies run on the machine that compiles.
         cargo.args(["-e", "normal,build,no-proc-macro", "--target", system]);
         let output = succeed(cargo.args(["--prefix", "none", "-f", "{p}"]));
         let names = text(&output.stdout).lines().filter_map(|line| line.split(' ').next());

@@ -183,12 +183,12 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     let mut labels = labels_of_metrics(metrics);
     // Prometheus adds this label to every metric that it scrapes.
     labels.values_mut().for_each(|labels| _ = labels.insert("instance"));
-    // Only whole calls of the example are at the floor, which have no launch to label.
+    // Only calls of the whole function are at the floor, and these have no launch label.
     labels.get_mut("gpu_time_at_floor_total").expect("a call is at the floor").insert("launch");
     let (panels, queries) = (dashboard(), documented());
     assert!(panels.len() >= 8 && queries.len() >= 7, "{panels:?}, {queries:?}");
     for (expression, legend) in panels {
-        // The example has no windows. A scenario checks the metrics for windows.
+        // The example opens no windows. A scenario checks their metrics.
         if ["busy", "attributed"]
             .iter()
             .any(|what| expression.contains(&format!("gpu_time_device_{what}_share")))
@@ -243,7 +243,7 @@ impl Scraped {
         let mut command = Command::new(example());
         command.arg(address.to_string()).stdout(Stdio::null());
         command.env("GPU_TIME_REPORT", format!("json:{}", report.display()));
-        // More than the total cost of all calls.
+        // The budget exceeds the total cost of all calls, so that none is skipped.
         command.env("GPU_TIME_BUDGET", "50%").env("GPU_TIME_KERNELS", kernels);
         sim.apply(&mut command);
         let cupti = SimCupti::default();
@@ -269,7 +269,8 @@ impl Scraped {
         Scraped { dir, example, address, prometheus, _prometheus }
     }
 
-    /// Ends the example with SIGTERM, at which it writes its report, and returns that of its function.
+    /// Ends the example with SIGTERM, which makes it write its report, and returns the site of its
+    /// function.
     fn site(mut self) -> Value {
         let ended = Command::new("kill").args(["-TERM", &self.example.0.id().to_string()]).status();
         assert!(ended.expect("there is a `kill`").success());

@@ -237,7 +237,7 @@ fn annotated_shapes_get_the_same_warnings() {
     }
 }
 
-/// Clippy may see less of a body after the attribute has rewritten it, but not more.
+/// Clippy may find less in a body that the attribute has rewritten, but not more.
 #[test]
 fn clippy_finds_nothing_new_in_annotated_shapes() {
     let [plain, annotated] = [Plain, Annotated].map(|variant| {

@@ -1,6 +1,6 @@
-//! Windows in virtual time. The runtime opens windows by real time, whereas virtual time passes as fast
-//! as the machine runs, so a busy machine would open windows more often in some parts of a period than
-//! in others. The program therefore stands still until a window has been opened or closed.
+//! Windows in virtual time. The runtime opens windows by real time, whereas virtual time passes as
+//! fast as the machine runs, so a busy machine would open more windows in some parts of a period
+//! than in others. The program therefore stands still until a window has been opened or closed.
 
 use std::mem;
 use std::thread;
@@ -12,8 +12,8 @@ const WINDOWS: u32 = 40;
 /// The virtual length of a window, and the longest virtual pause between two windows.
 const LENGTH_NS: u64 = 4_000_000;
 const MOST_PAUSE_NS: u64 = 32_000_000;
-/// The real length of a window. Its virtual length usually passes sooner, and the program then waits for
-/// the end.
+/// The real length of a window. Its virtual length usually passes sooner, and the program then
+/// waits for the window to end.
 const REAL: Duration = Duration::from_millis(50);
 const STEP: Duration = Duration::from_millis(1);
 

@@ -182,9 +182,9 @@ impl ChromeTrace {
         self.brackets.iter().filter(|slice| slice.name == format!("scenario::{name}")).collect()
     }
 
-    /// Asserts that the trace has the work that CUPTI recorded, on the same streams and at the same times as
-    /// in the model. The times have the stated error, because another thread may advance the simulated time
-    /// while the clocks are read.
+    /// Asserts that the trace has the work that CUPTI recorded, on the same streams and at the same
+    /// times as in the model, to within the stated error. Times have an error because another
+    /// thread may advance the simulated time while the clocks are read.
     pub fn check_recorded(&self, trace: &Trace) {
         assert_eq!(whole(&self.other, "activities"), self.works.len() as u64);
         // Kernels of the runtime itself belong to no call.

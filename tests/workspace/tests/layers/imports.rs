@@ -36,8 +36,8 @@ pub fn imports(modules: &[Module]) -> Imports {
 /// Modules by path. A `cfg` may choose between inline modules with the same path.
 type Scopes<'a> = BTreeMap<&'a [String], Vec<Scope<'a>>>;
 
-/// A module with the names that it imports, by their paths from the crate's root. The paths of other
-/// crates' items start with the module's own path, and lead back to it.
+/// A module with the names that it imports, by their paths from the crate's root. The paths of
+/// other crates' items start with the module's own path, so they resolve to this module.
 struct Scope<'a> {
     module: &'a Module,
     names: Vec<(String, ModulePath)>,

@@ -16,10 +16,10 @@ pub struct Module {
     pub items: Vec<Item>,
 }
 
-/// The twin that is the file of a module with `#[cfg_attr(…, path = "…")]`.
+/// Selects one of two files, for a module with `#[cfg_attr(…, path = "…")]`.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Twin {
-    /// The file in its usual place.
+    /// The file in the usual place.
     Usual,
     /// The file in the attribute.
     Other,

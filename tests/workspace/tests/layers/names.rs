@@ -1,4 +1,4 @@
-//! Tests that the name of a type means one thing in its crate.
+//! Tests that each type name has a single meaning in its crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,7 @@ use crate::targets;
 /// The files that define each type.
 type Definitions = BTreeMap<String, Vec<PathBuf>>;
 
-/// A twin of a file, for builds without a feature, defines the same names. Both never exist in one build.
+/// Twins of a file, of which a build compiles only one, define the same names.
 #[test]
 fn no_type_name_has_two_meanings_in_a_crate() {
     let repository = targets::repository();

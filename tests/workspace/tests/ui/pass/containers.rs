@@ -119,7 +119,7 @@ use layers::{Layer, Net};
 
 struct Generated;
 
-/// The fragments are in invisible groups.
+/// Passes fragments, which arrive in invisible groups.
 macro_rules! implement {
     ($(#[$attr:meta])* $vis:vis $name:ident $warmup:expr, $ty:ty, $body:block, $item:item) => {
         #[gpu_timed(clock = "host", warmup = $warmup)]

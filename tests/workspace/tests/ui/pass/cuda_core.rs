@@ -4,7 +4,7 @@
 use cuda_core::CudaStream;
 use gpu_time::gpu_timed;
 
-/// The parts of cuda-core that matter here.
+/// The parts of cuda-core that these functions use.
 mod cuda_core {
     use std::ffi::c_void;
     use std::sync::Arc;
