@@ -59,7 +59,7 @@ pub fn warnings() -> Vec<String> {
     });
     let no_nvml = checkup.no_nvml.as_ref().filter(|_| !checkup.devices.is_empty());
     let unknown =
-        no_nvml.map(|why| format!("whether other programs use the GPUs is unknown: NVML: {why}"));
+        no_nvml.map(|why| format!("cannot tell whether other programs use the GPUs: NVML: {why}"));
     gpus.chain(unknown).chain(checkup.cpu_overload.clone()).collect()
 }
 

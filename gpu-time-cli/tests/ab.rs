@@ -334,6 +334,6 @@ fn missing_nvml_is_reported() {
     let mut command = Command::new(TOOL);
     command.arg("ab").args([&old, &old]).arg("--max-runs=4").env_remove("CUDA_VISIBLE_DEVICES");
     let run = run(sim.apply(&mut command));
-    let warning = "gpu-time: warning: whether other programs use the GPUs is unknown: NVML: ";
+    let warning = "gpu-time: warning: cannot tell whether other programs use the GPUs: NVML: ";
     assert!(run.stderr.lines().any(|line| line.starts_with(warning)), "{}", run.stderr);
 }

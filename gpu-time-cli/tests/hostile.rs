@@ -19,13 +19,9 @@ fn invalid_report_is_refused() {
         ("empty", "", "the JSON ends early: "),
         ("half", half, "the JSON ends early: "),
         ("text", "# notes", "not JSON: "),
-        ("trace", "{\"traceEvents\": []}", "not a report of gpu-time: no `schema` says so"),
-        ("list", "[1, 2]", "not a report of gpu-time: no `schema` says so"),
-        (
-            "future",
-            &future,
-            "the schema is \"gpu-time/2\", and `gpu-time/1` is what this version reads",
-        ),
+        ("trace", "{\"traceEvents\": []}", "not a report of gpu-time: it has no `schema` name"),
+        ("list", "[1, 2]", "not a report of gpu-time: it has no `schema` name"),
+        ("future", &future, "unsupported schema \"gpu-time/2\": this version reads `gpu-time/1`"),
         ("escape\u{1b}[2J", "{}", "not a report"),
     ] {
         let file = folder.write(name, text);

@@ -91,14 +91,10 @@ impl fmt::Display for ReadError {
                 write!(f, "the JSON ends early: {error}")
             }
             Reason::Syntax(error) => write!(f, "not JSON: {error}"),
-            Reason::Foreign => write!(f, "not a report of gpu-time: no `schema` says so"),
+            Reason::Foreign => write!(f, "not a report of gpu-time: it has no `schema` name"),
             Reason::Schema(schema) => {
                 let shown: String = schema.chars().take(40).collect();
-                write!(
-                    f,
-                    "the schema is {shown:?}, and `{}` is what this version reads",
-                    schema::NAME
-                )
+                write!(f, "unsupported schema {shown:?}: this version reads `{}`", schema::NAME)
             }
             Reason::Content(error) => {
                 write!(f, "invalid `{}` report: {error}", schema::NAME)

@@ -66,7 +66,7 @@ impl Lost {
             Lost::Failed => ("failed", "the launch returned an error or panicked"),
             Lost::Cancelled => (
                 "cancelled",
-                "the future was dropped before it completed, or several entries of a span were taken for one call",
+                "the future was dropped before it completed, or several calls of a span were mistaken for one",
             ),
             Lost::Thread => (
                 "thread",

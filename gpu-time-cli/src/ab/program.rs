@@ -57,8 +57,8 @@ impl Program<'_> {
         let cannot = |what: &str, error: std::io::Error| failed(format!("{what}: {error}"));
         // Other users cannot enter this folder. A process that leaves the group cannot write its
         // report once the folder is gone, so the report is not taken for one of the next run.
-        let folder =
-            tempfile::tempdir().map_err(|error| cannot("cannot have a temporary folder", error))?;
+        let folder = tempfile::tempdir()
+            .map_err(|error| cannot("cannot be given a temporary folder", error))?;
         let folder = folder.path();
         let stderr = folder.join("stderr");
         let log = File::create(&stderr).map_err(|error| cannot("cannot be run", error))?;

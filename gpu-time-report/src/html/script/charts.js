@@ -28,7 +28,7 @@ const xAxis = (low, high, x, y, width, from = 0) => {
     }),
   ];
 };
-// Replaces the note of a pane by a description of what is under the pointer.
+// Shows a description of what is under the pointer instead of the pane's note.
 const follow = (section, node, describe) => {
   const note = section.querySelector("header span");
   const before = note.textContent;
@@ -86,13 +86,13 @@ const distribution = (series, { low_ns: low, width_ns: wide, counts, above }) =>
 };
 
 const GUTTER = 48;
-// A pause of this many times the usual one is a gap.
+// The minimum length of a gap, as a multiple of the usual distance between slots.
 const GAP = 2.5;
 const sums = (steps) => {
   let sum = 0;
   return steps.map((step) => (sum += step));
 };
-// Returns the slots of a timeline as `[index, count, least, mean, most]`.
+// Returns the slots of a timeline as `[index, count, min, mean, max]`.
 const slotsOf = ({ unit_ns: unit, below, above, ...steps }) => {
   const [indices = [], counts, means] = [steps.indices, steps.counts, steps.means].map((all) => all && sums(all));
   return counts.map((count, i) =>
@@ -105,7 +105,7 @@ const overTime = (series, timeline) => {
   const first = origin + slots[0][0] * wide;
   const last = origin + (slots.at(-1)[0] + 1) * wide;
   const high = Math.max(...slots.map((slot) => less(slot[4])));
-  // Keeps outliers from flattening the rest.
+  // Clip the axis, so that outliers do not flatten the rest.
   const tops = slots.map((slot) => less(slot[3])).sort((a, b) => a - b);
   const bottom = Math.min(...slots.map((slot) => less(slot[2])));
   const usual = tops[Math.floor(0.97 * (tops.length - 1))];
@@ -121,7 +121,7 @@ const overTime = (series, timeline) => {
     const values = ticks(low, ceiling, 5);
     const labels = tickLabels(values);
     const middle = (slot) => x(origin + (slot[0] + 0.5) * wide, width);
-    // The line stops where no sample was taken for longer than usual.
+    // Interrupt the line where there are no samples for longer than usual.
     const steps = slots.slice(1).map((slot, i) => slot[0] - slots[i][0]);
     const step = [...steps].sort((a, b) => a - b)[steps.length >> 1];
     const runs = [[slots[0]]];

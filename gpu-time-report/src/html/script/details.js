@@ -1,4 +1,4 @@
-// ---- What an opened row shows.
+// ---- The details of an opened row.
 
 const bars = (entries) => {
   const most = Math.max(...entries.map((entry) => entry.value));
@@ -8,7 +8,7 @@ const bars = (entries) => {
   }));
 };
 
-// Cache states of the same work: a box from p5 to p95 with a line at the median, on one axis.
+// Compares the cache states of the same work on one axis: a box from p5 to p95, with a line at the median.
 const caches = (series, others) => {
   const high = Math.max(...others.map((other) => shown(other).p95)) * 1.04;
   const lowest = Math.min(...others.map((other) => shown(other).p5));
@@ -79,7 +79,7 @@ const samples = (site, series) => {
     marks.map(([mark, meaning]) => el("p", { class: "soft" }, `${count(series[mark])} ${mark}: ${meaning}`)));
 };
 
-// Calls whose work CUPTI recorded.
+// Returns the pane about calls whose work CUPTI recorded.
 const opened = (series) => {
   const rows = [
     ["busy", series.busy_ns, "at least one of its kernels, copies and memsets ran"],
@@ -105,7 +105,7 @@ const decimal = (n) => (Number.isInteger(n) ? count(n) : figure(n));
 const shape = ([x, y, z]) => [x, ...(y > 1 || z > 1 ? [y] : []), ...(z > 1 ? [z] : [])].join("×");
 const range = ({ p5, p95 }) => `${time(p5)} – ${time(p95)}`;
 
-// A kernel by its short name, with its whole name under the pointer.
+// Returns the short name of a kernel, which shows the whole name under the pointer.
 const kernelName = (name) => {
   const names = read().short_names;
   const short = Object.hasOwn(names, name) ? names[name] : undefined;

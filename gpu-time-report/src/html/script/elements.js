@@ -1,9 +1,9 @@
-// Parsed on first use, so that the table is shown at once.
+// The data is parsed on first use, so that the table is shown at once.
 let data;
 const read = () => (data ??= JSON.parse(document.getElementById("report").textContent));
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-// ---- Elements. Texts become text nodes only, so names cannot become markup.
+// ---- Elements. Strings become text nodes, so names cannot become markup.
 
 const HIDDEN = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu;
 const SHORT = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };

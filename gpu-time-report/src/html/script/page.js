@@ -1,11 +1,11 @@
-// ---- The parts of the page that the report has.
+// ---- The interactive parts that this page contains.
 
 const table = document.querySelector(".rows");
 if (table) showTable(table);
 const tree = document.querySelector(".tree");
 if (tree) showTree(tree);
 
-// ---- Many warnings would push the table off the screen.
+// ---- Warnings. Many of them are folded, or they would push the table off the screen.
 
 const warnings = document.querySelector(".warnings:not(.off)");
 const isSmall = matchMedia("(max-width: 760px)").matches;

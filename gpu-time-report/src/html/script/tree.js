@@ -14,7 +14,7 @@ const showTree = (tree) => {
   }));
   const path = (row) => (row ? [...path(parent.get(row)), row.cells[0].textContent] : []);
   const ending = (names, most = 3) => [...(names.length > most ? ["…"] : []), ...names.slice(-most)];
-  // A figure with the unit in its header, before its error.
+  // Returns the figure in a cell, with the unit from the header and then the error.
   const cell = (row, i) => {
     const unit = tree.tHead.rows[0].cells[i].querySelector("small")?.textContent;
     const [figure, ...error] = row.cells[i].textContent.split(" ±");
@@ -84,7 +84,7 @@ const showTree = (tree) => {
   flipped();
   say();
   box.previousElementSibling.append(said, flip);
-  // Narrow bars have room for the function alone.
+  // Narrow bars hide the module, because they only have room for the function.
   for (const row of rows) {
     const [, module, name] = /^((?:\w+::)*)(.*)$/s.exec(row.cells[0].textContent);
     if (module) row.cells[0].replaceChildren(el("span", { class: "module" }, module), name);
