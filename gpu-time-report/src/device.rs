@@ -202,9 +202,9 @@ impl Device {
 
     /// Returns the source of the bias. `table` and `cupti`:
     /// [`event_held_empty_ns`](Self::event_held_empty_ns) minus CUPTI's time for an empty kernel,
-    /// which is from a table of GPUs, or was measured in the process, stored by `gpu-time
-    /// calibrate` or set by `GPU_TIME_BIAS=cupti:…`. `floor`: the time of an empty pair of events
-    /// alone. `user`: the value of `GPU_TIME_BIAS`.
+    /// from a table of GPUs, or measured in the process, stored by `gpu-time calibrate` or set by
+    /// `GPU_TIME_BIAS=cupti:…`. `floor`: the time of an empty pair of events alone. `user`: the
+    /// value of `GPU_TIME_BIAS`.
     pub fn event_bias_source(&self) -> Option<&str> {
         self.event_bias_source.as_deref()
     }

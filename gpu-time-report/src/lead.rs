@@ -166,8 +166,8 @@ fn is_idle(snapshot: &Snapshot) -> Option<bool> {
     known.map(|coverage| coverage.idle >= IDLE).reduce(|one, other| one || other)
 }
 
-/// Returns `true` if a function's time is a worthwhile share of the run. With windows, every time
-/// is: the report then shows how busy the GPU was in all.
+/// Returns `true` if a function's time is a worthwhile share of the run. With windows, any time is,
+/// because the windows show how busy the GPU was.
 fn is_worthwhile(snapshot: &Snapshot, ns: f64) -> bool {
     let is_known = snapshot.devices.iter().any(|device| device.coverage.is_some());
     is_known || ns >= WORTHWHILE * snapshot.process.wall_ns as f64

@@ -49,7 +49,7 @@ impl CrossCheck {
         })
     }
 
-    /// Returns a warning if the medians differ by more than the error of times by events.
+    /// Returns a warning if the medians differ by more than the stated error of event times.
     fn contradiction(self) -> Option<String> {
         let CrossCheck { kernel_ns, events_ns, error_ns, samples } = self;
         let error_ns = error_ns?;

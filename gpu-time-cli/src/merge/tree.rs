@@ -76,7 +76,7 @@ fn add_node(ours: &mut Node, theirs: &Node) {
     ours.self_error_ns = error(ours.self_error_ns, theirs.self_error_ns);
     ours.inclusive_error_ns = error(ours.inclusive_error_ns, theirs.inclusive_error_ns);
     if ours.source != theirs.source {
-        // Calls by events tell less than opened calls, so the sum counts as events.
+        // Events tell less about calls than CUPTI's records, so the sum counts as timed by events.
         ours.source = Source::Events;
     }
     ours.upper_bound |= theirs.upper_bound;

@@ -81,8 +81,8 @@ impl Edge {
         self.ns
     }
 
-    /// Moves outwards to the mean of the times beyond, if they are too many of the `all` recent
-    /// ones.
+    /// Moves outwards to the mean of the times beyond, if these are too many among the last `all`
+    /// times.
     fn follow(&mut self, all: u64, is_narrow: bool) {
         let Sum { count, ns } = std::mem::take(&mut self.beyond);
         let share = if is_narrow { 0.0 } else { MOVED };

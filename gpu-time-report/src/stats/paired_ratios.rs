@@ -92,8 +92,8 @@ impl PairedRatios {
         (2.0 * p).min(1.0)
     }
 
-    /// Returns how far from the mean the bounds are that hold at every look with probability `1 -
-    /// alpha`.
+    /// Returns the distance from the mean of the bounds that hold at every look with a probability
+    /// of `1 - alpha`.
     fn early_distance(&self, alpha: f64, resolution: f64) -> Option<f64> {
         let n = self.count as f64;
         let needed = ((n + PRECISION) / PRECISION).sqrt() / alpha;

@@ -6,7 +6,7 @@ use super::statistics::Stats;
 
 /// The exact moments of a set of times, and their histogram.
 ///
-/// Statistics can be computed with a bias removed, which leaves 0 of a time shorter than the bias.
+/// Statistics can be computed with a bias removed, where a time shorter than the bias becomes 0.
 /// They are exact except for such times, which are only known to the resolution of the histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {

@@ -9,9 +9,9 @@ use super::style::{DIMMED, DOUBTFUL, FUNCTION, TITLE, paint};
 use crate::shorten::shortened;
 use crate::{Terminal, kernel_names, marks};
 
-/// The maximum width of a name if the terminal's width is unknown, and its minimum on a narrow
-/// terminal.
+/// The maximum width of a name if the terminal's width is unknown.
 const NAME: usize = 60;
+/// The minimum width of a long name, on the narrowest terminal.
 const NARROW_NAME: usize = 24;
 
 /// Lays out the table, each row on one line, with names as wide as the terminal allows.
