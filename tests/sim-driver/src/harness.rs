@@ -100,7 +100,7 @@ impl SimDriver {
 
     /// Reads the trace written so far. It is empty if no driver function was called.
     pub fn trace(&self) -> io::Result<Trace> {
-        match Trace::read(self.dir.join(TRACE)) {
+        match Trace::read(&self.dir.join(TRACE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Trace::default()),
             other => other,
         }

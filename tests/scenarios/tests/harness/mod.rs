@@ -316,7 +316,7 @@ impl Scenario {
         } else {
             assert!(report.is_none(), "{}", context());
         }
-        let trace = match Trace::read(dir.path().join(format!("trace-{pid}"))) {
+        let trace = match Trace::read(&dir.path().join(format!("trace-{pid}"))) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Trace::default(),
             trace => trace.expect("a complete trace"),
         };
