@@ -1,4 +1,4 @@
-//! Prometheus scrapes the `serve_prometheus` example on the simulated driver. Its responses must
+//! Prometheus scrapes `serve_prometheus`, which runs on the simulated driver. Its responses must
 //! agree with the report, and it must answer every query in the dashboard and the docs.
 //!
 //! Needs the `prometheus-tests` feature, and `prometheus` on the path, for example from Debian:
@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,19 +34,6 @@ impl Drop for Process {
 fn start(command: &mut Command) -> Process {
     let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     Process(child)
-}
-
-/// Builds the example with the features needed by this test and returns its path.
-fn example() -> PathBuf {
-    // In this test's target folder, where its dependencies have already been built.
-    let target =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", target);
-    cargo.args(["build", "--locked", "--quiet", "--features", "metrics,signals,nvml,kernels"]);
-    cargo.args(["--example", "serve_prometheus"]);
-    assert!(cargo.status().expect("cargo runs").success(), "{cargo:?}");
-    target.join("debug/examples/serve_prometheus")
 }
 
 /// Returns a local address with a free port.
@@ -177,7 +163,7 @@ fn estimate(function: &str) -> String {
     chosen.replace("calls_total", &format!("calls_total{{{function}}}"))
 }
 
-/// Asserts that Prometheus answers all queries in the dashboard and the docs. The example generates
+/// Asserts that Prometheus answers all queries in the dashboard and the docs. The program generates
 /// every kind of event, so that no panel is empty.
 fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     let mut labels = labels_of_metrics(metrics);
@@ -188,7 +174,7 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     let (panels, queries) = (dashboard(), documented());
     assert!(panels.len() >= 8 && queries.len() >= 7, "{panels:?}, {queries:?}");
     for (expression, legend) in panels {
-        // The example opens no windows. A scenario checks their metrics.
+        // The program opens no windows. A scenario checks their metrics.
         if ["busy", "attributed"]
             .iter()
             .any(|what| expression.contains(&format!("gpu_time_device_{what}_share")))
@@ -220,10 +206,10 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     assert!(labels["gpu_time_calls_total"].contains("function"));
 }
 
-/// The example and Prometheus, which scrapes it.
+/// The program and Prometheus, which scrapes it.
 struct Scraped {
     dir: tempfile::TempDir,
-    example: Process,
+    program: Process,
     address: SocketAddr,
     prometheus: SocketAddr,
     _prometheus: Process,
@@ -240,7 +226,7 @@ impl Scraped {
         // Some of the event records that fail belong to brackets, which then count as lost.
         let faults: Vec<_> = (10..40).map(|n| format!("cuEventRecord:{n}00=1")).collect();
         let sim = sim.faults(&faults.join(";"));
-        let mut command = Command::new(example());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_serve_prometheus"));
         command.arg(address.to_string()).stdout(Stdio::null());
         command.env("GPU_TIME_REPORT", format!("json:{}", report.display()));
         // The budget exceeds the total cost of all calls, so that none is skipped.
@@ -250,7 +236,7 @@ impl Scraped {
         cupti.install(&dir.path().join("cupti")).expect("it is installed");
         cupti.apply(&dir.path().join("cupti"), &mut command);
         SimNvml::new(Script::calm(1)).apply(&mut command, &dir.path().join("nvml"));
-        let example = start(&mut command);
+        let program = start(&mut command);
 
         let config = dir.path().join("prometheus.yml");
         let scrape = format!(
@@ -266,15 +252,15 @@ impl Scraped {
             .arg(format!("--web.listen-address={prometheus}"))
             .args(["--log.level=error"]);
         let _prometheus = start(&mut command);
-        Scraped { dir, example, address, prometheus, _prometheus }
+        Scraped { dir, program, address, prometheus, _prometheus }
     }
 
-    /// Ends the example with SIGTERM, which makes it write its report, and returns the site of its
+    /// Ends the program with SIGTERM, which makes it write its report, and returns the site of its
     /// function.
     fn site(mut self) -> Value {
-        let ended = Command::new("kill").args(["-TERM", &self.example.0.id().to_string()]).status();
+        let ended = Command::new("kill").args(["-TERM", &self.program.0.id().to_string()]).status();
         assert!(ended.expect("there is a `kill`").success());
-        let status = self.example.0.wait().expect("it ends");
+        let status = self.program.0.wait().expect("it ends");
         assert_eq!(status.signal(), Some(15));
         let report = std::fs::read_to_string(self.dir.path().join("report.json"));
         let report = report.expect("it reported before it ended");
@@ -293,8 +279,8 @@ fn whole_function(site: &Value) -> &Value {
 
 #[test]
 fn prometheus_agrees_with_report_and_answers_dashboard() {
-    let example = Scraped::start("off");
-    let prometheus = example.prometheus;
+    let scraped = Scraped::start("off");
+    let prometheus = scraped.prometheus;
     let function = r#"function="serve_prometheus::saxpy""#;
     let whole = format!(r#"{function},launch="""#);
     wait_for("enough was scraped", || {
@@ -310,7 +296,7 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
     let median = median.expect("there are buckets");
     let calls = query(prometheus, &format!("gpu_time_calls_total{{{function}}}"));
     wait_for("a bracket is lost", || query(prometheus, "sum(gpu_time_lost_total)"));
-    let metrics = get(example.address, "/metrics").expect("it is served");
+    let metrics = get(scraped.address, "/metrics").expect("it is served");
     assert_answered(prometheus, &metrics, "serve_prometheus::saxpy");
     assert_eq!(query(prometheus, "gpu_time_budget_share"), Some(0.5));
     let cost = query(prometheus, "gpu_time_budget_cost_share");
@@ -318,7 +304,7 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
     let rate = query(prometheus, &format!("gpu_time_sample_rate{{{function}}}"));
     assert!(rate.is_some_and(|rate| rate > 0.0 && rate <= 1.0), "{rate:?}");
 
-    let site = example.site();
+    let site = scraped.site();
     let row = whole_function(&site);
     let truth = row["net_ns"]["median"].as_f64().expect("it was measured") / 1e9;
     let (below, above) = bucket(&metrics, truth);
@@ -329,8 +315,8 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
 
 #[test]
 fn estimate_for_all_calls_leaves_out_those_without_seconds() {
-    let example = Scraped::start("50%");
-    let prometheus = example.prometheus;
+    let scraped = Scraped::start("50%");
+    let prometheus = scraped.prometheus;
     let function = r#"function="serve_prometheus::saxpy""#;
     let all = format!("sum by (function) (gpu_time_calls_total{{{function}}})");
     let per_call = format!("({}) / {all}", estimate(function));
@@ -339,7 +325,7 @@ fn estimate_for_all_calls_leaves_out_those_without_seconds() {
         query(prometheus, &samples).filter(|count| *count >= 60.0)
     });
     let per_call = query(prometheus, &per_call).expect("there is an estimate");
-    let site = example.site();
+    let site = scraped.site();
     let row = whole_function(&site);
     let number = |value: &Value| value.as_f64().expect("it is known");
     // Some of the samples are at the floor.

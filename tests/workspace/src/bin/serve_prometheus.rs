@@ -1,7 +1,7 @@
 //! A loop of annotated work that exposes its times to Prometheus.
 //!
 //! ```text
-//! cargo run --release --features metrics,signals --example serve_prometheus
+//! cargo run --release --features metrics,signals --bin serve_prometheus
 //! curl http://127.0.0.1:9464/metrics
 //! ```
 //!
@@ -11,7 +11,7 @@
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
-#[path = "../../../examples/gpu/mod.rs"]
+#[path = "../../../../examples/gpu/mod.rs"]
 mod gpu;
 
 use std::error::Error;
