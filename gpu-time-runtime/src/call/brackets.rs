@@ -3,11 +3,12 @@
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::base::{fork, inside};
+use crate::call::call_state::CallState;
 use crate::call::host_start::HostStart;
 use crate::call::scope::{Scope, TimedCall};
 use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
-use crate::call::stream_call::{CallState, GpuBracket, OpenLaunch, abandon};
+use crate::call::stream_call::{GpuBracket, OpenLaunch, abandon};
 use crate::call::timed_by::{StreamTimed, TimedBy};
 use crate::record::opened;
 use crate::record::running::{self, RunningCall};

@@ -25,6 +25,7 @@
 
 pub(crate) mod barriers;
 pub mod brackets;
+pub(crate) mod call_state;
 pub(crate) mod decide;
 pub mod default_stream;
 pub mod enter;
