@@ -1,12 +1,13 @@
 //! Samples of one series: a launch or a call at one site, on one device and in one cache state.
 
-use crate::stats::bias::{Bias, InnerCost};
+use crate::stats::bias::Bias;
 use crate::stats::bracket_counts::BracketCounts;
 use crate::stats::kernels::{CallFigures, OpenedCalls};
 use crate::stats::looks::Looks;
-use crate::stats::rates::{RateBasis, Rates};
-use crate::stats::since::{Since, impl_since};
-use crate::stats::{estimate::WeightedSums, sampling::Population};
+use crate::stats::rates::RateBasis;
+use crate::stats::sampling::Population;
+use crate::stats::since::Since;
+use crate::stats::tally::{InnerBrackets, PerSample, SampleSums, Tally};
 use crate::types::sample::{CacheState, Measure, Sample, SampleFlags};
 use crate::types::{attribute::Clock, workload::Workload};
 use gpu_time_report::{
@@ -105,50 +106,6 @@ pub struct SeriesInfo {
     pub bias: Option<Bias>,
 }
 
-/// The counts and sums of a series. Unlike its times, they are cheap to copy. The sums may include
-/// a few more samples than the counts, which are read first.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    pub counts: BracketCounts,
-    pub sums: SampleSums,
-    pub inner: InnerBrackets,
-}
-
-impl_since!(Tally { counts, sums, inner });
-
-/// Sums over the samples of a series.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SampleSums {
-    brackets: PerSample,
-    weighted: WeightedSums,
-    rates: Rates,
-}
-
-impl_since!(SampleSums { brackets, weighted, rates });
-
-/// The number of other brackets inside the fed and starved samples.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct InnerBrackets {
-    brackets: PerSample,
-    /// The number of those brackets that each add [`InnerCost::far_ns`].
-    far: u64,
-    /// Samples with an unknown number of brackets inside.
-    unknown: u64,
-}
-
-impl_since!(InnerBrackets { brackets, far, unknown });
-
-/// Statistics of a number of brackets per fed or starved sample.
-#[derive(Clone, Copy, Debug)]
-struct PerSample {
-    samples: u64,
-    min: u32,
-    max: u32,
-    sum: u64,
-}
-
-impl_since!(PerSample { samples, sum; keep min, max });
-
 impl SeriesData {
     /// Creates a series without samples.
     pub fn new() -> Self {
@@ -192,17 +149,8 @@ impl SeriesData {
     #[cold]
     fn record_inner(&mut self, inner: Option<u16>) {
         let before = self.sums.brackets.samples - 1;
-        let none = || {
-            Box::new(InnerBrackets { brackets: PerSample::of_nothing(before), far: 0, unknown: 0 })
-        };
-        let sums = self.inner.get_or_insert_with(none);
-        match inner {
-            Some(inner) => {
-                sums.brackets.record(u32::from(inner));
-                sums.far += u64::from(inner.saturating_sub(InnerCost::NEAR as u16));
-            }
-            None => sums.unknown += 1,
-        }
+        let none = || Box::new(InnerBrackets::of_nothing(before));
+        self.inner.get_or_insert_with(none).record(inner);
     }
 
     /// Records the time that a call took on the host, in nanoseconds.
@@ -268,6 +216,14 @@ impl SeriesData {
             opened: opened.map(|opened| Box::new(opened.report())),
             looks: self.looks.count(),
         }
+    }
+
+    /// Returns the histogram of the fed samples if `fed` is `true`, and of the starved ones
+    /// otherwise.
+    #[cfg(feature = "metrics")]
+    pub fn histogram(&self, fed: bool) -> Histogram {
+        let times = if fed { &self.fed } else { &self.starved };
+        times.distribution.summary().histogram().clone()
     }
 
     /// Returns the memory in use, in bytes.
@@ -456,100 +412,6 @@ impl TimeRecorder {
     fn heap_bytes(&self) -> usize {
         let batches = self.batches.iter().chain(&self.run).map(|batches| size_of_val(&**batches));
         self.distribution.heap_bytes() + self.course.heap_bytes() + batches.sum::<usize>()
-    }
-}
-
-impl Tally {
-    /// Returns the bias of a bracket, including the time that brackets inside it add. The queued
-    /// bias is used if most fed samples were queued, because it then applies to the median.
-    fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
-        let is_queued = self.counts.queued * 2 > self.counts.fed;
-        let of_inner = |bias: Bias| {
-            let (inner, cost) = self.removed_inner(bias).zip(bias.inner)?;
-            let far = self.inner.far as f64;
-            let total_ns = cost.total_ns(inner.sum as f64 - far, far, is_queued);
-            Some(total_ns / self.sums.brackets.sum.max(1) as f64)
-        };
-        bias.map(|bias| {
-            of_inner(bias).unwrap_or(0.0) + if is_queued { bias.queued_ns } else { bias.ns }
-        })
-    }
-
-    /// Returns the brackets inside the samples, if the time that they add can be subtracted. Their
-    /// number must be known for every sample, and there must be fed samples, in which the GPU did
-    /// not wait for the host.
-    fn removed_inner(&self, bias: Bias) -> Option<PerSample> {
-        let InnerBrackets { brackets, unknown, .. } = self.inner;
-        let is_known = unknown == 0 && brackets.max > 0 && self.counts.fed > 0;
-        (is_known && bias.inner.is_some()).then_some(brackets)
-    }
-
-    /// Returns the bias of a sample, or `None` if samples contain different numbers of brackets.
-    pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
-        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.sums.brackets.uniform()?);
-        Some(bias_ns * f64::from(brackets))
-    }
-}
-
-impl Default for PerSample {
-    fn default() -> Self {
-        PerSample::of_nothing(0)
-    }
-}
-
-impl PerSample {
-    /// Creates the statistics of `samples` samples that all have 0 brackets.
-    fn of_nothing(samples: u64) -> PerSample {
-        PerSample { samples, min: if samples > 0 { 0 } else { u32::MAX }, max: 0, sum: 0 }
-    }
-
-    fn record(&mut self, brackets: u32) {
-        self.samples += 1;
-        self.min = self.min.min(brackets);
-        self.max = self.max.max(brackets);
-        self.sum += u64::from(brackets);
-    }
-
-    fn report(self) -> report::Launches {
-        report::Launches { min: self.min, mean: self.mean(), max: self.max }
-    }
-
-    fn mean(&self) -> f64 {
-        self.sum as f64 / self.samples.max(1) as f64
-    }
-
-    /// Returns the number of brackets per sample, or `None` if it varies or there are no samples.
-    fn uniform(&self) -> Option<u32> {
-        (self.min == self.max).then_some(self.max)
-    }
-}
-
-/// Readings for live exporters, which compute their own figures.
-#[cfg(feature = "metrics")]
-mod live {
-    use super::{BracketCounts, SeriesData, Tally};
-    use crate::types::sample::Losses;
-    use gpu_time_report::Histogram;
-
-    impl SeriesData {
-        /// Returns the histogram of the fed samples if `fed` is `true`, and of the starved ones otherwise.
-        pub fn histogram(&self, fed: bool) -> Histogram {
-            let times = if fed { &self.fed } else { &self.starved };
-            times.distribution.summary().histogram().clone()
-        }
-    }
-
-    impl Tally {
-        /// Returns the number of brackets that are fed, starved and at the floor, and of opened calls.
-        pub fn measured(&self) -> [u64; 4] {
-            let BracketCounts { fed, starved, at_floor, opened, .. } = self.counts;
-            [fed, starved, at_floor, opened]
-        }
-
-        /// Returns the lost brackets, by reason.
-        pub fn lost(&self) -> Losses {
-            self.counts.lost
-        }
     }
 }
 

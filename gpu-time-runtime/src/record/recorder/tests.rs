@@ -9,7 +9,8 @@ use crate::record::pending::{BATCH, CHUNK};
 use crate::record::pool::{self, MAX_BRACKETS};
 use crate::record::{feeding::Feeding, recorder::*, timeline::CallId};
 use crate::stats::clock_fit::ClockFit;
-use crate::stats::series::{SeriesInfo, Tally};
+use crate::stats::series::SeriesInfo;
+use crate::stats::tally::Tally;
 use crate::types::{handles::Stream, workload::Amount};
 
 const STREAM: Stream = Stream(64);

@@ -11,7 +11,8 @@ use crate::settle::stopping::{Verdict, reason};
 use crate::settle::unmet::Unmet;
 use crate::settle::unmet::margin;
 use crate::stats::series::tests::{info, record};
-use crate::stats::series::{SeriesData, SeriesInfo, Tally};
+use crate::stats::series::{SeriesData, SeriesInfo};
+use crate::stats::tally::Tally;
 use crate::types::sample::Sample;
 
 /// The number of calls between two evaluations: those of 20 ms.

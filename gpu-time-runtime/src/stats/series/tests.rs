@@ -1,4 +1,5 @@
 use crate::base::allocations::bytes_kept;
+use crate::stats::bias::InnerCost;
 use crate::stats::series::*;
 use crate::types::sample::{Lost, SampleFlags};
 use proptest::prelude::*;

@@ -1,0 +1,153 @@
+//! The counts and sums of a series, from which its bias follows.
+
+use crate::stats::bias::{Bias, InnerCost};
+use crate::stats::bracket_counts::BracketCounts;
+use crate::stats::estimate::WeightedSums;
+use crate::stats::rates::Rates;
+use crate::stats::since::impl_since;
+#[cfg(feature = "metrics")]
+use crate::types::sample::Losses;
+use gpu_time_report as report;
+
+/// The counts and sums of a series. Unlike its times, they are cheap to copy. The sums may include
+/// a few more samples than the counts, which are read first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub counts: BracketCounts,
+    pub sums: SampleSums,
+    pub inner: InnerBrackets,
+}
+
+impl_since!(Tally { counts, sums, inner });
+
+/// Sums over the samples of a series.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SampleSums {
+    pub brackets: PerSample,
+    pub weighted: WeightedSums,
+    pub rates: Rates,
+}
+
+impl_since!(SampleSums { brackets, weighted, rates });
+
+/// The number of other brackets inside the fed and starved samples.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InnerBrackets {
+    brackets: PerSample,
+    /// The number of those brackets that each add [`InnerCost::far_ns`].
+    far: u64,
+    /// Samples with an unknown number of brackets inside.
+    unknown: u64,
+}
+
+impl_since!(InnerBrackets { brackets, far, unknown });
+
+/// Statistics of a number of brackets per fed or starved sample.
+#[derive(Clone, Copy, Debug)]
+pub struct PerSample {
+    pub samples: u64,
+    min: u32,
+    max: u32,
+    pub sum: u64,
+}
+
+impl_since!(PerSample { samples, sum; keep min, max });
+
+impl Tally {
+    /// Returns the bias of a bracket, including the time that brackets inside it add. The queued
+    /// bias is used if most fed samples were queued, because it then applies to the median.
+    pub fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
+        let is_queued = self.counts.queued * 2 > self.counts.fed;
+        let of_inner = |bias: Bias| {
+            let (inner, cost) = self.removed_inner(bias).zip(bias.inner)?;
+            let far = self.inner.far as f64;
+            let total_ns = cost.total_ns(inner.sum as f64 - far, far, is_queued);
+            Some(total_ns / self.sums.brackets.sum.max(1) as f64)
+        };
+        bias.map(|bias| {
+            of_inner(bias).unwrap_or(0.0) + if is_queued { bias.queued_ns } else { bias.ns }
+        })
+    }
+
+    /// Returns the brackets inside the samples, if the time that they add can be subtracted. Their
+    /// number must be known for every sample, and there must be fed samples, in which the GPU did
+    /// not wait for the host.
+    pub fn removed_inner(&self, bias: Bias) -> Option<PerSample> {
+        let InnerBrackets { brackets, unknown, .. } = self.inner;
+        let is_known = unknown == 0 && brackets.max > 0 && self.counts.fed > 0;
+        (is_known && bias.inner.is_some()).then_some(brackets)
+    }
+
+    /// Returns the bias of a sample, or `None` if samples contain different numbers of brackets.
+    pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
+        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.sums.brackets.uniform()?);
+        Some(bias_ns * f64::from(brackets))
+    }
+
+    /// Returns the number of brackets that are fed, starved and at the floor, and of opened calls.
+    #[cfg(feature = "metrics")]
+    pub fn measured(&self) -> [u64; 4] {
+        let BracketCounts { fed, starved, at_floor, opened, .. } = self.counts;
+        [fed, starved, at_floor, opened]
+    }
+
+    /// Returns the lost brackets, by reason.
+    #[cfg(feature = "metrics")]
+    pub fn lost(&self) -> Losses {
+        self.counts.lost
+    }
+}
+
+impl InnerBrackets {
+    /// Creates the statistics of `samples` samples without brackets inside.
+    pub fn of_nothing(samples: u64) -> InnerBrackets {
+        InnerBrackets { brackets: PerSample::of_nothing(samples), far: 0, unknown: 0 }
+    }
+
+    /// Records the number of brackets inside a sample, or `None` if it is unknown.
+    pub fn record(&mut self, inner: Option<u16>) {
+        match inner {
+            Some(inner) => {
+                self.brackets.record(u32::from(inner));
+                self.far += u64::from(inner.saturating_sub(InnerCost::NEAR as u16));
+            }
+            None => self.unknown += 1,
+        }
+    }
+}
+
+impl Default for PerSample {
+    fn default() -> Self {
+        PerSample::of_nothing(0)
+    }
+}
+
+impl PerSample {
+    /// Creates the statistics of `samples` samples that all have 0 brackets.
+    fn of_nothing(samples: u64) -> PerSample {
+        PerSample { samples, min: if samples > 0 { 0 } else { u32::MAX }, max: 0, sum: 0 }
+    }
+
+    /// Records the number of brackets in a sample.
+    pub fn record(&mut self, brackets: u32) {
+        self.samples += 1;
+        self.min = self.min.min(brackets);
+        self.max = self.max.max(brackets);
+        self.sum += u64::from(brackets);
+    }
+
+    /// Returns the statistics for the report.
+    pub fn report(self) -> report::Launches {
+        report::Launches { min: self.min, mean: self.mean(), max: self.max }
+    }
+
+    /// Returns the mean number of brackets per sample.
+    pub fn mean(&self) -> f64 {
+        self.sum as f64 / self.samples.max(1) as f64
+    }
+
+    /// Returns the number of brackets per sample, or `None` if it varies or there are no samples.
+    fn uniform(&self) -> Option<u32> {
+        (self.min == self.max).then_some(self.max)
+    }
+}
