@@ -28,6 +28,10 @@ mod errors;
 mod expand;
 #[path = "../../gpu-time-macros/src/func.rs"]
 mod func;
+#[path = "../../gpu-time-macros/src/inherited.rs"]
+mod inherited;
+#[path = "../../gpu-time-macros/src/items.rs"]
+mod items;
 #[path = "../../gpu-time-macros/src/keys.rs"]
 mod keys;
 #[path = "../../gpu-time-macros/src/launches/mod.rs"]
@@ -44,8 +48,6 @@ mod plan;
 mod positions;
 #[path = "../../gpu-time-macros/src/rewrite.rs"]
 mod rewrite;
-#[path = "../../gpu-time-macros/src/rules.rs"]
-mod rules;
 #[path = "../../gpu-time-macros/src/source.rs"]
 mod source;
 #[path = "../../gpu-time-macros/src/values.rs"]

@@ -12,8 +12,8 @@ use crate::errors::Errors;
 use crate::expand::{expand, expand_guard};
 use crate::func::TimedFn;
 use crate::plan::Plan;
-use crate::rules;
 use crate::values::Scope;
+use crate::{items, keys};
 
 /// Expands `scope!("name", …keys…, { block })` to the block. If there are errors, the block is
 /// unchanged.
@@ -21,11 +21,11 @@ pub fn scope(input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let (input, block) = split_block(input);
     let Some(block) = block else {
-        errors.push(syn::Error::new(Span::call_site(), rules::NO_BLOCK));
+        errors.push(syn::Error::new(Span::call_site(), items::NO_BLOCK));
         return errors.into_tokens();
     };
     let braces = block.span();
-    let args = args(input, rules::SCOPE_NAME, &mut errors);
+    let args = args(input, items::SCOPE_NAME, &mut errors);
     let plan =
         args.and_then(|(name, args)| Plan::new(args, TimedFn::of_block(name, &block), &mut errors));
     plan.map(expand).unwrap_or_else(|| {
@@ -39,11 +39,11 @@ pub fn scope(input: TokenStream) -> TokenStream {
 /// Expands `guard!("name", …keys…)` to an expression that creates the guard of a call.
 pub fn guard(input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let args = args(input, rules::GUARD_NAME, &mut errors).filter(|(_, args)| {
+    let args = args(input, items::GUARD_NAME, &mut errors).filter(|(_, args)| {
         let scope = args.has_scope(Scope::Launches).then_some("scope");
         for name in ["graph", "launch"].into_iter().chain(scope) {
             if let Some(key) = args.key(name) {
-                errors.at(key, rules::unseen_by_guard(name));
+                errors.at(key, keys::unseen_by_guard(name));
             }
         }
         errors.is_empty()
@@ -82,10 +82,10 @@ fn args(input: TokenStream, usage: &str, errors: &mut Errors) -> Option<(Span, A
     };
     let mut args = Args::parse(keys, errors);
     if let Some(again) = &args.name {
-        errors.at(&again.key, rules::NAME_IS_FIRST);
+        errors.at(&again.key, keys::NAME_IS_FIRST);
     }
     if let Some(skip) = &args.skip {
-        errors.at(&skip.key, rules::SKIPPED_BLOCK);
+        errors.at(&skip.key, keys::SKIPPED_BLOCK);
     }
     let at = name.span();
     match args.name_of_block(name) {

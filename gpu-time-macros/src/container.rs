@@ -12,9 +12,9 @@ use crate::awaits::await_in;
 use crate::conflicts::conflicts;
 use crate::errors::Errors;
 use crate::func::{is_naked, signature, split_body};
-use crate::keys::{handed_on, is_own};
-use crate::rules;
+use crate::inherited::{handed_on, is_own};
 use crate::source::no_await;
+use crate::{items, keys};
 
 /// The annotated item, with its members.
 pub struct Container {
@@ -43,7 +43,7 @@ impl Container {
     ) -> Option<Container> {
         let kind = keyword.to_string();
         if let Some(name) = &args.name {
-            errors.at(&name.key, rules::name_of_container(&kind));
+            errors.at(&name.key, keys::name_of_container(&kind));
         }
         conflicts(args, errors);
         for arg in [&args.stream, &args.series, &args.bytes, &args.flops].into_iter().flatten() {
@@ -53,12 +53,12 @@ impl Container {
         }
         let (header, braces) = split_body(item);
         let Some(braces) = braces else {
-            errors.at(keyword, rules::NO_CONTENT);
+            errors.at(keyword, items::NO_CONTENT);
             return None;
         };
         let attrs = Attribute::parse_outer.parse2(attributes(&header)).unwrap_or_default();
         if attrs.iter().any(is_own) {
-            errors.at(keyword, rules::repeated_on(&kind));
+            errors.at(keyword, items::repeated_on(&kind));
         }
         let members = |input: ParseStream| members(&kind, input);
         match members.parse2(braces.stream()) {

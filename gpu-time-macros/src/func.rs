@@ -13,7 +13,7 @@ use syn::{
 
 use crate::awaits::{awaits, contains, is_await};
 use crate::errors::Errors;
-use crate::rules;
+use crate::items;
 
 /// The static that a rewritten body declares.
 pub const SITE: &str = "__GPU_TIME_SITE";
@@ -58,17 +58,17 @@ impl TimedFn {
             }
         };
         let Some(body) = body else {
-            errors.at(&sig.ident, rules::NO_BODY);
+            errors.at(&sig.ident, items::NO_BODY);
             return None;
         };
         if let Some(constness) = &sig.constness {
-            errors.at(constness, rules::CONST_FN);
+            errors.at(constness, items::CONST_FN);
         }
         if let Some(naked) = attrs.iter().find(|attr| is_naked(attr)) {
-            errors.at(naked, rules::NAKED_FN);
+            errors.at(naked, items::NAKED_FN);
         }
         if has_site(body.stream()) {
-            errors.at(&sig.ident, rules::REPEATED_ATTRIBUTE);
+            errors.at(&sig.ident, items::REPEATED_ATTRIBUTE);
         }
         Some(TimedFn::with_body(sig, header, &body))
     }

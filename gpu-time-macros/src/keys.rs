@@ -1,135 +1,134 @@
-//! The keys of an item's own attribute, and those that it inherits.
+//! The keys of the attribute, with and without the feature `enabled`, and the messages about them.
 //!
-//! An `impl`, `trait` or `mod` passes its keys on as an additional attribute of each member:
-//!
-//! ```text
-//! #[gpu_timed(cold)] #[::gpu_time::gpu_timed(__inherited(cold = "dirty", warmup = 3))] fn …
-//! ```
-//! It comes last, so that the member's own attribute expands first and merges it. This also works
-//! if the member's attribute comes from a `cfg_attr` or was imported under another name.
+//! Imports nothing, because without the feature the macro has no dependencies.
 
-use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
-use quote::{quote, quote_spanned};
-use syn::{Attribute, Meta};
-
-use crate::args::{Args, GivenKey};
-use crate::awaits::contains;
-use crate::errors::Errors;
-
-/// The name of the attribute.
-const NAME: &str = "gpu_timed";
-/// The word that precedes inherited keys.
-const INHERITED: &str = "__inherited";
-
-/// The keys of an item.
-///
-/// Invariant: the inherited keys were checked where they are written, and no key is both the item's
-/// own and inherited.
-pub struct Keys {
-    own: TokenStream,
-    inherited: Vec<GivenKey>,
-    /// The item has an attribute of its own.
-    pub has_own: bool,
+/// A key of the attribute.
+pub struct Key {
+    pub name: &'static str,
+    /// Its accepted forms, for messages.
+    pub example: &'static str,
+    /// `false` if the key alone has a meaning.
+    pub needs_value: bool,
 }
 
-impl Keys {
-    /// Reads the arguments of the attribute being expanded, and merges those that the item
-    /// inherits. Returns the item without the inherited attribute.
-    pub fn take(args: TokenStream, item: TokenStream) -> (Keys, TokenStream) {
-        if let Some(inherited) = inherited(&args) {
-            let inherited = Args::parse(inherited, &mut Errors::default()).given;
-            return (Keys { own: TokenStream::new(), inherited, has_own: false }, item);
-        }
-        let mut handed_on = TokenStream::new();
-        let mut trees: Vec<TokenTree> = Vec::new();
-        for tree in item {
-            match attribute(&tree).and_then(|args| inherited(&args)) {
-                Some(keys) => {
-                    // The `#` of the inherited attribute.
-                    trees.pop();
-                    handed_on = keys;
-                }
-                None => trees.push(tree),
-            }
-        }
-        let given = Args::parse(args.clone(), &mut Errors::default()).given;
-        let mut inherited = Args::parse(handed_on, &mut Errors::default()).given;
-        inherited.retain(|outer| given.iter().all(|own| own.key != outer.key));
-        (Keys { own: args, inherited, has_own: true }, trees.into_iter().collect())
+const fn value(name: &'static str, example: &'static str) -> Key {
+    Key { name, example, needs_value: true }
+}
+
+const fn flag(name: &'static str, example: &'static str) -> Key {
+    Key { name, example, needs_value: false }
+}
+
+/// All keys, in the order in which messages list them.
+const KEYS: [Key; 17] = [
+    value("stream", "`stream = EXPR`"),
+    value("name", "`name = \"…\"`"),
+    value("warmup", "`warmup = 10`"),
+    value("sample", "`sample = 0.01`"),
+    value("every", "`every = 100`"),
+    flag("cold", "`cold` or `cold = \"dirty\"`"),
+    flag("sleep", "`sleep` or `sleep = \"50us\"`"),
+    flag("kernels", "`kernels` or `kernels = 0.01`"),
+    flag("graph", "`graph`"),
+    value("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
+    value("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
+    value(
+        "clock",
+        "`clock = \"events\"`, `clock = \"sync\"`, `clock = \"host\"` or `clock = \"kernels\"`",
+    ),
+    value("key", "`key = EXPR`"),
+    value("bytes", "`bytes = EXPR`"),
+    value("flops", "`flops = EXPR`"),
+    value("crate", "`crate = PATH`"),
+    flag(SKIP, "`skip`"),
+];
+
+/// The key that leaves a function or an inner item untimed.
+pub const SKIP: &str = "skip";
+
+impl Key {
+    /// Returns the key of this name, or the message for an unknown key.
+    pub fn find(name: &str) -> Result<&'static Key, String> {
+        let known = KEYS.iter().find(|key| key.name == name);
+        known.ok_or_else(|| {
+            let names: Vec<String> = KEYS.iter().map(|key| format!("`{}`", key.name)).collect();
+            let hint = match KEYS.iter().find(|key| distance(key.name, name) <= 2) {
+                Some(near) => format!("; did you mean `{}`?", near.name),
+                None => String::new(),
+            };
+            format!("unknown key `{name}`: expected one of {}{hint}", names.join(", "))
+        })
     }
 
-    /// Creates an empty collection of errors that knows the inherited keys.
-    pub fn errors(&self) -> Errors {
-        Errors::inheriting(self.inherited.iter().map(|given| given.key).collect())
+    /// The message for a key without its value.
+    pub fn missing_value(&self) -> String {
+        format!("`{}` needs a value: {}", self.name, self.example)
     }
 
-    /// Parses all keys.
-    pub fn parse(&self, errors: &mut Errors) -> Args {
-        let Keys { own, inherited, .. } = self;
-        let inherited = inherited.iter().map(|given| &given.tokens);
-        Args::parse(
-            match own.is_empty() {
-                true => quote!(#(#inherited),*),
-                false => quote!(#(#inherited,)* #own),
-            },
-            errors,
-        )
+    /// The message for a value of the wrong form.
+    pub fn expected(&self) -> String {
+        format!("expected {}", self.example)
     }
 
-    /// Removes inherited keys. Returns `false` if there is none to remove.
-    pub fn remove(&mut self, unfit: &[&str]) -> bool {
-        let before = self.inherited.len();
-        self.inherited.retain(|given| !unfit.contains(&given.key));
-        self.inherited.len() < before
+    /// The message for a value of a key that has none.
+    pub fn takes_no_value(&self) -> String {
+        format!("`{}` takes no value", self.name)
+    }
+
+    /// The message for a key that was given before.
+    pub fn repeated(&self) -> String {
+        format!("`{}` is given twice", self.name)
     }
 }
 
-/// Returns the attribute that passes these keys on to a member.
-pub fn handed_on(args: &Args) -> TokenStream {
-    let at = Span::mixed_site();
-    let (name, word) = (Ident::new(NAME, at), Ident::new(INHERITED, at));
-    let path = match &args.krate {
-        Some(krate) => {
-            let path = &krate.value;
-            quote_spanned!(at=> #path::#name)
-        }
-        None => quote_spanned!(at=> ::gpu_time::#name),
-    };
-    let keys = args.given.iter().map(|given| &given.tokens);
-    quote_spanned!(at=> #[#path(#word(#(#keys),*))])
+pub const EXPECTED_KEY: &str = "expected a key, such as `warmup = 10`";
+pub const EXPECTED_COMMA: &str = "expected `,`";
+pub const SKIP_ALONE: &str = "`skip` conflicts with every other key: it leaves the item untimed";
+pub const NAME_IS_FIRST: &str = "`name` is given twice: the first argument is the name";
+pub const SKIPPED_BLOCK: &str = "`skip` leaves a function out, and cannot be used here";
+
+/// The message for a `name` that is given to an `impl`, `trait` or `mod`.
+pub fn name_of_container(keyword: &str) -> String {
+    format!("`name` is for one function: give it to a function in this `{keyword}`")
 }
 
-/// Returns `true` for a `gpu_timed` attribute that the user wrote, directly or in a `cfg_attr`.
-pub fn is_own(attr: &Attribute) -> bool {
-    let is_name = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == NAME);
-    match &attr.meta {
-        Meta::List(list) if attr.path().is_ident("cfg_attr") => contains(&list.tokens, &is_name),
-        _ => attr.path().segments.last().is_some_and(|last| last.ident == NAME),
-    }
+/// The message for a key about launches that is given to a guard.
+pub fn unseen_by_guard(key: &str) -> String {
+    format!(
+        "`{key}` needs visible launches, and a guard sees none: write `scope!(\"name\", {{ … }})`"
+    )
 }
 
-/// Returns the arguments of a `gpu_timed` attribute, given its brackets.
-fn attribute(tree: &TokenTree) -> Option<TokenStream> {
-    let TokenTree::Group(brackets) = tree else { return None };
-    if brackets.delimiter() != Delimiter::Bracket {
-        return None;
-    }
-    let mut trees: Vec<TokenTree> = brackets.stream().into_iter().collect();
-    match (trees.pop(), trees.pop()) {
-        (Some(TokenTree::Group(args)), Some(TokenTree::Ident(name))) if name == NAME => {
-            Some(args.stream())
+/// Returns the Levenshtein distance: the number of letters to change, add or remove to turn one
+/// word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut above_left = i;
+        let mut left = i + 1;
+        if let Some(first) = row.first_mut() {
+            *first = left;
         }
-        _ => None,
+        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
+            let above = *cell;
+            left = (above_left + usize::from(x != y)).min(above + 1).min(left + 1);
+            above_left = above;
+            *cell = left;
+        }
     }
+    row.last().copied().unwrap_or_default()
 }
 
-/// Returns the inherited keys, if these are the arguments of an inherited attribute.
-fn inherited(args: &TokenStream) -> Option<TokenStream> {
-    let mut trees = args.clone().into_iter();
-    match (trees.next(), trees.next()) {
-        (Some(TokenTree::Ident(word)), Some(TokenTree::Group(keys))) if word == INHERITED => {
-            Some(keys.stream())
-        }
-        _ => None,
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("warmup", "warmup"), 0);
+        assert_eq!(distance("warmup", "warmpu"), 2);
+        assert_eq!(distance("launch", "lanch"), 1);
+        assert_eq!(distance("cold", "clock"), 3);
+        assert_eq!(distance("", "name"), 4);
     }
 }

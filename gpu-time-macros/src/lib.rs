@@ -20,6 +20,8 @@ mod expand;
 #[cfg(any(feature = "enabled", test))]
 mod func;
 #[cfg(any(feature = "enabled", test))]
+mod inherited;
+mod items;
 mod keys;
 #[cfg(any(feature = "enabled", test))]
 mod launches;
@@ -37,7 +39,6 @@ mod plan;
 mod positions;
 #[cfg(any(feature = "enabled", test))]
 mod rewrite;
-mod rules;
 #[cfg(any(feature = "enabled", test))]
 mod source;
 #[cfg(test)]

@@ -7,7 +7,7 @@ use syn::parse::ParseStream;
 use syn::{Expr, ExprArray, ExprLit, ExprUnary, Lit, LitStr, Path, UnOp};
 
 use crate::bindings::bare;
-use crate::rules::Key;
+use crate::keys::Key;
 use crate::values::{Arg, Clock, Cold, Hold, Kernels, Scope};
 
 /// A key whose value is being read.

@@ -8,9 +8,10 @@ use crate::container::Container;
 use crate::errors::Errors;
 use crate::expand::expand;
 use crate::func::{TimedFn, split_body};
-use crate::keys::Keys;
+use crate::inherited::Keys;
+use crate::items::{self, Item};
+use crate::keys;
 use crate::plan::Plan;
-use crate::rules::{self, Item};
 
 /// Rewrites the item. If there are errors, returns the item unchanged, followed by all of them.
 pub fn rewrite(args: TokenStream, item: TokenStream) -> TokenStream {
@@ -48,7 +49,7 @@ fn rewritten(args: Args, item: &TokenStream, errors: &mut Errors) -> Option<Toke
     };
     if let Some(skip) = &args.skip {
         if args.given.len() > 1 {
-            errors.about(&args.other_keys(), &skip.key, rules::SKIP_ALONE);
+            errors.about(&args.other_keys(), &skip.key, keys::SKIP_ALONE);
         }
         return errors.is_empty().then(|| item.clone());
     }
@@ -80,13 +81,13 @@ fn keyword(item: &TokenStream) -> Result<Option<Ident>, NotAnItem> {
     });
     let words: Vec<Ident> = words.collect();
     let texts: Vec<String> = words.iter().map(Ident::to_string).collect();
-    let keyword = match rules::item(&texts) {
+    let keyword = match items::item(&texts) {
         Item::Function(_) => return Ok(None),
         Item::Container(at) => return Ok(words.get(at).cloned()),
         Item::Other(at) => words.get(at),
         Item::Unknown => None,
     };
-    let message = rules::not_annotated(keyword.map(Ident::to_string).as_deref());
+    let message = items::not_annotated(keyword.map(Ident::to_string).as_deref());
     let error = syn::Error::new(keyword.map_or_else(Span::call_site, Ident::span), message);
     Err(NotAnItem { error, is_expression: keyword.is_none() })
 }

@@ -5,7 +5,8 @@ use proc_macro::{Delimiter, Group, Ident, Span, TokenTree};
 use super::errors::CompileErrors;
 use super::keys::Given;
 use super::tokens::{is_braces, is_punct, mentions};
-use crate::rules::{self, Item};
+use crate::items::{self, Item};
+use crate::keys::{SKIP, name_of_container};
 
 /// Checks that the item is a function that can be timed, or an `impl`, `trait` or `mod`, and is
 /// annotated once. Returns `false` for a statement or an expression.
@@ -20,9 +21,9 @@ pub fn check_item(trees: &[TokenTree], keys: &[Given], errors: &mut CompileError
     let words: Vec<String> = header.iter().map(ToString::to_string).collect();
     let span = |at: usize| header.get(at).map_or_else(Span::call_site, |word| word.span());
     let keyword = |at: usize| words.get(at).map(String::as_str);
-    match rules::item(&words) {
+    match items::item(&words) {
         // A skipped function need not be one that can be timed.
-        Item::Function(_) if keys.iter().any(|(key, _)| *key == rules::SKIP) => {}
+        Item::Function(_) if keys.iter().any(|(key, _)| *key == SKIP) => {}
         Item::Function(at) => {
             let constant = words.iter().take(at).position(|word| word == "const").map(span);
             check_function(trees, span(at + 1), constant, errors);
@@ -30,9 +31,9 @@ pub fn check_item(trees: &[TokenTree], keys: &[Given], errors: &mut CompileError
         Item::Container(at) => {
             check_container(trees, keyword(at).unwrap_or_default(), span(at), keys, errors);
         }
-        Item::Other(at) => errors.at(span(at), &rules::not_annotated(keyword(at))),
+        Item::Other(at) => errors.at(span(at), &items::not_annotated(keyword(at))),
         Item::Unknown => {
-            errors.at(Span::call_site(), &rules::not_annotated(None));
+            errors.at(Span::call_site(), &items::not_annotated(None));
             return false;
         }
     }
@@ -48,17 +49,17 @@ fn check_function(
     errors: &mut CompileErrors,
 ) {
     if !trees.last().is_some_and(is_braces) {
-        return errors.at(name, rules::NO_BODY);
+        return errors.at(name, items::NO_BODY);
     }
     if let Some(constant) = constant {
-        errors.at(constant, rules::CONST_FN);
+        errors.at(constant, items::CONST_FN);
     }
     for (hash, attr) in attributes(trees) {
         if mentions(attr.stream(), "naked") {
-            errors.between(hash, attr.span(), rules::NAKED_FN);
+            errors.between(hash, attr.span(), items::NAKED_FN);
         }
         if is_ours(attr) {
-            errors.at(name, rules::REPEATED_ATTRIBUTE);
+            errors.at(name, items::REPEATED_ATTRIBUTE);
         }
     }
 }
@@ -72,13 +73,13 @@ fn check_container(
     errors: &mut CompileErrors,
 ) {
     if let Some((_, name)) = keys.iter().find(|(key, _)| *key == "name") {
-        errors.at(*name, &rules::name_of_container(keyword));
+        errors.at(*name, &name_of_container(keyword));
     }
     if !trees.last().is_some_and(is_braces) {
-        errors.at(at, rules::NO_CONTENT);
+        errors.at(at, items::NO_CONTENT);
     }
     if attributes(trees).any(|(_, attr)| is_ours(attr)) {
-        errors.at(at, &rules::repeated_on(keyword));
+        errors.at(at, &items::repeated_on(keyword));
     }
 }
 

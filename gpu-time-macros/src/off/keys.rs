@@ -7,7 +7,7 @@ use proc_macro::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 
 use super::errors::CompileErrors;
 use super::tokens::{is_punct, unraw};
-use crate::rules::{self, Key};
+use crate::keys::{self, Key};
 
 type Tokens = Peekable<IntoIter>;
 
@@ -20,17 +20,16 @@ pub fn check_keys(args: TokenStream, errors: &mut CompileErrors) -> Vec<Given> {
     let mut seen = Vec::new();
     while let Some(first) = tokens.next() {
         if is_punct(Some(&first), ',') {
-            errors.at(first.span(), rules::EXPECTED_KEY);
+            errors.at(first.span(), keys::EXPECTED_KEY);
             continue;
         }
         check_key(&first, &mut tokens, &mut seen, errors);
         skip_value(&mut tokens);
         tokens.next();
     }
-    if let (Some((_, at)), true) =
-        (seen.iter().find(|(key, _)| *key == rules::SKIP), seen.len() > 1)
+    if let (Some((_, at)), true) = (seen.iter().find(|(key, _)| *key == keys::SKIP), seen.len() > 1)
     {
-        errors.at(*at, rules::SKIP_ALONE);
+        errors.at(*at, keys::SKIP_ALONE);
     }
     seen
 }
@@ -42,7 +41,7 @@ fn check_key(
     errors: &mut CompileErrors,
 ) {
     let at = first.span();
-    let TokenTree::Ident(name) = first else { return errors.at(at, rules::EXPECTED_KEY) };
+    let TokenTree::Ident(name) = first else { return errors.at(at, keys::EXPECTED_KEY) };
     let key = match Key::find(&unraw(name)) {
         Ok(key) => key,
         Err(message) => return errors.at(at, &message),
@@ -65,13 +64,13 @@ fn check_key(
         return errors.at(at, &key.repeated());
     }
     seen.push((key.name, at));
-    if key.name == rules::SKIP && has_equals {
+    if key.name == keys::SKIP && has_equals {
         let value = tokens.peek().map_or(at, TokenTree::span);
         errors.at(value, &key.takes_no_value());
     } else if key.needs_value && !has_equals {
         errors.at(at, &key.missing_value());
     } else if let (false, Some(next)) = (has_equals || is_at_end, next) {
-        errors.at(next.span(), rules::EXPECTED_COMMA);
+        errors.at(next.span(), keys::EXPECTED_COMMA);
     }
 }
 

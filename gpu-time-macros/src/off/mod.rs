@@ -13,7 +13,8 @@ use std::str::FromStr;
 
 use proc_macro::{Delimiter, Group, Span, TokenStream, TokenTree};
 
-use crate::rules;
+use crate::items;
+use crate::keys::{NAME_IS_FIRST, SKIP, SKIPPED_BLOCK, unseen_by_guard};
 use errors::CompileErrors;
 use item::check_item;
 use keys::{Given, check_keys, skip_value};
@@ -39,8 +40,8 @@ pub fn scope(input: TokenStream) -> TokenStream {
     trees.pop_if(|last| is_punct(Some(last), ','));
     let block = trees.pop_if(|last| is_braces(last));
     match &block {
-        Some(_) => _ = check_block(trees, rules::SCOPE_NAME, &mut errors),
-        None => errors.at(Span::call_site(), rules::NO_BLOCK),
+        Some(_) => _ = check_block(trees, items::SCOPE_NAME, &mut errors),
+        None => errors.at(Span::call_site(), items::NO_BLOCK),
     }
     let Some(TokenTree::Group(block)) = block else { return errors.into_tokens() };
     // The item stands in for the code of an enabled build, so that lints about unnecessary braces
@@ -66,9 +67,9 @@ pub fn guard(input: TokenStream) -> TokenStream {
         Guard
     }";
     let mut errors = CompileErrors::default();
-    let keys = check_block(input.into_iter().collect(), rules::GUARD_NAME, &mut errors);
+    let keys = check_block(input.into_iter().collect(), items::GUARD_NAME, &mut errors);
     for (key, at) in keys.iter().filter(|(key, _)| ["graph", "launch"].contains(key)) {
-        errors.at(*at, &rules::unseen_by_guard(key));
+        errors.at(*at, &unseen_by_guard(key));
     }
     let errors = errors.into_tokens();
     match errors.is_empty() {
@@ -90,8 +91,8 @@ fn check_block(trees: Vec<TokenTree>, usage: &str, errors: &mut CompileErrors) -
     let keys = check_keys(tokens.collect(), errors);
     for (key, at) in &keys {
         match *key {
-            "name" => errors.at(*at, rules::NAME_IS_FIRST),
-            rules::SKIP => errors.at(*at, rules::SKIPPED_BLOCK),
+            "name" => errors.at(*at, NAME_IS_FIRST),
+            SKIP => errors.at(*at, SKIPPED_BLOCK),
             _ => {}
         }
     }
