@@ -12,7 +12,7 @@ use crate::cupti::library::{self, Library};
 use crate::cupti::loads;
 use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, Session};
-use crate::cupti::subscribe::{refusal, subscribe};
+use crate::cupti::subscribe::{CuptiError, refusal, subscribe};
 use crate::cupti::version::{self, can_stop};
 
 const UNTRIED: u8 = 0;
@@ -45,10 +45,24 @@ impl Control {
 
     /// Loads the library and subscribes, unless that has been done, and stores the outcome.
     fn attempt(&mut self) {
-        let library = LIBRARY.get_or_init(library::load).as_ref();
-        let subscribed = library.map_err(Clone::clone).and_then(|library| match session::get() {
-            Some(_) => Ok(()),
-            None => subscribe(library).map(session::set),
+        // The outcome for the library that is chosen: the first that works, or the first of all.
+        let mut tried = None;
+        let library = LIBRARY.get_or_init(|| {
+            library::load(|library| {
+                let subscribed = subscribe(library);
+                let works = !subscribed.as_ref().is_err_and(CuptiError::is_misfit);
+                if works || tried.is_none() {
+                    tried = Some(subscribed);
+                }
+                works
+            })
+        });
+        let subscribed = library.as_ref().map_err(Clone::clone).and_then(|library| {
+            if session::get().is_some() {
+                return Ok(());
+            }
+            let subscribed = tried.unwrap_or_else(|| subscribe(library));
+            subscribed.map(session::set).map_err(|error| error.why)
         });
         self.store(subscribed);
     }
@@ -68,7 +82,7 @@ impl Control {
         let Some(permit) = loads::permit() else { return Ok(false) };
         let started = self.recording.start(session, &permit);
         self.is_recording = started.is_ok();
-        started.map_err(|code| refusal(session.library, code, ""))?;
+        started.map_err(|code| refusal(session.library, code, "").why)?;
         Ok(true)
     }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::iter;
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -115,13 +116,19 @@ impl Library {
     }
 }
 
-/// Loads the first usable library, in order of preference, or returns the reason why there is none.
-pub(super) fn load() -> Result<&'static Library, String> {
+/// Loads the library to use, or returns the reason why there is none.
+///
+/// That is the first usable library, in order of preference, for which `works` returns `true`, or the
+/// first one of all if there is none. A library that the process has loaded or the user has named is used
+/// as it is.
+pub(super) fn load(
+    works: impl FnMut(&'static Library) -> bool,
+) -> Result<&'static Library, String> {
     // Without a driver, CUPTI of CUDA 13.2 calls itself until the stack overflows.
     if let Some(why) = cuda::why_unusable() {
         return Err(why.to_owned());
     }
-    cuda::driver_version().ok_or("the CUDA driver does not report its version")?;
+    let driver = cuda::driver_version().ok_or("the CUDA driver does not report its version")?;
     // Prefer a copy that is already loaded: another copy would not see the subscription of the tool
     // that loaded this one.
     if let Some((name, loaded)) = NAMES.iter().find_map(|name| Some((name, resident(name)?))) {
@@ -131,15 +138,36 @@ pub(super) fn load() -> Result<&'static Library, String> {
     let search = Search { var: &var, root: Path::new("/") };
     let mut refused = None;
     if let Some(named) = search.named() {
-        match first_usable(named, &mut refused) {
+        let library = usable(named, &mut refused).next();
+        match library {
             Some(library) => return Ok(library),
             None => console::complain(complaint(&var(VARIABLE), refused.take())),
         }
     }
     let by_name = NAMES.iter().map(PathBuf::from);
-    first_usable(by_name, &mut refused)
-        .or_else(|| first_usable(search.installed(), &mut refused))
-        .ok_or_else(|| refused.unwrap_or_else(|| NOT_FOUND.to_owned()))
+    let paths = by_name.chain(iter::once_with(|| search.installed()).flatten());
+    let chosen = choose(usable(paths, &mut refused), &driver, works);
+    chosen.ok_or_else(|| refused.unwrap_or_else(|| NOT_FOUND.to_owned()))
+}
+
+/// Returns the first library that works, or the first one of all if there is none. Those that are too new
+/// for the driver are tried after all others.
+fn choose(
+    mut libraries: impl Iterator<Item = &'static Library>,
+    driver: &str,
+    mut works: impl FnMut(&'static Library) -> bool,
+) -> Option<&'static Library> {
+    let (mut first, mut too_new) = (None, Vec::new());
+    let mut try_out = |library| {
+        first.get_or_insert(library);
+        works(library)
+    };
+    let fitting = libraries.find(|library| {
+        let is_too_new = version::is_too_new(library.version, driver);
+        too_new.extend(is_too_new.then_some(*library));
+        !is_too_new && try_out(library)
+    });
+    fitting.or_else(|| too_new.into_iter().find(|library| try_out(library))).or(first)
 }
 
 const NOT_FOUND: &str = "no libcupti was found: install the CUDA toolkit or the PyPI package \
@@ -154,13 +182,13 @@ fn complaint(value: &Option<std::ffi::OsString>, refused: Option<String>) -> Str
     )
 }
 
-/// Returns the first usable library. If `refused` is empty, stores the reason why the first unusable
-/// one was refused.
-fn first_usable(
+/// Loads the usable libraries, one after the other. If `refused` is empty, stores the reason why the
+/// first unusable one was refused.
+fn usable(
     paths: impl IntoIterator<Item = PathBuf>,
     refused: &mut Option<String>,
-) -> Option<&'static Library> {
-    paths.into_iter().find_map(|path| {
+) -> impl Iterator<Item = &'static Library> {
+    paths.into_iter().filter_map(|path| {
         let is_bare = path.components().count() == 1;
         // SAFETY: the initializers of CUPTI have no effect that the program can observe.
         let examined = match unsafe { Loaded::open(Some(&path), RTLD_LAZY) } {
@@ -252,4 +280,39 @@ unsafe fn needed<F: Copy>(loaded: &Loaded, what: &str, name: &str) -> Result<F, 
 unsafe fn symbol<F: Copy>(loaded: &Loaded, name: &str) -> Option<F> {
     // SAFETY: the caller's promise.
     unsafe { loaded.get::<F>(name) }.ok().map(|symbol| *symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cupti::session::fake;
+
+    /// Returns the chosen version, and those that were tried. The versions in `working` work.
+    fn chosen(versions: &[u32], driver: &str, working: &[u32]) -> (Option<u32>, Vec<u32>) {
+        let libraries = versions.iter().map(|version| fake::session_of(*version).library);
+        let mut tried = Vec::new();
+        let library = choose(libraries, driver, |library| {
+            tried.push(library.version);
+            working.contains(&library.version)
+        });
+        (library.map(|library| library.version), tried)
+    }
+
+    #[test]
+    fn libraries_that_are_too_new_are_tried_last() {
+        let versions = [130_200, 130_000, 28, 22, 18];
+        for (driver, tried) in [
+            ("13.0", [130_200, 130_000, 28, 22, 18]),
+            ("12.2", [28, 22, 18, 130_200, 130_000]),
+            ("11.4", [18, 130_200, 130_000, 28, 22]),
+        ] {
+            assert_eq!(
+                chosen(&versions, driver, &[]),
+                (Some(tried[0]), tried.to_vec()),
+                "{driver}"
+            );
+            assert_eq!(chosen(&versions, driver, &[tried[2]]), (Some(tried[2]), tried[..3].into()));
+        }
+        assert_eq!(chosen(&[], "13.0", &[]), (None, vec![]));
+    }
 }

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
+use crate::cuda;
 use crate::cupti::buffers::{on_complete, on_request, on_shared_complete, on_shared_request, pool};
 use crate::cupti::captures;
 use crate::cupti::launches::on_call;
@@ -10,18 +11,32 @@ use crate::cupti::library::{Library, SubscriberParams};
 use crate::cupti::loads;
 use crate::cupti::recording::RECORDING;
 use crate::cupti::session::{SUCCESS, Session};
+use crate::cupti::version;
 
 /// CUPTI's result while another tool is its only subscriber.
 const HELD: c_int = 39;
+/// CUPTI's results if the library does not fit the driver or the device: `INVALID_DEVICE`, `NOT_COMPATIBLE`,
+/// `NOT_INITIALIZED`, `NOT_SUPPORTED` and `UNKNOWN`.
+const MISFIT: [c_int; 5] = [2, 14, 15, 27, 999];
 /// The size of the buffer for the name of another subscriber.
 const NAME_BYTES: usize = 64;
 
+/// An error of CUPTI, described for the report.
+pub(super) struct CuptiError {
+    code: c_int,
+    /// One sentence that says which tool holds CUPTI, or describes the error.
+    pub why: String,
+}
+
+impl CuptiError {
+    /// Returns `true` if another version of the library may work.
+    pub fn is_misfit(&self) -> bool {
+        MISFIT.contains(&self.code)
+    }
+}
+
 /// Subscribes, registers the pool of buffers, and switches all callbacks on.
-///
-/// # Errors
-///
-/// One sentence that says which tool holds CUPTI, or describes CUPTI's error.
-pub(super) fn subscribe(library: &'static Library) -> Result<Session, String> {
+pub(super) fn subscribe(library: &'static Library) -> Result<Session, CuptiError> {
     let session = connect(library)?;
     prepare(&session).map_err(|code| {
         // SAFETY: the subscriber is valid, and not used after this.
@@ -55,7 +70,7 @@ fn prepare(session: &Session) -> Result<(), c_int> {
 }
 
 /// Subscribes, alongside other tools if the version allows that.
-fn connect(library: &'static Library) -> Result<Session, String> {
+fn connect(library: &'static Library) -> Result<Session, CuptiError> {
     let mut subscriber = ptr::null_mut();
     let mut holder: [c_char; NAME_BYTES] = [0; NAME_BYTES];
     let session = |subscriber, shared| Session { library, subscriber, shared };
@@ -94,10 +109,9 @@ fn connect(library: &'static Library) -> Result<Session, String> {
     }
 }
 
-/// Returns a sentence that describes an error. `holder` is the name of the tool that holds CUPTI, or empty if
-/// unknown.
-pub(super) fn refusal(library: &Library, code: c_int, holder: &str) -> String {
-    match (code, holder) {
+/// Describes an error. `holder` is the name of the tool that holds CUPTI, or empty if unknown.
+pub(super) fn refusal(library: &Library, code: c_int, holder: &str) -> CuptiError {
+    let why = match (code, holder) {
         (HELD, "") => "another tool holds CUPTI: run without it to record kernels".to_owned(),
         (HELD, holder) => {
             format!(
@@ -105,6 +119,21 @@ pub(super) fn refusal(library: &Library, code: c_int, holder: &str) -> String {
                 holder.escape_debug()
             )
         }
-        _ => format!("CUPTI cannot record kernels: {}", library.name_of(code)),
+        _ => failure(library, &library.name_of(code)),
+    };
+    CuptiError { code, why }
+}
+
+/// Returns a sentence for an error with this name, which says so if the library is too new for the driver.
+fn failure(library: &Library, name: &str) -> String {
+    let is_too_new = |driver: &String| version::is_too_new(library.version, driver);
+    match cuda::driver_version().filter(is_too_new) {
+        Some(driver) => format!(
+            "CUPTI of CUDA {} cannot record kernels with a driver of CUDA {driver} ({name}): install the \
+             PyPI package `nvidia-cuda-cupti-cu{}`",
+            version::toolkit(library.version),
+            version::major(&driver).unwrap_or_default()
+        ),
+        None => format!("CUPTI cannot record kernels: {name}"),
     }
 }

@@ -21,10 +21,30 @@ pub(super) fn why_refused(version: u32) -> Option<String> {
         } else if version < FIRST_LONG {
             "unknown".to_owned()
         } else {
-            format!("CUDA {}.{}", version / 10_000, version / 100 % 100)
+            format!("CUDA {}", toolkit(version))
         };
         format!("CUPTI version {version} ({release}): expected one of CUDA 11.8 to 13.x")
     })
+}
+
+/// Returns the CUDA version of the toolkit that a version belongs to, such as `13.0`, or only `12`.
+pub(super) fn toolkit(version: u32) -> String {
+    match version {
+        OLDEST => "11.8".to_owned(),
+        ..FIRST_LONG => "12".to_owned(),
+        _ => format!("{}.{}", version / 10_000, version / 100 % 100),
+    }
+}
+
+/// Returns the major part of a CUDA version, such as `12` of `12.4`.
+pub(super) fn major(cuda: &str) -> Option<u32> {
+    cuda.split('.').next()?.parse().ok()
+}
+
+/// Returns `true` if the driver, which implements this CUDA version, is too old for a version of CUPTI.
+/// Toolkits work on all drivers of their own major version and on newer ones.
+pub(super) fn is_too_new(version: u32, driver: &str) -> bool {
+    major(&toolkit(version)) > major(driver)
 }
 
 /// Returns `true` if recording can be stopped while the program runs. Before CUDA 13.0, a thread that switches a
@@ -52,6 +72,20 @@ mod tests {
     fn cuda_11_8_to_13_is_accepted() {
         for version in [18, 19, 22, 28, 130_000, 130_001, 130_200, 130_500, 139_999] {
             assert_eq!(why_refused(version), None, "{version}");
+        }
+    }
+
+    #[test]
+    fn newer_major_version_than_the_driver_is_too_new() {
+        for (version, driver, is_new) in [
+            (130_000, "12.9", true),
+            (130_500, "13.0", false),
+            (130_000, "14.0", false),
+            (LAST_SHORT, "12.0", false),
+            (19, "11.8", true),
+            (OLDEST, "11.4", false),
+        ] {
+            assert_eq!(is_too_new(version, driver), is_new, "{version} on {driver}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Tests for forks, destroyed contexts, other tools and exit while CUPTI records, and that scenarios
 //! find CUPTI if, and only if, they ask for it.
 
-use crate::harness::scenario;
+use crate::harness::{cupti_dir, scenario};
 
 #[test]
 fn forked_child_leaves_records_alone() {
@@ -28,6 +28,65 @@ mod simulated {
     use gpu_time_sim_cupti::{SimCupti, Version};
 
     use super::*;
+    use crate::harness::Scenario;
+
+    /// A driver of CUDA 12.4, which CUPTI of CUDA 13 does not work on.
+    fn on_old_driver() -> Scenario {
+        scenario("kernels/nested", &["5"]).simulated(|sim| sim.model("driver_version=12_040"))
+    }
+
+    #[test]
+    fn newest_library_that_fits_the_driver_is_used() {
+        let both = [Version::V13_0, Version::V12_4].map(SimCupti::new);
+        let run = both.into_iter().fold(on_old_driver(), Scenario::on_cupti).run();
+        assert_eq!(run.report().process.cupti_version, Some(Version::V12_4.number()));
+        assert_eq!(run.row("kernels::outer").opened, 5);
+        assert_eq!(run.trace.calls_of("cuptiSubscribe").count(), 1);
+    }
+
+    #[test]
+    fn only_library_that_is_too_new_is_tried_and_named() {
+        let run = on_old_driver().on_cupti(SimCupti::new(Version::V13_2)).run();
+        let why = "CUPTI of CUDA 13.2 cannot record kernels with a driver of CUDA 12.4 \
+                   (CUPTI_ERROR_NOT_INITIALIZED): install the PyPI package `nvidia-cuda-cupti-cu12`";
+        assert_eq!(run.report().process.kernels.as_deref(), Some(why));
+        assert_eq!(run.row("kernels::outer").clock, "host");
+    }
+
+    #[test]
+    fn named_library_is_tried_even_if_it_is_too_new() {
+        let named = SimCupti::new(Version::V13_0);
+        let path = cupti_dir(&named).join(Version::V13_0.file());
+        let run = on_old_driver().on_cupti(SimCupti::new(Version::V12_4));
+        let run = run.on_cupti(named).env("GPU_TIME_CUPTI", path.to_str().unwrap()).run();
+        let why = run.report().process.kernels.as_deref().unwrap_or_default();
+        assert!(why.starts_with("CUPTI of CUDA 13.0 cannot record kernels"), "{why}");
+    }
+
+    #[test]
+    fn next_library_is_used_if_one_does_not_work() {
+        for code in ["2", "15", "27"] {
+            let faults = format!("cuptiSubscribe:1={code}");
+            let run = scenario("kernels/nested", &["5"])
+                .simulated(|sim| sim.faults(&faults))
+                .on_cupti(SimCupti::new(Version::V13_0))
+                .on_cupti(SimCupti::new(Version::V12_4))
+                .run();
+            assert_eq!(run.report().process.cupti_version, Some(Version::V12_4.number()), "{code}");
+            assert_eq!(run.row("kernels::outer").opened, 5, "{code}");
+        }
+    }
+
+    #[test]
+    fn next_library_is_not_tried_while_another_tool_holds_cupti() {
+        let run = scenario("kernels/nested", &["5"])
+            .simulated(|sim| sim.faults("cuptiSubscribe:1+=39"))
+            .on_cupti(SimCupti::new(Version::V13_0))
+            .on_cupti(SimCupti::new(Version::V12_4))
+            .run();
+        assert_eq!(run.report().process.cupti_version, Some(Version::V13_0.number()));
+        assert_eq!(run.trace.calls_of("cuptiSubscribe").count(), 1);
+    }
 
     #[test]
     fn buffers_that_come_back_at_exit_are_ignored() {

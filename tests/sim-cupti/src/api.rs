@@ -53,7 +53,8 @@ fn check(subscriber: *mut c_void) -> Result<(), Code> {
     if is_known { Ok(()) } else { Err(INVALID_PARAMETER) }
 }
 
-/// Subscribes the client. Fails if another client has already subscribed.
+/// Subscribes the client. Fails if another client has already subscribed, or if the driver is too
+/// old for this version.
 fn subscribe(
     handle: *mut *mut c_void,
     callback: Option<Callback>,
@@ -61,6 +62,9 @@ fn subscribe(
     shares: bool,
 ) -> Result<(), Code> {
     let callback = callback.ok_or(INVALID_PARAMETER)?;
+    if !driver::version().is_some_and(|driver| script().version.runs_on(driver)) {
+        return Err(NOT_INITIALIZED);
+    }
     let is_allowed = match script().other {
         Other::None => true,
         Other::Shared => shares && script().version.shares(),

@@ -13,15 +13,17 @@ type IsAlive = unsafe extern "C" fn() -> bool;
 type Now = unsafe extern "C" fn() -> u64;
 type Call = unsafe extern "C" fn(*const u8, usize, u64, u64) -> i32;
 type StreamId = unsafe extern "C" fn(u64, u64, bool) -> u64;
+type GetVersion = unsafe extern "C" fn(*mut i32) -> i32;
 type Observe = unsafe extern "C" fn(*const Observer);
 
-/// Functions that only the simulated driver exports.
+/// Functions that the simulated driver exports. No real driver has all of them.
 struct Driver {
     is_alive: IsAlive,
     now: Now,
     call: Call,
     stream_id: StreamId,
     observe: Observe,
+    get_version: GetVersion,
 }
 
 /// Returns the simulated driver, or `None` if the process has another driver or none.
@@ -54,6 +56,7 @@ fn load() -> Option<Driver> {
             call: transmute::<*mut c_void, Call>(symbol(c"gpu_time_sim_call")?),
             stream_id: transmute::<*mut c_void, StreamId>(symbol(c"gpu_time_sim_stream_id")?),
             observe: transmute::<*mut c_void, Observe>(symbol(c"gpu_time_sim_observe")?),
+            get_version: transmute::<*mut c_void, GetVersion>(symbol(c"cuDriverGetVersion")?),
         })
     }
 }
@@ -89,6 +92,14 @@ pub(crate) fn stream_id(context: u64, stream: u64, is_per_thread: bool) -> Optio
     // SAFETY: the driver checks handles.
     let id = unsafe { (driver()?.stream_id)(context, stream, is_per_thread) };
     (id != 0).then_some(id)
+}
+
+/// Returns the driver's CUDA version, or `None` if the driver is not the simulated one.
+pub(crate) fn version() -> Option<i32> {
+    let mut version = 0;
+    // SAFETY: writes one integer.
+    let code = unsafe { (driver()?.get_version)(&raw mut version) };
+    (code == 0).then_some(version)
 }
 
 /// Registers the observer with the driver.

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::elf;
 use crate::library_file;
 use crate::script::{Script, VARIABLE};
-use crate::version::Traits;
+use crate::version::{self, Traits};
 
 const LIBRARY: &str = "libgpu_time_sim_cupti.so";
 
@@ -100,6 +100,7 @@ impl SimCupti {
         let traits = self.version.traits();
         let absent: Vec<&str> = self.absent.iter().chain(traits.lacks).copied().collect();
         elf::remove_symbols(&mut image, &absent)?;
+        version::choose(&mut image, traits.toolkit);
         let library = dir.join(traits.file);
         // A process that has loaded an earlier copy keeps it.
         match std::fs::remove_file(&library) {
@@ -132,6 +133,6 @@ impl SimCupti {
 
     /// Returns the variable that passes the script to a process, and its value.
     pub fn variable(&self) -> (&'static str, String) {
-        (VARIABLE, format!("version={},{}", self.version.traits().toolkit, self.script))
+        (VARIABLE, self.script.clone())
     }
 }

@@ -1,14 +1,15 @@
-//! The script, from `GPU_TIME_TEST_SIM_CUPTI`: the version, and faults in the delivery of records.
+//! The script, from `GPU_TIME_TEST_SIM_CUPTI`: faults in the delivery of records.
 
 use std::sync::LazyLock;
 
-use crate::version::Traits;
+use crate::version::{self, Traits};
 
 /// Name of the environment variable with the script.
 pub(crate) const VARIABLE: &str = "GPU_TIME_TEST_SIM_CUPTI";
 
 /// The faults of the stand-in, and other deviations from CUPTI. A period of 0 means never.
 pub(crate) struct Script {
+    /// The version that the library presents, which the text does not choose.
     pub version: &'static Traits,
     /// Drops every nth record, and counts it as dropped.
     pub drop: u64,
@@ -58,9 +59,8 @@ pub(crate) fn script() -> &'static Script {
 impl Script {
     /// Parses `key=value,…`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let version = Traits::of("13.0").expect("a known version");
         let mut script = Self {
-            version,
+            version: version::presented(),
             drop: 0,
             lose: 0,
             zero: 0,
@@ -76,7 +76,6 @@ impl Script {
             let invalid = || format!("invalid value `{value}` for `{key}`");
             let number = || value.parse::<u64>().map_err(|_| invalid());
             match key {
-                "version" => script.version = Traits::of(value).ok_or_else(invalid)?,
                 "drop" => script.drop = number()?,
                 "lose" => script.lose = number()?,
                 "zero" => script.zero = number()?,

@@ -1,6 +1,29 @@
 //! The versions of CUPTI that the stand-in can present.
 
+use std::ptr;
+
 use crate::abi;
+
+/// The text in the library's file that names the toolkit whose version the library presents.
+/// [`choose`] changes the digits, so that a process can load several versions.
+#[used]
+static PRESENTED: [u8; 32] = *b"gpu-time-sim-cupti toolkit 13.0\0";
+const NAME_BYTES: usize = 27;
+
+/// Makes the library in this image present the version of `toolkit`.
+pub(crate) fn choose(image: &mut [u8], toolkit: &str) {
+    let at = image.windows(PRESENTED.len()).position(|bytes| bytes == PRESENTED);
+    let at = at.expect("the library names a toolkit") + NAME_BYTES;
+    image[at..at + toolkit.len()].copy_from_slice(toolkit.as_bytes());
+}
+
+/// Returns the version that this library presents.
+pub(crate) fn presented() -> &'static Traits {
+    // SAFETY: reads a static. The volatile access sees the file's text, not the compiler's.
+    let text = unsafe { ptr::read_volatile(&raw const PRESENTED) };
+    let toolkit = str::from_utf8(&text[NAME_BYTES..text.len() - 1]).ok();
+    toolkit.and_then(Traits::of).expect("a known version")
+}
 
 /// The properties in which versions differ.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,6 +91,13 @@ impl Traits {
             abi::MEMSET => Some(self.set_bytes),
             _ => None,
         }
+    }
+
+    /// Returns `true` if the library works on a driver of this version, as returned by
+    /// `cuDriverGetVersion`: one of the same or a newer major version.
+    pub fn runs_on(&self, driver: i32) -> bool {
+        let major = self.toolkit.split('.').next().and_then(|major| major.parse::<i32>().ok());
+        major.is_some_and(|major| major <= driver / 1_000)
     }
 
     /// Returns `true` if several clients can subscribe.

@@ -183,6 +183,13 @@ fn subscriber_cannot_be_shared_before_13_2() {
 }
 
 #[test]
+fn subscriber_refused_by_old_driver() {
+    child!().sim(|sim| scripted(sim, "").model("driver_version=12_090")).run(|| {
+        assert_eq!(Client::load().subscribe(), 15);
+    });
+}
+
+#[test]
 fn kind_refused() {
     child!().sim(|sim| scripted(sim, "").faults("cuptiActivityEnable:2+=35")).run(|| {
         let (client, kernels, stream) = recording();

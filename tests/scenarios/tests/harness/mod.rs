@@ -29,8 +29,8 @@ use gpu_time_sim_nvtx::{Event, SimNvtx};
 
 use child::finish;
 use chrome_trace::ChromeTrace;
-pub use driver::is_real;
-use driver::{cupti_dir, install, sim};
+pub use driver::{cupti_dir, is_real};
+use driver::{install, sim};
 use report::{Report, Series};
 pub use run::Run;
 use run::Tally;
@@ -66,7 +66,8 @@ pub struct Scenario {
     env: Vec<(String, String)>,
     driver: Driver,
     nvml: SimNvml,
-    cupti: Option<SimCupti>,
+    /// The stand-ins for CUPTI. The script of the last one applies to all.
+    cuptis: Vec<SimCupti>,
     listens: bool,
     end: End,
     /// Expected number of tables on stderr: one at the end of the process and one for every
@@ -102,7 +103,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
         env: Vec::new(),
         driver: Driver::Given,
         nvml: SimNvml::new(Script::calm(8)),
-        cupti: None,
+        cuptis: Vec::new(),
         listens: false,
         end: End::Code(0),
         tables: 1,
@@ -146,13 +147,13 @@ impl Scenario {
         if is_real() { self } else { self.on_cupti(SimCupti::default()) }
     }
 
-    /// Runs with this stand-in for CUPTI.
+    /// Runs with this stand-in for CUPTI, and those of earlier calls.
     pub fn on_cupti(mut self, cupti: SimCupti) -> Self {
         assert!(
             !is_real(),
             "this test needs the stand-in for CUPTI: exclude it with `--skip simulated::`"
         );
-        self.cupti = Some(cupti);
+        self.cuptis.push(cupti);
         self
     }
 
@@ -381,7 +382,7 @@ impl Scenario {
                 command.env_remove("LD_LIBRARY_PATH");
             }
         }
-        if let Some(cupti) = &self.cupti {
+        for cupti in &self.cuptis {
             cupti.apply(&cupti_dir(cupti), &mut command);
         }
         self.nvml.apply(&mut command, &dir.join(NVML_TRACE));
