@@ -20,6 +20,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/busy", busy),
     ("windows/busy_in_steps", busy_in_steps),
     ("windows/asked_for", asked_for),
+    ("windows/planned", planned),
     ("windows/sampled", sampled),
     ("windows/raised", raised),
     ("windows/end", end),
@@ -169,6 +170,19 @@ fn windows() -> u64 {
     let snapshot = gpu_time::snapshot();
     let found = snapshot.devices().iter().filter_map(|device| device.coverage());
     found.map(|coverage| coverage.windows() + coverage.incomplete()).max().unwrap_or(0)
+}
+
+/// Plans windows, and runs until one is in the snapshot.
+fn planned(_: &[String]) {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let program = Program::new(0);
+    gpu_time::configure().windows("4ms/20ms").apply();
+    let began = Instant::now();
+    while windows() == 0 && began.elapsed() < PATIENCE {
+        program.run(0.5, 1, Duration::from_millis(50));
+    }
+    tally::fact("windows", windows());
+    tally::print();
 }
 
 /// Launches kernels in calls of which few are timed.

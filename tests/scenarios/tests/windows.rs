@@ -95,6 +95,12 @@ fn program_asks_for_windows() {
 }
 
 #[test]
+fn windows_that_follow_closely_are_collected() {
+    let run = scenario("windows/planned", &[]).with_cupti().run();
+    assert!(run.fact("windows") > 0);
+}
+
+#[test]
 fn calls_that_are_not_timed_account_for_their_work() {
     let run = scenario("windows/sampled", &[]).with_cupti().run();
     let coverage = coverage(&run);

@@ -109,6 +109,10 @@ fn run() {
     let mut schedule = Schedule::default();
     let mut collections = Collections::default();
     while !has_ended() {
+        // First, because windows that follow each other closely leave no other time.
+        if collections.are_due(Instant::now()) {
+            collect();
+        }
         let now = Instant::now();
         let (plan, requested) = {
             let mut orders = locked(&ORDERS);
@@ -131,8 +135,6 @@ fn run() {
             }
             schedule.advance();
             collections.restart();
-        } else if collections.are_due(now) {
-            collect();
         } else {
             let lead =
                 planned.map(|(_, at)| at.saturating_duration_since(now).saturating_sub(LEAD));
@@ -253,8 +255,11 @@ struct Collections {
 }
 
 impl Collections {
+    /// Schedules the first collection after a window, unless one is due earlier.
     fn restart(&mut self) {
-        self.next = Some((Instant::now() + FIRST_COLLECTION, FIRST_COLLECTION));
+        let usual = Instant::now() + FIRST_COLLECTION;
+        let at = self.next.map_or(usual, |(at, _)| at.min(usual));
+        self.next = Some((at, FIRST_COLLECTION));
     }
 
     fn wait(&self, now: Instant) -> Option<Duration> {
@@ -362,5 +367,15 @@ mod tests {
         collections.restart();
         assert!(collections.wait(now).is_some_and(|wait| wait >= FIRST_COLLECTION));
         assert!(!collections.are_due(now));
+    }
+
+    #[test]
+    fn further_windows_do_not_postpone_a_collection() {
+        let mut collections = Collections::default();
+        collections.restart();
+        let first = collections.next;
+        thread::sleep(Duration::from_millis(1));
+        collections.restart();
+        assert_eq!(collections.next, first);
     }
 }
