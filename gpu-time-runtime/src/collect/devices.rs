@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 
 use crate::config::kernel_bases::{self, GpuIdentity, KernelBases};
 use crate::control::active;
-use crate::cuda::{self, Context};
+use crate::cuda::{self, Context, DeviceInfo};
 use crate::cupti;
 use crate::health;
-use crate::record::window::matching;
+use crate::record::window::{self, matching};
 use crate::stats::bias::{Bias, KernelBase};
 use crate::types::device::DeviceId;
 use gpu_time_report as report;
@@ -109,37 +109,44 @@ fn driver_release() -> Option<String> {
     Some(release.trim().to_owned()).filter(|release| !release.is_empty())
 }
 
-/// Returns the devices for all of the process's contexts, and the host if its clock timed any call.
+/// Returns the devices for all of the process's contexts and windows, and the host if its clock timed any call.
 pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
-    let mut devices: Vec<report::Device> = Vec::new();
-    let mut contexts = cuda::contexts();
-    let driver = (!contexts.is_empty()).then(cuda::driver_version).flatten();
-    contexts.sort_by_key(|context| context.device.ordinal);
-    for context in contexts {
-        let id = context.device_id().to_string();
-        let at = devices.iter().position(|d| d.id == id).unwrap_or_else(|| {
-            let l2 = context.device.l2_bytes;
-            let mut device = report::Device {
-                driver: driver.clone(),
-                driver_release: driver_release(),
-                l2_bytes: (l2 > 0).then_some(l2),
-                peak_gb_per_s: context.device.peak_bandwidth.map(|peak| peak as f64 / 1e9),
-                coverage: matching::coverage(context.device.ordinal),
-                ..report::Device::new(id, context.device.name.clone())
-            };
-            health::describe(&mut device, &context.device);
-            device.uuid = context.device.uuid.as_deref().map(|hex| uuid(hex, device.mig));
-            devices.push(device);
-            devices.len() - 1
-        });
-        if let Some(device) = devices.get_mut(at) {
-            add_measurements(device, context);
+    let known = known();
+    let driver = (!known.is_empty()).then(cuda::driver_version).flatten();
+    let mut devices = Vec::new();
+    for info in known {
+        let mut device = report::Device {
+            driver: driver.clone(),
+            driver_release: driver_release(),
+            l2_bytes: (info.l2_bytes > 0).then_some(info.l2_bytes),
+            peak_gb_per_s: info.peak_bandwidth.map(|peak| peak as f64 / 1e9),
+            coverage: matching::coverage(info.ordinal),
+            ..report::Device::new(DeviceId::Cuda(info.ordinal).to_string(), info.name.clone())
+        };
+        health::describe(&mut device, &info);
+        device.uuid = info.uuid.as_deref().map(|hex| uuid(hex, device.mig));
+        for context in cuda::contexts() {
+            if context.device.ordinal == info.ordinal {
+                add_measurements(&mut device, context);
+            }
         }
+        devices.push(device);
     }
     if has_host_times {
         devices.push(report::Device::host());
     }
     devices
+}
+
+/// Returns the devices of all contexts, and those that were active during a window.
+fn known() -> Vec<DeviceInfo> {
+    let contexts = cuda::contexts();
+    let mut known: Vec<_> = contexts.iter().map(|context| context.device.clone()).collect();
+    let is_new = |ordinal: &u32| contexts.iter().all(|context| context.device.ordinal != *ordinal);
+    known.extend(window::thread::devices().filter(is_new).map(DeviceInfo::of));
+    known.sort_by_key(|device| device.ordinal);
+    known.dedup_by_key(|device| device.ordinal);
+    known
 }
 
 /// A device's figures for live metrics.
@@ -153,26 +160,21 @@ pub(crate) struct LiveDevice {
     pub mem_mhz: Option<u32>,
 }
 
-/// Returns the devices of all current contexts.
+/// Returns all devices.
 #[cfg(feature = "metrics")]
 pub(crate) fn live() -> Vec<LiveDevice> {
-    let mut devices: Vec<LiveDevice> = Vec::new();
-    for context in cuda::contexts() {
-        let (id, device) = (context.device_id().to_string(), &context.device);
-        if devices.iter().any(|known| known.id == id) {
-            continue;
-        }
-        let [sm_mhz, mem_mhz] = health::clocks(device);
-        devices.push(LiveDevice {
-            id,
-            name: device.name.clone(),
+    let live = |device: DeviceInfo| {
+        let [sm_mhz, mem_mhz] = health::clocks(&device);
+        LiveDevice {
+            id: DeviceId::Cuda(device.ordinal).to_string(),
             uuid: device.uuid.as_deref().map(|hex| uuid(hex, None)),
             coverage: matching::coverage(device.ordinal),
+            name: device.name,
             sm_mhz,
             mem_mhz,
-        });
-    }
-    devices
+        }
+    };
+    known().into_iter().map(live).collect()
 }
 
 /// Formats a UUID as `nvidia-smi -L` does.

@@ -9,6 +9,8 @@ use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
 use crate::cuda::result::check;
 use crate::cuda::symbols::symbols;
+#[cfg(feature = "kernels")]
+use crate::cuda::{context_guard::relaxed, driver, symbols::is_loaded};
 use crate::gpu::Fault;
 
 /// The device properties that the report shows and the runtime needs.
@@ -39,14 +41,21 @@ impl DeviceInfo {
         let mut ordinal: c_int = 0;
         // SAFETY: writes one integer.
         check(unsafe { sys::cuCtxGetDevice(&raw mut ordinal) })?;
+        Ok(DeviceInfo::of(u32::try_from(ordinal).unwrap_or(0)))
+    }
+
+    /// Returns the properties of the device with this ordinal. Must be called only if the driver can be
+    /// used.
+    pub fn of(device: u32) -> DeviceInfo {
+        let ordinal = device as c_int;
         let attribute = |attribute| {
-            // SAFETY: the driver gave this ordinal.
+            // SAFETY: the driver returns an error for an ordinal that it has not given.
             let value = unsafe { device::get_attribute(ordinal, attribute) };
             value.map_or(0, |value| u32::try_from(value).unwrap_or(0))
         };
         use CUdevice_attribute as A;
-        Ok(DeviceInfo {
-            ordinal: u32::try_from(ordinal).unwrap_or(0),
+        DeviceInfo {
+            ordinal: device,
             name: text(sys::cuDeviceGetName, ordinal),
             #[cfg(feature = "nvml")]
             pci_bus_id: text(sys::cuDeviceGetPCIBusId, ordinal),
@@ -64,8 +73,22 @@ impl DeviceInfo {
                 attribute(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE),
                 attribute(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH),
             ),
-        })
+        }
     }
+}
+
+/// Returns the ordinals of the devices whose primary context exists. Does not create a context, initialize
+/// CUDA or load the driver.
+#[cfg(feature = "kernels")]
+pub(crate) fn active() -> Vec<u32> {
+    if !is_loaded() || symbols().is_err() {
+        return Vec::new();
+    }
+    let active = relaxed(|| {
+        let ordinals = 0..u32::try_from(device::get_count()?).unwrap_or(0);
+        Ok(ordinals.filter(|ordinal| driver::is_active(*ordinal)).collect())
+    });
+    active.unwrap_or_default()
 }
 
 fn uuid(ordinal: c_int) -> Option<String> {

@@ -36,20 +36,25 @@ pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {
     Ok(Some(id))
 }
 
-/// Retains a device's primary context if it has this handle, until [`release`] is called. Never
-/// creates a context. Returns `true` if the context is retained.
-pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
+/// Returns `true` if a device's primary context exists.
+pub(super) fn is_active(ordinal: u32) -> bool {
     let (mut flags, mut active): (c_uint, c_int) = (0, 0);
     let device = ordinal as c_int;
     // SAFETY: writes two integers.
     let state =
         check(unsafe { sys::cuDevicePrimaryCtxGetState(device, &raw mut flags, &raw mut active) });
-    if state.is_err() || active == 0 {
+    state.is_ok() && active != 0
+}
+
+/// Retains a device's primary context if it has this handle, until [`release`] is called. Never
+/// creates a context. Returns `true` if the context is retained.
+pub(super) fn retain_if_primary(handle: usize, ordinal: u32) -> bool {
+    if !is_active(ordinal) {
         return false;
     }
     // SAFETY: the driver gave this ordinal; the retained context is released below or by the
     // caller, or kept forever.
-    let Ok(primary) = (unsafe { primary_ctx::retain(device) }) else { return false };
+    let Ok(primary) = (unsafe { primary_ctx::retain(ordinal as c_int) }) else { return false };
     let is_it = primary as usize == handle;
     if !is_it {
         release(ordinal);

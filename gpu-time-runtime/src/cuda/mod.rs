@@ -34,6 +34,8 @@ pub(crate) use context::Context;
 pub(crate) use contexts::primary;
 pub(crate) use contexts::{contexts, find, forget_recent, is_registering, recent};
 pub(crate) use device::DeviceInfo;
+#[cfg(feature = "kernels")]
+pub(crate) use device::active as active_devices;
 #[cfg(feature = "nvml")]
 pub(crate) use device::{all as all_devices, in_use};
 pub(crate) use graph::{Capture, KeepError, is_captured};

@@ -106,7 +106,7 @@ const NEEDED: &[&str] = &[
     "cuCtxPushCurrent_v2",
     "cuCtxSetCurrent",
     "cuDeviceGetAttribute",
-    #[cfg(feature = "nvml")]
+    #[cfg(any(feature = "kernels", feature = "nvml"))]
     "cuDeviceGetCount",
     "cuDeviceGetName",
     #[cfg(feature = "nvml")]
@@ -177,6 +177,15 @@ pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
 /// Returns the reason if driver calls are impossible.
 pub(crate) fn why_unusable() -> Option<&'static str> {
     symbols().err()
+}
+
+/// Returns `true` if the process has loaded the driver library.
+#[cfg(feature = "kernels")]
+pub(super) fn is_loaded() -> bool {
+    use libloading::os::unix::{Library, RTLD_LAZY};
+    let flags = RTLD_LAZY | libc::RTLD_NOLOAD;
+    // SAFETY: with `RTLD_NOLOAD`, nothing is loaded, so no code of the library runs.
+    SYMBOLS.get().is_some() || unsafe { Library::open(Some("libcuda.so.1"), flags) }.is_ok()
 }
 
 fn load() -> Result<Symbols, String> {

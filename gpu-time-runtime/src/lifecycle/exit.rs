@@ -21,7 +21,7 @@ use crate::base::signals;
 use crate::base::signals::Handlers;
 use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
 use crate::control::active;
-use crate::record::{drain, opened::collector};
+use crate::record::{drain, opened::collector, window};
 use crate::site::registry;
 use crate::{collect, cuda, cupti, export, health};
 
@@ -29,7 +29,7 @@ use crate::{collect, cuda, cupti, export, health};
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Set at the first call of a timed function: the report is due.
+/// Set at the first call of a timed function or the first window: the report is due.
 static ARMED: AtomicBool = AtomicBool::new(false);
 
 /// An event after which the exit handler is registered again.
@@ -76,7 +76,7 @@ pub(crate) fn arm() {
 }
 
 /// Arms the report at exit so that it runs before the driver's teardown. Called when a context is
-/// found.
+/// found, and before a window opens.
 pub(crate) fn arm_for_driver() {
     arm();
     register(Occasion::Context);
@@ -115,8 +115,8 @@ extern "C" fn at_exit() {
 }
 
 /// Registers [`at_exit_without_calls`] and remembers the standard streams while the program is
-/// loaded. In a program that never calls a timed function, this is the only code of the runtime
-/// that runs.
+/// loaded. In a program that never calls a timed function or another function of the library, this is the
+/// only code of the runtime that runs.
 #[used]
 #[cfg_attr(not(miri), unsafe(link_section = ".init_array"))] // Miri has no `atexit`
 static ON_LOAD: extern "C" fn() = on_load;
@@ -131,6 +131,8 @@ extern "C" fn on_load() {
         LOADED.store(libc::getpid(), Relaxed);
         libc::atexit(at_exit_without_calls);
     }
+    // A program may ask for windows without calling a timed function.
+    window::thread::before_opening(arm_for_driver);
 }
 
 /// Prints a table that says that no timed function was called, if the report has a table on stderr.

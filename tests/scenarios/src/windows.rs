@@ -26,6 +26,9 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/end", end),
     ("windows/fork", fork),
     ("windows/devices", devices),
+    ("windows/unannotated", unannotated),
+    ("windows/raised_early", raised_early),
+    ("windows/no_context", no_context),
 ];
 
 /// The time of a kernel inside an annotated function. Kernels outside take twice as long.
@@ -48,6 +51,11 @@ fn rarely_timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult 
 fn opened(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, NS)
+}
+
+#[gpu_timed(clock = "host")]
+fn host_only() {
+    ran!();
 }
 
 /// A device with one kernel for launches inside annotated functions, and one for launches outside.
@@ -162,6 +170,58 @@ fn asked_for(arguments: &[String]) {
             thread::sleep(Duration::from_millis(2));
         }
     }
+    tally::print();
+}
+
+/// Launches kernels outside of annotated functions that keep a GPU busy for half of the time, until there is
+/// a window.
+fn launch_until_window(gpu: &Gpu, spin: &Spin, patience: Duration) {
+    let began = Instant::now();
+    while windows() == 0 && began.elapsed() < patience {
+        let end = Instant::now() + Duration::from_millis(50);
+        while Instant::now() < end {
+            spin.launch(&gpu.stream, NS).unwrap();
+            gpu.synchronize();
+            time::pass(NS);
+        }
+    }
+}
+
+/// Calls no annotated function. Asks for a window before or after opening the device, or plans windows.
+fn unannotated(arguments: &[String]) {
+    let ask = || gpu_time::open_window(Duration::from_millis(30));
+    let when = arguments.first().map_or("", String::as_str);
+    match when {
+        "early" => ask(),
+        "planned" => gpu_time::configure().windows("4ms/20ms").apply(),
+        _ => {}
+    }
+    thread::sleep(Duration::from_millis(50));
+    let gpu = Gpu::new();
+    let spin = gpu.spin("windows::outside");
+    if when == "late" {
+        ask();
+    }
+    launch_until_window(&gpu, &spin, Duration::from_secs(12));
+    tally::print();
+}
+
+/// Raises SIGUSR2 before any call has used the GPU, and waits for the window for a number of seconds.
+fn raised_early(arguments: &[String]) {
+    let patience = Duration::from_secs(arguments[0].parse().unwrap());
+    let gpu = Gpu::new();
+    let spin = gpu.spin("windows::outside");
+    host_only();
+    raise(libc::SIGUSR2);
+    launch_until_window(&gpu, &spin, patience);
+    tally::print();
+}
+
+/// Asks for a window, and never uses CUDA.
+fn no_context(_: &[String]) {
+    host_only();
+    gpu_time::open_window(Duration::from_millis(10));
+    thread::sleep(Duration::from_millis(100));
     tally::print();
 }
 

@@ -116,6 +116,36 @@ fn signal_opens_a_window() {
     assert_third_attributed(coverage(&run));
 }
 
+/// Asserts that a window was opened, and that all work in it was unannotated.
+#[track_caller]
+fn assert_unattributed(run: &Run) {
+    let coverage = coverage(run);
+    assert!(coverage.windows >= 1, "{coverage:?}");
+    assert!(coverage.busy > 0.0 && coverage.attributed == 0.0, "{coverage:?}");
+    let [outside] = &coverage.unattributed[..] else { panic!("{coverage:?}") };
+    assert!(outside.name.contains("spin") && outside.share > 0.999, "{coverage:?}");
+}
+
+#[test]
+fn program_without_annotated_calls_gets_a_window() {
+    for when in ["early", "late", "planned"] {
+        let run = scenario("windows/unannotated", &[when]).with_cupti().run();
+        assert_unattributed(&run);
+    }
+}
+
+#[test]
+fn signal_before_the_first_gpu_call_opens_a_window() {
+    let run = scenario("windows/raised_early", &["12"]).with_cupti().run();
+    assert_unattributed(&run);
+}
+
+#[test]
+fn window_does_not_create_a_context() {
+    let run = scenario("windows/no_context", &[]).with_cupti().warns("no window was opened").run();
+    assert_eq!(run.trace.calls().count(), 0);
+}
+
 #[test]
 fn signal_while_off_does_not_end_the_process() {
     let off = scenario("windows/raised", &[]).with_cupti().env("GPU_TIME", "off");
@@ -176,6 +206,24 @@ mod simulated {
         let coverage = coverage(&run);
         assert!(coverage.incomplete >= 1, "{coverage:?}");
         assert_eq!(coverage.windows + coverage.incomplete, 2, "{coverage:?}");
+    }
+
+    #[test]
+    fn device_without_timed_calls_is_shown() {
+        let run = scenario("windows/raised_early", &["12"]).with_cupti();
+        let run = run.simulated(|sim| sim.devices(2)).run();
+        let ids: Vec<_> = run.report().devices.iter().map(|device| &*device.id).collect();
+        // The second device has no context.
+        assert_eq!(ids, ["cuda:0", "host"]);
+    }
+
+    #[test]
+    fn missing_cupti_is_noted_without_timed_calls() {
+        let run = scenario("windows/raised_early", &["1"]).env("GPU_TIME_CUPTI", "/none");
+        let run = run.complains("gpu-time: invalid value `/none`");
+        let run = run.warns("invalid value `/none` for `GPU_TIME_CUPTI`").run();
+        let why = run.report().process.kernels.as_deref().unwrap_or_default();
+        assert!(why.starts_with("no libcupti was found"), "{why}");
     }
 
     #[test]

@@ -56,6 +56,12 @@ pub(crate) mod thread {
 
     pub(crate) fn wake() {}
 
+    pub(crate) fn before_opening(_: fn()) {}
+
+    pub(crate) fn devices() -> impl Iterator<Item = u32> {
+        std::iter::empty()
+    }
+
     pub(crate) fn is_used() -> bool {
         false
     }

@@ -12,7 +12,7 @@ use crate::record::opened::{self, collector};
 use crate::record::window::{matching::windows, notes};
 use crate::site::cost;
 use crate::types::window_plan::WindowPlan;
-use crate::{cuda, cupti};
+use crate::{cuda, cupti, health};
 
 /// The time before a window from which calls are marked, so that a launch in the window is
 /// attributed to a function that began before it.
@@ -44,6 +44,10 @@ struct WindowOrders {
 static ORDERS: Mutex<WindowOrders> =
     Mutex::new(Rank::WindowOrders, WindowOrders { plan: None, requested: None, has_thread: false });
 static THREAD: OnceLock<Thread> = OnceLock::new();
+/// Called before each window.
+static BEFORE_OPENING: OnceLock<fn()> = OnceLock::new();
+/// The devices whose primary context existed when a window opened: one bit for each ordinal.
+static DEVICES: AtomicU64 = AtomicU64::new(0);
 /// The host time of windows that has not been charged to the budget yet.
 static COST_NS: AtomicU64 = AtomicU64::new(0);
 
@@ -70,6 +74,18 @@ pub(crate) fn wake() {
     }
 }
 
+/// Calls `prepare` before each window. Only the first call has an effect.
+pub(crate) fn before_opening(prepare: fn()) {
+    _ = BEFORE_OPENING.set(prepare);
+}
+
+/// Returns the ordinals of the devices whose primary context existed when a window opened.
+pub(crate) fn devices() -> impl Iterator<Item = u32> {
+    // A forked child must not ask the driver about them.
+    let devices = if fork::is_forked() { 0 } else { DEVICES.load(Relaxed) };
+    (0..u64::BITS).filter(move |ordinal| devices >> ordinal & 1 == 1)
+}
+
 /// Returns `true` if windows have ever been planned or requested.
 pub(crate) fn is_used() -> bool {
     locked(&ORDERS).has_thread
@@ -77,9 +93,12 @@ pub(crate) fn is_used() -> bool {
 
 /// Returns a warning if windows were planned or requested, and none could open.
 pub(crate) fn warning() -> Option<String> {
-    let lacks_context = is_used() && cuda::contexts().is_empty();
+    let has_context = !cuda::contexts().is_empty() || devices().next().is_some();
+    // Without CUPTI, the report says what is missing.
+    let lacks_context = is_used() && !has_context && cupti::why_unavailable().is_none();
     lacks_context.then(|| {
-        "no window was opened: windows begin once a timed call has used a GPU by events or CUPTI"
+        "no window was opened: windows begin once a device has a primary context, or a timed call has \
+         used a GPU by events or CUPTI"
             .to_owned()
     })
 }
@@ -114,9 +133,9 @@ fn run() {
             collect();
         }
         let now = Instant::now();
+        let can_open = has_orders() && can_open();
         let (plan, requested) = {
             let mut orders = locked(&ORDERS);
-            let can_open = can_open();
             (orders.plan.filter(|_| can_open), orders.requested.take_if(|_| can_open))
         };
         let planned = schedule.next(plan, now);
@@ -148,10 +167,25 @@ fn has_ended() -> bool {
     switches::is_closed() || fork::is_forked()
 }
 
+fn has_orders() -> bool {
+    let orders = locked(&ORDERS);
+    orders.plan.is_some() || orders.requested.is_some()
+}
+
 /// Returns `true` if timing is on and the process has a context. Before that there is no GPU work
 /// to record, and no reason to load CUPTI.
 fn can_open() -> bool {
-    switches::is_on() && !cuda::contexts().is_empty()
+    // The driver knows primary contexts even if no call was timed on them.
+    switches::is_on() && (!cuda::contexts().is_empty() || !cuda::active_devices().is_empty())
+}
+
+/// Remembers the devices whose primary context exists, for reports. By then, it may be gone.
+fn note_devices() {
+    let is_new = |ordinal: &u32| *ordinal < u64::BITS && DEVICES.load(Relaxed) >> ordinal & 1 == 0;
+    for ordinal in cuda::active_devices().into_iter().filter(is_new) {
+        health::observe(&cuda::DeviceInfo::of(ordinal));
+        DEVICES.fetch_or(1 << ordinal, Relaxed);
+    }
 }
 
 /// While it exists, calls that begin are marked, so that their launches are attributed.
@@ -193,6 +227,10 @@ impl Drop for Marking {
 fn record(length: Duration) -> bool {
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(RecordingPhase::Now);
+    BEFORE_OPENING.get().into_iter().for_each(|prepare| prepare());
+    if cupti::is_available() {
+        note_devices();
+    }
     let Some(switched_on) = cupti::switch_on() else { return !cupti::is_available() };
     collector::keep_up();
     windows().open();
