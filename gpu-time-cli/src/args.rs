@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::ab;
 use crate::compare::Share;
-use crate::compare::judging::Judging;
+use crate::compare::options::Judging;
 use crate::compare::render::ComparisonFormat as Comparison;
 
 /// Shows, merges and compares the JSON reports of gpu-time, and checks whether a machine is ready

@@ -50,7 +50,7 @@ pub fn run() -> Result<ExitCode, Failure> {
     Ok(if is_usable { ExitCode::SUCCESS } else { ExitCode::from(NO_GPU) })
 }
 
-/// Returns the reasons to doubt times measured now, one line each. Empty without a GPU.
+/// Returns the reasons to doubt times measured now, one line each.
 pub fn warnings() -> Vec<String> {
     let checkup = examine();
     let gpus = checkup.devices.iter().flat_map(|(device, idle)| {

@@ -1,15 +1,14 @@
-//! Groups rows in the order shown in the table and on the page. A function and its launches form a
-//! group, and groups are sorted by total time.
+//! Groups rows for the table and the page. A function and its launches form a group, and groups are
+//! sorted by total time.
 
 use std::collections::HashSet;
 
 use crate::{CacheState, Series, Site, Snapshot, series};
 
-/// A function, with its launches, on one device in one cache state.
+/// A function, with its launches, on one device, in one cache state and with one key.
 pub struct Group<'a> {
     /// The site's index in the report.
     pub at: usize,
-    /// The function.
     pub site: &'a Site,
     /// The function's own series. `None` if every call was captured, or none was timed.
     pub head: Option<IndexedSeries<'a>>,
@@ -23,10 +22,8 @@ pub struct Group<'a> {
 /// A series and its index within its site.
 #[derive(Clone, Copy)]
 pub struct IndexedSeries<'a> {
-    /// The index.
     #[cfg_attr(not(feature = "html"), expect(dead_code, reason = "only the page refers to it"))]
     pub at: usize,
-    /// The series.
     pub series: &'a Series,
 }
 

@@ -33,6 +33,7 @@ mod html;
 mod json;
 mod kernel_names;
 mod kinds;
+mod launch_bound;
 mod lead;
 mod legend;
 mod losses;

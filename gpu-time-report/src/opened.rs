@@ -1,11 +1,10 @@
 //! Sentences about opened calls, shown below the rows of their functions and in warnings.
 
 #[cfg(feature = "html")]
+use crate::launch_bound::{both_sides, is_launch_bound};
 use crate::units;
 use crate::units::{figure, share, time};
-use crate::{
-    Clock, Device, ElsewhereReason, KernelTimes, Node, Series, Site, Snapshot, Stats, tree,
-};
+use crate::{Clock, Device, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats};
 
 /// The number of kernels that a warning names.
 const NAMED: usize = 3;
@@ -105,9 +104,8 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
 fn launch_bound(site: &Site, series: &Series, times: &KernelTimes) -> Option<String> {
     let [busy, span, gaps, host] =
         [times.busy_ns, times.span_ns, times.gaps_ns, series.host_ns].map(median);
-    let is_long = gaps? >= Node::LAUNCH_BOUND * span?;
-    let is_bound = site.launch_bound == Some(true) && is_long;
-    let sides = tree::both_sides([busy?, span?, host?], times.kernels_per_call?);
+    let is_bound = site.launch_bound == Some(true) && is_launch_bound(gaps?, span?);
+    let sides = both_sides([busy?, span?, host?], times.kernels_per_call?);
     Some(sides).filter(|_| is_bound)
 }
 

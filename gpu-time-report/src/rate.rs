@@ -44,7 +44,7 @@ impl Bytes {
     }
 
     /// Returns the rate as a fraction of the device's [peak](crate::Device::peak_gb_per_s). If it
-    /// is above 1, caches must have served some of the bytes.
+    /// is above 1, caches served some of the bytes, or the attribute's `bytes` overstates them.
     pub fn peak_share(&self) -> Option<f64> {
         self.peak_share
     }

@@ -5,10 +5,9 @@ pub(crate) mod fixtures;
 mod folded;
 mod view;
 
-pub(crate) use view::both_sides;
-
 use serde::{Deserialize, Serialize};
 
+use crate::launch_bound::is_launch_bound;
 use crate::{Clock, Device, Measure, Site};
 
 /// A function under its callers: one path of the call tree.
@@ -123,9 +122,6 @@ impl Node {
     /// The name of the work that no annotated function enqueued.
     pub const NOT_ANNOTATED: &str = "<not annotated>";
 
-    /// The minimum share of a call's span that the GPU waits for the host in a launch-bound call.
-    pub(crate) const LAUNCH_BOUND: f64 = 0.05;
-
     /// Returns the function's name, or `<not annotated>`.
     pub fn name(&self) -> &str {
         &self.name
@@ -238,8 +234,7 @@ impl PerCall {
     }
 
     fn is_launch_bound(&self) -> bool {
-        let is_long = |ns: f64| ns > 0.0 && ns >= Node::LAUNCH_BOUND * self.span_ns;
-        self.waited_ns.is_some_and(is_long)
+        self.waited_ns.is_some_and(|waited_ns| is_launch_bound(waited_ns, self.span_ns))
     }
 }
 

@@ -28,8 +28,8 @@ pub use crate::types::workload::{Amount, Workload, evaluated};
 ///
 /// The stream is `lent` if it outlives the call. Otherwise it is `owned` and may be dropped at any
 /// time. The reference prevents a move out of a place expression, and the `match` keeps the
-/// expression's temporaries alive for as long as they are needed. The second `match` is not a
-/// `let`, because clippy mistakes the candidate around a guard for the guard itself and suggests
+/// expression's temporaries alive for as long as they are needed. The innermost `match` is not
+/// a `let`, because clippy mistakes the candidate around a guard for the guard itself and suggests
 /// dropping it earlier. The variables have a prefix, because hygiene does not distinguish a pattern
 /// from a user's constant.
 #[doc(hidden)]

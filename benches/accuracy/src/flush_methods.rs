@@ -31,7 +31,8 @@ const CALLS: u32 = 50;
 /// The number of repetitions. The one with the most remaining lines is shown.
 const ROUNDS: u32 = 5;
 const LINES: u32 = 2_048;
-/// The length of the read after a flush. Dirty lines must be written back while it runs.
+/// The number of bytes read after a flush. The read evicts any lines that are still dirty, so writing
+/// them back adds to its time.
 const READ_BYTES: usize = 30 << 20;
 
 /// Prints a row for each method. Fails without a GPU or CUPTI.

@@ -16,7 +16,7 @@ use gpu_time_report::{Look, Snapshot};
 use crate::compare;
 use crate::compare::change::Verdict;
 use crate::compare::comparison::Comparison;
-use crate::compare::judging::Judging;
+use crate::compare::options::Judging;
 use crate::compare::render::{self, ComparisonFormat};
 use crate::compare::thresholds::{Share, Thresholds};
 use crate::merge::Merge;

@@ -4,8 +4,8 @@ pub mod change;
 pub mod comparison;
 pub mod devices;
 pub mod evidence;
-pub mod judging;
 pub mod kernels;
+pub mod options;
 pub mod render;
 mod runs;
 pub mod thresholds;
@@ -20,7 +20,7 @@ use crate::message::{self, Failure};
 use crate::{input, output};
 use change::{Change, Verdict};
 use comparison::Comparison;
-use judging::{FailOn, Judging};
+use options::{FailOn, Judging};
 use render::ComparisonFormat;
 pub use thresholds::Share;
 

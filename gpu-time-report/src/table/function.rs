@@ -206,7 +206,7 @@ impl<'a> Function<'a> {
     }
 }
 
-/// Returns `true` if the groups differ in their keys only.
+/// Returns `true` if the groups differ only in their keys.
 fn is_same_place(one: &Group, other: &Group) -> bool {
     let place = |group: &Group| {
         let series = group.head?.series;

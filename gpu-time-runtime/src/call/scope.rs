@@ -21,13 +21,13 @@ pub struct Scope<C: TimedCall>(Option<Active<C>>);
 
 /// The decision whether to time a call.
 ///
-/// One flat type rather than a `Result`, whose error would share memory with the value: every call
-/// would then go through the stack.
+/// One flat enum rather than a `Result` with a reason as its error: the payloads of the two would
+/// overlap, and the compiler would pass the value through memory rather than in registers.
 pub(crate) enum Decision<T> {
     Timed(T),
     /// Not timed, and nothing observes it.
     Plain,
-    /// Not timed, but a window is open or about to open, or an NVTX tool listens.
+    /// Not timed, but CUPTI records or is about to record, or an NVTX tool listens.
     Observed,
 }
 
@@ -73,7 +73,7 @@ impl ThreadChange {
     }
 }
 
-/// A call that is timed, or that has changed the state of its thread.
+/// A call that is timed, has an NVTX range, or has changed the state of its thread.
 struct Active<C> {
     /// `None` if it is not timed.
     call: Option<C>,
@@ -94,8 +94,8 @@ pub trait TimedCall {
     #[doc(hidden)]
     fn end(&mut self, lost: Option<Lost>, timing: &mut CostGuard<'_>) -> CallId;
 
-    /// Marks that an async function leaves this thread: it waits, or the future that it waits for has
-    /// been polled. A call may end after this without a [`resume`](Self::resume).
+    /// Marks that an async function stops running on this thread: it begins to wait for a future, or a
+    /// poll of that future has ended. A call may end after this without a [`resume`](Self::resume).
     #[doc(hidden)]
     #[inline(always)]
     fn pause(&self) {}
@@ -114,11 +114,11 @@ impl<C: TimedCall> Scope<C> {
         Scope(None)
     }
 
-    /// Creates the scope for an untimed call while a window is open or about to open, or an NVTX tool
-    /// listens.
+    /// Creates the scope for an untimed call while CUPTI records or is about to record, or an NVTX
+    /// tool listens.
     #[cold]
     fn observed(site: &'static CallSite) -> Self {
-        // A call that interrupts the runtime may interrupt the tool.
+        // A call by a signal handler or an allocator may have interrupted the tool.
         let range = inside::try_enter().and_then(|_inside| Range::begin(site));
         let change = ThreadChange::marked(site);
         if range.is_none() && change == ThreadChange::Nothing {

@@ -33,7 +33,7 @@ impl Default for ActiveConfig {
 }
 
 impl ActiveConfig {
-    /// Reads the environment and starts with the resulting configuration.
+    /// Reads the environment and puts the resulting configuration into force.
     fn begin(program: Options) -> ActiveConfig {
         clock::started();
         let (environment, invalid) = Options::from_vars(environment::var);
@@ -48,8 +48,9 @@ impl ActiveConfig {
     }
 }
 
-/// Starts the trace and the budget if configured, and stops them otherwise. Reports a missing
-/// report directory immediately, rather than at the end of a long run.
+/// Starts the trace, the budget and the windows that are configured, and stops the others. Unless the
+/// targets are the same as `before`, reports a missing report directory now, rather than at the end of
+/// a long run.
 fn start(config: &Config, before: Option<&Config>) {
     if config.is_on && before.is_none_or(|before| before.targets != config.targets) {
         targets::missing_directories(&config.targets).for_each(|line| console::say(&line));
@@ -64,14 +65,15 @@ pub(crate) fn config() -> Arc<Config> {
     locked(&ACTIVE).get_or_insert_default().config.clone()
 }
 
-/// Requests a window of this length, or of the configured length for `None`, unless timing is off.
+/// Requests a window of this length, or of the configured length for `None`. Does nothing if timing
+/// is off, or in a forked child.
 pub(crate) fn open_window(length: Option<Duration>) {
     if !fork::is_forked() && config().is_on {
         window::thread::request(length);
     }
 }
 
-/// Configures a site at its first call. Returns `true` if its calls are timed.
+/// Configures a site at its first call. Returns `false` if timing is off or the filter excludes it.
 pub(crate) fn introduce(site: &'static CallSite) -> bool {
     configure_site(site, &locked(&ACTIVE).get_or_insert_default().config)
 }
@@ -100,7 +102,8 @@ pub(crate) fn change(options: Options) {
     }
 }
 
-/// Sets which of a site's calls are timed, and how. Returns `true` if any are.
+/// Sets which of a site's calls are timed, and how. Returns `false` if timing is off or the filter
+/// excludes the site.
 fn configure_site(site: &'static CallSite, config: &Config) -> bool {
     let on = config.is_on && config.filter.admits(site.name());
     let sampling = config.sampling.unwrap_or(site.spec.sampling);

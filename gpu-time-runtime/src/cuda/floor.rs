@@ -94,8 +94,8 @@ impl FloorProbe {
 
     #[cold]
     fn find_limit(&self, raw_ns: f64) -> bool {
-        // Read before the floor. If calibration refines the floor in between, it has then already
-        // stored a limit, which must not be overwritten.
+        // Read before the floor: if the step is settled by then, a calibration that refines the floor in
+        // between stores a limit, which must not be overwritten.
         let is_settled = self.step.is_settled();
         let Some(floor) = self.get() else { return false };
         if is_settled {
@@ -133,8 +133,9 @@ fn record_all(own_stream: Stream) -> Result<Vec<Event>, Fault> {
 /// Derives the step from samples, as their greatest common divisor in nanoseconds.
 #[derive(Default)]
 struct StepEstimator {
-    /// The greatest common divisor so far, and the last sample; 0 before the first sample.
+    /// The greatest common divisor so far, or 0 before the first sample.
     divisor: AtomicU64,
+    /// The last sample, or 0 before the first one.
     last: AtomicU64,
     seen: AtomicU32,
     /// The number of samples that differed from the preceding one.

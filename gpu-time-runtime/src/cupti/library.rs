@@ -246,7 +246,7 @@ fn examine(loaded: Loaded, what: &str) -> Result<&'static Library, String> {
     Ok(Box::leak(Box::new(functions)))
 }
 
-/// Returns the functions for several subscribers, if the library has them.
+/// Returns the functions with which several tools can subscribe, if the library has them.
 fn shared(loaded: &Loaded) -> Option<Shared> {
     // SAFETY: in every version that has them, these functions have these signatures.
     unsafe {

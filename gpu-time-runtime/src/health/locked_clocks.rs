@@ -14,7 +14,7 @@ use nvml_wrapper::error::NvmlError;
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::base::{background, console, fork, signals};
 use crate::cuda;
-use crate::health::nvml::nvml;
+use crate::health::library::nvml;
 
 /// The step between adjacent clocks that a device supports.
 const STEP_MHZ: u32 = 15;

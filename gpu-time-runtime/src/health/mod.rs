@@ -7,8 +7,8 @@
 //! reads the clocks. Nothing here runs on the path of a timed call.
 
 mod findings;
+mod library;
 mod locked_clocks;
-mod nvml;
 mod reading;
 mod surroundings;
 
@@ -21,8 +21,8 @@ use crate::base::fork;
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::cuda::DeviceInfo;
 use gpu_time_report as report;
+use library::nvml;
 pub(crate) use locked_clocks::{give_back as give_clocks_back, lock as lock_clocks};
-use nvml::nvml;
 use reading::Reading;
 pub(crate) use surroundings::cpu_overload;
 

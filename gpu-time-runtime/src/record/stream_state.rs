@@ -326,7 +326,7 @@ mod tests {
         state.key.store(StreamKey::NONE.0, SeqCst);
         assert_eq!(state.open(KEY), None);
         state.key.store(KEY.0, SeqCst);
-        // Counted after the release, so the state belongs to another stream.
+        // `open` counts after the release, when the state no longer has this stream's key.
         assert!(state.release(KEY));
         assert_eq!(state.open(KEY), None);
         assert!(!state.is_busy());

@@ -7,7 +7,7 @@ use crate::types::attribute::Clock;
 use gpu_time_report::Series;
 use gpu_time_report::units::two_digit_percent;
 
-/// A series that did not settle.
+/// A series, function or graph that did not settle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unmet {
     pub(super) site: String,
@@ -28,7 +28,7 @@ pub(super) enum UnmetReason {
     Lost(u64),
     /// The run has fewer samples than this.
     Few(u64),
-    /// The interval is wider than this margin.
+    /// Half the width of the interval exceeds this margin.
     Wide(f64),
     /// The times changed steadily, by this share of the median from the first to the last.
     Drift(f64),
@@ -58,8 +58,8 @@ impl Unmet {
     }
 
     /// Returns the series within the function: the device, followed by the launch, `in graphs`, the
-    /// cache state unless it is as found, and the key, where they apply. Empty for a function
-    /// without series, whose calls were warm-up calls or not sampled.
+    /// cache state unless it is as found, and the key, where they apply. Empty without a
+    /// series: all calls were warm-up calls or not sampled, or a graph was refused.
     pub fn series(&self) -> &str {
         &self.series
     }
@@ -78,7 +78,7 @@ impl Unmet {
 
     /// Returns the reason why the series did not settle: `warmup`, all calls were warm-up calls;
     /// `unsampled`, no call was sampled; `lost`, no bracket gave a sample; `few`, there are too few
-    /// samples; `wide`, the interval is wider than the margin; `drift`, the times changed steadily;
+    /// samples; `wide`, half the interval is wider than the margin; `drift`, the times changed steadily;
     /// `modes`, they switch between two long-lasting levels; `dependent`, neighbouring samples are
     /// so alike that too few are independent; `refused`, the calls could not be captured or
     /// replayed.

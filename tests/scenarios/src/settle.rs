@@ -1,7 +1,7 @@
-//! Runs of `until_stable`.
+//! Runs of `until_stable` and `compare`.
 //!
-//! The time limit is an hour, longer than any test may take, so a run that returns has not timed
-//! out.
+//! Unless a scenario sets its own timeout, it is an hour, longer than any test may take. A run that
+//! returns has then not timed out.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,7 +74,7 @@ fn steady(_: &[String]) {
     let (spin, other) = (gpu.spin("settle::timed"), gpu.spin("settle::untouched"));
     untouched(&gpu.stream, &other).unwrap();
     gpu.synchronize();
-    // These are too few calls for a queue that would lengthen their event times.
+    // Too few calls for a queue that is long enough to lengthen event times.
     let round = || {
         for _ in 0..8 {
             timed(&gpu.stream, &spin, 10_000).unwrap();
@@ -87,7 +87,7 @@ fn steady(_: &[String]) {
     tally::print();
 }
 
-/// Launches kernels of 20 to 40 µs in random order.
+/// Launches kernels of random lengths from 20 to 40 µs.
 fn varied(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -102,8 +102,8 @@ fn varied(_: &[String]) {
     tally::print();
 }
 
-/// Launches thousands of short kernels, then makes a run with long kernels whose timeout allows one
-/// call, then a run in which all kernels have the same length.
+/// Launches thousands of short kernels, then makes a run of long kernels of two alternating lengths,
+/// with a timeout that allows one call of the closure, then a run of kernels of one length.
 fn after_others(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -189,7 +189,8 @@ fn regimes(_: &[String]) {
     tally::print();
 }
 
-/// A timeout of zero allows one call of the closure. In the first run, that is only a warm-up call.
+/// A timeout of zero allows one call of the closure. In the first run, it makes
+/// only warm-up calls.
 fn timeout(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -198,7 +199,7 @@ fn timeout(_: &[String]) {
         let settled = until_stable(no_time, || {
             for _ in 0..calls {
                 timed(&gpu.stream, &spin, 10_000).unwrap();
-                // Behind a queue, the first samples would be longer than the last.
+                // With a queue behind them, the first samples would be longer than the last.
                 gpu.synchronize();
             }
         });
@@ -302,7 +303,7 @@ fn nested(_: &[String]) {
     tally::print();
 }
 
-/// Calls every function on threads spawned by the closure.
+/// Calls two functions, each on a thread spawned by the closure.
 fn threads(_: &[String]) {
     let gpu = Gpu::new();
     let spins = [gpu.spin("settle::timed"), gpu.spin("settle::untouched")];
@@ -344,8 +345,8 @@ fn on_gpu_or_cpu(stream: Option<&Arc<CudaStream>>, spin: Option<&Spin>) {
     std::hint::black_box((0..100u64).sum::<u64>());
 }
 
-/// Makes runs whose calls are on the GPU, on the CPU, or made while the program has switched timing
-/// off.
+/// Makes a run whose calls are on the GPU or, with `cpu`, on the CPU. With `off`, timing is off during
+/// the run.
 fn any_clock(arguments: &[String]) {
     let has = |what: &str| arguments.iter().any(|argument| argument == what);
     let gpu = (!has("cpu")).then(Gpu::new);
@@ -372,8 +373,8 @@ fn node(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 10_000)
 }
 
-/// Calls that would be nodes in the program's own graphs are not nodes in the run's graph, even
-/// while timing is off.
+/// Replays a graph with calls of a function that has `graph`. Its launches get no timed nodes in the
+/// run's own graph. With `off`, timing is off during the run.
 fn back_to_back(arguments: &[String]) {
     const CALLS: u32 = 50;
     let gpu = Gpu::new();
@@ -400,7 +401,7 @@ fn back_to_back(arguments: &[String]) {
 }
 
 fn raw(stream: &CudaStream) -> RawStream {
-    // SAFETY: the stream outlives the run, which is in the same function.
+    // SAFETY: every caller keeps the stream until its run has ended.
     unsafe { raw_stream(stream.cu_stream()) }
 }
 
@@ -428,7 +429,7 @@ fn refused(_: &[String]) {
         let mut address = 0;
         // SAFETY: writes one address; the memory is freed immediately.
         let allocated = unsafe { sys::cuMemAlloc_v2(&raw mut address, 1 << 20) }.result();
-        // This fails in a capture.
+        // Fails, because the allocation has invalidated the capture.
         _ = spin.launch(stream, 10_000);
         if allocated.is_ok() {
             // SAFETY: the memory was just allocated.
@@ -499,7 +500,7 @@ fn compared(_: &[String]) {
     tally::print();
 }
 
-/// Compares closures that call nothing that is timed.
+/// Compares closures that call no timed function.
 fn uncompared(_: &[String]) {
     compare(settle(), ("old", || ()), ("new", || ())).assert_not_slower(1.0);
     tally::print();

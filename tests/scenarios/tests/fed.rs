@@ -81,7 +81,7 @@ fn queued_loop_is_fed() {
     }
 }
 
-/// A queued stop of an inner bracket proves nothing about the outer bracket's start.
+/// An inner bracket whose stop is still pending does not prove that the outer bracket was fed.
 #[test]
 fn nested_bracket_does_not_prove_outer_fed() {
     let run = scenario("fed/nested", &[]).untraced().run();

@@ -124,7 +124,7 @@ mod simulated {
         assert_eq!(one.fed, 9);
         let bytes = one.bytes.as_ref().unwrap();
         close(bytes.gb_per_s, 1048576.0 / net(10_000));
-        // The peak is twice 3,201 MHz over 6,144 bits.
+        // The peak is two transfers per cycle of 3,201 MHz, on a bus of 6,144 bits.
         close(bytes.peak_share, 1048576.0 / net(10_000) / 4_916.736);
         close(one.flops.as_ref().unwrap().tflop_per_s, 2e6 / net(10_000));
 

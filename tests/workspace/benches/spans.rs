@@ -7,7 +7,6 @@
 //! Compares a `Registry` that has gpu-time's layer and a no-op layer with a `Registry` that has
 //! only the no-op layer, in alternating repetitions. A `Registry` without any layer would never
 //! release a span. Prints one table and fails if a bound is exceeded.
-//! table and fails if a bound is missed.
 
 #[allow(dead_code, reason = "the table has kinds of bounds that are not used here")]
 #[path = "../../../benches/overhead/table.rs"]

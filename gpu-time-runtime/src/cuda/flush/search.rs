@@ -170,8 +170,8 @@ impl SearchMemory<'_> {
     }
 }
 
-/// Times lines until other work has not disturbed them, and judges the flush. Gives up after
-/// [`ROUNDS`] attempts.
+/// Times lines, again if other work disturbed the measurement, and judges the flush by them. Gives up
+/// after [`ROUNDS`] disturbed attempts.
 fn measure(
     mut passes: impl FnMut() -> Result<Option<Passes>, Fault>,
     judge: impl Fn(&Passes) -> Option<Eviction>,

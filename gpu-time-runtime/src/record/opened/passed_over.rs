@@ -48,12 +48,13 @@ pub(super) fn are_too_many() -> bool {
     DEPTH.get() > MAX_DEPTH
 }
 
-/// Calls `each` with every call that is known, from the outermost to the innermost.
+/// Calls `each` with the calls of this thread, from the outermost to the innermost. Leaves out those
+/// nested deeper than [`MAX_DEPTH`].
 pub(super) fn for_each(mut each: impl FnMut(PassedOver)) {
     CALLS.with(|calls| calls.iter().take(DEPTH.get()).for_each(|call| each(call.get())));
 }
 
-/// Calls `each` with the site id of every call that is known, from the outermost to the innermost.
+/// Like [`for_each`], with the id of each call's site.
 #[inline]
 pub(crate) fn for_each_site(mut each: impl FnMut(u32)) {
     if DEPTH.get() > 0 {
