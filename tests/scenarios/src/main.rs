@@ -26,6 +26,7 @@ mod kernels;
 mod later;
 mod nvtx;
 mod opened;
+mod opened_graphs;
 mod options;
 mod pacing;
 mod process;
@@ -73,6 +74,7 @@ const THEMES: &[&[Scenario]] = &[
     kernels::SCENARIOS,
     nvtx::SCENARIOS,
     opened::SCENARIOS,
+    opened_graphs::SCENARIOS,
     options::SCENARIOS,
     pacing::SCENARIOS,
     process::SCENARIOS,

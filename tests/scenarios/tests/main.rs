@@ -21,6 +21,7 @@ mod html;
 mod kernels;
 mod nvtx;
 mod opened;
+mod opened_graphs;
 mod options;
 mod pacing;
 mod process;

@@ -1,5 +1,5 @@
-//! Ids of the driver functions that enqueue or capture work, or load or unload code, as in
-//! `cupti_driver_cbid.h`.
+//! Ids of the driver functions that enqueue or capture work, load or unload code, or destroy a
+//! stream, as in `cupti_driver_cbid.h`.
 
 use std::ffi::CStr;
 
@@ -31,6 +31,7 @@ const FUNCTIONS: &[Function] = &[
     of(306, c"cuMemcpyAsync"),
     of(307, c"cuLaunchKernel"),
     of(319, c"cuMemcpyPeerAsync"),
+    of(326, c"cuStreamDestroy_v2"),
     of(477, c"cuLaunchCooperativeKernel"),
     of(497, c"cuStreamEndCapture"),
     of(514, c"cuGraphLaunch"),
@@ -50,7 +51,7 @@ impl Function {
 
     /// Returns `true` if the function enqueues work.
     pub(crate) fn is_launch(&self) -> bool {
-        !self.is_load() && ![497, 539].contains(&self.id)
+        !self.is_load() && ![326, 497, 539].contains(&self.id)
     }
 }
 

@@ -239,6 +239,29 @@ fn capture_forks_by_event_and_must_join() {
 }
 
 #[test]
+fn destroying_the_origin_stream_ends_its_capture() {
+    let outcome = child!().run(|| {
+        start();
+        let (plain, event) = (stream(), event());
+        for mode in MODES {
+            let captured = stream();
+            begin_capture(captured, mode);
+            // SAFETY: the simulated driver checks handles.
+            unsafe {
+                ok(sys::cuStreamDestroy_v2(captured));
+                fails(400, sys::cuStreamEndCapture(captured, &mut ptr::null_mut()));
+                // Nothing is forbidden any more.
+                ok(sys::cuCtxSynchronize());
+                ok(sys::cuEventRecord(event, plain));
+                ok(sys::cuStreamSynchronize(plain));
+            }
+            assert_eq!(status(plain), Ok(Status::CU_STREAM_CAPTURE_STATUS_NONE));
+        }
+    });
+    assert_eq!(outcome.trace.notes("capture_invalidated").count(), 3);
+}
+
+#[test]
 fn capture_ends_on_its_origin_stream_and_thread() {
     child!().run(|| {
         start();

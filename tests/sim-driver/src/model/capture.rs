@@ -150,6 +150,13 @@ impl Model {
         Some(dropped)
     }
 
+    /// Removes a capture from its streams, and destroys its graph.
+    pub fn abandon_capture(&mut self, capture: Handle) {
+        if let Some(dropped) = self.drop_capture(capture) {
+            self.graph_destroy(dropped.graph).expect("a capture has a graph");
+        }
+    }
+
     /// Adds a node to the capture instead of running the work.
     pub fn capture_work(&mut self, capture: Handle, stream: Handle, work: Work) -> DriverResult {
         let capture = self.captures.get_mut(capture).ok_or(Code::CAPTURE_INVALIDATED)?;

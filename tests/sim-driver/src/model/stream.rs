@@ -106,6 +106,10 @@ impl Model {
         }
         if let Some(capture) = self.stream(stream).capture {
             let _ = self.invalidate(capture, Code::CAPTURE_INVALIDATED);
+            // Nothing can end the capture any more.
+            if self.captures.get(capture).is_some_and(|capture| capture.origin == stream) {
+                self.abandon_capture(capture);
+            }
         }
         let destroyed = stream;
         let stream = self.streams.retire(destroyed);
@@ -131,10 +135,8 @@ impl Model {
 
     /// Drops the commands queued on a stream in an ended context, and ends all waits for them.
     pub fn abandon_stream(&mut self, stream: Handle) {
-        if let Some(capture) = self.stream(stream).capture
-            && let Some(dropped) = self.drop_capture(capture)
-        {
-            self.graph_destroy(dropped.graph).expect("a capture has a graph");
+        if let Some(capture) = self.stream(stream).capture {
+            self.abandon_capture(capture);
         }
         let now = self.now;
         self.stream_mut(stream).queue.abandon(now);
