@@ -131,8 +131,14 @@ pub struct Spin(CudaFunction);
 
 impl Spin {
     pub fn launch(&self, stream: &CudaStream, ns: u64) -> LaunchResult {
+        self.launch_blocks(stream, ns, 1)
+    }
+
+    /// Launches this many blocks of one thread.
+    pub fn launch_blocks(&self, stream: &CudaStream, ns: u64, blocks: u32) -> LaunchResult {
+        let config = LaunchConfig { grid_dim: (blocks, 1, 1), ..ONE };
         // SAFETY: the argument matches the kernel.
-        unsafe { stream.launch_builder(&self.0).arg(&ns).launch(ONE) }.map(drop)
+        unsafe { stream.launch_builder(&self.0).arg(&ns).launch(config) }.map(drop)
     }
 
     /// Attempts a launch with too many threads in a block, which fails on every device.

@@ -1,6 +1,7 @@
 //! Opened calls in programs that fail, unwind, recurse, end threads, and drop pending futures.
 
 use std::future::Future;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/keyed", keyed),
     ("opened/futures", futures),
     ("opened/crowded", crowded),
+    ("opened/shapes", shapes),
 ];
 
 const NS: u64 = 10_000;
@@ -204,6 +206,32 @@ fn one_of_many(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 fn crowded(_: &[String]) {
     let gpu = Gpu::new();
     crowds(&gpu, &gpu.spin("opened"));
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Launches a kernel with each of these numbers of blocks.
+#[gpu_timed]
+fn in_shapes(program: &Program, mut blocks: Range<u32>) -> LaunchResult {
+    ran!();
+    blocks.try_for_each(|blocks| program.spin.launch_blocks(&program.stream, 1_000, blocks))
+}
+
+#[gpu_timed]
+fn in_new_shapes(program: &Program, mut blocks: Range<u32>) -> LaunchResult {
+    ran!();
+    blocks.try_for_each(|blocks| program.spin.launch_blocks(&program.stream, 1_000, blocks))
+}
+
+/// Launches a kernel in 4,200 shapes, more than the runtime tells apart, and then in four others.
+fn shapes(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for call in 0..42 {
+        in_shapes(&program, 100 * call + 1..100 * call + 101).unwrap();
+        gpu.synchronize();
+    }
+    in_new_shapes(&program, 5_001..5_005).unwrap();
     gpu.synchronize();
     tally::print();
 }
