@@ -1,4 +1,4 @@
-//! Opened calls with captures that never end.
+//! Opened calls with captures that never end, and with graphs that run nothing.
 
 use gpu_time::gpu_timed;
 
@@ -7,7 +7,8 @@ use crate::raw_graph::{Exec, begin, capture, mode};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
-pub const SCENARIOS: &[Scenario] = &[("opened_graphs/abandoned", abandoned)];
+pub const SCENARIOS: &[Scenario] =
+    &[("opened_graphs/abandoned", abandoned), ("opened_graphs/empty", empty)];
 
 const NS: u64 = 10_000;
 /// More captures than the runtime tracks at once.
@@ -73,5 +74,36 @@ fn abandoned(_: &[String]) {
     }
     captures(&program).unwrap();
     program.synchronize();
+    tally::print();
+}
+
+/// Launches nothing but a graph.
+#[gpu_timed]
+fn launches_graph(program: &Program, graph: &Exec) {
+    ran!();
+    graph.launch(&program.gpu.stream);
+}
+
+#[gpu_timed]
+fn launches_kernel_too(program: &Program, graph: &Exec) -> LaunchResult {
+    ran!();
+    graph.launch(&program.gpu.stream);
+    program.launch()
+}
+
+/// Launches a graph without nodes.
+fn empty(_: &[String]) {
+    let program = Program::new();
+    let graph = Exec::new(capture(&program.gpu.stream, || ()));
+    for _ in 0..10 {
+        launches_graph(&program, &graph);
+        launches_kernel_too(&program, &graph).unwrap();
+    }
+    program.synchronize();
+    // Each of them collects records.
+    (0..4).for_each(|_| drop(gpu_time::snapshot()));
+    tally::fact("in_flight", tally::in_flight());
+    // The last call on the stream.
+    launches_graph(&program, &graph);
     tally::print();
 }

@@ -1,4 +1,4 @@
-//! Tests for opened calls with captures that never end.
+//! Tests for opened calls with captures that never end, and with graphs that run nothing.
 
 use crate::harness::{Run, scenario};
 
@@ -21,6 +21,14 @@ fn assert_abandoned(run: &Run) {
 #[test]
 fn captures_of_destroyed_streams_are_forgotten() {
     assert_abandoned(&scenario("opened_graphs/abandoned", &[]).with_cupti().run());
+}
+
+#[test]
+fn empty_graph_is_not_waited_for() {
+    let run = scenario("opened_graphs/empty", &[]).with_cupti().run();
+    assert_eq!(run.fact("in_flight"), 0);
+    assert_opened(&run, "launches_graph", 11, 0.0);
+    assert_opened(&run, "launches_kernel_too", 10, 1.0);
 }
 
 mod simulated {

@@ -9,8 +9,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
-use crate::base::switches;
-use crate::base::{background, fork};
+use crate::base::{background, clock, fork, switches};
 use crate::cupti;
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::base::Measurement;
@@ -80,6 +79,8 @@ pub(crate) struct Collector {
     launches: Option<HashMap<u32, (u64, u32)>>,
     /// The progress of the GPU on each stream.
     progress: StreamProgress,
+    /// The time at which CUPTI last said that it had dropped records; 0 if it never did.
+    dropped_ns: u64,
     /// The launches of graphs whose calls have been recorded, and when.
     ended_graphs: Option<HashMap<u32, Instant>>,
     /// Records of launches that no call has claimed, the oldest first.
@@ -211,6 +212,7 @@ impl Collector {
             next: 0,
             launches: None,
             progress: StreamProgress::new(),
+            dropped_ns: 0,
             ended_graphs: None,
             unclaimed: VecDeque::new(),
             bases: Vec::new(),
@@ -254,16 +256,24 @@ impl Collector {
         if !drained.has_flushed {
             self.repeat_round();
         }
-        DROPPED.fetch_add(drained.dropped, Relaxed);
+        self.note_dropped(drained.dropped);
         ZERO_TIMES.fetch_add(drained.zero_times - of_windows, Relaxed);
         self.claim(take_ended());
         if !may_be_claimed && !open_call::may_be_claimed() && locked(&ENDED).is_empty() {
             self.unclaimed.clear();
         }
-        self.finish(is_last);
+        self.finish(is_last && drained.has_flushed);
         self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
         self.ended_graphs.get_or_insert_default().retain(|_, ended| ended.elapsed() < KEPT);
         has_records
+    }
+
+    /// Notes that CUPTI has dropped this many records since the last time.
+    pub fn note_dropped(&mut self, records: u64) {
+        if records > 0 {
+            DROPPED.fetch_add(records, Relaxed);
+            self.dropped_ns = clock::now_ns();
+        }
     }
 
     /// Begins a round. Must be called before the records of a collection are taken.
@@ -332,7 +342,7 @@ impl Collector {
     }
 
     /// Records the calls that are complete, and counts as lost those that cannot become so. If too
-    /// many calls wait, counts the oldest as lost.
+    /// many calls wait, counts the oldest as lost. `is_last` means that there are no more records.
     pub fn finish(&mut self, is_last: bool) {
         let now = Instant::now();
         let outlooks = self
@@ -343,7 +353,8 @@ impl Collector {
         for (number, outlook) in ended.collect::<Vec<_>>() {
             if let Some(waiting) = self.calls.remove(&number) {
                 self.keep_graphs(&waiting, now);
-                let lost = (outlook == Outlook::Lost).then_some(Lost::Records);
+                let is_lost = outlook == Outlook::Lost || waiting.may_lack(self.dropped_ns);
+                let lost = is_lost.then_some(Lost::Records);
                 finish(waiting, self.launches.as_mut(), lost, self.alignment);
             }
         }

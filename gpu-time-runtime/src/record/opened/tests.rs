@@ -282,6 +282,40 @@ fn rounds_without_a_flush_do_not_complete_a_graph() {
 }
 
 #[test]
+fn graph_without_a_record_is_empty_once_the_gpu_has_gone_on() {
+    let subject = subject(thread());
+    let mut collector = waiting_for(subject, EnqueueCall { is_graph: true, ..launch(5) });
+    collector.wait(2 * PATIENCE);
+    rounds(&mut collector);
+    assert_eq!(counts(&subject).in_flight, 1, "it may not have begun");
+    go_on(&mut collector);
+    collector.finish(false);
+    assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (1, 0));
+}
+
+#[test]
+fn graph_is_empty_if_the_last_flush_has_no_record() {
+    let subject = subject(thread());
+    let mut collector = waiting_for(subject, EnqueueCall { is_graph: true, ..launch(5) });
+    collector.finish(true);
+    assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (1, 0));
+}
+
+/// The dropped records may be of the graph.
+#[test]
+fn dropped_records_lose_calls_with_graphs() {
+    let thread = thread();
+    let (one, other) = (subject(thread), subject(thread));
+    let mut collector = waiting_for(one, EnqueueCall { is_graph: true, ..launch(5) });
+    collector.claim([call(other, &[7])]);
+    collector.note_dropped(1);
+    [activity(5, 5, 15), activity(7, 20, 25)].iter().for_each(|of| collector.take(of));
+    collector.finish(true);
+    assert_eq!((counts(&one).opened, counts(&one).lost.total()), (0, 1));
+    assert_eq!((counts(&other).opened, counts(&other).lost.total()), (1, 0));
+}
+
+#[test]
 fn launch_that_lacks_records_loses_its_call() {
     let subject = subject(thread());
     let launched = EnqueueCall { is_graph: true, lacks_records: true, ..launch(5) };

@@ -15,8 +15,7 @@ use crate::types::sample::Lost;
 use gpu_time_report::ElsewhereReason;
 
 /// The time without a record after which a call is not waited for any more: if the GPU has gone on
-/// to later launches, its missing records were lost, and its graphs have no more records. The launch
-/// of an empty graph never has one.
+/// to later launches, its missing records were lost, and its graphs have no more records.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum number of records of one call. A graph has many for a single launch.
 const MAX_ACTIVITIES: usize = 262_144;
@@ -28,7 +27,8 @@ const QUIET: u32 = 2;
 pub(super) struct WaitingCall {
     pub call: Box<OpenCall>,
     activities: Vec<AttributedActivity>,
-    /// The number of launches without a record.
+    /// The number of launches without a record, apart from graphs: one without kernels, copies and
+    /// memsets never has a record.
     missing: usize,
     pub has_graphs: bool,
     /// The number of collections since the last record.
@@ -51,7 +51,7 @@ impl WaitingCall {
     pub fn new(call: Box<OpenCall>) -> WaitingCall {
         WaitingCall {
             activities: Vec::with_capacity(call.launches.len()),
-            missing: call.launches.len(),
+            missing: call.launches.iter().filter(|launch| !launch.is_graph).count(),
             has_graphs: call.launches.iter().any(|launch| launch.is_graph),
             quiet: 0,
             heard: Instant::now(),
@@ -72,7 +72,7 @@ impl WaitingCall {
         self.heard = Instant::now();
         if !launch.has_record {
             launch.has_record = true;
-            self.missing -= 1;
+            self.missing -= usize::from(!launch.is_graph);
         }
         let launch = *launch;
         let FrameLaunch { frame, enqueued_ns, elsewhere, is_graph, stream, .. } = launch;
@@ -98,18 +98,29 @@ impl WaitingCall {
         Some(launch)
     }
 
-    /// A graph may have more records after its first one, until the GPU goes on to a later launch.
+    /// A graph may have more records until the GPU goes on to a later launch. `is_last` means that
+    /// CUPTI has returned all records, even those of work that has not ended.
     pub fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
         let is_silent = now.saturating_duration_since(self.heard) > PATIENCE;
         let is_past =
             |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.enqueued_ns);
-        let mut unsure = self.call.launches.iter().filter(|of| of.is_graph || !of.has_record);
+        let has_begun = |launch: &FrameLaunch| launch.has_record || is_past(launch);
+        let launches = || self.call.launches.iter();
+        let mut unsure = launches().filter(|of| of.is_graph || !of.has_record);
         match self.missing {
-            0 if !self.has_graphs || is_last || is_silent => Outlook::Complete,
+            0 if !self.has_graphs || is_last => Outlook::Complete,
             0 if self.quiet >= QUIET && unsure.all(is_past) => Outlook::Complete,
+            0 if is_silent && launches().all(has_begun) => Outlook::Complete,
             1.. if is_silent && unsure.all(is_past) => Outlook::Lost,
             _ => Outlook::MoreExpected,
         }
+    }
+
+    /// Returns `true` if records that CUPTI dropped until this time may be of the call's graphs, which do
+    /// not tell how many they have.
+    pub fn may_lack(&self, dropped_ns: u64) -> bool {
+        let has_begun = |root: &Frame| root.entered_ns < dropped_ns;
+        self.has_graphs && self.call.frames.first().is_some_and(has_begun)
     }
 
     /// Records the call in the series of all its functions, or counts it as lost. With an alignment, its
