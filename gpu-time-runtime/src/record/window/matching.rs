@@ -9,11 +9,10 @@ use crate::record::window::notes::{self, LaunchEvent, Note};
 use crate::stats::coverage::{CoverageSums, WindowWork};
 use crate::types::activity::Activity;
 
-/// The longest time that a window waits for the records of its launches. The launch of an empty
-/// graph never has one.
+/// The longest time that a window waits for the records of its launches.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A window with graph launches is complete after this many collections without a new record, once
-/// the GPU has gone on to later launches: a graph has several records.
+/// the GPU has gone on to later launches: a graph has any number of records, or none.
 const QUIET: u32 = 2;
 /// The maximum number of windows that wait for records.
 const MOST_WAITING: usize = 16;
@@ -42,7 +41,7 @@ pub(crate) struct Windows {
 
 struct WaitingWindow {
     launches: HashMap<u32, NotedLaunch>,
-    /// The number of launches without a record.
+    /// The number of launches without a record, apart from graphs.
     missing: usize,
     has_graphs: bool,
     records: Vec<WindowWork>,
@@ -203,14 +202,16 @@ impl WaitingWindow {
         self.has_graphs |= note.is_graph;
         let launch = NotedLaunch { note, at, has_record: false };
         if self.launches.insert(note.correlation, launch).is_none() {
-            self.missing += 1;
+            self.missing += usize::from(!note.is_graph);
         }
     }
 
     /// Forgets a failed launch, which will have no record.
     fn forget(&mut self, correlation: u32) {
-        if let Some(NotedLaunch { has_record: false, .. }) = self.launches.remove(&correlation) {
-            self.missing -= 1;
+        if let Some(NotedLaunch { note, has_record: false, .. }) =
+            self.launches.remove(&correlation)
+        {
+            self.missing -= usize::from(!note.is_graph);
         }
     }
 
@@ -221,7 +222,7 @@ impl WaitingWindow {
         self.quiet = 0;
         if !launch.has_record {
             launch.has_record = true;
-            self.missing -= 1;
+            self.missing -= usize::from(!launch.note.is_graph);
         }
         if !activity.has_times() || self.records.len() >= MOST_RECORDS {
             self.is_incomplete = true;

@@ -97,6 +97,19 @@ fn window_with_graphs_waits_for_more_records() {
 }
 
 #[test]
+fn graph_without_a_record_is_empty_once_the_gpu_has_gone_on() {
+    let mut windows = closed([Note { is_graph: true, ..note(1) }]);
+    add_closed(&mut windows, [note(2)]);
+    for round in 0..QUIET {
+        assert_eq!(found(&windows).0, u64::from(round > 0), "only the second window is complete");
+        windows.begin_round();
+        windows.take(&activity(2, 90, 100));
+        windows.end_round(false, false);
+    }
+    assert_eq!((found(&windows).0, windows.are_waiting()), (2, false));
+}
+
+#[test]
 fn missing_records_make_windows_incomplete() {
     for (record, has_dropped) in [((0, 20), false), ((10, 0), false), ((10, 20), true)] {
         let mut windows = closed([note(1)]);
