@@ -300,8 +300,11 @@ impl Collector {
             self.calls.insert(number, WaitingCall::new(call));
         }
         if are_new {
-            for activity in std::mem::take(&mut self.unclaimed) {
-                self.take(&activity);
+            // In place, because the records that stay unclaimed may be many.
+            for _ in 0..self.unclaimed.len() {
+                if let Some(activity) = self.unclaimed.pop_front() {
+                    self.take(&activity);
+                }
             }
         }
     }
