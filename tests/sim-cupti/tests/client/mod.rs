@@ -90,7 +90,7 @@ pub fn scripted(sim: SimDriver, script: &str) -> SimDriver {
 
 /// Reads the trace of the calling process.
 pub fn trace() -> Trace {
-    Trace::read(Path::new(&std::env::var("GPU_TIME_TEST_SIM_TRACE").unwrap())).unwrap()
+    Trace::read(std::env::var_os("GPU_TIME_TEST_SIM_TRACE").unwrap().as_ref()).unwrap()
 }
 
 /// A client of the loaded library.
