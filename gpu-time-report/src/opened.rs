@@ -1,7 +1,7 @@
 //! Sentences about opened calls, shown below the rows of their functions and in warnings.
 
-#[cfg(feature = "html")]
 use crate::launch_bound::{both_sides, is_launch_bound};
+#[cfg(feature = "html")]
 use crate::units;
 use crate::units::{figure, share, time};
 use crate::{Clock, Device, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats};
