@@ -42,6 +42,9 @@ pub(crate) enum Rank {
     SpanSites,
     /// The opened calls that wait for records of their work. Held while they are matched.
     Collector,
+    /// The devices that were in use during a window.
+    #[cfg(feature = "kernels")]
+    WindowDevices,
     /// The windows that wait for records. Held while records are matched.
     #[cfg(feature = "kernels")]
     Windows,

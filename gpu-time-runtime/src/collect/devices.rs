@@ -140,10 +140,9 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
 
 /// Returns the devices of all contexts, and those that were active during a window.
 fn known() -> Vec<DeviceInfo> {
-    let contexts = cuda::contexts();
-    let mut known: Vec<_> = contexts.iter().map(|context| context.device.clone()).collect();
-    let is_new = |ordinal: &u32| contexts.iter().all(|context| context.device.ordinal != *ordinal);
-    known.extend(window::thread::devices().filter(is_new).map(DeviceInfo::of));
+    let contexts = cuda::contexts().into_iter();
+    let mut known: Vec<_> = contexts.map(|context| context.device.clone()).collect();
+    known.extend(window::thread::devices());
     known.sort_by_key(|device| device.ordinal);
     known.dedup_by_key(|device| device.ordinal);
     known

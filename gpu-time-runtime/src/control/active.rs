@@ -68,6 +68,8 @@ pub(crate) fn config() -> Arc<Config> {
 /// Requests a window of this length, or of the configured length for `None`. Does nothing if timing
 /// is off, or in a forked child.
 pub(crate) fn open_window(length: Option<Duration>) {
+    // A child would lack the thread that opens windows, which may hold locks at the fork.
+    fork::mark_children();
     if !fork::is_forked() && config().is_on {
         window::thread::request(length);
     }

@@ -10,6 +10,7 @@ use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 use in_steps::Windows;
 
+use crate::child;
 use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::handler::raise;
 use crate::scenario::Scenario;
@@ -29,6 +30,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/unannotated", unannotated),
     ("windows/raised_early", raised_early),
     ("windows/no_context", no_context),
+    ("windows/fork_before_calls", fork_before_calls),
 ];
 
 /// The time of a kernel inside an annotated function. Kernels outside take twice as long.
@@ -174,10 +176,14 @@ fn asked_for(arguments: &[String]) {
 }
 
 /// Launches kernels outside of annotated functions that keep a GPU busy for half of the time, until there is
-/// a window.
-fn launch_until_window(gpu: &Gpu, spin: &Spin, patience: Duration) {
-    let began = Instant::now();
-    while windows() == 0 && began.elapsed() < patience {
+/// a window with some of them. Asks again after a window that ended before the first launch.
+fn launch_until_window(gpu: &Gpu, spin: &Spin, patience: Duration, ask: impl Fn()) {
+    let (began, mut seen) = (Instant::now(), 0);
+    while !has_busy_window() && began.elapsed() < patience {
+        if windows() > seen {
+            seen = windows();
+            ask();
+        }
         let end = Instant::now() + Duration::from_millis(50);
         while Instant::now() < end {
             spin.launch(&gpu.stream, NS).unwrap();
@@ -202,7 +208,7 @@ fn unannotated(arguments: &[String]) {
     if when == "late" {
         ask();
     }
-    launch_until_window(&gpu, &spin, Duration::from_secs(12));
+    launch_until_window(&gpu, &spin, Duration::from_secs(12), ask);
     tally::print();
 }
 
@@ -213,7 +219,7 @@ fn raised_early(arguments: &[String]) {
     let spin = gpu.spin("windows::outside");
     host_only();
     raise(libc::SIGUSR2);
-    launch_until_window(&gpu, &spin, patience);
+    launch_until_window(&gpu, &spin, patience, || raise(libc::SIGUSR2));
     tally::print();
 }
 
@@ -223,6 +229,26 @@ fn no_context(_: &[String]) {
     gpu_time::open_window(Duration::from_millis(10));
     thread::sleep(Duration::from_millis(100));
     tally::print();
+}
+
+/// Asks for a window and forks, before any call. The child, which lacks the thread that opens windows, has calls.
+fn fork_before_calls(_: &[String]) {
+    gpu_time::open_window(Duration::from_millis(10));
+    let child = child::fork(|| {
+        host_only();
+        gpu_time::open_window(Duration::from_millis(10));
+        gpu_time::report();
+    });
+    child::assert_exits(child, 0);
+    host_only();
+    tally::print();
+}
+
+/// Returns `true` if work ran in a window.
+fn has_busy_window() -> bool {
+    let snapshot = gpu_time::snapshot();
+    let found = snapshot.devices().iter().filter_map(|device| device.coverage());
+    found.map(|coverage| coverage.busy()).any(|busy| busy > 0.0)
 }
 
 /// Returns the number of windows so far.

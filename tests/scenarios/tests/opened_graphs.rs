@@ -24,9 +24,8 @@ fn captures_of_destroyed_streams_are_forgotten() {
 }
 
 #[test]
-fn empty_graph_is_not_waited_for() {
+fn empty_graph_is_not_lost() {
     let run = scenario("opened_graphs/empty", &[]).with_cupti().run();
-    assert_eq!(run.fact("in_flight"), 0);
     assert_opened(&run, "launches_graph", 11, 0.0);
     assert_opened(&run, "launches_kernel_too", 10, 1.0);
 }

@@ -168,6 +168,14 @@ fn fork_leaves_the_window_to_the_parent() {
 }
 
 #[test]
+fn fork_after_a_request_leaves_reports_to_the_parent() {
+    let run = scenario("windows/fork_before_calls", &[]).with_cupti().warns("no window was opened");
+    let run = run.run();
+    assert!(run.others.is_empty(), "{:?}", run.others);
+    assert_eq!(run.site("windows::host_only").calls, 1);
+}
+
+#[test]
 fn no_windows_unless_asked_for() {
     let run = scenario("windows/busy", &["0.5", "1"]).with_cupti().run();
     assert!(run.report().devices.iter().all(|device| device.coverage.is_none()));

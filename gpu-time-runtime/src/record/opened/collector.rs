@@ -250,7 +250,7 @@ impl Collector {
             if !drained.has_flushed {
                 windows.repeat_round();
             }
-            windows.end_round(drained.dropped > 0, is_last);
+            windows.end_round(drained.dropped > 0, drained.has_flushed, is_last);
             drained
         };
         if !drained.has_flushed {

@@ -98,18 +98,22 @@ impl WaitingCall {
         Some(launch)
     }
 
-    /// A graph may have more records until the GPU goes on to a later launch. `is_last` means that
-    /// CUPTI has returned all records, even those of work that has not ended.
+    /// A graph may have more records until the GPU goes on to a later launch. One without any record
+    /// may be empty, or CUPTI may withhold its records because other work in the same buffer has not
+    /// ended. `is_last` means that CUPTI has returned all records, even those of work that has not
+    /// ended.
     pub fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
         let is_silent = now.saturating_duration_since(self.heard) > PATIENCE;
         let is_past =
             |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.enqueued_ns);
+        let has_ended = |launch: &FrameLaunch| launch.has_record && is_past(launch);
         let has_begun = |launch: &FrameLaunch| launch.has_record || is_past(launch);
         let launches = || self.call.launches.iter();
-        let mut unsure = launches().filter(|of| of.is_graph || !of.has_record);
+        let mut graphs = launches().filter(|launch| launch.is_graph);
+        let mut unsure = launches().filter(|launch| launch.is_graph || !launch.has_record);
         match self.missing {
             0 if !self.has_graphs || is_last => Outlook::Complete,
-            0 if self.quiet >= QUIET && unsure.all(is_past) => Outlook::Complete,
+            0 if self.quiet >= QUIET && graphs.all(has_ended) => Outlook::Complete,
             0 if is_silent && launches().all(has_begun) => Outlook::Complete,
             1.. if is_silent && unsure.all(is_past) => Outlook::Lost,
             _ => Outlook::MoreExpected,

@@ -12,7 +12,7 @@ use crate::types::activity::Activity;
 /// The longest time that a window waits for the records of its launches.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A window with graph launches is complete after this many collections without a new record, once
-/// the GPU has gone on to later launches: a graph has any number of records, or none.
+/// the GPU has gone on to later launches: a graph has any number of records.
 const QUIET: u32 = 2;
 /// The maximum number of windows that wait for records.
 const MOST_WAITING: usize = 16;
@@ -149,9 +149,9 @@ impl Windows {
     }
 
     /// Ends a round. Adds complete windows to the sums, and counts those that can no longer become
-    /// complete. `has_dropped` means that CUPTI has dropped records, and `is_last` that no more
-    /// will come.
-    pub fn end_round(&mut self, has_dropped: bool, is_last: bool) {
+    /// complete. `has_dropped` means that CUPTI has dropped records, `has_flushed` that it was flushed,
+    /// and `is_last` that no round follows.
+    pub fn end_round(&mut self, has_dropped: bool, has_flushed: bool, is_last: bool) {
         if self.take_notes() > 0 {
             for activity in std::mem::take(&mut self.early) {
                 self.take(&activity);
@@ -162,8 +162,10 @@ impl Windows {
         self.waiting.retain_mut(|window| {
             window.is_incomplete |= has_dropped;
             let Some(closed) = window.closed else { return true };
-            let is_over = window.is_incomplete || window.is_complete(progress, is_last);
-            if is_over || excess > 0 || is_last || closed.elapsed() > PATIENCE {
+            let is_late = closed.elapsed() > PATIENCE;
+            let has_all = is_last && has_flushed;
+            let is_over = window.is_incomplete || window.is_complete(progress, has_all, is_late);
+            if is_over || excess > 0 || is_last || is_late {
                 excess = excess.saturating_sub(1);
                 // Records may be missing at the end of the process, because the work of a deep
                 // queue still runs.
@@ -238,11 +240,18 @@ impl WaitingWindow {
         Some(launch)
     }
 
-    fn is_complete(&self, progress: &StreamProgress, is_last: bool) -> bool {
-        let is_past = |launch: &NotedLaunch| progress.are_past(launch.note.stream_id, launch.at);
+    /// `has_all` means that CUPTI has returned all records. A graph without a record may be empty, or
+    /// CUPTI may withhold its records because other work in the same buffer has not ended. Therefore
+    /// it counts as empty only if the window `is_late`, and one with records may then be the last
+    /// launch on its stream.
+    fn is_complete(&self, progress: &StreamProgress, has_all: bool, is_late: bool) -> bool {
+        let has_ended = |launch: &NotedLaunch| {
+            let is_past = progress.are_past(launch.note.stream_id, launch.at);
+            if is_late { is_past || launch.has_record } else { is_past && launch.has_record }
+        };
         let mut graphs = self.launches.values().filter(|launch| launch.note.is_graph);
-        let mut has_all = || self.quiet >= QUIET && graphs.all(is_past);
-        self.missing == 0 && (!self.has_graphs || is_last || has_all())
+        let mut have_ended = || self.quiet >= QUIET && graphs.all(has_ended);
+        self.missing == 0 && (!self.has_graphs || has_all || have_ended())
     }
 }
 

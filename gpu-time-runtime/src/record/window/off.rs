@@ -14,7 +14,7 @@ pub(crate) mod matching {
             false
         }
 
-        pub fn end_round(&mut self, _: bool, _: bool) {}
+        pub fn end_round(&mut self, _: bool, _: bool, _: bool) {}
     }
 
     pub(crate) fn windows() -> Windows {
@@ -48,6 +48,7 @@ pub(crate) mod notes {
 pub(crate) mod thread {
     use std::time::Duration;
 
+    use crate::cuda::DeviceInfo;
     use crate::types::window_plan::WindowPlan;
 
     pub(crate) fn set(_: Option<WindowPlan>) {}
@@ -58,8 +59,8 @@ pub(crate) mod thread {
 
     pub(crate) fn before_opening(_: fn()) {}
 
-    pub(crate) fn devices() -> impl Iterator<Item = u32> {
-        std::iter::empty()
+    pub(crate) fn devices() -> Vec<DeviceInfo> {
+        Vec::new()
     }
 
     pub(crate) fn is_used() -> bool {

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingPhase};
 use crate::base::{background, console, fork, random::generator};
+use crate::cuda::{self, DeviceInfo};
 use crate::record::opened::{self, collector};
 use crate::record::window::{matching::windows, notes};
 use crate::site::cost;
 use crate::types::window_plan::WindowPlan;
-use crate::{cuda, cupti, health};
+use crate::{cupti, health};
 
 /// The time before a window from which calls are marked, so that a launch in the window is
 /// attributed to a function that began before it.
@@ -46,8 +47,8 @@ static ORDERS: Mutex<WindowOrders> =
 static THREAD: OnceLock<Thread> = OnceLock::new();
 /// Called before each window.
 static BEFORE_OPENING: OnceLock<fn()> = OnceLock::new();
-/// The devices whose primary context existed when a window opened: one bit for each ordinal.
-static DEVICES: AtomicU64 = AtomicU64::new(0);
+/// The devices whose primary context existed during a window. By the time of a report, it may be gone.
+static DEVICES: Mutex<Vec<DeviceInfo>> = Mutex::new(Rank::WindowDevices, Vec::new());
 /// The host time of windows that has not been charged to the budget yet.
 static COST_NS: AtomicU64 = AtomicU64::new(0);
 
@@ -79,11 +80,9 @@ pub(crate) fn before_opening(prepare: fn()) {
     _ = BEFORE_OPENING.set(prepare);
 }
 
-/// Returns the ordinals of the devices whose primary context existed when a window opened.
-pub(crate) fn devices() -> impl Iterator<Item = u32> {
-    // A forked child must not ask the driver about them.
-    let devices = if fork::is_forked() { 0 } else { DEVICES.load(Relaxed) };
-    (0..u64::BITS).filter(move |ordinal| devices >> ordinal & 1 == 1)
+/// Returns the devices whose primary context existed during a window.
+pub(crate) fn devices() -> Vec<DeviceInfo> {
+    locked(&DEVICES).clone()
 }
 
 /// Returns `true` if windows have ever been planned or requested.
@@ -93,7 +92,7 @@ pub(crate) fn is_used() -> bool {
 
 /// Returns a warning if windows were planned or requested, and none could open.
 pub(crate) fn warning() -> Option<String> {
-    let has_context = !cuda::contexts().is_empty() || devices().next().is_some();
+    let has_context = !cuda::contexts().is_empty() || !locked(&DEVICES).is_empty();
     // Without CUPTI, the report says what is missing.
     let lacks_context = is_used() && !has_context && cupti::why_unavailable().is_none();
     lacks_context.then(|| {
@@ -128,10 +127,6 @@ fn run() {
     let mut schedule = Schedule::default();
     let mut collections = Collections::default();
     while !has_ended() {
-        // First, because windows that follow each other closely leave no other time.
-        if collections.are_due(Instant::now()) {
-            collect();
-        }
         let now = Instant::now();
         let can_open = has_orders() && can_open();
         let (plan, requested) = {
@@ -139,6 +134,12 @@ fn run() {
             (orders.plan.filter(|_| can_open), orders.requested.take_if(|_| can_open))
         };
         let planned = schedule.next(plan, now);
+        let is_near = planned.is_some_and(|(_, at)| now + LEAD >= at);
+        // Checked before the windows, which leave no other time if they follow each other closely.
+        if collections.are_due(now) {
+            let _marking = is_near.then(|| Marking::begin(RecordingPhase::Soon));
+            collect();
+        }
         if let Some(length) = requested {
             if !record(length) {
                 // CUPTI cannot be switched on while another thread loads code.
@@ -147,7 +148,7 @@ fn run() {
             }
             collections.restart();
         } else if let Some((length, at)) = planned
-            && now + LEAD >= at
+            && is_near
         {
             if let Some(_marking) = Marking::begin_until(at) {
                 record(length);
@@ -179,12 +180,16 @@ fn can_open() -> bool {
     switches::is_on() && (!cuda::contexts().is_empty() || !cuda::active_devices().is_empty())
 }
 
-/// Remembers the devices whose primary context exists, for reports. By then, it may be gone.
+/// Remembers the devices whose primary context exists.
 fn note_devices() {
-    let is_new = |ordinal: &u32| *ordinal < u64::BITS && DEVICES.load(Relaxed) >> ordinal & 1 == 0;
-    for ordinal in cuda::active_devices().into_iter().filter(is_new) {
-        health::observe(&cuda::DeviceInfo::of(ordinal));
-        DEVICES.fetch_or(1 << ordinal, Relaxed);
+    let is_known = |of: u32| locked(&DEVICES).iter().any(|device| device.ordinal == of);
+    for ordinal in cuda::active_devices() {
+        // Only this thread adds devices.
+        if !is_known(ordinal) {
+            let device = DeviceInfo::of(ordinal);
+            health::observe(&device);
+            locked(&DEVICES).push(device);
+        }
     }
 }
 
@@ -259,6 +264,7 @@ fn record(length: Duration) -> bool {
     let length_ns = cupti::now_ns().saturating_sub(began_ns);
     thread::sleep(TAIL);
     drop(switched_on);
+    note_devices();
     let mut windows = windows();
     launches += windows.take_notes();
     windows.close(length_ns);
