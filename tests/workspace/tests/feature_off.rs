@@ -124,16 +124,20 @@ fn off_build_has_plain_assembly() {
     assert!(plain != assembly("enabled", Some(&on), &release));
 }
 
-/// Compiles a program in `tests/ui` and returns the errors in the same format as `trybuild`.
+/// Returns the package with the programs that must not compile.
+fn ui() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("ui")
+}
+
+/// Compiles one of these programs and returns the errors in the same format as `trybuild`.
 fn mistakes(program: &str, gpu_time: &Path) -> String {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
     rustc.args([program, "--edition=2024", "--crate-type=bin", "--cap-lints=allow"]);
     rustc.args(["--emit=metadata", "-o"]).arg(target().join("mistakes"));
     rustc.arg("--extern").arg(format!("gpu_time={}", gpu_time.display()));
     let dependencies = gpu_time.parent().expect("a file in a folder");
     rustc.arg("-L").arg(format!("dependency={}", dependencies.display()));
-    let output = rustc.current_dir(workspace).output().expect("rustc runs");
+    let output = rustc.current_dir(ui()).output().expect("rustc runs");
     assert!(!output.status.success(), "{program} compiles without the feature");
     let errors = text(&output.stderr).split("error: aborting due to").next().unwrap_or_default();
     format!("{}\n", errors.trim_end())
@@ -142,10 +146,10 @@ fn mistakes(program: &str, gpu_time: &Path) -> String {
 #[test]
 fn off_build_reports_wrong_keys_and_items_as_the_enabled_build() {
     let library = library(Off);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui/fail");
+    let folder = ui().join("tests/ui/fail");
     let mut programs = vec!["value/missing.rs".to_owned(), "block/arguments.rs".to_owned()];
     for kind in ["item", "repeated", "unknown"] {
-        let files = std::fs::read_dir(folder.join(kind)).expect("a folder of `tests/ui/fail`");
+        let files = std::fs::read_dir(folder.join(kind)).expect("a folder of programs");
         let names = files.map(|file| file.expect("a readable folder").file_name());
         let names = names.map(|name| name.into_string().expect("a name in UTF-8"));
         let names = names.filter(|name| name.ends_with(".rs"));

@@ -1,17 +1,17 @@
 //! A loop of annotated work that exposes its times to Prometheus.
 //!
 //! ```text
-//! cargo run --release --features metrics,signals --bin serve_prometheus
+//! cargo run --release -p serve-prometheus
 //! curl http://127.0.0.1:9464/metrics
 //! ```
 //!
-//! The optional argument is the address to listen on. The program runs until it receives a signal;
-//! with the `signals` feature, it then prints a report. On a machine without an NVIDIA GPU, the
-//! work runs on the CPU, and the rows are labelled `host`.
+//! The optional argument is the address to listen on. The program runs until it receives a signal,
+//! and then prints a report. On a machine without an NVIDIA GPU, the work runs on the CPU, and the rows
+//! are labelled `host`.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
 
-#[path = "../../../../examples/gpu/mod.rs"]
+#[path = "../../gpu/mod.rs"]
 mod gpu;
 
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! Prometheus scrapes `serve_prometheus`, which runs on the simulated driver. Its responses must
 //! agree with the report, and it must answer every query in the dashboard and the docs.
 //!
-//! Needs the `prometheus-tests` feature, and `prometheus` on the path, for example from Debian:
+//! Needs the feature `prometheus-tests`, and `prometheus` on the path, for example from Debian:
 //! `apt-get install --no-install-recommends prometheus`.
 
 use std::collections::{BTreeMap, BTreeSet};
