@@ -127,18 +127,19 @@ fn run() {
     let mut schedule = Schedule::default();
     let mut collections = Collections::default();
     while !has_ended() {
-        let now = Instant::now();
+        let mut now = Instant::now();
         let can_open = has_orders() && can_open();
         let (plan, requested) = {
             let mut orders = locked(&ORDERS);
             (orders.plan.filter(|_| can_open), orders.requested.take_if(|_| can_open))
         };
         let planned = schedule.next(plan, now);
-        let is_near = planned.is_some_and(|(_, at)| now + LEAD >= at);
+        let is_near = |now| planned.is_some_and(|(_, at)| now + LEAD >= at);
         // Checked before the windows, which leave no other time if they follow each other closely.
         if collections.are_due(now) {
-            let _marking = is_near.then(|| Marking::begin(RecordingPhase::Soon));
+            let _marking = is_near(now).then(|| Marking::begin(RecordingPhase::Soon));
             collect();
+            now = Instant::now();
         }
         if let Some(length) = requested {
             if !record(length) {
@@ -148,7 +149,7 @@ fn run() {
             }
             collections.restart();
         } else if let Some((length, at)) = planned
-            && is_near
+            && is_near(now)
         {
             if let Some(_marking) = Marking::begin_until(at) {
                 record(length);
