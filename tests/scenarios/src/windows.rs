@@ -31,6 +31,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/raised_early", raised_early),
     ("windows/no_context", no_context),
     ("windows/fork_before_calls", fork_before_calls),
+    ("windows/late_device", late_device),
 ];
 
 /// The time of a kernel inside an annotated function. Kernels outside take twice as long.
@@ -241,6 +242,17 @@ fn fork_before_calls(_: &[String]) {
     });
     child::assert_exits(child, 0);
     host_only();
+    tally::print();
+}
+
+/// Begins to use a second device during a window, without annotated calls.
+fn late_device(_: &[String]) {
+    let first = Program::new(0);
+    gpu_time::open_window(Duration::from_millis(500));
+    first.run(0.5, 1, Duration::from_millis(50));
+    let second = Gpu::at(1);
+    let spin = second.spin("windows::outside");
+    launch_until_window(&second, &spin, Duration::from_secs(12), || ());
     tally::print();
 }
 

@@ -197,6 +197,14 @@ mod simulated {
         found.into_iter().for_each(assert_third_attributed);
     }
 
+    #[test]
+    fn device_that_comes_into_use_during_a_window_is_shown() {
+        let run = scenario("windows/late_device", &[]).simulated(|sim| sim.devices(2)).with_cupti();
+        let run = run.run();
+        let [_, second] = &run.report().devices[..] else { panic!("{:?}", run.report().devices) };
+        assert!(second.coverage.as_ref().is_some_and(|found| found.busy > 0.0), "{second:?}");
+    }
+
     /// CUPTI before 13.0 records all launches after the first window.
     #[test]
     fn endless_recording_does_not_fill_buffers() {
