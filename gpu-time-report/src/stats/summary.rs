@@ -76,8 +76,11 @@ impl Summary {
 
     /// Returns the sum of the times minus `bias` each.
     pub fn sum(&self, bias: f64) -> f64 {
+        let count = self.moments.count() as f64;
         let cut: f64 = self.cut(bias).map(|(ns, count)| count as f64 * (bias - ns)).sum();
-        (self.moments.sum() - self.moments.count() as f64 * bias + cut).max(0.0)
+        // The histogram rounds the times that were cut, but not so that the sum contradicts the maximum.
+        let max = less(self.moments.max(), bias);
+        (self.moments.sum() - count * bias + cut).min(count * max).max(max)
     }
 
     fn stddev(&self, bias: f64) -> f64 {
@@ -180,6 +183,21 @@ mod tests {
         assert_eq!((stats.min, stats.median, stats.max), (0.0, 300.0, 600.0));
         assert_eq!((stats.mean, stats.stddev), (300.0, 300.0));
         assert_eq!(of(&[100.0, 200.0]).sum(1e6), 0.0);
+    }
+
+    #[test]
+    fn rounded_times_below_the_bias_do_not_contradict_the_maximum() {
+        // Within a bucket, times at its start and its end count as its middle.
+        for short in (40_000..40_064).map(f64::from) {
+            let stats = |times: &[f64]| {
+                let (summary, bias) = (of(times), 40_064.0);
+                summary.stats(bias, summary.sum(bias)).unwrap()
+            };
+            let one = stats(&[short]);
+            assert_eq!((one.min, one.mean, one.max, one.sum), (0.0, 0.0, 0.0, 0.0), "{short}");
+            let two = stats(&[short, 70_000.0]);
+            assert!(two.max <= two.sum && two.mean <= two.max, "{short}: {two:?}");
+        }
     }
 
     fn times() -> impl Strategy<Value = Vec<f64>> {
