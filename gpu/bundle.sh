@@ -38,8 +38,7 @@ built() {
         done
 }
 # What is timed gets builds of its own: in one, the benches would have all features that the scenarios ask for.
-built -p gpu-time-scenarios -p gpu-time-cli -p gpu-time-tests --features gpu-time-tests/cublas \
-    --test scenarios --bin scenario --bin gpu-time --example async_pitfall
+built --workspace --all-features --test scenarios --bin scenario --bin gpu-time --example async_pitfall
 built -p gpu-time --features kernels --examples
 built -p gpu-time -p gpu-time-accuracy --features nvml,kernels,nvtx --bench '*'
 
