@@ -41,21 +41,37 @@ const MAX_UNCLAIMED: usize = 65_536;
 /// The maximum number of idle calls that are kept for reuse.
 const MAX_IDLE: usize = 64;
 
-/// Calls that have ended since the last collection.
+/// The calls on their way from the threads that made them to the collector, and back for reuse.
 #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
-static ENDED: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::EndedCalls, Vec::new());
-#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
-static IDLE: Mutex<Vec<Box<OpenCall>>> = Mutex::new(Rank::IdleCalls, Vec::new());
-static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
-/// The number of calls that have ended and are not recorded in their series yet.
-static WAITING: AtomicU64 = AtomicU64::new(0);
+struct CallExchange {
+    /// Calls that have ended since the last collection.
+    ended: Mutex<Vec<Box<OpenCall>>>,
+    /// Empty calls that can be used again.
+    idle: Mutex<Vec<Box<OpenCall>>>,
+    /// The number of calls that have ended and are not recorded in their series yet.
+    waiting: AtomicU64,
+}
 
-/// The number of records that CUPTI has dropped so far.
-static DROPPED: AtomicU64 = AtomicU64::new(0);
-/// The number of records of graphs so far that came after their calls had been recorded.
-static LATE: AtomicU64 = AtomicU64::new(0);
-/// The number of records without times so far.
-static ZERO_TIMES: AtomicU64 = AtomicU64::new(0);
+static CALLS: CallExchange = CallExchange {
+    ended: Mutex::new(Rank::EndedCalls, Vec::new()),
+    idle: Mutex::new(Rank::IdleCalls, Vec::new()),
+    waiting: AtomicU64::new(0),
+};
+
+/// The thread that collects. The first call that ends starts it, or [`keep_up`].
+struct CollectorThread {
+    started: Once,
+    /// Set once the thread runs.
+    thread: OnceLock<Thread>,
+    /// Set once CUPTI has begun to record and cannot stop.
+    is_kept_up: AtomicBool,
+}
+
+static THREAD: CollectorThread = CollectorThread {
+    started: Once::new(),
+    thread: OnceLock::new(),
+    is_kept_up: AtomicBool::new(false),
+};
 
 /// Counts of records that no call can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +83,19 @@ pub(crate) struct UselessRecords {
     /// Records of graphs that came after their calls had been recorded.
     pub late: u64,
 }
+
+/// The counters of [`UselessRecords`].
+struct UselessCounters {
+    dropped: AtomicU64,
+    zero_times: AtomicU64,
+    late: AtomicU64,
+}
+
+static USELESS: UselessCounters = UselessCounters {
+    dropped: AtomicU64::new(0),
+    zero_times: AtomicU64::new(0),
+    late: AtomicU64::new(0),
+};
 
 /// Calls that wait for records.
 pub(crate) struct Collector {
@@ -91,15 +120,17 @@ pub(crate) struct Collector {
     alignment: Option<Alignment>,
 }
 
+static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
+
 /// Returns an empty call, if possible one that is idle.
 pub(super) fn take_idle() -> Box<OpenCall> {
-    locked(&IDLE).pop().unwrap_or_default()
+    locked(&CALLS.idle).pop().unwrap_or_default()
 }
 
 /// Adds a call that has ended.
 pub(super) fn add(call: Box<OpenCall>) {
-    WAITING.fetch_add(1, Relaxed);
-    let mut ended = locked(&ENDED);
+    CALLS.waiting.fetch_add(1, Relaxed);
+    let mut ended = locked(&CALLS.ended);
     let is_first = ended.is_empty();
     if ended.len() >= MAX_ENDED {
         // There is no thread, and no report.
@@ -109,31 +140,30 @@ pub(super) fn add(call: Box<OpenCall>) {
     ended.push(call);
     drop(ended);
     if is_first {
-        wake();
-    }
-}
-
-/// Wakes the collector's thread, which is started by the first call that ends.
-fn wake() {
-    static STARTED: Once = Once::new();
-    static THREAD: OnceLock<Thread> = OnceLock::new();
-    STARTED.call_once(|| {
-        // Without the thread, reports collect.
-        _ = background::spawn("gpu-time-kernels", || {
-            _ = THREAD.set(thread::current());
-            run();
-        });
-    });
-    if let Some(thread) = THREAD.get() {
-        thread.unpark();
+        THREAD.wake();
     }
 }
 
 /// Starts the thread if CUPTI has begun to record and cannot stop, so that its buffers do not fill.
 pub(crate) fn keep_up() {
-    static IS_KEPT_UP: AtomicBool = AtomicBool::new(false);
-    if cupti::never_stops() && !IS_KEPT_UP.swap(true, Relaxed) {
-        wake();
+    if cupti::never_stops() && !THREAD.is_kept_up.swap(true, Relaxed) {
+        THREAD.wake();
+    }
+}
+
+impl CollectorThread {
+    /// Wakes the thread, which is started on the first call.
+    fn wake(&'static self) {
+        self.started.call_once(|| {
+            // Without the thread, reports collect.
+            _ = background::spawn("gpu-time-kernels", || {
+                _ = self.thread.set(thread::current());
+                run();
+            });
+        });
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
     }
 }
 
@@ -143,7 +173,7 @@ fn run() {
         cupti::stop_unused();
         // CUPTI may go on recording without a call, and fill its buffers: while another thread
         // loads code, or if this version of CUPTI cannot stop.
-        if WAITING.load(Relaxed) == 0 && !cupti::is_recording() {
+        if !is_waiting() && !cupti::is_recording() {
             thread::park_timeout(Duration::from_secs(1));
             period = PERIOD;
             continue;
@@ -156,15 +186,15 @@ fn run() {
 
 /// Returns `true` if calls wait for their records.
 pub(crate) fn is_waiting() -> bool {
-    WAITING.load(Relaxed) > 0
+    CALLS.waiting.load(Relaxed) > 0
 }
 
 /// Returns the counts of records that no call can use.
 pub(crate) fn useless_records() -> UselessRecords {
     UselessRecords {
-        dropped: DROPPED.load(Relaxed),
-        zero_times: ZERO_TIMES.load(Relaxed),
-        late: LATE.load(Relaxed),
+        dropped: USELESS.dropped.load(Relaxed),
+        zero_times: USELESS.zero_times.load(Relaxed),
+        late: USELESS.late.load(Relaxed),
     }
 }
 
@@ -257,9 +287,9 @@ impl Collector {
             self.repeat_round();
         }
         self.note_dropped(drained.dropped);
-        ZERO_TIMES.fetch_add(drained.zero_times - of_windows, Relaxed);
+        USELESS.zero_times.fetch_add(drained.zero_times - of_windows, Relaxed);
         self.claim(take_ended());
-        if !may_be_claimed && !open_call::may_be_claimed() && locked(&ENDED).is_empty() {
+        if !may_be_claimed && !open_call::may_be_claimed() && locked(&CALLS.ended).is_empty() {
             self.unclaimed.clear();
         }
         self.finish(is_last && drained.has_flushed);
@@ -271,7 +301,7 @@ impl Collector {
     /// Notes that CUPTI has dropped this many records since the last time.
     pub fn note_dropped(&mut self, records: u64) {
         if records > 0 {
-            DROPPED.fetch_add(records, Relaxed);
+            USELESS.dropped.fetch_add(records, Relaxed);
             self.dropped_ns = clock::now_ns();
         }
     }
@@ -331,7 +361,7 @@ impl Collector {
     /// Keeps a record that a call may claim when it ends. Counts one that came too late for its call.
     fn keep(&mut self, activity: &Activity) {
         if self.is_of_ended_graph(activity.correlation) {
-            LATE.fetch_add(1, Relaxed);
+            USELESS.late.fetch_add(1, Relaxed);
             return;
         }
         if self.unclaimed.len() >= MAX_UNCLAIMED {
@@ -392,7 +422,7 @@ impl Collector {
 /// Takes the calls that have ended since the last time.
 #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 fn take_ended() -> Vec<Box<OpenCall>> {
-    std::mem::take(&mut *locked(&ENDED))
+    std::mem::take(&mut *locked(&CALLS.ended))
 }
 
 /// Records a call that has been waited for, or counts it as lost, and keeps it for reuse.
@@ -409,9 +439,9 @@ fn finish(
     }
     let mut call = waiting.record(lost, alignment);
     // Tests finish calls that were never added.
-    _ = WAITING.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
+    _ = CALLS.waiting.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
     call.clear();
-    let mut idle = locked(&IDLE);
+    let mut idle = locked(&CALLS.idle);
     if idle.len() < MAX_IDLE {
         idle.push(call);
     }
