@@ -29,8 +29,30 @@ use crate::{collect, cuda, cupti, export, health};
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Set at the first call of a timed function or the first window: the report is due.
-static ARMED: AtomicBool = AtomicBool::new(false);
+/// The state of the exit handlers and of what they end.
+struct ExitState {
+    /// The id of the process that loaded this code, as opposed to children that it forks.
+    loaded_by: AtomicI32,
+    /// Runs [`arm`] once.
+    arming: Once,
+    /// The report is due. Set at the first call of a timed function or the first window.
+    is_armed: AtomicBool,
+    /// Each registers [`at_exit`] once, for one [`Occasion`].
+    registrations: [Once; 3],
+    /// The number of the first thread that called [`end`]; 0 before.
+    ending_thread: AtomicU64,
+    /// That thread has reported and given the clocks back.
+    has_ended: AtomicBool,
+}
+
+static EXIT: ExitState = ExitState {
+    loaded_by: AtomicI32::new(0),
+    arming: Once::new(),
+    is_armed: AtomicBool::new(false),
+    registrations: [const { Once::new() }; 3],
+    ending_thread: AtomicU64::new(0),
+    has_ended: AtomicBool::new(false),
+};
 
 /// An event after which the exit handler is registered again.
 #[derive(Clone, Copy)]
@@ -47,8 +69,7 @@ enum Occasion {
 
 /// Registers [`at_exit`], once per occasion, to run before all handlers registered so far.
 fn register(occasion: Occasion) {
-    static DONE: [Once; 3] = [const { Once::new() }; 3];
-    if let Some(once) = DONE.get(occasion as usize) {
+    if let Some(once) = EXIT.registrations.get(occasion as usize) {
         // SAFETY: `at_exit` does not unwind. If the C library is out of memory, there is no report.
         once.call_once(|| _ = unsafe { libc::atexit(at_exit) });
     }
@@ -60,12 +81,11 @@ fn register(occasion: Occasion) {
 /// earlier entry, and a thread started when the program is loaded would exist in programs that time
 /// nothing and would be missing in children that they fork.
 pub(crate) fn arm() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+    EXIT.arming.call_once(|| {
         fork::mark_children();
         clock::started();
         siblings::enlist();
-        ARMED.store(true, Relaxed);
+        EXIT.is_armed.store(true, Relaxed);
         register(Occasion::FirstCall);
         export::arm();
         #[cfg(feature = "signals")]
@@ -121,14 +141,11 @@ extern "C" fn at_exit() {
 #[cfg_attr(not(miri), unsafe(link_section = ".init_array"))] // Miri has no `atexit`
 static ON_LOAD: extern "C" fn() = on_load;
 
-/// The id of the process that loaded this code, as opposed to children that it forks.
-static LOADED: AtomicI32 = AtomicI32::new(0);
-
 extern "C" fn on_load() {
     // SAFETY: `getpid` always succeeds, and the handler does not unwind.
     unsafe {
         standard::remember();
-        LOADED.store(libc::getpid(), Relaxed);
+        EXIT.loaded_by.store(libc::getpid(), Relaxed);
         libc::atexit(at_exit_without_calls);
     }
     // A program may ask for windows without calling a timed function.
@@ -140,9 +157,9 @@ extern "C" fn on_load() {
 /// call: without a timed call there is no context.
 extern "C" fn at_exit_without_calls() {
     // SAFETY: always succeeds.
-    let is_child = unsafe { libc::getpid() } != LOADED.load(Relaxed);
+    let is_child = unsafe { libc::getpid() } != EXIT.loaded_by.load(Relaxed);
     // In a plugin, the handler also runs when the plugin is unloaded. An unused plugin should stay silent.
-    if ARMED.load(Relaxed) || is_child || !pin::is_in_program() {
+    if EXIT.is_armed.load(Relaxed) || is_child || !pin::is_in_program() {
         return;
     }
     let _inside = inside::enter();
@@ -158,19 +175,16 @@ extern "C" fn at_exit_without_calls() {
 /// Stops timing, reports, and gives the clocks back, once. A second thread waits for the first, or
 /// it would end the process in the middle of the report.
 pub(crate) fn end() {
-    /// The number of the first thread; 0 before.
-    static FIRST: AtomicU64 = AtomicU64::new(0);
-    static ENDED: AtomicBool = AtomicBool::new(false);
     let thread = thread_id::current();
-    match FIRST.compare_exchange(0, thread, Relaxed, Relaxed) {
+    match EXIT.ending_thread.compare_exchange(0, thread, Relaxed, Relaxed) {
         Ok(_) => {
             report_and_give_back();
-            ENDED.store(true, Release);
+            EXIT.has_ended.store(true, Release);
         }
         // An exit handler of the program called `exit` meanwhile.
         Err(first) if first == thread => {}
         Err(_) => {
-            while !ENDED.load(Acquire) {
+            while !EXIT.has_ended.load(Acquire) {
                 std::thread::sleep(PAUSE);
             }
         }
@@ -195,7 +209,7 @@ fn report_and_give_back() {
         for context in cuda::contexts() {
             context.release_holds(true);
         }
-        if ARMED.load(Relaxed) {
+        if EXIT.is_armed.load(Relaxed) {
             collect::write_reports();
         }
         drop(one_at_a_time);
