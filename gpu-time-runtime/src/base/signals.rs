@@ -43,17 +43,6 @@ const INIT: libc::pid_t = 1;
 /// A second signal after this time ends the process at once: the report may be stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The id of the process that has the listening thread.
-static LISTENER: AtomicI32 = AtomicI32::new(0);
-/// The socket that the handler writes to.
-static SOCKET: AtomicI32 = AtomicI32::new(-1);
-/// Time of the first signal that ends the process, in nanoseconds; 0 before it.
-static FIRST_NS: AtomicU64 = AtomicU64::new(0);
-/// The id of the process that reports on signals.
-static REPORTER: AtomicI32 = AtomicI32::new(0);
-/// Held while dispositions change.
-static CHANGING: Mutex<()> = Mutex::new(Rank::SignalHandlers, ());
-
 /// The functions that the listening thread calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Handlers {
@@ -67,12 +56,54 @@ pub(crate) struct Handlers {
     pub give_back: fn(),
 }
 
-static HANDLERS: OnceLock<Handlers> = OnceLock::new();
+/// The state of signal handling. The signal handler uses only the atomics.
+struct SignalState {
+    /// Held while dispositions change.
+    changing: Mutex<()>,
+    handlers: OnceLock<Handlers>,
+    /// The id of the process that has the listening thread.
+    listener: AtomicI32,
+    /// The socket that the signal handler writes to.
+    socket: AtomicI32,
+    /// The time of the first signal that ends the process, in nanoseconds; 0 before it.
+    first_ns: AtomicU64,
+    /// The id of the process that reports on signals.
+    reporter: AtomicI32,
+}
+
+static SIGNALS: SignalState = SignalState {
+    changing: Mutex::new(Rank::SignalHandlers, ()),
+    handlers: OnceLock::new(),
+    listener: AtomicI32::new(0),
+    socket: AtomicI32::new(-1),
+    first_ns: AtomicU64::new(0),
+    reporter: AtomicI32::new(0),
+};
+
+impl SignalState {
+    /// Returns `true` if this process has the listening thread.
+    fn is_listening(&self) -> bool {
+        self.listener.load(Relaxed) == process()
+    }
+
+    /// Returns `true` if this process reports on signals.
+    fn is_reporter(&self) -> bool {
+        self.reporter.load(Relaxed) == process()
+    }
+
+    /// Returns `true` if the first signal that should have ended the process came more than [`PATIENCE`] ago.
+    /// Notes the time if this is the first one.
+    fn is_overdue(&self) -> bool {
+        let now_ns = clock::now_ns();
+        let first = self.first_ns.compare_exchange(0, now_ns, Relaxed, Relaxed);
+        first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) > PATIENCE.as_nanos() as u64)
+    }
+}
 
 /// Handles the signals that end the process, except those that the application handles.
 pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
-    HANDLERS.get_or_init(|| handlers);
-    let _changing = locked(&CHANGING);
+    SIGNALS.handlers.get_or_init(|| handlers);
+    let _changing = locked(&SIGNALS.changing);
     listen()?;
     siblings::answer_signals_with(answer_for_sibling);
     END_SIGNALS.into_iter().for_each(|signal| install_if_default(signal, on_signal));
@@ -83,8 +114,8 @@ pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
 #[cfg(feature = "signals")]
 pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     watch(handlers)?;
-    let _changing = locked(&CHANGING);
-    REPORTER.store(process(), Relaxed);
+    let _changing = locked(&SIGNALS.changing);
+    SIGNALS.reporter.store(process(), Relaxed);
     install_if_default(REPORT_SIGNAL, on_signal);
     if cfg!(feature = "kernels") {
         install_if_default(WINDOW_SIGNAL, on_signal);
@@ -105,9 +136,9 @@ pub(crate) fn watch_while_off() {
 /// Restores the default dispositions, unless reports need the handlers.
 #[cfg(feature = "nvml")]
 pub(crate) fn unwatch() {
-    let _changing = locked(&CHANGING);
+    let _changing = locked(&SIGNALS.changing);
     // Another runtime found the handlers installed, and relies on them.
-    if !is_reporter() && siblings::other_answers().is_empty() {
+    if !SIGNALS.is_reporter() && siblings::other_answers().is_empty() {
         END_SIGNALS
             .into_iter()
             .filter(|&signal| is_ours(signal))
@@ -123,8 +154,7 @@ fn install_if_default(signal: c_int, handler: extern "C" fn(c_int)) {
 
 /// Starts the listening thread unless this process has one. A fork does not copy the thread.
 fn listen() -> io::Result<()> {
-    let process = process();
-    if LISTENER.load(Relaxed) == process {
+    if SIGNALS.is_listening() {
         return Ok(());
     }
     let (from, to) = UnixStream::pair()?;
@@ -134,8 +164,8 @@ fn listen() -> io::Result<()> {
     to.set_nonblocking(true)?;
     background::spawn("gpu-time-signals", move || wait(from))?;
     // Never closed, because the handler may run at any time.
-    SOCKET.store(to.into_raw_fd(), Relaxed);
-    LISTENER.store(process, Relaxed);
+    SIGNALS.socket.store(to.into_raw_fd(), Relaxed);
+    SIGNALS.listener.store(process(), Relaxed);
     Ok(())
 }
 
@@ -156,7 +186,7 @@ fn wait(mut from: UnixStream) {
 
 fn answer(signal: c_int) {
     if !is_request(signal) && !is_ours(signal) {
-        FIRST_NS.store(0, Relaxed);
+        SIGNALS.first_ns.store(0, Relaxed);
         return;
     }
     act(signal);
@@ -169,8 +199,8 @@ fn answer(signal: c_int) {
 /// Does what the signal asks for: reports or opens a window, and gives locked clocks back if the signal
 /// ends the process.
 fn act(signal: c_int) {
-    let Some(handlers) = HANDLERS.get() else { return };
-    match (goes_on(signal, process()), is_reporter()) {
+    let Some(handlers) = SIGNALS.handlers.get() else { return };
+    match (goes_on(signal, process()), SIGNALS.is_reporter()) {
         (true, true) if signal == WINDOW_SIGNAL => (handlers.open_window)(),
         (true, true) => (handlers.report)(),
         (true, false) => {}
@@ -188,7 +218,7 @@ extern "C" fn answer_for_sibling(signal: c_int) {
 /// The handler. Makes only calls that are async-signal-safe.
 extern "C" fn on_signal(signal: c_int) {
     keeping_errno(|| {
-        if LISTENER.load(Relaxed) != process() || (!goes_on(signal, process()) && is_overdue()) {
+        if !SIGNALS.is_listening() || (!goes_on(signal, process()) && SIGNALS.is_overdue()) {
             // There is nothing to wait for: a forked child has no listening thread and no locked clocks,
             // and an overdue report may be stuck.
             if is_ours(signal) {
@@ -197,7 +227,7 @@ extern "C" fn on_signal(signal: c_int) {
         } else {
             let byte = signal as u8;
             // SAFETY: writes one initialised byte to a socket that is never closed.
-            unsafe { libc::write(SOCKET.load(Relaxed), ptr::from_ref(&byte).cast(), 1) };
+            unsafe { libc::write(SIGNALS.socket.load(Relaxed), ptr::from_ref(&byte).cast(), 1) };
         }
     });
 }
@@ -243,24 +273,12 @@ fn is_request(signal: c_int) -> bool {
     signal == REPORT_SIGNAL || signal == WINDOW_SIGNAL
 }
 
-/// Returns `true` if the first signal that should have ended the process came more than [`PATIENCE`] ago.
-/// Notes the time if this is the first one.
-fn is_overdue() -> bool {
-    let now_ns = clock::now_ns();
-    let first = FIRST_NS.compare_exchange(0, now_ns, Relaxed, Relaxed);
-    first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) > PATIENCE.as_nanos() as u64)
-}
-
 /// Ends the process by the default action of the signal. Called in its handler, this takes effect when
 /// the handler returns.
 fn end_by(signal: c_int) {
     set(signal, libc::SIG_DFL);
     // SAFETY: sends this process a signal whose action was reset to the default.
     unsafe { libc::kill(process(), signal) };
-}
-
-fn is_reporter() -> bool {
-    REPORTER.load(Relaxed) == process()
 }
 
 fn is_ours(signal: c_int) -> bool {
