@@ -13,11 +13,21 @@ use crate::types::activity::EnqueueCall;
 /// A launch takes microseconds.
 const MAX_NOTES: usize = 65_536;
 
-/// Allocated before the first window, and never freed.
-static NOTES: OnceLock<ArrayQueue<LaunchEvent>> = OnceLock::new();
-static IS_OPEN: AtomicBool = AtomicBool::new(false);
-/// Set if the note of a launch found no space, or if CUPTI does not record all of a launch's work.
-static HAS_LOST: AtomicBool = AtomicBool::new(false);
+/// The notes of the open window.
+struct WindowNotes {
+    /// Allocated before the first window, and never freed.
+    queue: OnceLock<ArrayQueue<LaunchEvent>>,
+    /// A window is open.
+    is_open: AtomicBool,
+    /// The note of a launch found no space, or CUPTI does not record all of a launch's work.
+    has_lost: AtomicBool,
+}
+
+static NOTES: WindowNotes = WindowNotes {
+    queue: OnceLock::new(),
+    is_open: AtomicBool::new(false),
+    has_lost: AtomicBool::new(false),
+};
 
 thread_local! {
     /// The number of marked calls on this thread that have not ended. It has no destructor, so
@@ -66,7 +76,7 @@ pub(crate) fn unmark(_: CallMark) {
 /// around the launch. Takes no lock and allocates nothing.
 pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, depth: u32) {
     // Captured work does not run until its graph is launched.
-    if !IS_OPEN.load(Acquire) || launched.capture.is_some() {
+    if !NOTES.is_open.load(Acquire) || launched.capture.is_some() {
         return;
     }
     let note = Note {
@@ -77,45 +87,45 @@ pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, depth: u32) {
         is_opened,
     };
     if launched.lacks_records {
-        HAS_LOST.store(true, Relaxed);
+        NOTES.has_lost.store(true, Relaxed);
     }
     add(LaunchEvent::Launch(note));
 }
 
 /// Notes that a launch by the calling thread has failed, if a window is open.
 pub(crate) fn note_failure(correlation: u32) {
-    if IS_OPEN.load(Acquire) {
+    if NOTES.is_open.load(Acquire) {
         add(LaunchEvent::Failure(correlation));
     }
 }
 
 fn add(event: LaunchEvent) {
-    if NOTES.get().is_none_or(|notes| notes.push(event).is_err()) {
-        HAS_LOST.store(true, Relaxed);
+    if NOTES.queue.get().is_none_or(|notes| notes.push(event).is_err()) {
+        NOTES.has_lost.store(true, Relaxed);
     }
 }
 
 /// Lets launches leave notes from now on, and drops notes from earlier windows.
 pub(super) fn open() {
-    let notes = NOTES.get_or_init(|| ArrayQueue::new(MAX_NOTES));
+    let notes = NOTES.queue.get_or_init(|| ArrayQueue::new(MAX_NOTES));
     // A launch may have left its note after the last window closed.
     while notes.pop().is_some() {}
-    HAS_LOST.store(false, Relaxed);
-    IS_OPEN.store(true, Release);
+    NOTES.has_lost.store(false, Relaxed);
+    NOTES.is_open.store(true, Release);
 }
 
 pub(super) fn close() {
-    IS_OPEN.store(false, Release);
+    NOTES.is_open.store(false, Release);
 }
 
 /// Removes and returns the notes left so far.
 pub(super) fn take() -> impl Iterator<Item = LaunchEvent> {
-    let notes = NOTES.get();
+    let notes = NOTES.queue.get();
     // Bounded, because launches may leave notes as fast as they are taken.
     (0..MAX_NOTES).map_while(move |_| notes?.pop())
 }
 
 /// Returns `true` if notes or records are missing from this window.
 pub(super) fn has_lost() -> bool {
-    HAS_LOST.load(Relaxed)
+    NOTES.has_lost.load(Relaxed)
 }

@@ -42,15 +42,30 @@ struct WindowOrders {
     has_thread: bool,
 }
 
-static ORDERS: Mutex<WindowOrders> =
-    Mutex::new(Rank::WindowOrders, WindowOrders { plan: None, requested: None, has_thread: false });
-static THREAD: OnceLock<Thread> = OnceLock::new();
-/// Called before each window.
-static BEFORE_OPENING: OnceLock<fn()> = OnceLock::new();
-/// The devices whose primary context existed during a window. By the time of a report, it may be gone.
-static DEVICES: Mutex<Vec<DeviceInfo>> = Mutex::new(Rank::WindowDevices, Vec::new());
-/// The host time of windows that has not been charged to the budget yet.
-static COST_NS: AtomicU64 = AtomicU64::new(0);
+/// The state that the thread shares with the rest of the runtime.
+struct WindowState {
+    orders: Mutex<WindowOrders>,
+    /// Set once the thread runs.
+    thread: OnceLock<Thread>,
+    /// Called before each window.
+    before_opening: OnceLock<fn()>,
+    /// The devices whose primary context existed during a window. By the time of a report, it may be
+    /// gone.
+    devices: Mutex<Vec<DeviceInfo>>,
+    /// The host time of windows that has not been charged to the budget yet.
+    cost_ns: AtomicU64,
+}
+
+static STATE: WindowState = WindowState {
+    orders: Mutex::new(
+        Rank::WindowOrders,
+        WindowOrders { plan: None, requested: None, has_thread: false },
+    ),
+    thread: OnceLock::new(),
+    before_opening: OnceLock::new(),
+    devices: Mutex::new(Rank::WindowDevices, Vec::new()),
+    cost_ns: AtomicU64::new(0),
+};
 
 /// Sets the plan by which windows are opened. Without a plan, they are only opened on request.
 pub(crate) fn set(plan: Option<WindowPlan>) {
@@ -70,29 +85,29 @@ pub(crate) fn request(length: Option<Duration>) {
 
 /// Wakes the thread, for example because a CUDA context has been found.
 pub(crate) fn wake() {
-    if let Some(thread) = THREAD.get() {
+    if let Some(thread) = STATE.thread.get() {
         thread.unpark();
     }
 }
 
 /// Calls `prepare` before each window. Only the first call has an effect.
 pub(crate) fn before_opening(prepare: fn()) {
-    _ = BEFORE_OPENING.set(prepare);
+    _ = STATE.before_opening.set(prepare);
 }
 
 /// Returns the devices whose primary context existed during a window.
 pub(crate) fn devices() -> Vec<DeviceInfo> {
-    locked(&DEVICES).clone()
+    locked(&STATE.devices).clone()
 }
 
 /// Returns `true` if windows have ever been planned or requested.
 pub(crate) fn is_used() -> bool {
-    locked(&ORDERS).has_thread
+    locked(&STATE.orders).has_thread
 }
 
 /// Returns a warning if windows were planned or requested, and none could open.
 pub(crate) fn warning() -> Option<String> {
-    let has_context = !cuda::contexts().is_empty() || !locked(&DEVICES).is_empty();
+    let has_context = !cuda::contexts().is_empty() || !locked(&STATE.devices).is_empty();
     // Without CUPTI, the report says what is missing.
     let lacks_context = is_used() && !has_context && cupti::why_unavailable().is_none();
     lacks_context.then(|| {
@@ -104,14 +119,14 @@ pub(crate) fn warning() -> Option<String> {
 
 /// Returns the cost of windows since the last call, in nanoseconds of host time.
 pub(crate) fn take_cost_ns() -> u64 {
-    COST_NS.swap(0, Relaxed)
+    STATE.cost_ns.swap(0, Relaxed)
 }
 
 fn order(change: impl FnOnce(&mut WindowOrders), needs_thread: bool) {
     if fork::is_forked() || switches::is_closed() {
         return;
     }
-    let mut orders = locked(&ORDERS);
+    let mut orders = locked(&STATE.orders);
     change(&mut orders);
     let is_first = needs_thread && !orders.has_thread;
     orders.has_thread |= is_first;
@@ -123,14 +138,14 @@ fn order(change: impl FnOnce(&mut WindowOrders), needs_thread: bool) {
 }
 
 fn run() {
-    _ = THREAD.set(thread::current());
+    _ = STATE.thread.set(thread::current());
     let mut schedule = Schedule::default();
     let mut collections = Collections::default();
     while !has_ended() {
         let mut now = Instant::now();
         let can_open = has_orders() && can_open();
         let (plan, requested) = {
-            let mut orders = locked(&ORDERS);
+            let mut orders = locked(&STATE.orders);
             (orders.plan.filter(|_| can_open), orders.requested.take_if(|_| can_open))
         };
         let planned = schedule.next(plan, now);
@@ -144,7 +159,7 @@ fn run() {
         if let Some(length) = requested {
             if !record(length) {
                 // CUPTI cannot be switched on while another thread loads code.
-                locked(&ORDERS).requested.get_or_insert(length);
+                locked(&STATE.orders).requested.get_or_insert(length);
                 thread::park_timeout(STEP);
             }
             collections.restart();
@@ -170,7 +185,7 @@ fn has_ended() -> bool {
 }
 
 fn has_orders() -> bool {
-    let orders = locked(&ORDERS);
+    let orders = locked(&STATE.orders);
     orders.plan.is_some() || orders.requested.is_some()
 }
 
@@ -183,13 +198,13 @@ fn can_open() -> bool {
 
 /// Remembers the devices whose primary context exists.
 fn note_devices() {
-    let is_known = |of: u32| locked(&DEVICES).iter().any(|device| device.ordinal == of);
+    let is_known = |of: u32| locked(&STATE.devices).iter().any(|device| device.ordinal == of);
     for ordinal in cuda::active_devices() {
         // Only this thread adds devices.
         if !is_known(ordinal) {
             let device = DeviceInfo::of(ordinal);
             health::observe(&device);
-            locked(&DEVICES).push(device);
+            locked(&STATE.devices).push(device);
         }
     }
 }
@@ -214,7 +229,7 @@ impl Marking {
             if rest.is_zero() {
                 return Some(marking);
             }
-            if has_ended() || locked(&ORDERS).requested.is_some() {
+            if has_ended() || locked(&STATE.orders).requested.is_some() {
                 return None;
             }
             thread::park_timeout(rest);
@@ -233,7 +248,7 @@ impl Drop for Marking {
 fn record(length: Duration) -> bool {
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(RecordingPhase::Now);
-    BEFORE_OPENING.get().into_iter().for_each(|prepare| prepare());
+    STATE.before_opening.get().into_iter().for_each(|prepare| prepare());
     if cupti::is_available() {
         note_devices();
     }
@@ -289,7 +304,7 @@ fn charge(ns: u64) {
 
 /// Counts host time to charge to the budget.
 pub(crate) fn count_cost(ns: u64) {
-    COST_NS.fetch_add(ns, Relaxed);
+    STATE.cost_ns.fetch_add(ns, Relaxed);
 }
 
 /// The schedule of collections after a window. They become rarer, because each flush of CUPTI's
