@@ -23,10 +23,15 @@ thread_local! {
     static IS_NOTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The correlation ids of the noted launches. Only the thread that has paused the collector uses
-/// them.
-static NOTED: [AtomicU32; MAX_NOTED] = [const { AtomicU32::new(0) }; MAX_NOTED];
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// The noted launches. Only the thread that has paused the collector uses them.
+struct NotedLaunches {
+    /// Their correlation ids, of which the first `count` are valid.
+    ids: [AtomicU32; MAX_NOTED],
+    count: AtomicUsize,
+}
+
+static NOTED: NotedLaunches =
+    NotedLaunches { ids: [const { AtomicU32::new(0) }; MAX_NOTED], count: AtomicUsize::new(0) };
 
 /// A measurement of the time that CUPTI reports for an empty kernel. Waits for its records.
 pub(crate) struct Measurement {
@@ -41,11 +46,11 @@ pub(crate) struct Measurement {
 /// records, or `None` if `run` returns `false`. The collector must be
 /// [paused](crate::record::opened::collector::pause).
 pub(crate) fn noting(context: &'static Context, run: impl FnOnce() -> bool) -> Option<Measurement> {
-    COUNT.store(0, Relaxed);
+    NOTED.count.store(0, Relaxed);
     IS_NOTING.set(true);
     let has_run = run();
     IS_NOTING.set(false);
-    let noted = NOTED.iter().take(COUNT.load(Relaxed));
+    let noted = NOTED.ids.iter().take(NOTED.count.load(Relaxed));
     let missing = noted.map(|id| id.load(Relaxed)).collect();
     has_run.then(|| Measurement { context, missing, durations: Vec::new(), rounds: 0 })
 }
@@ -54,10 +59,10 @@ pub(crate) fn noting(context: &'static Context, run: impl FnOnce() -> bool) -> O
 /// takes no lock and allocates nothing.
 pub(super) fn note(launched: &EnqueueCall) {
     if IS_NOTING.get()
-        && let Some(slot) = NOTED.get(COUNT.load(Relaxed))
+        && let Some(slot) = NOTED.ids.get(NOTED.count.load(Relaxed))
     {
         slot.store(launched.correlation, Relaxed);
-        COUNT.fetch_add(1, Relaxed);
+        NOTED.count.fetch_add(1, Relaxed);
     }
 }
 
