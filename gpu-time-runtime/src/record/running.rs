@@ -45,11 +45,17 @@ struct Recent {
 const NO_CALL: StackedCall =
     StackedCall { call: RunningCall { number: 0, path: None }, bracket: None };
 
+/// The calls that run on one thread, from the outermost to the innermost.
+struct CallStack {
+    entries: [Cell<StackedCall>; MAX_DEPTH],
+    depth: Cell<usize>,
+    /// The number of the last call; 0 before the first.
+    last: Cell<u64>,
+}
+
 thread_local! {
-    // None of these has a destructor, so they can be used for as long as the thread runs.
-    static ENTRIES: [Cell<StackedCall>; MAX_DEPTH] = const { [const { Cell::new(NO_CALL) }; MAX_DEPTH] };
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-    static LAST: Cell<u64> = const { Cell::new(0) };
+    // Without destructors, so that they can be used for as long as the thread runs.
+    static STACK: CallStack = const { CallStack::new() };
     static RECENT_PATHS: [Cell<Recent>; RECENT] =
         const { [const { Cell::new(Recent { parent: 0, site: 0, path: 0 }) }; RECENT] };
 }
@@ -57,28 +63,30 @@ thread_local! {
 /// Pushes a call onto this thread's stack. The thread must not be inside an opened call.
 #[inline]
 pub(crate) fn begin(site: &'static CallSite) -> RunningCall {
-    let depth = DEPTH.get();
-    let around = ENTRIES.with(|entries| Some(entries.get(depth.checked_sub(1)?)?.get().call.path));
-    let path = match around {
-        Some(around) if depth == MAX_DEPTH => around,
-        Some(around) => around.and_then(|around| path_of(Some(around), site.id())),
-        None => path_of(passed_over(), site.id()),
-    };
-    let call = RunningCall { number: next_number(), path };
-    if push(StackedCall { call, bracket: None }) { call } else { RunningCall { number: 0, path } }
+    STACK.with(|stack| {
+        let around = stack.running().last().map(|around| around.get().call.path);
+        let path = match around {
+            Some(around) if stack.depth.get() == MAX_DEPTH => around,
+            Some(around) => around.and_then(|around| path_of(Some(around), site.id())),
+            None => path_of(passed_over(), site.id()),
+        };
+        let call = RunningCall { number: stack.next_number(), path };
+        let is_pushed = stack.push(StackedCall { call, bracket: None });
+        if is_pushed { call } else { RunningCall { number: 0, path } }
+    })
 }
 
 /// Removes a call from the stack, because it has ended or its function is suspended.
 #[inline]
 pub(crate) fn leave(call: RunningCall) {
-    let depth = DEPTH.get();
-    ENTRIES.with(|entries| {
-        let Some(at) = position(&entries[..depth], call) else { return };
+    STACK.with(|stack| {
+        let Some(at) = stack.position(call) else { return };
+        let depth = stack.depth.get();
         // A guard may be dropped before one that was created after it.
         for at in at + 1..depth {
-            entries[at - 1].set(entries[at].get());
+            stack.entries[at - 1].set(stack.entries[at].get());
         }
-        DEPTH.set(depth - 1);
+        stack.depth.set(depth - 1);
     });
 }
 
@@ -86,16 +94,16 @@ pub(crate) fn leave(call: RunningCall) {
 /// on which the call has an open bracket, if any.
 pub(crate) fn resume(call: RunningCall, bracket: Option<&'static StreamState>) {
     if call.number != 0 {
-        push(StackedCall { call, bracket });
+        STACK.with(|stack| stack.push(StackedCall { call, bracket }));
     }
 }
 
 /// Sets the stream on which the call has an open bracket, if any.
 #[inline]
 pub(crate) fn set_bracket(call: RunningCall, bracket: Option<&'static StreamState>) {
-    ENTRIES.with(|entries| {
-        if let Some(at) = position(&entries[..DEPTH.get()], call) {
-            entries[at].set(StackedCall { call, bracket });
+    STACK.with(|stack| {
+        if let Some(at) = stack.position(call) {
+            stack.entries[at].set(StackedCall { call, bracket });
         }
     });
 }
@@ -106,8 +114,8 @@ impl RunningCall {
     pub fn place(self, stream: &'static StreamState) -> Option<Place> {
         let path = self.path?;
         let is_its = |entry: &StackedCall| entry.bracket.is_some_and(|open| ptr::eq(open, stream));
-        let around = ENTRIES.with(|entries| {
-            let entries = entries[..DEPTH.get()].iter().map(Cell::get);
+        let around = STACK.with(|stack| {
+            let entries = stack.running().iter().map(Cell::get);
             entries.rev().find(is_its).and_then(|entry| entry.call.path)
         });
         Some(Place { path, around })
@@ -119,31 +127,44 @@ impl RunningCall {
     }
 }
 
-/// Pushes an entry. Returns `false` if the stack is full.
-#[inline]
-fn push(entry: StackedCall) -> bool {
-    let depth = DEPTH.get();
-    ENTRIES.with(|entries| {
-        let Some(free) = entries.get(depth) else { return false };
+impl CallStack {
+    const fn new() -> CallStack {
+        CallStack {
+            entries: [const { Cell::new(NO_CALL) }; MAX_DEPTH],
+            depth: Cell::new(0),
+            last: Cell::new(0),
+        }
+    }
+
+    #[inline]
+    fn running(&self) -> &[Cell<StackedCall>] {
+        &self.entries[..self.depth.get()]
+    }
+
+    /// Pushes an entry. Returns `false` if the stack is full.
+    #[inline]
+    fn push(&self, entry: StackedCall) -> bool {
+        let depth = self.depth.get();
+        let Some(free) = self.entries.get(depth) else { return false };
         free.set(entry);
-        DEPTH.set(depth + 1);
+        self.depth.set(depth + 1);
         true
-    })
-}
+    }
 
-/// Returns the index of a call, which is usually the last one.
-#[inline]
-fn position(entries: &[Cell<StackedCall>], call: RunningCall) -> Option<usize> {
-    entries.iter().rposition(|entry| entry.get().call.number == call.number)
-}
+    /// Returns the index of a call, which is usually the last one.
+    #[inline]
+    fn position(&self, call: RunningCall) -> Option<usize> {
+        self.running().iter().rposition(|entry| entry.get().call.number == call.number)
+    }
 
-fn next_number() -> u64 {
-    let number = match LAST.get() {
-        0 => thread_id::current() << 40,
-        last => last + 1,
-    };
-    LAST.set(number);
-    number
+    fn next_number(&self) -> u64 {
+        let number = match self.last.get() {
+            0 => thread_id::current() << 40,
+            last => last + 1,
+        };
+        self.last.set(number);
+        number
+    }
 }
 
 /// Returns the path of a function under a caller, or the caller's path if there are too many paths.
@@ -176,6 +197,10 @@ mod tests {
     use crate::gpu::fake::site;
     use crate::record::stream_state::StreamKey;
     use crate::types::handles::Stream;
+
+    fn depth() -> usize {
+        STACK.with(|stack| stack.depth.get())
+    }
 
     /// Runs a test on a new thread, whose stack is empty.
     fn alone(test: impl FnOnce() + Send) {
@@ -228,7 +253,7 @@ mod tests {
             assert_eq!(begin(b).path, path(&[a, b]));
             // Cancelled on another thread, which does not have the call on its stack.
             alone(|| leave(waiting));
-            assert_eq!(DEPTH.get(), 2);
+            assert_eq!(depth(), 2);
         });
     }
 
@@ -240,7 +265,7 @@ mod tests {
             leave(calls[1]);
             leave(calls[1]);
             assert_eq!(begin(b).path, path(&[a, b, c, b]));
-            assert_eq!(DEPTH.get(), 3);
+            assert_eq!(depth(), 3);
         });
     }
 
@@ -268,7 +293,7 @@ mod tests {
             let deep = begin(b);
             assert_eq!(deep.path, calls[MAX_DEPTH - 1].path);
             leave(deep);
-            assert_eq!(DEPTH.get(), MAX_DEPTH);
+            assert_eq!(depth(), MAX_DEPTH);
             calls.into_iter().rev().for_each(leave);
             assert_eq!(begin(b).path, path(&[b]));
         });
