@@ -16,7 +16,7 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use crate::base::{console, fork, inside};
-use crate::call::spans::counts::{EXPECTED, LIVE, PARTS, SUSPENDED};
+use crate::call::spans::counts::COUNTS;
 use crate::call::spans::roots::ChosenRoot;
 use crate::call::spans::span_state::{EnclosingSpans, SpanState};
 use crate::record::opened;
@@ -119,9 +119,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         let is_outermost = roots::enter();
         let chosen = if is_outermost { roots::choose_entered(self.rate) } else { None };
         if chosen.is_some()
-            || SUSPENDED.has_any()
+            || COUNTS.suspended.has_any()
             || opened::is_inside()
-            || (is_outermost && (EXPECTED.has_any() || LIVE.has_any()))
+            || (is_outermost && (COUNTS.expected.has_any() || COUNTS.live.has_any()))
         {
             self.enter(id, &context, is_outermost, chosen);
         }
@@ -130,14 +130,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     #[inline]
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
         roots::exit();
-        if SUSPENDED.has_any() || opened::is_inside() {
+        if COUNTS.suspended.has_any() || opened::is_inside() {
             change(id, &context, SpanState::exit);
         }
     }
 
     #[inline]
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        if PARTS.has_any() {
+        if COUNTS.parts.has_any() {
             change(&id, &context, SpanState::close);
         }
     }

@@ -4,7 +4,7 @@ use std::mem;
 use std::time::Instant;
 
 use crate::base::{inside, thread_id};
-use crate::call::spans::counts::{CountGuard, EXPECTED, LIVE, PARTS, SUSPENDED};
+use crate::call::spans::counts::{COUNTS, CountGuard};
 use crate::call::spans::roots::ChosenRoot;
 use crate::call::spans::sites::SpanSite;
 use crate::call::{decide, first, ticket};
@@ -43,11 +43,11 @@ pub(super) struct SpanState {
     represented: Option<RepresentedSpans>,
     /// The span's entries are counted, to detect whether it is kept.
     is_watched: bool,
-    /// Counts the span in [`PARTS`].
+    /// Counts the span in `parts` of [`COUNTS`].
     _exists: CountGuard,
-    /// Counts the span in [`SUSPENDED`] or [`EXPECTED`].
+    /// Counts the span in `suspended` or `expected`.
     awaited: Option<CountGuard>,
-    /// Counts the span in [`LIVE`], if it is a chosen root.
+    /// Counts the span in `live`, if it is a chosen root.
     live: Option<CountGuard>,
     /// The number of entries that the layer has seen.
     entries: u32,
@@ -77,7 +77,7 @@ impl SpanState {
             place: SpanPlace::Nowhere,
             represented: None,
             is_watched: false,
-            _exists: PARTS.count(),
+            _exists: COUNTS.parts.count(),
             awaited: None,
             live: None,
             entries: 0,
@@ -89,7 +89,8 @@ impl SpanState {
     /// Creates the state of a root that was chosen.
     pub fn chosen(of: &'static SpanSite, key: SeriesKey, chosen: ChosenRoot) -> SpanState {
         let mut span_state = SpanState::new(of, key);
-        (span_state.place, span_state.live) = (SpanPlace::Chosen(chosen), Some(LIVE.count()));
+        (span_state.place, span_state.live) =
+            (SpanPlace::Chosen(chosen), Some(COUNTS.live.count()));
         span_state.update_counts();
         span_state
     }
@@ -324,12 +325,13 @@ impl SpanState {
         self.represented = None;
     }
 
-    /// Counts the span in [`SUSPENDED`] or [`EXPECTED`] if its next entry matters, and in neither otherwise.
+    /// Counts the span in `suspended` or `expected` of [`COUNTS`] if its next entry matters, and in neither
+    /// otherwise.
     fn update_counts(&mut self) {
         let count = match self.place {
-            SpanPlace::Suspended(..) => Some(&SUSPENDED),
-            SpanPlace::Chosen(_) => Some(&EXPECTED),
-            _ if self.is_watched => Some(&EXPECTED),
+            SpanPlace::Suspended(..) => Some(&COUNTS.suspended),
+            SpanPlace::Chosen(_) => Some(&COUNTS.expected),
+            _ if self.is_watched => Some(&COUNTS.expected),
             _ => None,
         };
         self.awaited = count.map(|count| count.count());
