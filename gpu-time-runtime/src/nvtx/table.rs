@@ -26,10 +26,21 @@ const RANGE_POP: usize = 11;
 /// refuse to attach if one is missing.
 const SIZES: [usize; 6] = [16, 9, 15, 7, 16, 7];
 
-static PUSH: Slot = AtomicPtr::new(ptr::null_mut());
-static POP: Slot = AtomicPtr::new(ptr::null_mut());
-/// The slot of all functions that the runtime never calls.
-static UNUSED: Slot = AtomicPtr::new(ptr::null_mut());
+/// The slots that the tool fills.
+struct ToolFunctions {
+    /// `nvtxRangePushA`.
+    push: Slot,
+    /// `nvtxRangePop`.
+    pop: Slot,
+    /// All functions that the runtime never calls.
+    unused: Slot,
+}
+
+static FUNCTIONS: ToolFunctions = ToolFunctions {
+    push: AtomicPtr::new(ptr::null_mut()),
+    pop: AtomicPtr::new(ptr::null_mut()),
+    unused: AtomicPtr::new(ptr::null_mut()),
+};
 
 static TABLES: [Table; SIZES.len()] = tables();
 
@@ -39,13 +50,13 @@ const fn tables() -> [Table; SIZES.len()] {
     while module < SIZES.len() {
         let mut id = 1;
         while id < SIZES[module] {
-            tables[module][id] = Some(&UNUSED);
+            tables[module][id] = Some(&FUNCTIONS.unused);
             id += 1;
         }
         module += 1;
     }
-    tables[CORE as usize - 1][RANGE_PUSH_A] = Some(&PUSH);
-    tables[CORE as usize - 1][RANGE_POP] = Some(&POP);
+    tables[CORE as usize - 1][RANGE_PUSH_A] = Some(&FUNCTIONS.push);
+    tables[CORE as usize - 1][RANGE_POP] = Some(&FUNCTIONS.pop);
     tables
 }
 
@@ -112,13 +123,13 @@ extern "C" fn set_tool_version(_: u32) {}
 /// Returns `nvtxRangePushA`, if the tool provides it.
 pub(super) fn push() -> Option<unsafe extern "C" fn(*const c_char) -> c_int> {
     // SAFETY: null, or the tool's function of this type. A null pointer is `None`.
-    unsafe { mem::transmute(PUSH.load(Acquire)) }
+    unsafe { mem::transmute(FUNCTIONS.push.load(Acquire)) }
 }
 
 /// Returns `nvtxRangePop`, if the tool provides it.
 pub(super) fn pop() -> Option<unsafe extern "C" fn() -> c_int> {
     // SAFETY: null, or the tool's function of this type. A null pointer is `None`.
-    unsafe { mem::transmute(POP.load(Acquire)) }
+    unsafe { mem::transmute(FUNCTIONS.pop.load(Acquire)) }
 }
 
 #[cfg(test)]
@@ -153,9 +164,9 @@ mod tests {
     fn ranges_have_slots_of_their_own() {
         let core = attached(CORE).unwrap();
         let is = |id: usize, slot: &Slot| ptr::eq(core[id].unwrap(), slot);
-        assert!(is(RANGE_PUSH_A, &PUSH) && is(RANGE_POP, &POP));
+        assert!(is(RANGE_PUSH_A, &FUNCTIONS.push) && is(RANGE_POP, &FUNCTIONS.pop));
         let others = (1..SIZES[0]).filter(|id| ![RANGE_PUSH_A, RANGE_POP].contains(id));
-        assert!(others.into_iter().all(|id| is(id, &UNUSED)));
+        assert!(others.into_iter().all(|id| is(id, &FUNCTIONS.unused)));
         assert!(push().is_none() && pop().is_none());
     }
 
