@@ -37,8 +37,9 @@ built() {
             strip -o "$bundle/$kind/$name" "$executable"
         done
 }
-# What is timed gets builds of its own: in one, the benches would have all features that the scenarios ask for.
+# The selection of the tests in `.ci/run`, which then need not build it again.
 built --workspace --all-features --test scenarios --bin scenario --bin gpu-time --example async_pitfall
+# What is timed gets builds of its own: in one, the benches would have all features that the scenarios ask for.
 built -p gpu-time --features kernels --examples
 built -p gpu-time -p gpu-time-accuracy --features nvml,kernels,nvtx --bench '*'
 

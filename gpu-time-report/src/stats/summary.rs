@@ -36,8 +36,8 @@ impl Summary {
     /// extremes are only as precise as their percentiles.
     pub fn since(&self, earlier: &Summary) -> Summary {
         let histogram = self.histogram.since(&earlier.histogram);
-        let within = |ns: f64| ns.max(self.moments.min()).min(self.moments.max());
-        let (min, max) = (within(histogram.at_rank(1)), within(histogram.at_rank(u64::MAX)));
+        let min = self.within(histogram.at_rank(1));
+        let max = self.within(histogram.at_rank(u64::MAX));
         Summary { moments: self.moments.since(&earlier.moments, min, max), histogram }
     }
 
@@ -65,7 +65,7 @@ impl Summary {
             min: less(self.moments.min(), bias),
             p5: percentile(5),
             median: percentile(50),
-            mean: self.sum(bias) / count as f64,
+            mean: self.mean(bias),
             p95: percentile(95),
             p99: percentile(99),
             max: less(self.moments.max(), bias),
@@ -76,19 +76,28 @@ impl Summary {
 
     /// Returns the sum of the times minus `bias` each.
     pub fn sum(&self, bias: f64) -> f64 {
+        if self.moments.count() == 0 {
+            return 0.0;
+        }
         let count = self.moments.count() as f64;
         let cut: f64 = self.cut(bias).map(|(ns, count)| count as f64 * (bias - ns)).sum();
-        // The histogram rounds the times that were cut, but not so that the sum contradicts the maximum.
+        // The histogram has rounded the times that were cut. The sum must agree with the maximum all the same.
         let max = less(self.moments.max(), bias);
         (self.moments.sum() - count * bias + cut).min(count * max).max(max)
+    }
+
+    /// Returns the mean of the times minus `bias` each. There must be times.
+    fn mean(&self, bias: f64) -> f64 {
+        // The division may round up.
+        (self.sum(bias) / self.moments.count() as f64).min(less(self.moments.max(), bias))
     }
 
     fn stddev(&self, bias: f64) -> f64 {
         if self.moments.min() >= bias {
             return self.moments.stddev();
         }
-        let mean = self.sum(bias) / self.moments.count() as f64;
-        let square = |(ns, count)| count as f64 * (less(ns, bias) - mean).powi(2);
+        let mean = self.mean(bias);
+        let square = |(ns, count)| count as f64 * (less(self.within(ns), bias) - mean).powi(2);
         moments::stddev(self.histogram.iter().map(square).sum(), self.moments.count())
     }
 
@@ -99,7 +108,11 @@ impl Summary {
 
     /// Returns the time with this rank, clamped to the extremes, which are exact.
     pub(super) fn at_rank(&self, rank: u64) -> f64 {
-        self.histogram.at_rank(rank).max(self.moments.min()).min(self.moments.max())
+        self.within(self.histogram.at_rank(rank))
+    }
+
+    fn within(&self, ns: f64) -> f64 {
+        ns.max(self.moments.min()).min(self.moments.max())
     }
 }
 
@@ -187,17 +200,27 @@ mod tests {
 
     #[test]
     fn rounded_times_below_the_bias_do_not_contradict_the_maximum() {
-        // Within a bucket, times at its start and its end count as its middle.
-        for short in (40_000..40_064).map(f64::from) {
-            let stats = |times: &[f64]| {
-                let (summary, bias) = (of(times), 40_064.0);
-                summary.stats(bias, summary.sum(bias)).unwrap()
-            };
-            let one = stats(&[short]);
-            assert_eq!((one.min, one.mean, one.max, one.sum), (0.0, 0.0, 0.0, 0.0), "{short}");
-            let two = stats(&[short, 70_000.0]);
-            assert!(two.max <= two.sum && two.mean <= two.max, "{short}: {two:?}");
+        let stats = |times: &[f64], bias: f64| {
+            let summary = of(times);
+            summary.stats(bias, summary.sum(bias)).unwrap()
+        };
+        // All times of a bucket count as its middle, whether it is above or below the bias.
+        for bias in [40_064.0, 40_040.0] {
+            for short in (40_000..bias as u32).map(f64::from) {
+                for times in [&[short][..], &[short, short]] {
+                    let none = stats(times, bias);
+                    assert_eq!((none.min, none.mean, none.max), (0.0, 0.0, 0.0), "{short}");
+                    assert_eq!((none.stddev, none.sum), (0.0, 0.0), "{short}");
+                }
+                let two = stats(&[short, 70_000.0], bias);
+                assert!(two.max <= two.sum && two.mean <= two.max, "{short}: {two:?}");
+            }
         }
+    }
+
+    #[test]
+    fn sum_without_times_is_0() {
+        assert_eq!((of(&[]).sum(1_000.0), of(&[]).sum(-1_000.0)), (0.0, 0.0));
     }
 
     fn times() -> impl Strategy<Value = Vec<f64>> {
@@ -226,6 +249,7 @@ mod tests {
             let sum: f64 = sorted.iter().sum();
             prop_assert!((stats.sum - sum).abs() <= 33.0 * n as f64 + 1e-9 * sum);
             prop_assert!(near(stats.mean, sum / n as f64));
+            prop_assert!(stats.mean <= stats.max && stats.max <= stats.sum);
             prop_assert!(stats.min <= stats.p5 && stats.p5 <= stats.median && stats.median <= stats.p95);
             prop_assert!(stats.p95 <= stats.p99 && stats.p99 <= stats.max);
             if let Some([low, high]) = interval(&times) {

@@ -29,11 +29,11 @@ use crate::{collect, cuda, cupti, export, health};
 const PATIENCE: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// The state of the exit handlers and of what they end.
+/// The state of the exit handlers and of the process's end.
 struct ExitState {
     /// The id of the process that loaded this code, as opposed to children that it forks.
     loaded_by: AtomicI32,
-    /// Runs [`arm`] once.
+    /// Runs the body of [`arm`] once.
     arming: Once,
     /// The report is due. Set at the first call of a timed function or the first window.
     is_armed: AtomicBool,

@@ -58,7 +58,7 @@ static CALLS: CallExchange = CallExchange {
     waiting: AtomicU64::new(0),
 };
 
-/// The thread that collects. The first call that ends starts it, or [`keep_up`].
+/// The thread that collects. Started by the first call that ends, or by [`keep_up`].
 struct CollectorThread {
     started: Once,
     /// Set once the thread runs.
