@@ -106,11 +106,12 @@ impl Summary {
         self.histogram.iter().take_while(move |&(ns, _)| ns < bias)
     }
 
-    /// Returns the time with this rank, clamped to the extremes, which are exact.
+    /// Returns the time with this rank, to the resolution of the histogram.
     pub(super) fn at_rank(&self, rank: u64) -> f64 {
         self.within(self.histogram.at_rank(rank))
     }
 
+    /// Clamps a time of the histogram to the extremes, which are exact.
     fn within(&self, ns: f64) -> f64 {
         ns.max(self.moments.min()).min(self.moments.max())
     }
@@ -145,7 +146,9 @@ mod tests {
     #[test]
     fn stats_of_nothing_are_none() {
         assert_eq!(of(&[]).stats(0.0, 0.0), None);
-        assert_eq!(of(&[]).sum(0.0), 0.0);
+        for bias in [-1_000.0, 0.0, 1_000.0] {
+            assert_eq!(of(&[]).sum(bias), 0.0);
+        }
         assert_eq!(interval(&[]), None);
     }
 
@@ -219,8 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn sum_without_times_is_0() {
-        assert_eq!((of(&[]).sum(1_000.0), of(&[]).sum(-1_000.0)), (0.0, 0.0));
+    fn mean_of_equal_times_is_at_most_the_maximum() {
+        for count in 1..200 {
+            let summary = of(&vec![12_345.7; count]);
+            for bias in [0.0, 0.1, 1_200.3] {
+                let stats = summary.stats(bias, summary.sum(bias)).unwrap();
+                assert!(stats.mean <= stats.max, "{count} times, bias {bias}: {stats:?}");
+            }
+        }
     }
 
     fn times() -> impl Strategy<Value = Vec<f64>> {
