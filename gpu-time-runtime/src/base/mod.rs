@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 pub(crate) mod allocations;
+pub(crate) mod at_exit;
 pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod console;

@@ -6,6 +6,7 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::base::at_exit::{self, Occasion};
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{console, fork, inside, room, switches};
 use crate::cupti::library::{self, Library};
@@ -82,6 +83,8 @@ impl Control {
         let Some(permit) = loads::permit() else { return Ok(false) };
         let started = self.recording.start(session, &permit);
         self.is_recording = started.is_ok();
+        // CUPTI frees its tables in exit handlers that it has registered by now.
+        at_exit::register(Occasion::Recording);
         started.map_err(|code| refusal(session.library, code, "").why)?;
         Ok(true)
     }

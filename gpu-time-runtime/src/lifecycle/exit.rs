@@ -1,8 +1,4 @@
 //! The end of the process: the last report, and locked clocks given back.
-//!
-//! Exit handlers run in the reverse order of their registration, and the libraries that the last
-//! report calls register exit handlers for their own teardown. Our handler is therefore registered
-//! again whenever one of them may have been loaded; the first of its runs does the work.
 
 #![allow(unsafe_code)] // registrations with the C library
 
@@ -13,6 +9,7 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, Instant};
 
+use crate::base::at_exit::{self, Occasion};
 #[cfg(feature = "signals")]
 use crate::base::console;
 #[cfg(feature = "signals")]
@@ -37,8 +34,6 @@ struct ExitState {
     arming: Once,
     /// The report is due. Set at the first call of a timed function or the first window.
     is_armed: AtomicBool,
-    /// Each registers [`at_exit`] once, for one [`Occasion`].
-    registrations: [Once; 3],
     /// The number of the first thread that called [`end`]; 0 before.
     ending_thread: AtomicU64,
     /// That thread has reported and given the clocks back.
@@ -49,31 +44,9 @@ static EXIT: ExitState = ExitState {
     loaded_by: AtomicI32::new(0),
     arming: Once::new(),
     is_armed: AtomicBool::new(false),
-    registrations: [const { Once::new() }; 3],
     ending_thread: AtomicU64::new(0),
     has_ended: AtomicBool::new(false),
 };
-
-/// An event after which the exit handler is registered again.
-#[derive(Clone, Copy)]
-enum Occasion {
-    /// The first call of a timed function. In a program without a GPU it is the only occasion.
-    FirstCall,
-    /// The first context: by now the driver has registered its teardown, after which it must not be
-    /// called.
-    Context,
-    /// The first locked clock: the same for NVML. The program may not have timed functions at all.
-    #[cfg(feature = "nvml")]
-    LockedClocks,
-}
-
-/// Registers [`at_exit`], once per occasion, to run before all handlers registered so far.
-fn register(occasion: Occasion) {
-    if let Some(once) = EXIT.registrations.get(occasion as usize) {
-        // SAFETY: `at_exit` does not unwind. If the C library is out of memory, there is no report.
-        once.call_once(|| _ = unsafe { libc::atexit(at_exit) });
-    }
-}
 
 /// Arms the report at exit, and starts export and signal handling.
 ///
@@ -86,7 +59,7 @@ pub(crate) fn arm() {
         clock::started();
         siblings::enlist();
         EXIT.is_armed.store(true, Relaxed);
-        register(Occasion::FirstCall);
+        at_exit::register(Occasion::FirstCall);
         export::arm();
         #[cfg(feature = "signals")]
         if let Err(error) = signals::watch_to_report(HANDLERS) {
@@ -99,7 +72,7 @@ pub(crate) fn arm() {
 /// found, and before a window opens.
 pub(crate) fn arm_for_driver() {
     arm();
-    register(Occasion::Context);
+    at_exit::register(Occasion::Context);
 }
 
 /// Replaces [`arm`] if `GPU_TIME` turns timing off: SIGUSR1 prints a line.
@@ -114,7 +87,7 @@ pub(crate) fn arm_while_off() {
 /// Registers the exit handler that gives locked clocks back, with or without a report.
 #[cfg(feature = "nvml")]
 pub(crate) fn arm_for_clocks() {
-    register(Occasion::LockedClocks);
+    at_exit::register(Occasion::LockedClocks);
 }
 
 /// The functions that the signal thread calls.
@@ -127,14 +100,14 @@ fn open_window() {
     active::open_window(None);
 }
 
-extern "C" fn at_exit() {
+extern "C" fn handle_exit() {
     if !fork::is_forked() {
         let _inside = inside::enter();
         end();
     }
 }
 
-/// Registers [`at_exit_without_calls`] and remembers the standard streams while the program is
+/// Sets the exit handler, registers [`at_exit_without_calls`] and remembers the standard streams while the program is
 /// loaded. In a program that never calls a timed function or another function of the library, this is the
 /// only code of the runtime that runs.
 #[used]
@@ -148,6 +121,7 @@ extern "C" fn on_load() {
         EXIT.loaded_by.store(libc::getpid(), Relaxed);
         libc::atexit(at_exit_without_calls);
     }
+    at_exit::set_handler(handle_exit);
     // A program may ask for windows without calling a timed function.
     window::thread::before_opening(arm_for_driver);
 }

@@ -16,6 +16,7 @@ use crate::delivery::{self, Which};
 use crate::driver;
 use crate::fragile;
 use crate::hooks::OBSERVER;
+use crate::process;
 use crate::script::{Other, script};
 use crate::state::{BufferFunctions, Subscriber, state};
 
@@ -148,6 +149,7 @@ fn enable(kind: u32) -> Result<(), Code> {
     }
     state.kinds.insert(kind);
     drop(state);
+    process::register_teardown();
     // Activity can be recorded without a subscriber.
     driver::observe(&OBSERVER);
     Ok(())
@@ -218,6 +220,9 @@ macro_rules! cupti {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> Code {
+            if process::is_torn_down() {
+                fragile::fail(concat!(stringify!($name), " is called after the teardown"));
+            }
             let result = driver::call(stringify!($name), $cost, $shown as u64);
             code(result.and_then(|()| $body))
         }

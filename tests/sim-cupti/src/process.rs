@@ -1,10 +1,11 @@
-//! Detects forked children, in which all calls fail, and keeps the library loaded.
+//! Detects forked children, in which all calls fail, and calls after the teardown, and keeps the library loaded.
 
 use std::ffi::CStr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
+static IS_TORN_DOWN: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn forked() {
     IS_FORKED.store(true, Ordering::Relaxed);
@@ -19,6 +20,26 @@ pub(crate) fn is_forked() -> bool {
         unsafe { libc::pthread_atfork(None, None, Some(forked)) };
     });
     IS_FORKED.load(Ordering::Relaxed)
+}
+
+extern "C" fn torn_down() {
+    IS_TORN_DOWN.store(true, Ordering::Relaxed);
+}
+
+/// Registers the teardown. Exit handlers run in reverse order of registration, so handlers that the
+/// program registers later still find the library alive.
+pub(crate) fn register_teardown() {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        stay_loaded();
+        // SAFETY: the handler only stores to an atomic, and the library is not unloaded.
+        unsafe { libc::atexit(torn_down) };
+    });
+}
+
+/// Returns `true` once the process is ending and the library's tables are freed.
+pub(crate) fn is_torn_down() -> bool {
+    IS_TORN_DOWN.load(Ordering::Relaxed)
 }
 
 /// Keeps the library from being unloaded, because the driver and the exit and fork handlers call its
