@@ -67,12 +67,28 @@ struct Name<'a> {
 
 impl<'a> Name<'a> {
     fn of(full: &'a str) -> Name<'a> {
-        // Every kernel returns `void`.
-        let tokens = tokens(full.strip_prefix("void ").unwrap_or(full));
+        let mut tokens = tokens(full);
+        // A template's name begins with its return type, which may be as long as the rest.
+        let end = parameters(&tokens).unwrap_or(tokens.len());
+        let after_type = outside_brackets(&tokens[..end]).filter(|(_, token)| *token == " ").last();
+        tokens.drain(..after_type.map_or(0, |(space, _)| space + 1));
+
         let without_parameters = parameters(&tokens).unwrap_or(tokens.len());
-        let arguments = tokens.iter().position(|token| *token == "<").unwrap_or(without_parameters);
-        let path = tokens.get(..arguments).unwrap_or_default();
-        let first = path.iter().rposition(|token| *token == ":").map_or(0, |colon| colon + 1);
+        let path = || outside_brackets(&tokens[..without_parameters]);
+        let segment_before = |end: usize| {
+            let colons = path().filter(|(at, token)| *at < end && *token == ":");
+            colons.last().map_or(0, |(colon, _)| colon + 1)
+        };
+        let mut first = segment_before(without_parameters);
+        let arguments = path().find(|(at, token)| *at > first && *token == "<");
+        let arguments = arguments.map_or(without_parameters, |(at, _)| at);
+        if let Some(["kernel" | "Kernel"]) = tokens.get(first..arguments) {
+            // Every library has one of these, and only the namespace says what it does.
+            let before = segment_before(first.saturating_sub(2));
+            let is_namespace =
+                !tokens[before..first].iter().any(|token| *token == ">" || *token == ")");
+            first = if is_namespace { before } else { first };
+        }
         Name { full, function: (first, arguments), without_parameters, tokens }
     }
 
@@ -160,6 +176,26 @@ fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
+/// Returns the tokens that are outside of any brackets, and opening brackets at this level, with their indices.
+fn outside_brackets<'a>(tokens: &'a [&str]) -> impl Iterator<Item = (usize, &'a str)> {
+    let mut depth = 0_usize;
+    let is_outside = move |token: &str| match token {
+        "<" | "(" | "[" | "{" => {
+            depth += 1;
+            depth == 1
+        }
+        ">" | ")" | "]" | "}" => {
+            depth = depth.saturating_sub(1);
+            false
+        }
+        _ => depth == 0,
+    };
+    let tokens = tokens.iter().copied().enumerate();
+    tokens
+        .scan(is_outside, |is_outside, (at, token)| Some((is_outside(token), at, token)))
+        .filter_map(|(is_outside, at, token)| is_outside.then_some((at, token)))
+}
+
 /// Returns the index of the parenthesis that begins the parameters at the end of a name.
 fn parameters(tokens: &[&str]) -> Option<usize> {
     if tokens.last() != Some(&")") {
@@ -241,6 +277,40 @@ mod tests {
     }
 
     #[test]
+    fn return_types_are_left_out() {
+        let name = |threads: u32| {
+            format!(
+                "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, int, float, float, float, float, \
+                 false, true, true, false, {threads}, false, cublasGemvParamsEx<int, cublasGemvTensorStridedBatched<\
+                 float const>, float> >(cublasGemvParamsEx<int, float>)"
+            )
+        };
+        let short = all(&[&name(7), &name(9)], 44);
+        assert_eq!(
+            short,
+            [
+                "gemvx::kernel<…, true, false, 7, false, …",
+                "gemvx::kernel<…, true, false, 9, false, …"
+            ]
+        );
+        assert_eq!(
+            all(&["unsigned int ns::fill<unsigned int>(unsigned int*)"], 20),
+            ["fill<unsigned int>"]
+        );
+    }
+
+    #[test]
+    fn names_inside_templates_are_short() {
+        let name = "void at::native::Reduce<at::native::Op<float, float, float, 4> >::run<512, 1, long>(long)";
+        assert_eq!(all(&[name], 24), ["run<512, 1, long>"]);
+        let name = "void at::native::(anonymous namespace)::cat_copy<at::native::Opaque<4u>, unsigned int, 3>(int)";
+        assert_eq!(all(&[name], 24), ["cat_copy<at::native::…"]);
+        let name =
+            "<program::some::Kernels<f32, 128> as program::some::Launch>::forward_and_backward";
+        assert_eq!(all(&[name], 24), ["forward_and_backward"]);
+    }
+
+    #[test]
     fn hundreds_of_variants_stay_distinct() {
         let names: Vec<String> = (0..300)
             .map(|i| {
@@ -255,7 +325,7 @@ mod tests {
         short.sort();
         short.dedup();
         assert_eq!(short.len(), 300);
-        assert!(short.iter().all(|name| name.starts_with("kernel<")), "{short:?}");
+        assert!(short.iter().all(|name| name.starts_with("outer::kernel<")), "{short:?}");
     }
 
     #[test]
