@@ -78,8 +78,9 @@ impl KernelTimes {
         self.streams
     }
 
-    /// Returns the different kernels, copies and memsets, longest total first. There are at most 256,
-    /// with those beyond the limit combined into one that is called `<other>`.
+    /// Returns the different kernels, copies and memsets, longest total first. There are at most 256:
+    /// beyond that, the launch configurations of a kernel are combined into an entry whose grid is
+    /// zero, and if that does not suffice, further kernels into an entry that is called `<other>`.
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
     }
@@ -97,7 +98,7 @@ impl KernelTimes {
     }
 }
 
-/// A kernel with one launch configuration, a kind of copy, or a memset.
+/// A kernel with one launch configuration or with several, a kind of copy, or a memset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
     #[doc(hidden)]
@@ -130,7 +131,8 @@ impl Kernel {
     /// Returns the launch configuration, or the empty text for a copy or a memset.
     pub(crate) fn configuration(&self) -> String {
         if self.grid == [0; 3] {
-            return String::new();
+            let has_shapes = self.name != Kernel::OTHER && !self.name.starts_with('[');
+            return if has_shapes { "several shapes".to_owned() } else { String::new() };
         }
         let [grid, block] = [self.grid, self.block].map(|[x, y, z]| match (y, z) {
             (1, 1) => x.to_string(),
@@ -146,7 +148,8 @@ impl Kernel {
         &self.name
     }
 
-    /// Returns the number of blocks in each dimension, or zeros for a copy or a memset.
+    /// Returns the number of blocks in each dimension, or zeros for a copy, a memset, or a kernel
+    /// with several launch configurations.
     pub fn grid(&self) -> [u32; 3] {
         self.grid
     }

@@ -24,6 +24,12 @@ impl Distribution {
         self.counts.record(ns);
     }
 
+    /// Adds the times of `other`.
+    pub fn merge(&mut self, other: &Distribution) {
+        self.moments.merge(&other.moments);
+        self.counts.merge(&other.counts);
+    }
+
     /// Returns a summary of the times so far.
     pub fn summary(&self) -> Summary {
         Summary::new(self.moments, self.counts.histogram())

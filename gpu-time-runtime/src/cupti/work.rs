@@ -15,15 +15,14 @@ const MAX_SHAPES: usize = 4_096;
 const MAX_KERNELS: usize = 2 * MAX_SHAPES;
 
 /// The description of all kernels beyond [`MAX_KERNELS`].
-static OTHER: LazyLock<GpuWork> =
-    LazyLock::new(|| kernel(report::Kernel::OTHER.to_owned(), Shape::default()));
+static OTHER: LazyLock<GpuWork> = LazyLock::new(|| kernel(report::Kernel::OTHER, Shape::default()));
 
 /// Every distinct piece of work seen so far, with at most [`MAX_KERNELS`] descriptions of kernels.
 #[derive(Debug, Default)]
 pub(super) struct InternedWork {
-    /// The number of each symbol, by which `kernels` refers to it. Has only the symbols of kernels
+    /// The demangled name of each symbol, by whose address `kernels` refers to it. Has only the symbols of kernels
     /// in `kernels`.
-    symbols: HashMap<Box<[u8]>, usize>,
+    symbols: HashMap<Box<[u8]>, &'static str>,
     kernels: HashMap<(usize, Shape), &'static GpuWork>,
     /// The kernels of the current drain, by the address of their symbol, which is faster than a
     /// look-up by a long template name. After the drain, the same address may hold another symbol.
@@ -67,25 +66,25 @@ impl InternedWork {
         if self.kernels.len() >= MAX_KERNELS {
             return &OTHER;
         }
-        let number = self.symbols.get(symbol).copied().unwrap_or_else(|| {
-            let number = self.symbols.len();
-            self.symbols.insert(symbol.into(), number);
-            number
+        let name = self.symbols.get(symbol).copied().unwrap_or_else(|| {
+            let name = names::demangled(symbol).leak();
+            self.symbols.insert(symbol.into(), name);
+            name
         });
-        let work = leaked(kernel(names::demangled(symbol), shape));
-        self.kernels.insert((number, shape), work);
+        let work = leaked(kernel(name, shape));
+        self.kernels.insert((name.as_ptr().addr(), shape), work);
         work
     }
 
     fn known(&self, symbol: &[u8], shape: Shape) -> Option<&'static GpuWork> {
-        self.kernels.get(&(*self.symbols.get(symbol)?, shape)).copied()
+        let name = self.symbols.get(symbol)?;
+        self.kernels.get(&(name.as_ptr().addr(), shape)).copied()
     }
 
     fn memory(&mut self, name: &'static str) -> &'static GpuWork {
         if let Some(known) = self.memory.iter().find(|work| work.name == name) {
             return known;
         }
-        let name = name.to_owned();
         let work = leaked(GpuWork { is_kernel: false, ..kernel(name, Shape::default()) });
         self.memory.push(work);
         work
@@ -96,7 +95,7 @@ fn leaked(work: GpuWork) -> &'static GpuWork {
     Box::leak(Box::new(work))
 }
 
-fn kernel(name: String, shape: Shape) -> GpuWork {
+fn kernel(name: &'static str, shape: Shape) -> GpuWork {
     let Shape { grid, block, registers, shared_bytes } = shape;
     GpuWork { name, is_kernel: true, grid, block, registers, shared_bytes }
 }
@@ -117,7 +116,7 @@ mod tests {
         let mut interned = InternedWork::default();
         let copy = c"_Z4axpyIfEvPT_i".to_owned();
         let first = interned.get(&kernel(c"_Z4axpyIfEvPT_i", 1));
-        assert_eq!((&*first.name, first.grid), ("void axpy<float>(float*, int)", [1, 1, 1]));
+        assert_eq!((first.name, first.grid), ("void axpy<float>(float*, int)", [1, 1, 1]));
         assert!(ptr::eq(first, interned.get(&kernel(&copy, 1))));
         assert!(!ptr::eq(first, interned.get(&kernel(&copy, 2))));
         assert!(!ptr::eq(first, interned.get(&kernel(c"_Z4axpyIdEvPT_i", 1))));
@@ -132,7 +131,7 @@ mod tests {
         let mut symbol = *b"one\0";
         let mut name_at_once = |symbol: &[u8]| {
             interned.forget_addresses();
-            &*interned.get(&kernel(CStr::from_bytes_with_nul(symbol).unwrap(), 1)).name
+            interned.get(&kernel(CStr::from_bytes_with_nul(symbol).unwrap(), 1)).name
         };
         assert_eq!(name_at_once(&symbol), "one");
         symbol = *b"two\0";
@@ -144,10 +143,10 @@ mod tests {
         let mut interned = InternedWork::default();
         let last = MAX_SHAPES as u32;
         let known: Vec<_> = (1..=last).map(|x| interned.get(&kernel(c"k", x))).collect();
-        assert_eq!((&*known[0].name, known[last as usize - 1].grid[0]), ("k", last));
+        assert_eq!((known[0].name, known[last as usize - 1].grid[0]), ("k", last));
         let [shapeless, new] = [c"k", c"new"].map(|name| interned.get(&kernel(name, last + 1)));
         for (work, name) in [(shapeless, "k"), (new, "new")] {
-            assert_eq!((&*work.name, work.grid, work.is_kernel), (name, [0; 3], true));
+            assert_eq!((work.name, work.grid, work.is_kernel), (name, [0; 3], true));
         }
         assert!(ptr::eq(interned.get(&kernel(c"k", last + 2)), shapeless));
         assert!(ptr::eq(interned.get(&kernel(c"k", 1)), known[0]));
@@ -163,10 +162,10 @@ mod tests {
         }
         interned.forget_addresses();
         let other = interned.get(&kernel(c"new", 1));
-        assert_eq!((&*other.name, other.is_kernel), (report::Kernel::OTHER, true));
+        assert_eq!((other.name, other.is_kernel), (report::Kernel::OTHER, true));
         assert!(ptr::eq(interned.get(&kernel(c"newer", 2)), other));
         let memset = interned.get(&RecordedWork::Memory("[memset]"));
-        assert_eq!((&*memset.name, memset.is_kernel), ("[memset]", false));
+        assert_eq!((memset.name, memset.is_kernel), ("[memset]", false));
         assert_eq!((interned.symbols.len(), interned.kernels.len()), (MAX_KERNELS, MAX_KERNELS));
     }
 }

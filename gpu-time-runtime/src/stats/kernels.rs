@@ -6,8 +6,7 @@ use std::ptr;
 use crate::types::activity::GpuWork;
 use gpu_time_report::{self as report, Distribution, ElsewhereReason, Stats};
 
-/// The maximum number of kernels with separate figures in a series. Further kernels share one
-/// entry.
+/// The maximum number of entries for kernels in a series, besides the one that further kernels share.
 const MAX_KERNELS: usize = 255;
 
 /// The GPU work of one opened call of a function, including the functions that it called.
@@ -49,17 +48,27 @@ pub(crate) struct OpenedCalls {
     streams: u32,
     /// The number of CUPTI records without times.
     zero_times: u64,
-    works: Works<KernelTimes>,
-    /// Work that events would not bracket, indexed by [`ElsewhereReason`].
-    elsewhere: [Works<ElsewhereTimes>; 2],
+    works: Works,
+    elsewhere: Elsewhere,
 }
 
 /// Times of each kernel, copy and memset, in bounded memory.
-#[derive(Clone, Debug)]
-struct Works<T> {
-    /// The work by its address, which identifies it because all work is interned.
-    known: HashMap<usize, (&'static GpuWork, T)>,
-    other: Option<T>,
+#[derive(Clone, Debug, Default)]
+struct Works {
+    /// Kernels with one launch configuration, by the address of the description, which identifies it because all work
+    /// is interned.
+    shapes: HashMap<usize, (&'static GpuWork, KernelTimes)>,
+    /// Copies, memsets, and kernels whose launch configurations are combined, by the address of the name.
+    shapeless: HashMap<usize, (&'static str, KernelTimes)>,
+    other: Option<KernelTimes>,
+}
+
+/// Work that events would not bracket, by the address of the name and the reason.
+#[derive(Clone, Debug, Default)]
+struct Elsewhere {
+    known: HashMap<(usize, ElsewhereReason), (&'static str, ElsewhereTimes)>,
+    /// Indexed by [`ElsewhereReason`].
+    other: [Option<ElsewhereTimes>; 2],
 }
 
 #[derive(Clone, Debug, Default)]
@@ -73,27 +82,110 @@ struct ElsewhereTimes {
     ns: u64,
 }
 
-impl<T> Default for Works<T> {
-    fn default() -> Self {
-        Works { known: HashMap::new(), other: None }
-    }
+fn address<T: ?Sized>(of: &'static T) -> usize {
+    ptr::from_ref(of).addr()
 }
 
-impl<T: Default> Works<T> {
-    fn of(&mut self, work: &'static GpuWork) -> &mut T {
-        let address = ptr::from_ref(work).addr();
-        if self.known.len() >= MAX_KERNELS && !self.known.contains_key(&address) {
-            return self.other.get_or_insert_default();
+impl Works {
+    /// Returns the times of the entry that this work belongs to.
+    fn of(&mut self, work: &'static GpuWork) -> &mut KernelTimes {
+        let (shape, name) = (address(work), address(work.name));
+        if !self.shapes.contains_key(&shape) && !self.shapeless.contains_key(&name) {
+            if work.name == report::Kernel::OTHER || !self.has_room() {
+                return self.other.get_or_insert_default();
+            }
+            if work.grid != [0; 3] && !self.shapeless.contains_key(&name) {
+                self.shapes.insert(shape, (work, KernelTimes::default()));
+            }
         }
-        &mut self.known.entry(address).or_insert_with(|| (work, T::default())).1
+        match self.shapes.get_mut(&shape) {
+            Some((_, times)) => times,
+            None => {
+                &mut self
+                    .shapeless
+                    .entry(name)
+                    .or_insert_with(|| (work.name, KernelTimes::default()))
+                    .1
+            }
+        }
     }
 
-    fn iter(&self) -> impl Iterator<Item = (&'static GpuWork, &T)> {
-        self.known.values().map(|(work, of)| (*work, of))
+    /// Returns `true` if there is room for one more entry. Makes room if needed, by combining the launch
+    /// configurations of the kernel that has the most: a grid that grows with each call has hundreds.
+    fn has_room(&mut self) -> bool {
+        let is_full = |works: &Works| works.shapes.len() + works.shapeless.len() >= MAX_KERNELS;
+        // As soon as there is an entry for others, no kernel has two launch configurations.
+        if !is_full(self) || self.other.is_some() {
+            return !is_full(self);
+        }
+        let mut shapes: HashMap<&'static str, usize> = HashMap::new();
+        self.shapes.values().for_each(|(work, _)| *shapes.entry(work.name).or_default() += 1);
+        let most = shapes.into_iter().filter(|(_, shapes)| *shapes > 1);
+        let Some((name, _)) = most.max_by_key(|&(name, shapes)| (shapes, name)) else {
+            return false;
+        };
+        let mut combined = KernelTimes::default();
+        let ours = self.shapes.extract_if(|_, (work, _)| work.name == name);
+        ours.for_each(|(_, (_, one))| combined.times.merge(&one.times));
+        self.shapeless.insert(address(name), (name, combined));
+        true
+    }
+
+    fn times(&self) -> impl Iterator<Item = &KernelTimes> {
+        let shapes = self.shapes.values().map(|(_, times)| times);
+        shapes.chain(self.shapeless.values().map(|(_, times)| times)).chain(&self.other)
+    }
+
+    /// Returns the kernels for the report, the one with the largest total first.
+    fn report(&self, calls: f64) -> Vec<report::Kernel> {
+        let shapes = self.shapes.values().map(|(work, times)| times.report(work, calls));
+        let shapeless = self.shapeless.values().map(|&(name, ref times)| (name, times));
+        let other = self.other.iter().map(|times| (report::Kernel::OTHER, times));
+        let shapeless = shapeless.chain(other);
+        let shapeless = shapeless.map(|(name, times)| times.report(&shapeless_work(name), calls));
+        let mut kernels: Vec<_> = shapes.chain(shapeless).flatten().collect();
+        let total_ns: f64 = kernels.iter().map(|kernel| kernel.total_ns).sum();
+        for kernel in &mut kernels {
+            kernel.share = if total_ns > 0.0 { kernel.total_ns / total_ns } else { 0.0 };
+        }
+        kernels.sort_by(|one, two| {
+            two.total_ns.total_cmp(&one.total_ns).then_with(|| one.name.cmp(&two.name))
+        });
+        kernels
     }
 
     fn heap_bytes(&self) -> usize {
-        self.known.capacity() * size_of::<(usize, &GpuWork, T)>()
+        let maps = self.shapes.capacity() * size_of::<(usize, &GpuWork, KernelTimes)>()
+            + self.shapeless.capacity() * size_of::<(usize, &str, KernelTimes)>();
+        maps + self.times().map(|of| of.times.heap_bytes()).sum::<usize>()
+    }
+}
+
+impl Elsewhere {
+    fn record(&mut self, work: &'static GpuWork, reason: ElsewhereReason, ns: u64) {
+        let key = (address(work.name), reason);
+        let times = if self.known.len() < 2 * MAX_KERNELS || self.known.contains_key(&key) {
+            &mut self.known.entry(key).or_insert_with(|| (work.name, ElsewhereTimes::default())).1
+        } else {
+            self.other[reason as usize].get_or_insert_default()
+        };
+        times.count += 1;
+        times.ns += ns;
+    }
+
+    fn report(&self) -> Vec<report::Elsewhere> {
+        let known = self.known.iter().map(|(&(_, why), &(name, times))| times.report(name, why));
+        let reasons = [ElsewhereReason::OtherStream, ElsewhereReason::AfterStop];
+        let other = reasons
+            .into_iter()
+            .filter_map(|why| Some(self.other[why as usize]?.report(report::Kernel::OTHER, why)));
+        let mut elsewhere: Vec<_> = known.chain(other).collect();
+        elsewhere.sort_by(|one, two| (&one.name, one.why).cmp(&(&two.name, two.why)));
+        elsewhere
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.known.capacity() * size_of::<((usize, ElsewhereReason), &str, ElsewhereTimes)>()
     }
 }
 
@@ -115,9 +207,7 @@ impl OpenedCalls {
             self.kernels += u64::from(work.is_kernel);
             self.works.of(work).times.record(ns as f64);
             if let Some(reason) = elsewhere {
-                let times = self.elsewhere[reason as usize].of(work);
-                times.count += 1;
-                times.ns += ns;
+                self.elsewhere.record(work, reason, ns);
             }
         }
     }
@@ -130,31 +220,6 @@ impl OpenedCalls {
     /// Returns the figures for the report, the kernel with the largest total first.
     pub fn report(&self) -> report::KernelTimes {
         let calls = self.calls.max(1) as f64;
-        let mut kernels: Vec<_> = self
-            .works
-            .iter()
-            .map(|(work, kernel)| kernel.report(work, calls))
-            .chain(self.works.other.iter().map(|kernel| kernel.report(&other(), calls)))
-            .flatten()
-            .collect();
-        let total_ns: f64 = kernels.iter().map(|kernel| kernel.total_ns).sum();
-        for kernel in &mut kernels {
-            kernel.share = if total_ns > 0.0 { kernel.total_ns / total_ns } else { 0.0 };
-        }
-        kernels.sort_by(|one, two| {
-            two.total_ns.total_cmp(&one.total_ns).then_with(|| one.name.cmp(&two.name))
-        });
-        let reasons = [ElsewhereReason::OtherStream, ElsewhereReason::AfterStop];
-        let mut elsewhere: Vec<_> = reasons
-            .into_iter()
-            .flat_map(|why| {
-                let works = &self.elsewhere[why as usize];
-                let named = works.iter().map(move |(work, times)| times.report(&work.name, why));
-                let other = works.other.iter();
-                named.chain(other.map(move |times| times.report(report::Kernel::OTHER, why)))
-            })
-            .collect();
-        elsewhere.sort_by(|one, two| (&one.name, one.why).cmp(&(&two.name, two.why)));
         report::KernelTimes {
             opened: self.calls,
             busy_ns: stats(&self.busy),
@@ -163,8 +228,8 @@ impl OpenedCalls {
             gaps_ns: stats(&self.gaps),
             kernels_per_call: Some(self.kernels as f64 / calls),
             streams: Some(self.streams),
-            kernels,
-            elsewhere,
+            kernels: self.works.report(calls),
+            elsewhere: self.elsewhere.report(),
             zero_times: self.zero_times,
         }
     }
@@ -172,11 +237,8 @@ impl OpenedCalls {
     /// Returns the heap memory in use, in bytes.
     pub fn heap_bytes(&self) -> usize {
         let own = [&self.busy, &self.self_busy, &self.span, &self.gaps];
-        let kernels =
-            self.works.iter().map(|(_, of)| of).chain(&self.works.other).map(|of| &of.times);
-        let times = own.into_iter().chain(kernels).map(Distribution::heap_bytes);
-        let elsewhere = self.elsewhere.iter().map(Works::heap_bytes).sum::<usize>();
-        times.sum::<usize>() + self.works.heap_bytes() + elsewhere
+        let own = own.into_iter().map(Distribution::heap_bytes).sum::<usize>();
+        own + self.works.heap_bytes() + self.elsewhere.heap_bytes()
     }
 }
 
@@ -185,7 +247,7 @@ impl KernelTimes {
         let summary = self.times.summary();
         let (time_ns, count) = (summary.stats(0.0, summary.sum(0.0))?, summary.count());
         Some(report::Kernel {
-            name: work.name.clone(),
+            name: work.name.to_owned(),
             grid: work.grid,
             block: work.block,
             registers: work.registers,
@@ -210,16 +272,9 @@ impl ElsewhereTimes {
     }
 }
 
-/// Describes the entry that the kernels beyond [`MAX_KERNELS`] share.
-fn other() -> GpuWork {
-    GpuWork {
-        name: report::Kernel::OTHER.to_owned(),
-        is_kernel: true,
-        grid: [0; 3],
-        block: [0; 3],
-        registers: 0,
-        shared_bytes: 0,
-    }
+/// Describes an entry of several launch configurations.
+fn shapeless_work(name: &'static str) -> GpuWork {
+    GpuWork { name, is_kernel: true, grid: [0; 3], block: [0; 3], registers: 0, shared_bytes: 0 }
 }
 
 fn stats(times: &Distribution) -> Option<Stats> {
@@ -231,10 +286,10 @@ fn stats(times: &Distribution) -> Option<Stats> {
 mod tests {
     use super::*;
 
-    fn kernel(name: &str, blocks: u32) -> &'static GpuWork {
+    fn kernel(name: &'static str, blocks: u32) -> &'static GpuWork {
         let grid = [blocks, u32::from(blocks > 0), u32::from(blocks > 0)];
         Box::leak(Box::new(GpuWork {
-            name: name.to_owned(),
+            name,
             is_kernel: blocks > 0,
             grid,
             block: [1; 3],
@@ -289,10 +344,43 @@ mod tests {
     }
 
     #[test]
+    fn shapes_of_the_kernel_with_the_most_are_combined_if_they_are_too_many() {
+        let (name, steady) = ("grows", [1, 2].map(|blocks| kernel("steady", blocks)));
+        let mut opened = OpenedCalls::default();
+        let grow = |opened: &mut OpenedCalls, blocks: std::ops::RangeInclusive<u32>| {
+            for blocks in blocks {
+                let steady = steady.map(|work| (work, 1, false));
+                opened.record(&call(
+                    &[&steady[..], &[(kernel(name, blocks), u64::from(blocks), true)]].concat(),
+                ));
+            }
+        };
+        let entries = |opened: &OpenedCalls| {
+            let kernels = opened.report().kernels.into_iter();
+            kernels
+                .map(|kernel| (kernel.name, kernel.grid[0], kernel.count, kernel.total_ns))
+                .collect::<Vec<_>>()
+        };
+        grow(&mut opened, 1..=253);
+        assert_eq!(entries(&opened).len(), MAX_KERNELS);
+        grow(&mut opened, 254..=300);
+        let expected =
+            [(name, 0, 300, 45_150.0), ("steady", 1, 300, 300.0), ("steady", 2, 300, 300.0)];
+        let mut found = entries(&opened);
+        found.sort_by_key(|&(_, blocks, ..)| blocks);
+        assert_eq!(
+            found,
+            expected.map(|(name, blocks, count, ns)| (name.to_owned(), blocks, count, ns))
+        );
+        let [elsewhere] = &opened.report().elsewhere[..] else { panic!("{opened:?}") };
+        assert_eq!((elsewhere.name(), elsewhere.count), (name, 300));
+    }
+
+    #[test]
     fn kernels_beyond_the_limit_share_an_entry() {
         let mut opened = OpenedCalls::default();
         for n in 0..300 {
-            opened.record(&call(&[(kernel(&format!("k{n}"), 1), 10, false)]));
+            opened.record(&call(&[(kernel(format!("k{n}").leak(), 1), 10, false)]));
         }
         let report = opened.report();
         assert_eq!(report.kernels.len(), MAX_KERNELS + 1);

@@ -30,8 +30,9 @@ impl Activity {
 /// work has the same address.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GpuWork {
-    /// The demangled name of the kernel, or a description such as `[copy HtoD]`.
-    pub name: String,
+    /// The demangled name of the kernel, or a description such as `[copy HtoD]`. All shapes of a kernel share
+    /// the text, so that its address identifies the kernel.
+    pub name: &'static str,
     /// Set for a kernel, but not for a copy or memset.
     pub is_kernel: bool,
     // The launch configuration of a kernel. Zeros for other work, and for kernels that share this description.

@@ -117,9 +117,10 @@ const kernels = (series) => {
   const numeric = (text) => el("td", { class: "n" }, text);
   const rows = series.kernels.map((kernel) => {
     const launched = kernel.grid.some((n) => n > 0);
+    const several = !launched && !/^[[<]/.test(kernel.name) && "several";
     const bar = styled(el("i"), { width: `calc(${kernel.share} * (100% - 3.6rem))` });
     return el("tr", {}, el("th", {}, kernelName(kernel.name)),
-      numeric(launched && shape(kernel.grid)), numeric(launched && shape(kernel.block)),
+      numeric(launched ? shape(kernel.grid) : several), numeric(launched && shape(kernel.block)),
       numeric(launched && kernel.registers), numeric(launched && `${count(kernel.shared_bytes)} B`),
       numeric(decimal(kernel.per_call)), numeric(kernel.time_ns && time(kernel.time_ns.median)),
       numeric(kernel.time_ns && range(kernel.time_ns)), numeric(time(kernel.total_ns)),

@@ -179,13 +179,7 @@ fn write_tracks(
                     file.slice("preparation", prepared.name().into(), row, at, args);
                 }
                 OnStream::Work(work) => {
-                    file.slice(
-                        work.category(),
-                        work.work.name.as_str().into(),
-                        row,
-                        at,
-                        work.args(),
-                    );
+                    file.slice(work.category(), work.work.name.into(), row, at, work.args());
                 }
             }
         }

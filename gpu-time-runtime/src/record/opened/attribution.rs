@@ -114,7 +114,7 @@ mod tests {
 
     fn attributed(frame: u32, stream: u32, (start_ns, end_ns): GpuInterval) -> AttributedActivity {
         let work = Box::leak(Box::new(GpuWork {
-            name: String::new(),
+            name: "",
             is_kernel: true,
             grid: [1; 3],
             block: [1; 3],

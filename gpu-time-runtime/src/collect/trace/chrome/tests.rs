@@ -48,7 +48,7 @@ const HOSTILE: &str = "a\",\n\u{1b}[31m<script>\\ü";
 /// `stream_id`.
 fn work(stream: Option<Stream>, stream_id: u32, [begin_ns, end_ns]: [u64; 2]) -> StreamWork {
     let work = GpuWork {
-        name: HOSTILE.to_owned(),
+        name: HOSTILE,
         is_kernel: true,
         grid: [4, 2, 1],
         block: [128, 1, 1],
@@ -262,7 +262,7 @@ fn work_is_on_the_row_of_its_stream() {
 #[test]
 fn copy_has_no_grid() {
     let copy = GpuWork {
-        name: "[copy HtoD]".to_owned(),
+        name: "[copy HtoD]",
         is_kernel: false,
         grid: [0; 3],
         block: [0; 3],

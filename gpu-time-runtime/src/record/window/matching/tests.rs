@@ -24,7 +24,7 @@ fn note(correlation: u32) -> Note {
 }
 
 fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
-    let (name, sizes) = ("k".to_owned(), [1; 3]);
+    let (name, sizes) = ("k", [1; 3]);
     let work =
         GpuWork { name, is_kernel: true, grid: sizes, block: sizes, registers: 0, shared_bytes: 0 };
     let work = Box::leak(Box::new(work));
