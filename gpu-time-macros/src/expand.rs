@@ -174,6 +174,7 @@ fn site(plan: &Plan) -> TokenStream {
             file: #file,
             line: #line,
             column: #column,
+            version: #private::core::option_env!("CARGO_PKG_VERSION"),
             warmup: #warmup,
             sampling: #sampling,
             cold: #cold,

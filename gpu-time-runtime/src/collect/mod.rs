@@ -145,7 +145,8 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&states));
     let config = active::config();
     about.label.clone_from(&config.label);
-    about.program_version.clone_from(&config.program_version);
+    let version = || registry::version_of(about.name());
+    about.program_version = config.program_version.clone().or_else(version);
     about.host = host_name();
     about.budget = budget_control::settled();
     about.warnings = console::complaints();

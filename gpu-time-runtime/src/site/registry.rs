@@ -54,6 +54,16 @@ pub(crate) fn site(id: u32) -> Option<&'static CallSite> {
     locked(registry()).get((id as usize).checked_sub(1)?).copied()
 }
 
+/// Returns the version of the crate that the program is named after, if it has an annotated function.
+pub(crate) fn version_of(program: &str) -> Option<String> {
+    let root = program.replace('-', "_");
+    let of = |site: &CallSite| {
+        let path = (site.spec.path)();
+        (path.split("::").next() == Some(&root)).then_some(site.spec.version).flatten()
+    };
+    locked(registry()).iter().find_map(|site| of(site)).map(str::to_owned)
+}
+
 /// Returns all sites, ordered by id.
 pub(crate) fn sites() -> Vec<&'static CallSite> {
     locked(registry()).clone()

@@ -19,6 +19,8 @@ pub struct Spec {
     pub line: u32,
     /// The column at which the function's name starts.
     pub column: u32,
+    /// The version of the package with the function, if cargo builds it.
+    pub version: Option<&'static str>,
     /// `warmup = N`: how many of the first calls on each device and with each key are left untimed.
     pub warmup: u32,
     /// `sample = 0.01` or `every = 100`: which calls are timed.
@@ -59,6 +61,7 @@ impl Spec {
             file: file!(),
             line: line!(),
             column: 1,
+            version: None,
             warmup: 0,
             sampling: Sampling::ALL,
             kernels: None,

@@ -103,8 +103,8 @@ fn reports_say_where_they_are_from() {
     assert_eq!(process.label.as_deref(), Some("fused, take 2"));
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert_eq!(process.host.as_deref(), Some(host.trim()));
-    // The scenario does not set the program's version.
-    assert_eq!(process.program_version, None);
+    // That of the package, whose crate has the name of the program.
+    assert_eq!(process.program_version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
     let uuid = run.report().devices[0].uuid.as_deref().unwrap();
     let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
     assert_eq!(lengths, [3, 8, 4, 4, 4, 12], "{uuid}");
