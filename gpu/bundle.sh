@@ -38,21 +38,27 @@ built() {
         done
 }
 # The selection of the tests in `.ci/run`, which then need not build it again.
-built --workspace --all-features --test scenarios --bin scenario --bin gpu-time --example async_pitfall
-# What is timed gets builds of its own: in one, the benches would have all features that the scenarios ask for.
-built -p gpu-time --features kernels --examples
-built -p gpu-time -p gpu-time-accuracy --features nvml,kernels,nvtx --bench '*'
+everything=(--workspace --all-features --test scenarios --bin scenario --bin gpu-time)
+if [[ $profile == debug ]]; then
+    built "${everything[@]}" --examples --bench '*'
+else
+    built "${everything[@]}" --example async_pitfall
+    # What is timed gets builds of its own: in one, the benches would have all features that the scenarios ask for.
+    built -p gpu-time --features kernels --examples
+    built -p gpu-time -p gpu-time-accuracy --features nvml,kernels,nvtx --bench '*'
+fi
 
 # Built because it shares a package with the others: it needs no GPU, is there as a bench, or shows what
 # scenarios test.
 rm -f "$bundle/bench/snapshot" "$bundle/bin/accuracy" "$bundle/example/two_kernels"
 
-# Outside the workspace, which has only one version of cudarc.
+# Outside the workspace, which has only one version of cudarc. In the folder of the test that builds it as well, and
+# unoptimised with the same settings.
 versions=tests/cudarc-versions
-cargo build --locked "${options[@]}" --manifest-path "$versions/Cargo.toml" \
-    --target-dir "${CARGO_TARGET_DIR:-target}/cudarc-versions"
-strip -o "$bundle/bin/cudarc-versions" \
-    "${CARGO_TARGET_DIR:-target}/cudarc-versions/$profile/cudarc-versions"
+outputs=${CARGO_TARGET_DIR:-target}/tmp/cudarc-versions
+env -u CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG CARGO_PROFILE_DEV_DEBUG=0 \
+    cargo build --locked "${options[@]}" --manifest-path "$versions/Cargo.toml" --target-dir "$outputs"
+strip -o "$bundle/bin/cudarc-versions" "$outputs/$profile/cudarc-versions"
 
 if [[ -n $is_with_rivals ]]; then
     for python in 310 311 312 313; do
