@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::launch_bound::sides_of_path;
 use crate::marks::bound;
 use crate::own_times::{self, Accounted, Shares, own_times};
 use crate::units::{self, percent};
@@ -131,8 +132,10 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let matters = total(node, PerCall::waited_ns) >= WAITED * span_ns
         && is_worthwhile(snapshot, total(node, |mean| Some(mean.span_ns)))
         && is_idle(snapshot) != Some(false);
-    let sentence = node.launch_bound_sentence().filter(|_| matters)?;
-    let why = format!("it is launch-bound (the GPU waited for the CPU). In each call, {sentence}");
+    let medians = sides_of_path(snapshot, node).map(|sides| format!("In each call, {sides}"));
+    let means = || Some(format!("On average, {}", node.launch_bound_sentence()?));
+    let sentence = medians.or_else(means).filter(|_| matters)?;
+    let why = format!("it is launch-bound (the GPU waited for the CPU). {sentence}");
     Some(First { name: node.name(), why: Some(why) })
 }
 

@@ -1,6 +1,6 @@
 //! Sentences about opened calls, shown below the rows of their functions and in warnings.
 
-use crate::launch_bound::{both_sides, is_launch_bound};
+use crate::launch_bound::sides_of_series;
 #[cfg(feature = "html")]
 use crate::units;
 use crate::units::{figure, share, time};
@@ -75,7 +75,8 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
     let own = self_busy_ns(times).map(|ns| format!("self {}", time(ns)));
     let mut parts = Vec::new();
-    if let Some(sides) = launch_bound(site, series, times) {
+    let is_bound = site.launch_bound == Some(true);
+    if let Some(sides) = sides_of_series(series).filter(|_| is_bound) {
         parts.push(format!("launch-bound ({sides})"));
         parts.extend(own);
     } else {
@@ -97,16 +98,6 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
         _ => format!("{} opened", times.opened),
     };
     Some(format!("{opened}: {}", parts.join(", ")))
-}
-
-/// Returns the host's and the GPU's time per call as text, if the function is launch-bound and the
-/// gaps in these calls are long enough to be the reason.
-fn launch_bound(site: &Site, series: &Series, times: &KernelTimes) -> Option<String> {
-    let [busy, span, gaps, host] =
-        [times.busy_ns, times.span_ns, times.gaps_ns, series.host_ns].map(median);
-    let is_bound = site.launch_bound == Some(true) && is_launch_bound(gaps?, span?);
-    let sides = both_sides([busy?, span?, host?], times.kernels_per_call?);
-    Some(sides).filter(|_| is_bound)
 }
 
 fn median(stats: Option<Stats>) -> Option<f64> {

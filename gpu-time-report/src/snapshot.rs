@@ -52,7 +52,7 @@ impl Snapshot {
     #[doc(hidden)]
     pub fn with_tree(mut self, nodes: Vec<Node>) -> Snapshot {
         self.tree = tree::completed(nodes, &self.devices);
-        tree::share_out(&self.tree, &mut self.sites);
+        tree::share_out(&mut self.tree, &mut self.sites);
         self
     }
 

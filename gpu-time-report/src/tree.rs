@@ -7,7 +7,7 @@ mod view;
 
 use serde::{Deserialize, Serialize};
 
-use crate::launch_bound::is_launch_bound;
+use crate::launch_bound::{described, is_launch_bound, may_be_launch_bound};
 use crate::{Clock, Device, Measure, Site};
 
 /// A function under its callers: one path of the call tree.
@@ -252,15 +252,20 @@ pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device]) -> Vec<Node> {
     sorted(nodes)
 }
 
-/// Sets two values of each site from the tree: `launch_bound`, and the own share of its series.
-pub(crate) fn share_out(nodes: &[Node], sites: &mut [Site]) {
+/// Sets two values of each site from the tree: `launch_bound`, and the own share of its series. A
+/// path is launch-bound only if the medians of its function agree.
+pub(crate) fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
+    for at in 0..nodes.len() {
+        let described = described(&nodes[at], nodes, sites);
+        nodes[at].launch_bound &= described.is_none_or(may_be_launch_bound);
+    }
     for node in nodes.iter().filter(|node| node.source == Source::Opened) {
         if let Some(site) = node.site().and_then(|site| sites.get_mut(site)) {
             site.launch_bound = Some(site.launch_bound == Some(true) || node.launch_bound);
         }
     }
     let mut sums = vec![[0.0; 2]; sites.len()];
-    for node in nodes {
+    for node in &*nodes {
         let Some([own_ns, all_ns]) = node.site().and_then(|site| sums.get_mut(site)) else {
             continue;
         };

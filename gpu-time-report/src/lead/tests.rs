@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixtures::{coverage, gpu, process};
+use crate::fixtures::{coverage, gpu, kernels, process};
 use crate::tree::fixtures::{by_events, node, tree};
 
 /// Returns the sentences about a program with this call tree, and with windows in which the GPU had
@@ -18,7 +18,7 @@ fn first(nodes: Vec<Node>, idle: Option<f64>) -> String {
     first.unwrap_or_default()
 }
 
-const LAUNCH_BOUND: &str = "Look at pass first: it is launch-bound (the GPU waited for the CPU). In each call, GPU busy 0.002 of 1.210 ms; host \
+const LAUNCH_BOUND: &str = "Look at pass first: it is launch-bound (the GPU waited for the CPU). On average, GPU busy 0.002 of 1.210 ms; host \
      spent 3.556 µs enqueueing 3 kernels.";
 const LARGEST: &str = "Look at attention first: ";
 
@@ -76,4 +76,54 @@ fn bounds_say_so() {
     let [time, first] = said(nodes([false, true]), None).map(Option::unwrap);
     assert_eq!(time, "Timed functions account for at most 89.1% of the run.");
     assert_eq!(first, "Look at mlp first: 81.8% of GPU time is its own.");
+}
+
+/// Returns a report of one function with opened calls, whose first call made the means long.
+fn slow_first_call() -> Snapshot {
+    let mut snapshot = kernels();
+    snapshot.sites.truncate(1);
+    snapshot.devices[0].coverage = None;
+    snapshot.process.wall_ns = 10_000_000;
+    let mut path = node("model::decode", None, 3e6, 3e6);
+    path.recorded = 8;
+    path.per_call.as_mut().unwrap().waited_ns = Some(3e6);
+    snapshot.with_tree(vec![path])
+}
+
+#[test]
+fn lead_has_the_medians_of_the_row() {
+    let snapshot = slow_first_call();
+    let line = snapshot.to_string();
+    let (_, sides) = line.split_once("per call: launch-bound (").unwrap();
+    let (sides, _) = sides.split_once(')').unwrap();
+    let first = Lead::of(&snapshot).first.unwrap().to_string();
+    assert!(first.ends_with(&format!("In each call, {sides}.")), "{first}");
+}
+
+#[test]
+fn slow_first_call_is_not_launch_bound() {
+    let mut snapshot = slow_first_call();
+    let times = snapshot.sites[0].series[0].kernel_times.as_mut().unwrap();
+    times.gaps_ns.as_mut().unwrap().median = 0.0;
+    snapshot.sites[0].launch_bound = None;
+    let nodes = snapshot.tree.clone();
+    let snapshot = snapshot.with_tree(nodes);
+    assert!(!snapshot.tree()[0].launch_bound());
+    assert_eq!(snapshot.sites[0].launch_bound, Some(false));
+    assert!(Lead::of(&snapshot).first.is_none());
+}
+
+/// The medians are those of other calls.
+#[test]
+fn rare_path_is_launch_bound_by_its_means() {
+    let mut snapshot = slow_first_call();
+    let times = snapshot.sites[0].series[0].kernel_times.as_mut().unwrap();
+    times.gaps_ns.as_mut().unwrap().median = 0.0;
+    let rare = Node { recorded: 3, ..snapshot.tree[0].clone() };
+    let mut usual = Node { recorded: 5, ..rare.clone() };
+    usual.per_call.as_mut().unwrap().waited_ns = Some(0.0);
+    let snapshot = snapshot.with_tree(vec![usual, rare]);
+    assert_eq!(snapshot.tree().iter().filter(|node| node.launch_bound()).count(), 1);
+    let first = Lead::of(&snapshot).first.unwrap().to_string();
+    assert!(first.contains("On average, "), "{first}");
 }
