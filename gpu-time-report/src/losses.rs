@@ -16,7 +16,7 @@ pub enum Lost {
     /// one.
     Cancelled,
     /// The start and the stop were called on different threads, for a handle that refers to a
-    /// different stream on every thread.
+    /// different stream on every thread, or for an opened call.
     Thread,
     /// The stream was dropped before the stop.
     Stream,
@@ -28,7 +28,8 @@ pub enum Lost {
     Driver,
     /// The elapsed time was negative or not a number.
     Invalid,
-    /// CUPTI dropped a record of an opened call, or never delivered it.
+    /// CUPTI dropped a record of an opened call, or never delivered it. Or the call could not be
+    /// recorded: it reached a limit, or another thread was loading code.
     Records,
 }
 
@@ -70,7 +71,7 @@ impl Lost {
             ),
             Lost::Thread => (
                 "thread",
-                "the stop of a per-thread default stream was on another thread than its start",
+                "the stop was on another thread than the start, of a per-thread default stream or of an opened call",
             ),
             Lost::Stream => ("stream", "the stream was dropped before the stop event"),
             Lost::Context => ("context", "the context was destroyed or reset"),
@@ -79,7 +80,10 @@ impl Lost {
             }
             Lost::Driver => ("driver", "a driver call of gpu-time failed"),
             Lost::Invalid => ("invalid", "the elapsed time was negative or not a number"),
-            Lost::Records => ("records", "CUPTI did not deliver all records of the opened call"),
+            Lost::Records => (
+                "records",
+                "CUPTI did not deliver all records of the opened call, or could not record it: a limit, or code being loaded",
+            ),
         }
     }
 }
