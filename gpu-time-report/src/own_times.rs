@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Device, Node, Series, Site, Snapshot};
+use crate::{Device, Node, Series, Site, Snapshot, Source};
 
 /// The GPU time of a function, without the time of the functions that it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -43,7 +43,7 @@ pub fn own_times<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Vec<OwnTim
     if !snapshot.tree.is_empty() {
         let everywhere = rows(snapshot, None);
         let mut of_tree: HashMap<&str, OwnTime> = HashMap::new();
-        for node in snapshot.tree.iter().filter(|node| node.name != Node::NOT_ANNOTATED) {
+        for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {
             of_tree.entry(&node.name).or_default().add(node.self_ns, node.upper_bound);
         }
         let is_only = snapshot.devices.iter().filter(|device| device.id != "host").count() <= 1;
@@ -91,7 +91,7 @@ impl<'a> Shares<'a> {
         let not_annotated = snapshot
             .tree
             .iter()
-            .find(|node| node.name == Node::NOT_ANNOTATED && node.self_ns > 0.0);
+            .find(|node| node.source == Source::Windows && node.self_ns > 0.0);
         let (times, rows) = (own_times(snapshot, None), rows(snapshot, None));
         let all_ns = sum(&times) + not_annotated.map_or(0.0, Node::self_ns);
         let per_ns = times.iter().filter_map(|time| {

@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 
 use crate::own_times::OwnTime;
-use crate::{Node, Snapshot, own_times};
+use crate::{Node, Snapshot, Source, own_times};
 
 /// The number of functions with a colour of their own.
 pub const MAX_FUNCTIONS: usize = 7;
 
 /// The stylesheet class of every other function.
 pub const OTHERS: &str = "c7";
+
+/// The stylesheet class of the work outside of all functions.
+pub const NOT_ANNOTATED: &str = "not-annotated";
 
 /// The functions with the most GPU time, in order, each with its stylesheet class.
 pub struct Colours<'a>(HashMap<&'a str, String>);
@@ -23,10 +26,11 @@ impl<'a> Colours<'a> {
 
     /// Returns the stylesheet class of a function.
     pub fn class(&self, name: &str) -> &str {
-        match self.0.get(name) {
-            Some(class) => class,
-            None if name == Node::NOT_ANNOTATED => "not-annotated",
-            None => OTHERS,
-        }
+        self.0.get(name).map_or(OTHERS, String::as_str)
+    }
+
+    /// Returns the stylesheet class of a path.
+    pub fn of_path(&self, node: &Node) -> &str {
+        if node.source == Source::Windows { NOT_ANNOTATED } else { self.class(&node.name) }
     }
 }

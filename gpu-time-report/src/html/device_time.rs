@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::colours::{Colours, MAX_FUNCTIONS, OTHERS};
+use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, OTHERS};
 use crate::marks::{LOWER_BOUND, bound};
 use crate::own_times::{self, OwnTime, own_times};
 use crate::units::{percent, printable};
@@ -91,7 +91,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
         Some(coverage) => {
             let not_annotated = (coverage.busy - coverage.attributed).max(0.0);
             let rest = vec![
-                Part::rest("not-annotated", Node::NOT_ANNOTATED, not_annotated, ""),
+                Part::rest(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, ""),
                 Part::rest("idle", "idle", coverage.idle, ""),
             ];
             (measured_ns / coverage.attributed, rest)

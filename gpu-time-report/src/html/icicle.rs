@@ -86,7 +86,7 @@ fn fraction(of_whole: f64) -> String {
 /// Returns the stylesheet classes of a path, if it needs any.
 fn class(node: &Node, colours: &Colours) -> Option<String> {
     let bound = node.launch_bound.then_some("launch-bound");
-    let colour = Some(colours.class(&node.name)).filter(|class| *class != OTHERS);
+    let colour = Some(colours.of_path(node)).filter(|class| *class != OTHERS);
     let classes: Vec<&str> = colour.into_iter().chain(bound).collect();
     (!classes.is_empty()).then(|| classes.join(" "))
 }

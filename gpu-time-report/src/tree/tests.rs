@@ -61,6 +61,20 @@ fn windows_add_work_that_is_not_annotated() {
 }
 
 #[test]
+fn function_may_have_the_name_of_other_work() {
+    let own = |snapshot: &Snapshot| {
+        let times = crate::own_times::own_times(snapshot, None);
+        times.iter().map(|time| (time.name.to_owned(), time.ns)).collect::<Vec<_>>()
+    };
+    let nodes = vec![node(Node::NOT_ANNOTATED, None, 2e6, 2e6), node("f", None, 1e6, 1e6)];
+    let gpu = Device { coverage: Some(reports::coverage()), ..reports::gpu() };
+    let snapshot = snapshot(nodes, vec![gpu]);
+    assert_eq!(own(&snapshot), [("<not annotated>".to_owned(), 2e6), ("f".to_owned(), 1e6)]);
+    let outside = Shares::of(&snapshot).not_annotated().unwrap();
+    assert_eq!(outside.source, Source::Windows);
+}
+
+#[test]
 fn folded_stacks_add_up_to_the_self_times() {
     let folded = snapshot(pass(), vec![]).to_folded();
     assert_eq!(
