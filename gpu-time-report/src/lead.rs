@@ -7,14 +7,23 @@ use crate::launch_bound::sides_of_path;
 use crate::marks::bound;
 use crate::own_times::{self, Accounted, Shares, own_times};
 use crate::units::{self, percent};
-use crate::{Coverage, Device, Node, PerCall, Snapshot, tree};
+use crate::{Coverage, Device, Node, PerCall, Series, Site, Snapshot, Source, tree};
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
 /// The minimum idle share of a device at which a host-bound function is named first.
 const IDLE: f64 = 0.3;
+/// The minimum idle share of all devices at which the host's time outside of functions is named.
+const MOSTLY_IDLE: f64 = 0.5;
+/// The maximum share of the idle time that the functions' calls take on the host if most of it lies
+/// between them.
+const INSIDE: f64 = 0.5;
+/// What is named if the GPU idles while no annotated function runs.
+const OUTSIDE: &str = "what the host does outside of annotated functions";
 /// The minimum ratio of host time to GPU time at which a call is host-bound.
 const HOST_BOUND: f64 = 2.0;
+/// The minimum share of the run that a host-bound function takes on the host.
+const LONG_ON_HOST: f64 = 0.1;
 /// The minimum share of the GPU time at which a function stands out.
 const OUTSTANDING: f64 = 0.1;
 /// The minimum share of the run at which a function is worth a look.
@@ -35,7 +44,7 @@ pub struct Lead<'a> {
     pub first: Option<First<'a>>,
 }
 
-/// The function to look at first, and why. Displayed as a sentence.
+/// The function to look at first, or what else, and why. Displayed as a sentence.
 pub struct First<'a> {
     name: &'a str,
     /// `None` if no function stands out.
@@ -45,7 +54,8 @@ pub struct First<'a> {
 impl<'a> Lead<'a> {
     /// Returns the sentences that the report has figures for.
     pub fn of(snapshot: &'a Snapshot) -> Lead<'a> {
-        let first = launch_bound(snapshot).or_else(|| host_bound(snapshot));
+        let first = outside(snapshot).or_else(|| launch_bound(snapshot));
+        let first = first.or_else(|| host_bound(snapshot));
         Lead {
             time: idle(snapshot).or_else(|| accounted(snapshot)),
             first: first.or_else(|| largest(snapshot)),
@@ -139,14 +149,47 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     Some(First { name: node.name(), why: Some(why) })
 }
 
+/// Returns the host's work outside of annotated functions if the GPU idled mostly during it. The
+/// functions of several threads may run at once, so they took at most the sum of their times.
+fn outside(snapshot: &Snapshot) -> Option<First<'static>> {
+    let idle = snapshot.devices.iter().filter_map(Device::coverage).map(|coverage| coverage.idle);
+    let idle = idle.reduce(f64::min).filter(|idle| *idle >= MOSTLY_IDLE)?;
+    let inside = in_functions_ns(snapshot)? / (snapshot.process.wall_ns as f64).max(1.0);
+    let why = format!(
+        "their calls took {} of the run on the host, and the GPU was idle mostly between them",
+        percent(inside)
+    );
+    (inside <= INSIDE * idle).then_some(First { name: OUTSIDE, why: Some(why) })
+}
+
+/// Returns the host time of all calls of the outermost functions, or `None` if it is not known of
+/// all of them.
+fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
+    let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
+    let mut sum_ns = 0.0;
+    for node in roots.filter(|node| node.source != Source::Windows) {
+        // The tree has no calls in warm-up.
+        let site = snapshot.sites.get(node.site()?)?;
+        let in_tree = site.timed.saturating_add(site.unsampled).max(1);
+        let all = (site.calls as f64 / in_tree as f64).max(1.0);
+        sum_ns += all * node.calls * node.per_call?.host_ns?;
+    }
+    // The tree has neither functions that are not timed nor those that other clocks time.
+    let is_timed = |site: &Site| site.calls == 0 || site.timed > 0 || site.unsampled > 0;
+    let others = snapshot.all_series().filter(|series| !series.is_gpu_time());
+    let others = others.filter(|series| series.launch.is_none()).filter_map(Series::total);
+    (sum_ns > 0.0 && snapshot.sites.iter().all(is_timed)).then(|| sum_ns + others.sum::<f64>())
+}
+
 /// Returns the host-bound function with the most host time, or `None` unless a GPU is known to have
-/// been idle for long. On average, a call of a host-bound function takes much longer on the host
-/// than on the GPU.
+/// been idle for long, and the function to have taken a good part of the run. On average, a call of
+/// a host-bound function takes much longer on the host than on the GPU.
 fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);
     let is_host_bound = |node: &Node| node.per_call.as_ref().is_some_and(is_long);
     let node = longest(&snapshot.tree, PerCall::host_ns, is_host_bound)?;
-    let mean = node.per_call.filter(|_| is_idle(snapshot) == Some(true))?;
+    let is_long = total(node, PerCall::host_ns) >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
+    let mean = node.per_call.filter(|_| is_long && is_idle(snapshot) == Some(true))?;
     let [host, busy] = [mean.host_ns?, mean.busy_ns].map(units::time);
     let why = format!("each call takes {host} on the host for {busy} of GPU work");
     Some(First { name: node.name(), why: Some(why) })

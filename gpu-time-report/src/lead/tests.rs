@@ -127,3 +127,61 @@ fn rare_path_is_launch_bound_by_its_means() {
     let first = Lead::of(&snapshot).first.unwrap().to_string();
     assert!(first.contains("On average, "), "{first}");
 }
+
+/// Returns what is said about `decode`, whose calls take this share of the run on the host, and
+/// about a trifle, with a GPU that idles for most of the time.
+fn with_host_time(share: f64) -> String {
+    let on_host = |name: &str, busy_ns: f64, host_ns: f64| {
+        let mut node = node(name, None, 160.0 * busy_ns, 160.0 * busy_ns);
+        let mean = node.per_call.as_mut().unwrap();
+        (mean.waited_ns, mean.host_ns) = (Some(0.0), Some(host_ns));
+        node
+    };
+    let wall_ns = process(None).wall_ns as f64;
+    let nodes = vec![
+        on_host("decode", 500_000.0, share * wall_ns / 160.0),
+        on_host("trifle", 100.0, 0.001 * wall_ns / 160.0),
+    ];
+    let mut snapshot = kernels();
+    snapshot.devices[0].coverage = Some(Coverage { busy: 0.2, idle: 0.8, ..coverage() });
+    snapshot.sites.truncate(1);
+    snapshot.sites[0].warmup = 0;
+    (snapshot.sites[0].calls, snapshot.sites[0].timed) = (320, 320);
+    Lead::of(&snapshot.with_tree(nodes)).first.unwrap().to_string()
+}
+
+#[test]
+fn host_outside_of_functions_is_named() {
+    let outside = "Look at what the host does outside of annotated functions first: their calls took 39.1% of the run on \
+                   the host, and the GPU was idle mostly between them.";
+    assert_eq!(with_host_time(0.39), outside);
+    let inside = with_host_time(0.6);
+    assert!(inside.starts_with("Look at decode first: each call takes 4.628 ms on "), "{inside}");
+}
+
+/// Warm-up calls have no host time, which that of the others stands for.
+#[test]
+fn warm_up_counts_as_time_in_functions() {
+    let mut nodes = vec![node("decode", None, 1e6, 1e6)];
+    nodes[0].per_call.as_mut().unwrap().host_ns = Some(1e6);
+    let mut snapshot = kernels();
+    snapshot.sites.truncate(1);
+    let site = &mut snapshot.sites[0];
+    (site.calls, site.timed, site.warmup) = (640, 160, 480);
+    let snapshot = snapshot.with_tree(nodes);
+    assert_eq!(in_functions_ns(&snapshot), Some(640e6));
+    let mut snapshot = snapshot;
+    snapshot.tree[0].per_call.as_mut().unwrap().host_ns = None;
+    assert_eq!(in_functions_ns(&snapshot), None);
+}
+
+/// The host takes longer for the trifle than the GPU, which costs a thousandth of the run.
+#[test]
+fn function_with_little_host_time_is_not_named() {
+    let mut nodes = vec![node("gemm", None, 700e6, 700e6), node("trifle", None, 1e3, 1e3)];
+    for (node, host_ns) in nodes.iter_mut().zip([1e6, 7.7e3]) {
+        node.per_call.as_mut().unwrap().host_ns = Some(host_ns);
+    }
+    let first = first(nodes, Some(0.4));
+    assert!(first.starts_with("Look at gemm first: "), "{first}");
+}
