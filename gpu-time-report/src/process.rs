@@ -136,6 +136,16 @@ impl Process {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
+    /// Returns the value of `GPU_TIME_WINDOWS` that gives a run like this one enough windows. `None`
+    /// if CUPTI, which they need, cannot record.
+    pub(crate) fn advised_windows(&self) -> Option<&'static str> {
+        const MINUTE_NS: u64 = 60_000_000_000;
+        let longest_ns = self.merged.iter().map(|process| process.wall_ns).max();
+        let is_short = longest_ns.unwrap_or(self.wall_ns) < MINUTE_NS;
+        let windows = if is_short { "20ms/200ms" } else { "20ms/10s" };
+        self.kernels.is_none().then_some(windows)
+    }
+
     /// Returns the reason why nothing could be timed on a GPU, or `None` if timing was possible.
     pub fn off(&self) -> Option<&str> {
         self.off.as_deref()

@@ -47,9 +47,11 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
                     }
                 }
             }
-            @if device.coverage.is_none() {
+            @if let Some(windows) = snapshot.process.advised_windows()
+                && device.coverage.is_none()
+            {
                 p.soft {
-                    "Set " code { "GPU_TIME_WINDOWS=20ms/10s" } " to tell idle time from work that is not annotated."
+                    "Set " code { "GPU_TIME_WINDOWS=" (windows) } " to tell idle time from work that is not annotated."
                 }
             }
         }

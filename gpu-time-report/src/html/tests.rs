@@ -484,9 +484,11 @@ fn device_time_without_windows_leaves_the_rest_open() {
     let mut snapshot = nested();
     snapshot.process.wall_ns = 640_000;
     snapshot.devices[0].coverage = None;
-    let snapshot = snapshot.with_tree(tree());
+    let mut snapshot = snapshot.with_tree(tree());
     let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
     assert_eq!(legends(&snapshot), [expected]);
+    assert!(text(&snapshot).contains("Set GPU_TIME_WINDOWS=20ms/200ms to tell idle time"));
+    snapshot.process.wall_ns = 60_000_000_000;
     assert!(text(&snapshot).contains("Set GPU_TIME_WINDOWS=20ms/10s to tell idle time"));
 }
 
@@ -514,7 +516,9 @@ fn lead_names_what_to_look_at_first() {
         for mean in nodes.iter_mut().filter_map(|node| node.per_call.as_mut()) {
             (mean.waited_ns, mean.host_ns) = (Some(0.0), Some(host_ns * mean.busy_ns));
         }
-        self::text(&nested().with_tree(nodes))
+        let mut snapshot = nested();
+        snapshot.process.wall_ns = 100_000_000;
+        self::text(&snapshot.with_tree(nodes))
     };
     let text = with_host_time(1.0);
     let expected = "Look at attention first: 23.4% of GPU time is its own.";

@@ -21,7 +21,8 @@ fn of_device(snapshot: &Snapshot, device: &Device, detail: Detail) -> Vec<String
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
     lines.extend(device.coverage.iter().flat_map(|coverage| coverage_lines(coverage, detail)));
     let accounted = Accounted::of(snapshot, device);
-    lines.extend(accounted.map(|accounted| accounted_line(accounted, detail)));
+    let windows = snapshot.process.advised_windows();
+    lines.extend(accounted.map(|accounted| accounted_line(accounted, windows)));
     lines
 }
 
@@ -82,12 +83,11 @@ fn coverage_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
 }
 
 /// Returns the share of the run that functions account for, on a device without windows.
-fn accounted_line(accounted: Accounted, detail: Detail) -> String {
+fn accounted_line(accounted: Accounted, windows: Option<&str>) -> String {
     let sentence = accounted.sentence();
-    let windows = match detail {
-        Detail::Brief => "",
-        Detail::All => ", which `GPU_TIME_WINDOWS=20ms/10s` tells apart",
-    };
+    let windows = windows
+        .map(|windows| format!(", which `GPU_TIME_WINDOWS={windows}` tells apart"))
+        .unwrap_or_default();
     match sentence.strip_suffix('.').filter(|_| !accounted.is_all_bound) {
         Some(sentence) => format!("  {sentence}; the rest is idle or not annotated{windows}"),
         None => format!("  {sentence}"),
