@@ -23,27 +23,29 @@ pub struct Function<'a> {
 pub struct Shown {
     /// The number of keys per function.
     keys: usize,
-    /// The number of kernels per series.
-    kernels: usize,
+    /// The number of kernels per series, or `None` to leave out the line about its opened calls too.
+    kernels: Option<usize>,
     /// Gives a function's only launch and its only kernel rows of their own.
     singles: bool,
 }
 
 impl Shown {
     pub const ALL: Shown = Shown { singles: true, ..Shown::MOST };
-    pub const MOST: Shown = Shown::of(8, 5);
+    pub const MOST: Shown = Shown::of(8, Some(5));
 
-    /// The levels of detail, from more to less.
-    const FEWER: [Shown; 6] = [
-        Shown::of(8, 3),
-        Shown::of(8, 1),
-        Shown::of(8, 0),
-        Shown::of(4, 0),
-        Shown::of(2, 0),
-        Shown::of(1, 0),
+    /// The levels of detail, from more to less. Kernels are left out before keys.
+    const FEWER: [Shown; 8] = [
+        Shown::of(8, Some(3)),
+        Shown::of(8, Some(1)),
+        Shown::of(8, Some(0)),
+        Shown::of(8, None),
+        Shown::of(4, None),
+        Shown::of(2, None),
+        Shown::of(1, None),
+        Shown::of(0, None),
     ];
 
-    const fn of(keys: usize, kernels: usize) -> Shown {
+    const fn of(keys: usize, kernels: Option<usize>) -> Shown {
         Shown { keys, kernels, singles: false }
     }
 }
@@ -91,7 +93,10 @@ impl<'a> Function<'a> {
         for groups in places {
             self.add(&mut rows, &groups, &hidden, shown);
         }
-        if hidden.len() > 0
+        if shown.keys == 0 {
+            // No row is left for them.
+            count_keys(&mut rows, hidden.len());
+        } else if hidden.len() > 0
             && let Some(Group { site, .. }) = self.groups.first()
         {
             let (samples, total) = hidden.sum(self.groups);
@@ -170,8 +175,10 @@ impl<'a> Function<'a> {
             self.add_launches(rows, group, hidden, indent);
         }
         let head = group.head.map(|head| head.series);
-        if let Some(series) = head.filter(|head| shown.singles || single_kernel(head).is_none()) {
-            rows.extend(kernels(self.snapshot, group.site, series, shown.kernels));
+        if let Some(series) = head.filter(|head| shown.singles || single_kernel(head).is_none())
+            && let Some(most) = shown.kernels
+        {
+            rows.extend(kernels(self.snapshot, group.site, series, most));
         }
     }
 
@@ -203,6 +210,18 @@ impl<'a> Function<'a> {
             let share = self.shares.of_row(group.site, series);
             rows.push(TableRow::Series { series, label, is_sampled, calls: None, share });
         }
+    }
+}
+
+/// Adds the number of omitted keys to the label of the function's row, unless the row shows its only
+/// key.
+fn count_keys(rows: &mut [TableRow], keys: usize) {
+    let label = rows.iter_mut().find_map(|row| match row {
+        TableRow::Keyed { label, .. } | TableRow::Untimed { label, .. } => Some(label),
+        _ => None,
+    });
+    if let Some(label) = label.filter(|_| keys > 0) {
+        label.push_str(&format!(" ({keys} keys)"));
     }
 }
 

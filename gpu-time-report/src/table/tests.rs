@@ -456,6 +456,50 @@ fn graph_keys_with_the_longest_totals_are_shown() {
     assert_eq!(table.matches("app::keyed").count(), 1, "{table}");
 }
 
+/// Twenty functions leave no room for rows below them.
+#[test]
+fn keys_without_room_are_counted() {
+    for count in 2..=12 {
+        let mut snapshot =
+            keyed(count, |device, i| row(device, Measure::Span, [100_000 * (i + 1) + 2_207]));
+        let plain = snapshot.sites[1].clone();
+        for i in 0..20 {
+            let name = format!("app::plain_{i}");
+            snapshot.sites.push(Site { name, ..plain.clone() });
+        }
+        let table = snapshot.to_string();
+        assert!(table.contains(&format!("\napp::keyed ({count} keys) ")), "{table}");
+        // Each number of rows either shows all keys or says how many it lacks.
+        for others in (0..20).rev() {
+            snapshot.sites.truncate(2 + others);
+            let table = snapshot.to_string();
+            let (shown, rest) = keys(&table);
+            let all = table.contains(&format!("app::keyed ({count} keys) "));
+            let shown: std::collections::HashSet<_> = shown.into_iter().collect();
+            let missing = rest.map_or(0, |rest| rest[0].parse::<usize>().unwrap());
+            assert!(all || shown.len() + missing == count as usize, "{table}");
+        }
+    }
+}
+
+#[test]
+fn kernels_make_room_for_keys() {
+    let mut snapshot = keyed(4, |device, i| row(device, Measure::Span, [100_000 * (i + 1)]));
+    let opened = kernels().sites[0].series[0].kernel_times.clone();
+    for series in &mut snapshot.sites[0].series {
+        series.kernel_times = opened.clone();
+    }
+    snapshot.sites[0].series.retain(|series| series.device == "cuda:0");
+    let plain = snapshot.sites[1].clone();
+    for i in 0..8 {
+        let name = format!("app::plain_{i}");
+        snapshot.sites.push(Site { name, ..plain.clone() });
+    }
+    let table = snapshot.to_string();
+    assert_eq!(keys(&table), (vec!["3x3", "2x2", "1x1", "0x0"], None), "{table}");
+    assert!(!table.contains("opened: "), "{table}");
+}
+
 #[test]
 fn table_of_opened_calls() {
     insta::assert_snapshot!(kernels());
