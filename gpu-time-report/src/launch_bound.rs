@@ -1,7 +1,7 @@
 //! Launch-bound calls: the GPU waited during them, because the host was still enqueueing work.
 
 use crate::units;
-use crate::{KernelTimes, Node, Series, Site, Snapshot, Source, Stats};
+use crate::{KernelTimes, Series, Site, Stats};
 
 /// The minimum share of a call's span that the GPU waits for the host in a launch-bound call.
 const MIN_WAITED: f64 = 0.05;
@@ -9,15 +9,6 @@ const MIN_WAITED: f64 = 0.05;
 /// Returns `true` if calls in which the GPU waited this long within their span are launch-bound.
 pub(crate) fn is_launch_bound(waited_ns: f64, span_ns: f64) -> bool {
     waited_ns > 0.0 && waited_ns >= MIN_WAITED * span_ns
-}
-
-/// Returns the path's function if its medians describe the path: if most of the function's opened
-/// calls took this path.
-pub(crate) fn described<'a>(node: &Node, nodes: &[Node], sites: &'a [Site]) -> Option<&'a Site> {
-    let paths = nodes.iter().filter(|other| other.site == node.site);
-    let opened = paths.filter(|other| other.source == Source::Opened).map(|other| other.recorded);
-    let opened = opened.fold(0, u64::saturating_add);
-    sites.get(node.site()?).filter(|_| node.recorded > opened / 2)
 }
 
 /// Returns `false` if the medians of the function's opened calls say that they are not launch-bound.
@@ -34,20 +25,21 @@ fn of_medians(times: &KernelTimes) -> Option<bool> {
     Some(is_launch_bound(gaps?, span?))
 }
 
-/// Describes the medians of a launch-bound path, if the function has only one series.
-pub(crate) fn sides_of_path(snapshot: &Snapshot, node: &Node) -> Option<String> {
-    let site = described(node, &snapshot.tree, &snapshot.sites)?;
-    let mut opened = site.series.iter().filter(|series| series.opened() > 0);
-    let (Some(series), None) = (opened.next(), opened.next()) else { return None };
-    sides_of_series(series)
-}
-
 /// Describes the medians of a series, unless the gaps are too short for it to be launch-bound.
 pub(crate) fn sides_of_series(series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref()?;
     let [busy, span, host] = [times.busy_ns, times.span_ns, series.host_ns].map(median);
     let sides = both_sides([busy?, span?, host?], times.kernels_per_call?);
     of_medians(times)?.then_some(sides)
+}
+
+/// Returns what the row of a launch-bound series says about it, which is empty if its medians are not
+/// known. `None` if it is not launch-bound.
+#[cfg(feature = "html")]
+pub(crate) fn of_row(site: &Site, series: &Series) -> Option<String> {
+    let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
+    let is_bound = site.launch_bound == Some(true) && of_medians(times) != Some(false);
+    is_bound.then(|| sides_of_series(series).unwrap_or_default())
 }
 
 fn median(stats: Option<Stats>) -> Option<f64> {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::launch_bound::sides_of_path;
+use crate::launch_bound::sides_of_series;
 use crate::marks::bound;
 use crate::own_times::{self, Accounted, Shares, own_times};
 use crate::units::{self, percent};
@@ -147,6 +147,14 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let sentence = medians.or_else(means).filter(|_| matters)?;
     let why = format!("it is launch-bound (the GPU waited for the CPU). {sentence}");
     Some(First { name: node.name(), why: Some(why) })
+}
+
+/// Describes the medians of a launch-bound path, if the function has only one series.
+fn sides_of_path(snapshot: &Snapshot, node: &Node) -> Option<String> {
+    let site = tree::described(node, &snapshot.tree, &snapshot.sites)?;
+    let mut opened = site.series.iter().filter(|series| series.opened() > 0);
+    let (Some(series), None) = (opened.next(), opened.next()) else { return None };
+    sides_of_series(series)
 }
 
 /// Returns the host's work outside of annotated functions if the GPU idled mostly during it. The

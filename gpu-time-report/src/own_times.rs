@@ -88,10 +88,8 @@ impl OwnTime<'_> {
 
 impl<'a> Shares<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Shares<'a> {
-        let not_annotated = snapshot
-            .tree
-            .iter()
-            .find(|node| node.source == Source::Windows && node.self_ns > 0.0);
+        let not_annotated =
+            snapshot.tree.iter().find(|node| node.source == Source::Windows && node.self_ns > 0.0);
         let (times, rows) = (own_times(snapshot, None), rows(snapshot, None));
         let all_ns = sum(&times) + not_annotated.map_or(0.0, Node::self_ns);
         let per_ns = times.iter().filter_map(|time| {

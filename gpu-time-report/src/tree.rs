@@ -7,7 +7,7 @@ mod view;
 
 use serde::{Deserialize, Serialize};
 
-use crate::launch_bound::{described, is_launch_bound, may_be_launch_bound};
+use crate::launch_bound::{is_launch_bound, may_be_launch_bound};
 use crate::{Clock, Device, Measure, Site};
 
 /// A function under its callers: one path of the call tree.
@@ -281,6 +281,15 @@ pub(crate) fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
             series.own_share = Some(if is_own { 1.0 } else { own_ns / all_ns });
         }
     }
+}
+
+/// Returns the path's function if its medians describe the path: if most of the function's opened
+/// calls took this path.
+pub(crate) fn described<'a>(node: &Node, nodes: &[Node], sites: &'a [Site]) -> Option<&'a Site> {
+    let paths = nodes.iter().filter(|other| other.site == node.site);
+    let opened = paths.filter(|other| other.source == Source::Opened).map(|other| other.recorded);
+    let opened = opened.fold(0, u64::saturating_add);
+    sites.get(node.site()?).filter(|_| node.recorded > opened / 2)
 }
 
 /// Computes the inclusive times: a path's own time plus those of the paths below it.
