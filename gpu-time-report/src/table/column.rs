@@ -2,6 +2,7 @@
 
 use comfy_table::CellAlignment;
 
+use crate::marks::bound;
 use crate::scale::Scale;
 use crate::units::{self, printable};
 use crate::{
@@ -61,7 +62,7 @@ pub enum TableRow<'a> {
     Untimed { label: String, calls: Option<u64> },
     /// The keys of a function that the table omits, with the number of samples and the total time
     /// of their calls.
-    OtherKeys { is_sampled: bool, keys: usize, samples: u64, total: f64 },
+    OtherKeys { is_sampled: bool, is_bound: bool, keys: usize, samples: u64, total: f64 },
     /// A sentence about the opened calls of the series above, across the whole table.
     Opened { line: String },
     /// A kernel of the opened calls. `is_ambiguous` if another one of the series has the same name.
@@ -69,7 +70,7 @@ pub enum TableRow<'a> {
     /// The kernels that the table omits, with their share of the series' kernel time.
     OtherKernels { kernels: usize, share: f64 },
     /// The functions that the table omits, with their share of all GPU time.
-    OtherFunctions { functions: usize, share: f64 },
+    OtherFunctions { functions: usize, share: f64, is_bound: bool },
     /// The work outside of all annotated functions, as measured by windows.
     NotAnnotated { node: &'a Node },
 }
@@ -135,11 +136,9 @@ impl TableColumn {
             TableColumn::Calls => row.calls()?,
             TableColumn::Samples => row.samples()?.to_string(),
             TableColumn::Median => {
-                let is_bound = series.is_some_and(Series::is_bound);
                 let is_raw = series.is_some_and(Series::is_raw_by_launches);
                 let raw = if is_raw { format!("{} ", marks::RAW) } else { String::new() };
-                let bound = if is_bound { marks::UPPER_BOUND } else { "" };
-                format!("{raw}{bound}{}", units.times.text(row.stats()?.median))
+                format!("{raw}{}{}", bound(row.is_bound()), units.times.text(row.stats()?.median))
             }
             TableColumn::Spread => {
                 let stats = row.stats()?;
@@ -150,7 +149,7 @@ impl TableColumn {
             }
             TableColumn::Total => {
                 let mark = if row.is_estimate() { marks::ESTIMATE } else { "" };
-                format!("{mark}{}", units.totals.text(row.total()?))
+                format!("{}{mark}{}", bound(row.is_bound()), units.totals.text(row.total()?))
             }
             TableColumn::Error => {
                 if !row.is_estimate() {
@@ -161,7 +160,7 @@ impl TableColumn {
                     None => "?".to_owned(),
                 }
             }
-            TableColumn::Share => units::percent(row.share()?),
+            TableColumn::Share => bound(row.is_bound()).to_owned() + &units::percent(row.share()?),
             TableColumn::GbPerS => {
                 let bytes = series?.bytes?;
                 let peak = bytes.peak_share.map(|share| format!(" ({:.0}%)", 100.0 * share));
@@ -293,6 +292,19 @@ impl<'a> TableRow<'a> {
                 *is_sampled
             }
             TableRow::NotAnnotated { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if the row's times are upper bounds, and so its total and its share.
+    fn is_bound(&self) -> bool {
+        match self {
+            TableRow::Series { series, .. } => series.is_bound(),
+            TableRow::Keyed { all, .. } => all.iter().any(|series| series.is_bound()),
+            TableRow::OtherKeys { is_bound, .. } | TableRow::OtherFunctions { is_bound, .. } => {
+                *is_bound
+            }
+            TableRow::NotAnnotated { node } => node.upper_bound,
             _ => false,
         }
     }

@@ -99,9 +99,9 @@ impl<'a> Function<'a> {
         } else if hidden.len() > 0
             && let Some(Group { site, .. }) = self.groups.first()
         {
-            let (samples, total) = hidden.sum(self.groups);
-            let is_sampled = site.is_sampled();
-            rows.push(TableRow::OtherKeys { is_sampled, keys: hidden.len(), samples, total });
+            let (samples, total, is_bound) = hidden.sum(self.groups);
+            let (is_sampled, keys) = (site.is_sampled(), hidden.len());
+            rows.push(TableRow::OtherKeys { is_sampled, is_bound, keys, samples, total });
         }
         rows
     }

@@ -4,7 +4,7 @@ use super::column::{KERNEL_INDENT, TableColumn, TableRow, Units};
 use super::function::{Function, Shown};
 use crate::own_times::Shares;
 use crate::units::printable;
-use crate::{Detail, Measure, Site, Snapshot, groups, series};
+use crate::{Detail, Measure, Series, Site, Snapshot, groups, series};
 
 /// The maximum number of rows at which functions show details: launches, keys and kernels. Together
 /// with the lines above and below, they fit on a screen of 40 lines.
@@ -63,7 +63,9 @@ impl Grid {
         if !others.is_empty() {
             let shares = others.iter().filter_map(|function| function.share(function.groups));
             let share = shares.fold(0.0, |sum, share| sum + share);
-            rows.push(TableRow::OtherFunctions { functions: others.len(), share });
+            let heads = others.iter().flat_map(|function| function.groups).filter_map(|g| g.head);
+            let is_bound = heads.map(|head| head.series).any(Series::is_bound);
+            rows.push(TableRow::OtherFunctions { functions: others.len(), share, is_bound });
         }
         rows.extend(shares.not_annotated().map(|node| TableRow::NotAnnotated { node }));
         let rows = rows.into_iter().map(|row| Line {

@@ -37,12 +37,14 @@ impl<'a> HiddenKeys<'a> {
         series.key().is_some_and(|key| self.0.contains(key))
     }
 
-    /// Returns the number of samples and the total time for calls with these keys.
-    pub fn sum(&self, groups: &[Group]) -> (u64, f64) {
+    /// Returns the number of samples and the total time for calls with these keys, and `true` if the
+    /// total is an upper bound.
+    pub fn sum(&self, groups: &[Group]) -> (u64, f64, bool) {
         let heads = || {
             let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
             heads.filter(|series| self.has(series))
         };
-        (series::saturating_sum(heads().map(Series::samples)), series::total(heads()))
+        let samples = series::saturating_sum(heads().map(Series::samples));
+        (samples, series::total(heads()), heads().any(Series::is_bound))
     }
 }
