@@ -2,10 +2,11 @@
 
 use maud::{Markup, html};
 
+use crate::marks::bound;
 use crate::own_times::Shares;
 use crate::scale::Scale;
 use crate::units::{self, figure, percent, printable};
-use crate::{Clock, Node, Series, Site, Snapshot, Stats, marks, opened};
+use crate::{Clock, Node, Series, Site, Snapshot, Stats, launch_bound, marks, opened};
 
 /// The number of digits shown for most times.
 const DIGITS: u8 = 3;
@@ -102,11 +103,11 @@ impl PageColumn {
             PageColumn::Function => html! { th scope="row" { div.name { (Node::NOT_ANNOTATED) } } },
             PageColumn::Total => html! {
                 td.n data-label={ "total, " (sheet.totals.unit().name()) } {
-                    (marks::ESTIMATE) (sheet.totals.number(node.self_ns))
+                    (bound(node.upper_bound)) (marks::ESTIMATE) (sheet.totals.number(node.self_ns))
                     " " small.soft { (node.self_error()) }
                 }
             },
-            PageColumn::Share => share_cell(node.share),
+            PageColumn::Share => share_cell(node.share, node.upper_bound),
             PageColumn::Calls | PageColumn::P5 | PageColumn::P95 => html! { td.n.wide.less {} },
             _ => html! { td.less {} },
         }
@@ -145,12 +146,12 @@ impl PageColumn {
             },
             PageColumn::Median => {
                 let median = series.shown()?.median;
-                let mark = if series.upper_bound { marks::UPPER_BOUND } else { "" };
+                let is_bound = series.is_bound();
                 html! {
-                    td.n.bound[series.upper_bound] data-value=(median)
+                    td.n.bound[is_bound] data-value=(median)
                         data-label={ "median, " (times.unit().name()) }
                     {
-                        (mark) (times.number(median))
+                        (bound(is_bound)) (times.number(median))
                         @if series.is_raw_by_launches() { " " span.chip { (marks::RAW) } }
                     }
                 }
@@ -177,6 +178,7 @@ impl PageColumn {
                 let error = series.estimated_total_error_ns.filter(|_| row.site.is_sampled());
                 html! {
                     td.n data-value=(total) data-label={ "total, " (totals.unit().name()) } {
+                        (bound(series.is_bound()))
                         @match error {
                             Some(error) => {
                                 (marks::ESTIMATE) (totals.number(total))
@@ -191,7 +193,7 @@ impl PageColumn {
                 }
             }
             PageColumn::Share => match sheet.shares.of_row(row.site, series) {
-                Some(share) => share_cell(share),
+                Some(share) => share_cell(share, series.is_bound()),
                 None => html! { td.n.share {} },
             },
             PageColumn::GbPerS => {
@@ -259,7 +261,14 @@ impl PageRow<'_> {
                     None => {
                         div.name { (printable(&self.site.name)) }
                         @if let Some(launches) = launches { small { (launches.label()) } }
-                        @if let Some(opened) = series.and_then(opened::label) { small { (opened) } }
+                        @if let Some(opened) = series.and_then(opened::label) {
+                            small {
+                                (opened)
+                                @if let Some(sides) = series.and_then(|s| launch_bound::of_row(self.site, s)) {
+                                    " " span.chip.waited { "launch-bound" } span.sides { " " (sides) }
+                                }
+                            }
+                        }
                     }
                 }
             }
@@ -267,16 +276,16 @@ impl PageRow<'_> {
     }
 }
 
-fn share_cell(share: f64) -> Markup {
+fn share_cell(share: f64, is_bound: bool) -> Markup {
     html! {
         td.n.share data-value=(share) data-label="share" {
             i style={ "--share:" (format!("{share:.4}")) } {}
-            (percent(share))
+            (bound(is_bound)) (percent(share))
         }
     }
 }
 
 /// Returns the mark for a rate that is computed from an upper bound on the time.
 fn at_least(series: &Series) -> &'static str {
-    if series.upper_bound { marks::LOWER_BOUND } else { "" }
+    if series.is_bound() { marks::LOWER_BOUND } else { "" }
 }

@@ -12,6 +12,7 @@ mod devices;
 mod icicle;
 mod lead;
 mod page;
+mod prose;
 mod rows;
 
 use maud::{Markup, PreEscaped, html};
@@ -20,7 +21,7 @@ pub use page::page;
 
 use crate::series::saturating_sum;
 use crate::units::{self, printable};
-use crate::{Process, Series, Snapshot, marks, notes, own_times};
+use crate::{Process, Series, Snapshot, advice, marks, notes, own_times};
 
 const STYLE: &str = include_str!("page.css");
 /// The parts share one scope, in this order.
@@ -58,15 +59,24 @@ fn render(snapshot: &Snapshot) -> String {
         (warnings(snapshot))
         (icicle::tree(snapshot, &colours))
         (rows::table(snapshot, &groups))
-        @let notes = notes::facts(snapshot);
-        @if !notes.is_empty() {
-            h2 { "Notes" }
-            ul.notes { @for note in notes { li { (printable(note.trim_start())) } } }
-        }
+        @let advice = advice::of(snapshot);
+        @let notes = notes::facts(snapshot).into_iter().filter(|note| !advice.contains(note));
+        (list("What to do", &advice))
+        (list("Notes", &notes.collect::<Vec<_>>()))
         footer { "gpu-time " (printable(&process.version)) }
         script type="application/json" id="report" { (PreEscaped(inert(&data))) }
     };
     page(&printable(&process.name), STYLE, Some(SCRIPT), &body)
+}
+
+/// Renders sentences below a heading, or nothing if there are none.
+fn list(heading: &str, notes: &[String]) -> Markup {
+    html! {
+        @if !notes.is_empty() {
+            h2 { (heading) }
+            ul.notes { @for note in notes { li { (prose::prose(note.trim_start())) } } }
+        }
+    }
 }
 
 /// Escapes JSON so that it cannot close the element that contains it, and has no control
@@ -156,7 +166,7 @@ fn warnings(snapshot: &Snapshot) -> Markup {
                 summary {
                     (warnings.len()) @if warnings.len() == 1 { " warning" } @else { " warnings" }
                 }
-                ul { @for warning in warnings { li { (printable(&warning)) } } }
+                ul { @for warning in warnings { li { (prose::prose(&warning)) } } }
             }
         }
     }

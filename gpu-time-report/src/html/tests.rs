@@ -6,7 +6,7 @@ use crate::fixtures::{
     coverage, everything, gpu, kernels, off, on_host, process, rated, row, site,
 };
 use crate::tree::fixtures::{node, tree};
-use crate::{Device, Measure, Node, ScopeKind};
+use crate::{Device, Measure, Node, ScopeKind, Terminal};
 
 #[cfg(feature = "browser-tests")]
 mod browser;
@@ -319,10 +319,11 @@ fn opened_calls_are_shown() {
         "\ncuda:0 kernels\n",
         "\napp::saxpy6 opened, per call: 1 kernel\n",
         "\napp::biased on cuda:0: the kernel takes 21.10 µs by CUPTI and 22.00 µs by events",
-        "14 × `reduce`",
+        "14 × reduce",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert!(kernels().to_html().contains("14 × <code>reduce</code>"));
     assert!(!self::text(&everything()).contains("opened"));
 }
 
@@ -364,7 +365,8 @@ fn shares_of_nested_functions_add_up() {
 
 /// Returns the shares in the table, on the page and in the tree, from the top.
 fn shares(snapshot: &Snapshot) -> [Vec<String>; 3] {
-    let (table, page, tree) = (snapshot.to_string(), snapshot.to_html(), snapshot.to_tree());
+    let (table, page, tree) =
+        (snapshot.to_string(), snapshot.to_html(), snapshot.to_tree(Terminal::default()));
     let rows = table.lines().skip_while(|line| !line.starts_with("function"));
     let rows = rows.take_while(|line| !line.is_empty()).filter(|line| line.ends_with('%'));
     let (_, cells) = page.split_once("class=\"rows\"").unwrap();
@@ -426,6 +428,49 @@ fn bounds_in_the_bar_are_marked() {
     let page = snapshot.to_html();
     assert_eq!(page.matches("<i class=\"c0 bound\"").count(), 2);
     assert!(text(&snapshot).contains("GPU busy in functions≤1.100 s\n"));
+}
+
+#[test]
+fn rows_without_fed_samples_are_bounds() {
+    let starved = |mut site: Site| {
+        site.series[0].upper_bound = true;
+        site
+    };
+    let sites = vec![starved(function("decode", 300)), function("norm", 100)];
+    let snapshot = Snapshot::new(process(None), vec![gpu()], sites);
+    let page = text(&snapshot);
+    let cells = |name: &str| {
+        let (_, row) = page.split_once(&format!("\n{name}\n")).unwrap();
+        row.lines().take(12).filter(|cell| cell.starts_with('≤')).count()
+    };
+    // The median, the total and the share.
+    assert_eq!([cells("decode"), cells("norm")], [3, 0], "{page}");
+    let table = snapshot.to_string();
+    let row = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+    assert_eq!(row("decode").matches('≤').count(), 3, "{table}");
+    assert_eq!(row("norm").matches('≤').count(), 0, "{table}");
+}
+
+#[test]
+fn rows_of_launch_bound_functions_say_so() {
+    let mut snapshot = kernels();
+    assert!(!text(&snapshot).contains("launch-bound GPU busy"));
+    snapshot.sites[0].launch_bound = Some(true);
+    let page = text(&snapshot);
+    let chip =
+        "launch-bound GPU busy 0.258 of 1.055 ms; host spent 1.071 ms enqueueing 133 kernels";
+    assert_eq!(page.matches(chip).count(), 1, "{page}");
+}
+
+#[test]
+fn page_has_the_advice_of_the_table() {
+    for snapshot in [everything(), kernels(), on_host(), rated()] {
+        let page = snapshot.to_html();
+        let (_, advice) = page.split_once("<h2>What to do</h2>").unwrap();
+        let (advice, _) = advice.split_once("</ul>").unwrap();
+        assert_eq!(advice.matches("<li>").count(), advice::of(&snapshot).len());
+        assert!(!advice.contains('`'), "{advice}");
+    }
 }
 
 /// Returns the left edge and the width of each bar of the call tree.
