@@ -54,6 +54,7 @@ mod shorten;
 mod site;
 mod snapshot;
 mod stats;
+mod style;
 mod table;
 mod terminal;
 mod tree;
@@ -61,6 +62,7 @@ mod tree;
 pub mod units;
 mod unknown_error;
 mod work;
+mod wrap;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,6 @@ mod function;
 mod grid;
 mod keys;
 mod layout;
-mod style;
 mod words;
 
 use std::fmt;
@@ -15,11 +14,12 @@ use anstyle::Style;
 
 use crate::lead::Lead;
 use crate::notes::{self, bounded};
+use crate::style::{DIMMED, DOUBTFUL, TITLE};
 use crate::units::{self, printable};
+use crate::wrap::wrapped;
 use crate::{Detail, Process, Snapshot, Terminal, advice, terminal::View};
 use grid::Grid;
-use layout::{fitted, wrapped};
-use style::{DIMMED, DOUBTFUL, TITLE};
+use layout::fitted;
 
 /// The maximum number of warnings shown with all notes.
 const WARNINGS: usize = 20;
@@ -75,7 +75,7 @@ fn render(
     let (mut functions, mut rows) = (grid.omitted_functions, grid.omitted);
     if to.view == View::Tree && !snapshot.tree.is_empty() {
         (functions, rows) = (0, 0);
-        writeln!(f, "\n{}", snapshot.to_tree().trim_end())?;
+        writeln!(f, "\n{}", snapshot.to_tree(to).trim_end())?;
     } else if !grid.rows.is_empty() {
         writeln!(f, "\n{}", fitted(grid, to))?;
     }

@@ -29,6 +29,30 @@ pub enum View {
     Tree,
 }
 
+/// The maximum width of a name if the terminal's width is unknown.
+const NAME: usize = 60;
+/// The minimum width of a long name, on the narrowest terminal.
+const NARROW_NAME: usize = 24;
+
+/// Returns the maximum width of names beside columns with this width.
+pub(crate) fn room_for_names(to: Terminal, others: usize) -> usize {
+    to.columns.map_or(NAME, |columns| columns.saturating_sub(others).max(NARROW_NAME))
+}
+
+impl View {
+    /// The valid values, in a form that completes a sentence ending in "expected".
+    pub const EXPECTED: &str = "`functions` or `tree`";
+
+    /// Parses the value of `GPU_TIME_VIEW`.
+    pub fn parse(text: &str) -> Option<View> {
+        match text {
+            "functions" => Some(View::Functions),
+            "tree" => Some(View::Tree),
+            _ => None,
+        }
+    }
+}
+
 impl Terminal {
     /// The maximum number of functions in a table that a program prints by itself.
     pub const MOST_FUNCTIONS: usize = 30;

@@ -5,14 +5,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::column::{KERNEL_INDENT, TableColumn};
 use super::grid::{Grid, Line};
-use super::style::{DIMMED, DOUBTFUL, FUNCTION, TITLE, paint};
 use crate::shorten::shortened;
-use crate::{Terminal, kernel_names, marks};
-
-/// The maximum width of a name if the terminal's width is unknown.
-const NAME: usize = 60;
-/// The minimum width of a long name, on the narrowest terminal.
-const NARROW_NAME: usize = 24;
+use crate::style::{DIMMED, DOUBTFUL, FUNCTION, TITLE, paint};
+use crate::wrap::wrapped;
+use crate::{Terminal, kernel_names, marks, terminal};
 
 /// Lays out the table, each row on one line, with names as wide as the terminal allows.
 pub fn fitted(mut grid: Grid, to: Terminal) -> String {
@@ -21,9 +17,7 @@ pub fn fitted(mut grid: Grid, to: Terminal) -> String {
     let name = |line| grid.cell(line, TableColumn::Function).unwrap_or_default().to_owned();
     let names: Vec<String> = grid.rows.iter().map(name).collect();
     let widest = names.iter().map(|name| name.width()).max().unwrap_or_default();
-    let room = to
-        .columns
-        .map_or(NAME, |columns| (widest + columns).saturating_sub(width(&text)).max(NARROW_NAME));
+    let room = terminal::room_for_names(to, width(&text).saturating_sub(widest));
     if widest > room {
         let names = with_short_kernels(&grid, names, room);
         let short = shortened(names.iter().map(String::as_str), room);
@@ -84,25 +78,6 @@ fn with_wide_lines(grid: &Grid, text: &str, to: Terminal) -> String {
         lines.push(if to.colours { coloured(grid, line, text) } else { text.to_owned() });
     }
     lines.join("\n")
-}
-
-/// Breaks a text at spaces so that its lines fit the terminal, if its width is known. Indents all
-/// lines but the first.
-pub fn wrapped(text: &str, columns: Option<usize>) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_inclusive(' ') {
-        match lines.last_mut() {
-            Some(last)
-                if columns.is_none_or(|most| last.width() + word.trim_end().width() <= most)
-                    || last.trim_start().is_empty() =>
-            {
-                last.push_str(word)
-            }
-            Some(_) => lines.push(format!("{KERNEL_INDENT}{word}")),
-            None => lines.push(word.to_owned()),
-        }
-    }
-    lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// Colours a row: a function's name, and a median that is an upper bound.

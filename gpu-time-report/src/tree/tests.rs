@@ -2,7 +2,7 @@ use super::fixtures::{by_events, node, tree as pass};
 use super::*;
 use crate::fixtures as reports;
 use crate::own_times::Shares;
-use crate::{Coverage, Measure, Process, Site, Snapshot};
+use crate::{Coverage, Measure, Process, Site, Snapshot, Terminal};
 
 fn snapshot(nodes: Vec<Node>, devices: Vec<Device>) -> Snapshot {
     let process: Process = reports::process(None);
@@ -94,18 +94,56 @@ fn launch_bound_path_gives_both_sides() {
     let snapshot = snapshot(pass(), vec![]);
     assert!(snapshot.tree()[0].launch_bound());
     assert!(!snapshot.tree()[1].launch_bound());
-    insta::assert_snapshot!(snapshot.to_tree());
+    insta::assert_snapshot!(snapshot.to_tree(Terminal::default()));
 }
 
 #[test]
 fn tree_by_events_marks_bounds() {
-    let text = snapshot(by_events(), vec![]).to_tree();
+    let text = snapshot(by_events(), vec![]).to_tree(Terminal::default());
     let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap();
     // The path whose times are bounds has marks at share, self and total, and its callers at total.
     let marks: Vec<usize> = text.lines().skip(1).map(|line| line.matches('≤').count()).collect();
     assert_eq!(marks, [1, 1, 3, 0], "{text}");
     assert!(row("pass").contains("pass  (by events)"), "{text}");
     assert!(!text.contains("launch-bound"), "{text}");
+}
+
+/// Returns the lines of the tree on a terminal, each at most as wide as that.
+fn on_terminal(nodes: Vec<Node>, columns: usize) -> Vec<String> {
+    let to = Terminal { columns: Some(columns), ..Terminal::default() };
+    let text = snapshot(nodes, vec![]).to_tree(to);
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for line in &lines {
+        assert!(line.chars().count() <= columns, "{line}\n{text}");
+    }
+    lines
+}
+
+#[test]
+fn tree_fits_the_terminal() {
+    let mut nodes = pass();
+    for node in &mut nodes {
+        node.name = format!("model::decoder::layers::{}::forward_with_cache", node.name);
+    }
+    let lines = on_terminal(nodes, 100);
+    let end = |line: &String| line.rsplit("  ").next().unwrap().to_owned();
+    assert!(end(&lines[1]).ends_with("pass::forward_with_cache"), "{lines:#?}");
+    // Its sentence takes a line of its own, and the next path the one after that.
+    assert!(lines[2].starts_with("    launch-bound: GPU busy 0.002 of 1.210 ms; host spent"));
+    assert!(end(&lines[3]).ends_with("::forward_with_cache"), "{lines:#?}");
+}
+
+#[test]
+fn deep_paths_say_how_deep_they_are() {
+    let chain =
+        |parent: Option<u32>| node(&format!("f{}", parent.map_or(0, |p| p + 1)), parent, 1e3, 1e3);
+    let nodes = (0..60).map(|at: u32| chain(at.checked_sub(1))).collect();
+    let lines = on_terminal(nodes, 100);
+    let row = |name: &str| lines.iter().find(|line| line.ends_with(name)).unwrap().as_str();
+    let starts = |name: &str| row(name).find(name.trim_start()).unwrap();
+    assert_eq!(starts(" f8") - starts(" f0"), 16);
+    assert!(row(" f9").ends_with("  ↳9 f9") && row(" f59").ends_with("  ↳59 f59"), "{lines:#?}");
+    assert_eq!(starts("↳59 f59"), starts("↳9 f9"));
 }
 
 #[test]
@@ -155,7 +193,12 @@ fn few_windows_have_an_unknown_error() {
         assert!((outside.share() - 2.0 / 3.0).abs() < 1e-12, "{outside:?}");
         assert_eq!(outside.self_error_ns().is_some(), is_known, "{outside:?}");
         assert_eq!(outside.inclusive_error_ns(), outside.self_error_ns());
-        assert_eq!(snapshot.to_tree().contains(" ±? "), !is_known, "{}", snapshot.to_tree());
+        assert_eq!(
+            snapshot.to_tree(Terminal::default()).contains(" ±? "),
+            !is_known,
+            "{}",
+            snapshot.to_tree(Terminal::default())
+        );
         let read = Snapshot::from_json(snapshot.to_json().as_bytes()).unwrap();
         assert_eq!(read, snapshot);
     }

@@ -1,48 +1,131 @@
 //! The call tree as text.
 
+use std::collections::BTreeMap;
+
 use comfy_table::{CellAlignment, Table, presets};
+use unicode_width::UnicodeWidthStr;
 
 use super::{Node, PerCall, Source, bounded_totals, depth_first};
 use crate::launch_bound::both_sides;
 use crate::marks::bound;
-use crate::{Snapshot, units};
+use crate::shorten::shortened;
+use crate::style::{DIMMED, TITLE};
+use crate::wrap::wrapped;
+use crate::{Snapshot, Terminal, terminal, units};
 
 /// The maximum number of printed paths.
 const MAX_PATHS: usize = 200;
 
+/// The number of levels that are indented. Deeper paths say how deep they are.
+const MAX_LEVELS: usize = 8;
+/// The minimum width of a name behind its indentation.
+const MIN_NAME: usize = 12;
+
 impl Snapshot {
-    /// Returns the call tree as lines of text: functions under their callers, longest first. Empty
-    /// if there is no tree.
+    /// Returns the call tree as lines of text: functions under their callers, longest first. Names
+    /// are shortened until each row fits the terminal. Empty if there is no tree.
     #[doc(hidden)]
-    pub fn to_tree(&self) -> String {
-        if self.tree.is_empty() {
+    pub fn to_tree(&self, to: Terminal) -> String {
+        let snapshot = &*self.with_unique_names();
+        if snapshot.tree.is_empty() {
             return String::new();
         }
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING);
-        table.set_header(["share", "self", "total", "calls", "GPU/call", "host/call", "function"]);
-        let bounds = bounded_totals(&self.tree);
-        for (at, depth) in depth_first(&self.tree).take(MAX_PATHS) {
-            table.add_row(row(&self.tree[at], bounds[at], depth));
+        let bounds = bounded_totals(&snapshot.tree);
+        let paths = depth_first(&snapshot.tree).take(MAX_PATHS);
+        let paths: Vec<Path> = paths.map(|path| Path::of(snapshot, &bounds, path)).collect();
+        let mut labels: Vec<String> = paths.iter().map(|path| path.label(&path.name)).collect();
+        let mut text = aligned(&paths, &labels);
+        let widest = labels.iter().map(|label| label.width()).max().unwrap_or_default();
+        let width = text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
+        let room = terminal::room_for_names(to, width.saturating_sub(widest));
+        if widest > room {
+            labels = shortened_labels(&paths, room);
+            text = aligned(&paths, &labels);
         }
-        let last = 6;
-        for (at, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, 2));
-            if at != last {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
+        let mut rows = text.lines();
+        let mut lines: Vec<String> =
+            rows.by_ref().take(1).map(|header| to.styled(TITLE, header)).collect();
+        for (row, path) in rows.zip(&paths) {
+            lines.push(row.to_owned());
+            let sides = path.node.launch_bound_sentence();
+            let sides = sides.map(|sides| format!("    launch-bound: {sides}"));
+            let sides = sides.iter().flat_map(|line| wrapped(line, to.columns));
+            lines.extend(sides.map(|line| to.styled(DIMMED, &line)));
         }
-        let mut text = table.trim_fmt();
-        text.push('\n');
-        if self.tree.len() > MAX_PATHS {
-            let more = self.tree.len() - MAX_PATHS;
-            text.push_str(&format!("and {more} more paths, which the JSON report has\n"));
+        if snapshot.tree.len() > MAX_PATHS {
+            let more = snapshot.tree.len() - MAX_PATHS;
+            lines.push(format!("and {more} more paths, which the JSON report has"));
         }
-        text
+        lines.join("\n") + "\n"
     }
 }
 
-fn row(node: &Node, is_total_bound: bool, depth: usize) -> [String; 7] {
+/// A path, and what its row shows.
+struct Path<'a> {
+    node: &'a Node,
+    is_total_bound: bool,
+    /// The indentation, with the depth if it is not deep enough.
+    indent: String,
+    name: String,
+    /// Follows the name.
+    remarks: String,
+}
+
+impl<'a> Path<'a> {
+    fn of(snapshot: &'a Snapshot, bounds: &[bool], (at, depth): (usize, usize)) -> Path<'a> {
+        let node = &snapshot.tree[at];
+        let remarks = node.short_remarks().collect::<Vec<_>>().join(", ");
+        let depth_mark = if depth > MAX_LEVELS { format!("↳{depth} ") } else { String::new() };
+        Path {
+            node,
+            is_total_bound: bounds[at],
+            indent: "  ".repeat(depth.min(MAX_LEVELS)) + &depth_mark,
+            name: units::printable(&node.name),
+            remarks: if remarks.is_empty() { remarks } else { format!("  ({remarks})") },
+        }
+    }
+
+    fn label(&self, name: &str) -> String {
+        format!("{}{name}{}", self.indent, self.remarks)
+    }
+}
+
+/// Shortens the names so that they fit with the indentation before them and the remarks behind.
+fn shortened_labels(paths: &[Path], room: usize) -> Vec<String> {
+    let room_of =
+        |path: &Path| room.saturating_sub(path.indent.width() + path.remarks.width()).max(MIN_NAME);
+    // Names that have the same room stay different.
+    let mut by_room: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for path in paths {
+        by_room.entry(room_of(path)).or_default().push(&path.name);
+    }
+    let short: BTreeMap<usize, _> = by_room
+        .into_iter()
+        .map(|(room, names)| (room, shortened(names.into_iter(), room)))
+        .collect();
+    let name = |path: &Path| short.get(&room_of(path))?.get(&*path.name).cloned();
+    paths.iter().map(|path| path.label(&name(path).unwrap_or_default())).collect()
+}
+
+/// Returns a line with the titles, and one for each path.
+fn aligned(paths: &[Path], labels: &[String]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["share", "self", "total", "calls", "GPU/call", "host/call", "function"]);
+    for (path, label) in paths.iter().zip(labels) {
+        table.add_row(row(path.node, path.is_total_bound, label));
+    }
+    let last = 6;
+    for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if at != last {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}
+
+fn row(node: &Node, is_total_bound: bool, label: &str) -> [String; 7] {
     let error = match node.self_error_ns {
         Some(ns) if ns > 0.0 => format!(" ±{}", units::time(ns)),
         Some(_) => String::new(),
@@ -51,10 +134,6 @@ fn row(node: &Node, is_total_bound: bool, depth: usize) -> [String; 7] {
     let per_call = |of: fn(&PerCall) -> Option<f64>| {
         node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
     };
-    let remark = match node.remark() {
-        none if none.is_empty() => none,
-        remark => format!("  ({remark})"),
-    };
     [
         bound(node.upper_bound).to_owned() + &units::percent(node.share),
         bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
@@ -62,24 +141,22 @@ fn row(node: &Node, is_total_bound: bool, depth: usize) -> [String; 7] {
         if node.per_call.is_some() { format!("{:.0}", node.calls) } else { String::new() },
         per_call(|mean| Some(mean.busy_ns)),
         per_call(PerCall::host_ns),
-        format!("{}{}{}", "  ".repeat(depth), units::printable(&node.name), remark),
+        label.to_owned(),
     ]
 }
 
 impl Node {
     /// Returns what a reader must know about the path's figures.
+    #[cfg(feature = "html")]
     pub(crate) fn remark(&self) -> String {
-        let mut remarks = Vec::new();
-        if let Some(sentence) = self.launch_bound_sentence() {
-            remarks.push(format!("launch-bound: {sentence}"));
-        }
-        if self.source == Source::Events {
-            remarks.push("by events".to_owned());
-        }
-        if self.callers_unknown {
-            remarks.push("callers not sampled".to_owned());
-        }
-        remarks.join(", ")
+        let sides = self.launch_bound_sentence().map(|sides| format!("launch-bound: {sides}"));
+        let others = self.short_remarks().map(str::to_owned);
+        sides.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+    }
+
+    fn short_remarks(&self) -> impl Iterator<Item = &'static str> {
+        let by_events = (self.source == Source::Events).then_some("by events");
+        by_events.into_iter().chain(self.callers_unknown.then_some("callers not sampled"))
     }
 
     /// Returns the GPU's and the host's time in the calls of a launch-bound path as text.

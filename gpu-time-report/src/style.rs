@@ -1,4 +1,4 @@
-//! Table colours.
+//! Colours of the table and of the call tree.
 
 use anstyle::{AnsiColor, Style};
 
