@@ -26,6 +26,8 @@ pub struct Args {
 pub enum Command {
     /// Shows reports as the table that the program would have printed.
     ///
+    /// GPU_TIME_NOTES and GPU_TIME_VIEW select what the table has, as they do for programs.
+    ///
     /// As JSON, each of several reports is printed on a line of its own. As CSV, several reports
     /// become one table, whose first column, `report`, names the file.
     Show {
@@ -177,6 +179,11 @@ pub enum Command {
 pub enum ReportFormat {
     /// A table for reading.
     Table,
+    /// The same with functions under their callers, as with GPU_TIME_VIEW=tree.
+    Tree,
+    /// The call tree as stacks with their self time in nanoseconds, which flame graphs are drawn
+    /// from.
+    Folded,
     /// The complete report.
     Json,
     /// One line per series.

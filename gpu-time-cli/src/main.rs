@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use args::{Args, Command, ReportFormat};
-use gpu_time_report::{Detail, Terminal, printable};
+use gpu_time_report::{Detail, Terminal, View, printable};
 use message::{Failure, UNUSABLE};
 
 fn main() -> ExitCode {
@@ -78,26 +78,40 @@ fn man(command: Option<&str>) -> Result<Vec<u8>, Failure> {
     Ok(page)
 }
 
-/// Returns the amount of detail from the environment variable that programs read as well.
-fn detail() -> Result<Detail, Failure> {
-    let Some(value) = env::var_os("GPU_TIME_NOTES").filter(|value| !value.is_empty()) else {
-        return Ok(Detail::Brief);
+/// Returns the value of an environment variable that programs read as well, or the default.
+fn variable<T: Default>(
+    name: &str,
+    parse: fn(&str) -> Option<T>,
+    expected: &str,
+) -> Result<T, Failure> {
+    let Some(value) = env::var_os(name).filter(|value| !value.is_empty()) else {
+        return Ok(T::default());
     };
     let text = value.to_string_lossy();
-    Detail::parse(text.trim()).ok_or_else(|| {
+    parse(text.trim()).ok_or_else(|| {
         let text = text.escape_debug();
-        format!("invalid value `{text}` for `GPU_TIME_NOTES`: expected {}", Detail::EXPECTED)
+        format!("invalid value `{text}` for `{name}`: expected {expected}")
     })
 }
 
-/// Prints reports. Several are printed as one table after another, as JSON Lines, or as one CSV
-/// table whose first column is the file.
+/// Prints reports. Several are printed as one table after another, as the stacks of all, as JSON
+/// Lines, or as one CSV table whose first column is the file.
 fn show(files: &[PathBuf], format: ReportFormat) -> Result<(), Failure> {
-    let detail = detail()?;
+    let detail = variable("GPU_TIME_NOTES", Detail::parse, Detail::EXPECTED)?;
+    let view = match format {
+        ReportFormat::Tree => View::Tree,
+        _ => variable("GPU_TIME_VIEW", View::parse, View::EXPECTED)?,
+    };
     for (i, file) in files.iter().enumerate() {
         let snapshot = input::report(file)?;
         let text = match format {
-            ReportFormat::Table => snapshot.to_table(Terminal::stdout(), detail),
+            ReportFormat::Table | ReportFormat::Tree => {
+                snapshot.to_table(Terminal { view, ..Terminal::stdout() }, detail)
+            }
+            ReportFormat::Folded if snapshot.tree().is_empty() => {
+                return Err(format!("`{}` has no call tree", file.display()));
+            }
+            ReportFormat::Folded => snapshot.to_folded(),
             ReportFormat::Json if files.len() == 1 => snapshot.to_json() + "\n",
             // JSON strings contain no literal line break, so joining the lines changes only the
             // layout.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gpu_time_report::{Detail, Series, Snapshot, Terminal};
+use gpu_time_report::{Detail, Node, Series, Snapshot, Source, Terminal};
 
 use crate::fixtures::{gpu, report, series, site};
 use crate::opened_calls::opened;
@@ -157,6 +157,48 @@ fn variable_selects_all_notes() {
     command.args(["show".into(), first_version()]).env("GPU_TIME_NOTES", "most");
     let expected = "invalid value `most` for `GPU_TIME_NOTES`: expected `brief` or `all`";
     assert_eq!(run(&mut command).refusal(), expected);
+}
+
+/// Writes a report with a call tree of two functions.
+fn with_tree(folder: &Folder) -> PathBuf {
+    let node = |name: &str, parent, self_ns| Node {
+        name: name.to_owned(),
+        parent,
+        self_ns,
+        ..Node::of(Source::Opened)
+    };
+    let sites = vec![site("pass", 1, vec![]), site("norm", 2, vec![])];
+    let report = report(1, vec![gpu("cuda:0", "H200")], sites);
+    let report = report.with_tree(vec![node("pass", None, 2e3), node("norm", Some(0), 1e3)]);
+    folder.report("tree", &report)
+}
+
+#[test]
+fn tree_of_a_saved_report_is_shown() {
+    let folder = Folder::new();
+    let file = with_tree(&folder);
+    let [table, tree] = ["--format=table", "--format=tree"]
+        .map(|format| tool(&["show".into(), file.clone(), format.into()]).success());
+    let title = "\nshare      self     total  calls  GPU/call  host/call  function\n";
+    assert!(tree.contains(title) && !table.contains(title), "{table}{tree}");
+    assert!(tree.contains("  pass\n") && tree.contains("    norm\n"), "{tree}");
+    let show = |view: &str| {
+        let mut command = Command::new(TOOL);
+        run(command.arg("show").arg(&file).env("GPU_TIME_VIEW", view))
+    };
+    assert_eq!(show("tree").success(), tree);
+    assert_eq!(show("functions").success(), table);
+    let expected = "invalid value `trees` for `GPU_TIME_VIEW`: expected `functions` or `tree`";
+    assert_eq!(show("trees").refusal(), expected);
+}
+
+#[test]
+fn folded_stacks_of_a_saved_report_are_shown() {
+    let folder = Folder::new();
+    let folded = tool(&["show".into(), with_tree(&folder), "--format=folded".into()]).success();
+    assert_eq!(folded, "pass 2000\npass;norm 1000\n");
+    let line = tool(&["show".into(), first_version(), "--format=folded".into()]).refusal();
+    assert!(line.ends_with("` has no call tree"), "{line}");
 }
 
 #[test]
