@@ -32,7 +32,7 @@ impl Snapshot {
         }
         let bounds = bounded_totals(&snapshot.tree);
         let paths = depth_first(&snapshot.tree).take(MAX_PATHS);
-        let paths: Vec<Path> = paths.map(|path| Path::of(snapshot, &bounds, path)).collect();
+        let paths: Vec<TreeRow> = paths.map(|path| TreeRow::of(snapshot, &bounds, path)).collect();
         let mut labels: Vec<String> = paths.iter().map(|path| path.label(&path.name)).collect();
         let mut text = aligned(&paths, &labels);
         let widest = labels.iter().map(|label| label.width()).max().unwrap_or_default();
@@ -61,7 +61,7 @@ impl Snapshot {
 }
 
 /// A path, and what its row shows.
-struct Path<'a> {
+struct TreeRow<'a> {
     node: &'a Node,
     is_total_bound: bool,
     /// The indentation, with the depth if it is not deep enough.
@@ -71,12 +71,12 @@ struct Path<'a> {
     remarks: String,
 }
 
-impl<'a> Path<'a> {
-    fn of(snapshot: &'a Snapshot, bounds: &[bool], (at, depth): (usize, usize)) -> Path<'a> {
+impl<'a> TreeRow<'a> {
+    fn of(snapshot: &'a Snapshot, bounds: &[bool], (at, depth): (usize, usize)) -> TreeRow<'a> {
         let node = &snapshot.tree[at];
         let remarks = node.short_remarks().collect::<Vec<_>>().join(", ");
         let depth_mark = if depth > MAX_LEVELS { format!("↳{depth} ") } else { String::new() };
-        Path {
+        TreeRow {
             node,
             is_total_bound: bounds[at],
             indent: "  ".repeat(depth.min(MAX_LEVELS)) + &depth_mark,
@@ -91,9 +91,10 @@ impl<'a> Path<'a> {
 }
 
 /// Shortens the names so that they fit with the indentation before them and the remarks behind.
-fn shortened_labels(paths: &[Path], room: usize) -> Vec<String> {
-    let room_of =
-        |path: &Path| room.saturating_sub(path.indent.width() + path.remarks.width()).max(MIN_NAME);
+fn shortened_labels(paths: &[TreeRow], room: usize) -> Vec<String> {
+    let room_of = |path: &TreeRow| {
+        room.saturating_sub(path.indent.width() + path.remarks.width()).max(MIN_NAME)
+    };
     // Names that have the same room stay different.
     let mut by_room: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     for path in paths {
@@ -103,12 +104,12 @@ fn shortened_labels(paths: &[Path], room: usize) -> Vec<String> {
         .into_iter()
         .map(|(room, names)| (room, shortened(names.into_iter(), room)))
         .collect();
-    let name = |path: &Path| short.get(&room_of(path))?.get(&*path.name).cloned();
+    let name = |path: &TreeRow| short.get(&room_of(path))?.get(&*path.name).cloned();
     paths.iter().map(|path| path.label(&name(path).unwrap_or_default())).collect()
 }
 
 /// Returns a line with the titles, and one for each path.
-fn aligned(paths: &[Path], labels: &[String]) -> String {
+fn aligned(paths: &[TreeRow], labels: &[String]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["share", "self", "total", "calls", "GPU/call", "host/call", "function"]);
