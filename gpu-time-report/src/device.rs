@@ -71,7 +71,19 @@ pub struct Device {
     #[doc(hidden)]
     pub coverage: Option<Coverage>,
     #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows_from: Option<WindowsFrom>,
+    #[doc(hidden)]
     pub warnings: Vec<String>,
+}
+
+/// The reports of a merged one whose windows its figures come from, if others have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowsFrom {
+    /// The number of reports with windows on the device.
+    pub with: u64,
+    /// The number of reports with the device.
+    pub of: u64,
 }
 
 impl Device {
@@ -107,8 +119,18 @@ impl Device {
             mps: None,
             other_processes: None,
             coverage: None,
+            windows_from: None,
             warnings: Vec::new(),
         }
+    }
+
+    /// Returns how busy the device was in words, if it had windows.
+    pub(crate) fn coverage_sentence(&self) -> Option<String> {
+        let sentence = self.coverage.as_ref()?.sentence();
+        Some(match self.windows_from {
+            Some(WindowsFrom { with, of }) => format!("{sentence}, in {with} of {of} reports"),
+            None => sentence,
+        })
     }
 
     /// Creates the host device, for calls without a GPU stream.

@@ -84,6 +84,8 @@ pub use terminal::Terminal;
 pub use tree::{Node, PerCall};
 
 // Used by the runtime and the tool to build reports.
+#[doc(hidden)]
+pub use device::WindowsFrom;
 #[cfg(feature = "html")]
 #[doc(hidden)]
 pub use html::page;

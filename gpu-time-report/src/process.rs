@@ -1,5 +1,6 @@
 //! The measured process.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -130,7 +131,7 @@ impl Process {
         let parts = [
             self.label.as_ref().map(|label| format!("label {label}")),
             self.program_version.as_ref().map(program),
-            self.host.as_ref().map(|host| format!("host {host}")),
+            self.host.as_ref().map(|host| format!("host {host}")).or_else(|| self.hosts()),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
@@ -144,6 +145,17 @@ impl Process {
         let is_short = longest_ns.unwrap_or(self.wall_ns) < MINUTE_NS;
         let windows = if is_short { "20ms/200ms" } else { "20ms/10s" };
         self.kernels.is_none().then_some(windows)
+    }
+
+    /// Returns the hosts of merged reports, if there are several.
+    fn hosts(&self) -> Option<String> {
+        const NAMED: usize = 4;
+        let hosts: BTreeSet<&str> = self.merged.iter().filter_map(Process::host).collect();
+        let named: Vec<&str> = hosts.iter().take(NAMED).copied().collect();
+        let more = hosts.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named = named.join(", ");
+        (hosts.len() > 1).then(|| format!("{} hosts: {named}{more}", hosts.len()))
     }
 
     /// Returns the reason why nothing could be timed on a GPU, or `None` if timing was possible.
@@ -260,9 +272,27 @@ fn days(year: u64, month: u64, day: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
 
     fn at(seconds: u64) -> String {
         rfc3339(UNIX_EPOCH + Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn hosts_of_merged_reports_are_named() {
+        let on = |host: &str| Process { host: Some(host.to_owned()), ..fixtures::process(None) };
+        let merged = |hosts: &[&str]| Process {
+            host: None,
+            label: None,
+            program_version: None,
+            merged: hosts.iter().map(|host| on(host)).collect(),
+            ..fixtures::process(None)
+        };
+        let provenance = |hosts: &[&str]| merged(hosts).provenance();
+        assert_eq!(provenance(&["b", "a", "b"]), Some("2 hosts: a, b".to_owned()));
+        let many = provenance(&["a", "b", "c", "d", "e", "f"]);
+        assert_eq!(many, Some("6 hosts: a, b, c, d and 2 more".to_owned()));
+        assert_eq!(provenance(&["a"]), None);
     }
 
     #[test]

@@ -208,6 +208,23 @@ fn windows_of_one_report_are_kept() {
 }
 
 #[test]
+fn windows_of_some_reports_say_so() {
+    let without = |pid| one(pid, series("cuda:0", &[1_000.0], &[], 0.0));
+    let with = |pid| with_windows(pid, 10, 0.4, Some(0.03));
+    let said = |all: &Snapshot| {
+        let table = all.to_string();
+        let line = table.lines().find(|line| line.contains(" windows of ")).unwrap();
+        line.split_once(" in total").unwrap().1.to_owned()
+    };
+    let two = merged(&[without(1), with(2)]);
+    assert_eq!(said(&two), ", 1 more incomplete), in 1 of 2 reports");
+    let all =
+        merged(&[two, without(3), merged(&[with(4), with(5)]), merged(&[without(6), without(7)])]);
+    assert_eq!(said(&all), ", 4 more incomplete), in 3 of 7 reports");
+    assert_eq!(said(&merged(&[with(1), with(2)])), ", 2 more incomplete)");
+}
+
+#[test]
 fn different_devices_with_same_id_are_kept_apart() {
     let on = |name: &str, ns: f64| {
         let site = site("f", 1, vec![series("cuda:0", &[ns; 9], &[], 0.0)]);

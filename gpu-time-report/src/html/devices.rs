@@ -36,7 +36,7 @@ fn details(device: &Device) -> Markup {
             details {
                 summary { @if now.is_empty() { "details" } @else { (printable(&now.join(" · "))) } }
                 @if let Some(coverage) = coverage {
-                    p { (printable(&coverage.sentence())) }
+                    p { (printable(&device.coverage_sentence().unwrap_or_default())) }
                     @if !coverage.unattributed.is_empty() {
                         p { "Outside of annotated functions:" }
                         ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence())) } } }

@@ -45,6 +45,9 @@ fn in_full() -> Snapshot {
         snapshot.devices.extend(other.devices);
         snapshot.sites.extend(other.sites);
     }
+    for device in &mut snapshot.devices {
+        device.windows_from = Some(WindowsFrom { with: 1, of: 2 });
+    }
     for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
         series.net_histogram = series.histogram.less(2207.0);
         series.runs = series.run(0).into_iter().collect();

@@ -19,7 +19,8 @@ fn of_device(snapshot: &Snapshot, device: &Device, detail: Detail) -> Vec<String
     let parts = [format!("{}: {}", device.id, device.name)];
     let parts = parts.into_iter().chain(device.clocks.and_then(|clocks| health(device, clocks)));
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
-    lines.extend(device.coverage.iter().flat_map(|coverage| coverage_lines(coverage, detail)));
+    lines.extend(device.coverage_sentence().map(|sentence| format!("  {sentence}")));
+    lines.extend(device.coverage.iter().flat_map(|coverage| outside_lines(coverage, detail)));
     let accounted = Accounted::of(snapshot, device);
     let windows = snapshot.process.advised_windows();
     lines.extend(accounted.map(|accounted| accounted_line(accounted, windows)));
@@ -66,10 +67,10 @@ fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
     parts.into_iter().flatten().collect()
 }
 
-/// Returns how busy the device was, and the largest kernels outside of annotated functions.
-fn coverage_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
+/// Returns the largest kernels outside of annotated functions.
+fn outside_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
     let all = &coverage.unattributed;
-    let mut lines = vec![format!("  {}", coverage.sentence())];
+    let mut lines = Vec::new();
     if detail == Detail::All && !all.is_empty() {
         lines.push("  outside of annotated functions:".to_owned());
         lines.extend(all.iter().take(OUTSIDE).map(|kernel| format!("    {}", kernel.sentence())));
