@@ -262,11 +262,14 @@ impl PageRow<'_> {
                         div.name { (printable(&self.site.name)) }
                         @if let Some(launches) = launches { small { (launches.label()) } }
                         @if let Some(opened) = series.and_then(opened::label) {
-                            small {
-                                (opened)
-                                @if let Some(sides) = series.and_then(|s| launch_bound::of_row(self.site, s)) {
-                                    " " span.chip.waited { "launch-bound" } span.sides { " " (sides) }
-                                }
+                            @match series.and_then(|series| launch_bound::of_row(self.site, series)) {
+                                Some(sides) => small {
+                                    span.chip.waited { "launch-bound" }
+                                    span.sides {
+                                        " " (opened) @if !sides.is_empty() { "; " (sides) }
+                                    }
+                                },
+                                None => small { (opened) },
                             }
                         }
                     }

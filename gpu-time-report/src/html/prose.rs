@@ -8,7 +8,7 @@ use crate::units::printable;
 pub fn prose(sentence: &str) -> Markup {
     let parts: Vec<&str> = sentence.split('`').collect();
     // The last backtick of an odd number stands for itself.
-    let unpaired = parts.len() % 2 == 0;
+    let unpaired = parts.len().is_multiple_of(2);
     html! {
         @for (at, part) in parts.iter().enumerate() {
             @if unpaired && at + 1 == parts.len() {
