@@ -29,13 +29,17 @@ pub enum Lost {
     /// The elapsed time was negative or not a number.
     Invalid,
     /// CUPTI dropped a record of an opened call, or never delivered it. Or the call could not be
-    /// recorded: it reached a limit, or another thread was loading code.
+    /// recorded because another thread was loading code.
     Records,
+    /// An opened call had more launches or inner calls than are kept at once.
+    Long,
+    /// The thread or the process ended inside an opened call.
+    Unfinished,
 }
 
 impl Lost {
     /// All reasons, in report order.
-    pub const ALL: [Lost; 10] = [
+    pub const ALL: [Lost; 12] = [
         Lost::Capture,
         Lost::Failed,
         Lost::Cancelled,
@@ -46,6 +50,8 @@ impl Lost {
         Lost::Driver,
         Lost::Invalid,
         Lost::Records,
+        Lost::Long,
+        Lost::Unfinished,
     ];
 
     /// Returns the reason's name in reports.
@@ -82,7 +88,15 @@ impl Lost {
             Lost::Invalid => ("invalid", "the elapsed time was negative or not a number"),
             Lost::Records => (
                 "records",
-                "CUPTI did not deliver all records of the opened call, or could not record it: a limit, or code being loaded",
+                "CUPTI did not deliver all records of the opened call, or could not record it while code was being loaded",
+            ),
+            Lost::Long => (
+                "long",
+                "the opened call made more launches or calls than are kept at once; the calls inside it are counted",
+            ),
+            Lost::Unfinished => (
+                "unfinished",
+                "the thread or the process ended before the outermost opened call did",
             ),
         }
     }
