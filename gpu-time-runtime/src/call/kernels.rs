@@ -79,6 +79,7 @@ pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::W
         share,
         workload,
         call_id,
+        device: first::only_device(),
     };
-    opened::enter(subject, first::only_device(), is_inside()).map(TimedBy::Kernels).into()
+    opened::enter(subject, is_inside()).map(TimedBy::Kernels).into()
 }

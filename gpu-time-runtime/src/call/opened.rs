@@ -12,7 +12,7 @@ use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction}
 use crate::record::threads::StreamCall;
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
-use crate::site::cost::{self, CostGuard};
+use crate::site::cost::CostGuard;
 use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
 use crate::types::{device::DeviceId, workload::Workload};
@@ -105,8 +105,9 @@ fn open_stream(
         share,
         workload,
         call_id,
+        device: context.device_id(),
     };
-    match enter(subject, context.device_id(), is_inside) {
+    match enter(subject, is_inside) {
         Some(opened) => StreamTiming::Opened(opened),
         None if is_inside => StreamTiming::Lost,
         None => StreamTiming::Events,
@@ -114,13 +115,9 @@ fn open_stream(
 }
 
 /// Enters the call that a subject describes. If that fails, counts it as lost, unless events can time it.
-pub(super) fn enter(
-    subject: OpenedFunction,
-    device: DeviceId,
-    is_inside: bool,
-) -> Option<OpenedCall> {
+pub(super) fn enter(subject: OpenedFunction, is_inside: bool) -> Option<OpenedCall> {
     cupti::observe_launches(opened::OBSERVER);
-    let OpenedFunction { of, call_id, stream, .. } = subject;
+    let OpenedFunction { of, call_id, stream, device, .. } = subject;
     match opened::enter(subject) {
         Some(frame) => {
             let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
@@ -129,7 +126,9 @@ pub(super) fn enter(
         None => {
             let events_can_time_it = stream.is_some() && !is_inside;
             if !events_can_time_it {
-                opened::count_lost(&of, device, Lost::Records);
+                // An open call takes no more functions if too many of them have not ended.
+                let lost = if is_inside { Lost::Long } else { Lost::Records };
+                opened::count_lost(&of, device, lost);
                 timeline::end(call_id);
             }
             None
@@ -178,14 +177,9 @@ impl OpenedCall {
     }
 
     fn leave(&self, lost: Option<Lost>) {
-        let OpenedCall { of, frame, device, .. } = self;
-        match opened::leave(*frame, lost, |context| self.device_of(context)) {
-            Some(launches) if cost::is_on() => {
-                of.site.cost.count_preparation(cupti::cost_ns(launches) as f64);
-            }
-            Some(_) => {}
+        if !opened::leave(self.frame, lost, |context| self.device_of(context)) {
             // The function has moved to another thread, without the call around it.
-            None => opened::count_lost(of, *device, lost.unwrap_or(Lost::Thread)),
+            opened::lose(self.frame, &self.of, lost.unwrap_or(Lost::Thread));
         }
     }
 }

@@ -178,8 +178,10 @@ impl SiteState {
     pub fn views(&self, biases: &Biases) -> Vec<SeriesView<'_>> {
         let spec = &self.site.spec;
         let mut views = Vec::with_capacity(self.series.len());
-        for series in &self.series {
-            let siblings = || self.series.iter().filter(|other| is_sibling(other.id, series.id));
+        // An opened call that is counted on another device in the end leaves an empty series.
+        let begun = || self.series.iter().filter(|series| series.tally.counts.timed > 0);
+        for series in begun() {
+            let siblings = || begun().filter(|other| is_sibling(other.id, series.id));
             let measure = series.id.measure(spec.scope);
             if spec.is_single && measure == Measure::Launch && !series.id.graph {
                 // If a call makes at most one launch, its sum is that launch. Only calls without a

@@ -18,7 +18,7 @@ use crate::base::signals;
 use crate::base::signals::Handlers;
 use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
 use crate::control::active;
-use crate::record::{drain, opened::collector, window};
+use crate::record::{drain, opened, window};
 use crate::site::registry;
 use crate::{collect, cuda, cupti, export, health};
 
@@ -176,7 +176,7 @@ fn report_and_give_back() {
             context.release_holds(false);
         }
         drain::wait_for_gpu(PATIENCE);
-        collector::give_up(Instant::now() + PATIENCE);
+        opened::give_up(Instant::now() + PATIENCE);
         let one_at_a_time = collect::reporting();
         // A calibration holds a private stream, so it must precede the final release of holds.
         collect::check_calibrations();

@@ -25,6 +25,14 @@ pub(crate) fn note_sampled_spans() {
     SPANS_ARE_SAMPLED.store(true, Relaxed);
 }
 
+/// What is known of a function's call.
+pub(super) enum RecordedWork<'a> {
+    Call(RecordedCall<'a>),
+    /// Only the function's own work, because the call is recorded in parts.
+    Own(RecordedCall<'a>),
+    Nothing,
+}
+
 /// Adds the functions of one recorded call to the tree, from the outermost to the innermost.
 pub(super) struct CallTreeWriter {
     tree: MutexGuard<'static, Option<CallTree>>,
@@ -44,13 +52,8 @@ impl CallTreeWriter {
     }
 
     /// Adds the next function. `parent` is the index of the function around it, in the order in
-    /// which the functions were added. `call` is `None` if there are no figures for the call.
-    pub fn add(
-        &mut self,
-        site: &'static CallSite,
-        parent: Option<u32>,
-        call: Option<RecordedCall<'_>>,
-    ) {
+    /// which the functions were added.
+    pub fn add(&mut self, site: &'static CallSite, parent: Option<u32>, work: RecordedWork<'_>) {
         let tree = self.tree.get_or_insert_default();
         let around = match parent {
             Some(parent) => self.paths.get(parent as usize).copied().flatten(),
@@ -61,9 +64,11 @@ impl CallTreeWriter {
         if parent.is_none() && (site.is_sampled() || may_lack_spans) {
             path.into_iter().for_each(|path| tree.forget_callers(path));
         }
-        match (path, around, call) {
-            (Some(path), _, Some(call)) => tree.record(path, call),
-            (None, Some(around), Some(call)) => tree.record_inner(around, call),
+        match (work, path.or(around)) {
+            (RecordedWork::Call(call), Some(of)) if path.is_some() => tree.record(of, call),
+            (RecordedWork::Call(call) | RecordedWork::Own(call), Some(of)) => {
+                tree.record_inner(of, call);
+            }
             _ => {}
         }
         self.paths.push(path.or(around));

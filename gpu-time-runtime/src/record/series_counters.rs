@@ -20,6 +20,8 @@ pub(crate) struct SeriesCounters {
     pub site: &'static CallSite,
     pub id: &'static SeriesId,
     pub counts: BracketCounts,
+    /// The opened calls among those in flight.
+    open: u32,
     /// The last bracket was long, so the host time may prove the next one fed.
     is_long: bool,
 }
@@ -142,6 +144,41 @@ impl SeriesTable {
         series
     }
 
+    /// Counts one more opened call in a series as begun and in flight.
+    pub fn begin_opened(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
+        let series = self.begin(site, identity);
+        if let Some(counters) = self.counters.get_mut(series.0 as usize) {
+            counters.open += 1;
+        }
+        series
+    }
+
+    /// Moves an opened call to the series with this identity, which may be its own.
+    pub fn move_opened(&mut self, series: SeriesRef, identity: SeriesIdentity) -> SeriesRef {
+        let Some(counters) = self.counters.get_mut(series.0 as usize) else { return series };
+        if counters.open == 0 || **counters.id == identity {
+            return series;
+        }
+        counters.open -= 1;
+        counters.counts.take_back();
+        let site = counters.site;
+        self.begin_opened(site, identity)
+    }
+
+    /// Counts an opened call without figures as lost, unless it was [lost](Self::lose_opened) before.
+    pub fn lose_late(&mut self, series: SeriesRef, lost: Lost) {
+        self.end_opened(series, Err(lost), 1.0, 0, Workload::UNKNOWN);
+    }
+
+    /// Counts the opened calls that are still in flight as lost.
+    pub fn lose_opened(&mut self, lost: Lost) {
+        for counters in &mut self.counters {
+            for _ in 0..std::mem::take(&mut counters.open) {
+                counters.counts.end_opened(Some(lost));
+            }
+        }
+    }
+
     /// Returns the series with this identity if the thread has recorded into it.
     #[inline]
     pub fn find(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> Option<SeriesRef> {
@@ -163,6 +200,7 @@ impl SeriesTable {
             site,
             id,
             counts: BracketCounts::default(),
+            open: 0,
             is_long: true,
         });
         self.sites[chunk].get_or_insert_default()[at % CHUNK].insert(identity, series);
@@ -200,7 +238,8 @@ impl SeriesTable {
     }
 
     /// Records the outcome of an opened call: its figures and the host time that it took, in
-    /// nanoseconds. The call ended at `at_ns` and no longer counts as in flight.
+    /// nanoseconds. The call ended at `at_ns` and no longer counts as in flight. Does nothing if the call
+    /// was [lost](Self::lose_opened) meanwhile.
     pub fn end_opened(
         &mut self,
         series: SeriesRef,
@@ -210,6 +249,8 @@ impl SeriesTable {
         workload: Workload,
     ) {
         let Some(counters) = self.counters.get_mut(series.0 as usize) else { return };
+        let Some(open) = counters.open.checked_sub(1) else { return };
+        counters.open = open;
         counters.counts.end_opened(outcome.err());
         let Ok((figures, host_ns)) = outcome else { return };
         let (clock, index) = (counters.id.clock, counters.id.index());
@@ -301,7 +342,7 @@ mod tests {
         assert_eq!(first, directory(4) + chunk + last + counters);
         assert_eq!(far, directory(626 - 4) + chunk + last);
         assert_eq!(near, last);
-        assert!(last <= 40 && counters <= 4 * 192 && chunk <= 16 * 80);
+        assert!(last <= 40 && counters <= 4 * 200 && chunk <= 16 * 80);
         assert_eq!(sites.map(&mut grown), [0; 3]);
     }
 

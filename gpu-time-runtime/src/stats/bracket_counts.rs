@@ -56,6 +56,12 @@ impl BracketCounts {
         self.queued += u64::from(flags.queued);
     }
 
+    /// Takes back a call that was counted as in flight.
+    pub fn take_back(&mut self) {
+        self.timed = self.timed.saturating_sub(1);
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
     /// Counts the outcome of an opened call that was in flight.
     pub fn end_opened(&mut self, lost: Option<Lost>) {
         self.in_flight = self.in_flight.saturating_sub(1);

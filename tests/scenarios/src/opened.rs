@@ -4,7 +4,8 @@ use std::future::Future;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::process;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,6 +32,12 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/keyed", keyed),
     ("opened/futures", futures),
     ("opened/crowded", crowded),
+    ("opened/long_outer", long_outer),
+    ("opened/exit_inside", exit_inside),
+    ("opened/exit_beside", exit_beside),
+    ("opened/forgotten", forgotten),
+    ("opened/in_flight", in_flight),
+    ("opened/inner_cost", inner_cost),
     ("opened/shapes", shapes),
 ];
 
@@ -186,7 +193,7 @@ fn recursive(_: &[String]) {
     tally::print();
 }
 
-/// Calls a function on a stream more often than an opened call can tell apart.
+/// Calls a function on a stream more often than an opened call keeps at once.
 #[gpu_timed]
 fn crowds(gpu: &Gpu, spin: &Spin) {
     ran!();
@@ -204,6 +211,143 @@ fn one_of_many(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 fn crowded(_: &[String]) {
     let gpu = Gpu::new();
     crowds(&gpu, &gpu.spin("opened"));
+    gpu.synchronize();
+    tally::print();
+}
+
+/// The number of launches of a step.
+const OF_STEP: u32 = 100;
+
+#[gpu_timed]
+fn step(program: &Program) {
+    ran!();
+    (0..OF_STEP).for_each(|_| program.spin.launch(&program.stream, 1_000).unwrap());
+}
+
+/// Makes steps as a whole program would, with a launch of its own beside each, and then calls `last`.
+#[gpu_timed]
+fn trains(program: &Program, steps: u32, last: impl FnOnce()) {
+    ran!();
+    for _ in 0..steps {
+        step(program);
+        program.launch().unwrap();
+        program.stream.synchronize().unwrap();
+    }
+    last();
+}
+
+/// Returns the number of opened calls and of calls in flight of a function.
+fn counts(function: &str) -> [u64; 2] {
+    let snapshot = gpu_time::snapshot();
+    let sites = snapshot.sites().iter().filter(|site| site.name() == function);
+    let series: Vec<_> = sites.flat_map(|site| site.series()).collect();
+    [
+        series.iter().map(|series| series.opened()).sum(),
+        series.iter().map(|series| series.in_flight()).sum(),
+    ]
+}
+
+/// Makes one call with 70,700 launches inside, and takes a snapshot before it ends.
+fn long_outer(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    trains(&program, 700, || {
+        let [opened, in_flight] = counts("scenario::opened::step");
+        tally::fact("steps", opened);
+        tally::fact("steps_in_flight", in_flight);
+        tally::fact("in_flight", counts("scenario::opened::trains")[1]);
+    });
+    gpu.synchronize();
+    tally::print();
+}
+
+fn exit_inside(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    trains(&program, 5, || {
+        tally::print();
+        process::exit(0);
+    });
+}
+
+/// Exits while another thread is inside a call, and while a future is suspended.
+fn exit_beside(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    let mut context = Context::from_waker(Waker::noop());
+    let suspended: &'static Program = Box::leak(Box::new(Program::new(&gpu)));
+    let future = Box::leak(Box::new(Box::pin(in_parts(suspended, 2))));
+    assert!(future.as_mut().poll(&mut context).is_pending());
+    let (begun, has_begun) = mpsc::channel();
+    thread::spawn(move || {
+        trains(&program, 5, || {
+            begun.send(()).unwrap();
+            loop {
+                thread::park();
+            }
+        });
+    });
+    has_begun.recv().unwrap();
+    tally::print();
+}
+
+#[gpu_timed(scope = "body")]
+fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, NS)
+}
+
+/// Ends a thread that has forgotten a guard, and then makes the first call that calibrates.
+fn forgotten(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = gpu_time::guard!("forgets");
+            tally::count_runs("forgets", 1);
+            program.launch().unwrap();
+            std::mem::forget(guard);
+        });
+    });
+    by_events(&gpu.stream, &gpu.spin("opened::by_events")).unwrap();
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Takes a snapshot inside a call that is the first to find its context.
+fn in_flight(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    trains(&program, 3, || {
+        tally::fact("outer", counts("scenario::opened::trains")[1]);
+        tally::fact("inner", counts("scenario::opened::step")[1]);
+    });
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn does_nothing() {
+    ran!();
+}
+
+#[gpu_timed]
+fn calls_many(program: &Program) -> LaunchResult {
+    ran!();
+    (0..1_000).for_each(|_| does_nothing());
+    program.launch()
+}
+
+fn inner_cost(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for _ in 0..20 {
+        calls_many(&program).unwrap();
+        gpu.synchronize();
+    }
+    // The budget is adjusted a few times a second.
+    thread::sleep(Duration::from_secs(1));
+    calls_many(&program).unwrap();
     gpu.synchronize();
     tally::print();
 }

@@ -1,6 +1,7 @@
 //! Tests for opened calls in programs that fail, unwind, recurse, end threads, and drop pending futures.
 
 use crate::harness::report::{KernelTimes, Series};
+use crate::harness::tree::{assert_time, paths};
 use crate::harness::{Run, scenario};
 
 fn run(name: &str) -> Run {
@@ -72,14 +73,88 @@ fn recursive_function_includes_its_inner_calls() {
     assert!((own / busy - 0.4).abs() < 0.05, "{own} of {busy}");
 }
 
-/// An opened call distinguishes at most 4,096 calls, itself included. Later calls are lost, and
-/// events do not time them either.
+/// An opened call keeps some thousand calls. Earlier ones are recorded while it runs, so that only the
+/// outermost call is lost.
 #[test]
-fn functions_beyond_the_most_of_an_opened_call_are_lost() {
+fn functions_beyond_the_most_of_an_opened_call_are_recorded() {
     let run = run("opened/crowded");
     let (row, times) = opened(&run, "one_of_many");
-    let counts = (row.timed, row.opened, row.lost("records"), row.measured);
-    assert_eq!((counts, times.kernels_per_call), ((5_000, 4_095, 905, 0), Some(1.0)));
+    assert_eq!((row.timed, row.opened, row.all_lost()), (5_000, 5_000, 0));
+    assert_eq!(times.kernels_per_call, Some(1.0));
+    let (row, _) = opened(&run, "crowds");
+    assert_eq!((row.timed, row.lost("long")), (1, 1));
+    let paths = paths(&run);
+    let (outer, inner) = (paths["crowds"], paths["crowds/one_of_many"]);
+    assert_eq!((outer.self_ns, inner.calls), (0.0, 5_000.0));
+    assert_time(outer.inclusive_ns, 5e6, 5_000.0);
+}
+
+/// The program is one call with more launches than are kept at once.
+#[test]
+fn functions_inside_a_long_call_are_recorded() {
+    let run = scenario("opened/long_outer", &[]).with_cupti().untraced().run();
+    assert!(run.fact("steps") > 600, "{}", run.fact("steps"));
+    assert_eq!(run.fact("steps") + run.fact("steps_in_flight"), 700);
+    assert_eq!(run.fact("in_flight"), 1);
+    let (row, times) = opened(&run, "step");
+    assert_eq!((row.timed, row.opened, times.kernels_per_call), (700, 700, Some(100.0)));
+    let (row, _) = opened(&run, "trains");
+    assert_eq!((row.timed, row.opened, row.lost("long")), (1, 0, 1));
+    // The tree has the launches that the outermost function made itself.
+    let paths = paths(&run);
+    let (outer, inner) = (paths["trains"], paths["trains/step"]);
+    assert_eq!((outer.recorded, inner.recorded), (0, 700));
+    assert_time(outer.self_ns, 700.0 * 10_000.0, 700.0);
+    assert_time(inner.inclusive_ns, 70_000.0 * 1_000.0, 70_000.0);
+}
+
+/// The functions that have not ended are lost, and those inside them are not.
+#[test]
+fn exit_inside_an_opened_call() {
+    let run = run("opened/exit_inside");
+    let (row, _) = opened(&run, "trains");
+    assert_eq!((row.timed, row.in_flight, row.lost("unfinished")), (1, 0, 1));
+    let (row, _) = opened(&run, "step");
+    assert_eq!((row.timed, row.opened), (5, 5), "{:?}", row.lost);
+}
+
+/// What is inside a call on another thread, or in a suspended future, cannot be taken from it.
+#[test]
+fn exit_beside_an_opened_call() {
+    let run = run("opened/exit_beside");
+    for (name, calls) in [("trains", 1), ("step", 5), ("in_parts", 1)] {
+        let (row, _) = opened(&run, name);
+        assert_eq!((row.timed, row.lost("unfinished")), (calls, calls), "{name}: {row:?}");
+    }
+}
+
+/// A thread that ends inside a call ends its recording, which would stand in the way of calibrations.
+#[test]
+fn forgotten_guard_is_lost_when_its_thread_ends() {
+    let run = run("opened/forgotten");
+    let row = run.row("forgets");
+    assert_eq!((row.timed, row.lost("unfinished")), (1, 1));
+    let devices = &run.report().devices;
+    assert!(devices.iter().any(|device| device.event_bias_ns.is_some()), "{devices:?}");
+}
+
+#[test]
+fn open_functions_are_in_flight() {
+    let run = run("opened/in_flight");
+    assert_eq!((run.fact("outer"), run.fact("inner")), (1, 3));
+    let (row, _) = opened(&run, "trains");
+    assert_eq!((row.timed, row.opened), (1, 1));
+}
+
+/// The time that inner functions take is charged to the call that was chosen.
+#[test]
+fn budget_counts_functions_inside_opened_calls() {
+    let run = scenario("opened/inner_cost", &[]).with_cupti().untraced();
+    let run = run.env("GPU_TIME_BUDGET", "99%").run();
+    assert_eq!(opened(&run, "calls_many").0.opened, 21);
+    let counted_ns = run.report().process.budget.as_ref().unwrap().device_ns;
+    // Each of 21,000 functions takes more than a tenth of a microsecond.
+    assert!(counted_ns > 21_000 * 100, "{counted_ns}");
 }
 
 /// A process distinguishes 4,096 kernels and shapes, and a series 255.

@@ -138,7 +138,7 @@ impl SpanState {
             // The layer missed the exit, because the span around this one was left first.
             self.place = SpanPlace::Nowhere;
             self.entered = 0;
-            self.lose(Lost::Thread);
+            self.lose(frame, Lost::Thread);
         }
         let place = match mem::replace(&mut self.place, SpanPlace::Nowhere) {
             SpanPlace::Chosen(chosen) if is_outermost && !is_kept => self.open(chosen),
@@ -244,10 +244,13 @@ impl SpanState {
             share: share * timed,
             workload: Workload::UNKNOWN,
             call_id: self.call_id,
+            device: first::only_device(),
         };
         let Some(frame) = enter(subject) else {
             ticket::count_span(site, Some(1.0), 0);
-            self.lose(Lost::Records);
+            let lost = if opened::is_inside() { Lost::Long } else { Lost::Records };
+            opened::count_lost(&self.series(), first::only_device(), lost);
+            timeline::end(self.call_id);
             return SpanPlace::Nowhere;
         };
         if let Some((weight, passed)) = opened::represented(frame) {
@@ -283,12 +286,12 @@ impl SpanState {
         if !is_here {
             // The span around this one was left first.
             self.place = SpanPlace::Nowhere;
-            return self.lose(Lost::Thread);
+            return self.lose(frame, Lost::Thread);
         }
         if self.entered > 0 {
             return;
         }
-        if frame.index == 0 {
+        if frame.nth == 0 {
             if let Some(call) = opened::suspend(frame) {
                 if self.of.kept.get() {
                     self.place = SpanPlace::Nowhere;
@@ -298,7 +301,10 @@ impl SpanState {
                 }
             }
         } else {
-            _ = opened::leave(frame, None, device);
+            opened::leave(frame, None, device);
+            if self.of.kept.get() {
+                opened::close(frame);
+            }
             timeline::end(self.call_id);
         }
     }
@@ -306,8 +312,10 @@ impl SpanState {
     /// Closes the span. Ends its call if it is suspended.
     pub fn close(&mut self) {
         self.of.kept.note_closed(self.entries);
-        if let SpanPlace::Suspended(_, call) = mem::replace(&mut self.place, SpanPlace::Nowhere) {
-            self.end(call, None);
+        match mem::replace(&mut self.place, SpanPlace::Nowhere) {
+            SpanPlace::Suspended(_, call) => self.end(call, None),
+            SpanPlace::Frame(frame) => opened::close(frame),
+            SpanPlace::Chosen(_) | SpanPlace::Nowhere => {}
         }
         self.is_watched = false;
         self.update_counts();
@@ -316,10 +324,6 @@ impl SpanState {
     /// Ends the call that the span has opened.
     #[allow(clippy::boxed_local, reason = "calls are kept as boxes")]
     fn end(&mut self, call: Box<OpenCall>, lost: Option<Lost>) {
-        if cost::is_on() {
-            let launches = cupti::cost_ns(call.launches.len()) as f64;
-            self.of.site.cost.count_preparation(launches + call.cost_ns as f64);
-        }
         opened::end_suspended(call, lost, device);
         timeline::end(self.call_id);
         self.represented = None;
@@ -353,9 +357,9 @@ impl SpanState {
         }
     }
 
-    /// Counts the span as lost.
-    fn lose(&self, lost: Lost) {
-        opened::count_lost(&self.series(), first::only_device(), lost);
+    /// Counts the span as lost, whose call was handed over before it ended.
+    fn lose(&self, frame: FrameId, lost: Lost) {
+        opened::lose(frame, &self.series(), lost);
         timeline::end(self.call_id);
     }
 

@@ -4,34 +4,56 @@
 //! An opened call is the outermost timed call on its thread. It includes all annotated functions
 //! that it calls. Each of these functions, and the call's own, is a *frame*. While the call runs,
 //! every launch is noted with the innermost frame. When the call ends, it goes to the [collector],
-//! which waits for the records of its launches.
+//! which waits for the records of its launches. A long call goes there in [parts] while it runs.
 
 mod alignment;
 mod attribution;
 pub(crate) mod base;
 pub(crate) mod collector;
 mod open_call;
+mod parts;
 pub(crate) mod passed_over;
 mod waiting_call;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
+use crate::base::lock::{locked, locked_by};
 use crate::base::switches::{self, RecordingPhase};
-use crate::base::{inside, lock::locked};
+use crate::base::{fork, inside};
 use crate::cupti::{self, LaunchObserver};
-#[cfg(feature = "tracing")]
-use crate::record::opened::open_call::Frame;
 use crate::record::opened::open_call::SuspensionCount;
 pub(crate) use crate::record::opened::open_call::{CallSeries, FrameId, OpenCall, OpenedFunction};
+use crate::record::threads;
 use crate::record::window::notes;
+use crate::site::{callsite::CallSite, cost};
 use crate::types::activity::EnqueueCall;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
+/// A thread's opened call. It is taken out while it is changed, so a signal handler that makes a call
+/// meanwhile finds none.
+struct OpenSlot(Cell<Option<Box<OpenCall>>>);
+
+/// Hands over the call in which its thread, or the process, ends.
+impl Drop for OpenSlot {
+    fn drop(&mut self) {
+        let Some(mut call) = self.0.take() else { return };
+        IS_OPEN.set(false);
+        if fork::is_forked() {
+            // Another thread may have held a lock at the fork.
+            return std::mem::forget(call);
+        }
+        let _inside = inside::enter();
+        call.switched_on = None;
+        switches::end_recording(RecordingPhase::Now);
+        call.give_up();
+        hand_over(call);
+    }
+}
+
 thread_local! {
-    /// The thread's opened call. It is taken out while it is changed, so a signal handler that
-    /// makes a call meanwhile finds none.
-    static OPEN: Cell<Option<Box<OpenCall>>> = const { Cell::new(None) };
+    static OPEN: OpenSlot = const { OpenSlot(Cell::new(None)) };
     /// Set while the thread has an opened call, even while that is taken out of `OPEN`. It has no
     /// destructor, so callbacks can read it while the thread exits.
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
@@ -78,7 +100,9 @@ pub(crate) fn unnest() {
 /// Opens a call, or enters a function inside the thread's opened call. Returns `None` if nothing
 /// can be recorded.
 pub(crate) fn enter(subject: OpenedFunction) -> Option<FrameId> {
-    if !is_inside() {
+    if is_inside() {
+        hand_over_part();
+    } else {
         open(|call| passed_over::for_each(|around| call.add_caller(around)))?;
     }
     with_open(|call| call.enter(subject)).flatten()
@@ -113,27 +137,74 @@ pub(crate) fn count_lost(of: &CallSeries, device: DeviceId, lost: Lost) {
 }
 
 /// Ends a function of the thread's opened call. `device` returns the device of a context. If the
-/// function is the outermost one, hands the call over to the collector and returns the number of
-/// its launches; otherwise returns 0. Returns `None` if the function's call is not open on this
-/// thread.
+/// function is the outermost one, hands the call over to the collector. Returns `false` if the
+/// function's call is not open on this thread.
 pub(crate) fn leave(
     frame: FrameId,
     lost: Option<Lost>,
     device: impl FnOnce(usize) -> DeviceId,
-) -> Option<usize> {
-    if !with_frame(frame, |call| call.leave(frame, lost, device))? {
-        return Some(0);
+) -> bool {
+    match with_frame(frame, |call, at| call.leave(at, lost, device)) {
+        Some(true) => take().into_iter().for_each(hand_over),
+        Some(false) => hand_over_part(),
+        None => return false,
     }
-    let call = take()?;
-    let launches = call.launches.len();
+    true
+}
+
+/// Counts a function as lost that has not ended before its call was handed over.
+pub(crate) fn lose(frame: FrameId, of: &CallSeries, lost: Lost) {
+    locked(&of.thread.recorder).series.lose_late(frame.series, lost);
+}
+
+/// Notes that a span which was left will not be entered again.
+#[cfg(feature = "tracing")]
+pub(crate) fn close(frame: FrameId) {
+    with_frame(frame, |call, at| {
+        if let Some(frame) = call.frames.get_mut(at) {
+            frame.is_over = frame.left_ns > 0;
+        }
+    });
+}
+
+/// Hands a call over to the collector, and charges its cost to the outermost function.
+fn hand_over(mut call: Box<OpenCall>) {
+    let cost_ns = std::mem::take(&mut call.cost_ns) + cupti::cost_ns(call.launches.len());
+    if let Some(outermost) = call.frames.first().filter(|_| cost::is_on()) {
+        outermost.subject.of.site.cost.count_preparation(cost_ns as f64);
+    }
     collector::add(call);
-    Some(launches)
+}
+
+/// Hands over the part of the thread's call that has ended, if the call is long.
+fn hand_over_part() {
+    if with_open(|call| call.is_long()) == Some(true) {
+        let mut part = collector::take_idle();
+        with_open(|call| call.split_off(&mut part));
+        hand_over(part);
+    }
+}
+
+/// Counts all calls that have not been recorded as lost, at the end of the process.
+pub(crate) fn give_up(deadline: Instant) {
+    collector::give_up(deadline);
+    for thread in threads::all() {
+        if let Some(mut recorder) = locked_by(&thread.recorder, deadline) {
+            recorder.series.lose_opened(Lost::Unfinished);
+        }
+    }
+}
+
+/// Returns the site of the outermost function of the thread's opened call.
+#[cold]
+pub(crate) fn outermost() -> Option<&'static CallSite> {
+    with_open(|call| call.frames.first().map(|frame| frame.subject.of.site)).flatten()
 }
 
 /// Returns `true` if the frame's call is open on this thread.
 #[cfg(feature = "tracing")]
 pub(crate) fn is_open(frame: FrameId) -> bool {
-    with_frame(frame, |_| ()).is_some()
+    with_frame(frame, |_, _| ()).is_some()
 }
 
 /// Returns the number of spans that a recorded span represents, and the number of root spans that
@@ -141,8 +212,7 @@ pub(crate) fn is_open(frame: FrameId) -> bool {
 /// open on this thread.
 #[cfg(feature = "tracing")]
 pub(crate) fn represented(frame: FrameId) -> Option<(f64, u64)> {
-    let weight = |call: &mut OpenCall| call.frames.get(frame.index as usize).map(Frame::weight);
-    with_frame(frame, |call| Some((weight(call)?, call.passed))).flatten()
+    with_frame(frame, |call, at| Some((call.frames.get(at)?.weight(), call.passed))).flatten()
 }
 
 /// Sets the number of root spans that were passed over before the one that opened the thread's
@@ -160,8 +230,8 @@ pub(crate) fn add_cost(ns: u64) {
 
 /// Notes the beginning or the end of a launch that events would bracket.
 pub(crate) fn set_launching(frame: FrameId, is_launching: bool) {
-    with_frame(frame, |call| {
-        if let Some(frame) = call.frames.get_mut(frame.index as usize) {
+    with_frame(frame, |call, at| {
+        if let Some(frame) = call.frames.get_mut(at) {
             frame.is_launching = is_launching;
         }
     });
@@ -170,11 +240,13 @@ pub(crate) fn set_launching(frame: FrameId, is_launching: bool) {
 /// Suspends a function. If it is the outermost frame, takes its call off the thread and returns the
 /// call. Otherwise, returns `None` and only leaves the frame until it is [resumed](resume).
 pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
-    if frame.index == 0 {
-        with_frame(frame, |call| _ = call.suspension.get_or_insert_with(SuspensionCount::new))?;
+    if frame.nth == 0 {
+        with_frame(frame, |call, _| {
+            _ = call.suspension.get_or_insert_with(SuspensionCount::new);
+        })?;
         return take();
     }
-    with_frame(frame, |call| call.at = call.parent(frame.index));
+    with_frame(frame, |call, at| call.at = call.frames.get(at).and_then(|frame| frame.parent));
     None
 }
 
@@ -183,7 +255,7 @@ pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
 /// counts for the other call.
 pub(crate) fn resume(frame: FrameId, call: Option<Box<OpenCall>>) -> Option<Box<OpenCall>> {
     let Some(mut call) = call else {
-        with_frame(frame, |call| call.go_on(frame.index));
+        with_frame(frame, |call, at| call.go_on(at));
         return None;
     };
     if is_inside() {
@@ -202,15 +274,15 @@ pub(crate) fn end_suspended(
     lost: Option<Lost>,
     device: impl FnOnce(usize) -> DeviceId,
 ) {
-    call.leave(FrameId { call: call.number, index: 0 }, lost, device);
-    collector::add(call);
+    call.leave(0, lost, device);
+    hand_over(call);
 }
 
 /// Notes the launches of all threads.
 pub(crate) const OBSERVER: LaunchObserver = LaunchObserver { launched, failed };
 
 /// Notes a launch by the calling thread. Called from CUPTI's callback for driver calls, so it takes
-/// no lock, and allocates only when an opened call makes more launches than any before.
+/// no lock, and allocates only when an opened call makes more launches than most do.
 fn launched(launched: EnqueueCall) {
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {
@@ -227,9 +299,14 @@ fn failed(correlation: u32) {
     with_open(|call| call.forget(correlation));
 }
 
-/// Runs `change` on the call of a frame. Returns `None` if it is not open on this thread.
-fn with_frame<T>(frame: FrameId, change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
-    with_open(|call| (call.number == frame.call).then(|| change(call))).flatten()
+/// Runs `change` on the call of a frame and the frame's position. Returns `None` if the call is not open
+/// on this thread.
+fn with_frame<T>(frame: FrameId, change: impl FnOnce(&mut OpenCall, usize) -> T) -> Option<T> {
+    with_open(|call| {
+        let at = call.position(frame.nth).filter(|_| call.number == frame.call)?;
+        Some(change(call, at))
+    })
+    .flatten()
 }
 
 /// Runs `change` on the thread's open call.
@@ -237,14 +314,14 @@ fn with_open<T>(change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
     if !IS_OPEN.get() {
         return None;
     }
-    let mut call = OPEN.try_with(Cell::take).ok()??;
+    let mut call = OPEN.try_with(|open| open.0.take()).ok()??;
     let changed = change(&mut call);
-    _ = OPEN.try_with(|open| open.set(Some(call)));
+    _ = OPEN.try_with(|open| open.0.set(Some(call)));
     Some(changed)
 }
 
 fn put(call: Box<OpenCall>) {
-    if OPEN.try_with(|open| open.set(Some(call))).is_ok() {
+    if OPEN.try_with(|open| open.0.set(Some(call))).is_ok() {
         IS_OPEN.set(true);
         switches::begin_recording(RecordingPhase::Now);
     }
@@ -252,7 +329,7 @@ fn put(call: Box<OpenCall>) {
 
 /// Takes the open call off the thread and stops recording.
 fn take() -> Option<Box<OpenCall>> {
-    let mut call = OPEN.try_with(Cell::take).ok()??;
+    let mut call = OPEN.try_with(|open| open.0.take()).ok()??;
     call.switched_on = None;
     IS_OPEN.set(false);
     switches::end_recording(RecordingPhase::Now);

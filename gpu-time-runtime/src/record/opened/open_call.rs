@@ -18,11 +18,16 @@ use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey, workload::Workload};
 use gpu_time_report::ElsewhereReason;
 
-/// The maximum number of frames in one opened call. Calls beyond it are counted as lost, and their
-/// work belongs to the function around them.
-const MAX_FRAMES: usize = 4_096;
-/// The maximum number of launches in one opened call. With more, the call is counted as lost.
-const MAX_LAUNCHES: usize = 65_536;
+/// The maximum number of frames that an opened call keeps at once. If nothing can be [handed
+/// over](crate::record::opened::parts), calls beyond it are counted as lost, and their work belongs to the
+/// function around them.
+pub(super) const MAX_FRAMES: usize = 10_240;
+/// The maximum number of launches that an opened call keeps at once. The functions that make more of
+/// them are counted as lost.
+pub(super) const MAX_LAUNCHES: usize = 163_840;
+/// The room that an idle call keeps. One that was longer gives the rest back.
+const IDLE_FRAMES: usize = 256;
+const IDLE_LAUNCHES: usize = 1_024;
 
 /// The series in which a call is counted, apart from its device, which is known only later.
 #[derive(Clone, Copy)]
@@ -47,15 +52,21 @@ pub(crate) struct OpenedFunction {
     pub share: f64,
     pub workload: Workload,
     pub call_id: CallId,
+    /// The device to count the call on if it launches nothing, and until it ends.
+    pub device: DeviceId,
 }
 
 /// An annotated function inside an opened call.
+#[derive(Clone)]
 pub(crate) struct Frame {
+    /// The number of frames that were entered before it in its call.
+    pub nth: u64,
     pub subject: OpenedFunction,
+    /// The position of the frame around it, which is smaller than its own.
     pub parent: Option<u32>,
     /// The probability that the call would not have been recorded, because neither it nor a call
     /// around it was chosen.
-    missed: f64,
+    pub(super) missed: f64,
     /// Set while the function makes a launch that events would bracket.
     pub is_launching: bool,
     /// The number of records without times, of its launches and those inside it.
@@ -66,9 +77,12 @@ pub(crate) struct Frame {
     pub captures_begun: u64,
     /// The context of its first launch, or of the first one inside it; 0 without a launch.
     pub context: usize,
-    /// Set once the function has ended and has been counted.
-    pub series: Option<SeriesRef>,
+    pub series: SeriesRef,
     pub lost: Option<Lost>,
+    /// The function has ended, and will not be continued.
+    pub is_over: bool,
+    /// In a part of a call, a function that goes on in the next part and is counted there.
+    pub goes_on: bool,
 }
 
 /// A driver call that enqueued work.
@@ -94,11 +108,15 @@ pub(crate) struct FrameLaunch {
 pub(crate) struct OpenCall {
     /// Unique within the process.
     pub number: u64,
+    /// Ordered by their numbers.
     pub frames: Vec<Frame>,
+    /// The number of frames that have been entered so far.
+    pub(super) entered: u64,
+    /// The numbers of frames and launches that were left after the last part was handed over.
+    pub(super) kept: (usize, usize),
     pub launches: Vec<FrameLaunch>,
     pub at: Option<u32>,
-    /// Launches or records are missing: there were too many launches, some were made while the call
-    /// was not open, or CUPTI does not record all of their work.
+    /// Launches are missing, because they were made while the call was not open.
     pub is_incomplete: bool,
     /// The sites of the calls around it that were not chosen, the outermost first.
     pub callers: Vec<u32>,
@@ -108,7 +126,6 @@ pub(crate) struct OpenCall {
     #[cfg(feature = "tracing")]
     pub passed: u64,
     /// The host time that the runtime took for the call's spans, counted while a budget is set.
-    #[cfg(feature = "tracing")]
     pub cost_ns: u64,
     /// Keeps CUPTI recording.
     pub switched_on: Option<RecordingGuard>,
@@ -120,7 +137,10 @@ pub(crate) struct OpenCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameId {
     pub call: u64,
-    pub index: u32,
+    /// The number of frames that were entered before it in the call.
+    pub nth: u64,
+    /// The series in which it was counted when it was entered.
+    pub series: SeriesRef,
 }
 
 impl Frame {
@@ -135,6 +155,13 @@ impl Frame {
         }
         let is_after = spec.scope == ScopeKind::Launches && !self.is_launching;
         (spec.clock == Clock::Events && is_after).then_some(ElsewhereReason::AfterStop)
+    }
+
+    /// Counts the call on this device.
+    fn count_on(&mut self, device: DeviceId) {
+        let CallSeries { thread, .. } = self.subject.of;
+        let identity = self.subject.of.identity(device);
+        self.series = locked(&thread.recorder).series.move_opened(self.series, identity);
     }
 
     /// Returns the number of calls that this call represents, by the Horvitz–Thompson estimator.
@@ -166,14 +193,18 @@ impl OpenCall {
         if self.frames.len() >= MAX_FRAMES {
             return None;
         }
-        let id = self.frames.len() as u32;
+        let (at, nth) = (self.frames.len() as u32, self.entered);
         let missed = match self.at.and_then(|at| self.frames.get(at as usize)) {
             // A call inside one that is timed by events is never opened by itself.
             Some(around) if around.subject.stream.is_some() => around.missed,
             Some(around) => around.missed * (1.0 - subject.share),
             None => (1.0 - self.hit) * (1.0 - subject.share),
         };
+        let CallSeries { site, thread, .. } = subject.of;
+        let identity = subject.of.identity(subject.device);
+        let series = locked(&thread.recorder).series.begin_opened(site, identity);
         self.frames.push(Frame {
+            nth,
             subject,
             parent: self.at,
             missed,
@@ -183,11 +214,24 @@ impl OpenCall {
             left_ns: 0,
             captures_begun: cupti::captures_begun(),
             context: 0,
-            series: None,
+            series,
             lost: None,
+            is_over: false,
+            goes_on: false,
         });
-        self.at = Some(id);
-        Some(FrameId { call: self.number, index: id })
+        self.at = Some(at);
+        self.entered += 1;
+        Some(FrameId { call: self.number, nth, series })
+    }
+
+    /// Returns the position of a frame. `None` if the frame has been handed over.
+    pub fn position(&self, nth: u64) -> Option<usize> {
+        // Until a part is handed over, each frame is at the position that is its number.
+        let is_its = |frame: &Frame| frame.nth == nth;
+        match self.frames.get(nth as usize).is_some_and(is_its) {
+            true => Some(nth as usize),
+            false => self.frames.binary_search_by_key(&nth, |frame| frame.nth).ok(),
+        }
     }
 
     /// Adds a surrounding call that was not chosen. Callers are added from the outermost to the
@@ -199,10 +243,6 @@ impl OpenCall {
 
     pub fn note(&mut self, launched: &EnqueueCall) {
         let Some(frame) = self.at else { return };
-        if self.launches.len() >= MAX_LAUNCHES {
-            self.is_incomplete = true;
-            return;
-        }
         let mut outer = Some(frame);
         while let Some(at) = outer.and_then(|at| self.frames.get_mut(at as usize)) {
             if at.context != 0 {
@@ -214,10 +254,15 @@ impl OpenCall {
         if let Some(capture) = launched.capture {
             return self.lose_captured(frame, capture);
         }
+        if self.launches.len() >= MAX_LAUNCHES {
+            return self.lose_around(frame, Lost::Long);
+        }
         let stream = launched.stream.map(Stream);
         let elsewhere = self.frames.get(frame as usize).and_then(|frame| frame.elsewhere(stream));
         let &EnqueueCall { correlation, is_graph, lacks_records, .. } = launched;
-        self.is_incomplete |= lacks_records;
+        if lacks_records {
+            self.lose_around(frame, Lost::Records);
+        }
         self.launches.push(FrameLaunch {
             correlation,
             frame,
@@ -228,6 +273,15 @@ impl OpenCall {
             is_graph,
             has_record: false,
         });
+    }
+
+    /// Marks a frame and those around it as lost, unless they are already.
+    fn lose_around(&mut self, frame: u32, lost: Lost) {
+        let mut inner = Some(frame);
+        while let Some(at) = inner.and_then(|at| self.frames.get_mut(at as usize)) {
+            at.lost.get_or_insert(lost);
+            inner = at.parent;
+        }
     }
 
     /// Forgets the last launch, if it has this id.
@@ -257,55 +311,65 @@ impl OpenCall {
         }
     }
 
-    /// Ends a frame and counts its call, unless that was counted when the frame was left before.
-    /// Returns `true` if the frame is the outermost one.
+    /// Ends the frame at a position. Returns `true` if the frame is the outermost one.
     pub fn leave(
         &mut self,
-        id: FrameId,
+        position: usize,
         lost: Option<Lost>,
         device: impl FnOnce(usize) -> DeviceId,
     ) -> bool {
-        let Some(frame) = self.frames.get_mut(id.index as usize) else { return false };
+        let Some(frame) = self.frames.get_mut(position) else { return false };
         frame.left_ns = clock::now_ns();
         frame.lost = lost.or(frame.lost);
-        let device = device(frame.context);
-        if frame.series.is_none() {
-            let CallSeries { site, thread, .. } = frame.subject.of;
-            let mut recorder = locked(&thread.recorder);
-            frame.series = Some(recorder.series.begin(site, frame.subject.of.identity(device)));
-        }
-        if self.at == Some(id.index) {
+        frame.is_over = !frame.subject.of.site.is_span();
+        frame.count_on(device(frame.context));
+        if self.at == Some(position as u32) {
             // A span may have been left before a span inside it.
             let left = |at: u32| self.frames.get(at as usize).filter(|of| of.left_ns > 0);
             while let Some(left) = self.at.and_then(left) {
                 self.at = left.parent;
             }
         }
-        id.index == 0
+        position == 0
     }
 
-    /// Continues a frame that was left, or whose function was suspended.
-    pub fn go_on(&mut self, frame: u32) {
-        if let Some(of) = self.frames.get_mut(frame as usize) {
+    /// Continues the frame at a position, which was left, or whose function was suspended.
+    pub fn go_on(&mut self, position: usize) {
+        if let Some(of) = self.frames.get_mut(position) {
             of.left_ns = 0;
-            self.at = Some(frame);
+            self.at = Some(position as u32);
         }
     }
 
-    pub fn parent(&self, frame: u32) -> Option<u32> {
-        self.frames.get(frame as usize)?.parent
+    /// Ends a call whose outermost function will not end. All functions that have not ended are lost.
+    pub fn give_up(&mut self) {
+        let now = clock::now_ns();
+        for frame in &mut self.frames {
+            // Counted on the first device that a frame has used, even if it is a new one.
+            if let Some(context) = cuda::recent(frame.context).filter(|_| frame.context != 0) {
+                frame.count_on(context.device_id());
+            }
+            if frame.left_ns == 0 {
+                frame.left_ns = now;
+                frame.lost.get_or_insert(Lost::Unfinished);
+            }
+        }
     }
 
-    /// Resets everything for another call, but keeps the allocated memory.
+    /// Resets everything for another call, but keeps the memory that most calls need.
     pub fn clear(&mut self) {
         self.frames.clear();
+        self.frames.shrink_to(IDLE_FRAMES);
+        (self.entered, self.kept) = (0, (0, 0));
         self.callers.clear();
         self.hit = 0.0;
         #[cfg(feature = "tracing")]
         {
-            (self.passed, self.cost_ns) = (0, 0);
+            self.passed = 0;
         }
+        self.cost_ns = 0;
         self.launches.clear();
+        self.launches.shrink_to(IDLE_LAUNCHES);
         self.at = None;
         self.is_incomplete = false;
         self.switched_on = None;

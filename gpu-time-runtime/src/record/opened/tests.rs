@@ -35,6 +35,7 @@ fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
         share: 1.0,
         workload: Workload::UNKNOWN,
         call_id: CallId::default(),
+        device: DeviceId::Cuda(0),
     }
 }
 
@@ -64,12 +65,17 @@ fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
     }
 }
 
+/// Returns the position of a frame in a call of which no part was handed over.
+fn at(frame: FrameId) -> usize {
+    frame.nth as usize
+}
+
 /// Makes a call of one function that launches with the given ids.
 fn call(subject: OpenedFunction, launches: &[u32]) -> Box<OpenCall> {
     let mut call = Box::<OpenCall>::default();
     let frame = call.enter(subject).unwrap();
     launches.iter().for_each(|&id| call.note(&launch(id)));
-    assert!(call.leave(frame, None, |_| DeviceId::Cuda(0)));
+    assert!(call.leave(at(frame), None, |_| DeviceId::Cuda(0)));
     call
 }
 
@@ -92,13 +98,13 @@ fn launch_belongs_to_the_innermost_function() {
     call.note(&launch(1));
     let inner_frame = call.enter(inner).unwrap();
     call.note(&launch(2));
-    assert!(!call.leave(inner_frame, None, |_| DeviceId::Cuda(0)));
+    assert!(!call.leave(at(inner_frame), None, |_| DeviceId::Cuda(0)));
     call.note(&launch(3));
     let device = |context| {
         assert_eq!(context, 9);
         DeviceId::Cuda(0)
     };
-    assert!(call.leave(outer_frame, None, device));
+    assert!(call.leave(at(outer_frame), None, device));
     let frames: Vec<u32> = call.launches.iter().map(|launch| launch.frame).collect();
     assert_eq!(frames, [0, 1, 0]);
     assert_eq!((counts(&outer).in_flight, counts(&inner).in_flight), (1, 1));
@@ -114,7 +120,7 @@ fn failed_launch_is_forgotten() {
     }
     // A driver function that calls another one reports a failure for both.
     [2, 2, 9].iter().for_each(|&id| open.forget(id));
-    open.leave(frame, None, |_| DeviceId::Cuda(0));
+    open.leave(at(frame), None, |_| DeviceId::Cuda(0));
     let mut collector = Collector::new();
     collector.claim([open]);
     collector.take(&activity(1, 10, 20));
@@ -151,8 +157,8 @@ fn captured_launch_loses_the_functions_inside_the_capture() {
     // As if the capture had begun between the two functions.
     call.frames[1].captures_begun = begun + 1;
     call.note(&EnqueueCall { capture: Some(begun + 1), ..launch(2) });
-    call.leave(inner_frame, None, |_| DeviceId::Cuda(0));
-    call.leave(outer_frame, None, |_| DeviceId::Cuda(0));
+    call.leave(at(inner_frame), None, |_| DeviceId::Cuda(0));
+    call.leave(at(outer_frame), None, |_| DeviceId::Cuda(0));
     assert_eq!(call.frames[1].lost, Some(Lost::Capture));
     let mut collector = Collector::new();
     collector.claim([call]);
@@ -253,7 +259,7 @@ fn waiting_for(subject: OpenedFunction, launched: EnqueueCall) -> Collector {
     let mut call = Box::<OpenCall>::default();
     let frame = call.enter(subject).unwrap();
     call.note(&launched);
-    call.leave(frame, None, |_| DeviceId::Cuda(0));
+    call.leave(at(frame), None, |_| DeviceId::Cuda(0));
     collector.claim([call]);
     collector
 }
@@ -415,4 +421,187 @@ fn call_without_launches_is_complete_at_once() {
     collector.claim([call(subject, &[])]);
     collector.finish(false);
     assert_eq!(counts(&subject).opened, 1);
+}
+
+/// Runs a function inside the call, with these launches, and hands over what is long enough.
+fn run_inner(call: &mut OpenCall, of: OpenedFunction, ids: &[u32], parts: &mut Vec<Box<OpenCall>>) {
+    let frame = call.enter(of).unwrap();
+    ids.iter().for_each(|&id| call.note(&launch(id)));
+    let position = call.position(frame.nth).unwrap();
+    assert!(!call.leave(position, None, |_| DeviceId::Cuda(0)));
+    if call.is_long() {
+        let mut part = Box::default();
+        call.split_off(&mut part);
+        parts.push(part);
+    }
+}
+
+/// Records calls with 10 ns for each launch.
+fn record_all(calls: Vec<Box<OpenCall>>) {
+    let mut collector = Collector::new();
+    for call in calls {
+        let ids: Vec<u32> = call.launches.iter().map(|launch| launch.correlation).collect();
+        collector.claim([call]);
+        for id in ids {
+            collector.take(&activity(id, 20 * u64::from(id) + 20, 20 * u64::from(id) + 30));
+        }
+        collector.finish(false);
+    }
+    assert!(collector.is_empty());
+}
+
+/// The limits are half of what a call keeps at once.
+#[test]
+fn call_within_the_limits_is_not_split() {
+    let thread = thread();
+    let [outer, inner] = [(); 2].map(|()| subject(thread));
+    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let frame = call.enter(outer).unwrap();
+    (0..4_095).for_each(|nth| run_inner(&mut call, inner, &[nth], &mut parts));
+    assert!(call.leave(at(frame), None, |_| DeviceId::Cuda(0)) && parts.is_empty());
+    record_all(vec![call]);
+    assert_eq!((counts(&outer).opened, counts(&inner).opened), (1, 4_095));
+}
+
+#[test]
+fn functions_inside_a_long_call_are_recorded_in_parts() {
+    let thread = thread();
+    let [outer, inner] = [(); 2].map(|()| subject(thread));
+    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let frame = call.enter(outer).unwrap();
+    for nth in 0..20_000 {
+        call.note(&launch(1_000_000 + nth));
+        run_inner(&mut call, inner, &[nth], &mut parts);
+        assert!(call.frames.len() <= 4_097 && call.position(frame.nth) == Some(0));
+    }
+    assert_eq!(parts.len(), 4);
+    assert_eq!((counts(&outer).in_flight, counts(&inner).in_flight), (1, 20_000));
+    assert!(call.leave(0, None, |_| DeviceId::Cuda(0)));
+    parts.push(call);
+    record_all(parts);
+    assert_eq!((counts(&outer).lost.of(Lost::Long), counts(&inner).opened), (1, 20_000));
+    let report = inner.of.site.series()[0].series.times().opened().cloned().unwrap();
+    assert_eq!((report.kernels_per_call, report.busy_ns.unwrap().sum), (Some(1.0), 200_000.0));
+}
+
+/// A function with many launches is split only if it is the outermost one, as long as there is room.
+#[test]
+fn function_between_stays_whole() {
+    let thread = thread();
+    let [outer, between, inner] = [(); 3].map(|()| subject(thread));
+    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let outermost = call.enter(outer).unwrap();
+    for round in 0..4 {
+        let frame = call.enter(between).unwrap();
+        (0..4_000).for_each(|nth| run_inner(&mut call, inner, &[4_000 * round + nth], &mut parts));
+        assert_eq!(parts.len() as u32, round / 2);
+        let position = call.position(frame.nth).unwrap();
+        call.leave(position, None, |_| DeviceId::Cuda(0));
+        if call.is_long() {
+            let mut part = Box::default();
+            call.split_off(&mut part);
+            parts.push(part);
+        }
+    }
+    call.leave(at(outermost), None, |_| DeviceId::Cuda(0));
+    parts.push(call);
+    record_all(parts);
+    assert_eq!((counts(&outer).lost.of(Lost::Long), counts(&between).opened), (1, 4));
+    assert_eq!(counts(&inner).opened, 16_000);
+}
+
+/// A short function inside a long one is whole, wherever the long one is split.
+#[test]
+fn only_long_functions_are_split() {
+    let thread = thread();
+    let [outer, long, short, inner] = [(); 4].map(|()| subject(thread));
+    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let outermost = call.enter(outer).unwrap();
+    let within = call.enter(long).unwrap();
+    for nth in 0..5_000 {
+        let frame = call.enter(short).unwrap();
+        (0..3).for_each(|of| run_inner(&mut call, inner, &[3 * nth + of], &mut parts));
+        let position = call.position(frame.nth).unwrap();
+        call.leave(position, None, |_| DeviceId::Cuda(0));
+    }
+    assert!(parts.len() > 1, "{}", parts.len());
+    for frame in [within, outermost] {
+        let position = call.position(frame.nth).unwrap();
+        call.leave(position, None, |_| DeviceId::Cuda(0));
+    }
+    parts.push(call);
+    record_all(parts);
+    assert_eq!((counts(&outer).lost.of(Lost::Long), counts(&long).lost.of(Lost::Long)), (1, 1));
+    assert_eq!((counts(&short).opened, counts(&inner).opened), (5_000, 15_000));
+    let report = short.of.site.series()[0].series.times().opened().cloned().unwrap();
+    assert_eq!(report.kernels_per_call, Some(3.0));
+}
+
+/// Functions that wait for something stay in the call with all their launches.
+#[test]
+fn suspended_function_is_not_split() {
+    let thread = thread();
+    let [outer, waiting, inner] = [(); 3].map(|()| subject(thread));
+    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let outermost = call.enter(outer).unwrap();
+    run_inner(&mut call, inner, &[1], &mut parts);
+    let frame = call.enter(waiting).unwrap();
+    run_inner(&mut call, inner, &[2], &mut parts);
+    call.note(&launch(3));
+    call.at = Some(0);
+    (10..10_000).for_each(|nth| run_inner(&mut call, inner, &[nth], &mut parts));
+    assert_eq!(parts.len(), 2);
+    let position = call.position(frame.nth).unwrap();
+    call.go_on(position);
+    call.note(&launch(4));
+    call.leave(position, None, |_| DeviceId::Cuda(0));
+    call.leave(at(outermost), None, |_| DeviceId::Cuda(0));
+    parts.push(call);
+    record_all(parts);
+    assert_eq!((counts(&waiting).opened, counts(&inner).opened), (1, 9_992));
+    let report = waiting.of.site.series()[0].series.times().opened().cloned().unwrap();
+    assert_eq!(report.kernels_per_call, Some(3.0));
+}
+
+/// The functions around the launches that are too many are lost, and no others.
+#[test]
+fn too_many_launches_of_one_function_lose_it() {
+    let thread = thread();
+    let [outer, inner, big] = [(); 3].map(|()| subject(thread));
+    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let frame = call.enter(outer).unwrap();
+    run_inner(&mut call, inner, &[1], &mut parts);
+    run_inner(&mut call, big, &(10..170_000).collect::<Vec<_>>(), &mut parts);
+    run_inner(&mut call, inner, &[2], &mut parts);
+    call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    parts.push(call);
+    record_all(parts);
+    assert_eq!((counts(&outer).lost.of(Lost::Long), counts(&big).lost.of(Lost::Long)), (1, 1));
+    assert_eq!(counts(&inner).opened, 2);
+}
+
+#[test]
+fn call_that_is_given_up_loses_what_has_not_ended() {
+    let thread = thread();
+    let [outer, inner] = [(); 2].map(|()| subject(thread));
+    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    call.enter(outer).unwrap();
+    run_inner(&mut call, inner, &[1], &mut parts);
+    call.give_up();
+    record_all(vec![call]);
+    assert_eq!((counts(&outer).lost.of(Lost::Unfinished), counts(&inner).opened), (1, 1));
+}
+
+/// The device of a call is known only when it has launched something.
+#[test]
+fn open_call_is_in_flight_on_one_device() {
+    let subject = OpenedFunction { device: DeviceId::Unknown, ..subject(thread()) };
+    let mut open = Box::<OpenCall>::default();
+    let frame = open.enter(subject).unwrap();
+    assert_eq!(counts(&subject).in_flight, 1);
+    open.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    assert_eq!((counts(&subject).timed, counts(&subject).in_flight), (1, 1));
+    locked(&subject.of.thread.recorder).series.lose_opened(Lost::Unfinished);
+    record_all(vec![open]);
+    assert_eq!((counts(&subject).lost.of(Lost::Unfinished), counts(&subject).opened), (1, 0));
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::base::lock::locked;
-use crate::record::call_tree;
+use crate::record::call_tree::{CallTreeWriter, RecordedWork};
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, AttributedActivity};
 use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
@@ -58,6 +58,11 @@ impl WaitingCall {
             is_incomplete: call.is_incomplete,
             call,
         }
+    }
+
+    /// Returns the number of its launches and records.
+    pub fn work(&self) -> usize {
+        self.call.launches.len() + self.activities.len()
     }
 
     /// Takes a record of a launch, which it returns.
@@ -134,20 +139,27 @@ impl WaitingCall {
         let lost = lost.or(is_incomplete.then_some(Lost::Records));
         let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
         let figures = attribution::figures(call.frames.len(), parent, &mut activities);
-        let mut paths = call_tree::CallTreeWriter::begin(&call.callers);
+        let mut paths = CallTreeWriter::begin(&call.callers);
         for (frame, figures) in call.frames.iter().zip(&figures) {
             let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
-            let is_recorded = frame.lost.or(lost).is_none();
             let host_ns = left_ns.saturating_sub(entered_ns);
             let weight = frame.weight();
             let recorded = RecordedCall { figures, host_ns, weight };
-            paths.add(subject.of.site, parent, is_recorded.then_some(recorded));
+            // The own work of a function that was split is known, part by part.
+            let kept = match lost.or(frame.lost) {
+                None if !frame.goes_on => RecordedWork::Call(recorded),
+                None | Some(Lost::Long) => RecordedWork::Own(recorded),
+                Some(_) => RecordedWork::Nothing,
+            };
+            paths.add(subject.of.site, parent, kept);
         }
         drop(paths);
         for (frame, figures) in call.frames.iter().zip(figures) {
             let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
             let weight = frame.series_weight();
-            let Some(series) = series else { continue };
+            if frame.goes_on || left_ns == 0 {
+                continue;
+            }
             let outcome = match frame.lost.or(lost) {
                 Some(reason) => Err(reason),
                 None => Ok((&figures, left_ns.saturating_sub(entered_ns))),

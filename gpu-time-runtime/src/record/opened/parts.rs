@@ -1,0 +1,159 @@
+//! Long opened calls are handed over in parts, so that memory stays bounded, and the functions inside are
+//! recorded although the outermost one has not ended.
+//!
+//! A part is a call of its own. It has all functions that have ended since the last part, with their
+//! launches. The functions around them, which go on, are in it as well, so that paths are right and the
+//! functions' own work is in the call tree. Such a function has no figures of its own, because they would
+//! need all parts at once, and its call is lost as [`Lost::Long`]. No function is split before it has more
+//! frames or launches than [`LONG`], including those inside it.
+
+use crate::record::opened::open_call::{Frame, FrameLaunch, MAX_FRAMES, MAX_LAUNCHES, OpenCall};
+use crate::types::sample::Lost;
+
+/// The numbers of frames and of launches beyond which a function may be split.
+const LONG: (usize, usize) = (4_096, 65_536);
+/// The numbers beyond which a call is split even while a function inside the outermost one runs. It may
+/// have begun when the call was almost long.
+const VERY_LONG: (usize, usize) = (2 * LONG.0, 2 * LONG.1);
+// A function inside may make some launches before it calls or ends another one.
+const _: () = assert!(VERY_LONG.0 < MAX_FRAMES && VERY_LONG.1 < MAX_LAUNCHES);
+/// The smallest numbers of new frames or launches for which a part is worth its cost.
+const WORTH: (usize, usize) = (LONG.0 / 4, LONG.1 / 4);
+
+impl OpenCall {
+    /// Returns `true` if a part of the call should be handed over now: when what runs is the outermost
+    /// function, or another one that has been split, or when there is little room left.
+    pub fn is_long(&self) -> bool {
+        let (frames, launches) = (self.frames.len(), self.launches.len());
+        let exceeds = |bounds: (usize, usize)| frames > bounds.0 || launches > bounds.1;
+        if !exceeds(LONG) {
+            return false;
+        }
+        let new = (frames.saturating_sub(self.kept.0), launches.saturating_sub(self.kept.1));
+        let around = self.at.and_then(|at| self.frames.get(at as usize));
+        let is_split = |of: &Frame| of.parent.is_none() || of.is_split();
+        let is_worth = new.0 >= WORTH.0 || new.1 >= WORTH.1;
+        is_worth && (around.is_none_or(is_split) || exceeds(VERY_LONG))
+    }
+
+    /// Moves what has ended to `part`, an empty call.
+    pub fn split_off(&mut self, part: &mut OpenCall) {
+        let is_alive = |frame: &Frame| !frame.is_over;
+        let whole = self.functions_to_keep(is_alive);
+        let kept = self.launches.iter().filter(|launch| is_set(&whole, launch.frame)).count();
+        let frames = whole.iter().filter(|is_kept| **is_kept).count();
+        if frames <= LONG.0 && kept <= LONG.1 {
+            return self.split_around(part, is_alive, &whole);
+        }
+        // Too much is suspended.
+        let whole = vec![false; self.frames.len()];
+        self.split_around(part, |frame| frame.left_ns == 0, &whole);
+    }
+
+    /// Returns, for each frame, whether it stays in the call with all that is inside it: it may go on, and
+    /// is not split.
+    fn functions_to_keep(&self, is_alive: impl Fn(&Frame) -> bool) -> Vec<bool> {
+        let mut kept = self.with_callers(is_alive);
+        let split = self.functions_to_split();
+        for at in 0..self.frames.len() {
+            let is_inside = self.frames[at].parent.is_some_and(|parent| is_set(&kept, parent));
+            kept[at] = !split[at] && (kept[at] || is_inside);
+        }
+        kept
+    }
+
+    /// Returns, for each frame, whether it is split: the outermost one, and those of the functions around
+    /// the one that runs that are long themselves.
+    fn functions_to_split(&self) -> Vec<bool> {
+        // The numbers of launches from each frame on. All later frames are inside those that run.
+        let mut launches = vec![0_usize; self.frames.len() + 1];
+        for launch in &self.launches {
+            launches.get_mut(launch.frame as usize).into_iter().for_each(|count| *count += 1);
+        }
+        for at in (0..self.frames.len()).rev() {
+            launches[at] += launches[at + 1];
+        }
+        let mut split = vec![false; self.frames.len()];
+        let mut next = self.at.map(|at| at as usize);
+        while let Some(at) = next
+            && let Some(frame) = self.frames.get(at)
+        {
+            let is_long = self.frames.len() - at > LONG.0 || launches[at] > LONG.1;
+            split[at] = is_long || frame.parent.is_none() || frame.is_split();
+            next = frame.parent.map(|parent| parent as usize);
+        }
+        split
+    }
+
+    /// Returns, for each frame, whether it or one inside it is alive.
+    fn with_callers(&self, is_alive: impl Fn(&Frame) -> bool) -> Vec<bool> {
+        let mut alive: Vec<bool> = self.frames.iter().map(is_alive).collect();
+        for (at, frame) in self.frames.iter().enumerate().rev() {
+            if let Some(parent) = frame.parent.filter(|_| alive[at]) {
+                set(&mut alive, parent);
+            }
+        }
+        alive
+    }
+
+    /// Moves all frames and launches to `part`, except for those that stay as a whole. Frames that are
+    /// alive otherwise are in both.
+    fn split_around(
+        &mut self,
+        part: &mut OpenCall,
+        is_alive: impl Fn(&Frame) -> bool,
+        whole: &[bool],
+    ) {
+        let alive = self.with_callers(is_alive);
+        std::mem::swap(&mut self.frames, &mut part.frames);
+        std::mem::swap(&mut self.launches, &mut part.launches);
+        part.callers.clone_from(&self.callers);
+        part.is_incomplete = self.is_incomplete;
+        let mut positions = vec![None; part.frames.len()];
+        for (at, frame) in part.frames.iter_mut().enumerate() {
+            if !(alive[at] || whole[at]) {
+                continue;
+            }
+            if self.is_incomplete && whole[at] {
+                frame.lost.get_or_insert(Lost::Records);
+            } else if !whole[at] {
+                frame.lost.get_or_insert(Lost::Long);
+            }
+            let parent = frame.parent.and_then(|at| *positions.get(at as usize)?);
+            positions[at] = Some(self.frames.len() as u32);
+            self.frames.push(Frame { parent, ..frame.clone() });
+            frame.goes_on = true;
+        }
+        let position = |at: u32| *positions.get(at as usize)?;
+        self.at = self.at.and_then(position);
+        self.kept = (self.frames.len(), 0);
+        self.is_incomplete &= self.switched_on.is_none();
+        if !whole.contains(&true) {
+            return;
+        }
+        part.launches.retain(|launch| {
+            let stays = is_set(whole, launch.frame);
+            if let Some(frame) = position(launch.frame).filter(|_| stays) {
+                self.launches.push(FrameLaunch { frame, ..*launch });
+            }
+            !stays
+        });
+        self.kept.1 = self.launches.len();
+    }
+}
+
+impl Frame {
+    fn is_split(&self) -> bool {
+        self.lost == Some(Lost::Long)
+    }
+}
+
+fn is_set(of: &[bool], at: u32) -> bool {
+    of.get(at as usize).copied().unwrap_or_default()
+}
+
+fn set(of: &mut [bool], at: u32) {
+    if let Some(of) = of.get_mut(at as usize) {
+        *of = true;
+    }
+}
