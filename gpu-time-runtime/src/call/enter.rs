@@ -19,6 +19,7 @@ use crate::call::{
     stream::StreamGuard,
     timed_by::{StreamTimed, TimedBy},
 };
+use crate::record::opened::{is_inside, outermost};
 use crate::site::{callsite::CallSite, cost::CostTimer};
 use crate::types::attribute::Clock;
 
@@ -101,7 +102,7 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
         return Scope::plain();
     };
     let AdmittedCall { ticket, source, is_captured } = admitted;
-    let cost = CostTimer::sample(&ticket.site.cost);
+    let cost = cost_timer(ticket.site);
     let mut running = cost.start();
     if S::WAITS {
         running.waits();
@@ -151,7 +152,7 @@ fn begin_kernels<S: TimedCall, D: Details>(
         return Scope::plain();
     };
     let site = ticket.site;
-    let cost = CostTimer::sample(&site.cost);
+    let cost = cost_timer(site);
     let timing = cost.start();
     let begun = kernels::begin(ticket, details);
     drop(timing);
@@ -160,5 +161,14 @@ fn begin_kernels<S: TimedCall, D: Details>(
         // An async function may end on another thread, so this thread does not note it.
         KernelsEntry::PassedOver if !site.spec.is_async => Scope::passed_over(site),
         KernelsEntry::PassedOver | KernelsEntry::Untimed => Scope::untimed(site),
+    }
+}
+
+/// Returns the timer for the cost of a call: for one inside an opened call, that of the outermost function.
+#[inline(always)]
+fn cost_timer(site: &'static CallSite) -> CostTimer {
+    match is_inside().then(outermost).flatten() {
+        Some(outermost) => CostTimer::sample_inner(&outermost.cost),
+        None => CostTimer::sample(&site.cost),
     }
 }

@@ -118,24 +118,34 @@ fn one_in(many: u8) -> bool {
 /// call together with its full time, however long the call takes.
 pub(crate) struct CostTimer {
     meter: Option<&'static CostMeter>,
+    /// The call is inside an opened call, whose cost the meter counts.
+    is_inner: bool,
     ns: AtomicU64,
 }
 
 impl CostTimer {
     /// Creates an inactive timer.
     pub const fn off() -> CostTimer {
-        CostTimer { meter: None, ns: AtomicU64::new(0) }
+        CostTimer { meter: None, is_inner: false, ns: AtomicU64::new(0) }
     }
 
     /// Creates the timer for one call. It is active for one call in [`ONE_IN`].
     #[inline(always)]
     pub fn sample(meter: &'static CostMeter) -> CostTimer {
-        if is_on() { CostTimer::draw(meter) } else { CostTimer::off() }
+        if is_on() { CostTimer::draw(meter, false) } else { CostTimer::off() }
+    }
+
+    /// Creates the timer for a call inside an opened call. The decision to time it was that for the
+    /// outermost function, so `meter`, which is that function's, counts its time as a cost of recording.
+    #[cold]
+    pub fn sample_inner(meter: &'static CostMeter) -> CostTimer {
+        if is_on() { CostTimer::draw(meter, true) } else { CostTimer::off() }
     }
 
     #[cold]
-    fn draw(meter: &'static CostMeter) -> CostTimer {
-        CostTimer { meter: one_in(ONE_IN).then_some(meter), ns: AtomicU64::new(0) }
+    fn draw(meter: &'static CostMeter, is_inner: bool) -> CostTimer {
+        let meter = one_in(ONE_IN).then_some(meter);
+        CostTimer { meter, is_inner, ns: AtomicU64::new(0) }
     }
 
     /// Measures until the returned value is dropped.
@@ -153,7 +163,11 @@ impl Drop for CostTimer {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(meter) = self.meter {
-            count_call(meter, *self.ns.get_mut());
+            let ns = *self.ns.get_mut();
+            match self.is_inner {
+                true => meter.count_preparation((ns * u64::from(ONE_IN)) as f64),
+                false => count_call(meter, ns),
+            }
         }
     }
 }
@@ -214,7 +228,7 @@ pub(crate) fn time_decision(meter: &CostMeter) -> CostGuard<'_> {
 /// Counts a metered call that began `ago`.
 #[cfg(test)]
 pub(crate) fn count_call_of(meter: &'static CostMeter, ago: std::time::Duration) {
-    let timer = CostTimer { meter: Some(meter), ns: AtomicU64::new(0) };
+    let timer = CostTimer { meter: Some(meter), is_inner: false, ns: AtomicU64::new(0) };
     let mut timing = timer.start();
     if let Some(stretch) = &mut timing.0 {
         stretch.began -= ago;
@@ -227,10 +241,20 @@ mod tests {
 
     use super::*;
 
+    /// One inner call in eight is metered, for all eight.
+    #[test]
+    fn inner_call_is_charged_to_the_outermost_one() {
+        static METER: CostMeter = CostMeter::new();
+        let timer = CostTimer { meter: Some(&METER), is_inner: true, ns: AtomicU64::new(500) };
+        drop(timer);
+        let usage = METER.take();
+        assert_eq!((usage.metered, usage.metered_ns, usage.preparation_ns), (0.0, 0.0, 4_000.0));
+    }
+
     #[test]
     fn call_is_counted_once_when_it_ends() {
         static METER: CostMeter = CostMeter::new();
-        let timer = CostTimer { meter: Some(&METER), ns: AtomicU64::new(0) };
+        let timer = CostTimer { meter: Some(&METER), is_inner: false, ns: AtomicU64::new(0) };
         drop(timer.start());
         drop(timer.start());
         let usage = METER.take();
