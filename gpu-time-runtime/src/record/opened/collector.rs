@@ -35,6 +35,9 @@ const MAX_ENDED: usize = 65_536;
 /// The maximum number of calls that wait for records. If there are more, the oldest are counted as
 /// lost.
 pub(super) const MAX_WAITING: usize = 4_096;
+/// The maximum number of launches and records of the calls that have ended since the last collection, and
+/// of those that wait. Each takes about 100 bytes.
+const MAX_WAITING_WORK: usize = 1 << 20;
 /// The maximum number of records that are kept because they may belong to a call that has not
 /// ended.
 const MAX_UNCLAIMED: usize = 65_536;
@@ -45,15 +48,27 @@ const MAX_IDLE: usize = 64;
 #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 struct CallExchange {
     /// Calls that have ended since the last collection.
-    ended: Mutex<Vec<Box<OpenCall>>>,
+    ended: Mutex<EndedCalls>,
     /// Empty calls that can be used again.
     idle: Mutex<Vec<Box<OpenCall>>>,
     /// The number of calls that have ended and are not recorded in their series yet.
     waiting: AtomicU64,
 }
 
+/// Calls that have ended.
+struct EndedCalls {
+    #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+    calls: Vec<Box<OpenCall>>,
+    /// The number of their launches.
+    launches: usize,
+}
+
+impl EndedCalls {
+    const NONE: EndedCalls = EndedCalls { calls: Vec::new(), launches: 0 };
+}
+
 static CALLS: CallExchange = CallExchange {
-    ended: Mutex::new(Rank::EndedCalls, Vec::new()),
+    ended: Mutex::new(Rank::EndedCalls, EndedCalls::NONE),
     idle: Mutex::new(Rank::IdleCalls, Vec::new()),
     waiting: AtomicU64::new(0),
 };
@@ -103,6 +118,8 @@ pub(crate) struct Collector {
     calls: BTreeMap<u64, WaitingCall>,
     /// The number of the next call.
     next: u64,
+    /// The number of their launches and records.
+    work: usize,
     /// Maps each correlation id to its launch: the number of the call, and the index of the launch
     /// in it.
     launches: Option<HashMap<u32, (u64, u32)>>,
@@ -131,13 +148,15 @@ pub(super) fn take_idle() -> Box<OpenCall> {
 pub(super) fn add(call: Box<OpenCall>) {
     CALLS.waiting.fetch_add(1, Relaxed);
     let mut ended = locked(&CALLS.ended);
-    let is_first = ended.is_empty();
-    if ended.len() >= MAX_ENDED {
+    let is_first = ended.calls.is_empty();
+    let launches = ended.launches + call.launches.len();
+    if ended.calls.len() >= MAX_ENDED || launches > MAX_WAITING_WORK {
         // There is no thread, and no report.
         drop(ended);
         return finish(WaitingCall::new(call), None, Some(Lost::Records), None);
     }
-    ended.push(call);
+    ended.launches = launches;
+    ended.calls.push(call);
     drop(ended);
     if is_first {
         THREAD.wake();
@@ -240,6 +259,7 @@ impl Collector {
         Collector {
             calls: BTreeMap::new(),
             next: 0,
+            work: 0,
             launches: None,
             progress: StreamProgress::new(),
             dropped_ns: 0,
@@ -289,7 +309,8 @@ impl Collector {
         self.note_dropped(drained.dropped);
         USELESS.zero_times.fetch_add(drained.zero_times - of_windows, Relaxed);
         self.claim(take_ended());
-        if !may_be_claimed && !open_call::may_be_claimed() && locked(&CALLS.ended).is_empty() {
+        if !may_be_claimed && !open_call::may_be_claimed() && locked(&CALLS.ended).calls.is_empty()
+        {
             self.unclaimed.clear();
         }
         self.finish(is_last && drained.has_flushed);
@@ -327,7 +348,9 @@ impl Collector {
             for (at, launch) in (0u32..).zip(&call.launches) {
                 launches.insert(launch.correlation, (number, at));
             }
-            self.calls.insert(number, WaitingCall::new(call));
+            let waiting = WaitingCall::new(call);
+            self.work += waiting.work();
+            self.calls.insert(number, waiting);
         }
         if are_new {
             // In place, because the records that stay unclaimed may be many.
@@ -350,9 +373,11 @@ impl Collector {
             launch.and_then(|(number, at)| Some((self.calls.get_mut(&number)?, at as usize)));
         match waiting {
             Some((waiting, at)) => {
+                let before = waiting.work();
                 if let Some(launch) = waiting.take(activity, at, self.alignment) {
                     self.progress.note(launch.stream_id, launch.enqueued_ns);
                 }
+                self.work += waiting.work() - before;
             }
             None => self.keep(activity),
         }
@@ -385,13 +410,14 @@ impl Collector {
         let ended = outlooks.filter(|(_, outlook)| *outlook != Outlook::MoreExpected);
         for (number, outlook) in ended.collect::<Vec<_>>() {
             if let Some(waiting) = self.calls.remove(&number) {
+                self.work -= waiting.work();
                 self.keep_graphs(&waiting, now);
                 let is_lost = outlook == Outlook::Lost || waiting.may_lack(self.dropped_ns);
                 let lost = is_lost.then_some(Lost::Records);
                 finish(waiting, self.launches.as_mut(), lost, self.alignment);
             }
         }
-        self.give_up_beyond(MAX_WAITING);
+        self.give_up_beyond(MAX_WAITING, MAX_WAITING_WORK);
     }
 
     /// Keeps the launches of graphs in a call that is about to be recorded.
@@ -406,14 +432,15 @@ impl Collector {
 
     /// Counts all calls that still wait as lost.
     pub fn give_up(&mut self) {
-        self.give_up_beyond(0);
+        self.give_up_beyond(0, 0);
     }
 
-    /// Counts the oldest calls as lost until at most `most` are left.
-    fn give_up_beyond(&mut self, most: usize) {
-        while self.calls.len() > most
+    /// Counts the oldest calls as lost until at most `calls` are left, with at most this much work.
+    fn give_up_beyond(&mut self, calls: usize, work: usize) {
+        while (self.calls.len() > calls || self.work > work)
             && let Some((_, waiting)) = self.calls.pop_first()
         {
+            self.work -= waiting.work();
             finish(waiting, self.launches.as_mut(), Some(Lost::Records), self.alignment);
         }
     }
@@ -422,7 +449,7 @@ impl Collector {
 /// Takes the calls that have ended since the last time.
 #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 fn take_ended() -> Vec<Box<OpenCall>> {
-    std::mem::take(&mut *locked(&CALLS.ended))
+    std::mem::replace(&mut *locked(&CALLS.ended), EndedCalls::NONE).calls
 }
 
 /// Records a call that has been waited for, or counts it as lost, and keeps it for reuse.

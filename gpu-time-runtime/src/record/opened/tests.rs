@@ -605,3 +605,25 @@ fn open_call_is_in_flight_on_one_device() {
     record_all(vec![open]);
     assert_eq!((counts(&subject).lost.of(Lost::Unfinished), counts(&subject).opened), (1, 0));
 }
+
+/// Records of one launch count as well, because a graph has many.
+#[test]
+fn oldest_calls_are_lost_if_too_much_work_waits() {
+    let (old, new) = (subject(thread()), subject(thread()));
+    let mut collector = Collector::new();
+    let ids = |round: u32| (100_000 * round..100_000 * (round + 1)).collect::<Vec<_>>();
+    collector.claim([call(old, &ids(0)), call(new, &[2_000_000])]);
+    collector.claim((1..10).map(|round| call(new, &ids(round))));
+    collector.finish(false);
+    assert_eq!((counts(&old).in_flight, counts(&new).in_flight), (1, 10));
+    (100_000..150_000).for_each(|id| collector.take(&activity(id, 10, 20)));
+    collector.finish(false);
+    assert_eq!((counts(&old).lost.of(Lost::Records), counts(&new).in_flight), (1, 10));
+}
+
+#[test]
+fn long_call_gives_its_memory_back() {
+    let mut call = call(subject(thread()), &(0..100_000).collect::<Vec<_>>());
+    call.clear();
+    assert!(call.launches.capacity() <= 1_024, "{}", call.launches.capacity());
+}
