@@ -14,6 +14,7 @@ use cudarc::driver::{CudaSlice, CudaStream};
 use gpu_time::gpu_timed;
 
 use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::handler::raise;
 use crate::later::later;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
@@ -35,6 +36,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/long_outer", long_outer),
     ("opened/exit_inside", exit_inside),
     ("opened/exit_beside", exit_beside),
+    ("opened/killed", killed),
     ("opened/forgotten", forgotten),
     ("opened/in_flight", in_flight),
     ("opened/inner_cost", inner_cost),
@@ -289,6 +291,18 @@ fn exit_beside(_: &[String]) {
     });
     has_begun.recv().unwrap();
     tally::print();
+}
+
+/// Raises SIGTERM while the program is inside a call that goes on.
+fn killed(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    tally::print();
+    thread::spawn(|| {
+        thread::sleep(Duration::from_millis(500));
+        raise(libc::SIGTERM);
+    });
+    trains(&program, u32::MAX, || ());
 }
 
 #[gpu_timed(scope = "body")]

@@ -128,6 +128,18 @@ fn exit_beside_an_opened_call() {
     }
 }
 
+/// The thread inside the call hands over what has ended when the process is about to end.
+#[test]
+fn signal_inside_an_opened_call() {
+    let run = scenario("opened/killed", &[]).with_cupti().untraced().keeps_counting();
+    let run = run.killed_by(libc::SIGTERM).run();
+    let (row, _) = opened(&run, "step");
+    assert!(row.opened > 0 && row.all_lost() <= 1, "{row:?}");
+    assert_eq!(row.lost("unfinished"), row.all_lost());
+    let (row, _) = opened(&run, "trains");
+    assert_eq!((row.timed, row.lost("unfinished")), (1, 1));
+}
+
 /// A thread that ends inside a call ends its recording, which would stand in the way of calibrations.
 #[test]
 fn forgotten_guard_is_lost_when_its_thread_ends() {

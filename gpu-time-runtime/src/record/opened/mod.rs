@@ -16,8 +16,9 @@ pub(crate) mod passed_over;
 mod waiting_call;
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::base::lock::{locked, locked_by};
 use crate::base::switches::{self, RecordingPhase};
@@ -31,6 +32,25 @@ use crate::site::{callsite::CallSite, cost};
 use crate::types::activity::EnqueueCall;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
+/// The calls that are open on threads, for the end of the process.
+struct OpenCalls {
+    count: AtomicUsize,
+    /// The process ends, so calls hand over what has ended inside them.
+    is_ending: AtomicBool,
+    /// The number of calls that have done so, or have ended themselves, since then.
+    answers: AtomicUsize,
+}
+
+static OPEN_CALLS: OpenCalls = OpenCalls {
+    count: AtomicUsize::new(0),
+    is_ending: AtomicBool::new(false),
+    answers: AtomicUsize::new(0),
+};
+
+/// The longest wait for threads inside opened calls at the end of the process.
+const PATIENCE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_micros(200);
+
 /// A thread's opened call. It is taken out while it is changed, so a signal handler that makes a call
 /// meanwhile finds none.
 struct OpenSlot(Cell<Option<Box<OpenCall>>>);
@@ -40,6 +60,7 @@ impl Drop for OpenSlot {
     fn drop(&mut self) {
         let Some(mut call) = self.0.take() else { return };
         IS_OPEN.set(false);
+        OPEN_CALLS.count_end();
         if fork::is_forked() {
             // Another thread may have held a lock at the fork.
             return std::mem::forget(call);
@@ -176,12 +197,35 @@ fn hand_over(mut call: Box<OpenCall>) {
     collector::add(call);
 }
 
-/// Hands over the part of the thread's call that has ended, if the call is long.
+/// Hands over the part of the thread's call that has ended, if the call is long or the process ends.
 fn hand_over_part() {
-    if with_open(|call| call.is_long()) == Some(true) {
+    let is_ending = OPEN_CALLS.is_ending.load(Relaxed);
+    if let Some(reason) = with_open(|call| call.due_part(is_ending)).flatten() {
         let mut part = collector::take_idle();
-        with_open(|call| call.split_off(&mut part));
+        with_open(|call| call.split_off(&mut part, reason));
         hand_over(part);
+        if is_ending {
+            OPEN_CALLS.answers.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// Asks all threads for what has ended inside their calls, at the end of the process. Waits for those
+/// that are inside one, but not for long: they may wait for something themselves.
+pub(crate) fn ask_for_parts() {
+    let (open, deadline) = (OPEN_CALLS.count.load(Relaxed), Instant::now() + PATIENCE);
+    OPEN_CALLS.is_ending.store(true, Relaxed);
+    while OPEN_CALLS.answers.load(Relaxed) < open && Instant::now() < deadline {
+        thread::sleep(PAUSE);
+    }
+}
+
+impl OpenCalls {
+    fn count_end(&self) {
+        self.count.fetch_sub(1, Relaxed);
+        if self.is_ending.load(Relaxed) {
+            self.answers.fetch_add(1, Relaxed);
+        }
     }
 }
 
@@ -323,6 +367,7 @@ fn with_open<T>(change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
 fn put(call: Box<OpenCall>) {
     if OPEN.try_with(|open| open.0.set(Some(call))).is_ok() {
         IS_OPEN.set(true);
+        OPEN_CALLS.count.fetch_add(1, Relaxed);
         switches::begin_recording(RecordingPhase::Now);
     }
 }
@@ -332,6 +377,7 @@ fn take() -> Option<Box<OpenCall>> {
     let mut call = OPEN.try_with(|open| open.0.take()).ok()??;
     call.switched_on = None;
     IS_OPEN.set(false);
+    OPEN_CALLS.count_end();
     switches::end_recording(RecordingPhase::Now);
     Some(call)
 }

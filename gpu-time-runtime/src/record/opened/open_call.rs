@@ -114,6 +114,8 @@ pub(crate) struct OpenCall {
     pub(super) entered: u64,
     /// The numbers of frames and launches that were left after the last part was handed over.
     pub(super) kept: (usize, usize),
+    /// A part was handed over because the process ends.
+    pub(super) is_ending: bool,
     pub launches: Vec<FrameLaunch>,
     pub at: Option<u32>,
     /// Launches are missing, because they were made while the call was not open.
@@ -360,7 +362,7 @@ impl OpenCall {
     pub fn clear(&mut self) {
         self.frames.clear();
         self.frames.shrink_to(IDLE_FRAMES);
-        (self.entered, self.kept) = (0, (0, 0));
+        (self.entered, self.kept, self.is_ending) = (0, (0, 0), false);
         self.callers.clear();
         self.hit = 0.0;
         #[cfg(feature = "tracing")]

@@ -7,6 +7,7 @@
 //! need all parts at once, and its call is lost as [`Lost::Long`]. No function is split before it has more
 //! frames or launches than [`LONG`], including those inside it.
 
+use crate::base::clock;
 use crate::record::opened::open_call::{Frame, FrameLaunch, MAX_FRAMES, MAX_LAUNCHES, OpenCall};
 use crate::types::sample::Lost;
 
@@ -19,8 +20,26 @@ const VERY_LONG: (usize, usize) = (2 * LONG.0, 2 * LONG.1);
 const _: () = assert!(VERY_LONG.0 < MAX_FRAMES && VERY_LONG.1 < MAX_LAUNCHES);
 /// The smallest numbers of new frames or launches for which a part is worth its cost.
 const WORTH: (usize, usize) = (LONG.0 / 4, LONG.1 / 4);
+/// The age from which a call is expected to go on when the process ends.
+const OLD_NS: u64 = 100_000_000;
 
 impl OpenCall {
+    /// Returns the reason for which the functions that go on are lost if a part of the call should be handed
+    /// over now, because it is long or, once, because the process ends. `None` if none should. A call that
+    /// has just begun may end before the process does.
+    pub fn due_part(&mut self, is_ending: bool) -> Option<Lost> {
+        if self.is_long() {
+            return Some(Lost::Long);
+        }
+        let began = self.frames.first().map_or(u64::MAX, |outermost| outermost.entered_ns);
+        let is_old = || clock::now_ns().saturating_sub(began) > OLD_NS;
+        if !is_ending || self.is_ending || !is_old() {
+            return None;
+        }
+        self.is_ending = true;
+        Some(Lost::Unfinished)
+    }
+
     /// Returns `true` if a part of the call should be handed over now: when what runs is the outermost
     /// function, or another one that has been split, or when there is little room left.
     pub fn is_long(&self) -> bool {
@@ -36,18 +55,18 @@ impl OpenCall {
         is_worth && (around.is_none_or(is_split) || exceeds(VERY_LONG))
     }
 
-    /// Moves what has ended to `part`, an empty call.
-    pub fn split_off(&mut self, part: &mut OpenCall) {
+    /// Moves what has ended to `part`, an empty call. The functions that are split are lost for `reason`.
+    pub fn split_off(&mut self, part: &mut OpenCall, reason: Lost) {
         let is_alive = |frame: &Frame| !frame.is_over;
         let whole = self.functions_to_keep(is_alive);
         let kept = self.launches.iter().filter(|launch| is_set(&whole, launch.frame)).count();
         let frames = whole.iter().filter(|is_kept| **is_kept).count();
         if frames <= LONG.0 && kept <= LONG.1 {
-            return self.split_around(part, is_alive, &whole);
+            return self.split_around(part, reason, is_alive, &whole);
         }
         // Too much is suspended.
         let whole = vec![false; self.frames.len()];
-        self.split_around(part, |frame| frame.left_ns == 0, &whole);
+        self.split_around(part, reason, |frame| frame.left_ns == 0, &whole);
     }
 
     /// Returns, for each frame, whether it stays in the call with all that is inside it: it may go on, and
@@ -101,6 +120,7 @@ impl OpenCall {
     fn split_around(
         &mut self,
         part: &mut OpenCall,
+        reason: Lost,
         is_alive: impl Fn(&Frame) -> bool,
         whole: &[bool],
     ) {
@@ -117,7 +137,7 @@ impl OpenCall {
             if self.is_incomplete && whole[at] {
                 frame.lost.get_or_insert(Lost::Records);
             } else if !whole[at] {
-                frame.lost.get_or_insert(Lost::Long);
+                frame.lost.get_or_insert(reason);
             }
             let parent = frame.parent.and_then(|at| *positions.get(at as usize)?);
             positions[at] = Some(self.frames.len() as u32);

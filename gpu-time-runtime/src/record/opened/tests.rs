@@ -424,6 +424,7 @@ fn call_without_launches_is_complete_at_once() {
 }
 
 /// Runs a function inside the call, with these launches, and hands over what is long enough.
+#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 fn run_inner(call: &mut OpenCall, of: OpenedFunction, ids: &[u32], parts: &mut Vec<Box<OpenCall>>) {
     let frame = call.enter(of).unwrap();
     ids.iter().for_each(|&id| call.note(&launch(id)));
@@ -431,12 +432,13 @@ fn run_inner(call: &mut OpenCall, of: OpenedFunction, ids: &[u32], parts: &mut V
     assert!(!call.leave(position, None, |_| DeviceId::Cuda(0)));
     if call.is_long() {
         let mut part = Box::default();
-        call.split_off(&mut part);
+        call.split_off(&mut part, Lost::Long);
         parts.push(part);
     }
 }
 
 /// Records calls with 10 ns for each launch.
+#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 fn record_all(calls: Vec<Box<OpenCall>>) {
     let mut collector = Collector::new();
     for call in calls {
@@ -499,7 +501,7 @@ fn function_between_stays_whole() {
         call.leave(position, None, |_| DeviceId::Cuda(0));
         if call.is_long() {
             let mut part = Box::default();
-            call.split_off(&mut part);
+            call.split_off(&mut part, Lost::Long);
             parts.push(part);
         }
     }
@@ -626,4 +628,22 @@ fn long_call_gives_its_memory_back() {
     let mut call = call(subject(thread()), &(0..100_000).collect::<Vec<_>>());
     call.clear();
     assert!(call.launches.capacity() <= 1_024, "{}", call.launches.capacity());
+}
+
+/// What has ended in a call that is not about to end is recorded when the process ends.
+#[test]
+fn end_of_the_process_splits_an_old_call() {
+    let thread = thread();
+    let [outer, inner] = [(); 2].map(|()| subject(thread));
+    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    call.enter(outer).unwrap();
+    run_inner(&mut call, inner, &[1], &mut parts);
+    assert_eq!((call.due_part(false), call.due_part(true)), (None, None));
+    call.frames[0].entered_ns -= 200_000_000;
+    assert_eq!(call.due_part(true), Some(Lost::Unfinished));
+    let mut part = Box::default();
+    call.split_off(&mut part, Lost::Unfinished);
+    assert_eq!(call.due_part(true), None);
+    record_all(vec![part]);
+    assert_eq!((counts(&outer).in_flight, counts(&inner).opened), (1, 1));
 }
