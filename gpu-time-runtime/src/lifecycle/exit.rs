@@ -168,11 +168,11 @@ pub(crate) fn end() {
 fn report_and_give_back() {
     // A panic must not unwind into the C library.
     _ = panic::catch_unwind(|| {
+        // First, while inner functions are still timed: their begins and ends answer it.
+        opened::ask_for_parts();
         // CUPTI may still be recording, because it cannot stop while another thread loads code. Stop it
         // now, so that it does not record the kernels of the last calibrations.
         cupti::stop_unused();
-        // Before timing is off, since a call that is not timed hands over nothing.
-        opened::ask_for_parts();
         switches::close();
         for context in cuda::contexts() {
             context.release_holds(false);

@@ -136,7 +136,7 @@ fn signal_inside_an_opened_call() {
     let (row, _) = opened(&run, "step");
     assert!(row.opened > 0 && row.all_lost() <= 1, "{row:?}");
     assert_eq!(row.lost("unfinished"), row.all_lost());
-    let (row, _) = opened(&run, "trains");
+    let (row, _) = opened(&run, "goes_on_for_ever");
     assert_eq!((row.timed, row.lost("unfinished")), (1, 1));
 }
 

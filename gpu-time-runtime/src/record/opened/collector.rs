@@ -39,8 +39,8 @@ pub(super) const MAX_WAITING: usize = 4_096;
 /// of those that wait. Each takes about 100 bytes.
 const MAX_WAITING_WORK: usize = 1 << 20;
 /// The maximum number of records that are kept because they may belong to a call that has not
-/// ended.
-const MAX_UNCLAIMED: usize = 65_536;
+/// ended. More than the launches that an opened call keeps.
+const MAX_UNCLAIMED: usize = 262_144;
 /// The maximum number of idle calls that are kept for reuse.
 const MAX_IDLE: usize = 64;
 
@@ -73,7 +73,7 @@ static CALLS: CallExchange = CallExchange {
     waiting: AtomicU64::new(0),
 };
 
-/// The thread that collects. Started by the first call that ends, or by [`keep_up`].
+/// The thread that collects. Started by the first call that ends or is long, or by [`keep_up`].
 struct CollectorThread {
     started: Once,
     /// Set once the thread runs.
@@ -168,6 +168,11 @@ pub(crate) fn keep_up() {
     if cupti::never_stops() && !THREAD.is_kept_up.swap(true, Relaxed) {
         THREAD.wake();
     }
+}
+
+/// Lets the thread take the records of calls that have not ended, so that CUPTI's buffers do not fill.
+pub(super) fn wake() {
+    THREAD.wake();
 }
 
 impl CollectorThread {

@@ -200,11 +200,16 @@ fn hand_over(mut call: Box<OpenCall>) {
 /// Hands over the part of the thread's call that has ended, if the call is long or the process ends.
 fn hand_over_part() {
     let is_ending = OPEN_CALLS.is_ending.load(Relaxed);
+    if with_open(|call| call.has_many_records()) == Some(true) {
+        collector::wake();
+    }
     if let Some(reason) = with_open(|call| call.due_part(is_ending)).flatten() {
         let mut part = collector::take_idle();
         with_open(|call| call.split_off(&mut part, reason));
         hand_over(part);
         if is_ending {
+            // The rest of the call is lost. Its records would fill CUPTI's buffers during the report.
+            with_open(|call| call.switched_on = None);
             OPEN_CALLS.answers.fetch_add(1, Relaxed);
         }
     }

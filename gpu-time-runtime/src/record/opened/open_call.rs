@@ -114,6 +114,8 @@ pub(crate) struct OpenCall {
     pub(super) entered: u64,
     /// The numbers of frames and launches that were left after the last part was handed over.
     pub(super) kept: (usize, usize),
+    /// The number of launches at which the collector was last woken.
+    pub(super) woken_at: usize,
     /// A part was handed over because the process ends.
     pub(super) is_ending: bool,
     pub launches: Vec<FrameLaunch>,
@@ -363,6 +365,7 @@ impl OpenCall {
         self.frames.clear();
         self.frames.shrink_to(IDLE_FRAMES);
         (self.entered, self.kept, self.is_ending) = (0, (0, 0), false);
+        self.woken_at = 0;
         self.callers.clear();
         self.hit = 0.0;
         #[cfg(feature = "tracing")]
