@@ -26,7 +26,7 @@ pub(crate) fn note_sampled_spans() {
 }
 
 /// What is known of a function's call.
-pub(super) enum RecordedWork<'a> {
+pub(super) enum KnownWork<'a> {
     Call(RecordedCall<'a>),
     /// Only the function's own work, because the call is recorded in parts.
     Own(RecordedCall<'a>),
@@ -53,7 +53,7 @@ impl CallTreeWriter {
 
     /// Adds the next function. `parent` is the index of the function around it, in the order in
     /// which the functions were added.
-    pub fn add(&mut self, site: &'static CallSite, parent: Option<u32>, work: RecordedWork<'_>) {
+    pub fn add(&mut self, site: &'static CallSite, parent: Option<u32>, work: KnownWork<'_>) {
         let tree = self.tree.get_or_insert_default();
         let around = match parent {
             Some(parent) => self.paths.get(parent as usize).copied().flatten(),
@@ -65,8 +65,8 @@ impl CallTreeWriter {
             path.into_iter().for_each(|path| tree.forget_callers(path));
         }
         match (work, path.or(around)) {
-            (RecordedWork::Call(call), Some(of)) if path.is_some() => tree.record(of, call),
-            (RecordedWork::Call(call) | RecordedWork::Own(call), Some(of)) => {
+            (KnownWork::Call(call), Some(of)) if path.is_some() => tree.record(of, call),
+            (KnownWork::Call(call) | KnownWork::Own(call), Some(of)) => {
                 tree.record_inner(of, call);
             }
             _ => {}

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::base::lock::locked;
-use crate::record::call_tree::{CallTreeWriter, RecordedWork};
+use crate::record::call_tree::{CallTreeWriter, KnownWork};
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, AttributedActivity};
 use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
@@ -147,9 +147,9 @@ impl WaitingCall {
             let recorded = RecordedCall { figures, host_ns, weight };
             // The own work of a function that was split is known, part by part.
             let kept = match lost.or(frame.lost) {
-                None if !frame.goes_on => RecordedWork::Call(recorded),
-                None | Some(Lost::Long) => RecordedWork::Own(recorded),
-                Some(_) => RecordedWork::Nothing,
+                None if !frame.goes_on => KnownWork::Call(recorded),
+                None | Some(Lost::Long) => KnownWork::Own(recorded),
+                Some(_) => KnownWork::Nothing,
             };
             paths.add(subject.of.site, parent, kept);
         }
