@@ -178,7 +178,7 @@ mod tests {
         for (i, (reason, count)) in losses.iter().enumerate() {
             assert_eq!((reason, count), (Lost::ALL[i], i as u64 + 1));
         }
-        assert_eq!(losses.total(), 55);
+        assert_eq!(losses.total(), 78);
     }
 
     #[test]
