@@ -9,7 +9,8 @@ use std::sync::atomic::{
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::base::{fork, inside, switches};
+use crate::base::{fork, inside};
+use crate::cupti::gate;
 
 /// The size of a buffer. Holds some 600 records.
 const BYTES: usize = 128 * 1024;
@@ -150,8 +151,8 @@ pub(super) unsafe extern "C" fn on_request(
 ) {
     // The global allocator may call an annotated function.
     let _inside = inside::enter();
-    // Also closed in a forked child, and during process exit.
-    let pool = if switches::is_closed() { None } else { POOL.get() };
+    // After the last report, no one reads the records.
+    let pool = if gate::is_closed() || fork::is_forked() { None } else { POOL.get() };
     let handed = pool.and_then(BufferPool::request);
     // SAFETY: the caller's promise.
     unsafe {

@@ -4,11 +4,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::base::at_exit::{self, Occasion};
-use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::base::{console, fork, inside, room, switches};
+use crate::cupti::gate;
 use crate::cupti::library::{self, Library};
 use crate::cupti::loads;
 use crate::cupti::recording::{RECORDING, Recording};
@@ -28,6 +29,8 @@ static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control::new(&RECORDING
 /// The maximum time that each attempt to switch recording on waits for other threads to finish loading code.
 const PATIENCE: Duration = Duration::from_millis(1);
 const ATTEMPTS: u32 = 8;
+/// The same for the last attempt to stop recording.
+const LAST_PATIENCE: Duration = Duration::from_millis(200);
 
 struct Control {
     recording: &'static Recording,
@@ -118,8 +121,8 @@ impl Control {
     /// Removes a guard. The last one stops recording.
     fn switch_off(&mut self, session: &Session) {
         self.guards -= 1;
-        // During process exit, CUPTI may have shut down.
-        if self.guards == 0 && !switches::is_closed() {
+        // It has been stopped if the process is ending.
+        if self.guards == 0 && self.is_recording {
             self.stop(session);
         }
     }
@@ -142,7 +145,9 @@ fn is_available_now() -> bool {
     }
     room::with_room(|| {
         let mut control = locked(&CONTROL);
-        if STATE.load(Relaxed) == UNTRIED {
+        if STATE.load(Relaxed) == UNTRIED
+            && let Some(_entry) = gate::enter()
+        {
             control.attempt();
         }
     });
@@ -170,6 +175,8 @@ pub(crate) fn retry() {
     }
     room::with_room(|| {
         let mut control = locked(&CONTROL);
+        // Checked again, because recording must not be started after it was ended.
+        let Some(_entry) = gate::enter().filter(|_| !switches::is_closed()) else { return };
         control.attempt();
         if let (None, Some(session)) = (&control.why, session::get())
             && control.guards == 0
@@ -202,7 +209,11 @@ pub(crate) fn switch_on() -> Option<RecordingGuard> {
         // While this thread waits for loads to end, another one may begin.
         for _ in 0..ATTEMPTS {
             loads::wait(PATIENCE);
-            let started = locked(&CONTROL).switch_on(session);
+            let mut control = locked(&CONTROL);
+            // Checked again, because recording must not be started after it was ended.
+            let started =
+                if switches::is_closed() { return Ok(false) } else { control.switch_on(session) };
+            drop(control);
             if started != Ok(false) || loads::have_timed_out() {
                 return started;
             }
@@ -236,18 +247,34 @@ impl Drop for RecordingGuard {
     }
 }
 
-/// Stops recording if it has continued after the last guard was dropped. Returns `true` if that fails.
-pub(crate) fn stop_unused() -> bool {
-    let Some(session) = session::get() else { return false };
+/// Stops recording if it has continued after the last guard was dropped.
+pub(crate) fn stop_unused() {
+    let Some(session) = session::get() else { return };
     // If another thread holds the lock, the next call is soon enough.
-    let Ok(mut control) = CONTROL.try_lock() else { return false };
-    if control.guards > 0 || switches::is_closed() {
-        return false;
-    }
-    if control.is_recording {
+    if let Ok(mut control) = CONTROL.try_lock()
+        && control.guards == 0
+        && control.is_recording
+    {
         control.stop(session);
     }
-    control.is_recording
+}
+
+/// Stops recording for good, although there may be guards: no one collects records during process exit. Must be
+/// called after [`switches::close`].
+pub(crate) fn end(deadline: Instant) {
+    let Some(session) = session::get() else { return };
+    loads::wait(LAST_PATIENCE);
+    if let Some(mut control) = locked_by(&CONTROL, deadline)
+        && control.is_recording
+    {
+        control.stop(session);
+    }
+}
+
+/// Waits until no other thread of the runtime is in CUPTI, until the deadline, and lets none in from now on. Must
+/// be called before the exit handler returns, because CUPTI's own follows.
+pub(crate) fn leave(deadline: Instant) {
+    gate::close(deadline);
 }
 
 /// Returns `true` while CUPTI records, even if no guard exists.
@@ -272,7 +299,11 @@ pub(crate) fn now_ns() -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         since.as_nanos() as u64
     };
-    session::get().and_then(Session::now_ns).unwrap_or_else(host)
+    let of_cupti = || {
+        let _entry = gate::enter()?;
+        session::get()?.now_ns()
+    };
+    of_cupti().unwrap_or_else(host)
 }
 
 #[cfg(test)]

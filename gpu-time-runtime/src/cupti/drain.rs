@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::cupti::buffers::{BufferPool, CompletedBuffer, pool};
 use crate::cupti::control;
+use crate::cupti::gate;
 use crate::cupti::loads;
 use crate::cupti::records::{self, Record};
 use crate::cupti::session::{self, Session};
@@ -39,6 +40,8 @@ pub(crate) struct DrainOutcome {
 /// call it, because a flush slows launches down.
 pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> DrainOutcome {
     let Some(session) = session::get() else { return DrainOutcome::default() };
+    // After the exit handler, CUPTI must not be called.
+    let Some(_entry) = gate::enter() else { return DrainOutcome::default() };
     control::stop_unused();
     let mut interned = locked(&INTERNED);
     interned.forget_addresses();
@@ -55,9 +58,9 @@ pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> DrainOutco
     // CUPTI also counts a dropped record for each declined request, so the two counts overlap.
     drained.has_flushed = has_flushed;
     let dropped = session.take_dropped().max(pool().take_declined());
-    // During process exit, CUPTI gets no more buffers. If it cannot stop recording, the records that it
-    // drops then belong to no call.
-    drained.dropped = if forced && control::never_stops() { 0 } else { dropped };
+    // No thread collects records during process exit. If recording could not be stopped then, the records
+    // that CUPTI drops belong to no call.
+    drained.dropped = if forced && control::is_recording() { 0 } else { dropped };
     drained
 }
 

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
+use crate::cupti::gate::{self, Entry};
 
 /// The driver functions that load or unload code, including the functions that create or destroy contexts. The ids
 /// are from `cupti_driver_cbid.h` and never change.
@@ -66,6 +67,7 @@ thread_local! {
 #[must_use]
 pub(super) struct Permit {
     _switches: MutexGuard<'static, ()>,
+    _entry: Entry,
 }
 
 impl Drop for Permit {
@@ -74,7 +76,8 @@ impl Drop for Permit {
     }
 }
 
-/// Returns the right, or `None` if a thread is loading code. May wait for another thread that has the right.
+/// Returns the right, or `None` if a thread is loading code, or once CUPTI must not be called any more. May wait for
+/// another thread that has the right.
 pub(super) fn permit() -> Option<Permit> {
     LOAD_LOCK.permit()
 }
@@ -122,8 +125,9 @@ impl LoadLock {
         if self.loading.load(SeqCst) > 0 {
             return None;
         }
+        let entry = gate::enter()?;
         DEPTH.set(1);
-        Some(Permit { _switches: switches })
+        Some(Permit { _switches: switches, _entry: entry })
     }
 
     fn wait(&self, patience: Duration) {

@@ -13,6 +13,7 @@ mod captures;
 mod control;
 mod drain;
 mod functions;
+mod gate;
 mod launches;
 mod library;
 mod loads;
@@ -27,8 +28,8 @@ mod work;
 
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
-    RecordingGuard, cost_ns, is_available, is_recording, never_stops, now_ns, retry, stop_unused,
-    switch_on, version, why_unavailable,
+    RecordingGuard, cost_ns, end, is_available, is_recording, leave, never_stops,
+    now_ns, retry, stop_unused, switch_on, version, why_unavailable,
 };
 pub(crate) use drain::drain;
 pub(crate) use launches::{LaunchObserver, observe_launches};

@@ -1,5 +1,7 @@
 //! The `cupti` module of builds without the `kernels` feature. It records nothing.
 
+use std::time::Instant;
+
 use crate::types::activity::{Activity, EnqueueCall};
 
 pub(crate) fn is_available() -> bool {
@@ -16,6 +18,10 @@ pub(crate) fn version() -> Option<u32> {
 
 pub(crate) fn retry() {}
 
+pub(crate) fn end(_: Instant) {}
+
+pub(crate) fn leave(_: Instant) {}
+
 pub(crate) fn is_recording() -> bool {
     false
 }
@@ -24,9 +30,7 @@ pub(crate) fn never_stops() -> bool {
     false
 }
 
-pub(crate) fn stop_unused() -> bool {
-    false
-}
+pub(crate) fn stop_unused() {}
 
 #[allow(dead_code, reason = "only recording calls them")]
 pub(crate) struct LaunchObserver {

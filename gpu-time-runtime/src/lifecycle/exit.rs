@@ -170,10 +170,10 @@ fn report_and_give_back() {
     _ = panic::catch_unwind(|| {
         // First, while inner functions are still timed: their begins and ends answer it.
         opened::ask_for_parts();
-        // CUPTI may still be recording, because it cannot stop while another thread loads code. Stop it
-        // now, so that it does not record the kernels of the last calibrations.
-        cupti::stop_unused();
         switches::close();
+        // Calls and windows of other threads may be open, and their work belongs to no report. The last
+        // calibrations must not be recorded either.
+        cupti::end(Instant::now() + PATIENCE);
         for context in cuda::contexts() {
             context.release_holds(false);
         }
@@ -192,4 +192,5 @@ fn report_and_give_back() {
     });
     // After the report, which shows the locked clocks, and also if the report panicked.
     _ = panic::catch_unwind(health::give_clocks_back);
+    cupti::leave(Instant::now() + PATIENCE);
 }

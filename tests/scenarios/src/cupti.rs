@@ -1,8 +1,11 @@
 //! Programs in situations that are difficult for CUPTI: forks, destroyed contexts, other tools.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
-use cudarc::driver::CudaStream;
+use cudarc::driver::{CudaSlice, CudaStream};
+use cudarc::nvrtc::Ptx;
 use gpu_time::gpu_timed;
 
 use crate::child;
@@ -15,6 +18,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("cupti/forked", forked),
     ("cupti/context_gone", context_gone),
     ("cupti/retried", retried),
+    ("cupti/busy_exit", busy_exit),
+    ("cupti/late_work", late_work),
 ];
 
 #[gpu_timed]
@@ -82,6 +87,65 @@ fn retried(_: &[String]) {
     gpu.synchronize();
     gpu_time::report();
     work.call(7);
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn sets_memory(work: &Work, memory: &mut CudaSlice<u8>) -> LaunchResult {
+    ran!();
+    work.stream.memset_zeros(memory)?;
+    work.spin.launch(&work.stream, 20_000)
+}
+
+/// Ends the process in a window, while other threads make calls and load code.
+fn busy_exit(_: &[String]) {
+    let gpu = Gpu::new();
+    for number in 0..6 {
+        let work = Work { stream: gpu.new_stream(), spin: gpu.spin("cupti::recorded") };
+        let gpu = Gpu { context: gpu.context.clone(), stream: gpu.stream.clone() };
+        thread::spawn(move || {
+            loop {
+                // During the exit, the driver refuses.
+                if number == 0 {
+                    let ptx = gpu_time_kernels::PTX.to_str().unwrap();
+                    _ = gpu.context.load_module(Ptx::from_src(ptx));
+                }
+                if let Ok(mut memory) = work.stream.alloc_zeros::<u8>(64) {
+                    _ = sets_memory(&work, &mut memory);
+                }
+                _ = recorded(&work);
+            }
+        });
+    }
+    gpu_time::open_window(Duration::from_secs(3));
+    thread::sleep(Duration::from_millis(200));
+    tally::print();
+}
+
+static LATE: OnceLock<(Gpu, Work)> = OnceLock::new();
+
+/// Works after the exit handlers of the runtime and of CUPTI, but before the driver's. Ends the process in a
+/// window.
+fn late_work(_: &[String]) {
+    extern "C" fn work_late() {
+        let (gpu, work) = LATE.get().unwrap();
+        let mut memory = gpu.stream.alloc_zeros::<u8>(64).unwrap();
+        gpu.stream.memcpy_htod(&[1; 64], &mut memory).unwrap();
+        work.call(1_000);
+        gpu.synchronize();
+        std::mem::forget(memory);
+    }
+    let gpu = Gpu::new();
+    let work = Work::new(&gpu);
+    _ = LATE.set((gpu, work));
+    // SAFETY: the handler does not unwind into the C library: a panic aborts.
+    unsafe { libc::atexit(work_late) };
+    let (gpu, work) = LATE.get().unwrap();
+    work.call(5);
+    gpu_time::open_window(Duration::from_secs(3));
+    thread::sleep(Duration::from_millis(50));
+    work.call(5);
     gpu.synchronize();
     tally::print();
 }

@@ -125,6 +125,36 @@ mod simulated {
     }
 
     #[test]
+    fn exit_at_work_drops_no_record() {
+        for fragile in ["", "fragile"] {
+            let run = scenario("cupti/busy_exit", &[])
+                .on_cupti(SimCupti::default().script(fragile))
+                .keeps_counting()
+                .untraced()
+                .run();
+            let warnings = &run.report().process.warnings;
+            assert!(!warnings.iter().any(|warning| warning.contains("dropped")), "{warnings:?}");
+        }
+    }
+
+    /// The stand-in aborts if it is called, or gets a buffer, after its teardown.
+    #[test]
+    fn nothing_is_asked_of_cupti_after_the_exit_handler() {
+        let run = |version, faults: &str| {
+            let faults = faults.to_owned();
+            let run = scenario("cupti/late_work", &[])
+                .on_cupti(SimCupti::new(version))
+                .simulated(|sim| sim.faults(&faults));
+            let run = if faults.is_empty() { run } else { run.warns("CUPTI could not stop") };
+            run.keeps_counting().run();
+        };
+        run(Version::V13_0, "");
+        run(Version::V12_4, "");
+        // Recording goes on.
+        run(Version::V13_0, "cuptiActivityDisable:1+=999");
+    }
+
+    #[test]
     fn stand_in_is_found_in_every_version() {
         for version in [Version::V11_8, Version::V12_4, Version::V13_0, Version::V13_2] {
             let run =

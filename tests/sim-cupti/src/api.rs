@@ -305,6 +305,9 @@ macro_rules! untraced {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> Code {
+            if process::is_torn_down() {
+                fragile::fail(concat!(stringify!($name), " is called after the teardown"));
+            }
             let call = || -> Result<(), Code> { $body };
             code(call())
         }

@@ -6,6 +6,8 @@ use std::ptr;
 
 use crate::abi::{CompleteInfo, RequestInfo};
 use crate::driver;
+use crate::fragile;
+use crate::process;
 use crate::script::script;
 use crate::state::{Buffer, BufferFunctions, State, state};
 
@@ -53,6 +55,9 @@ fn request() -> Option<Buffer> {
                 requested(&mut memory, &mut size, &mut max_records, &info)
             }
         }
+    }
+    if process::is_torn_down() && !memory.is_null() {
+        fragile::fail("a buffer is provided after the teardown");
     }
     // CUPTI requires an alignment of eight bytes.
     let is_usable = !memory.is_null() && size > 0 && memory.addr().is_multiple_of(8);
