@@ -163,6 +163,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     if states.iter().any(SiteState::wants_kernels) || window::thread::is_used() {
         about.kernels = cupti::why_unavailable();
         about.cupti_version = cupti::version();
+        about.warnings.extend(cupti::first_failure());
     }
     about.warnings.extend(filters_all(&states));
     about.warnings.extend(budget_control::warning());

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::base::at_exit::{self, Occasion};
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::base::{console, fork, inside, room, switches};
+use crate::cupti::failures;
 use crate::cupti::gate;
 use crate::cupti::library::{self, Library};
 use crate::cupti::loads;
@@ -275,6 +276,13 @@ pub(crate) fn end(deadline: Instant) {
 /// be called before the exit handler returns, because CUPTI's own follows.
 pub(crate) fn leave(deadline: Instant) {
     gate::close(deadline);
+}
+
+/// Returns one sentence that describes the first error that has cost records. CUPTI is in use nevertheless.
+pub(crate) fn first_failure() -> Option<String> {
+    let library = LIBRARY.get()?.as_ref().ok()?;
+    let _entry = gate::enter()?;
+    failures::describe(library)
 }
 
 /// Returns `true` while CUPTI records, even if no guard exists.

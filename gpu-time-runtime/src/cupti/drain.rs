@@ -7,10 +7,11 @@ use std::time::Duration;
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::cupti::buffers::{BufferPool, CompletedBuffer, pool};
 use crate::cupti::control;
+use crate::cupti::failures::{self, Refused};
 use crate::cupti::gate;
 use crate::cupti::loads;
 use crate::cupti::records::{self, Record};
-use crate::cupti::session::{self, Session};
+use crate::cupti::session::{self, SUCCESS, Session};
 use crate::cupti::work::InternedWork;
 use crate::types::activity::Activity;
 
@@ -24,7 +25,7 @@ static INTERNED: LazyLock<Mutex<InternedWork>> =
 /// The outcome of one call of [`drain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DrainOutcome {
-    /// `false` if CUPTI was not asked for its records, because another thread is loading code.
+    /// `false` if CUPTI was not asked for its records, because another thread is loading code, or refused.
     pub has_flushed: bool,
     /// The number of records for which CUPTI could not take the start or end time. They are passed on
     /// nevertheless.
@@ -49,10 +50,13 @@ pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> DrainOutco
         loads::wait(LAST_PATIENCE);
     }
     let permit = loads::permit();
-    if let Some(permit) = &permit {
-        session.flush(permit, forced);
-    }
-    let has_flushed = permit.is_some();
+    let has_flushed = permit.as_ref().is_some_and(|permit| {
+        let code = session.flush(permit, forced);
+        if code != SUCCESS {
+            failures::note(Refused::Flush, code);
+        }
+        code == SUCCESS
+    });
     drop(permit);
     let mut drained = read_all(session, pool(), &mut interned, each);
     // CUPTI also counts a dropped record for each declined request, so the two counts overlap.

@@ -12,6 +12,7 @@ mod buffers;
 mod captures;
 mod control;
 mod drain;
+mod failures;
 mod functions;
 mod gate;
 mod launches;
@@ -28,7 +29,7 @@ mod work;
 
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
-    RecordingGuard, cost_ns, end, is_available, is_recording, leave, never_stops,
+    RecordingGuard, cost_ns, end, first_failure, is_available, is_recording, leave, never_stops,
     now_ns, retry, stop_unused, switch_on, version, why_unavailable,
 };
 pub(crate) use drain::drain;

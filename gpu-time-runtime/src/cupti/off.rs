@@ -18,6 +18,10 @@ pub(crate) fn version() -> Option<u32> {
 
 pub(crate) fn retry() {}
 
+pub(crate) fn first_failure() -> Option<String> {
+    None
+}
+
 pub(crate) fn end(_: Instant) {}
 
 pub(crate) fn leave(_: Instant) {}

@@ -13,6 +13,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use crate::base::inside;
+use crate::cupti::failures::{self, Refused};
 use crate::cupti::functions::Callback;
 use crate::cupti::loads::{self, Permit};
 use crate::cupti::records::{CONCURRENT_KERNEL, MEMCPY, MEMCPY2, MEMSET};
@@ -77,6 +78,7 @@ impl Recording {
             return Err(code);
         }
         if !can_stop(session.library.version) {
+            // A kind that is refused now is asked for again by each call that needs it.
             self.enable_extra(session, permit, &EXTRA);
         }
         Ok(())
@@ -85,7 +87,7 @@ impl Recording {
     /// Stops recording. Returns `false` if CUPTI refuses and recording continues.
     pub fn stop(&self, session: &Session, permit: &Permit) -> bool {
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
-            if is_on.load(SeqCst) && session.disable(permit, kind) != SUCCESS {
+            if is_on.load(SeqCst) && !self.switch_off(session, permit, kind) {
                 return false;
             }
             is_on.store(false, SeqCst);
@@ -93,13 +95,22 @@ impl Recording {
         self.is_on.store(false, SeqCst);
         // Switch kernels off last, as they are switched on first: CUPTI crashes if this kind is switched while
         // memsets are on and another thread calls one (seen with CUPTI 13.0 Update 1).
-        let is_off = session.disable(permit, CONCURRENT_KERNEL) == SUCCESS;
+        let is_off = self.switch_off(session, permit, CONCURRENT_KERNEL);
         self.is_on.store(!is_off, SeqCst);
         is_off
     }
 
+    /// Switches a kind off. Returns `false` if CUPTI refuses.
+    fn switch_off(&self, session: &Session, permit: &Permit, kind: u32) -> bool {
+        let code = session.disable(permit, kind);
+        if code != SUCCESS {
+            failures::note(Refused::Stop, code);
+        }
+        code == SUCCESS
+    }
+
     /// Switches on the kinds that a call needs. Called from the callback at the call's beginning. Returns `false`
-    /// if a kind stays off because another thread is loading code.
+    /// if a kind stays off, because another thread is loading code or because CUPTI refuses.
     pub fn on_call(&self, callback: Callback, session: Option<&Session>) -> bool {
         let kinds = callback.kinds();
         // Calls of the runtime itself, such as flushes of the L2, need no records.
@@ -114,10 +125,7 @@ impl Recording {
         let Some(permit) = loads::permit() else { return false };
         // Another thread may have ended the window before this one got `permit`. It cannot end the window from
         // here on.
-        if self.is_on() {
-            self.enable_extra(session, &permit, kinds);
-        }
-        true
+        !self.is_on() || self.enable_extra(session, &permit, kinds)
     }
 
     /// Returns `true` if all of these kinds are on.
@@ -126,14 +134,18 @@ impl Recording {
         extra.all(|(kind, is_on)| !kinds.contains(&kind) || is_on.load(SeqCst))
     }
 
-    /// Switches on these kinds of [`EXTRA`]. Errors are ignored: the missing records are noticed because they
-    /// never arrive.
-    fn enable_extra(&self, session: &Session, permit: &Permit, kinds: &[u32]) {
+    /// Switches on these kinds of [`EXTRA`]. Returns `false` if CUPTI refuses one.
+    fn enable_extra(&self, session: &Session, permit: &Permit, kinds: &[u32]) -> bool {
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
             if kinds.contains(&kind) && !is_on.load(SeqCst) {
-                is_on.store(session.enable(permit, kind) == SUCCESS, SeqCst);
+                let code = session.enable(permit, kind);
+                if code != SUCCESS {
+                    failures::note(Refused::of(kind), code);
+                }
+                is_on.store(code == SUCCESS, SeqCst);
             }
         }
+        self.have(kinds)
     }
 }
 
@@ -227,7 +239,8 @@ mod tests {
         let (session, recording) = (fake::session(), Recording::new());
         recording.start(&session, &permit()).unwrap();
         fake::refuse(Call::Enable(MEMSET), 1);
-        recording.on_call(callback(514), Some(&session));
+        assert!(!recording.on_call(callback(514), Some(&session)));
+        assert!(recording.on_call(callback(277), Some(&session)));
         fake::calls();
         assert!(recording.stop(&session, &permit()));
         let stopped = fake::calls();

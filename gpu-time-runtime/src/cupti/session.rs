@@ -75,10 +75,10 @@ impl Session {
     }
 
     /// Makes CUPTI complete the buffers whose records are all complete or, with `forced`, all buffers.
-    /// Does not wait for the GPU.
-    pub fn flush(&self, _: &Permit, forced: bool) {
-        // SAFETY: the buffer callbacks are registered. An error means that nothing was completed.
-        _ = unsafe { (self.library.functions.flush)(if forced { FORCED } else { 0 }) };
+    /// Does not wait for the GPU. Returns CUPTI's code: after an error, records may be missing.
+    pub fn flush(&self, _: &Permit, forced: bool) -> c_int {
+        // SAFETY: the buffer callbacks are registered.
+        unsafe { (self.library.functions.flush)(if forced { FORCED } else { 0 }) }
     }
 
     /// Returns the record after `last`, or the first record if `last` is null, in a buffer with `bytes`

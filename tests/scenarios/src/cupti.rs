@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaSlice, CudaStream};
 use cudarc::nvrtc::Ptx;
@@ -20,6 +20,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("cupti/retried", retried),
     ("cupti/busy_exit", busy_exit),
     ("cupti/late_work", late_work),
+    ("cupti/memory", memory),
+    ("cupti/window", window),
 ];
 
 #[gpu_timed]
@@ -96,6 +98,50 @@ fn sets_memory(work: &Work, memory: &mut CudaSlice<u8>) -> LaunchResult {
     ran!();
     work.stream.memset_zeros(memory)?;
     work.spin.launch(&work.stream, 20_000)
+}
+
+#[gpu_timed]
+fn copies_memory(work: &Work, memory: &mut CudaSlice<u8>) -> LaunchResult {
+    ran!();
+    work.stream.memcpy_htod(&[1; 64], memory)?;
+    work.spin.launch(&work.stream, 20_000)
+}
+
+/// Alternates calls with memsets, with copies and with kernels alone.
+fn memory(_: &[String]) {
+    let gpu = Gpu::new();
+    let work = Work::new(&gpu);
+    let mut memory = gpu.stream.alloc_zeros::<u8>(64).unwrap();
+    for _ in 0..10 {
+        sets_memory(&work, &mut memory).unwrap();
+        copies_memory(&work, &mut memory).unwrap();
+        work.call(1);
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Sets memory until a window has ended and has been evaluated.
+fn window(_: &[String]) {
+    // The runtime waits up to ten seconds for a window's records.
+    const PATIENCE: Duration = Duration::from_secs(12);
+    let gpu = Gpu::new();
+    let work = Work::new(&gpu);
+    let mut memory = gpu.stream.alloc_zeros::<u8>(64).unwrap();
+    let windows = || {
+        let snapshot = gpu_time::snapshot();
+        let coverage = snapshot.devices().iter().filter_map(|device| device.coverage());
+        coverage.map(|coverage| coverage.windows() + coverage.incomplete()).sum::<u64>()
+    };
+    work.call(1);
+    gpu_time::open_window(Duration::from_millis(100));
+    let began = Instant::now();
+    while windows() == 0 && began.elapsed() < PATIENCE {
+        gpu.stream.memset_zeros(&mut memory).unwrap();
+        gpu.synchronize();
+        thread::sleep(Duration::from_millis(1));
+    }
+    tally::print();
 }
 
 /// Ends the process in a window, while other threads make calls and load code.

@@ -25,10 +25,12 @@ fn context_destroyed_with_records_outstanding() {
 }
 
 mod simulated {
+    use std::time::{Duration, Instant};
+
     use gpu_time_sim_cupti::{SimCupti, Version};
 
     use super::*;
-    use crate::harness::Scenario;
+    use crate::harness::{Run, Scenario};
 
     /// A driver of CUDA 12.4, which CUPTI of CUDA 13 does not work on.
     fn on_old_driver() -> Scenario {
@@ -121,7 +123,93 @@ mod simulated {
         let rows = &run.site("cupti::recorded").series;
         assert_eq!(rows.iter().map(|row| row.timed).sum::<u64>(), 12);
         assert_eq!(rows.iter().map(|row| row.opened).sum::<u64>(), 0, "{rows:?}");
+        // The first call finds out. The report that tries again keeps the others from doing so.
+        assert_eq!(rows.iter().map(|row| row.lost("records")).sum::<u64>(), 1, "{rows:?}");
         assert!(run.trace.recorded().next().is_none());
+    }
+
+    /// Runs `cupti/memory` on a version, with faults.
+    fn memory(version: Version, faults: &str) -> Scenario {
+        let faults = faults.to_owned();
+        let run = scenario("cupti/memory", &[]).on_cupti(SimCupti::new(version));
+        run.simulated(|sim| sim.faults(&faults))
+    }
+
+    /// Returns how many calls of each function were opened and how many were lost as `records`.
+    fn outcomes(run: &Run) -> [(u64, u64); 3] {
+        ["cupti::recorded", "cupti::sets_memory", "cupti::copies_memory"].map(|name| {
+            let row = run.row(name);
+            (row.opened, row.lost("records"))
+        })
+    }
+
+    #[test]
+    fn refused_kinds_lose_their_calls_at_once() {
+        // Each round switches kernels, memsets, kernels, copies and kernels on.
+        let memsets = "CUPTI could not record memsets: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES";
+        let copies = "CUPTI could not record copies: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES";
+        for (from, warning) in [(2, memsets), (4, copies)] {
+            let faults =
+                (0..10).map(|round| format!("cuptiActivityEnable:{}=35", 5 * round + from));
+            let faults = faults.collect::<Vec<_>>().join(";");
+            let began = Instant::now();
+            let run = memory(Version::V13_0, &faults).warns(warning).run();
+            assert!(began.elapsed() < Duration::from_secs(8));
+            let lost = if from == 2 { [0, 10, 0] } else { [0, 0, 10] };
+            assert_eq!(outcomes(&run), lost.map(|lost| (10 - lost, lost)));
+        }
+    }
+
+    #[test]
+    fn window_with_refused_kinds_is_incomplete() {
+        for (faults, incomplete) in [("", 0), ("cuptiActivityEnable:2+=999", 1)] {
+            let run = scenario("cupti/window", &[])
+                .with_cupti()
+                .env("GPU_TIME_KERNELS", "off")
+                .simulated(|sim| sim.faults(faults));
+            let run =
+                if incomplete == 0 { run } else { run.warns("CUPTI could not record memsets") };
+            let run = run.run();
+            let coverage = run.report().devices[0].coverage.as_ref().unwrap();
+            assert_eq!(coverage.incomplete, incomplete, "{coverage:?}");
+        }
+    }
+
+    #[test]
+    fn refused_flush_is_named() {
+        let run = memory(Version::V13_0, "cuptiActivityFlushAll:1+=999")
+            .warns("CUPTI could not hand over its records: CUPTI_ERROR_UNKNOWN")
+            .run();
+        assert_eq!(outcomes(&run), [(0, 10); 3]);
+    }
+
+    #[test]
+    fn refused_stop_is_named() {
+        for (version, suffix) in [(Version::V13_0, ""), (Version::V13_5, "_v2")] {
+            let run = memory(version, &format!("cuptiActivityDisable{suffix}:1+=999"))
+                .warns("CUPTI could not stop recording: CUPTI_ERROR_UNKNOWN")
+                .run();
+            assert_eq!(outcomes(&run), [(10, 0); 3]);
+        }
+    }
+
+    #[test]
+    fn failed_subscription_is_named_and_ended() {
+        let failing = [
+            (Version::V13_0, "cuptiSubscribe", 0),
+            (Version::V13_0, "cuptiActivityRegisterCallbacks", 1),
+            (Version::V13_5, "cuptiActivityRegisterCallbacks_v2", 1),
+            (Version::V13_0, "cuptiEnableCallback", 1),
+            (Version::V13_5, "cuptiEnableCallback", 1),
+        ];
+        for (version, function, ended) in failing {
+            let run = memory(version, &format!("{function}:1+=999")).run();
+            let why = run.report().process.kernels.as_deref();
+            assert_eq!(why, Some("CUPTI cannot record kernels: CUPTI_ERROR_UNKNOWN"), "{function}");
+            let rows = ["cupti::recorded", "cupti::sets_memory"].map(|name| run.row(name));
+            assert!(rows.iter().all(|row| row.clock == "host" && row.opened == 0), "{function}");
+            assert_eq!(run.trace.calls_of("cuptiUnsubscribe").count(), ended, "{function}");
+        }
     }
 
     #[test]
