@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::base::at_exit::{self, Occasion};
@@ -32,6 +33,9 @@ const PATIENCE: Duration = Duration::from_millis(1);
 const ATTEMPTS: u32 = 8;
 /// The same for the last attempt to stop recording.
 const LAST_PATIENCE: Duration = Duration::from_millis(200);
+/// The time from the subscription to the first switch. A call that loads code and began before the subscription
+/// had no callback, so it is not known to be under way. Only those that take longer remain a hazard.
+const UNSEEN_LOADS: Duration = Duration::from_millis(10);
 
 struct Control {
     recording: &'static Recording,
@@ -67,7 +71,10 @@ impl Control {
                 return Ok(());
             }
             let subscribed = tried.unwrap_or_else(|| subscribe(library));
-            subscribed.map(session::set).map_err(|error| error.why)
+            subscribed.map(session::set).map_err(|error| error.why)?;
+            // Nothing is switched before this returns, because the caller has locked the state.
+            thread::sleep(UNSEEN_LOADS);
+            Ok(())
         });
         self.store(subscribed);
     }

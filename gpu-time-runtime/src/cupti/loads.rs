@@ -5,6 +5,9 @@
 //! module holds a driver lock and waits for a CUPTI lock. A thread that switches a kind of activity holds that CUPTI
 //! lock and waits for a second one. CUPTI's own thread holds the second lock while it completes records, and waits
 //! for the driver lock.
+//!
+//! The callbacks of these calls are on from the subscription on. A load that is under way at that moment is not seen,
+//! so nothing is switched for some milliseconds after it.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
