@@ -9,6 +9,7 @@ use crate::control::active;
 use crate::cuda::{self, Context, DeviceInfo};
 use crate::cupti;
 use crate::health;
+use crate::record::disturbance;
 use crate::record::window::{self, matching};
 use crate::stats::bias::{Bias, KernelBase};
 use crate::types::device::DeviceId;
@@ -62,9 +63,9 @@ fn bias(context: &Context) -> (Option<Bias>, Option<String>) {
     };
     let mut bias = context.bias(configured, stored);
     if let Some(error_ns) = bias.as_mut().and_then(|bias| bias.error_ns.as_mut())
-        && cupti::never_stops()
+        && (cupti::never_stops() || disturbance::is_in_samples())
     {
-        // A CUPTI version that can stop records only during opened calls and windows.
+        // CUPTI has recorded during brackets.
         *error_ns += RECORDING_ERROR_NS;
     }
     (bias, warning)

@@ -1,6 +1,8 @@
 //! A bracket: the event pair around one launch or one body.
 
+use crate::base::switches;
 use crate::gpu::{Fault, Gpu, HoldPlan, HoldResult, Preparation, StreamHold};
+use crate::record::disturbance;
 use crate::record::feeding::{BracketTimes, FeedDetector, Feeding};
 use crate::record::stream_state::{NestingMark, StreamState};
 use crate::record::timeline::{self, BracketPreparation, CallId, Slice};
@@ -71,11 +73,13 @@ pub(crate) struct Bracket<G: Gpu> {
     /// caches, so each line that it touches is a miss. `timed, over raw pair` in
     /// `cargo bench --bench overhead` measures this.
     has_extras: bool,
+    /// CUPTI recorded for another thread when the bracket was started or stopped.
+    is_disturbed: bool,
     extras: Extras,
 }
 
 const _: () = {
-    let end = std::mem::offset_of!(Bracket<crate::cuda::Context>, has_extras) + size_of::<bool>();
+    let end = std::mem::offset_of!(Bracket<crate::cuda::Context>, is_disturbed) + size_of::<bool>();
     assert!(end <= 2 * 64, "a bracket without extras touches two cache lines");
 };
 
@@ -103,6 +107,7 @@ impl<G: Gpu> Bracket<G> {
             closed: NestingMark::default(),
             subject,
             has_extras: false,
+            is_disturbed: false,
             extras: Extras::NONE,
         }))
     }
@@ -130,6 +135,7 @@ impl<G: Gpu> Bracket<G> {
         by_host: bool,
         thread_id: Option<u64>,
     ) -> Result<(), Fault> {
+        self.is_disturbed = switches::is_recording();
         if by_host || thread_id.is_some() || prepare.hold.is_some() {
             self.set_extras(prepare.hold, by_host, thread_id);
         }
@@ -171,6 +177,7 @@ impl<G: Gpu> Bracket<G> {
         let stopped = stop(self.gpu, self.subject.stream, &self.pair, held);
         self.closed = self.subject.stream_state.close();
         let released = stopped?;
+        self.is_disturbed |= switches::is_recording();
         self.stopped_ns = self.gpu.now_ns();
         if self.has_extras {
             self.learn_feeding(released);
@@ -272,9 +279,10 @@ impl<G: Gpu> Bracket<G> {
                 (fed, fed && detector.is_past(behind_ns))
             }
         };
+        let fed = fed && !disturbance::spoils(self.is_disturbed);
         let flags = SampleFlags {
             fed,
-            queued,
+            queued: queued && fed,
             at_floor: self.gpu.is_at_floor(raw_ns),
             nested: self.is_nested(),
             tracked: self.subject.tracked,

@@ -8,6 +8,7 @@
 pub(crate) mod bracket;
 pub(crate) mod call_sums;
 pub(crate) mod call_tree;
+pub(crate) mod disturbance;
 pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;

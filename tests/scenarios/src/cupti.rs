@@ -1,6 +1,6 @@
 //! Programs in situations that are difficult for CUPTI: forks, destroyed contexts, other tools.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("cupti/late_work", late_work),
     ("cupti/memory", memory),
     ("cupti/window", window),
+    ("cupti/beside", beside),
 ];
 
 #[gpu_timed]
@@ -142,6 +143,49 @@ fn window(_: &[String]) {
         thread::sleep(Duration::from_millis(1));
     }
     tally::print();
+}
+
+/// Makes held calls on a stream, of which the given number begin and end while another thread is in an opened call.
+fn beside(arguments: &[String]) {
+    let [alone, beside] = [0, 1].map(|at| arguments[at].parse::<usize>().unwrap());
+    let gpu = Gpu::new();
+    let spin = gpu.spin("cupti::held");
+    let calls = |times| {
+        (0..times).for_each(|_| {
+            held(&gpu.stream, &spin).unwrap();
+            gpu.synchronize();
+        });
+    };
+    calls(alone);
+    thread::scope(|scope| {
+        let (open, opened) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let work = Work { stream: gpu.new_stream(), spin: gpu.spin("cupti::long") };
+        scope.spawn(move || {
+            long(&work, || {
+                open.send(()).unwrap();
+                ended.recv().unwrap();
+            })
+        });
+        opened.recv().unwrap();
+        calls(beside);
+        end.send(()).unwrap();
+    });
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(scope = "body", sleep)]
+fn held(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, 5_000)
+}
+
+#[gpu_timed]
+fn long(work: &Work, meanwhile: impl FnOnce()) {
+    ran!();
+    work.spin.launch(&work.stream, 5_000).unwrap();
+    meanwhile();
 }
 
 /// Ends the process in a window, while other threads make calls and load code.

@@ -224,6 +224,35 @@ mod simulated {
         assert_eq!(device(&off).event_bias_source.as_deref(), Some("floor"));
     }
 
+    /// Shows the error of the bias, and how many of the given calls count as fed.
+    fn beside(alone: &str, beside: &str) -> (Option<u64>, u64, f64) {
+        let run = scenario("cupti/beside", &[alone, beside])
+            .simulated(|sim| sim.model("recorded_kernel_ns=300"))
+            .with_cupti()
+            .run();
+        let row = run.row("cupti::held");
+        let median = row.net_ns.as_ref().unwrap().median;
+        (device(&run).event_bias_error_ns.map(|ns| ns.round() as u64), row.fed, median)
+    }
+
+    #[test]
+    fn brackets_beside_an_opened_call_are_starved() {
+        let alone = beside("100", "0");
+        assert!(alone.1 >= 98, "{alone:?}");
+        assert_eq!(alone.0, Some(EXTRA + STEP));
+        assert_eq!(beside("100", "80"), alone);
+    }
+
+    /// Otherwise, a program whose other threads open calls all the time would have no fed brackets.
+    #[test]
+    fn brackets_that_are_mostly_disturbed_widen_the_error() {
+        let (error, fed, median) = beside("10", "200");
+        assert_eq!(error, Some(EXTRA + STEP + 300));
+        assert!((176..=178).contains(&fed), "{fed}");
+        let (_, _, undisturbed) = beside("100", "0");
+        assert!(median > undisturbed && median <= undisturbed + 300.0 + STEP as f64);
+    }
+
     /// No record has times.
     #[test]
     fn useless_records_leave_bias_from_table() {

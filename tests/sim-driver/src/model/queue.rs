@@ -216,6 +216,9 @@ impl Model {
     ) -> Moment {
         let c = &self.constants;
         let mut occupied = command.work.occupies_ns(duration, command.graph.is_some(), c);
+        if command.observed != 0 && matches!(command.work, Work::Kernel { .. }) {
+            occupied += c.recorded_kernel_ns;
+        }
         if let Work::Record { .. } = command.work {
             let queue = &mut self.stream_mut(stream).queue;
             queue.records += 1;
