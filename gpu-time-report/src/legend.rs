@@ -45,9 +45,11 @@ impl Legend<'_> {
             "times",
             "on a GPU, raw event time minus the device's bias, once per bracket",
         );
+        // A program without rows by events needs no bias.
+        let has_events = self.any(|s| s.clock == Clock::Events);
         let any_bias = |sources: &[&str]| {
             let mut known = self.snapshot.devices.iter().filter_map(|d| d.event_bias_source());
-            known.any(|source| sources.contains(&source))
+            has_events && known.any(|source| sources.contains(&source))
         };
         let (is_known, is_floor) = (any_bias(&["cupti", "table"]), any_bias(&["floor"]));
         self.explain(
@@ -210,5 +212,23 @@ impl Legend<'_> {
                 reason.meaning(),
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, fixtures};
+
+    #[test]
+    fn bias_is_explained_only_for_rows_by_events() {
+        let explains = |snapshot: &Snapshot| {
+            lines(snapshot).iter().any(|line| line.trim_start().starts_with("bias"))
+        };
+        assert!(explains(&fixtures::everything()));
+        let mut on_host = fixtures::on_host();
+        let source = Some("floor".to_owned());
+        on_host.devices.push(Device { event_bias_source: source, ..fixtures::gpu() });
+        assert!(!explains(&on_host));
     }
 }

@@ -1,16 +1,22 @@
 //! The cold path of a call: the first call of a site, or the first in a context.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use crate::base::lock::locked;
 use crate::base::{fork, inside, room, switches};
 use crate::call::stream::Life;
 use crate::control::active;
 use crate::cuda::{self, Context};
+use crate::cupti;
 use crate::gpu::{Fault, Gpu};
 use crate::health;
 use crate::lifecycle::exit;
 use crate::record::{graph, kernel_base, opened, stream_state, threads, window};
 use crate::site::{callsite::CallSite, counters::Outcome, registry};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey};
+
+/// Set if a context has been calibrated without a measurement of the empty kernel by CUPTI.
+static MAY_LACK_BASE: AtomicBool = AtomicBool::new(false);
 
 /// Registers and configures a site on its first call. Returns `true` if its calls are timed.
 #[cold]
@@ -87,6 +93,10 @@ pub(crate) fn find(
             if is_undisturbed() {
                 if !is_capturing {
                     context.calibrate();
+                    if cupti::is_in_use() {
+                        measure_kernel_base(context);
+                    }
+                    MAY_LACK_BASE.store(context.lacks_kernel_base(), Relaxed);
                 }
                 health::observe_at_work(&context.device);
             }
@@ -103,6 +113,29 @@ pub(crate) fn find(
 pub(super) fn measure_kernel_base(context: &'static Context) {
     if context.lacks_kernel_base() && active::config().bias.is_none() && is_undisturbed() {
         room::with_room(|| kernel_base::measure(context));
+    }
+}
+
+/// Measures an empty kernel in all contexts that lack this, as [`measure_kernel_base`] does, for a call that names no
+/// stream.
+#[inline]
+pub(super) fn measure_kernel_bases() {
+    if MAY_LACK_BASE.load(Relaxed) {
+        measure_lacking_bases();
+    }
+}
+
+#[cold]
+fn measure_lacking_bases() {
+    if cupti::is_in_use() && is_undisturbed() {
+        MAY_LACK_BASE.store(false, Relaxed);
+        for context in cuda::contexts() {
+            measure_kernel_base(context);
+            if context.lacks_kernel_base() && active::config().bias.is_none() {
+                // Another thread is loading code or collecting records.
+                MAY_LACK_BASE.store(true, Relaxed);
+            }
+        }
     }
 }
 

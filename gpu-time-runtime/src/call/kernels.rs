@@ -64,6 +64,9 @@ pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::W
     if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
         return KernelsEntry::Untimed;
     }
+    if !is_inside() {
+        first::measure_kernel_bases();
+    }
     let workload = decide::workload::<D>(site, rest).get();
     let call_id = timeline::begin(site);
     let subject = OpenedFunction {

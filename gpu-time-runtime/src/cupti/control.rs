@@ -162,6 +162,11 @@ fn is_available_now() -> bool {
     STATE.load(Acquire) == AVAILABLE
 }
 
+/// Returns `true` if CUPTI is in use, so that kernels can be recorded without loading it.
+pub(crate) fn is_in_use() -> bool {
+    STATE.load(Acquire) == AVAILABLE && !fork::is_forked()
+}
+
 /// Returns one sentence that says what is missing and how to provide it, or which tool holds CUPTI. `None` if
 /// CUPTI is available or has not been needed so far.
 pub(crate) fn why_unavailable() -> Option<String> {

@@ -8,6 +8,10 @@ pub(crate) fn is_available() -> bool {
     false
 }
 
+pub(crate) fn is_in_use() -> bool {
+    false
+}
+
 pub(crate) fn why_unavailable() -> Option<String> {
     Some("recording kernels requires CUPTI: build gpu-time with the feature `kernels`".to_owned())
 }

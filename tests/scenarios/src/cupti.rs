@@ -23,6 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("cupti/memory", memory),
     ("cupti/window", window),
     ("cupti/beside", beside),
+    ("cupti/mixed", mixed),
 ];
 
 #[gpu_timed]
@@ -186,6 +187,25 @@ fn long(work: &Work, meanwhile: impl FnOnce()) {
     ran!();
     work.spin.launch(&work.stream, 5_000).unwrap();
     meanwhile();
+}
+
+/// Times functions on a stream by events, and functions without one by CUPTI, in this order or in the other one.
+fn mixed(arguments: &[String]) {
+    let gpu = Gpu::new();
+    let work = Work::new(&gpu);
+    let spin = gpu.spin("cupti::timed");
+    let by_events = || (0..10).for_each(|_| timed(&gpu.stream, &spin).unwrap());
+    if arguments[0] == "events first" {
+        by_events();
+        gpu.synchronize();
+        work.call(10);
+    } else {
+        work.call(10);
+        gpu.synchronize();
+        by_events();
+    }
+    gpu.synchronize();
+    tally::print();
 }
 
 /// Ends the process in a window, while other threads make calls and load code.

@@ -224,6 +224,17 @@ mod simulated {
         assert_eq!(device(&off).event_bias_source.as_deref(), Some("floor"));
     }
 
+    #[test]
+    fn functions_without_a_stream_let_cupti_measure_the_bias() {
+        for order in ["events first", "events last"] {
+            let run = scenario("cupti/mixed", &[order])
+                .simulated(|sim| sim.model("compute_capability=80"))
+                .with_cupti()
+                .run();
+            assert_eq!(device(&run).event_bias_source.as_deref(), Some("cupti"), "{order}");
+        }
+    }
+
     /// Shows the error of the bias, and how many of the given calls count as fed.
     fn beside(alone: &str, beside: &str) -> (Option<u64>, u64, f64) {
         let run = scenario("cupti/beside", &[alone, beside])
@@ -267,7 +278,8 @@ mod simulated {
     #[test]
     fn no_calibration_during_opened_call() {
         let run = scenario("kernels/brackets_inside", &[]).with_cupti().run();
-        assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
+        // After the opened call, CUPTI is in use.
+        assert_eq!(device(&run).event_bias_source.as_deref(), Some("cupti"));
         let launches: Vec<u64> =
             run.trace.kernels("spin_ns").map(|spin| spin.enqueued_ns).collect();
         let first = run.trace.kernels("gpu_time_empty").next().unwrap();
