@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn most_brackets_stay_fed_though_disturbed() {
         let fed = FedBrackets::new();
-        assert_eq!(spoilt(&fed, false, 50), 0);
+        assert_eq!(spoilt(&fed, false, 10), 0);
         assert_eq!(spoilt(&fed, true, 1_000), MIN_DISTURBED);
         assert!(fed.have_kept.load(Relaxed));
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
-use cudarc::driver::{CudaGraph, CudaStream, sys};
+use cudarc::driver::{CudaGraph, CudaSlice, CudaStream, sys};
 use gpu_time::{Settle, gpu_timed};
 
 use crate::child;
@@ -40,6 +40,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/many", many),
     ("kernels/slow_graph", slow_graph),
     ("kernels/captured_per_thread", captured_per_thread),
+    ("kernels/two_gpus", two_gpus),
 ];
 
 /// The times of the kernels, different enough to be distinguished.
@@ -434,6 +435,34 @@ fn events(_: &[String]) {
         first_and_some(&gpu.stream, &some).unwrap();
         gpu.synchronize();
     }
+    tally::print();
+}
+
+/// Launches a kernel on each of two GPUs, and copies from the first to the second.
+#[gpu_timed]
+fn on_both(
+    [first, second]: [&Gpu; 2],
+    spins: &[Spin; 2],
+    from: &CudaSlice<u8>,
+    to: &mut CudaSlice<u8>,
+) -> LaunchResult {
+    ran!();
+    spins[0].launch(&first.stream, SHORT)?;
+    spins[1].launch(&second.stream, LONG)?;
+    second.stream.memcpy_dtod(from, to)
+}
+
+fn two_gpus(arguments: &[String]) {
+    let bytes = arguments[0].parse().unwrap();
+    let gpus = [0, 1].map(Gpu::at);
+    let spins = [gpus[0].spin("first"), gpus[1].spin("second")];
+    let from = gpus[0].stream.alloc_zeros::<u8>(bytes).unwrap();
+    let mut to = gpus[1].stream.alloc_zeros::<u8>(bytes).unwrap();
+    for _ in 0..10 {
+        gpus.iter().for_each(Gpu::synchronize);
+        on_both([&gpus[0], &gpus[1]], &spins, &from, &mut to).unwrap();
+    }
+    gpus.iter().for_each(Gpu::synchronize);
     tally::print();
 }
 

@@ -270,6 +270,7 @@ fn host_clock_serves_where_kernels_are_off() {
 
 mod simulated {
     use gpu_time_sim_cupti::{SimCupti, Version};
+    use gpu_time_sim_driver::formula::peer_copy_ns;
 
     use super::*;
     use crate::harness::Scenario;
@@ -351,6 +352,35 @@ mod simulated {
             assert_eq!((row.clock.as_str(), row.measured), ("host", 3), "{why}");
             let said = run.report().process.kernels.clone().unwrap_or_default();
             assert!(said.contains(why), "{said}");
+        }
+    }
+
+    #[test]
+    fn functions_on_streams_keep_their_events_beside_another_tool() {
+        let cupti = SimCupti::default().script("other=exclusive");
+        let run = scenario("kernels/events", &[]).on_cupti(cupti).run();
+        let row = run.row("kernels::first_and_some");
+        assert_eq!((row.clock.as_str(), row.opened, row.all_lost()), ("events", 0, 0));
+        assert_eq!((row.timed, row.measured), (395, 395));
+        let said = run.report().process.kernels.clone().unwrap_or_default();
+        assert!(said.contains("another tool"), "{said}");
+    }
+
+    #[test]
+    fn call_on_two_gpus_is_one_row_with_the_copy_between_them() {
+        const BYTES: u64 = 1 << 20;
+        for version in [Version::V12_4, Version::V13_0, Version::V13_5] {
+            let run = scenario("kernels/two_gpus", &[&BYTES.to_string()])
+                .simulated(|sim| sim.devices(2))
+                .on_cupti(SimCupti::new(version))
+                .run();
+            let (row, times) = opened(&run, "kernels::on_both");
+            assert_eq!((row.device.as_str(), row.opened, row.all_lost()), ("cuda:0", 10, 0));
+            assert_eq!(times.kernels_per_call, Some(2.0));
+            let copy = times.kernels.iter().find(|work| work.name == "[copy PtoP]").unwrap();
+            assert_eq!((copy.count, copy.total_ns), (10, (10 * peer_copy_ns(BYTES)) as f64));
+            let spins = times.kernels.iter().find(|work| work.name == "spin_ns").unwrap();
+            assert_eq!((spins.count, times.kernels.len()), (20, 2));
         }
     }
 
