@@ -153,7 +153,7 @@ mod tests {
         pool.complete_with(&[record(MEMSET, 50, 0, 3), record(CONCURRENT_KERNEL, 0, 0, 4)]);
         let mut seen = Vec::new();
         let drained = read_all(&session, &pool, &mut interned, &mut |activity| {
-            seen.push((activity.correlation, activity.start_ns, &*activity.work.name));
+            seen.push((activity.correlation, activity.start_ns, activity.work.name));
         });
         let expected =
             [(1, 10, "<unnamed>"), (2, 30, "[memset]"), (3, 50, "[memset]"), (4, 0, "<unnamed>")];

@@ -233,7 +233,7 @@ impl WaitingWindow {
                 device: activity.device,
                 start_ns: activity.start_ns,
                 end_ns: activity.end_ns,
-                name: &activity.work.name,
+                name: activity.work.name,
                 is_attributed: launch.note.is_attributed,
             });
         }
