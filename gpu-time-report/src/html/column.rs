@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use crate::html::prose::path;
 use crate::marks::bound;
 use crate::own_times::Shares;
 use crate::scale::Scale;
@@ -259,7 +260,7 @@ impl PageRow<'_> {
                         @if series.is_some_and(|series| series.graph) { small { "in graphs" } }
                     }
                     None => {
-                        div.name { (printable(&self.site.name)) }
+                        div.name { (path(&self.site.name)) }
                         @if let Some(launches) = launches { small { (launches.label()) } }
                         @if let Some(opened) = series.and_then(opened::label) {
                             @match series.and_then(|series| launch_bound::of_row(self.site, series)) {

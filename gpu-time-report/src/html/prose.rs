@@ -1,4 +1,4 @@
-//! Sentences of the report as markup.
+//! Sentences and names of the report as markup.
 
 use maud::{Markup, html};
 
@@ -22,9 +22,26 @@ pub fn prose(sentence: &str) -> Markup {
     }
 }
 
+/// Renders a name. A line that is too short for it preferably ends after `::`.
+pub fn path(name: &str) -> Markup {
+    let name = printable(name);
+    html! {
+        @for (at, segment) in name.split("::").enumerate() {
+            @if at > 0 { "::" wbr; }
+            (segment)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::prose;
+    use super::{path, prose};
+
+    #[test]
+    fn names_may_break_after_colons() {
+        assert_eq!(path("a::<b>::c").into_string(), "a::<wbr>&lt;b&gt;::<wbr>c");
+        assert_eq!(path("a").into_string(), "a");
+    }
 
     #[test]
     fn paired_backticks_become_code() {
