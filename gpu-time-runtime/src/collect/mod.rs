@@ -159,6 +159,13 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
         ));
     }
     about.warnings.extend(useless_records());
+    if call_tree::have_all_spans_passed() {
+        about.warnings.push(
+            "no root span of `tracing` has been recorded: few of them are chosen, and none was so far. \
+             `gpu_time::spans().sample(1.0)` or `GPU_TIME_KERNELS=100%` records all"
+                .to_owned(),
+        );
+    }
     about.warnings.extend(window::thread::warning());
     if states.iter().any(SiteState::wants_kernels) || window::thread::is_used() {
         about.kernels = cupti::why_unavailable();

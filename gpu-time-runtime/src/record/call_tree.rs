@@ -18,11 +18,24 @@ static TREE: Mutex<Option<CallTree>> = Mutex::new(Rank::CallTree, None);
 /// Set if only some root spans of `tracing` are recorded. Any function may then be inside a root
 /// span that was not recorded.
 static SPANS_ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
+/// Set once a root span has been chosen to be recorded.
+static SPAN_IS_CHOSEN: AtomicBool = AtomicBool::new(false);
 
 /// Notes that not all root spans are recorded.
 #[cfg(feature = "tracing")]
 pub(crate) fn note_sampled_spans() {
     SPANS_ARE_SAMPLED.store(true, Relaxed);
+}
+
+/// Notes that a root span is recorded.
+#[cfg(feature = "tracing")]
+pub(crate) fn note_chosen_span() {
+    SPAN_IS_CHOSEN.store(true, Relaxed);
+}
+
+/// Returns `true` if root spans were passed over, and none has been chosen so far.
+pub(crate) fn have_all_spans_passed() -> bool {
+    SPANS_ARE_SAMPLED.load(Relaxed) && !SPAN_IS_CHOSEN.load(Relaxed)
 }
 
 /// What is known of a function's call.

@@ -108,7 +108,8 @@ fn reports_say_where_they_are_from() {
     let uuid = run.report().devices[0].uuid.as_deref().unwrap();
     let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
     assert_eq!(lengths, [3, 8, 4, 4, 4, 12], "{uuid}");
-    let footer = format!("\nlabel fused, take 2, host {}\n", host.trim());
+    let version = env!("CARGO_PKG_VERSION");
+    let footer = format!("\nlabel fused, take 2, scenario {version}, host {}\n", host.trim());
     assert!(run.stderr.contains(&footer), "{}", run.stderr);
     assert!(run.stderr.contains(&format!("\ncuda:0: {uuid}, driver ")), "{}", run.stderr);
 }

@@ -308,6 +308,14 @@ fn spans_that_are_never_chosen_leave_nothing() {
 }
 
 #[test]
+fn spans_that_chance_passed_over_are_explained() {
+    let run = scenario("spans/nested", &["5"]).with_cupti().keeps_counting();
+    let run = run.env("GPU_TIME_KERNELS", "0.0001%");
+    let run = run.warns("no root span of `tracing` has been recorded").run();
+    assert!(paths(&run).is_empty());
+}
+
+#[test]
 fn variable_switches_spans_off() {
     let nested = || scenario("spans/nested", &["5"]).with_cupti().keeps_counting();
     let run = nested().env("GPU_TIME_KERNELS", "off").run();

@@ -118,6 +118,7 @@ impl Draws {
             self.passed.set(self.passed.get() + 1 + draw.skips);
             return None;
         };
+        call_tree::note_chosen_span();
         // Loads CUPTI. If that fails, the call is counted as lost when the span is entered.
         room::with_room(cupti::is_available);
         Some(ChosenRoot {
