@@ -3,7 +3,6 @@
 use std::ffi::{c_char, c_void};
 use std::mem::offset_of;
 use std::ptr;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::STREAM_IDS;
@@ -77,18 +76,13 @@ fn subscribe(
     put(handle, SUBSCRIBER)?;
     driver::observe(&OBSERVER);
     state().subscriber = Some(Subscriber { callback, data });
-    if script().exit {
-        static HANDLER: Once = Once::new();
-        // SAFETY: the library is not unloaded.
-        HANDLER.call_once(|| unsafe {
-            libc::atexit(exited);
-        });
-    }
     Ok(())
 }
 
-extern "C" fn exited() {
-    delivery::deliver(Which::All);
+fn before_teardown() {
+    if script().exit {
+        delivery::deliver(Which::All);
+    }
 }
 
 /// The parameters of a subscription.
@@ -149,7 +143,7 @@ fn enable(kind: u32) -> Result<(), Code> {
     }
     state.kinds.insert(kind);
     drop(state);
-    process::register_teardown();
+    process::register_teardown(before_teardown);
     // Activity can be recorded without a subscriber.
     driver::observe(&OBSERVER);
     Ok(())

@@ -1,8 +1,8 @@
 //! Detects forked children, in which all calls fail, and calls after the teardown, and keeps the library loaded.
 
 use std::ffi::CStr;
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
 
 static IS_FORKED: AtomicBool = AtomicBool::new(false);
 static IS_TORN_DOWN: AtomicBool = AtomicBool::new(false);
@@ -22,18 +22,21 @@ pub(crate) fn is_forked() -> bool {
     IS_FORKED.load(Ordering::Relaxed)
 }
 
+static BEFORE_TEARDOWN: OnceLock<fn()> = OnceLock::new();
+
 extern "C" fn torn_down() {
+    BEFORE_TEARDOWN.get().into_iter().for_each(|before| before());
     IS_TORN_DOWN.store(true, Ordering::Relaxed);
 }
 
-/// Registers the teardown. Exit handlers run in reverse order of registration, so handlers that the
-/// program registers later still find the library alive.
-pub(crate) fn register_teardown() {
-    static REGISTERED: Once = Once::new();
-    REGISTERED.call_once(|| {
+/// Registers the teardown, which calls `before` first. Exit handlers run in reverse order of
+/// registration, so handlers that the program registers later still find the library alive.
+pub(crate) fn register_teardown(before: fn()) {
+    BEFORE_TEARDOWN.get_or_init(|| {
         stay_loaded();
-        // SAFETY: the handler only stores to an atomic, and the library is not unloaded.
+        // SAFETY: the handler does not block, and the library is not unloaded.
         unsafe { libc::atexit(torn_down) };
+        before
     });
 }
 

@@ -287,7 +287,9 @@ fn calls_after_driver_has_shut_down_are_refused() {
         // The driver registers its handler later, so the driver's handler runs first.
         // SAFETY: the function belongs to this program.
         unsafe { libc::atexit(print_result) };
-        let (_, kernels, stream) = recording();
+        // Without a recording, which CUPTI would tear down by itself.
+        start();
+        let (_client, kernels, stream) = (Client::subscribed(), Kernels::load(), stream());
         run_kernels(&kernels, stream, 2);
     });
     assert!(outcome.stderr.contains("Err(15) 15"), "{}", outcome.stderr);
