@@ -96,7 +96,8 @@ pub(crate) fn find(
                     if cupti::is_in_use() {
                         measure_kernel_base(context);
                     }
-                    MAY_LACK_BASE.store(context.lacks_kernel_base(), Relaxed);
+                    // Other contexts may lack it still.
+                    MAY_LACK_BASE.fetch_or(context.lacks_kernel_base(), Relaxed);
                 }
                 health::observe_at_work(&context.device);
             }

@@ -1,6 +1,6 @@
 //! Programs in situations that are difficult for CUPTI: forks, destroyed contexts, other tools.
 
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Barrier, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("cupti/window", window),
     ("cupti/beside", beside),
     ("cupti/mixed", mixed),
+    ("cupti/mixed_devices", mixed_devices),
 ];
 
 #[gpu_timed]
@@ -205,6 +206,45 @@ fn mixed(arguments: &[String]) {
         by_events();
     }
     gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed(scope = "body")]
+fn around(stream: &Arc<CudaStream>, meanwhile: impl FnOnce()) {
+    ran!();
+    meanwhile();
+}
+
+/// Times functions on two devices by events. CUPTI comes into use during a call on the first one, which it cannot
+/// measure then, and measures the second one at once.
+fn mixed_devices(_: &[String]) {
+    let by_events = |gpu: &Gpu| {
+        let spin = gpu.spin("cupti::timed");
+        (0..10).for_each(|_| timed(&gpu.stream, &spin).unwrap());
+        gpu.synchronize();
+    };
+    let first = Gpu::at(0);
+    let work = Work::new(&first);
+    by_events(&first);
+    let (begun, done) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            first.context.bind_to_thread().unwrap();
+            around(&first.stream, || {
+                begun.wait();
+                done.wait();
+            });
+        });
+        begun.wait();
+        work.call(1);
+        done.wait();
+    });
+    first.synchronize();
+    let second = Gpu::at(1);
+    by_events(&second);
+    first.context.bind_to_thread().unwrap();
+    work.call(10);
+    first.synchronize();
     tally::print();
 }
 

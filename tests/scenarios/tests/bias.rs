@@ -235,6 +235,14 @@ mod simulated {
         }
     }
 
+    #[test]
+    fn device_that_cupti_could_not_measure_at_first_is_measured_beside_another() {
+        let run = scenario("cupti/mixed_devices", &[]).simulated(|sim| sim.devices(2)).with_cupti();
+        let run = run.run();
+        let sources = run.report().devices.iter().map(|device| device.event_bias_source.as_deref());
+        assert_eq!(sources.collect::<Vec<_>>(), [Some("cupti"); 2]);
+    }
+
     /// Shows the error of the bias, and how many of the given calls count as fed.
     fn beside(alone: &str, beside: &str) -> (Option<u64>, u64, f64) {
         let run = scenario("cupti/beside", &[alone, beside])

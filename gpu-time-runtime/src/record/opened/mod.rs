@@ -200,10 +200,12 @@ fn hand_over(mut call: Box<OpenCall>) {
 /// Hands over the part of the thread's call that has ended, if the call is long or the process ends.
 fn hand_over_part() {
     let is_ending = OPEN_CALLS.is_ending.load(Relaxed);
-    if with_open(|call| call.has_many_records()) == Some(true) {
+    let state = with_open(|call| (call.has_many_records(), call.due_part(is_ending)));
+    let Some((has_many_records, due)) = state else { return };
+    if has_many_records {
         collector::wake();
     }
-    if let Some(reason) = with_open(|call| call.due_part(is_ending)).flatten() {
+    if let Some(reason) = due {
         let mut part = collector::take_idle();
         with_open(|call| call.split_off(&mut part, reason));
         hand_over(part);
