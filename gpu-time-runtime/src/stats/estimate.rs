@@ -181,7 +181,8 @@ mod tests {
         weighted.total(seen_ns, 0.0, 1.0, sampler.population(unsampled))
     }
 
-    const CALLS: u64 = 800_000;
+    /// Enough for 160 slow samples, of which 60 are needed for an error.
+    const CALLS: u64 = 1_600_000;
 
     /// Returns the time of a call. Every hundredth call is slow.
     fn periodic(i: u64) -> f64 {
