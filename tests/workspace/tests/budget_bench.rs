@@ -1,11 +1,9 @@
 //! Tests for the logic in the `budget` bench: its verdicts, and a complete run. The simulated
 //! driver has a virtual clock, so no time here is a real measurement.
 
-use std::path::Path;
 use std::process::{Command, Output};
 
 use gpu_time_sim_driver::SimDriver;
-use serde_json::Value;
 
 #[allow(dead_code, reason = "some of it is only printed by the bench")]
 #[path = "../../../benches/budget/loss.rs"]
@@ -59,38 +57,17 @@ fn bounds_grow_with_the_budget() {
     assert_eq!(judge(&lost(9.0, 200), &off, 1.0, true), [Invalid; 2]);
 }
 
-/// Builds the bench in this test's target folder, where its dependencies have already been built,
-/// and returns its path.
-fn built() -> String {
-    let target =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in the target folder");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO_TARGET_DIR", target);
-    cargo.args(["build", "--locked", "--quiet", "--message-format=json"]);
-    cargo.args(["--package", "gpu-time", "--bench", "budget"]);
-    let output = cargo.output().expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = String::from_utf8(output.stdout).expect("cargo prints text");
-    let executable = messages.lines().find_map(|line| {
-        let message: Value = serde_json::from_str(line).expect("cargo's messages are JSON");
-        let is_it = message["target"]["name"] == "budget";
-        message["executable"].as_str().filter(|_| is_it).map(str::to_owned)
-    });
-    executable.expect("cargo builds the bench")
-}
-
-fn run(program: &str, driver: &SimDriver) -> Output {
-    let mut command = Command::new(program);
+fn run(driver: &SimDriver) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_budget-bench"));
     driver.apply(&mut command).args(["--bench", "--seconds", "1", "--settle", "0.1", "--fast"]);
     command.output().expect("the bench runs")
 }
 
 #[test]
 fn short_run_ends_and_is_invalid() {
-    let bench = built();
     let dir = tempfile::tempdir().expect("a temporary folder");
     let driver = SimDriver::install(dir.path()).expect("the simulated driver is installed");
-    let output = run(&bench, &driver);
+    let output = run(&driver);
     let (said, complaints) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{said}{complaints}");
@@ -108,7 +85,7 @@ fn short_run_ends_and_is_invalid() {
     assert!(said.contains("one call in "), "{said}");
 
     // A process that cannot run the loop makes the bench fail.
-    let output = run(&bench, &driver.faults("cuLaunchKernel:20000+=719"));
+    let output = run(&driver.faults("cuLaunchKernel:20000+=719"));
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{complaints}");
     assert!(complaints.contains("the worker process has exited"), "{complaints}");
