@@ -2,12 +2,16 @@
 //!
 //! ```text
 //! candle-spans [PASSES [SHARE]]     default: 4000 0.02
+//! candle-spans --decode [PASSES]    default: 200
 //! ```
 //!
 //! Decodes with three models in turns: one whose spans have no subscriber, one whose spans go to a registry of
 //! tracing-subscriber, and one with gpu-time's layer on such a registry. Prints how much longer a turn takes with
 //! the second, which is the cost of `tracing` alone, and with the third. Compares whole turns, because a median
 //! over passes would leave out the few passes that are recorded. SHARE is the share of outermost spans to record.
+//!
+//! With `--decode`, decodes with one model and records every pass in a span `decode`, to compare the figures with a
+//! full record of the program.
 
 use std::time::Instant;
 
@@ -54,21 +58,45 @@ impl Decoder {
         Ok(Decoder { subscriber, llama, device: device.clone(), turns: Vec::new() })
     }
 
+    fn empty_cache(&self) -> Result<Cache> {
+        Cache::new(true, DType::F32, &CONFIG, &self.device)
+    }
+
+    fn forward(&self, position: usize, cache: &mut Cache) -> Result<Tensor> {
+        let token = Tensor::from_slice(&[position as u32], (1, 1), &self.device)?;
+        self.llama.forward(&token, position, cache)
+    }
+
     fn turn(&mut self) -> Result<()> {
         with_default(&self.subscriber.clone(), || self.decode())
     }
 
     fn decode(&mut self) -> Result<()> {
         let start = Instant::now();
-        let mut cache = Cache::new(true, DType::F32, &CONFIG, &self.device)?;
+        let mut cache = self.empty_cache()?;
         for position in 0..TURN {
-            let token = Tensor::from_slice(&[position as u32], (1, 1), &self.device)?;
-            let logits = self.llama.forward(&token, position, &mut cache)?;
+            let logits = self.forward(position, &mut cache)?;
             logits.argmax_keepdim(1)?.flatten_all()?.to_vec1::<u32>()?;
         }
         self.turns.push(start.elapsed().as_secs_f64() * 1e6 / TURN as f64);
         Ok(())
     }
+}
+
+/// Decodes with one model, each pass in a span. The copy of the result to the host is outside of it.
+fn decode_in_spans(device: &Device, passes: usize) -> Result<()> {
+    let layer = gpu_time::spans().sample(1.0);
+    let subscriber = Dispatch::new(tracing_subscriber::registry().with(layer));
+    let model = Decoder::new(device, subscriber.clone())?;
+    let mut cache = model.empty_cache()?;
+    with_default(&subscriber, || {
+        for position in 0..passes {
+            let pass = || model.forward(position, &mut cache)?.argmax_keepdim(1);
+            let token = tracing::info_span!("decode").in_scope(pass)?;
+            token.flatten_all()?.to_vec1::<u32>()?;
+        }
+        Ok(())
+    })
 }
 
 /// Returns the quartiles.
@@ -78,14 +106,19 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
 }
 
 fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let passes: usize = arguments.next().map_or(4_000, |n| n.parse().expect("a number of passes"));
+    let mut arguments = std::env::args().skip(1).peekable();
+    let decodes = arguments.next_if(|argument| argument == "--decode").is_some();
+    let passes = arguments.next().map(|n| n.parse::<usize>().expect("a number of passes"));
     let share: f64 = arguments.next().map_or(0.02, |n| n.parse().expect("a share from 0 to 1"));
 
     let device = Device::cuda_if_available(0)?;
     if device.is_cpu() {
         println!("no GPU here: running on the CPU");
     }
+    if decodes {
+        return decode_in_spans(&device, passes.unwrap_or(200));
+    }
+    let passes = passes.unwrap_or(4_000);
     let subscribers = [
         Dispatch::none(),
         Dispatch::new(tracing_subscriber::registry()),
