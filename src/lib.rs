@@ -15,9 +15,9 @@ pub use gpu_time_macros::{gpu_timed, guard, scope};
 pub use gpu_time_runtime::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
     Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
-    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, PER_THREAD_STREAM, PerCall,
-    Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
-    Timeline, Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM,
+    PerCall, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot,
+    Stats, Timeline, Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish,
     raw_stream, report, set_default_stream, set_enabled, set_thread_default_stream, snapshot,
     until_stable,
 };
@@ -36,9 +36,9 @@ mod off;
 pub use off::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
     Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
-    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, PER_THREAD_STREAM, PerCall,
-    Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
-    Timeline, Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM,
+    PerCall, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot,
+    Stats, Timeline, Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish,
     raw_stream, report, set_default_stream, set_enabled, set_thread_default_stream, snapshot,
     until_stable,
 };

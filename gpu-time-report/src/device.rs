@@ -69,12 +69,42 @@ pub struct Device {
     #[doc(hidden)]
     pub other_processes: Option<u32>,
     #[doc(hidden)]
+    #[serde(default)]
+    pub overlap: Option<Overlap>,
+    #[doc(hidden)]
     pub coverage: Option<Coverage>,
     #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows_from: Option<WindowsFrom>,
     #[doc(hidden)]
     pub warnings: Vec<String>,
+}
+
+/// The time during which work of different opened calls ran on a device at once, on different streams.
+///
+/// Each of the calls counts the time as its own. The time for which the device was busy with the work
+/// of annotated functions is therefore the sum of their [self times](crate::Node::self_ns) minus this
+/// overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overlap {
+    #[doc(hidden)]
+    pub ns: f64,
+    #[doc(hidden)]
+    pub partial: bool,
+}
+
+impl Overlap {
+    /// Returns the time that is counted more than once, in nanoseconds. Time that `n` calls share
+    /// counts `n - 1` times.
+    pub fn ns(&self) -> f64 {
+        self.ns
+    }
+
+    /// Returns `true` if there was more overlap: calls were sampled, so the work that ran beside
+    /// that of the recorded ones is unknown.
+    pub fn partial(&self) -> bool {
+        self.partial
+    }
 }
 
 /// The reports of a merged one whose windows its figures come from, if others have none.
@@ -118,6 +148,7 @@ impl Device {
             mig: None,
             mps: None,
             other_processes: None,
+            overlap: None,
             coverage: None,
             windows_from: None,
             warnings: Vec::new(),
@@ -304,6 +335,11 @@ impl Device {
     /// the processes is assumed to be this one.
     pub fn other_processes(&self) -> Option<u32> {
         self.other_processes
+    }
+
+    /// Returns how long work of different opened calls ran at the same time. `None` if it never did.
+    pub fn overlap(&self) -> Option<&Overlap> {
+        self.overlap.as_ref()
     }
 
     /// Returns how busy the device was, from windows in which all work of the process was recorded.

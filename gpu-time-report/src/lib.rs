@@ -71,7 +71,7 @@ pub use budget::Budget;
 pub use coverage::{Coverage, Unattributed};
 #[doc(hidden)]
 pub use detail::Detail;
-pub use device::{Clocks, Device};
+pub use device::{Clocks, Device, Overlap};
 pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
 pub use process::Process;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Device, Node, Series, Site, Snapshot, Source};
+use crate::{Device, Node, Overlap, Series, Site, Snapshot, Source};
 
 /// The GPU time of a function, without the time of the functions that it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Shares<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Accounted {
     pub share: f64,
-    /// At least one function's time is an upper bound.
+    /// The share is an upper bound.
     pub is_bound: bool,
     /// Every function's time is an upper bound.
     pub is_all_bound: bool,
@@ -36,33 +36,82 @@ pub struct Accounted {
 /// Returns the own times on one device, or on all of them, longest first.
 ///
 /// They come from the call tree if there is one, because it counts the time of nested functions
-/// once. The tree does not tell devices apart, so a function's rows determine each device's share
-/// of its time.
+/// once.
 pub fn own_times<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Vec<OwnTime<'a>> {
-    let mut times = rows(snapshot, device);
-    if !snapshot.tree.is_empty() {
-        let everywhere = rows(snapshot, None);
-        let mut of_tree: HashMap<&str, OwnTime> = HashMap::new();
-        for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {
-            of_tree.entry(&node.name).or_default().add(node.self_ns, node.upper_bound);
-        }
-        let is_only = snapshot.devices.iter().filter(|device| device.id != "host").count() <= 1;
-        for (name, time) in &mut of_tree {
-            let here = times.get(name).zip(everywhere.get(name));
-            let here = here.map_or(0.0, |(here, all)| here.ns / all.ns);
-            time.ns *= if is_only || device.is_none() { 1.0 } else { here };
-        }
-        times = of_tree;
-    }
+    let times = of_tree(snapshot, device).unwrap_or_else(|| rows(snapshot, device));
     let named = times.into_iter().map(|(name, time)| OwnTime { name, ..time });
     let mut times: Vec<OwnTime> = named.filter(|time| time.ns > 0.0).collect();
     times.sort_by(|one, other| other.ns.total_cmp(&one.ns).then(one.name.cmp(other.name)));
     times
 }
 
+/// The time during which a device worked for its functions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BusyTime {
+    pub ns: f64,
+    /// The time is an upper bound.
+    pub is_bound: bool,
+}
+
+impl BusyTime {
+    /// Returns the time of the functions with these own times on a device: their sum, without what is
+    /// counted more than once.
+    pub fn of(snapshot: &Snapshot, device: &Device, times: &[OwnTime]) -> BusyTime {
+        let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
+        let ns = (sum(times) - overlap.ns).max(0.0);
+        let wall_ns = wall_ns(snapshot);
+        // Events do not tell whether the work of several threads ran at the same time.
+        let is_bound = overlap.partial || ns > wall_ns || times.iter().any(|time| time.is_bound);
+        BusyTime { ns: ns.min(wall_ns), is_bound }
+    }
+
+    /// Returns the sum over all devices.
+    #[cfg(feature = "html")]
+    pub fn of_all(snapshot: &Snapshot) -> BusyTime {
+        let devices = snapshot.devices.iter();
+        let times = devices
+            .map(|device| BusyTime::of(snapshot, device, &own_times(snapshot, Some(&device.id))));
+        times.fold(BusyTime { ns: 0.0, is_bound: false }, |sum, time| BusyTime {
+            ns: sum.ns + time.ns,
+            is_bound: sum.is_bound || time.is_bound,
+        })
+    }
+
+    /// Returns the share of the run.
+    pub fn share(self, snapshot: &Snapshot) -> f64 {
+        self.ns / wall_ns(snapshot)
+    }
+}
+
+fn wall_ns(snapshot: &Snapshot) -> f64 {
+    (snapshot.process.wall_ns as f64).max(1.0)
+}
+
 /// Returns the sum of the own times.
 pub fn sum(times: &[OwnTime]) -> f64 {
     times.iter().fold(0.0, |sum, time| sum + time.ns)
+}
+
+/// Returns the functions' own times according to the call tree. `None` if there is none, or if it does
+/// not tell the devices apart, as those of earlier versions do not.
+fn of_tree<'a>(
+    snapshot: &'a Snapshot,
+    device: Option<&str>,
+) -> Option<HashMap<&'a str, OwnTime<'a>>> {
+    let is_only = snapshot.devices.iter().filter(|device| device.id != "host").count() <= 1;
+    let device = device.filter(|_| !is_only);
+    let mut times: HashMap<&str, OwnTime> = HashMap::new();
+    for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {
+        let ns = match device {
+            Some(id) if !node.self_ns_by_device.is_empty() => {
+                node.self_ns_by_device.get(id).copied().unwrap_or(0.0)
+            }
+            Some(_) if node.self_ns > 0.0 => return None,
+            _ => node.self_ns,
+        };
+        times.entry(&node.name).or_default().add(ns, node.upper_bound);
+    }
+    (!times.is_empty()).then_some(times)
 }
 
 /// Returns the functions' own times according to their rows.
@@ -117,11 +166,12 @@ impl Accounted {
     pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Accounted> {
         let times = own_times(snapshot, Some(&device.id));
         let is_known = device.id != "host" && device.coverage.is_none() && !times.is_empty();
+        let busy = BusyTime::of(snapshot, device, &times);
+        let is_all_bound = times.iter().all(|time| time.is_bound);
         is_known.then(|| Accounted {
-            // Work on several streams may overlap, so the sum may exceed the run.
-            share: (sum(&times) / (snapshot.process.wall_ns as f64).max(1.0)).min(1.0),
-            is_bound: times.iter().any(|time| time.is_bound),
-            is_all_bound: times.iter().all(|time| time.is_bound),
+            share: busy.share(snapshot),
+            is_bound: busy.is_bound,
+            is_all_bound,
         })
     }
 }

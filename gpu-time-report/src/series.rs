@@ -113,6 +113,10 @@ pub struct Series {
     #[doc(hidden)]
     #[serde(skip)]
     pub own_share: Option<f64>,
+    /// The part of that time that is not also inside another call of the same function.
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub outer_share: Option<f64>,
     #[doc(hidden)]
     #[serde(flatten, with = "kernels::flat")]
     pub kernel_times: Option<KernelTimes>,
@@ -174,6 +178,7 @@ impl Series {
             flops: None,
             host_ns: None,
             own_share: None,
+            outer_share: None,
             kernel_times: None,
         }
     }
@@ -453,9 +458,15 @@ impl Series {
         self.net_ns.as_ref().or(self.raw_ns.as_ref())
     }
 
-    /// Returns the total time of all calls: net if known, otherwise raw. For graphs, this is the
-    /// total of the sampled replays.
+    /// Returns the total time of all calls: net if known, otherwise raw. The time of a call inside
+    /// another one of the same function counts once. For graphs, this is the total of the sampled
+    /// replays.
     pub(crate) fn total(&self) -> Option<f64> {
+        self.sum().map(|sum| sum * self.outer_share.unwrap_or(1.0))
+    }
+
+    /// Returns the sum of the times of all calls.
+    fn sum(&self) -> Option<f64> {
         self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
     }
 
@@ -465,7 +476,7 @@ impl Series {
     pub(crate) fn own_total(&self) -> Option<f64> {
         let busy = self.busy_and_own().filter(|(busy, _)| busy.sum > 0.0);
         let own = busy.map(|(busy, own)| own.sum / busy.sum);
-        self.total().map(|total| total * self.own_share.or(own).unwrap_or(1.0))
+        self.sum().map(|sum| sum * self.own_share.or(own).unwrap_or(1.0))
     }
 
     /// Returns `true` if the times are upper bounds: the GPU may have waited for the host in all of

@@ -5,6 +5,8 @@ pub(crate) mod fixtures;
 mod folded;
 mod view;
 
+use std::collections::{BTreeMap, HashMap};
+
 use serde::{Deserialize, Serialize};
 
 use crate::launch_bound::{is_launch_bound, may_be_launch_bound};
@@ -36,6 +38,9 @@ pub struct Node {
     pub self_ns: f64,
     #[doc(hidden)]
     pub self_error_ns: Option<f64>,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub self_ns_by_device: BTreeMap<String, f64>,
     #[doc(hidden)]
     pub share: f64,
     #[doc(hidden)]
@@ -111,6 +116,7 @@ impl Node {
             inclusive_error_ns: Some(0.0),
             self_ns: 0.0,
             self_error_ns: Some(0.0),
+            self_ns_by_device: BTreeMap::new(),
             share: 0.0,
             per_call: None,
             launch_bound: false,
@@ -171,6 +177,11 @@ impl Node {
         self.self_ns
     }
 
+    /// Returns the parts of the self time by device. Empty if they are unknown.
+    pub fn self_ns_by_device(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.self_ns_by_device.iter().map(|(device, ns)| (device.as_str(), *ns))
+    }
+
     /// Returns the standard error of the self time, 0 or `None` in the same cases.
     pub fn self_error_ns(&self) -> Option<f64> {
         self.self_error_ns
@@ -223,7 +234,8 @@ impl PerCall {
         self.waited_ns
     }
 
-    /// Returns the time that the call took on the host. `None` for calls timed by events.
+    /// Returns the time that the call took on the host. For calls timed by events, this is the mean of
+    /// a thread's first ones and some of the others; `None` for async functions.
     pub fn host_ns(&self) -> Option<f64> {
         self.host_ns
     }
@@ -264,23 +276,48 @@ pub(crate) fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
             site.launch_bound = Some(site.launch_bound == Some(true) || node.launch_bound);
         }
     }
-    let mut sums = vec![[0.0; 2]; sites.len()];
-    for node in &*nodes {
-        let Some([own_ns, all_ns]) = node.site().and_then(|site| sums.get_mut(site)) else {
+    let mut sums = vec![[0.0; 3]; sites.len()];
+    for (node, is_inside) in nodes.iter().zip(recursive(nodes)) {
+        let Some([own_ns, outer_ns, all_ns]) = node.site().and_then(|site| sums.get_mut(site))
+        else {
             continue;
         };
         *own_ns += node.self_ns;
         // A call nested in another call of the same function counts for both, as it does in the
         // series.
-        *all_ns += node.per_call.map_or(0.0, |mean| mean.busy_ns * node.calls);
+        let ns = node.per_call.map_or(0.0, |mean| mean.busy_ns * node.calls);
+        *all_ns += ns;
+        *outer_ns += if is_inside { 0.0 } else { ns };
     }
-    for (site, [own_ns, all_ns]) in sites.iter_mut().zip(sums).filter(|(_, [_, all])| *all > 0.0) {
+    let sums =
+        sums.into_iter().map(|[own_ns, outer_ns, all_ns]| [own_ns / all_ns, outer_ns / all_ns]);
+    for (site, shares) in sites.iter_mut().zip(sums).filter(|(_, [own, _])| own.is_finite()) {
         for series in site.series.iter_mut().filter(|series| series.clock != Clock::Host) {
             // Brackets of launches contain no other function.
             let is_own = series.clock == Clock::Events && series.measure != Measure::Span;
-            series.own_share = Some(if is_own { 1.0 } else { own_ns / all_ns });
+            let [own, outer] = if is_own { [1.0; 2] } else { shares };
+            (series.own_share, series.outer_share) = (Some(own), Some(outer));
         }
     }
+}
+
+/// Returns for each path whether its function is also among its callers.
+fn recursive(nodes: &[Node]) -> Vec<bool> {
+    let mut are_recursive = vec![false; nodes.len()];
+    let (mut callers, mut calls) = (Vec::new(), HashMap::<u32, u32>::new());
+    for (at, depth) in depth_first(nodes) {
+        for site in callers.drain(depth..).flatten() {
+            calls.entry(site).and_modify(|calls| *calls -= 1);
+        }
+        let site = nodes[at].site;
+        if let Some(site) = site {
+            let around = calls.entry(site).or_default();
+            are_recursive[at] = *around > 0;
+            *around += 1;
+        }
+        callers.push(site);
+    }
+    are_recursive
 }
 
 /// Returns the path's function if its medians describe the path: if most of the function's opened

@@ -69,8 +69,8 @@ pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
     Budget, Bytes, Clocks, Coverage, Device, Elsewhere, Eviction, Flops, FlushProof, Histogram,
-    Kernel, KernelTimes, Launch, Launches, Node, PerCall, Process, ReadError, Series, Site, Slot,
-    Snapshot, Stats, Timeline, Unattributed,
+    Kernel, KernelTimes, Launch, Launches, Node, Overlap, PerCall, Process, ReadError, Series,
+    Site, Slot, Snapshot, Stats, Timeline, Unattributed,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};

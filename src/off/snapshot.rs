@@ -145,8 +145,10 @@ no_values! {
         flush_bytes: Option<u64>, flush_proof: Option<&FlushProof>, clocks: Option<&Clocks>,
         throttle: Empty<(&str, Option<u64>)>, temperature_c: Option<u32>, power_w: Option<f64>,
         persistence: Option<bool>, mig: Option<bool>, mps: Option<bool>,
-        other_processes: Option<u32>, coverage: Option<&Coverage>, warnings: &[String],
+        other_processes: Option<u32>, overlap: Option<&Overlap>, coverage: Option<&Coverage>,
+        warnings: &[String],
     }
+    Overlap: Copy { ns: f64, partial: bool }
     Coverage {
         windows: u64, incomplete: u64, total_ns: f64, busy: f64, busy_error: Option<f64>, idle: f64,
         idle_error: Option<f64>, attributed: f64, attributed_error: Option<f64>,
@@ -155,7 +157,7 @@ no_values! {
     Node {
         name: &str, site: Option<usize>, parent: Option<usize>, source: &str, recorded: u64, calls: f64,
         inclusive_ns: f64, inclusive_error_ns: Option<f64>, self_ns: f64,
-        self_error_ns: Option<f64>, share: f64,
+        self_ns_by_device: Empty<(&str, f64)>, self_error_ns: Option<f64>, share: f64,
         per_call: Option<&PerCall>, launch_bound: bool, upper_bound: bool, callers_unknown: bool,
     }
     PerCall: Copy {

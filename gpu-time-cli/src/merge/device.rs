@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_report::{Coverage, Device, WindowsFrom};
+use gpu_time_report::{Coverage, Device, Overlap, WindowsFrom};
 
 use super::combine::{add, add_warning, agree};
 
@@ -106,6 +106,13 @@ fn merge(ours: &mut Device, theirs: &Device) {
     agree(&mut ours.mig, &theirs.mig);
     agree(&mut ours.mps, &theirs.mps);
     agree(&mut ours.other_processes, &theirs.other_processes);
+    ours.overlap = match (ours.overlap, theirs.overlap) {
+        (Some(ours), Some(theirs)) => {
+            let (ns, partial) = (ours.ns + theirs.ns, ours.partial || theirs.partial);
+            Some(Overlap { ns, partial }).filter(|overlap| overlap.ns.is_finite())
+        }
+        (ours, theirs) => ours.or(theirs),
+    };
     ours.coverage = match (ours.coverage.take(), &theirs.coverage) {
         // Sums of forged values can overflow, which JSON cannot represent.
         (Some(ours), Some(theirs)) => Some(ours.pooled(theirs)).filter(Coverage::is_finite),

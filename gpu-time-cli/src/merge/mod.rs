@@ -126,7 +126,7 @@ impl Merge {
                 }
             }
         }
-        self.tree.add(snapshot.tree(), &sites);
+        self.tree.add(snapshot.tree(), &sites, &devices);
         Ok(())
     }
 
@@ -162,7 +162,8 @@ impl Merge {
             Ok(Site { series, ..site })
         });
         let snapshot = Snapshot::new(process, devices, sites.collect::<Result<_, _>>()?);
-        let tree = self.tree.finish().ok_or("cannot merge the reports: the call tree overflows")?;
+        let tree =
+            self.tree.finish(&ids).ok_or("cannot merge the reports: the call tree overflows")?;
         Ok(snapshot.with_tree(tree))
     }
 }

@@ -1,6 +1,6 @@
 //! Merges call trees path by path.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use gpu_time_report::{Node, PerCall, Source};
 
@@ -10,6 +10,8 @@ use super::combine::add;
 #[derive(Default)]
 pub struct MergedTree {
     nodes: Vec<Node>,
+    /// The self time of each path by the index of the device.
+    by_device: Vec<BTreeMap<usize, f64>>,
     /// The index of each path in `nodes`.
     known: HashMap<(Option<u32>, Function), u32>,
 }
@@ -25,8 +27,8 @@ enum Function {
 
 impl MergedTree {
     /// Adds the tree of a report. `sites` maps the indices of its sites to those in the merged
-    /// report.
-    pub fn add(&mut self, tree: &[Node], sites: &[usize]) {
+    /// report, and `devices` the ids of its devices to the indices of the merged ones.
+    pub fn add(&mut self, tree: &[Node], sites: &[usize], devices: &HashMap<&str, usize>) {
         // The index in `nodes` of each path of the report.
         let mut places: Vec<Option<u32>> = Vec::with_capacity(tree.len());
         for node in tree {
@@ -34,29 +36,45 @@ impl MergedTree {
             // Figures from windows are recomputed from the merged devices.
             let place = (node.source != Source::Windows).then(|| {
                 let site = node.site().and_then(|site| sites.get(site)).map(|&site| site as u32);
-                self.add_path(Node { parent, site, ..node.clone() })
+                let by_device = node.self_ns_by_device.iter();
+                let by_device = by_device.filter_map(|(id, ns)| Some((*devices.get(&**id)?, *ns)));
+                let node = Node { self_ns_by_device: BTreeMap::new(), ..node.clone() };
+                self.add_path(Node { parent, site, ..node }, by_device)
             });
             places.push(place);
         }
     }
 
-    fn add_path(&mut self, node: Node) -> u32 {
+    /// Adds a path with its self time on each device.
+    fn add_path(&mut self, node: Node, by_device: impl Iterator<Item = (usize, f64)>) -> u32 {
         let function = node.site.map_or_else(|| Function::Name(node.name.clone()), Function::Site);
         let next = self.nodes.len() as u32;
         let at = *self.known.entry((node.parent, function)).or_insert(next);
         match self.nodes.get_mut(at as usize) {
             Some(ours) => add_node(ours, &node),
-            None => self.nodes.push(node),
+            None => {
+                self.nodes.push(node);
+                self.by_device.push(BTreeMap::new());
+            }
+        }
+        for (device, ns) in by_device {
+            *self.by_device[at as usize].entry(device).or_default() += ns;
         }
         at
     }
 
-    /// Returns the paths, or `None` if a sum overflowed, which only happens with forged values.
-    pub fn finish(self) -> Option<Vec<Node>> {
+    /// Returns the paths, or `None` if a sum overflowed, which only happens with forged values. `ids`
+    /// are those of the merged devices.
+    pub fn finish(mut self, ids: &[String]) -> Option<Vec<Node>> {
+        for (node, by_device) in self.nodes.iter_mut().zip(self.by_device) {
+            let named =
+                by_device.into_iter().filter_map(|(at, ns)| Some((ids.get(at)?.clone(), ns)));
+            node.self_ns_by_device = named.collect();
+        }
         let is_finite = |node: &Node| {
             let errors = [node.self_error_ns, node.inclusive_error_ns].into_iter().flatten();
-            let mut sums = [node.calls, node.self_ns, node.inclusive_ns].into_iter().chain(errors);
-            sums.all(f64::is_finite)
+            let sums = [node.calls, node.self_ns, node.inclusive_ns].into_iter().chain(errors);
+            sums.chain(node.self_ns_by_device.values().copied()).all(f64::is_finite)
         };
         self.nodes.iter().all(is_finite).then_some(self.nodes)
     }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, OTHERS};
 use crate::marks::{LOWER_BOUND, bound};
-use crate::own_times::{self, OwnTime, own_times};
+use crate::own_times::{self, BusyTime, OwnTime, own_times};
 use crate::units::{percent, printable};
 use crate::{Device, Node, Snapshot};
 
@@ -100,10 +100,11 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
         }
         None if measured_ns <= 0.0 => return Vec::new(),
         None => {
-            let whole_ns = measured_ns.max(snapshot.process.wall_ns as f64);
-            let mark = if times.iter().any(|time| time.is_bound) { LOWER_BOUND } else { "" };
-            let share = 1.0 - measured_ns / whole_ns;
-            (whole_ns, vec![Part::rest("idle", "idle or not annotated", share, mark)])
+            let busy = BusyTime::of(snapshot, device, &times);
+            let mark = if busy.is_bound { LOWER_BOUND } else { "" };
+            let share = busy.share(snapshot);
+            let rest = Part::rest("idle", "idle or not annotated", 1.0 - share, mark);
+            (measured_ns / share, vec![rest])
         }
     };
     // One more function takes no more room than a part for "1 more functions".

@@ -19,9 +19,10 @@ use maud::{Markup, PreEscaped, html};
 
 pub use page::page;
 
+use crate::own_times::BusyTime;
 use crate::series::saturating_sum;
 use crate::units::{self, printable};
-use crate::{Process, Series, Snapshot, advice, marks, notes, own_times};
+use crate::{Process, Series, Snapshot, advice, marks, notes};
 
 const STYLE: &str = include_str!("page.css");
 /// The parts share one scope, in this order.
@@ -131,16 +132,14 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     let host_samples = saturating_sum(on_host.map(|series| series.measured));
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
     let opened = saturating_sum(functions().map(Series::opened));
-    let times = own_times::own_times(snapshot, None);
-    let bound = marks::bound(times.iter().any(|time| time.is_bound));
-    let gpu_ns = own_times::sum(&times);
+    let busy = BusyTime::of_all(snapshot);
     // A program without events has no sample that could be fed or starved.
     let has_samples = gpu_samples > 0 || opened == 0;
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
         dl.tiles {
-            (tile("GPU busy in functions", html! { (bound) (units::time(gpu_ns)) }))
+            (tile("GPU busy in functions", html! { (marks::bound(busy.is_bound)) (units::time(busy.ns)) }))
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
             @if has_samples { (tile("GPU samples", html! { (units::count(gpu_samples)) })) }

@@ -1,12 +1,14 @@
 //! Tests for the page's text. The tests that need a browser are in `browser`.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::Site;
 use crate::fixtures::{
     coverage, everything, gpu, kernels, off, on_host, process, rated, row, site,
 };
 use crate::tree::fixtures::{node, tree};
-use crate::{Device, Measure, Node, ScopeKind, Terminal};
+use crate::{Device, Measure, Node, Overlap, ScopeKind, Terminal};
 
 #[cfg(feature = "browser-tests")]
 mod browser;
@@ -541,7 +543,10 @@ fn device_time_without_windows_leaves_the_rest_open() {
 fn device_time_is_that_of_each_device() {
     let mut snapshot = nested();
     snapshot.devices.push(Device { id: "cuda:1".to_owned(), ..gpu() });
-    snapshot.sites[1].series[0].device = "cuda:1".to_owned();
+    for node in &mut snapshot.tree {
+        let device = if node.name == "norm" { "cuda:1" } else { "cuda:0" };
+        node.self_ns_by_device = BTreeMap::from([(device.to_owned(), node.self_ns)]);
+    }
     let legends = legends(&snapshot);
     let has = |list: &[String], name: &str| list.iter().any(|item| item.starts_with(name));
     assert_eq!(legends.len(), 2);
@@ -549,6 +554,23 @@ fn device_time_is_that_of_each_device() {
     assert!(has(&legends[1], "norm") && !has(&legends[1], "pass"), "{legends:?}");
     // Nested functions are counted once: `pass` has a sixteenth of its own, `attention` the rest.
     assert_eq!(legends[0][..2], ["attention 30.9%", "pass 4.1%"]);
+}
+
+#[test]
+fn device_time_counts_overlapping_work_once() {
+    let mut snapshot = nested();
+    snapshot.devices[0].coverage = None;
+    let mut snapshot = snapshot.with_tree(tree());
+    // The functions' own times are 320 µs in all, of which the device was busy for 240.
+    snapshot.process.wall_ns = 480_000;
+    snapshot.devices[0].overlap = Some(Overlap { ns: 80_000.0, partial: false });
+    let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
+    assert_eq!(legends(&snapshot), [expected]);
+    let lead = "Timed functions account for 50.0% of the run.";
+    assert!(text(&snapshot).contains(lead));
+    snapshot.devices[0].overlap = Some(Overlap { ns: 80_000.0, partial: true });
+    assert!(text(&snapshot).contains("Timed functions account for at most 50.0% of the run."));
+    assert_eq!(legends(&snapshot)[0][3], "idle or not annotated ≥50.0%");
 }
 
 #[test]

@@ -44,6 +44,33 @@ fn shares_of_functions_are_of_their_own_time() {
 }
 
 #[test]
+fn recursive_calls_count_once_in_the_total() {
+    let mut snapshot = reports::kernels();
+    // `a` calls itself, through `b` as well, and is called by `b`.
+    let path = |site, parent, inclusive_ns, self_ns| Node {
+        site: Some(site),
+        ..node("f", parent, inclusive_ns, self_ns)
+    };
+    let nodes = vec![
+        path(0, None, 300.0, 100.0),
+        path(0, Some(0), 80.0, 80.0),
+        path(1, Some(0), 120.0, 50.0),
+        path(0, Some(2), 70.0, 70.0),
+        path(1, None, 60.0, 20.0),
+        path(0, Some(4), 40.0, 40.0),
+    ];
+    let totals = |snapshot: &Snapshot| {
+        snapshot.sites[..2].iter().map(|site| site.series[0].total().unwrap()).collect::<Vec<_>>()
+    };
+    snapshot.sites[1].series[0].measure = Measure::Span;
+    let [all_a, all_b] = totals(&snapshot)[..] else { panic!() };
+    let snapshot = snapshot.with_tree(nodes);
+    let [a, b] = totals(&snapshot)[..] else { panic!() };
+    assert_eq!((a, b), (all_a * (340.0 / 490.0), all_b));
+    assert_eq!(snapshot.sites[0].series[0].estimated_total_ns(), Some(all_a));
+}
+
+#[test]
 fn windows_add_work_that_is_not_annotated() {
     let mut gpu = reports::gpu();
     let mut coverage = reports::coverage();

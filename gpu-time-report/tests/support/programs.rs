@@ -202,6 +202,12 @@ impl Program {
                 calls,
                 self_ns,
                 self_error_ns: Some(0.01 * self_ns),
+                self_ns_by_device: self
+                    .devices
+                    .iter()
+                    .enumerate()
+                    .map(|(device, (part, _))| (format!("cuda:{device}"), part * self_ns))
+                    .collect(),
                 upper_bound: !is_opened,
                 per_call: Some(PerCall {
                     busy_ns: self.time_ns(at),

@@ -99,6 +99,8 @@ pub(crate) enum Rank {
     Complaints,
     /// The call tree.
     CallTree,
+    /// The recent work on each device, and how much of it ran at the same time.
+    Overlaps,
     /// Opened calls that have ended since the last collection.
     EndedCalls,
     /// Opened calls that can be used again.

@@ -12,7 +12,7 @@ use crate::record::bracket::{Bracket, BracketSubject};
 use crate::record::graph::{self, Node};
 use crate::record::opened::{self, FrameId};
 use crate::record::recorder::{self, Recorder};
-use crate::record::series_counters::SeriesRef;
+use crate::record::series_counters::{HostTime, SeriesRef};
 use crate::record::stream_state::{StreamKey, StreamState};
 use crate::record::threads::{StreamCall, ThreadRecorder};
 use crate::record::{pool, running};
@@ -291,7 +291,8 @@ impl StreamCall {
         let is_due = match stopped {
             Ok(()) => {
                 if let Some(ns) = started.until(|| bracket.stopped_ns) {
-                    recorder.queue_host_time(bracket.subject.series, ns);
+                    let (series, path) = (bracket.subject.series, self.running.path());
+                    recorder.queue_host_time(HostTime { series, path, ns });
                 }
                 recorder.pending.push(bracket)
             }
@@ -337,7 +338,7 @@ impl StreamCall {
         }
     }
 
-    /// Queues a call's host time for the series of its sum or, if a call makes only one launch, of that.
+    /// Queues a call's host time for its path and for the series of its sum or, if a call makes only one launch, of that.
     #[cold]
     fn queue_host_time(&self, state: &CallState, ns: u64) {
         let is_single = self.site.spec.is_single;
@@ -347,7 +348,7 @@ impl StreamCall {
         let identity = SeriesIdentity { launch: is_single.then_some(0), ..self.function(cache) };
         let mut recorder = locked(&self.thread.recorder);
         if let Some(series) = recorder.series.find(self.site, identity) {
-            recorder.queue_host_time(series, ns);
+            recorder.queue_host_time(HostTime { series, path: self.running.path(), ns });
         }
     }
 

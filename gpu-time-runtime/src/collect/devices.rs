@@ -9,8 +9,8 @@ use crate::control::active;
 use crate::cuda::{self, Context, DeviceInfo};
 use crate::cupti;
 use crate::health;
-use crate::record::disturbance;
 use crate::record::window::{self, matching};
+use crate::record::{disturbance, overlap};
 use crate::stats::bias::{Bias, KernelBase};
 use crate::types::device::DeviceId;
 use gpu_time_report as report;
@@ -121,6 +121,7 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
             driver_release: driver_release(),
             l2_bytes: (info.l2_bytes > 0).then_some(info.l2_bytes),
             peak_gb_per_s: info.peak_bandwidth.map(|peak| peak as f64 / 1e9),
+            overlap: overlap::report(info.ordinal),
             coverage: matching::coverage(info.ordinal),
             ..report::Device::new(DeviceId::Cuda(info.ordinal).to_string(), info.name.clone())
         };

@@ -111,6 +111,11 @@ impl EventRecording {
     ) {
         self.0.get_or_insert_default().record_timed(place, site.id(), device, outcome);
     }
+
+    /// Adds the time that such a call took on the host, in nanoseconds.
+    pub fn add_host_time(&mut self, path: PathId, site: &'static CallSite, ns: u64) {
+        self.0.get_or_insert_default().record_host_time(path, site.id(), ns);
+    }
 }
 
 /// Returns the call tree for the report. `bias` returns the bias of a device. Empty if another

@@ -14,6 +14,7 @@ pub(crate) mod feeding;
 pub(crate) mod graph;
 pub(crate) mod kernel_base;
 pub(crate) mod opened;
+pub(crate) mod overlap;
 pub(crate) mod pending;
 pub(crate) mod pool;
 pub(crate) mod readout;

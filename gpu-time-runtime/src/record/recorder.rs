@@ -234,8 +234,8 @@ impl<G: Gpu> Recorder<G> {
     }
 
     /// Queues the time that a call took on the host, like its outcome.
-    pub fn queue_host_time(&mut self, series: SeriesRef, ns: u64) {
-        self.host_times.push(HostTime { series, ns });
+    pub fn queue_host_time(&mut self, time: HostTime) {
+        self.host_times.push(time);
         if self.host_times.len() >= BATCH {
             self.record();
         }
@@ -256,15 +256,21 @@ impl<G: Gpu> Recorder<G> {
     fn record(&mut self) {
         self.series.record(&self.outcomes);
         self.series.record_host_times(&self.host_times);
-        self.host_times.clear();
-        if self.outcomes.iter().any(|outcome| outcome.place.is_some()) {
+        let has_path = self.host_times.iter().any(|time| time.path.is_some());
+        if has_path || self.outcomes.iter().any(|outcome| outcome.place.is_some()) {
             let mut tree = call_tree::EventRecording::begin();
+            for &HostTime { series, path, ns } in &self.host_times {
+                if let Some((path, (site, _))) = path.zip(self.series.site(series)) {
+                    tree.add_host_time(path, site, ns);
+                }
+            }
             for &SeriesOutcome { series, outcome, place, .. } in &self.outcomes {
                 if let Some((place, (site, device))) = place.zip(self.series.site(series)) {
                     tree.add(place, site, device, outcome);
                 }
             }
         }
+        self.host_times.clear();
         self.outcomes.clear();
     }
 }

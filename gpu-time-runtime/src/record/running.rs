@@ -121,6 +121,11 @@ impl RunningCall {
         Some(Place { path, around })
     }
 
+    /// Returns the path of this call in the call tree.
+    pub fn path(self) -> Option<PathId> {
+        self.path
+    }
+
     /// Returns the place of this call in the call tree if it has no bracket.
     pub fn outside(self) -> Option<Place> {
         Some(Place { path: self.path?, around: None })

@@ -6,7 +6,8 @@ use std::ptr;
 use crate::base::lock::MutexGuard;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
-use crate::stats::{bracket_counts::BracketCounts, call_tree::place::Place, kernels::CallFigures};
+use crate::stats::call_tree::place::{PathId, Place};
+use crate::stats::{bracket_counts::BracketCounts, kernels::CallFigures};
 use crate::types::sample::{Lost, Sample};
 use crate::types::{device::DeviceId, workload::Workload};
 
@@ -43,10 +44,11 @@ pub(crate) struct SeriesOutcome {
     pub place: Option<Place>,
 }
 
-/// The time that a call took on the host, about to be recorded in a series.
+/// The time that a call took on the host, about to be recorded in a series and in the call tree.
 #[derive(Clone, Copy)]
 pub(crate) struct HostTime {
     pub series: SeriesRef,
+    pub path: Option<PathId>,
     pub ns: u64,
 }
 
@@ -229,7 +231,7 @@ impl SeriesTable {
     /// Records host times in their series.
     pub fn record_host_times(&self, host_times: &[HostTime]) {
         let mut site = LockedSite::default();
-        for &HostTime { series, ns } in host_times {
+        for &HostTime { series, ns, .. } in host_times {
             let Some(counters) = self.counters.get(series.0 as usize) else { continue };
             if let Some(cell) = site.cell(counters) {
                 cell.series.record_host(ns);

@@ -5,7 +5,7 @@ pub(crate) mod by_events;
 pub(crate) mod forest;
 pub(crate) mod place;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::stats::call_tree::by_events::TimedCalls;
 use crate::stats::call_tree::place::{PathId, Place};
@@ -36,14 +36,31 @@ struct Path {
     callers_unknown: bool,
     /// The calls that events timed.
     timed: Vec<TimedCalls>,
+    /// The host times of some of them.
+    timed_on_host: HostTimes,
     /// The number of opened calls.
     recorded: u64,
     calls: f64,
     own: Total,
+    /// The parts of the own time by device.
+    own_by_device: BTreeMap<DeviceId, f64>,
     /// The time including functions inside, summed over this function's own calls.
     inclusive: Total,
     /// Sums over the recorded calls.
     sums: PerCall,
+}
+
+/// The times that calls took on the host.
+#[derive(Clone, Copy, Debug, Default)]
+struct HostTimes {
+    calls: u64,
+    ns: f64,
+}
+
+impl HostTimes {
+    fn mean_ns(self) -> Option<f64> {
+        (self.calls > 0).then(|| self.ns / self.calls as f64)
+    }
 }
 
 /// The total of a population, estimated from a sample.
@@ -90,10 +107,12 @@ impl CallTree {
             parent,
             callers_unknown: false,
             timed: Vec::new(),
+            timed_on_host: HostTimes::default(),
             recorded: 0,
             calls: 0.0,
             inclusive: Total::default(),
             own: Total::default(),
+            own_by_device: BTreeMap::new(),
             sums: PerCall::default(),
         });
         self.known.insert((parent, function), id);
@@ -107,7 +126,7 @@ impl CallTree {
         path.recorded += 1;
         path.calls += weight;
         path.inclusive.add(figures.busy_ns as f64, weight);
-        path.own.add(figures.own_ns as f64, weight);
+        path.add_own(call);
         let kernels = figures.works.iter().filter(|of| of.work.is_kernel).count();
         path.sums.add(figures, host_ns, kernels);
     }
@@ -115,7 +134,7 @@ impl CallTree {
     /// Adds the work of a function that has no path of its own to the path around it.
     pub fn record_inner(&mut self, around: PathId, call: RecordedCall<'_>) {
         if let Some(path) = self.paths.get_mut(around.index()) {
-            path.own.add(call.figures.own_ns as f64, call.weight);
+            path.add_own(call);
         }
     }
 
@@ -143,6 +162,26 @@ impl CallTree {
             path.timed.len() - 1
         });
         path.timed[at].record(outcome, is_own);
+    }
+
+    /// Records the time that a call timed by events took on the host. Does nothing if there are too
+    /// many paths for the call's function to have one.
+    pub fn record_host_time(&mut self, path: PathId, function: SiteNumber, ns: u64) {
+        if let Some(path) = self.paths.get_mut(path.index())
+            && path.function == function
+        {
+            path.timed_on_host.calls += 1;
+            path.timed_on_host.ns += ns as f64;
+        }
+    }
+}
+
+impl Path {
+    fn add_own(&mut self, RecordedCall { figures, weight, .. }: RecordedCall<'_>) {
+        self.own.add(figures.own_ns.values().sum::<u64>() as f64, weight);
+        for (device, ns) in &figures.own_ns {
+            *self.own_by_device.entry(*device).or_default() += weight * *ns as f64;
+        }
     }
 }
 
@@ -183,7 +222,7 @@ mod tests {
         CallFigures {
             busy_ns,
             self_busy_ns,
-            own_ns: self_busy_ns,
+            own_ns: BTreeMap::from([(DeviceId::Cuda(0), self_busy_ns)]),
             span_ns,
             waited_ns,
             streams: 1,

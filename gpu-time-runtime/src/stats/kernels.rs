@@ -1,9 +1,10 @@
 //! The GPU work of opened calls: the figures of each call, and the kernels of a series.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ptr;
 
 use crate::types::activity::GpuWork;
+use crate::types::device::DeviceId;
 use gpu_time_report::{self as report, Distribution, ElsewhereReason, Stats};
 
 /// The maximum number of entries for kernels in a series, besides the one that further kernels share.
@@ -15,9 +16,10 @@ pub(crate) struct CallFigures {
     pub busy_ns: u64,
     /// `busy_ns` without the time in which work of annotated functions inside ran.
     pub self_busy_ns: u64,
-    /// The part of the outermost function's busy time that is attributed to this function alone.
-    /// Each instant is attributed to one function, even while work of several functions runs.
-    pub own_ns: u64,
+    /// The part of the outermost function's busy time that is attributed to this function alone, by
+    /// device. Each instant of a device is attributed to one function, even while work of several
+    /// functions runs.
+    pub own_ns: BTreeMap<DeviceId, u64>,
     /// The time from the first start to the last end of its work.
     pub span_ns: u64,
     /// The part of the span in which the GPU waited for work that the host had not enqueued.
@@ -308,7 +310,7 @@ mod tests {
         CallFigures {
             busy_ns: ns,
             self_busy_ns: ns / 2,
-            own_ns: ns / 2,
+            own_ns: BTreeMap::from([(DeviceId::Cuda(0), ns / 2)]),
             span_ns: 2 * ns,
             waited_ns: 0,
             streams: 1,

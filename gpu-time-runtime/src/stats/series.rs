@@ -361,6 +361,7 @@ impl SampleTimes {
             flops: rates.flops(rate_basis),
             host_ns: self.host.stats(0.0, self.host.sum(0.0)),
             own_share: None,
+            outer_share: None,
             kernel_times: (tally.counts.opened > 0).then(|| report::KernelTimes {
                 opened: tally.counts.opened,
                 ..self.opened.as_deref().cloned().unwrap_or_default()

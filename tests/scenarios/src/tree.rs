@@ -21,6 +21,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("tree/callers", callers),
     ("tree/shares", shares),
     ("tree/late", late),
+    ("tree/overlap", overlap),
     ("tree/events", by_events),
     ("tree/sampled", sampled_by_events),
     ("tree/mixed", mixed),
@@ -151,6 +152,26 @@ fn late(_: &[String]) {
         program.gpu.synchronize();
         late_by_turns(&program).unwrap();
         program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(clock = "kernels", kernels)]
+fn long(stream: &CudaStream, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, LONG)
+}
+
+/// Makes calls whose work runs on two streams at the same time.
+fn overlap(arguments: &[String]) {
+    let gpu = Gpu::new();
+    let streams = [gpu.new_stream(), gpu.new_stream()];
+    let spin = gpu.spin("tree::long");
+    for _ in 0..arguments[0].parse().unwrap() {
+        for stream in &streams {
+            long(stream, &spin).unwrap();
+        }
+        gpu.synchronize();
     }
     tally::print();
 }

@@ -381,6 +381,11 @@ mod simulated {
             assert_eq!((copy.count, copy.total_ns), (10, (10 * peer_copy_ns(BYTES)) as f64));
             let spins = times.kernels.iter().find(|work| work.name == "spin_ns").unwrap();
             assert_eq!((spins.count, times.kernels.len()), (20, 2));
+            // While both GPUs work, each of them is busy.
+            let by_device = &run.report().tree[0].self_ns_by_device;
+            assert_eq!(by_device.len(), 2, "{by_device:?}");
+            assert_eq!(by_device.values().sum::<f64>(), copy.total_ns + spins.total_ns);
+            assert!(by_device["cuda:1"] >= 300_000.0, "{by_device:?}");
         }
     }
 

@@ -29,11 +29,11 @@ fn summary(nodes: &[Node]) -> Vec<(Option<usize>, Option<usize>, f64, f64)> {
 #[test]
 fn paths_are_those_of_the_merged_functions() {
     let mut merged = MergedTree::default();
-    merged.add(&[path(0, None, 1, 100.0), path(1, Some(0), 2, 40.0)], &[0, 1]);
+    merged.add(&[path(0, None, 1, 100.0), path(1, Some(0), 2, 40.0)], &[0, 1], &HashMap::new());
     // The other report lists the functions in another order and has one more path.
     let other = [path(1, None, 3, 300.0), path(0, Some(0), 6, 20.0), path(0, None, 1, 5.0)];
-    merged.add(&other, &[1, 0]);
-    let nodes = merged.finish().unwrap();
+    merged.add(&other, &[1, 0], &HashMap::new());
+    let nodes = merged.finish(&[]).unwrap();
     let expected =
         [(Some(0), None, 4.0, 400.0), (Some(1), Some(0), 8.0, 60.0), (Some(1), None, 1.0, 5.0)];
     assert_eq!(summary(&nodes), expected);
@@ -43,11 +43,11 @@ fn paths_are_those_of_the_merged_functions() {
 #[test]
 fn means_are_weighted_by_calls_and_kept_if_both_have_them() {
     let mut merged = MergedTree::default();
-    merged.add(&[path(0, None, 1, 100.0)], &[0]);
+    merged.add(&[path(0, None, 1, 100.0)], &[0], &HashMap::new());
     let mut other = path(0, None, 3, 900.0);
     other.per_call = other.per_call.map(|mean| PerCall { waited_ns: None, ..mean });
-    merged.add(&[other], &[0]);
-    let mean = merged.finish().unwrap()[0].per_call.unwrap();
+    merged.add(&[other], &[0], &HashMap::new());
+    let mean = merged.finish(&[]).unwrap()[0].per_call.unwrap();
     assert_eq!((mean.busy_ns, mean.kernels), (250.0, Some(2.5)));
     assert_eq!((mean.waited_ns, mean.host_ns), (None, None));
 }
@@ -55,10 +55,10 @@ fn means_are_weighted_by_calls_and_kept_if_both_have_them() {
 #[test]
 fn sum_of_two_sources_is_as_good_as_the_worse() {
     let mut merged = MergedTree::default();
-    merged.add(&[path(0, None, 1, 100.0)], &[0]);
+    merged.add(&[path(0, None, 1, 100.0)], &[0], &HashMap::new());
     let other = Node { source: Source::Events, upper_bound: true, ..path(0, None, 1, 50.0) };
-    merged.add(&[other], &[0]);
-    let [node] = &merged.finish().unwrap()[..] else { panic!() };
+    merged.add(&[other], &[0], &HashMap::new());
+    let [node] = &merged.finish(&[]).unwrap()[..] else { panic!() };
     assert_eq!((node.source, node.upper_bound), (Source::Events, true));
 }
 
@@ -67,18 +67,36 @@ fn sum_of_two_sources_is_as_good_as_the_worse() {
 fn work_outside_of_functions_is_left_out() {
     let mut merged = MergedTree::default();
     let outside = Node { name: Node::NOT_ANNOTATED.to_owned(), ..Node::of(Source::Windows) };
-    merged.add(&[outside, path(0, None, 1, 100.0)], &[0]);
-    assert_eq!(summary(&merged.finish().unwrap()), [(Some(0), None, 1.0, 100.0)]);
+    merged.add(&[outside, path(0, None, 1, 100.0)], &[0], &HashMap::new());
+    assert_eq!(summary(&merged.finish(&[]).unwrap()), [(Some(0), None, 1.0, 100.0)]);
 }
 
 #[test]
 fn forged_trees_do_no_harm() {
     let mut merged = MergedTree::default();
     let unknown = Node { name: "gone".to_owned(), site: Some(9), ..path(0, Some(7), 1, 1.0) };
-    merged.add(&[unknown.clone(), Node { parent: Some(1), ..unknown }], &[0]);
-    assert_eq!(summary(&merged.finish().unwrap()), [(None, None, 2.0, 2.0)]);
+    merged.add(&[unknown.clone(), Node { parent: Some(1), ..unknown }], &[0], &HashMap::new());
+    assert_eq!(summary(&merged.finish(&[]).unwrap()), [(None, None, 2.0, 2.0)]);
     let mut merged = MergedTree::default();
-    merged.add(&[path(0, None, 1, f64::MAX)], &[0]);
-    merged.add(&[path(0, None, 1, f64::MAX)], &[0]);
-    assert!(merged.finish().is_none());
+    merged.add(&[path(0, None, 1, f64::MAX)], &[0], &HashMap::new());
+    merged.add(&[path(0, None, 1, f64::MAX)], &[0], &HashMap::new());
+    assert!(merged.finish(&[]).is_none());
+}
+
+#[test]
+fn times_by_device_follow_the_devices() {
+    let on = |times: &[(&str, f64)]| Node {
+        self_ns_by_device: times.iter().map(|(id, ns)| (id.to_string(), *ns)).collect(),
+        ..path(0, None, 1, 100.0)
+    };
+    let mut merged = MergedTree::default();
+    let devices = HashMap::from([("cuda:0", 1), ("cuda:1", 0)]);
+    merged.add(&[on(&[("cuda:0", 70.0), ("cuda:1", 30.0)])], &[0], &devices);
+    // `cuda:0` of this report is another GPU.
+    let devices = HashMap::from([("cuda:0", 2)]);
+    merged.add(&[on(&[("cuda:0", 100.0), ("cuda:9", 5.0)])], &[0], &devices);
+    let ids = ["cuda:1", "cuda:0/1", "cuda:0/2"].map(str::to_owned);
+    let nodes = merged.finish(&ids).unwrap();
+    let times: Vec<_> = nodes[0].self_ns_by_device().collect();
+    assert_eq!(times, [("cuda:0/1", 70.0), ("cuda:0/2", 100.0), ("cuda:1", 30.0)]);
 }

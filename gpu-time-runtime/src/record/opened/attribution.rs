@@ -1,8 +1,12 @@
 //! Attributes the activities of an opened call to the functions that were active when their work
 //! was enqueued.
 
+use std::collections::BTreeMap;
+
 use crate::stats::kernels::{CallFigures, WorkTime};
+use crate::stats::overlap::GpuInterval;
 use crate::types::activity::Activity;
+use crate::types::device::DeviceId;
 use crate::types::handles::Stream;
 use gpu_time_report::ElsewhereReason;
 
@@ -17,9 +21,6 @@ pub(super) struct AttributedActivity {
     /// The reason why the frame's events would not bracket it; `None` if they would.
     pub elsewhere: Option<ElsewhereReason>,
 }
-
-/// An interval of GPU time.
-type GpuInterval = (u64, u64);
 
 /// Returns the figures of every frame. `parent` returns the index of the frame around a given one,
 /// which is always the smaller index.
@@ -43,14 +44,32 @@ pub(super) fn figures(
     }
     let mut figures: Vec<_> =
         (0u32..).zip(&own_and_inner).map(|(frame, list)| figures_of(frame, list)).collect();
-    let mut until = 0;
+    let mut until: BTreeMap<DeviceId, u64> = BTreeMap::new();
     for AttributedActivity { frame, activity, .. } in activities.iter() {
+        let device = DeviceId::Cuda(activity.device);
+        let until = until.entry(device).or_default();
         if let Some(figures) = figures.get_mut(*frame as usize) {
-            figures.own_ns += activity.end_ns.saturating_sub(activity.start_ns.max(until));
+            let own_ns = activity.end_ns.saturating_sub(activity.start_ns.max(*until));
+            *figures.own_ns.entry(device).or_default() += own_ns;
         }
-        until = until.max(activity.end_ns);
+        *until = activity.end_ns.max(*until);
     }
     figures
+}
+
+/// Returns the intervals in which work of the selected activities ran, by device.
+pub(super) fn busy_intervals<'a>(
+    activities: impl Iterator<Item = &'a AttributedActivity>,
+) -> BTreeMap<u32, Vec<GpuInterval>> {
+    let mut devices: BTreeMap<u32, Vec<GpuInterval>> = BTreeMap::new();
+    for Activity { start_ns, end_ns, device, .. } in activities.map(|of| of.activity) {
+        let intervals = devices.entry(device).or_default();
+        match intervals.last_mut() {
+            Some((_, until)) if start_ns <= *until => *until = end_ns.max(*until),
+            _ => intervals.push((start_ns, end_ns)),
+        }
+    }
+    devices
 }
 
 /// Computes the figures of one frame from its activities and those of the frames inside it, which
@@ -75,7 +94,7 @@ fn figures_of(frame: u32, activities: &[&AttributedActivity]) -> CallFigures {
     CallFigures {
         busy_ns,
         self_busy_ns: busy_ns - inner_ns,
-        own_ns: 0,
+        own_ns: BTreeMap::new(),
         span_ns: end_ns.saturating_sub(start_ns),
         waited_ns,
         streams: streams.len() as u32,
@@ -168,9 +187,22 @@ mod tests {
             attributed(0, 9, (150, 170)),
         ];
         let figures = figures(3, parent, &mut activities);
-        let own: Vec<_> = figures.iter().map(|of| of.own_ns).collect();
+        let own: Vec<_> = figures.iter().map(|of| of.own_ns[&DeviceId::Cuda(0)]).collect();
         assert_eq!(own, [10, 40, 20]);
         assert_eq!(own.iter().sum::<u64>(), figures[0].busy_ns);
+        let busy = busy_intervals(activities.iter());
+        assert_eq!(busy, BTreeMap::from([(0, vec![(100, 170)])]));
+    }
+
+    #[test]
+    fn devices_do_not_share_their_instants() {
+        let mut activities = [attributed(0, 7, (100, 140)), attributed(0, 8, (110, 150))];
+        activities[1].activity.device = 1;
+        let figures = figures(1, |_| None, &mut activities);
+        let own: Vec<_> = figures[0].own_ns.values().copied().collect();
+        assert_eq!((own, figures[0].busy_ns), (vec![40, 40], 50));
+        let busy = busy_intervals(activities.iter());
+        assert_eq!(busy, BTreeMap::from([(0, vec![(100, 140)]), (1, vec![(110, 150)])]));
     }
 
     #[test]

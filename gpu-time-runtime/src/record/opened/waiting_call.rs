@@ -7,6 +7,7 @@ use crate::record::call_tree::{CallTreeWriter, KnownWork};
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{self, AttributedActivity};
 use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
+use crate::record::overlap;
 use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
 use crate::stats::call_tree::RecordedCall;
@@ -139,6 +140,7 @@ impl WaitingCall {
         let lost = lost.or(is_incomplete.then_some(Lost::Records));
         let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
         let figures = attribution::figures(call.frames.len(), parent, &mut activities);
+        let is_known = |frame: &Frame| matches!(lost.or(frame.lost), None | Some(Lost::Long));
         let mut paths = CallTreeWriter::begin(&call.callers);
         for (frame, figures) in call.frames.iter().zip(&figures) {
             let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
@@ -146,14 +148,18 @@ impl WaitingCall {
             let weight = frame.weight();
             let recorded = RecordedCall { figures, host_ns, weight };
             // The own work of a function that was split is known, part by part.
-            let kept = match lost.or(frame.lost) {
-                None if !frame.goes_on => KnownWork::Call(recorded),
-                None | Some(Lost::Long) => KnownWork::Own(recorded),
-                Some(_) => KnownWork::Nothing,
+            let kept = match is_known(frame) {
+                true if frame.goes_on || frame.lost.is_some() => KnownWork::Own(recorded),
+                true => KnownWork::Call(recorded),
+                false => KnownWork::Nothing,
             };
             paths.add(subject.of.site, parent, kept);
         }
         drop(paths);
+        let frame_of = |of: &AttributedActivity| call.frames.get(of.frame as usize);
+        let known = activities.iter().filter(|of| frame_of(of).is_some_and(is_known));
+        let is_sampled = call.frames.iter().any(|frame| frame.weight() > 1.0);
+        overlap::add(&attribution::busy_intervals(known), is_sampled);
         for (frame, figures) in call.frames.iter().zip(figures) {
             let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
             let weight = frame.series_weight();

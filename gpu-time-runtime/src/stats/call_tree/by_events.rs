@@ -1,5 +1,7 @@
 //! A path's times as measured by events: the total of its calls, and the function's own part of it.
 
+use std::collections::BTreeMap;
+
 use crate::stats::bias::{Bias, InnerCost};
 use crate::stats::call_tree::place::PathId;
 use crate::types::device::DeviceId;
@@ -48,12 +50,14 @@ struct TimeSums {
 }
 
 /// The times of a path, estimated for all of its calls.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct EventTimes {
     pub recorded: u64,
     pub calls: f64,
     /// The net time of the calls, including everything inside their brackets.
     pub net_ns: f64,
+    /// The parts of the net time by device.
+    net_by_device: BTreeMap<DeviceId, f64>,
     pub net_variance: f64,
     /// The net time minus the time of the calls inside those brackets.
     pub own_ns: f64,
@@ -168,6 +172,7 @@ pub(super) fn settle(
         for timed in *path {
             let net = timed.net(bias(timed.device));
             times[at].net_ns += net.ns;
+            *times[at].net_by_device.entry(timed.device).or_default() += net.ns;
             times[at].net_variance += net.variance(1.0);
             times[at].own_ns += net.ns;
             times[at].own_variance += net.variance(1.0);
@@ -232,6 +237,13 @@ impl EventTimes {
             is_bound: (fed == 0 && starved > 0) || unknown > recorded / 2,
             ..EventTimes::default()
         }
+    }
+
+    /// Returns the function's own time on each device. A call inside another one's bracket ran on the
+    /// same stream, so the own time is divided among devices as the net time is.
+    pub fn own_by_device(&self) -> impl Iterator<Item = (DeviceId, f64)> {
+        let own_share = if self.net_ns > 0.0 { self.own_ns / self.net_ns } else { 0.0 };
+        self.net_by_device.iter().map(move |(device, net_ns)| (*device, own_share * net_ns))
     }
 
     /// Returns `true` if some of the calls also represent untimed ones.
@@ -419,7 +431,7 @@ mod tests {
         let path = tree.path();
         let at_floor = SampleFlags { at_floor: true, ..FED };
         tree.record(path, None, Ok(sample(100.0, 0).flagged(at_floor)));
-        let times = tree.settle(None)[0];
+        let times = &tree.settle(None)[0];
         assert_eq!((times.recorded, times.net_ns, times.is_bound), (1, 0.0, false));
     }
 }

@@ -1,7 +1,7 @@
 //! Builds a report's call tree. The figures of each outermost function and of everything below it
 //! come either from opened calls or from events, so that no time is counted twice.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::stats::bias::Bias;
 use crate::stats::call_tree::by_events::{self, EventTimes};
@@ -68,7 +68,10 @@ impl CallTree {
             places[at] = nodes.len() as u32;
             let node = match is_opened(at) {
                 true => path.opened_node(),
-                false => Node { callers_unknown: lacks_callers(path), ..times[at].node() },
+                false => Node {
+                    callers_unknown: lacks_callers(path),
+                    ..times[at].node(path.timed_on_host.mean_ns())
+                },
             };
             let Named { name, site, .. } = named(path.function);
             let parent = path.parent.map(|parent| places[parent.index()]);
@@ -126,6 +129,7 @@ impl Path {
             inclusive_error_ns: Some(self.inclusive.error_ns()),
             self_ns: self.own.ns,
             self_error_ns: Some(self.own.error_ns()),
+            self_ns_by_device: by_device_name(self.own_by_device.iter().map(|(id, ns)| (*id, *ns))),
             per_call,
             callers_unknown: self.callers_unknown,
             ..Node::of(Source::Opened)
@@ -134,7 +138,8 @@ impl Path {
 }
 
 impl EventTimes {
-    fn node(&self) -> Node {
+    /// `host_ns` is the mean time of a call on the host, if it is known.
+    fn node(&self, host_ns: Option<f64>) -> Node {
         let net_ns = self.net_ns / self.calls;
         Node {
             recorded: self.recorded,
@@ -142,15 +147,22 @@ impl EventTimes {
             inclusive_error_ns: Some(self.net_variance.sqrt()),
             self_ns: self.own_ns,
             self_error_ns: Some(self.own_variance.sqrt()),
+            self_ns_by_device: by_device_name(self.own_by_device()),
             per_call: (self.recorded > 0).then(|| PerCall {
                 busy_ns: net_ns,
                 span_ns: net_ns,
+                host_ns,
                 ..PerCall::default()
             }),
             upper_bound: self.is_bound,
             ..Node::of(Source::Events)
         }
     }
+}
+
+/// Returns the times on the devices by the devices' names. Times of 0 are omitted.
+fn by_device_name(times: impl Iterator<Item = (DeviceId, f64)>) -> BTreeMap<String, f64> {
+    times.filter(|(_, ns)| *ns > 0.0).map(|(device, ns)| (device.to_string(), ns)).collect()
 }
 
 #[cfg(test)]
@@ -167,7 +179,8 @@ mod tests {
     fn opened(tree: &mut CallTree, path: PathId, ns: u64) {
         let works = Vec::new();
         let (span_ns, waited_ns, streams) = (ns, 0, 1);
-        let (busy_ns, self_busy_ns, own_ns) = (ns, ns, ns);
+        let (busy_ns, self_busy_ns) = (ns, ns);
+        let own_ns = BTreeMap::from([(DeviceId::Cuda(0), ns)]);
         let figures =
             &CallFigures { busy_ns, self_busy_ns, own_ns, span_ns, waited_ns, streams, works };
         tree.record(path, RecordedCall { figures, host_ns: 1, weight: 1.0 });
@@ -290,5 +303,11 @@ mod tests {
             (per_call.host_ns(), per_call.kernels(), per_call.waited_ns()),
             (None, None, None)
         );
+        for ns in [100, 300] {
+            tree.record_host_time(path, 1, ns);
+        }
+        // A call of a function without a path of its own.
+        tree.record_host_time(path, 2, 900);
+        assert_eq!(report(&tree, false)[0].per_call().unwrap().host_ns(), Some(200.0));
     }
 }

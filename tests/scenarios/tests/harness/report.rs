@@ -64,12 +64,20 @@ pub struct Node {
     pub self_ns: f64,
     #[serde(deserialize_with = "error")]
     pub self_error_ns: f64,
+    #[serde(default)]
+    pub self_ns_by_device: BTreeMap<String, f64>,
     pub share: f64,
     #[serde(deserialize_with = "nullable")]
     pub per_call: Option<PerCall>,
     pub launch_bound: bool,
     pub upper_bound: bool,
     pub callers_unknown: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Overlap {
+    pub ns: f64,
+    pub partial: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -172,6 +180,8 @@ pub struct Device {
     pub flush_bytes: Option<u64>,
     #[serde(deserialize_with = "nullable")]
     pub flush_proof: Option<FlushProof>,
+    #[serde(deserialize_with = "nullable")]
+    pub overlap: Option<Overlap>,
     #[serde(deserialize_with = "nullable")]
     pub coverage: Option<Coverage>,
     #[serde(deserialize_with = "nullable")]

@@ -33,7 +33,7 @@ fn queueing_allocates_nothing_after_the_first_batch() {
         for _ in 0..calls {
             let series = bench.recorder.series.begin(bench.site, identity(None));
             bench.recorder.deliver(series, Ok(Sample::new(100.0).unwrap()), Workload::UNKNOWN);
-            bench.recorder.queue_host_time(series, 100);
+            bench.recorder.queue_host_time(HostTime { series, path: None, ns: 100 });
         }
     };
     queue(BATCH);

@@ -1,0 +1,23 @@
+//! The GPU time during which work of several opened calls ran at once.
+
+use std::collections::BTreeMap;
+
+use crate::base::lock::{Mutex, Rank, locked};
+use crate::stats::overlap::{GpuInterval, Overlap};
+use gpu_time_report as report;
+
+/// The overlap on each device, by its ordinal.
+static OVERLAPS: Mutex<BTreeMap<u32, Overlap>> = Mutex::new(Rank::Overlaps, BTreeMap::new());
+
+/// Adds the work of one call on each device. `is_sampled` means that the call also represents others.
+pub(super) fn add(call: &BTreeMap<u32, Vec<GpuInterval>>, is_sampled: bool) {
+    let mut overlaps = locked(&OVERLAPS);
+    for (device, intervals) in call {
+        overlaps.entry(*device).or_default().add(intervals, is_sampled);
+    }
+}
+
+/// Returns the overlap on a device. `None` if there was none.
+pub(crate) fn report(device: u32) -> Option<report::Overlap> {
+    locked(&OVERLAPS).get(&device)?.report()
+}

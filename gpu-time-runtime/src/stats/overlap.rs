@@ -1,0 +1,134 @@
+//! The GPU time during which work of several calls ran at once on one device. It is counted for each
+//! of the calls, so their sum exceeds the time that the GPU was busy.
+
+use std::collections::BTreeMap;
+
+use gpu_time_report as report;
+
+/// The maximum number of intervals that are kept. Calls that end later than this much other work
+/// began cannot be compared with it.
+const MAX_KEPT: usize = 16_384;
+
+/// The start and the end of some work on the GPU, in nanoseconds.
+pub(crate) type GpuInterval = (u64, u64);
+
+/// The overlap of the calls recorded so far on one device.
+#[derive(Debug, Default)]
+pub(crate) struct Overlap {
+    /// Disjoint intervals in which work ran: the end of each by its start.
+    covered: BTreeMap<u64, u64>,
+    /// Intervals that ended before this time may have been forgotten.
+    forgotten_ns: u64,
+    ns: u64,
+    /// Calls represent others, whose work is unknown, or came after intervals had been forgotten.
+    is_partial: bool,
+}
+
+impl Overlap {
+    /// Adds the work of one call: disjoint intervals. `is_sampled` means that the call also
+    /// represents others.
+    pub fn add(&mut self, call: &[GpuInterval], is_sampled: bool) {
+        self.is_partial |= is_sampled;
+        for interval in call {
+            self.is_partial |= interval.0 < self.forgotten_ns;
+            self.add_interval(*interval);
+        }
+        while self.covered.len() > MAX_KEPT
+            && let Some((_, end)) = self.covered.pop_first()
+        {
+            self.forgotten_ns = end;
+        }
+    }
+
+    fn add_interval(&mut self, (mut start, mut end): GpuInterval) {
+        if start >= end {
+            return;
+        }
+        // The known intervals that begin before this one ends, the last one first.
+        while let Some((&other_start, &other_end)) = self.covered.range(..end).next_back()
+            && other_end > start
+        {
+            self.covered.remove(&other_start);
+            self.ns += end.min(other_end) - start.max(other_start);
+            (start, end) = (start.min(other_start), end.max(other_end));
+        }
+        self.covered.insert(start, end);
+    }
+
+    /// Returns the figures for the report. `None` if no work ran at the same time as that of another
+    /// call.
+    pub fn report(&self) -> Option<report::Overlap> {
+        (self.ns > 0).then_some(report::Overlap { ns: self.ns as f64, partial: self.is_partial })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlap(calls: &[&[GpuInterval]]) -> Option<(f64, bool)> {
+        let mut overlap = Overlap::default();
+        calls.iter().for_each(|call| overlap.add(call, false));
+        overlap.report().map(|report| (report.ns, report.partial))
+    }
+
+    #[test]
+    fn work_of_calls_that_follow_each_other_does_not_overlap() {
+        assert_eq!(overlap(&[&[(10, 20), (30, 40)], &[(20, 30), (40, 41)]]), None);
+        // An empty or reversed interval covers nothing.
+        assert_eq!(overlap(&[&[(10, 20)], &[(15, 15), (18, 12)]]), None);
+    }
+
+    #[test]
+    fn overlap_is_the_sum_less_the_union() {
+        // 10 + 25 + 3 ns, of which the GPU was busy for 30.
+        assert_eq!(overlap(&[&[(10, 20)], &[(15, 40)], &[(38, 41)]]), Some((5.0 + 2.0, false)));
+        // One interval over several, in any order.
+        let calls: [&[GpuInterval]; 2] = [&[(0, 15), (40, 60)], &[(10, 50)]];
+        assert_eq!(overlap(&calls), Some((15.0, false)));
+        assert_eq!(overlap(&[calls[1], calls[0]]), Some((15.0, false)));
+    }
+
+    #[test]
+    fn random_calls_agree_with_a_map_of_instants() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..200 {
+            let (mut overlap, mut sum, mut is_busy) = (Overlap::default(), 0, [false; 300]);
+            for _ in 0..20 {
+                let mut interval = |at: u64| {
+                    let start = at * 50 + rng.u64(0..20);
+                    (start, start + rng.u64(0..30))
+                };
+                let call: Vec<_> = (0..5).map(&mut interval).collect();
+                for &(start, end) in &call {
+                    sum += end - start;
+                    (start..end).for_each(|at| is_busy[at as usize] = true);
+                }
+                overlap.add(&call, false);
+            }
+            let union = is_busy.iter().filter(|busy| **busy).count() as u64;
+            assert_eq!(overlap.ns, sum - union);
+        }
+    }
+
+    #[test]
+    fn sampled_calls_overlap_more_than_is_seen() {
+        let mut overlap = Overlap::default();
+        overlap.add(&[(10, 20)], true);
+        assert_eq!(overlap.report(), None);
+        overlap.add(&[(15, 20)], false);
+        assert_eq!(overlap.report(), Some(report::Overlap { ns: 5.0, partial: true }));
+    }
+
+    #[test]
+    fn intervals_are_bounded() {
+        let mut overlap = Overlap::default();
+        let long: Vec<_> = (0..2 * MAX_KEPT as u64).map(|at| (10 * at, 10 * at + 5)).collect();
+        overlap.add(&long, false);
+        assert_eq!(overlap.covered.len(), MAX_KEPT);
+        overlap.add(&long[long.len() - 2..], false);
+        assert_eq!(overlap.report(), Some(report::Overlap { ns: 10.0, partial: false }));
+        overlap.add(&long[..1], false);
+        assert_eq!(overlap.report(), Some(report::Overlap { ns: 10.0, partial: true }));
+    }
+}
