@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
 
+use crate::allocator::allocated;
 use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally;
@@ -125,7 +126,7 @@ fn run(arguments: &[String]) {
             assert_eq!(gpu_time::snapshot().inconsistencies(), [""; 0]);
             let done = length.done(total(), started);
             if done >= 0.5 && half_way.is_none() {
-                half_way = Some(resident());
+                half_way = Some((resident(), allocated()));
             }
             if done >= 1.0 {
                 is_over.store(true, Relaxed);
@@ -141,12 +142,22 @@ fn run(arguments: &[String]) {
         let path = if *name == "named" { "soak <named>" } else { &path };
         tally::count_runs(path, calls.load(Relaxed));
     }
-    let (before, after) = (half_way.expect("the run passed its half"), resident());
+    let (before, allocated_before) = half_way.expect("the run passed its half");
+    let (after, allocated_after) = (resident(), allocated());
     println!(
-        "{} calls in {:?}, {before} B half-way, {after} B at the end",
+        "{} calls in {:?}, {before} B half-way, {after} B at the end, {} and {} B of them by Rust code",
         total(),
-        started.elapsed()
+        started.elapsed(),
+        allocated_before.iter().sum::<u64>(),
+        allocated_after.iter().sum::<u64>(),
     );
+    for (class, (before, after)) in allocated_before.iter().zip(allocated_after).enumerate() {
+        if before.abs_diff(after) > 1 << 16 {
+            println!(
+                "allocations of 2^{class} B and more: {before} B half-way, {after} B at the end"
+            );
+        }
+    }
     tally::fact("calls", total());
     tally::print();
     assert!(after < before + GROWTH, "the process grew from {before} to {after} bytes");
