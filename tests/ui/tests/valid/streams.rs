@@ -1,5 +1,6 @@
 //! Every kind of stream in the real cudarc. All are compiled; those that need no driver are run.
 #![deny(warnings)]
+#![allow(unsafe_code)]
 #![allow(dead_code)]
 
 use std::cell::RefCell;
@@ -255,7 +256,8 @@ mod implemented {
     }
 }
 
-fn main() {
+#[test]
+fn runs() {
     inferred::run();
     given::run();
     implemented::run();

@@ -116,7 +116,8 @@ mod without_prelude {
     }
 }
 
-fn main() {
+#[test]
+fn runs() {
     names::launches(None).unwrap();
     assert_eq!(locals::seen(1, 1), 7);
     assert_eq!(locals::items(), 9);

@@ -79,7 +79,8 @@ fn one_of_two(_copy: &Stream, compute: &Stream) {
     compute.launch_builder("k").launch();
 }
 
-fn main() {
+#[test]
+fn runs() {
     let net = Net { copy: Stream, compute: [Stream, Stream] };
     net.made();
     net.of_a_loop();
@@ -92,8 +93,10 @@ fn main() {
     assert_eq!(waits.as_mut().poll(&mut context), std::task::Poll::Ready(Some(())));
 
     let snapshot = gpu_time::snapshot();
-    for name in ["Net::made", "Net::of_a_method", "Net::of_a_loop", "Net::waits", "nothing", "raw"] {
-        let site = snapshot.sites().iter().find(|site| site.name().ends_with(name));
+    for name in ["Net::made", "Net::of_a_method", "Net::of_a_loop", "Net::waits", "nothing", "raw"]
+    {
+        let name = format!("without_stream::{name}");
+        let site = snapshot.sites().iter().find(|site| site.name().ends_with(&name));
         assert_eq!(site.map(|site| (site.calls(), site.timed())), Some((1, 1)), "{name}");
     }
 }

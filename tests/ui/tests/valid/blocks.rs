@@ -92,7 +92,8 @@ fn send<T: Send>(value: T) -> T {
     value
 }
 
-fn main() {
+#[test]
+fn runs() {
     assert_eq!(values(2), Ok(4 + 3 + 3 + 2));
     assert_eq!(values(9), Err("nine".to_owned()));
     assert_eq!(streams(&(None, 0)), Ok(8));

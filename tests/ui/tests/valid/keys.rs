@@ -33,7 +33,7 @@ fn one_name(stream: Option<&CudaStream>) -> Result<(), ()> {
 #[gpu_timed(launch = ["gemm", "loop"], r#warmup = u32::MAX, graph)]
 fn several_names(stream: Option<&CudaStream>) -> Result<(), ()> {
     r#loop();
-    crate::gemm(stream)
+    crate::keys::gemm(stream)
 }
 
 #[gpu_timed(clock = "host", warmup = { const N: u32 = 3; N })]
@@ -83,7 +83,8 @@ fn no_keys(stream: Option<&CudaStream>) {
     let _ = stream;
 }
 
-fn main() {
+#[test]
+fn runs() {
     defaults(None);
     values(None);
     one_name(None).unwrap();

@@ -55,7 +55,7 @@ functions! {
 
 macro_rules! with_crate {
     ($name:ident) => {
-        #[gpu_timed(clock = "host", crate = $crate::reexports::timing)]
+        #[gpu_timed(clock = "host", crate = $crate::other_macros::reexports::timing)]
         fn $name() -> u32 {
             5
         }
@@ -69,11 +69,11 @@ fn through_a_path() -> u32 {
     6
 }
 
-#[gpu_timed(stream = stream, launch = "inner", crate = crate::reexports::timing)]
+#[gpu_timed(stream = stream, launch = "inner", crate = crate::other_macros::reexports::timing)]
 fn one_in_another(stream: Option<&CudaStream>) -> u32 {
     #[gpu_timed(crate = self::reexports::timing)]
     fn inner(stream: Option<&CudaStream>) -> u32 {
-        #[gpu_timed(clock = "host", crate = crate::reexports::timing)]
+        #[gpu_timed(clock = "host", crate = crate::other_macros::reexports::timing)]
         fn innermost() -> u32 {
             through_a_path()
         }
@@ -96,7 +96,8 @@ fn finished<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-fn main() {
+#[test]
+fn runs() {
     let mut net = Net { stream: None };
     assert_eq!(finished(net.forward(2)), Ok(4));
     assert_eq!(finished(net.forward(0)), Err("zero".to_owned()));

@@ -1,5 +1,6 @@
 //! Streams and launches from NVIDIA's cuda-core, whose `CudaStream` is not cudarc's.
 #![deny(warnings)]
+#![allow(unsafe_code)]
 
 use cuda_core::CudaStream;
 use gpu_time::gpu_timed;
@@ -50,7 +51,7 @@ mod cuda_core {
 
     macro_rules! cuda_launch {
         (kernel: $kernel:ident) => {
-            crate::cuda_core::launch_kernel(stringify!($kernel))
+            crate::cuda_core::cuda_core::launch_kernel(stringify!($kernel))
         };
     }
 
@@ -75,7 +76,8 @@ fn all(stream: Option<&CudaStream>) -> Result<(), String> {
     Ok(())
 }
 
-fn main() {
+#[test]
+fn runs() {
     all(None).unwrap();
     let snapshot = gpu_time::snapshot();
     let site = snapshot.site("cuda-core").expect("the function is in the report");

@@ -26,7 +26,8 @@ fn constant(n: usize) -> usize {
     n
 }
 
-fn main() {
+#[test]
+fn runs() {
     assert!(!inferred(None));
     drop(owned(None));
     assert_eq!(constant(2), 2);
