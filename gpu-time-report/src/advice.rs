@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::notes::{self, bounded};
 use crate::series::saturating_sum;
-use crate::{Lost, Node, Remark, Series, Site, Snapshot, opened, units};
+use crate::{Lost, Node, Remark, Series, Site, Snapshot, Source, opened, units};
 
 /// The number of functions that a note names before it counts the others.
 const NAMED: usize = 1;
@@ -83,11 +83,13 @@ fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
     ))
 }
 
-/// Returns the longest host time per call of these functions, from their series and paths.
+/// Returns the longest host time per call of these functions, from their series and, by opened calls,
+/// their paths. By events, the mean of a path is mostly that of its first calls, which take longer.
 fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
     let names: HashSet<&str> = sites.iter().map(|site| site.name()).collect();
     let of_series = |series: &Series| Some(series.host_ns()?.median);
-    let of_path = |node: &Node| node.per_call.filter(|_| names.contains(node.name()))?.host_ns;
+    let is_opened = |node: &Node| node.source == Source::Opened && names.contains(node.name());
+    let of_path = |node: &Node| node.per_call.filter(|_| is_opened(node))?.host_ns;
     let series = sites.iter().flat_map(|site| &site.series).filter_map(of_series);
     series.chain(snapshot.tree.iter().filter_map(of_path)).reduce(f64::max)
 }

@@ -83,8 +83,8 @@ pub struct Device {
 /// The time during which work of different opened calls ran on a device at once, on different streams.
 ///
 /// Each of the calls counts the time as its own. The time for which the device was busy with the work
-/// of annotated functions is therefore the sum of their [self times](crate::Node::self_ns) minus this
-/// overlap.
+/// of opened calls is therefore the sum of the paths' [self times on
+/// it](crate::Node::self_ns_by_device) minus this overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overlap {
     #[doc(hidden)]
@@ -100,8 +100,9 @@ impl Overlap {
         self.ns
     }
 
-    /// Returns `true` if there was more overlap: calls were sampled, so the work that ran beside
-    /// that of the recorded ones is unknown.
+    /// Returns `true` if there may have been more overlap: work ran on several streams, and calls were
+    /// sampled, so that the work beside theirs is unknown, or ended long after other calls with which
+    /// they could not be compared any more.
     pub fn partial(&self) -> bool {
         self.partial
     }
@@ -337,7 +338,8 @@ impl Device {
         self.other_processes
     }
 
-    /// Returns how long work of different opened calls ran at the same time. `None` if it never did.
+    /// Returns how long work of different opened calls ran at the same time. `None` if it never did, as
+    /// on a single stream.
     pub fn overlap(&self) -> Option<&Overlap> {
         self.overlap.as_ref()
     }

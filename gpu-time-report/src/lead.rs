@@ -194,7 +194,8 @@ fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
 /// a host-bound function takes much longer on the host than on the GPU.
 fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);
-    let is_host_bound = |node: &Node| node.per_call.as_ref().is_some_and(is_long);
+    let is_host_bound =
+        |node: &Node| node.source == Source::Opened && node.per_call.as_ref().is_some_and(is_long);
     let node = longest(&snapshot.tree, PerCall::host_ns, is_host_bound)?;
     let is_long = total(node, PerCall::host_ns) >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
     let mean = node.per_call.filter(|_| is_long && is_idle(snapshot) == Some(true))?;

@@ -51,6 +51,8 @@ pub struct BusyTime {
     pub ns: f64,
     /// The time is an upper bound.
     pub is_bound: bool,
+    /// An unknown part of the work ran at the same time as other work.
+    pub is_partial: bool,
 }
 
 impl BusyTime {
@@ -60,20 +62,23 @@ impl BusyTime {
         let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
         let ns = (sum(times) - overlap.ns).max(0.0);
         let wall_ns = wall_ns(snapshot);
-        // Events do not tell whether the work of several threads ran at the same time.
-        let is_bound = overlap.partial || ns > wall_ns || times.iter().any(|time| time.is_bound);
-        BusyTime { ns: ns.min(wall_ns), is_bound }
+        // Events do not tell how much of the work ran at once, but a sum above the wall time does that some did.
+        let is_partial = overlap.partial || ns > wall_ns;
+        let is_bound = is_partial || times.iter().any(|time| time.is_bound);
+        BusyTime { ns: ns.min(wall_ns), is_bound, is_partial }
     }
 
     /// Returns the sum over all devices.
     #[cfg(feature = "html")]
     pub fn of_all(snapshot: &Snapshot) -> BusyTime {
-        let devices = snapshot.devices.iter();
+        let devices = snapshot.devices.iter().filter(|device| device.id != "host");
         let times = devices
             .map(|device| BusyTime::of(snapshot, device, &own_times(snapshot, Some(&device.id))));
-        times.fold(BusyTime { ns: 0.0, is_bound: false }, |sum, time| BusyTime {
+        let none = BusyTime { ns: 0.0, is_bound: false, is_partial: false };
+        times.fold(none, |sum, time| BusyTime {
             ns: sum.ns + time.ns,
             is_bound: sum.is_bound || time.is_bound,
+            is_partial: sum.is_partial || time.is_partial,
         })
     }
 
@@ -98,6 +103,9 @@ fn of_tree<'a>(
     snapshot: &'a Snapshot,
     device: Option<&str>,
 ) -> Option<HashMap<&'a str, OwnTime<'a>>> {
+    if device == Some("host") {
+        return None;
+    }
     let is_only = snapshot.devices.iter().filter(|device| device.id != "host").count() <= 1;
     let device = device.filter(|_| !is_only);
     let mut times: HashMap<&str, OwnTime> = HashMap::new();
@@ -109,7 +117,9 @@ fn of_tree<'a>(
             Some(_) if node.self_ns > 0.0 => return None,
             _ => node.self_ns,
         };
-        times.entry(&node.name).or_default().add(ns, node.upper_bound);
+        if ns > 0.0 {
+            times.entry(&node.name).or_default().add(ns, node.upper_bound);
+        }
     }
     (!times.is_empty()).then_some(times)
 }

@@ -1,9 +1,11 @@
 //! Series in the report.
 
+mod figures;
 mod kernels;
 mod launch;
 mod run;
 
+pub(crate) use figures::total;
 pub use kernels::{Elsewhere, ElsewhereReason, Kernel, KernelTimes};
 pub use launch::{Launch, Launches};
 pub use run::Run;
@@ -429,87 +431,6 @@ impl Series {
         self.kernel_times.as_ref()
     }
 
-    /// Returns the number of samples behind the times.
-    pub(crate) fn samples(&self) -> u64 {
-        if self.clock == Clock::Kernels { self.opened() } else { self.measured }
-    }
-
-    /// Returns `true` if the times are GPU time. The clocks `sync` and `host` measure host time,
-    /// which includes launching and waiting.
-    pub(crate) fn is_gpu_time(&self) -> bool {
-        matches!(self.clock, Clock::Events | Clock::Kernels)
-    }
-
-    /// Returns `true` if a rate is known.
-    pub(crate) fn has_rate(&self) -> bool {
-        self.bytes.is_some_and(|bytes| bytes.gb_per_s.is_some())
-            || self.flops.is_some_and(|flops| flops.tflop_per_s.is_some())
-    }
-
-    /// Computes the rate as a fraction of the device's peak.
-    pub(crate) fn compare_with(&mut self, peak_gb_per_s: Option<f64>) {
-        if let Some(bytes) = &mut self.bytes {
-            bytes.peak_share = bytes.gb_per_s.zip(peak_gb_per_s).map(|(rate, peak)| rate / peak);
-        }
-    }
-
-    /// Returns the statistics to show: net if known, otherwise raw.
-    pub(crate) fn shown(&self) -> Option<&Stats> {
-        self.net_ns.as_ref().or(self.raw_ns.as_ref())
-    }
-
-    /// Returns the total time of all calls: net if known, otherwise raw. The time of a call inside
-    /// another one of the same function counts once. For graphs, this is the total of the sampled
-    /// replays.
-    pub(crate) fn total(&self) -> Option<f64> {
-        self.sum().map(|sum| sum * self.outer_share.unwrap_or(1.0))
-    }
-
-    /// Returns the sum of the times of all calls.
-    fn sum(&self) -> Option<f64> {
-        self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
-    }
-
-    /// Returns the function's own part of the total, from which shares are computed: nested
-    /// functions then do not count twice. This is the whole total if neither the call tree nor
-    /// opened calls tell the part.
-    pub(crate) fn own_total(&self) -> Option<f64> {
-        let busy = self.busy_and_own().filter(|(busy, _)| busy.sum > 0.0);
-        let own = busy.map(|(busy, own)| own.sum / busy.sum);
-        self.sum().map(|sum| sum * self.own_share.or(own).unwrap_or(1.0))
-    }
-
-    /// Returns `true` if the times are upper bounds: the GPU may have waited for the host in all of
-    /// them, or most of them contain other brackets that add an unknown time.
-    pub(crate) fn is_bound(&self) -> bool {
-        self.upper_bound || self.unknown_nested() > self.measured / 2
-    }
-
-    /// Returns the number of samples that contain other brackets, if the time that these add is
-    /// unknown.
-    pub(crate) fn unknown_nested(&self) -> u64 {
-        if self.inner_brackets.is_some() { 0 } else { self.nested }
-    }
-
-    /// Returns `true` if functions around this one count its GPU time in their shares too.
-    pub(crate) fn is_counted_twice(&self) -> bool {
-        let is_known = self.own_share.is_some() || self.busy_and_own().is_some();
-        self.is_gpu_time() && !self.graph && self.total().is_some() && !is_known
-    }
-
-    /// Returns the busy and the self busy times if every sample is an opened call. `None` also for
-    /// merged reports that left them out.
-    fn busy_and_own(&self) -> Option<(Stats, Stats)> {
-        let times = self.kernel_times.as_ref().filter(|_| self.clock == Clock::Kernels)?;
-        times.busy_ns.zip(times.self_busy_ns)
-    }
-
-    /// Returns `true` if only raw figures can be shown, because calls made different numbers of
-    /// launches.
-    pub(crate) fn is_raw_by_launches(&self) -> bool {
-        self.net_ns.is_none() && self.net_sum_ns.is_some()
-    }
-
     /// Returns a sentence for each identity that does not hold.
     #[doc(hidden)]
     pub fn inconsistencies(&self) -> impl Iterator<Item = String> {
@@ -541,12 +462,6 @@ impl Series {
         let [launch, cache, key] = [launch, cache, key].map(Option::unwrap_or_default);
         format!("{}{launch}{graph}{cache}{key}", self.device)
     }
-}
-
-/// Returns the total time of these series. Starts from +0, because an empty sum of floating-point
-/// numbers is -0.
-pub(crate) fn total<'a>(all: impl Iterator<Item = &'a Series>) -> f64 {
-    all.filter_map(Series::total).fold(0.0, |sum, ns| sum + ns)
 }
 
 /// Adds up counts. Saturates, because a malicious report may contain counts that overflow.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::launch_bound::{is_launch_bound, may_be_launch_bound};
-use crate::{Clock, Device, Measure, Site};
+use crate::{Clock, Device, Measure, Series, Site};
 
 /// A function under its callers: one path of the call tree.
 ///
@@ -289,14 +289,22 @@ pub(crate) fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
         *all_ns += ns;
         *outer_ns += if is_inside { 0.0 } else { ns };
     }
-    let sums =
-        sums.into_iter().map(|[own_ns, outer_ns, all_ns]| [own_ns / all_ns, outer_ns / all_ns]);
-    for (site, shares) in sites.iter_mut().zip(sums).filter(|(_, [own, _])| own.is_finite()) {
+    for (site, [own_ns, outer_ns, all_ns]) in sites.iter_mut().zip(sums) {
+        if !(all_ns > 0.0 && all_ns.is_finite()) {
+            continue;
+        }
+        let [own_share, outer_share] = [own_ns / all_ns, outer_ns / all_ns];
+        // Brackets of launches contain no other function.
+        let has_others =
+            |series: &Series| series.clock != Clock::Events || series.measure == Measure::Span;
+        let on_gpu = || site.series.iter().filter(|series| series.clock != Clock::Host);
+        // With several rows, it is unknown which of them the inner calls are in.
+        let outer_share =
+            (on_gpu().filter(|series| has_others(series)).count() == 1).then_some(outer_share);
         for series in site.series.iter_mut().filter(|series| series.clock != Clock::Host) {
-            // Brackets of launches contain no other function.
-            let is_own = series.clock == Clock::Events && series.measure != Measure::Span;
-            let [own, outer] = if is_own { [1.0; 2] } else { shares };
-            (series.own_share, series.outer_share) = (Some(own), Some(outer));
+            let has_others = has_others(series);
+            series.own_share = Some(if has_others { own_share } else { 1.0 });
+            series.outer_share = outer_share.filter(|_| has_others);
         }
     }
 }

@@ -10,8 +10,8 @@ use super::combine::add;
 #[derive(Default)]
 pub struct MergedTree {
     nodes: Vec<Node>,
-    /// The self time of each path by the index of the device.
-    by_device: Vec<BTreeMap<usize, f64>>,
+    /// The self time of each path by the index of the device. `None` if a report does not tell it.
+    by_device: Vec<Option<BTreeMap<usize, f64>>>,
     /// The index of each path in `nodes`.
     known: HashMap<(Option<u32>, Function), u32>,
 }
@@ -36,8 +36,10 @@ impl MergedTree {
             // Figures from windows are recomputed from the merged devices.
             let place = (node.source != Source::Windows).then(|| {
                 let site = node.site().and_then(|site| sites.get(site)).map(|&site| site as u32);
-                let by_device = node.self_ns_by_device.iter();
-                let by_device = by_device.filter_map(|(id, ns)| Some((*devices.get(&**id)?, *ns)));
+                let times = node.self_ns_by_device.iter();
+                let times = times.filter_map(|(id, ns)| Some((*devices.get(&**id)?, *ns)));
+                let is_known = node.self_ns <= 0.0 || !node.self_ns_by_device.is_empty();
+                let by_device = is_known.then(|| times.collect());
                 let node = Node { self_ns_by_device: BTreeMap::new(), ..node.clone() };
                 self.add_path(Node { parent, site, ..node }, by_device)
             });
@@ -46,7 +48,7 @@ impl MergedTree {
     }
 
     /// Adds a path with its self time on each device.
-    fn add_path(&mut self, node: Node, by_device: impl Iterator<Item = (usize, f64)>) -> u32 {
+    fn add_path(&mut self, node: Node, by_device: Option<BTreeMap<usize, f64>>) -> u32 {
         let function = node.site.map_or_else(|| Function::Name(node.name.clone()), Function::Site);
         let next = self.nodes.len() as u32;
         let at = *self.known.entry((node.parent, function)).or_insert(next);
@@ -54,12 +56,14 @@ impl MergedTree {
             Some(ours) => add_node(ours, &node),
             None => {
                 self.nodes.push(node);
-                self.by_device.push(BTreeMap::new());
+                self.by_device.push(Some(BTreeMap::new()));
             }
         }
-        for (device, ns) in by_device {
-            *self.by_device[at as usize].entry(device).or_default() += ns;
-        }
+        let ours = &mut self.by_device[at as usize];
+        *ours = ours.take().zip(by_device).map(|(mut ours, theirs)| {
+            theirs.into_iter().for_each(|(device, ns)| *ours.entry(device).or_default() += ns);
+            ours
+        });
         at
     }
 
@@ -67,8 +71,8 @@ impl MergedTree {
     /// are those of the merged devices.
     pub fn finish(mut self, ids: &[String]) -> Option<Vec<Node>> {
         for (node, by_device) in self.nodes.iter_mut().zip(self.by_device) {
-            let named =
-                by_device.into_iter().filter_map(|(at, ns)| Some((ids.get(at)?.clone(), ns)));
+            let by_device = by_device.unwrap_or_default().into_iter();
+            let named = by_device.filter_map(|(at, ns)| Some((ids.get(at)?.clone(), ns)));
             node.self_ns_by_device = named.collect();
         }
         let is_finite = |node: &Node| {

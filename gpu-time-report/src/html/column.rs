@@ -176,7 +176,7 @@ impl PageColumn {
             }
             PageColumn::Total => {
                 let total = series.shown().and(series.total())?;
-                let error = series.estimated_total_error_ns.filter(|_| row.site.is_sampled());
+                let error = series.total_error().filter(|_| row.site.is_sampled());
                 html! {
                     td.n data-value=(total) data-label={ "total, " (totals.unit().name()) } {
                         (bound(series.is_bound()))

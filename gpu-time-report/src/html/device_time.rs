@@ -23,6 +23,15 @@ struct Part<'a> {
     is_function: bool,
 }
 
+/// The whole bar.
+#[derive(Clone, Copy)]
+struct Whole {
+    /// In the unit of the functions' own times. Work that runs at once is divided among the functions.
+    ns: f64,
+    /// The functions' parts are upper bounds, even those whose own times are none.
+    is_bound: bool,
+}
+
 /// Renders the bar and its legend, or nothing if the device's time is not known.
 pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
     let parts = parts(snapshot, device, colours);
@@ -60,9 +69,9 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
 
 impl<'a> Part<'a> {
     /// Creates the part for a group of functions.
-    fn of(class: &'a str, name: String, times: &[OwnTime], whole_ns: f64) -> Part<'a> {
-        let mark = bound(times.iter().any(|time| time.is_bound));
-        let share = own_times::sum(times) / whole_ns;
+    fn of(class: &'a str, name: String, times: &[OwnTime], whole: Whole) -> Part<'a> {
+        let mark = bound(whole.is_bound || times.iter().any(|time| time.is_bound));
+        let share = own_times::sum(times) / whole.ns;
         Part { class, name, share, mark, is_function: true }
     }
 
@@ -88,15 +97,15 @@ impl<'a> Part<'a> {
 fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<Part<'a>> {
     let times = own_times(snapshot, Some(&device.id));
     let measured_ns = own_times::sum(&times);
-    // The whole bar in the unit of the functions' times, and the parts that are not functions.
-    let (whole_ns, rest) = match &device.coverage {
+    // The whole bar, and the parts that are not functions.
+    let (whole, rest) = match &device.coverage {
         Some(coverage) => {
             let not_annotated = (coverage.busy - coverage.attributed).max(0.0);
             let rest = vec![
                 Part::rest(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, ""),
                 Part::rest("idle", "idle", coverage.idle, ""),
             ];
-            (measured_ns / coverage.attributed, rest)
+            (Whole { ns: measured_ns / coverage.attributed, is_bound: false }, rest)
         }
         None if measured_ns <= 0.0 => return Vec::new(),
         None => {
@@ -104,7 +113,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
             let mark = if busy.is_bound { LOWER_BOUND } else { "" };
             let share = busy.share(snapshot);
             let rest = Part::rest("idle", "idle or not annotated", 1.0 - share, mark);
-            (measured_ns / share, vec![rest])
+            (Whole { ns: measured_ns / share, is_bound: busy.is_partial }, vec![rest])
         }
     };
     // One more function takes no more room than a part for "1 more functions".
@@ -112,10 +121,10 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     let (shown, others) = times.split_at(times.len().min(most));
     let shown = shown.iter().map(|time| {
         let (class, name) = (colours.class(time.name), time.name.to_owned());
-        Part::of(class, name, std::slice::from_ref(time), whole_ns)
+        Part::of(class, name, std::slice::from_ref(time), whole)
     });
     let mut parts: Vec<Part> = shown.collect();
-    parts.push(Part::of(OTHERS, format!("{} more functions", others.len()), others, whole_ns));
+    parts.push(Part::of(OTHERS, format!("{} more functions", others.len()), others, whole));
     if let Some(coverage) = device.coverage.as_ref().filter(|_| measured_ns <= 0.0) {
         let share = coverage.attributed;
         let functions = Part::rest(OTHERS, "annotated functions", share, "");

@@ -570,7 +570,13 @@ fn device_time_counts_overlapping_work_once() {
     assert!(text(&snapshot).contains(lead));
     snapshot.devices[0].overlap = Some(Overlap { ns: 80_000.0, partial: true });
     assert!(text(&snapshot).contains("Timed functions account for at most 50.0% of the run."));
-    assert_eq!(legends(&snapshot)[0][3], "idle or not annotated ≥50.0%");
+    let expected =
+        ["attention ≤23.4%", "norm ≤23.4%", "pass ≤3.1%", "idle or not annotated ≥50.0%"];
+    assert_eq!(legends(&snapshot), [expected]);
+    // The host's own times are none of a GPU's.
+    snapshot.devices.push(Device::host());
+    let text = text(&snapshot);
+    assert!(text.contains("≤240.0 µs"), "{text}");
 }
 
 #[test]

@@ -319,7 +319,7 @@ impl<'a> TableRow<'a> {
             _ => return None,
         };
         // The samples of different keys are independent.
-        let sum = |sum: f64, series: &&Series| Some(sum.hypot(series.estimated_total_error_ns?));
+        let sum = |sum: f64, series: &&Series| Some(sum.hypot(series.total_error()?));
         Some(all.iter().try_fold(0.0, sum))
     }
 

@@ -68,6 +68,26 @@ fn recursive_calls_count_once_in_the_total() {
     let [a, b] = totals(&snapshot)[..] else { panic!() };
     assert_eq!((a, b), (all_a * (340.0 / 490.0), all_b));
     assert_eq!(snapshot.sites[0].series[0].estimated_total_ns(), Some(all_a));
+    // With several rows, it is unknown which of them has the inner calls.
+    let (nodes, mut snapshot) = (snapshot.tree.clone(), snapshot);
+    let other = snapshot.sites[0].series[0].clone();
+    snapshot.sites[0].series.push(other);
+    assert_eq!(totals(&snapshot.with_tree(nodes))[0], all_a);
+}
+
+#[test]
+fn forged_times_set_no_shares() {
+    for ns in [-1.0, 0.0, f64::INFINITY] {
+        let mut nodes = pass();
+        nodes.iter_mut().for_each(|node| node.site = Some(0));
+        nodes
+            .iter_mut()
+            .filter_map(|node| node.per_call.as_mut())
+            .for_each(|mean| mean.busy_ns = ns);
+        let snapshot = reports::kernels().with_tree(nodes);
+        let series = &snapshot.sites[0].series[0];
+        assert_eq!((series.own_share, series.outer_share), (None, None), "{ns}");
+    }
 }
 
 #[test]

@@ -15,7 +15,22 @@ const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The host time at which a call timed by events began, or `None` if its host time is not measured.
 #[derive(Clone, Copy)]
-pub(crate) struct HostStart(Option<u64>);
+pub(crate) struct HostStart(Option<Start>);
+
+#[derive(Clone, Copy)]
+struct Start {
+    ns: u64,
+    /// The number of calls that this one represents.
+    weight: u8,
+}
+
+/// The time that a call took on the host.
+#[derive(Clone, Copy)]
+pub(crate) struct MeasuredHostTime {
+    pub ns: u64,
+    /// The number of calls that this one represents.
+    pub weight: u8,
+}
 
 impl HostStart {
     pub const NONE: HostStart = HostStart(None);
@@ -26,14 +41,15 @@ impl HostStart {
     pub fn of(call: &StreamCall) -> HostStart {
         let nth = threads::counters(call.site).map_or(0, CallCounters::timed);
         let is_chosen = is_chosen(nth) && !call.site.spec.is_async;
-        HostStart(is_chosen.then(|| call.context.now_ns()))
+        let weight = if nth <= FIRST { 1 } else { ONE_IN };
+        HostStart(is_chosen.then(|| Start { ns: call.context.now_ns(), weight: weight as u8 }))
     }
 
     /// Returns the time from the start to `end_ns`, which is read only if the call is measured.
     #[inline]
-    pub fn until(self, end_ns: impl FnOnce() -> u64) -> Option<u64> {
-        let began_ns = self.0?;
-        end_ns().checked_sub(began_ns)
+    pub fn until(self, end_ns: impl FnOnce() -> u64) -> Option<MeasuredHostTime> {
+        let Start { ns, weight } = self.0?;
+        Some(MeasuredHostTime { ns: end_ns().checked_sub(ns)?, weight })
     }
 }
 

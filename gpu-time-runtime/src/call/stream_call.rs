@@ -3,7 +3,7 @@
 use crate::base::lock::{MutexGuard, locked};
 use crate::base::thread_id;
 use crate::call::call_state::{CallState, later};
-use crate::call::host_start::HostStart;
+use crate::call::host_start::{HostStart, MeasuredHostTime};
 use crate::call::stream::Life;
 use crate::control::cold_override;
 use crate::cuda::{self, Context};
@@ -290,9 +290,10 @@ impl StreamCall {
         let mut recorder = locked(&thread.recorder);
         let is_due = match stopped {
             Ok(()) => {
-                if let Some(ns) = started.until(|| bracket.stopped_ns) {
+                if let Some(time) = started.until(|| bracket.stopped_ns) {
+                    let MeasuredHostTime { ns, weight } = time;
                     let (series, path) = (bracket.subject.series, self.running.path());
-                    recorder.queue_host_time(HostTime { series, path, ns });
+                    recorder.queue_host_time(HostTime { series, path, ns, weight });
                 }
                 recorder.pending.push(bracket)
             }
@@ -315,9 +316,9 @@ impl StreamCall {
     /// return.
     pub fn end_launches(&self, state: &CallState, lost: Option<Lost>, started: HostStart) {
         if lost.is_none()
-            && let Some(ns) = started.until(|| self.context.now_ns())
+            && let Some(time) = started.until(|| self.context.now_ns())
         {
-            self.queue_host_time(state, ns);
+            self.queue_host_time(state, time);
         }
         match state.sum() {
             Some(sum) => locked(&self.thread.recorder).end_call(sum, lost),
@@ -338,9 +339,10 @@ impl StreamCall {
         }
     }
 
-    /// Queues a call's host time for its path and for the series of its sum or, if a call makes only one launch, of that.
+    /// Queues a call's host time for its path, and for the series of its sum or, if a call makes only one
+    /// launch, of that.
     #[cold]
-    fn queue_host_time(&self, state: &CallState, ns: u64) {
+    fn queue_host_time(&self, state: &CallState, time: MeasuredHostTime) {
         let is_single = self.site.spec.is_single;
         let Some(cache) = state.first_cache().filter(|_| is_single || state.sum().is_some()) else {
             return;
@@ -348,7 +350,8 @@ impl StreamCall {
         let identity = SeriesIdentity { launch: is_single.then_some(0), ..self.function(cache) };
         let mut recorder = locked(&self.thread.recorder);
         if let Some(series) = recorder.series.find(self.site, identity) {
-            recorder.queue_host_time(HostTime { series, path: self.running.path(), ns });
+            let (path, MeasuredHostTime { ns, weight }) = (self.running.path(), time);
+            recorder.queue_host_time(HostTime { series, path, ns, weight });
         }
     }
 

@@ -112,9 +112,9 @@ impl EventRecording {
         self.0.get_or_insert_default().record_timed(place, site.id(), device, outcome);
     }
 
-    /// Adds the time that such a call took on the host, in nanoseconds.
-    pub fn add_host_time(&mut self, path: PathId, site: &'static CallSite, ns: u64) {
-        self.0.get_or_insert_default().record_host_time(path, site.id(), ns);
+    /// Adds the time that such a call took on the host, in nanoseconds. It represents `weight` calls.
+    pub fn add_host_time(&mut self, path: PathId, site: &'static CallSite, ns: u64, weight: u8) {
+        self.0.get_or_insert_default().record_host_time(path, site.id(), ns, weight);
     }
 }
 

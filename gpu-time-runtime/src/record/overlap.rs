@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::stats::overlap::{GpuInterval, Overlap};
+use crate::stats::overlap::{CallWork, Overlap};
 use gpu_time_report as report;
 
 /// The overlap on each device, by its ordinal.
 static OVERLAPS: Mutex<BTreeMap<u32, Overlap>> = Mutex::new(Rank::Overlaps, BTreeMap::new());
 
 /// Adds the work of one call on each device. `is_sampled` means that the call also represents others.
-pub(super) fn add(call: &BTreeMap<u32, Vec<GpuInterval>>, is_sampled: bool) {
+pub(super) fn add(call: &BTreeMap<u32, CallWork>, is_sampled: bool) {
     let mut overlaps = locked(&OVERLAPS);
-    for (device, intervals) in call {
-        overlaps.entry(*device).or_default().add(intervals, is_sampled);
+    for (device, work) in call {
+        overlaps.entry(*device).or_default().add(work, is_sampled);
     }
 }
 
-/// Returns the overlap on a device. `None` if there was none.
+/// Returns the overlap on a device. `None` if there can have been none.
 pub(crate) fn report(device: u32) -> Option<report::Overlap> {
     locked(&OVERLAPS).get(&device)?.report()
 }

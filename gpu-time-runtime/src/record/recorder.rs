@@ -259,9 +259,9 @@ impl<G: Gpu> Recorder<G> {
         let has_path = self.host_times.iter().any(|time| time.path.is_some());
         if has_path || self.outcomes.iter().any(|outcome| outcome.place.is_some()) {
             let mut tree = call_tree::EventRecording::begin();
-            for &HostTime { series, path, ns } in &self.host_times {
+            for &HostTime { series, path, ns, weight } in &self.host_times {
                 if let Some((path, (site, _))) = path.zip(self.series.site(series)) {
-                    tree.add_host_time(path, site, ns);
+                    tree.add_host_time(path, site, ns, weight);
                 }
             }
             for &SeriesOutcome { series, outcome, place, .. } in &self.outcomes {

@@ -50,6 +50,8 @@ pub(crate) struct HostTime {
     pub series: SeriesRef,
     pub path: Option<PathId>,
     pub ns: u64,
+    /// The number of calls that this one represents.
+    pub weight: u8,
 }
 
 /// The series of one site at a time, locked.

@@ -50,16 +50,16 @@ struct Path {
     sums: PerCall,
 }
 
-/// The times that calls took on the host.
+/// Sums over the times that calls took on the host, each with the number of calls that it represents.
 #[derive(Clone, Copy, Debug, Default)]
 struct HostTimes {
-    calls: u64,
+    calls: f64,
     ns: f64,
 }
 
 impl HostTimes {
     fn mean_ns(self) -> Option<f64> {
-        (self.calls > 0).then(|| self.ns / self.calls as f64)
+        (self.calls > 0.0).then(|| self.ns / self.calls)
     }
 }
 
@@ -164,14 +164,14 @@ impl CallTree {
         path.timed[at].record(outcome, is_own);
     }
 
-    /// Records the time that a call timed by events took on the host. Does nothing if there are too
-    /// many paths for the call's function to have one.
-    pub fn record_host_time(&mut self, path: PathId, function: SiteNumber, ns: u64) {
+    /// Records the time that a call timed by events took on the host. It represents `weight` calls. Does
+    /// nothing if there are too many paths for the call's function to have one.
+    pub fn record_host_time(&mut self, path: PathId, function: SiteNumber, ns: u64, weight: u8) {
         if let Some(path) = self.paths.get_mut(path.index())
             && path.function == function
         {
-            path.timed_on_host.calls += 1;
-            path.timed_on_host.ns += ns as f64;
+            path.timed_on_host.calls += f64::from(weight);
+            path.timed_on_host.ns += f64::from(weight) * ns as f64;
         }
     }
 }

@@ -20,23 +20,37 @@ pub(crate) struct Overlap {
     /// Intervals that ended before this time may have been forgotten.
     forgotten_ns: u64,
     ns: u64,
+    /// CUPTI's ids of the first context and stream on which work ran.
+    stream: Option<(u32, u32)>,
+    has_several_streams: bool,
     /// Calls represent others, whose work is unknown, or came after intervals had been forgotten.
     is_partial: bool,
 }
 
+/// The work of a call on one device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CallWork {
+    /// Disjoint intervals in which work ran, in order.
+    pub intervals: Vec<GpuInterval>,
+    /// CUPTI's ids of the contexts and streams.
+    pub streams: Vec<(u32, u32)>,
+}
+
 impl Overlap {
-    /// Adds the work of one call: disjoint intervals. `is_sampled` means that the call also
-    /// represents others.
-    pub fn add(&mut self, call: &[GpuInterval], is_sampled: bool) {
+    /// Adds the work of one call. `is_sampled` means that the call also represents others.
+    pub fn add(&mut self, call: &CallWork, is_sampled: bool) {
         self.is_partial |= is_sampled;
-        for interval in call {
+        for stream in &call.streams {
+            self.has_several_streams |= *self.stream.get_or_insert(*stream) != *stream;
+        }
+        for interval in &call.intervals {
             self.is_partial |= interval.0 < self.forgotten_ns;
             self.add_interval(*interval);
-        }
-        while self.covered.len() > MAX_KEPT
-            && let Some((_, end)) = self.covered.pop_first()
-        {
-            self.forgotten_ns = end;
+            if self.covered.len() > MAX_KEPT
+                && let Some((_, end)) = self.covered.pop_first()
+            {
+                self.forgotten_ns = end;
+            }
         }
     }
 
@@ -56,9 +70,10 @@ impl Overlap {
     }
 
     /// Returns the figures for the report. `None` if no work ran at the same time as that of another
-    /// call.
+    /// call, which is certain on a single stream.
     pub fn report(&self) -> Option<report::Overlap> {
-        (self.ns > 0).then_some(report::Overlap { ns: self.ns as f64, partial: self.is_partial })
+        let partial = self.is_partial && self.has_several_streams;
+        (self.ns > 0 || partial).then_some(report::Overlap { ns: self.ns as f64, partial })
     }
 }
 
@@ -66,9 +81,13 @@ impl Overlap {
 mod tests {
     use super::*;
 
+    fn on(stream: u32, intervals: &[GpuInterval]) -> CallWork {
+        CallWork { intervals: intervals.to_vec(), streams: vec![(1, stream)] }
+    }
+
     fn overlap(calls: &[&[GpuInterval]]) -> Option<(f64, bool)> {
         let mut overlap = Overlap::default();
-        calls.iter().for_each(|call| overlap.add(call, false));
+        calls.iter().for_each(|call| overlap.add(&on(1, call), false));
         overlap.report().map(|report| (report.ns, report.partial))
     }
 
@@ -104,7 +123,7 @@ mod tests {
                     sum += end - start;
                     (start..end).for_each(|at| is_busy[at as usize] = true);
                 }
-                overlap.add(&call, false);
+                overlap.add(&on(1, &call), false);
             }
             let union = is_busy.iter().filter(|busy| **busy).count() as u64;
             assert_eq!(overlap.ns, sum - union);
@@ -112,11 +131,15 @@ mod tests {
     }
 
     #[test]
-    fn sampled_calls_overlap_more_than_is_seen() {
+    fn sampled_calls_may_overlap_more_than_is_seen() {
         let mut overlap = Overlap::default();
-        overlap.add(&[(10, 20)], true);
+        overlap.add(&on(1, &[(10, 20)]), true);
+        overlap.add(&on(1, &[(20, 30)]), true);
+        // There is only one stream.
         assert_eq!(overlap.report(), None);
-        overlap.add(&[(15, 20)], false);
+        overlap.add(&on(2, &[(30, 40)]), false);
+        assert_eq!(overlap.report(), Some(report::Overlap { ns: 0.0, partial: true }));
+        overlap.add(&on(2, &[(15, 20)]), false);
         assert_eq!(overlap.report(), Some(report::Overlap { ns: 5.0, partial: true }));
     }
 
@@ -124,11 +147,11 @@ mod tests {
     fn intervals_are_bounded() {
         let mut overlap = Overlap::default();
         let long: Vec<_> = (0..2 * MAX_KEPT as u64).map(|at| (10 * at, 10 * at + 5)).collect();
-        overlap.add(&long, false);
+        overlap.add(&on(1, &long), false);
         assert_eq!(overlap.covered.len(), MAX_KEPT);
-        overlap.add(&long[long.len() - 2..], false);
+        overlap.add(&on(2, &long[long.len() - 2..]), false);
         assert_eq!(overlap.report(), Some(report::Overlap { ns: 10.0, partial: false }));
-        overlap.add(&long[..1], false);
+        overlap.add(&on(2, &long[..1]), false);
         assert_eq!(overlap.report(), Some(report::Overlap { ns: 10.0, partial: true }));
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::stats::kernels::{CallFigures, WorkTime};
-use crate::stats::overlap::GpuInterval;
+use crate::stats::overlap::{CallWork, GpuInterval};
 use crate::types::activity::Activity;
 use crate::types::device::DeviceId;
 use crate::types::handles::Stream;
@@ -57,16 +57,31 @@ pub(super) fn figures(
     figures
 }
 
-/// Returns the intervals in which work of the selected activities ran, by device.
-pub(super) fn busy_intervals<'a>(
-    activities: impl Iterator<Item = &'a AttributedActivity>,
-) -> BTreeMap<u32, Vec<GpuInterval>> {
-    let mut devices: BTreeMap<u32, Vec<GpuInterval>> = BTreeMap::new();
-    for Activity { start_ns, end_ns, device, .. } in activities.map(|of| of.activity) {
-        let intervals = devices.entry(device).or_default();
-        match intervals.last_mut() {
-            Some((_, until)) if start_ns <= *until => *until = end_ns.max(*until),
-            _ => intervals.push((start_ns, end_ns)),
+/// Returns the work of the call by device. As for the functions' own times, each instant belongs to the
+/// activity that started first. The instants of frames that are not `known` are left out.
+///
+/// The activities must be ordered by their start.
+pub(super) fn work_by_device(
+    activities: &[AttributedActivity],
+    is_known: impl Fn(u32) -> bool,
+) -> BTreeMap<u32, CallWork> {
+    let mut until: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut devices: BTreeMap<u32, CallWork> = BTreeMap::new();
+    for AttributedActivity { frame, activity, .. } in activities {
+        let Activity { start_ns, end_ns, device, context, stream, .. } = *activity;
+        let until = until.entry(device).or_default();
+        let start_ns = start_ns.max(*until);
+        *until = end_ns.max(*until);
+        if !is_known(*frame) || start_ns >= end_ns {
+            continue;
+        }
+        let work = devices.entry(device).or_default();
+        if !work.streams.contains(&(context, stream)) {
+            work.streams.push((context, stream));
+        }
+        match work.intervals.last_mut() {
+            Some((_, last)) if *last == start_ns => *last = end_ns,
+            _ => work.intervals.push((start_ns, end_ns)),
         }
     }
     devices
@@ -190,8 +205,12 @@ mod tests {
         let own: Vec<_> = figures.iter().map(|of| of.own_ns[&DeviceId::Cuda(0)]).collect();
         assert_eq!(own, [10, 40, 20]);
         assert_eq!(own.iter().sum::<u64>(), figures[0].busy_ns);
-        let busy = busy_intervals(activities.iter());
-        assert_eq!(busy, BTreeMap::from([(0, vec![(100, 170)])]));
+        let work = &work_by_device(&activities, |_| true)[&0];
+        assert_eq!(work.intervals, [(100, 170)]);
+        assert_eq!(work.streams, [(1, 7), (1, 8), (1, 9)]);
+        // Without the work that belongs to the second function.
+        let work = &work_by_device(&activities, |frame| frame != 2)[&0];
+        assert_eq!(work.intervals, [(100, 140), (160, 170)]);
     }
 
     #[test]
@@ -201,8 +220,9 @@ mod tests {
         let figures = figures(1, |_| None, &mut activities);
         let own: Vec<_> = figures[0].own_ns.values().copied().collect();
         assert_eq!((own, figures[0].busy_ns), (vec![40, 40], 50));
-        let busy = busy_intervals(activities.iter());
-        assert_eq!(busy, BTreeMap::from([(0, vec![(100, 140)]), (1, vec![(110, 150)])]));
+        let work = work_by_device(&activities, |_| true);
+        let intervals: Vec<_> = work.values().map(|work| &work.intervals[..]).collect();
+        assert_eq!(intervals, [[(100, 140)], [(110, 150)]]);
     }
 
     #[test]

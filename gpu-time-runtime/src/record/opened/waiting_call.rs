@@ -156,10 +156,9 @@ impl WaitingCall {
             paths.add(subject.of.site, parent, kept);
         }
         drop(paths);
-        let frame_of = |of: &AttributedActivity| call.frames.get(of.frame as usize);
-        let known = activities.iter().filter(|of| frame_of(of).is_some_and(is_known));
+        let is_known = |frame: u32| call.frames.get(frame as usize).is_some_and(is_known);
         let is_sampled = call.frames.iter().any(|frame| frame.weight() > 1.0);
-        overlap::add(&attribution::busy_intervals(known), is_sampled);
+        overlap::add(&attribution::work_by_device(&activities, is_known), is_sampled);
         for (frame, figures) in call.frames.iter().zip(figures) {
             let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
             let weight = frame.series_weight();

@@ -56,11 +56,11 @@ pub(super) struct EventTimes {
     pub calls: f64,
     /// The net time of the calls, including everything inside their brackets.
     pub net_ns: f64,
-    /// The parts of the net time by device.
-    net_by_device: BTreeMap<DeviceId, f64>,
     pub net_variance: f64,
     /// The net time minus the time of the calls inside those brackets.
     pub own_ns: f64,
+    /// The parts of the own time by device.
+    pub own_by_device: BTreeMap<DeviceId, f64>,
     pub own_variance: f64,
     /// The net time is only an upper bound, because it includes an unknown amount of other time.
     pub is_bound: bool,
@@ -172,14 +172,14 @@ pub(super) fn settle(
         for timed in *path {
             let net = timed.net(bias(timed.device));
             times[at].net_ns += net.ns;
-            *times[at].net_by_device.entry(timed.device).or_default() += net.ns;
+            *times[at].own_by_device.entry(timed.device).or_default() += net.ns;
             times[at].net_variance += net.variance(1.0);
             times[at].own_ns += net.ns;
             times[at].own_variance += net.variance(1.0);
             strangers[at] += timed.inside as i64;
             if let Some(around) = timed.around {
                 strangers[around.index()] -= timed.whole as i64;
-                subtract(net, around, paths, &mut times);
+                subtract(net, timed.device, around, paths, &mut times);
             }
         }
     }
@@ -188,17 +188,25 @@ pub(super) fn settle(
         // is inside.
         times.is_bound |= strangers.max(0) as u64 > times.recorded / 2;
         times.own_ns = times.own_ns.max(0.0);
+        times.own_by_device.values_mut().for_each(|ns| *ns = ns.max(0.0));
     }
     times
 }
 
 /// Subtracts the time of calls from the own times of the paths around them.
-fn subtract(net: TimeSums, around: PathId, paths: &[&[TimedCalls]], times: &mut [EventTimes]) {
+fn subtract(
+    net: TimeSums,
+    device: DeviceId,
+    around: PathId,
+    paths: &[&[TimedCalls]],
+    times: &mut [EventTimes],
+) {
     let (mut at, mut factor) = (around, 1.0_f64);
     for _ in 0..MOST_AROUND {
         let Some((path, of)) = paths.get(at.index()).zip(times.get_mut(at.index())) else { return };
         let counted = counted(path);
         of.own_ns -= factor * counted * net.ns;
+        *of.own_by_device.entry(device).or_default() -= factor * counted * net.ns;
         of.own_variance += net.variance(factor * counted);
         factor *= 1.0 - counted;
         // Stops at the first path whose calls are all timed, which is usually the innermost one. A
@@ -237,13 +245,6 @@ impl EventTimes {
             is_bound: (fed == 0 && starved > 0) || unknown > recorded / 2,
             ..EventTimes::default()
         }
-    }
-
-    /// Returns the function's own time on each device. A call inside another one's bracket ran on the
-    /// same stream, so the own time is divided among devices as the net time is.
-    pub fn own_by_device(&self) -> impl Iterator<Item = (DeviceId, f64)> {
-        let own_share = if self.net_ns > 0.0 { self.own_ns / self.net_ns } else { 0.0 };
-        self.net_by_device.iter().map(move |(device, net_ns)| (*device, own_share * net_ns))
     }
 
     /// Returns `true` if some of the calls also represent untimed ones.
@@ -311,6 +312,20 @@ mod tests {
         assert_eq!(own(&times), [400.0, 500.0, 50.0]);
         assert!(times.iter().all(|times| !times.is_bound && times.own_variance == 0.0));
         assert_eq!((times[1].recorded, times[1].calls, times[1].net_ns), (2, 2.0, 500.0));
+    }
+
+    #[test]
+    fn own_time_is_that_of_each_device() {
+        let mut tree = Bench::default();
+        let (outer, inner) = (tree.path(), tree.path());
+        let other = DeviceId::Cuda(1);
+        tree.record(inner, Some(outer), Ok(sample(80.0, 0)));
+        tree.record(outer, None, Ok(sample(100.0, 1)));
+        tree.0[outer.index()].push(TimedCalls::new(other, None));
+        tree.0[outer.index()][1].record(Ok(sample(100.0, 0)), true);
+        let times = &tree.settle(None)[outer.index()];
+        let own: Vec<_> = times.own_by_device.values().copied().collect();
+        assert_eq!((times.own_ns, own), (120.0, vec![20.0, 100.0]));
     }
 
     #[test]

@@ -129,7 +129,7 @@ impl Path {
             inclusive_error_ns: Some(self.inclusive.error_ns()),
             self_ns: self.own.ns,
             self_error_ns: Some(self.own.error_ns()),
-            self_ns_by_device: by_device_name(self.own_by_device.iter().map(|(id, ns)| (*id, *ns))),
+            self_ns_by_device: by_name(&self.own_by_device),
             per_call,
             callers_unknown: self.callers_unknown,
             ..Node::of(Source::Opened)
@@ -147,7 +147,7 @@ impl EventTimes {
             inclusive_error_ns: Some(self.net_variance.sqrt()),
             self_ns: self.own_ns,
             self_error_ns: Some(self.own_variance.sqrt()),
-            self_ns_by_device: by_device_name(self.own_by_device()),
+            self_ns_by_device: by_name(&self.own_by_device),
             per_call: (self.recorded > 0).then(|| PerCall {
                 busy_ns: net_ns,
                 span_ns: net_ns,
@@ -160,9 +160,10 @@ impl EventTimes {
     }
 }
 
-/// Returns the times on the devices by the devices' names. Times of 0 are omitted.
-fn by_device_name(times: impl Iterator<Item = (DeviceId, f64)>) -> BTreeMap<String, f64> {
-    times.filter(|(_, ns)| *ns > 0.0).map(|(device, ns)| (device.to_string(), ns)).collect()
+/// Returns the times by the names of the devices. Times of 0 are omitted.
+fn by_name(times: &BTreeMap<DeviceId, f64>) -> BTreeMap<String, f64> {
+    let times = times.iter().filter(|(_, ns)| **ns > 0.0);
+    times.map(|(device, ns)| (device.to_string(), *ns)).collect()
 }
 
 #[cfg(test)]
@@ -303,11 +304,12 @@ mod tests {
             (per_call.host_ns(), per_call.kernels(), per_call.waited_ns()),
             (None, None, None)
         );
-        for ns in [100, 300] {
-            tree.record_host_time(path, 1, ns);
+        // The second one represents three calls.
+        for (ns, weight) in [(500, 1), (100, 3)] {
+            tree.record_host_time(path, 1, ns, weight);
         }
         // A call of a function without a path of its own.
-        tree.record_host_time(path, 2, 900);
+        tree.record_host_time(path, 2, 900, 1);
         assert_eq!(report(&tree, false)[0].per_call().unwrap().host_ns(), Some(200.0));
     }
 }

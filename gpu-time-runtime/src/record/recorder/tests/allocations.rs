@@ -29,11 +29,13 @@ fn known_path_of_the_call_tree_allocates_nothing() {
 #[test]
 fn queueing_allocates_nothing_after_the_first_batch() {
     let mut bench = Bench::new();
+    bench.site.set_id(92_000);
+    let path = call_tree::path(None, bench.site.id());
     let mut queue = |calls: usize| {
         for _ in 0..calls {
             let series = bench.recorder.series.begin(bench.site, identity(None));
             bench.recorder.deliver(series, Ok(Sample::new(100.0).unwrap()), Workload::UNKNOWN);
-            bench.recorder.queue_host_time(HostTime { series, path: None, ns: 100 });
+            bench.recorder.queue_host_time(HostTime { series, path, ns: 100, weight: 1 });
         }
     };
     queue(BATCH);
