@@ -50,7 +50,7 @@ fi
 
 # Built because it shares a package with the others: it needs no GPU, is there as a bench, or shows what
 # scenarios test.
-rm -f "$bundle/bench/snapshot" "$bundle/bin/accuracy" "$bundle/example/two_kernels"
+rm -f "$bundle/bench/snapshot" "$bundle"/bin/{accuracy,budget-bench} "$bundle/example/two_kernels"
 
 # Outside the workspace, which has only one version of cudarc. In the folder of the test that builds it as well, and
 # unoptimised with the same settings.
