@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use gpu_time::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
     Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
-    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, PER_THREAD_STREAM, PerCall,
-    Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot, Stats,
-    Timeline, Unattributed, Unmet, compare, configure, gpu_timed, guard, lock_clocks, open_window,
-    publish, raw_stream, report, scope, set_default_stream, set_enabled, set_thread_default_stream,
-    snapshot, until_stable,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM,
+    PerCall, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot,
+    Stats, Timeline, Unattributed, Unmet, compare, configure, gpu_timed, guard, lock_clocks,
+    open_window, publish, raw_stream, report, scope, set_default_stream, set_enabled,
+    set_thread_default_stream, snapshot, until_stable,
 };
 
 /// The methods of a cudarc stream that generated code calls.
@@ -330,8 +330,13 @@ fn show_device(device: &Device) -> impl Debug {
         (device.clocks().map(show_clocks), device.temperature_c(), device.power_w()),
         device.throttle().map(|(why, ns)| (why.to_owned(), ns)).collect::<Vec<_>>(),
         (device.persistence(), device.mig(), device.mps(), device.other_processes()),
-        device.coverage().map(show_coverage),
+        (device.overlap().map(show_overlap), device.coverage().map(show_coverage)),
     )
+}
+
+fn show_overlap(overlap: &Overlap) -> impl Debug {
+    same(overlap);
+    (overlap.ns(), overlap.partial())
 }
 
 fn show_clocks(clocks: &Clocks) -> impl Debug {
@@ -398,6 +403,7 @@ fn show_node(node: &Node) -> impl Debug {
         (node.recorded(), node.calls(), node.share(), node.launch_bound(), node.upper_bound()),
         (node.inclusive_ns(), node.inclusive_error_ns(), node.self_ns(), node.self_error_ns()),
         (node.per_call().map(show_per_call), node.callers_unknown()),
+        node.self_ns_by_device().map(|(id, ns)| (id.to_owned(), ns)).collect::<Vec<_>>(),
     )
 }
 
