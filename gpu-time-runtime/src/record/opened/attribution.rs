@@ -44,37 +44,24 @@ pub(super) fn figures(
     }
     let mut figures: Vec<_> =
         (0u32..).zip(&own_and_inner).map(|(frame, list)| figures_of(frame, list)).collect();
-    let mut until: BTreeMap<DeviceId, u64> = BTreeMap::new();
-    for AttributedActivity { frame, activity, .. } in activities.iter() {
-        let device = DeviceId::Cuda(activity.device);
-        let until = until.entry(device).or_default();
-        if let Some(figures) = figures.get_mut(*frame as usize) {
-            let own_ns = activity.end_ns.saturating_sub(activity.start_ns.max(*until));
-            *figures.own_ns.entry(device).or_default() += own_ns;
+    for (of, (start_ns, end_ns)) in own_intervals(activities) {
+        if let Some(figures) = figures.get_mut(of.frame as usize) {
+            let device = DeviceId::Cuda(of.activity.device);
+            *figures.own_ns.entry(device).or_default() += end_ns - start_ns;
         }
-        *until = activity.end_ns.max(*until);
     }
     figures
 }
 
-/// Returns the work of the call by device. As for the functions' own times, each instant belongs to the
-/// activity that started first. The instants of frames that are not `known` are left out.
-///
-/// The activities must be ordered by their start.
+/// Returns the work of the call by device, without that of frames that are not `known`. The activities
+/// must be ordered by their start.
 pub(super) fn work_by_device(
     activities: &[AttributedActivity],
     is_known: impl Fn(u32) -> bool,
 ) -> BTreeMap<u32, CallWork> {
-    let mut until: BTreeMap<u32, u64> = BTreeMap::new();
     let mut devices: BTreeMap<u32, CallWork> = BTreeMap::new();
-    for AttributedActivity { frame, activity, .. } in activities {
-        let Activity { start_ns, end_ns, device, context, stream, .. } = *activity;
-        let until = until.entry(device).or_default();
-        let start_ns = start_ns.max(*until);
-        *until = end_ns.max(*until);
-        if !is_known(*frame) || start_ns >= end_ns {
-            continue;
-        }
+    for (of, (start_ns, end_ns)) in own_intervals(activities).filter(|(of, _)| is_known(of.frame)) {
+        let Activity { device, context, stream, .. } = of.activity;
         let work = devices.entry(device).or_default();
         if !work.streams.contains(&(context, stream)) {
             work.streams.push((context, stream));
@@ -85,6 +72,21 @@ pub(super) fn work_by_device(
         }
     }
     devices
+}
+
+/// Returns each activity with the interval that counts for it: each instant of a device belongs to the
+/// activity that started first. Omits activities without one. They must be ordered by their start.
+fn own_intervals(
+    activities: &[AttributedActivity],
+) -> impl Iterator<Item = (&AttributedActivity, GpuInterval)> {
+    let mut until: BTreeMap<u32, u64> = BTreeMap::new();
+    activities.iter().filter_map(move |of| {
+        let Activity { start_ns, end_ns, device, .. } = of.activity;
+        let until = until.entry(device).or_default();
+        let start_ns = start_ns.max(*until);
+        *until = end_ns.max(*until);
+        (start_ns < end_ns).then_some((of, (start_ns, end_ns)))
+    })
 }
 
 /// Computes the figures of one frame from its activities and those of the frames inside it, which
