@@ -8,7 +8,7 @@ use crate::site::counters::CallCounters;
 const FIRST: u64 = 16;
 /// One in this many of the later calls is measured. Reading the clock takes tens of nanoseconds, which
 /// not every call should pay.
-const ONE_IN: u64 = 8;
+const ONE_IN: u8 = 8;
 /// 2^64 divided by the golden ratio. Its multiples are spread so evenly that any regular subset of the
 /// calls, such as every eighth, is measured as often as the others.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -40,9 +40,8 @@ impl HostStart {
     #[inline]
     pub fn of(call: &StreamCall) -> HostStart {
         let nth = threads::counters(call.site).map_or(0, CallCounters::timed);
-        let is_chosen = is_chosen(nth) && !call.site.spec.is_async;
-        let weight = if nth <= FIRST { 1 } else { ONE_IN };
-        HostStart(is_chosen.then(|| Start { ns: call.context.now_ns(), weight: weight as u8 }))
+        let weight = weight(nth).filter(|_| !call.site.spec.is_async);
+        HostStart(weight.map(|weight| Start { ns: call.context.now_ns(), weight }))
     }
 
     /// Returns the time from the start to `end_ns`, which is read only if the call is measured.
@@ -53,10 +52,14 @@ impl HostStart {
     }
 }
 
-/// Returns `true` if the host time of a thread's `nth` timed call is measured.
+/// Returns the number of calls that a thread's `nth` timed call represents, or `None` if its host time
+/// is not measured.
 #[inline]
-fn is_chosen(nth: u64) -> bool {
-    nth <= FIRST || nth.wrapping_mul(STRIDE) < u64::MAX / ONE_IN
+fn weight(nth: u64) -> Option<u8> {
+    if nth <= FIRST {
+        return Some(1);
+    }
+    (nth.wrapping_mul(STRIDE) < u64::MAX / u64::from(ONE_IN)).then_some(ONE_IN)
 }
 
 #[cfg(test)]
@@ -65,7 +68,7 @@ mod tests {
 
     #[test]
     fn first_calls_are_all_measured() {
-        assert!((1..=FIRST).all(is_chosen));
+        assert!((1..=FIRST).all(|nth| weight(nth) == Some(1)));
     }
 
     #[test]
@@ -74,10 +77,18 @@ mod tests {
         for every in 1..=64 {
             for first in [1, every] {
                 let calls = (0..CALLS).map(|nth| 1_000 + first + nth * every);
-                let chosen = calls.filter(|nth| is_chosen(*nth)).count() as u64;
-                let expected = CALLS / ONE_IN;
+                let chosen = calls.filter_map(weight).count() as u64;
+                let expected = CALLS / u64::from(ONE_IN);
                 assert!(chosen.abs_diff(expected) < expected / 20, "{chosen} of every {every}");
             }
+        }
+    }
+
+    #[test]
+    fn measured_calls_represent_all() {
+        for calls in [1, FIRST, 1_000, 100_000] {
+            let represented: u64 = (1..=calls).filter_map(weight).map(u64::from).sum();
+            assert!(represented.abs_diff(calls) <= 16 + calls / 100, "{represented} of {calls}");
         }
     }
 }
