@@ -84,7 +84,7 @@ fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
 }
 
 /// Returns the longest host time per call of these functions, from their series and, by opened calls,
-/// their paths. By events, the mean of a path is mostly that of its first calls, which take longer.
+/// their paths. By events, a path has only a mean, which one slow first call may dominate.
 fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
     let names: HashSet<&str> = sites.iter().map(|site| site.name()).collect();
     let of_series = |series: &Series| Some(series.host_ns()?.median);
