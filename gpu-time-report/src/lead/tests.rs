@@ -130,12 +130,12 @@ fn rare_path_is_launch_bound_by_its_means() {
 
 /// Returns what is said about `decode`, whose calls take this share of the run on the host, and
 /// about a trifle, with a GPU that idles for most of the time.
-fn with_host_time(share: f64) -> String {
+fn with_host_time(share: f64, source: Source) -> String {
     let on_host = |name: &str, busy_ns: f64, host_ns: f64| {
         let mut node = node(name, None, 160.0 * busy_ns, 160.0 * busy_ns);
         let mean = node.per_call.as_mut().unwrap();
         (mean.waited_ns, mean.host_ns) = (Some(0.0), Some(host_ns));
-        node
+        Node { source, ..node }
     };
     let wall_ns = process(None).wall_ns as f64;
     let nodes = vec![
@@ -154,9 +154,13 @@ fn with_host_time(share: f64) -> String {
 fn host_outside_of_functions_is_named() {
     let outside = "Look at what the host does outside of annotated functions first: their calls took 39.1% of the run on \
                    the host, and the GPU was idle mostly between them.";
-    assert_eq!(with_host_time(0.39), outside);
-    let inside = with_host_time(0.6);
+    assert_eq!(with_host_time(0.39, Source::Opened), outside);
+    assert_eq!(with_host_time(0.39, Source::Events), outside);
+    let inside = with_host_time(0.6, Source::Opened);
     assert!(inside.starts_with("Look at decode first: each call takes 4.628 ms on "), "{inside}");
+    // By events there is only a mean, which one slow first call may dominate.
+    let inside = with_host_time(0.6, Source::Events);
+    assert!(inside.ends_with("of GPU time is its own."), "{inside}");
 }
 
 /// Warm-up calls have no host time, which that of the others stands for.
