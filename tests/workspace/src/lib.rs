@@ -26,6 +26,9 @@ doc_tests! {
 const ELSEWHERE: &[&str] = &["spans.md"];
 
 #[cfg(test)]
+mod links;
+
+#[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::Path;
