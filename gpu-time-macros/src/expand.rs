@@ -181,6 +181,7 @@ fn site(plan: &Plan) -> TokenStream {
             sleep: #sleep,
             kernels: #kernels,
             graph: #graph,
+            is_span: false,
             is_async: #is_async,
             scope: #scope,
             clock: #clock,

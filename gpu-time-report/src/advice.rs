@@ -64,7 +64,7 @@ pub fn warnings(snapshot: &Snapshot) -> Vec<String> {
 /// stream.
 fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
     let is_bound = |site: &&Site| {
-        site.series.iter().any(|series| series.upper_bound) && !site.has_option("sleep")
+        site.series.iter().any(|series| series.upper_bound) && !site.has_gpu_key("sleep")
     };
     let bound: Vec<&Site> = snapshot.sites.iter().filter(is_bound).collect();
     let advice = match host_ns(snapshot, &bound).map(units::time) {

@@ -262,6 +262,7 @@ pub fn everything() -> Snapshot {
     ];
     let mut train = site("app::train", 37, ScopeKind::Launches, [10, 0, 105], train);
     train.options = "warmup = 10, cold".to_owned();
+    train.gpu_keys = vec!["cold".to_owned()];
     let looped =
         SeriesFixture { launches: Some([1, 3]), ..row("cuda:0", Measure::Sum, steps(8_000, 20)) };
     let saxpy = vec![
@@ -277,6 +278,7 @@ pub fn everything() -> Snapshot {
     let mut saxpy = site("app::saxpy", 70, ScopeKind::Body, [0, 5, 140], saxpy);
     (saxpy.holds_released, saxpy.holds_expired) = (130, 10);
     saxpy.options = "sleep".to_owned();
+    saxpy.gpu_keys = vec!["sleep".to_owned()];
     saxpy.remarks = vec![Remark::UnparsedBody];
     let decode = row("cuda:0", Measure::Launch, steps(4_000, 7)).in_graphs();
     let hostile = SeriesFixture { starved: 4, ..row("cuda:0", Measure::Span, [7_000; 4]) };
@@ -476,14 +478,20 @@ pub fn kernels() -> Snapshot {
 
 /// Returns the report from a machine without a GPU, where the host clock times every call.
 pub fn on_host() -> Snapshot {
-    let timed = |name: &str, line, options: &str| {
+    let timed = |name: &str, line, options: &str, keys: &[&str]| {
         let rows = vec![row("host", Measure::Span, [1_000_000 * line; 50])];
         let site = site(name, line, ScopeKind::Body, [10, 0, 50], rows);
-        Site { options: options.to_owned(), ..site }
+        let gpu_keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        Site { options: options.to_owned(), gpu_keys, ..site }
     };
     let sites = vec![
-        timed("app::hot", 3, "stream = v . stream () , warmup = 10 , sleep"),
-        timed("app::cold", 4, "name = \"sleep, graph, x\" , cold = \"dirty\" , sleep = \"50us\""),
+        timed("app::hot", 3, "stream = v . stream () , warmup = 10 , sleep", &["sleep"]),
+        timed(
+            "app::cold",
+            4,
+            "name = \"sleep, graph, x\" , cold = \"dirty\" , sleep = \"50us\"",
+            &["cold", "sleep"],
+        ),
     ];
     Snapshot::new(process(Some("no CUDA driver was found")), vec![Device::host()], sites)
 }

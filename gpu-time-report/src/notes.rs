@@ -125,7 +125,7 @@ pub fn without_effect(snapshot: &Snapshot) -> Vec<String> {
     };
     let sites: Vec<&Site> = snapshot.sites.iter().filter(on_host).collect();
     let note = |key| {
-        let asked = sites.iter().filter(|site| site.has_option(key));
+        let asked = sites.iter().filter(|site| site.has_gpu_key(key));
         let names =
             bounded(asked.map(|site| site.name.clone()).collect(), MAX_LINES, "more functions");
         let names = Some(names.join(", ")).filter(|names| !names.is_empty())?;

@@ -19,6 +19,10 @@ pub struct Site {
     pub launches_seen: u32,
     #[doc(hidden)]
     pub options: String,
+    /// The keys `cold`, `sleep` and `graph`, if the attribute has them. Missing in the first reports.
+    #[doc(hidden)]
+    #[serde(default)]
+    pub gpu_keys: Vec<String>,
     /// The attribute's remarks about how it times the function. Missing in the first reports.
     #[doc(hidden)]
     #[serde(default, deserialize_with = "remark::known")]
@@ -65,6 +69,7 @@ impl Site {
             scope,
             launches_seen: 0,
             options: String::new(),
+            gpu_keys: Vec::new(),
             remarks: Vec::new(),
             calls: 0,
             warmup: 0,
@@ -110,13 +115,9 @@ impl Site {
         &self.options
     }
 
-    /// Returns `true` if the attribute has an argument with this key.
-    pub(crate) fn has_option(&self, key: &str) -> bool {
-        let is_key = |argument: &str| {
-            let (name, _) = argument.split_once('=').unwrap_or((argument, ""));
-            name.trim() == key
-        };
-        arguments(&self.options).any(is_key)
+    /// Returns `true` if the attribute has this key: `cold`, `sleep` or `graph`.
+    pub(crate) fn has_gpu_key(&self, key: &str) -> bool {
+        self.gpu_keys.iter().any(|other| other == key)
     }
 
     /// Returns the number of calls, which is always `warmup + skipped + timed`.
@@ -189,39 +190,7 @@ impl Site {
     }
 }
 
-/// Splits the attribute's arguments at the commas between them. Commas inside brackets or string
-/// literals are not separators.
-fn arguments(options: &str) -> impl Iterator<Item = &str> {
-    let (mut depth, mut in_string, mut is_escaped) = (0, false, false);
-    options.split(move |c| {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' if in_string => is_escaped = true,
-            '"' => in_string = !in_string,
-            _ if in_string => {}
-            '(' | '[' | '{' => depth += 1,
-            ')' | ']' | '}' => depth -= 1,
-            _ => return c == ',' && depth == 0,
-        }
-        false
-    })
-}
-
 /// Returns the sampling rate of reports written before sampling was supported: all calls.
 fn all() -> f64 {
     1.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_splits_outside_brackets_and_strings() {
-        let options = r#"name = "a\", b", stream = f(x, [y, z]), cold"#;
-        assert_eq!(
-            arguments(options).collect::<Vec<_>>(),
-            [r#"name = "a\", b""#, " stream = f(x, [y, z])", " cold"]
-        );
-    }
 }

@@ -119,7 +119,7 @@ fn from_json_ignores_unknown_fields() {
     assert_eq!(Snapshot::from_json(more.as_bytes()).unwrap(), everything());
 }
 
-/// The text has the format that was used before reports had histograms, net sums and remarks.
+/// The text has the format that was used before reports had histograms, net sums, remarks and keys.
 #[test]
 fn from_json_reads_the_first_reports() {
     let mut json: serde_json::Value = serde_json::from_str(&everything().to_json()).unwrap();
@@ -133,12 +133,17 @@ fn from_json_reads_the_first_reports() {
         }
     }
     for site in sites {
-        site.as_object_mut().unwrap().remove("remarks").unwrap();
+        for field in ["remarks", "gpu_keys"] {
+            site.as_object_mut().unwrap().remove(field).unwrap();
+        }
     }
     let read = Snapshot::from_json(json.to_string().as_bytes()).unwrap();
     assert!(read.sites.iter().flat_map(Site::series).all(|s| s.histogram.is_empty()));
     let mut expected = everything();
-    expected.sites.iter_mut().for_each(|site| site.remarks.clear());
+    for site in &mut expected.sites {
+        site.remarks.clear();
+        site.gpu_keys.clear();
+    }
     assert_eq!(read.to_string(), expected.to_string());
 }
 

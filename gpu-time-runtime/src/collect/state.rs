@@ -15,7 +15,8 @@ use crate::stats::series::{SampleTimes, SeriesInfo};
 use crate::stats::since::{Since, impl_since};
 use crate::stats::tally::Tally;
 use crate::stats::{bias::Bias, hold_deadline::HoldCounts, sampling::Population};
-use crate::types::{attribute::Clock, device::DeviceId, sample::Measure};
+use crate::types::attribute::{Clock, Spec};
+use crate::types::{device::DeviceId, sample::Measure};
 use gpu_time_report as report;
 
 /// The counters of a site and its series, read while other threads continue to record.
@@ -250,6 +251,7 @@ impl SiteState {
             scope: site.spec.scope,
             launches_seen: site.spec.launches.len() as u32,
             options: site.spec.options.to_owned(),
+            gpu_keys: gpu_keys(&site.spec),
             remarks: site.spec.remarks.to_vec(),
             calls: calls.calls(),
             warmup: calls.warmup,
@@ -275,6 +277,13 @@ impl SiteState {
 fn is_sibling(one: &SeriesId, other: &SeriesId) -> bool {
     let key = |id: &SeriesId| (id.device, id.cache, id.key, id.graph);
     key(one) == key(other)
+}
+
+/// Returns the keys of an attribute that need a GPU.
+fn gpu_keys(spec: &Spec) -> Vec<String> {
+    let given =
+        [("cold", spec.cold.is_some()), ("sleep", spec.sleep.is_some()), ("graph", spec.graph)];
+    given.into_iter().filter(|(_, is_given)| *is_given).map(|(key, _)| key.to_owned()).collect()
 }
 
 fn warnings(site: &CallSite) -> Vec<String> {

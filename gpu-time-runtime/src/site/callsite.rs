@@ -82,9 +82,6 @@ const OPENED: u8 = 16;
 /// With `OPENED`: the first timed call is opened, whatever the share.
 const OPENED_FIRST: u8 = 32;
 
-/// The beginning of a span's options. The options of an attribute never begin with it.
-pub(crate) const SPAN: &str = "span";
-
 impl CallSite {
     /// Creates a site that has not been called yet.
     pub const fn new(spec: Spec) -> Self {
@@ -204,7 +201,7 @@ impl CallSite {
 
     /// Returns `true` if the site is a span of `tracing`.
     pub(crate) fn is_span(&self) -> bool {
-        self.spec.options.starts_with(SPAN)
+        self.spec.is_span
     }
 
     /// Returns the name used in reports.

@@ -33,6 +33,8 @@ pub struct Spec {
     pub kernels: Option<KernelRate>,
     /// `graph`: captured launches become timed graph nodes.
     pub graph: bool,
+    /// The spec is of a span of `tracing`, not of an attribute.
+    pub is_span: bool,
     /// The function is async. Its stream is never held, because the hold would outlast an await.
     pub is_async: bool,
     /// The part of the function that a bracket covers.
@@ -68,6 +70,7 @@ impl Spec {
             cold: None,
             sleep: None,
             graph: false,
+            is_span: false,
             is_async: false,
             scope: ScopeKind::Body,
             clock: Clock::Events,

@@ -52,7 +52,7 @@ const launches = (site, series) => {
 };
 
 const samples = (site, series) => {
-  const isHeld = /(^|, )sleep/.test(site.options);
+  const isHeld = site.gpu_keys.includes("sleep");
   const remedy = isHeld ? ", although `sleep` held the stream in other calls" : "; `sleep` holds the stream until all is enqueued";
   const lost = Object.entries(series.lost).filter(([, n]) => n > 0);
   const isGpuTime = series.clock === "events" || series.clock === "kernels";

@@ -6,7 +6,7 @@ use tracing_core::{Metadata, callsite::Identifier};
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::call::spans::kept::KeepDetector;
-use crate::site::callsite::{CallSite, SPAN};
+use crate::site::callsite::CallSite;
 use crate::types::attribute::{Clock, ScopeKind, Spec};
 use crate::types::kernel_rate::KernelRate;
 
@@ -35,13 +35,14 @@ pub(super) fn find(
             file: leaked(span.file().unwrap_or_default().to_owned()),
             line: span.line().unwrap_or_default(),
             kernels: Some(rate),
+            is_span: true,
             // A span may be suspended and continue on another thread.
             is_async: true,
             scope: ScopeKind::Body,
             clock: Clock::Kernels,
             options: match key.filter(|key| span.fields().field(key).is_some()) {
-                Some(key) => leaked(format!("{SPAN}, key = {key}")),
-                None => SPAN,
+                Some(key) => leaked(format!("span, key = {key}")),
+                None => "span",
             },
             ..Spec::named("")
         };
