@@ -22,10 +22,21 @@ const LAST_PATIENCE: Duration = Duration::from_millis(200);
 static INTERNED: LazyLock<Mutex<InternedWork>> =
     LazyLock::new(|| Mutex::new(Rank::Activities, InternedWork::default()));
 
+/// Says which records [`drain`] takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DrainKind {
+    /// The records in buffers that are full. Launches do not notice.
+    Completed,
+    /// All complete records. CUPTI is flushed, and launches on other threads wait meanwhile.
+    Flushed,
+    /// Incomplete records as well, for the last report.
+    Last,
+}
+
 /// The outcome of one call of [`drain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DrainOutcome {
-    /// `false` if CUPTI was not asked for its records, because another thread is loading code, or refused.
+    /// `false` if no flush was wanted, another thread is loading code, or CUPTI refused.
     pub has_flushed: bool,
     /// The number of records for which CUPTI could not take the start or end time. They are passed on
     /// nevertheless.
@@ -36,36 +47,38 @@ pub(crate) struct DrainOutcome {
     pub buffers: u64,
 }
 
-/// Flushes CUPTI and passes every complete record to `each`, and with `forced`, incomplete records too.
-/// Makes no other call to the driver and does not wait for the GPU. Only the collector thread and reports
-/// call it, because a flush slows launches down.
-pub(crate) fn drain(forced: bool, each: &mut dyn FnMut(&Activity)) -> DrainOutcome {
+/// Passes the records that CUPTI has to `each`. Makes no other call to the driver and does not wait for the
+/// GPU. Only the collector thread, reports and windows call it.
+pub(crate) fn drain(which: DrainKind, each: &mut dyn FnMut(&Activity)) -> DrainOutcome {
     let Some(session) = session::get() else { return DrainOutcome::default() };
     // After the exit handler, CUPTI must not be called.
     let Some(_entry) = gate::enter() else { return DrainOutcome::default() };
     control::stop_unused();
     let mut interned = locked(&INTERNED);
     interned.forget_addresses();
-    if forced {
+    let is_last = which == DrainKind::Last;
+    if is_last {
         loads::wait(LAST_PATIENCE);
     }
-    let permit = loads::permit();
-    let has_flushed = permit.as_ref().is_some_and(|permit| {
-        let code = session.flush(permit, forced);
-        if code != SUCCESS {
-            failures::note(Refused::Flush, code);
-        }
-        code == SUCCESS
-    });
-    drop(permit);
+    let has_flushed = which != DrainKind::Completed && flush(session, is_last);
     let mut drained = read_all(session, pool(), &mut interned, each);
     // CUPTI also counts a dropped record for each declined request, so the two counts overlap.
     drained.has_flushed = has_flushed;
     let dropped = session.take_dropped().max(pool().take_declined());
     // No thread collects records during process exit. If recording could not be stopped then, the records
     // that CUPTI drops belong to no call.
-    drained.dropped = if forced && control::is_recording() { 0 } else { dropped };
+    drained.dropped = if is_last && control::is_recording() { 0 } else { dropped };
     drained
+}
+
+/// Returns `false` if another thread is loading code, or CUPTI refuses.
+fn flush(session: &Session, forced: bool) -> bool {
+    let Some(permit) = loads::permit() else { return false };
+    let code = session.flush(&permit, forced);
+    if code != SUCCESS {
+        failures::note(Refused::Flush, code);
+    }
+    code == SUCCESS
 }
 
 fn read_all(

@@ -32,5 +32,5 @@ pub(crate) use control::{
     RecordingGuard, cost_ns, end, first_failure, is_available, is_in_use, is_recording, leave,
     never_stops, now_ns, retry, stop_unused, switch_on, version, why_unavailable,
 };
-pub(crate) use drain::drain;
+pub(crate) use drain::{DrainKind, drain};
 pub(crate) use launches::{LaunchObserver, observe_launches};

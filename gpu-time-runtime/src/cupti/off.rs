@@ -61,7 +61,14 @@ pub(crate) struct DrainOutcome {
     pub dropped: u64,
 }
 
-pub(crate) fn drain(_: bool, _: &mut dyn FnMut(&Activity)) -> DrainOutcome {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DrainKind {
+    Completed,
+    Flushed,
+    Last,
+}
+
+pub(crate) fn drain(_: DrainKind, _: &mut dyn FnMut(&Activity)) -> DrainOutcome {
     DrainOutcome::default()
 }
 

@@ -1,7 +1,7 @@
 //! Measures the time that CUPTI reports for an empty kernel, with the runtime's own launches.
 
 use crate::cuda::Context;
-use crate::cupti;
+use crate::cupti::{self, DrainKind};
 use crate::record::opened::{self, base, base::SAMPLES, collector};
 
 /// The number of kernels that are run first to raise the GPU's clocks.
@@ -26,7 +26,7 @@ pub(crate) fn measure(context: &'static Context) {
         base::noting(context, || context.run_empty_kernels(SAMPLES))
     };
     base.into_iter().for_each(|base| collector.add_base(base));
-    collector.collect(false);
+    collector.collect(DrainKind::Flushed);
     drop(collector);
     collector::keep_up();
 }

@@ -1,6 +1,6 @@
 //! Matches the records of GPU work to the opened calls that launched it, and records each finished
-//! call in its series. This is done by the collector's own thread, about ten times a second while
-//! calls wait, and by every report.
+//! call in its series. This is done by the collector's own thread, ten times a second while calls
+//! wait, and by every report.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
 use crate::base::{background, clock, fork, switches};
-use crate::cupti;
+use crate::cupti::{self, DrainKind};
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::base::Measurement;
 use crate::record::opened::open_call::{self, OpenCall};
@@ -20,11 +20,11 @@ use crate::record::window::matching::windows;
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 
-/// The time between two collections while calls wait for their records. It is not shorter, because
-/// each flush of CUPTI's records blocks launches on other threads.
+/// The time between two collections by the thread while calls wait for their records.
 const PERIOD: Duration = Duration::from_millis(100);
-/// The longest time between two collections, while calls wait in vain.
-const LONGEST_PERIOD: Duration = Duration::from_millis(500);
+/// The time from a flush of CUPTI's records to the next one by the thread. Much longer than [`PERIOD`], because
+/// each flush blocks launches on other threads, and CUPTI keeps some memory for each where many threads launch.
+pub(super) const FLUSH_PERIOD: Duration = Duration::from_millis(500);
 /// The time for which the launches of graphs are known after their calls were recorded.
 const KEPT: Duration = Duration::from_secs(60);
 /// The maximum number of such launches.
@@ -34,10 +34,10 @@ const MAX_KEPT: usize = 4_096;
 const MAX_ENDED: usize = 65_536;
 /// The maximum number of calls that wait for records. If there are more, the oldest are counted as
 /// lost.
-pub(super) const MAX_WAITING: usize = 4_096;
+pub(super) const MAX_WAITING: usize = 8_192;
 /// The maximum number of launches and records of the calls that have ended since the last collection, and
 /// of those that wait. Each takes about 100 bytes.
-const MAX_WAITING_WORK: usize = 1 << 20;
+pub(super) const MAX_WAITING_WORK: usize = 1 << 20;
 /// The maximum number of records that are kept because they may belong to a call that has not
 /// ended. More than the launches that an opened call keeps.
 const MAX_UNCLAIMED: usize = 262_144;
@@ -135,6 +135,8 @@ pub(crate) struct Collector {
     bases: Vec<Measurement>,
     /// The alignment at the last collection.
     alignment: Option<Alignment>,
+    /// The time of the last flush.
+    flushed: Option<Instant>,
 }
 
 static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
@@ -192,19 +194,19 @@ impl CollectorThread {
 }
 
 fn run() {
-    let mut period = PERIOD;
     while !switches::is_closed() && !fork::is_forked() {
         cupti::stop_unused();
         // CUPTI may go on recording without a call, and fill its buffers: while another thread
         // loads code, or if this version of CUPTI cannot stop.
         if !is_waiting() && !cupti::is_recording() {
             thread::park_timeout(Duration::from_secs(1));
-            period = PERIOD;
             continue;
         }
-        thread::sleep(period);
-        let has_gone_on = collect(Instant::now() + PERIOD);
-        period = if has_gone_on { PERIOD } else { (2 * period).min(LONGEST_PERIOD) };
+        thread::sleep(PERIOD);
+        if let Some(mut collector) = locked_by(&COLLECTOR, Instant::now() + PERIOD) {
+            let due = collector.due_drain();
+            collector.collect(due);
+        }
     }
 }
 
@@ -222,13 +224,15 @@ pub(crate) fn useless_records() -> UselessRecords {
     }
 }
 
-/// Takes the records that CUPTI has, and records the calls that are complete. Returns `false` if
-/// there were no records. Does nothing if another thread is still doing so at the deadline.
-pub(crate) fn collect(deadline: Instant) -> bool {
+/// Flushes CUPTI, and records the calls that are complete. Does nothing if another thread is still doing so
+/// at the deadline.
+pub(crate) fn collect(deadline: Instant) {
     if fork::is_forked() {
-        return false;
+        return;
     }
-    locked_by(&COLLECTOR, deadline).is_none_or(|mut collector| collector.collect(false))
+    if let Some(mut collector) = locked_by(&COLLECTOR, deadline) {
+        collector.collect(DrainKind::Flushed);
+    }
 }
 
 /// Collects once more, and counts the calls that still wait for a record as lost. For the last report.
@@ -237,7 +241,7 @@ pub(crate) fn give_up(deadline: Instant) {
         return;
     }
     if let Some(mut collector) = locked_by(&COLLECTOR, deadline) {
-        collector.collect(true);
+        collector.collect(DrainKind::Last);
         collector.give_up();
     }
 }
@@ -254,10 +258,11 @@ impl Collector {
         self.calls.is_empty()
     }
 
-    /// Lets time pass for all calls.
+    /// Lets time pass.
     #[cfg(test)]
     pub fn wait(&mut self, time: Duration) {
         self.calls.values_mut().for_each(|waiting| waiting.heard -= time);
+        self.flushed.iter_mut().for_each(|flushed| *flushed -= time);
     }
 
     pub const fn new() -> Collector {
@@ -272,6 +277,7 @@ impl Collector {
             unclaimed: VecDeque::new(),
             bases: Vec::new(),
             alignment: None,
+            flushed: None,
         }
     }
 
@@ -280,21 +286,28 @@ impl Collector {
         self.bases.push(base);
     }
 
-    /// Returns `false` if there were no records.
-    pub fn collect(&mut self, is_last: bool) -> bool {
+    /// Returns what the thread should take: a flush is due after [`FLUSH_PERIOD`], or if many calls wait.
+    pub fn due_drain(&self) -> DrainKind {
+        let has_waited = self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_PERIOD);
+        let are_many = CALLS.waiting.load(Relaxed) >= MAX_WAITING as u64 / 2
+            || self.work >= MAX_WAITING_WORK / 2;
+        if has_waited || are_many { DrainKind::Flushed } else { DrainKind::Completed }
+    }
+
+    /// Takes records from CUPTI, and records the calls that are complete.
+    pub fn collect(&mut self, which: DrainKind) {
+        let is_last = which == DrainKind::Last;
         // Checked before the records are taken, which may belong to launches of a call that has not
         // ended.
         let may_be_claimed = open_call::may_be_claimed();
         self.claim(take_ended());
         self.begin_round();
         self.alignment = Some(Alignment::read(self.alignment));
-        let mut has_records = false;
         let mut of_windows = 0;
         let drained = {
             let mut windows = windows();
             windows.begin_round();
-            let drained = cupti::drain(is_last, &mut |activity| {
-                has_records = true;
+            let drained = cupti::drain(which, &mut |activity| {
                 if !windows.take(activity) {
                     self.take(activity);
                 } else if !activity.has_times() {
@@ -308,7 +321,9 @@ impl Collector {
             windows.end_round(drained.dropped > 0, drained.has_flushed, is_last);
             drained
         };
-        if !drained.has_flushed {
+        if drained.has_flushed {
+            self.note_flush();
+        } else {
             self.repeat_round();
         }
         self.note_dropped(drained.dropped);
@@ -321,7 +336,11 @@ impl Collector {
         self.finish(is_last && drained.has_flushed);
         self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
         self.ended_graphs.get_or_insert_default().retain(|_, ended| ended.elapsed() < KEPT);
-        has_records
+    }
+
+    /// Notes that CUPTI has been flushed.
+    pub fn note_flush(&mut self) {
+        self.flushed = Some(Instant::now());
     }
 
     /// Notes that CUPTI has dropped this many records since the last time.

@@ -1,9 +1,10 @@
 use std::sync::atomic::AtomicU32;
 
-use super::collector::{Collector, MAX_WAITING};
+use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING, MAX_WAITING_WORK};
 use super::waiting_call::PATIENCE;
 use super::*;
 use crate::base::lock::{Mutex, Rank};
+use crate::cupti::DrainKind;
 use crate::gpu::fake;
 use crate::record::recorder::Recorder;
 use crate::record::threads::ThreadRecorder;
@@ -285,6 +286,24 @@ fn rounds_without_a_flush_do_not_complete_a_graph() {
     }
     rounds(&mut collector);
     assert_eq!(counts(&subject).opened, 1);
+}
+
+#[test]
+fn flush_is_due_after_a_while_or_if_much_work_waits() {
+    let mut collector = Collector::new();
+    assert_eq!(collector.due_drain(), DrainKind::Flushed);
+    collector.note_flush();
+    assert_eq!(collector.due_drain(), DrainKind::Completed);
+    collector.wait(FLUSH_PERIOD);
+    assert_eq!(collector.due_drain(), DrainKind::Flushed);
+    collector.note_flush();
+    let launches: Vec<u32> = (0..(MAX_WAITING_WORK / 8) as u32).collect();
+    let subject = subject(thread());
+    collector.claim((0..3).map(|_| call(subject, &launches)));
+    assert_eq!(collector.due_drain(), DrainKind::Completed);
+    collector.claim([call(subject, &launches)]);
+    assert_eq!(collector.due_drain(), DrainKind::Flushed);
+    collector.give_up();
 }
 
 /// CUPTI withholds a buffer until all work in it has ended, and may return later ones before it.
