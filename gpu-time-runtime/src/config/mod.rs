@@ -1,6 +1,8 @@
 //! The validated configuration, as set by the environment and the program.
 //!
-//! Each source is parsed into [`Options`]; the merged options give the current [`Config`].
+//! Each source is parsed into [`Options`]; the merged options give the current [`Config`]. The destinations that it
+//! names are opened here too: [`output`] and [`report_file`] write reports, and [`kernel_bases`] is the file of
+//! calibrated biases.
 
 mod filter;
 #[cfg(fuzzing)]
