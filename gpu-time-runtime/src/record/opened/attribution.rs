@@ -22,8 +22,8 @@ pub(super) struct AttributedActivity {
     pub elsewhere: Option<ElsewhereReason>,
 }
 
-/// Returns the figures of every frame. `parent` returns the index of the frame around a given one,
-/// which is always the smaller index.
+/// Returns the figures of every frame. `parent` returns the index of the frame around a given one, which is
+/// always smaller.
 ///
 /// An activity counts for the frame that launched it and for all frames around that one.
 pub(super) fn figures(
@@ -53,8 +53,8 @@ pub(super) fn figures(
     figures
 }
 
-/// Returns the work of the call by device, without that of frames that are not `known`. The activities
-/// must be ordered by their start.
+/// Returns the call's work on each device, without the work of frames for which `is_known` returns `false`. The
+/// activities must be ordered by their start.
 pub(super) fn work_by_device(
     activities: &[AttributedActivity],
     is_known: impl Fn(u32) -> bool,
@@ -74,8 +74,8 @@ pub(super) fn work_by_device(
     devices
 }
 
-/// Returns each activity with the interval that counts for it: each instant of a device belongs to the
-/// activity that started first. Omits activities without one. They must be ordered by their start.
+/// Returns each activity with the interval that counts for it: each instant of a device belongs to the activity that
+/// started first. Omits activities without such an interval. The activities must be ordered by their start.
 fn own_intervals(
     activities: &[AttributedActivity],
 ) -> impl Iterator<Item = (&AttributedActivity, GpuInterval)> {
@@ -189,7 +189,7 @@ mod tests {
             shown,
             [(40, 10, 60, 2, 4), (20, 10, 20, 2, 2), (10, 10, 10, 1, 1), (10, 10, 10, 1, 1)]
         );
-        // Each function's own work adds up to the work of the whole call.
+        // The functions' own work adds up to the work of the whole call.
         assert_eq!(figures.iter().map(|of| of.self_busy_ns).sum::<u64>(), figures[0].busy_ns);
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let work = &work_by_device(&activities, |_| true)[&0];
         assert_eq!(work.intervals, [(100, 170)]);
         assert_eq!(work.streams, [(1, 7), (1, 8), (1, 9)]);
-        // Without the work that belongs to the second function.
+        // Without the work of function 2.
         let work = &work_by_device(&activities, |frame| frame != 2)[&0];
         assert_eq!(work.intervals, [(100, 140), (160, 170)]);
     }

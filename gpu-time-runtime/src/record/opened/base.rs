@@ -11,8 +11,8 @@ use crate::types::activity::{Activity, EnqueueCall};
 
 /// The number of kernels to record. Records of half of them suffice.
 pub(crate) const SAMPLES: usize = 32;
-/// The maximum number of launches to note: a hold and a kernel for each sample, and the kernel that
-/// is launched first.
+/// The maximum number of launches to note. Fewer are made: a hold and a kernel for each sample, and one kernel
+/// that is launched first.
 const MAX_NOTED: usize = 4 * SAMPLES;
 /// The number of collections with a flush after which no more records are expected.
 const ROUNDS: u32 = 8;

@@ -1,10 +1,9 @@
-//! Opened calls: timed calls whose kernels, copies and memsets CUPTI records, each on the thread
-//! that makes the call.
+//! Opened calls: timed calls whose kernels, copies and memsets are recorded by CUPTI.
 //!
-//! An opened call is the outermost timed call on its thread. It includes all annotated functions
-//! that it calls. Each of these functions, and the call's own, is a *frame*. While the call runs,
-//! every launch is noted with the innermost frame. When the call ends, it goes to the [collector],
-//! which waits for the records of its launches. A long call goes there in [parts] while it runs.
+//! An opened call is the outermost timed call on the thread that makes it. It includes all annotated functions
+//! that it calls. Each of these functions, and the call's own, is a *frame*. While the call runs, every launch
+//! is noted with the innermost frame. When the call ends, it goes to the [collector], which waits for the
+//! records of its launches. A long call goes there in [parts] while it runs.
 
 mod alignment;
 mod attribution;
@@ -32,10 +31,10 @@ use crate::site::{callsite::CallSite, cost};
 use crate::types::activity::EnqueueCall;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
-/// The calls that are open on threads, for the end of the process.
+/// Counts the calls that are open on threads, so that the end of the process can wait for them.
 struct OpenCalls {
     count: AtomicUsize,
-    /// The process ends, so calls hand over what has ended inside them.
+    /// The process is ending, so calls must hand over what has ended inside them.
     is_ending: AtomicBool,
     /// The number of calls that have done so, or have ended themselves, since then.
     answers: AtomicUsize,
@@ -51,11 +50,11 @@ static OPEN_CALLS: OpenCalls = OpenCalls {
 const PATIENCE: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// A thread's opened call. It is taken out while it is changed, so a signal handler that makes a call
-/// meanwhile finds none.
+/// A thread's opened call. It is taken out while it is changed, so a signal handler that makes a timed call in
+/// the meantime finds none.
 struct OpenSlot(Cell<Option<Box<OpenCall>>>);
 
-/// Hands over the call in which its thread, or the process, ends.
+/// Hands over a call that is still open when its thread or the process ends.
 impl Drop for OpenSlot {
     fn drop(&mut self) {
         let Some(mut call) = self.0.take() else { return };
@@ -173,7 +172,7 @@ pub(crate) fn leave(
     true
 }
 
-/// Counts a function as lost that has not ended before its call was handed over.
+/// Counts a function as lost whose call was handed over before the function ended.
 pub(crate) fn lose(frame: FrameId, of: &CallSeries, lost: Lost) {
     locked(&of.thread.recorder).series.lose_late(frame.series, lost);
 }
@@ -217,8 +216,8 @@ fn hand_over_part() {
     }
 }
 
-/// Asks all threads for what has ended inside their calls, at the end of the process. Waits for those
-/// that are inside one, but not for long: they may wait for something themselves.
+/// At the end of the process, asks all threads for what has ended inside their open calls. Waits for the
+/// answers, but not for long, because the threads may be waiting themselves.
 pub(crate) fn ask_for_parts() {
     let (open, deadline) = (OPEN_CALLS.count.load(Relaxed), Instant::now() + PATIENCE);
     OPEN_CALLS.is_ending.store(true, Relaxed);
@@ -236,7 +235,7 @@ impl OpenCalls {
     }
 }
 
-/// Counts all calls that have not been recorded as lost, at the end of the process.
+/// At the end of the process, counts all calls as lost that have not been recorded.
 pub(crate) fn give_up(deadline: Instant) {
     collector::give_up(deadline);
     for thread in threads::all() {
@@ -329,7 +328,7 @@ pub(crate) fn end_suspended(
     hand_over(call);
 }
 
-/// Notes the launches of all threads.
+/// Notes the launches that threads make.
 pub(crate) const OBSERVER: LaunchObserver = LaunchObserver { launched, failed };
 
 /// Notes a launch by the calling thread. Called from CUPTI's callback for driver calls, so it takes

@@ -22,10 +22,10 @@ use gpu_time_report::ElsewhereReason;
 /// over](crate::record::opened::parts), calls beyond it are counted as lost, and their work belongs to the
 /// function around them.
 pub(super) const MAX_FRAMES: usize = 10_240;
-/// The maximum number of launches that an opened call keeps at once. The functions that make more of
-/// them are counted as lost.
+/// The maximum number of launches that an opened call keeps at once. Functions that make more launches are
+/// counted as lost.
 pub(super) const MAX_LAUNCHES: usize = 163_840;
-/// The room that an idle call keeps. One that was longer gives the rest back.
+/// The space that an idle call keeps. A call that needed more gives the rest back.
 const IDLE_FRAMES: usize = 256;
 const IDLE_LAUNCHES: usize = 1_024;
 
@@ -69,7 +69,7 @@ pub(crate) struct Frame {
     pub(super) missed: f64,
     /// Set while the function makes a launch that events would bracket.
     pub is_launching: bool,
-    /// The number of records without times, of its launches and those inside it.
+    /// The number of records without times, for the frame's launches and for those of frames inside it.
     pub zero_times: u64,
     pub entered_ns: u64,
     pub left_ns: u64,
@@ -92,7 +92,7 @@ pub(crate) struct FrameLaunch {
     pub frame: u32,
     /// The time of the call, on the host's clock.
     pub enqueued_ns: u64,
-    /// The stream that was passed to the driver. All the work ran on it, unless it is a graph.
+    /// The stream that was passed to the driver. All the work ran on it, unless the launch is a graph.
     pub stream: Option<Stream>,
     pub stream_id: Option<StreamId>,
     /// The reason why its function's events would not bracket it; `None` if they would.
@@ -108,7 +108,7 @@ pub(crate) struct FrameLaunch {
 pub(crate) struct OpenCall {
     /// Unique within the process.
     pub number: u64,
-    /// Ordered by their numbers.
+    /// Ordered by [`Frame::nth`].
     pub frames: Vec<Frame>,
     /// The number of frames that have been entered so far.
     pub(super) entered: u64,
@@ -129,7 +129,7 @@ pub(crate) struct OpenCall {
     /// The number of root spans that were passed over before the one that opened the call.
     #[cfg(feature = "tracing")]
     pub passed: u64,
-    /// The host time that the runtime took for the call's spans, counted while a budget is set.
+    /// The host time that the runtime spent on the call's spans, counted while a budget is set.
     pub cost_ns: u64,
     /// Keeps CUPTI recording.
     pub switched_on: Option<RecordingGuard>,
@@ -230,7 +230,7 @@ impl OpenCall {
 
     /// Returns the position of a frame. `None` if the frame has been handed over.
     pub fn position(&self, nth: u64) -> Option<usize> {
-        // Until a part is handed over, each frame is at the position that is its number.
+        // Until a part is handed over, each frame's position is its number.
         let is_its = |frame: &Frame| frame.nth == nth;
         match self.frames.get(nth as usize).is_some_and(is_its) {
             true => Some(nth as usize),
@@ -349,7 +349,7 @@ impl OpenCall {
     pub fn give_up(&mut self) {
         let now = clock::now_ns();
         for frame in &mut self.frames {
-            // Counted on the first device that a frame has used, even if it is a new one.
+            // Counted on the device of the frame's first launch, if this thread used that context last.
             if let Some(context) = cuda::recent(frame.context).filter(|_| frame.context != 0) {
                 frame.count_on(context.device_id());
             }

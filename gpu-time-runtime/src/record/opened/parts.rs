@@ -1,11 +1,11 @@
-//! Long opened calls are handed over in parts, so that memory stays bounded, and the functions inside are
-//! recorded although the outermost one has not ended.
+//! Hands long opened calls over in parts, so that memory stays bounded, and the functions inside are recorded
+//! before the outermost one has ended.
 //!
-//! A part is a call of its own. It has all functions that have ended since the last part, with their
-//! launches. The functions around them, which go on, are in it as well, so that paths are right and the
-//! functions' own work is in the call tree. Such a function has no figures of its own, because they would
-//! need all parts at once, and its call is lost as [`Lost::Long`]. No function is split before it has more
-//! frames or launches than [`LONG`], including those inside it.
+//! A part is a call of its own. It has all functions that have ended since the last part, with their launches. The
+//! functions around them, which go on, are in it as well, so that paths are right and the functions' own work is in
+//! the call tree. Such a function is split: it has no figures of its own, because they would need all parts at once,
+//! and its call is lost, usually as [`Lost::Long`]. A function is split only if it has more frames or launches than
+//! [`LONG`], including those inside it, unless the process is ending or too much of the call is suspended.
 
 use crate::base::clock;
 use crate::record::opened::open_call::{Frame, FrameLaunch, MAX_FRAMES, MAX_LAUNCHES, OpenCall};
@@ -13,22 +13,22 @@ use crate::types::sample::Lost;
 
 /// The numbers of frames and of launches beyond which a function may be split.
 const LONG: (usize, usize) = (4_096, 65_536);
-/// The numbers beyond which a call is split even while a function inside the outermost one runs. It may
-/// have begun when the call was almost long.
+/// The numbers beyond which a call is split even while a function inside the outermost one runs. That function
+/// may have begun when the call was almost long.
 const VERY_LONG: (usize, usize) = (2 * LONG.0, 2 * LONG.1);
 // A function inside may make some launches before it calls or ends another one.
 const _: () = assert!(VERY_LONG.0 < MAX_FRAMES && VERY_LONG.1 < MAX_LAUNCHES);
 /// The smallest numbers of new frames or launches for which a part is worth its cost.
 const WORTH: (usize, usize) = (LONG.0 / 4, LONG.1 / 4);
-/// A small part of the records for which CUPTI has buffers.
+/// The number of new launches after which the collector is woken: a small part of what CUPTI's buffers can hold.
 const MANY_RECORDS: usize = 8_192;
-/// The age from which a call is expected to go on when the process ends.
+/// The age beyond which a call is not expected to end before the process does.
 const OLD_NS: u64 = 100_000_000;
 
 impl OpenCall {
-    /// Returns the reason for which the functions that go on are lost if a part of the call should be handed
-    /// over now, because it is long or, once, because the process ends. `None` if none should. A call that
-    /// has just begun may end before the process does.
+    /// Returns the reason to hand over a part of the call now: the call is long or, once, the process is
+    /// ending. The functions that go on are lost for this reason. Returns `None` if no part is due. A call that
+    /// has just begun gets no part when the process ends, because it may still end in time.
     pub fn due_part(&mut self, is_ending: bool) -> Option<Lost> {
         if self.is_long() {
             return Some(Lost::Long);
@@ -51,8 +51,8 @@ impl OpenCall {
         has_many
     }
 
-    /// Returns `true` if a part of the call should be handed over now: when what runs is the outermost
-    /// function, or another one that has been split, or when there is little room left.
+    /// Returns `true` if the call is long enough for a part to be handed over now. While a function runs that
+    /// is neither the outermost one nor split, this waits until little room is left.
     pub fn is_long(&self) -> bool {
         let (frames, launches) = (self.frames.len(), self.launches.len());
         let exceeds = |bounds: (usize, usize)| frames > bounds.0 || launches > bounds.1;
@@ -66,7 +66,7 @@ impl OpenCall {
         is_worth && (around.is_none_or(is_split) || exceeds(VERY_LONG))
     }
 
-    /// Moves what has ended to `part`, an empty call. The functions that are split are lost for `reason`.
+    /// Moves what has ended to `part`, an empty call. Functions that are split are lost for `reason`.
     pub fn split_off(&mut self, part: &mut OpenCall, reason: Lost) {
         let is_alive = |frame: &Frame| !frame.is_over;
         let whole = self.functions_to_keep(is_alive);
@@ -75,13 +75,13 @@ impl OpenCall {
         if frames <= LONG.0 && kept <= LONG.1 {
             return self.split_around(part, reason, is_alive, &whole);
         }
-        // Too much is suspended.
+        // Too much would stay, because it is suspended. So nothing stays whole.
         let whole = vec![false; self.frames.len()];
         self.split_around(part, reason, |frame| frame.left_ns == 0, &whole);
     }
 
-    /// Returns, for each frame, whether it stays in the call with all that is inside it: it may go on, and
-    /// is not split.
+    /// Returns, for each frame, whether it stays in the call with everything inside it, because it may go on
+    /// and is not split.
     fn functions_to_keep(&self, is_alive: impl Fn(&Frame) -> bool) -> Vec<bool> {
         let mut kept = self.with_callers(is_alive);
         let split = self.functions_to_split();
@@ -92,10 +92,11 @@ impl OpenCall {
         kept
     }
 
-    /// Returns, for each frame, whether it is split: the outermost one, and those of the functions around
-    /// the one that runs that are long themselves.
+    /// Returns, for each frame, whether it is split. Of the running function and those around it, these are the
+    /// outermost one and those that are long or already split.
     fn functions_to_split(&self) -> Vec<bool> {
-        // The numbers of launches from each frame on. All later frames are inside those that run.
+        // The number of launches in each frame and all later ones. For a frame that runs, the later ones are
+        // inside it.
         let mut launches = vec![0_usize; self.frames.len() + 1];
         for launch in &self.launches {
             launches.get_mut(launch.frame as usize).into_iter().for_each(|count| *count += 1);
@@ -126,8 +127,8 @@ impl OpenCall {
         alive
     }
 
-    /// Moves all frames and launches to `part`, except for those that stay as a whole. Frames that are
-    /// alive otherwise are in both.
+    /// Moves all frames and launches to `part`. Frames that are alive or `whole` stay in the call as well. The
+    /// launches of `whole` frames stay only there.
     fn split_around(
         &mut self,
         part: &mut OpenCall,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::site::callsite::CallSite;
 
-/// The maximum nesting depth. No call inside more deeply nested ones is opened.
+/// The maximum number of nested calls. If there are more, no call inside them is opened.
 const MAX_DEPTH: usize = 16;
 
 /// A call that was not chosen.

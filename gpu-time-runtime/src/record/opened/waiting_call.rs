@@ -15,8 +15,8 @@ use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 use gpu_time_report::ElsewhereReason;
 
-/// The time without a record after which a call is not waited for any more: if the GPU has gone on
-/// to later launches, its missing records were lost, and its graphs have no more records.
+/// The time without a record after which a call is no longer waited for, once the GPU has gone on to later
+/// launches. Missing records were then lost, and graphs have no more of them.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The maximum number of records of one call. A graph has many for a single launch.
 const MAX_ACTIVITIES: usize = 262_144;
@@ -28,13 +28,13 @@ const QUIET: u32 = 2;
 pub(super) struct WaitingCall {
     pub call: Box<OpenCall>,
     activities: Vec<AttributedActivity>,
-    /// The number of launches without a record, apart from graphs: one without kernels, copies and
-    /// memsets never has a record.
+    /// The number of launches without a record, apart from graphs. A graph without kernels, copies and memsets
+    /// never has a record.
     missing: usize,
     pub has_graphs: bool,
     /// The number of collections since the last record.
     pub quiet: u32,
-    /// The time of the last record, at first that of the call's end.
+    /// The time of the last record or, before the first, the time at which the wait began.
     pub heard: Instant,
     /// Launches or records are missing, or records have no times, or are too many to keep.
     is_incomplete: bool,
@@ -61,12 +61,12 @@ impl WaitingCall {
         }
     }
 
-    /// Returns the number of its launches and records.
+    /// Returns the number of the call's launches and records.
     pub fn work(&self) -> usize {
         self.call.launches.len() + self.activities.len()
     }
 
-    /// Takes a record of a launch, which it returns.
+    /// Takes a record of the launch with this index, and returns that launch.
     pub fn take(
         &mut self,
         activity: &Activity,
@@ -104,10 +104,11 @@ impl WaitingCall {
         Some(launch)
     }
 
-    /// A graph may have more records until the GPU goes on to a later launch. One without any record
-    /// may be empty, or CUPTI may withhold its records because other work in the same buffer has not
-    /// ended. `is_last` means that CUPTI has returned all records, even those of work that has not
-    /// ended.
+    /// Returns the state of the call's records.
+    ///
+    /// A graph may have more records until the GPU goes on to a later launch. One without any record may be
+    /// empty, or CUPTI may withhold its records because other work in the same buffer has not ended. `is_last`
+    /// means that CUPTI has returned all records, even those of work that has not ended.
     pub fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
         let is_silent = now.saturating_duration_since(self.heard) > PATIENCE;
         let is_past =
@@ -126,8 +127,8 @@ impl WaitingCall {
         }
     }
 
-    /// Returns `true` if records that CUPTI dropped until this time may be of the call's graphs, which do
-    /// not tell how many they have.
+    /// Returns `true` if records that CUPTI dropped by this time may belong to the call's graphs, whose numbers
+    /// of records are unknown.
     pub fn may_lack(&self, dropped_ns: u64) -> bool {
         let has_begun = |root: &Frame| root.entered_ns < dropped_ns;
         self.has_graphs && self.call.frames.first().is_some_and(has_begun)
@@ -147,7 +148,7 @@ impl WaitingCall {
             let host_ns = left_ns.saturating_sub(entered_ns);
             let weight = frame.weight();
             let recorded = RecordedCall { figures, host_ns, weight };
-            // The own work of a function that was split is known, part by part.
+            // A split function's own work is known, part by part.
             let kept = match is_known(frame) {
                 true if frame.goes_on || frame.lost.is_some() => KnownWork::Own(recorded),
                 true => KnownWork::Call(recorded),
