@@ -128,8 +128,8 @@ impl Windows {
         self.waiting.iter_mut().for_each(|window| window.quiet = window.quiet.saturating_sub(1));
     }
 
-    /// Adds a record to the window of its launch. Returns `true` if there is one, and the record
-    /// does not belong to an opened call as well.
+    /// Adds a record to the window of its launch. Returns `true` if there is such a window, and the record does
+    /// not belong to an opened call as well.
     pub fn take(&mut self, activity: &Activity) -> bool {
         // The newest window first, because correlation ids wrap around.
         for window in self.waiting.iter_mut().rev() {
@@ -217,8 +217,7 @@ impl WaitingWindow {
         }
     }
 
-    /// Takes a record of one of the window's launches, which it returns. `None` if the launch is not
-    /// in this window.
+    /// Takes a record of one of the window's launches. Returns that launch, or `None` if it is not in this window.
     fn take(&mut self, activity: &Activity) -> Option<&NotedLaunch> {
         let launch = self.launches.get_mut(&activity.correlation)?;
         self.quiet = 0;
@@ -240,10 +239,11 @@ impl WaitingWindow {
         Some(launch)
     }
 
-    /// `has_all` means that CUPTI has returned all records. A graph without a record may be empty, or
-    /// CUPTI may withhold its records because other work in the same buffer has not ended. Therefore
-    /// it counts as empty only if the window `is_late`, and one with records may then be the last
-    /// launch on its stream.
+    /// Returns `true` if the records of all launches are there. `has_all` means that CUPTI has returned all records.
+    ///
+    /// A graph without a record may be empty, or CUPTI may withhold its records because other work in the same buffer
+    /// has not ended. Therefore it counts as empty only if the window `is_late`. A graph with records then counts as
+    /// complete even if it was the last launch on its stream.
     fn is_complete(&self, progress: &StreamProgress, has_all: bool, is_late: bool) -> bool {
         let has_ended = |launch: &NotedLaunch| {
             let is_past = progress.are_past(launch.note.stream_id, launch.at);

@@ -9,8 +9,8 @@ use crossbeam_queue::ArrayQueue;
 use crate::record::stream_progress::StreamId;
 use crate::types::activity::EnqueueCall;
 
-/// The maximum number of notes that are waiting to be taken, which happens every few milliseconds.
-/// A launch takes microseconds.
+/// The maximum number of notes waiting to be taken. They are taken every few milliseconds, and a launch takes
+/// microseconds.
 const MAX_NOTES: usize = 65_536;
 
 /// The notes of the open window.
@@ -41,7 +41,7 @@ pub(crate) struct Note {
     pub correlation: u32,
     pub stream_id: Option<StreamId>,
     pub is_graph: bool,
-    /// An annotated function made the launch.
+    /// The launch was made inside an annotated function.
     pub is_attributed: bool,
     /// The launch belongs to an opened call, which needs its records as well.
     pub is_opened: bool,
@@ -67,7 +67,7 @@ pub(crate) fn mark() -> Option<CallMark> {
     Some(CallMark(()))
 }
 
-/// Marks the end of the function that was marked.
+/// Marks the end of a function whose beginning was marked.
 pub(crate) fn unmark(_: CallMark) {
     MARKED.set(MARKED.get().saturating_sub(1));
 }
@@ -125,7 +125,7 @@ pub(super) fn take() -> impl Iterator<Item = LaunchEvent> {
     (0..MAX_NOTES).map_while(move |_| notes?.pop())
 }
 
-/// Returns `true` if notes or records are missing from this window.
+/// Returns `true` if notes or records of the window are missing.
 pub(super) fn has_lost() -> bool {
     NOTES.has_lost.load(Relaxed)
 }

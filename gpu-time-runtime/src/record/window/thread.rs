@@ -15,8 +15,8 @@ use crate::site::cost;
 use crate::types::window_plan::WindowPlan;
 use crate::{cupti, health};
 
-/// The time before a window from which calls are marked, so that a launch in the window is
-/// attributed to a function that began before it.
+/// The time before a window in which calls are already marked, so that a launch in the window is attributed to
+/// a function that began earlier.
 const LEAD: Duration = Duration::from_millis(500);
 /// The time for which CUPTI stays on after a window, so that launches that began in it are
 /// recorded.
@@ -72,8 +72,8 @@ pub(crate) fn set(plan: Option<WindowPlan>) {
     order(|orders| orders.plan = plan, plan.is_some());
 }
 
-/// Requests a window of this length, by default that of the plan. It opens as soon as the process
-/// has a CUDA context.
+/// Requests a window of this length, or of the plan's length by default. It opens as soon as the process has a
+/// CUDA context.
 pub(crate) fn request(length: Option<Duration>) {
     let change = |orders: &mut WindowOrders| {
         let usual = orders.plan.map_or(WindowPlan::USUAL_LENGTH, WindowPlan::length);
@@ -150,7 +150,7 @@ fn run() {
         };
         let planned = schedule.next(plan, now);
         let is_near = |now| planned.is_some_and(|(_, at)| now + LEAD >= at);
-        // Checked before the windows, which leave no other time if they follow each other closely.
+        // Checked before a window is opened, because windows that follow each other closely leave no other time.
         if collections.are_due(now) {
             let _marking = is_near(now).then(|| Marking::begin(RecordingPhase::Soon));
             collect();
@@ -209,7 +209,7 @@ fn note_devices() {
     }
 }
 
-/// While it exists, calls that begin are marked, so that their launches are attributed.
+/// Marks calls that begin while it exists, so that their launches are attributed.
 ///
 /// Invariant: the recording has begun.
 struct Marking(RecordingPhase);
@@ -383,7 +383,7 @@ mod tests {
         WindowPlan::new(length, period).unwrap()
     }
 
-    /// This also holds for a program that has the same period as the windows and started with them.
+    /// The program may even have the same period as the windows and have started with them.
     #[test]
     fn every_moment_of_a_program_falls_into_a_window_as_often() {
         const WINDOWS: u32 = 20_000;

@@ -31,7 +31,7 @@ fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
     Activity { start_ns, end_ns, correlation, device: 0, context: 1, stream: 7, work }
 }
 
-/// Creates windows of which one, with these launches, has closed after 100 ns.
+/// Creates windows with one window that has these launches and was closed after 100 ns.
 fn closed(notes: impl IntoIterator<Item = Note>) -> Windows {
     let mut windows = Windows::new();
     add_closed(&mut windows, notes);
@@ -96,8 +96,8 @@ fn window_with_graphs_waits_for_more_records() {
     assert_eq!(pass(&mut windows), (2, 0, 0.2));
 }
 
-/// Returns windows of which the first one launched a graph that has no record yet. The second one shows
-/// that the GPU has gone on.
+/// Creates windows, of which one waits for the records of a graph. The other is complete, and its record shows
+/// that the GPU has gone on from the graph.
 fn with_graph_without_a_record() -> Windows {
     let mut windows = closed([Note { is_graph: true, ..note(1) }]);
     add_closed(&mut windows, [note(2)]);
@@ -110,7 +110,7 @@ fn with_graph_without_a_record() -> Windows {
     windows
 }
 
-/// Makes the windows wait for longer than their records take.
+/// Makes the windows late, as if they had waited for longer than [`PATIENCE`].
 fn wait(windows: &mut Windows) {
     let waited = PATIENCE + Duration::from_secs(1);
     windows.waiting.iter_mut().for_each(|window| {
@@ -118,7 +118,7 @@ fn wait(windows: &mut Windows) {
     });
 }
 
-/// CUPTI withholds a buffer until all work in it has ended, and may return later ones before it.
+/// CUPTI withholds a buffer until all work in it has ended, and may return later buffers first.
 #[test]
 fn graph_whose_records_are_withheld_is_waited_for() {
     let mut windows = with_graph_without_a_record();
