@@ -251,8 +251,8 @@ impl<G: Gpu> Bracket<G> {
 
     /// Converts the raw time to a sample.
     ///
-    /// `behind_ns` is the time at which the host had enqueued enough further brackets to form a
-    /// queue, or `None` if it has not.
+    /// `behind_ns` is the host time at which enough further brackets had been enqueued to form a queue, or
+    /// `None` if there are too few.
     #[inline]
     pub fn sample(
         &self,

@@ -29,7 +29,7 @@ impl SumId {
         self.0.get()
     }
 
-    /// Returns the sum with this [`SumId::number`], or `None` for 0.
+    /// Returns the id with this [`SumId::number`], or `None` for 0.
     pub fn numbered(number: u32) -> Option<SumId> {
         NonZeroU32::new(number).map(SumId)
     }

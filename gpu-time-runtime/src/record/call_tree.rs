@@ -38,7 +38,7 @@ pub(crate) fn have_all_spans_passed() -> bool {
     SPANS_ARE_SAMPLED.load(Relaxed) && !SPAN_IS_CHOSEN.load(Relaxed)
 }
 
-/// What is known of a function's call.
+/// The known part of a function's call.
 pub(super) enum KnownWork<'a> {
     Call(RecordedCall<'a>),
     /// Only the function's own work, because the call is recorded in parts.
@@ -49,7 +49,7 @@ pub(super) enum KnownWork<'a> {
 /// Adds the functions of one recorded call to the tree, from the outermost to the innermost.
 pub(super) struct CallTreeWriter {
     tree: MutexGuard<'static, Option<CallTree>>,
-    /// The path of each function, or of the one around it if there are too many paths.
+    /// The path of each function, or of the function around it if there are too many paths.
     paths: Vec<Option<PathId>>,
     /// The path of the callers around the outermost function.
     around: Option<PathId>,
@@ -118,8 +118,8 @@ impl EventRecording {
     }
 }
 
-/// Returns the call tree for the report. `bias` returns the bias of a device. Empty if another
-/// thread still holds the lock on the tree at the deadline.
+/// Returns the call tree for the report. `bias` returns the bias of a device. The tree is empty if another
+/// thread still holds its lock at the deadline.
 pub(crate) fn report(deadline: Instant, bias: impl Fn(DeviceId) -> Option<Bias>) -> Vec<Node> {
     let tree = locked_by(&TREE, deadline).and_then(|tree| tree.clone());
     let Some(tree) = tree else { return Vec::new() };

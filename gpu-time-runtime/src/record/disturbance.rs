@@ -2,7 +2,7 @@
 //!
 //! The GPU then takes up to 0.3 µs longer for the work between the two events. Such a bracket counts as starved, so
 //! that its time is an upper bound. In a program whose other threads record all the time, that would leave no fed
-//! brackets. There, the brackets stay fed, and the error of the bias covers the difference instead.
+//! brackets. In that case, they stay fed, and the error of the bias covers the difference instead.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -11,8 +11,8 @@ use crate::cupti;
 /// The number of disturbed brackets that count as starved in any case.
 const MIN_DISTURBED: u64 = 32;
 
-/// The number of undisturbed brackets that are counted before the first disturbed one. Afterwards, a program that
-/// records nothing only reads the counter, which its threads share.
+/// The maximum number of undisturbed brackets that are counted before the first disturbed one. From then on, a
+/// program that records nothing only reads the counter, because all threads share it.
 const MAX_UNDISTURBED: u64 = 65_536;
 
 /// Counts of brackets that were otherwise fed.
@@ -28,7 +28,7 @@ static FED: FedBrackets = FedBrackets::new();
 /// Counts a fed bracket. Returns `true` if it is to count as starved.
 #[inline]
 pub(super) fn spoils(is_disturbed: bool) -> bool {
-    // A version that never stops disturbs all brackets, which the error of the bias covers.
+    // A CUPTI version that never stops recording disturbs all brackets, which the error of the bias covers.
     cfg!(feature = "kernels") && FED.spoils(is_disturbed) && !cupti::never_stops()
 }
 

@@ -23,7 +23,7 @@ pub(crate) enum Feeding {
     Certain,
     /// The host time from before the start record to after the stop record, in nanoseconds.
     Host(u64),
-    /// No evidence: it depends on when the GPU reached the start.
+    /// No evidence: whether the bracket was fed depends on when the GPU reached the start.
     Unknown,
 }
 
@@ -43,13 +43,13 @@ impl Feeding {
 
 /// Finds out when the GPU reached the brackets of one stream.
 ///
-/// A position behind another bracket proves nothing: the driver gives the handle of a destroyed
-/// stream to a new one while the work of the first still runs. On an H200 it did so every time.
+/// A position behind another bracket proves nothing: the driver gives the handle of a destroyed stream to a new
+/// one while the old stream's work still runs. On an H200 it did so every time.
 pub(crate) struct FeedDetector {
     fit: Option<ClockFit>,
     /// The first start event located in time for a trace, and its time since the anchor.
     first: Option<(Event, f64)>,
-    /// Earliest host time at which the GPU passed the stop of the last bracket.
+    /// The earliest host time at which the GPU can have passed the stop of the last bracket.
     passed_ns: Option<f64>,
 }
 
@@ -99,7 +99,7 @@ impl FeedDetector {
         Some([start_ns, start_ns + raw_ns].map(|ns| fit.moment(ns)))
     }
 
-    /// Returns `true` if the GPU passed the last bracket's stop after this host time.
+    /// Returns `true` if the GPU certainly passed the last bracket's stop after this host time.
     #[inline]
     pub fn is_past(&self, host_ns: Option<u64>) -> bool {
         self.passed_ns.zip(host_ns).is_some_and(|(passed_ns, host_ns)| passed_ns > host_ns as f64)
@@ -134,8 +134,8 @@ mod tests {
         assert!(FeedDetector::new(None).moments(&gpu, &Event::new(11), 500.0).is_none());
     }
 
-    /// A bracket that the GPU passes from `from_us` to `to_us`. The host had enqueued its stop at
-    /// `stopped_us`.
+    /// Returns the times of a bracket that the GPU passes from `from_us` to `to_us`. The host had enqueued its
+    /// stop at `stopped_us`.
     fn times([from_us, to_us, stopped_us]: [u64; 3]) -> BracketTimes {
         BracketTimes {
             start: Event::new(from_us as usize),

@@ -13,8 +13,8 @@ const RAMP: usize = 100;
 pub(crate) fn measure(context: &'static Context) {
     let Some(mut collector) = collector::pause() else { return };
     cupti::observe_launches(opened::OBSERVER);
-    // Switches CUPTI on before the ramp, because the first time takes so long that the GPU may
-    // lower its clocks. This fails while another thread loads code.
+    // Switches CUPTI on before the ramp, because this takes so long the first time that the GPU may lower its
+    // clocks. This fails while another thread loads code.
     if cupti::switch_on().is_none() || !context.try_kernel_base() {
         return;
     }

@@ -1,9 +1,8 @@
 //! Recording: brackets, opened calls and windows, the call tree, and the timeline of a trace.
 //!
-//! An event pair becomes a sample of a series, and CUPTI's records become the figures of an opened call or a
-//! window. A timed call leaves its brackets in the [`recorder`] of its thread, and [`drain`] takes those that the GPU
-//! has passed. The [`call_tree`] and the [`timeline`] get their entries on the same way. A thread of the
-//! runtime collects the records of [`opened`] calls and of [`window`]s.
+//! A timed call leaves its brackets in the [`recorder`] of its thread. A [`drain`] turns those that the GPU has
+//! passed into samples of their series. A thread of the runtime collects CUPTI's records and turns them into the
+//! figures of [`opened`] calls and [`window`]s. Both also add entries to the [`call_tree`] and the [`timeline`].
 
 pub(crate) mod bracket;
 pub(crate) mod call_sums;

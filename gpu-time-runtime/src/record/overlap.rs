@@ -17,7 +17,7 @@ pub(super) fn add(call: &BTreeMap<u32, CallWork>, is_sampled: bool) {
     }
 }
 
-/// Returns the overlap on a device. `None` if there can have been none.
+/// Returns the overlap on a device, or `None` if there was certainly none.
 pub(crate) fn report(device: u32) -> Option<report::Overlap> {
     locked(&OVERLAPS).get(&device)?.report()
 }

@@ -16,9 +16,9 @@ pub(crate) const BATCH: usize = 32;
 /// more than a batch, so a typical drain hands back only once.
 pub(crate) const CHUNK: usize = 4 * BATCH;
 
-/// The number of brackets behind another one that form a queue. With fewer, the events of the first
-/// read as if it were alone. On an H200, roughly the last eight brackets in a long row read like
-/// single ones, and the earlier ones read higher.
+/// The number of brackets behind another one that form a queue. With fewer of them, the events of the first
+/// bracket read as if it were alone. On an H200, roughly the last eight brackets in a long row read like single
+/// ones, and the earlier ones read higher.
 const QUEUE: usize = 8;
 
 /// One thread's pending brackets.
@@ -29,7 +29,7 @@ const QUEUE: usize = 8;
 pub(crate) struct Pending<G: Gpu> {
     /// Brackets closed since the last drain began.
     new: Queues<G>,
-    /// Brackets pushed since the last drain began.
+    /// The number of brackets pushed since the last drain began.
     pushed: usize,
     /// The brackets left over from earlier drains; `None` while a thread is draining.
     drain: Option<Drain<G>>,
@@ -47,7 +47,7 @@ struct Queues<G: Gpu>(Vec<Queue<G>>);
 struct Queue<G: Gpu> {
     gpu: &'static G,
     stream: Stream,
-    /// The thread that closed them, if this handle refers to a different stream on every thread.
+    /// The thread that started them, if the handle refers to a different stream on every thread.
     thread_id: Option<u64>,
     brackets: VecDeque<Box<Bracket<G>>>,
 }

@@ -1,9 +1,8 @@
 //! Reads the series counters of all threads while the threads keep recording.
 //!
-//! A bracket is opened and ended under the lock of its recorder, so each step is counted at once.
-//! The counters of one series on one thread are therefore consistent, although not all series are
-//! read at the same time, and the identities of
-//! [`BracketCounts`](crate::stats::bracket_counts::BracketCounts) hold for the sums.
+//! A bracket is opened and ended under the lock of its recorder, so all counters that a step affects change together.
+//! The counters of one series on one thread are therefore consistent, although not all series are read at the same
+//! time, and the identities of [`BracketCounts`](crate::stats::bracket_counts::BracketCounts) hold for the sums.
 
 use std::time::{Duration, Instant};
 

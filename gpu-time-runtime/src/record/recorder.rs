@@ -31,10 +31,10 @@ pub(crate) struct Recorder<G: Gpu> {
     recent: Vec<RecentStream<G>>,
     pub pending: Pending<G>,
     pub sums: CallSums,
-    /// Outcomes to be recorded. Between calls, fewer than a batch, none of them of a bracket. They count
-    /// as in flight until then.
+    /// Outcomes to be recorded. Between calls, there are fewer than a batch, and none is of a bracket. A call
+    /// counts as in flight until its outcome is recorded.
     outcomes: Vec<SeriesOutcome>,
-    /// Host times to be recorded, fewer than a batch.
+    /// Host times to be recorded. Between calls, there are fewer than a batch.
     host_times: Vec<HostTime>,
     pub series: SeriesTable,
 }
@@ -54,7 +54,7 @@ impl<G: Gpu> Default for Recorder<G> {
 }
 
 impl<G: Gpu> Recorder<G> {
-    /// Returns a stream's state. Another thread may reassign it until a bracket is open on it.
+    /// Returns a stream's state. Another thread may reassign the state while no bracket is open on it.
     #[inline]
     pub fn stream_state(&mut self, gpu: &'static G, key: StreamKey) -> &'static StreamState {
         let is_it =
@@ -73,8 +73,7 @@ impl<G: Gpu> Recorder<G> {
             return stream_state;
         }
         if self.recent.len() == RECENT_STREAMS {
-            // Prefer one without an open bracket, because `has_open` must find this thread's
-            // brackets.
+            // Forget one without an open bracket if possible, because `has_open` must find this thread's brackets.
             let idle = self.recent.iter().position(|recent| !recent.stream_state.is_busy());
             self.recent.remove(idle.unwrap_or(0));
         }
@@ -142,7 +141,7 @@ impl<G: Gpu> Recorder<G> {
 
     /// Records the drain's results so far and returns the brackets to their pools.
     pub fn settle(&mut self, drain: &mut Drain<G>) {
-        // Reserve space for a launch and a sum each, behind what is queued, so that drains do not
+        // Reserve space for a launch and a sum per bracket, behind what is queued, so that drains do not
         // allocate after the first one.
         self.outcomes.reserve((BATCH + 2 * CHUNK).saturating_sub(self.outcomes.len()));
         for FinishedBracket { bracket, outcome } in drain.finished.drain(..) {
@@ -224,7 +223,7 @@ impl<G: Gpu> Recorder<G> {
         self.queue(SeriesOutcome { series, outcome, workload, place: None });
     }
 
-    /// Queues an outcome until there is a batch or the next drain, so that threads that call the same
+    /// Queues an outcome until a batch is full or the next drain begins, so that threads that call the same
     /// function seldom wait for each other.
     fn queue(&mut self, outcome: SeriesOutcome) {
         self.outcomes.push(outcome);
@@ -275,8 +274,8 @@ impl<G: Gpu> Recorder<G> {
     }
 }
 
-/// Records what is queued, and converts every bracket that the GPU has passed to a sample or a loss,
-/// unless another thread is already draining this one. Returns `true` if no bracket is left. Never waits for the GPU.
+/// Records what is queued, and converts every bracket that the GPU has passed to a sample or a loss, unless another
+/// thread is already draining this recorder. Returns `true` if it has drained all brackets. Never waits for the GPU.
 pub(crate) fn drain<G: Gpu>(recorder: &Mutex<Recorder<G>>) -> bool {
     let drain = locked(recorder).begin_drain();
     drain.is_some_and(|drain| run(drain, recorder))

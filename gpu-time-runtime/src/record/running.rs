@@ -1,7 +1,6 @@
-//! The calls timed by events that run on this thread, as a stack.
+//! A stack of this thread's running calls that are timed by events.
 //!
-//! The stack gives a new call its path in the call tree, and the bracket that is around it.
-//! Suspended functions are not on it.
+//! The stack gives a new call its path in the call tree and the bracket around it. Suspended functions are not on it.
 
 use std::cell::Cell;
 use std::ptr;
@@ -126,7 +125,7 @@ impl RunningCall {
         self.path
     }
 
-    /// Returns the place of this call in the call tree if it has no bracket.
+    /// Returns this call's place in the call tree, as a call without a bracket.
     pub fn outside(self) -> Option<Place> {
         Some(Place { path: self.path?, around: None })
     }

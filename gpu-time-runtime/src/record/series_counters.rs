@@ -1,4 +1,4 @@
-//! Per-series counters, for one thread or for all graphs: brackets by their outcomes.
+//! Counters of the outcomes of brackets, per series, for one thread or for all graphs.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -11,8 +11,8 @@ use crate::stats::{bracket_counts::BracketCounts, kernels::CallFigures};
 use crate::types::sample::{Lost, Sample};
 use crate::types::{device::DeviceId, workload::Workload};
 
-/// The raw time from which a bracket counts as long: the few microseconds that a host takes to
-/// enqueue it are then less than 1 %.
+/// The raw time from which a bracket counts as long. The one or two microseconds that the host needs to enqueue
+/// it are then at most 1 % of its time.
 const LONG_NS: f64 = 200_000.0;
 
 /// One thread's counters for one series.
@@ -21,9 +21,9 @@ pub(crate) struct SeriesCounters {
     pub site: &'static CallSite,
     pub id: &'static SeriesId,
     pub counts: BracketCounts,
-    /// The opened calls among those in flight.
+    /// The number of opened calls in flight.
     open: u32,
-    /// The last bracket was long, so the host time may prove the next one fed.
+    /// The last bracket was long, or there is none yet, so the host time may prove the next one fed.
     is_long: bool,
 }
 
@@ -54,15 +54,15 @@ pub(crate) struct HostTime {
     pub weight: u8,
 }
 
-/// The series of one site at a time, locked.
+/// The locked series of the site that was used last.
 ///
-/// Most records follow one for the same site, so the lock is kept from one to the next.
+/// Successive records are mostly for the same site, so the lock is kept from one record to the next.
 #[derive(Default)]
 struct LockedSite(Option<(&'static CallSite, MutexGuard<'static, Vec<SeriesCell>>)>);
 
 impl LockedSite {
-    /// Returns the data of a series. The last site is unlocked before another one is locked, so that no
-    /// thread holds two.
+    /// Returns the data of a series. The last site is unlocked before another one is locked, so that no thread
+    /// holds two such locks.
     fn cell(&mut self, counters: &SeriesCounters) -> Option<&mut SeriesCell> {
         let site = counters.site;
         if self.0.as_ref().is_some_and(|(locked, _)| !ptr::eq(*locked, site)) {
@@ -91,7 +91,7 @@ pub(crate) struct SeriesTable {
 struct SiteSeries {
     /// The series last used for the function and for each launch. Most calls need no other.
     last: Vec<Option<(SeriesIdentity, SeriesRef)>>,
-    /// All series of the launches that have more than one.
+    /// All series of the function and of launches, where there is more than one.
     several: HashMap<SeriesIdentity, SeriesRef>,
 }
 
@@ -157,7 +157,8 @@ impl SeriesTable {
         series
     }
 
-    /// Moves an opened call to the series with this identity, which may be its own.
+    /// Moves an opened call to the series with this identity, which may be its current one. Returns the call's
+    /// series.
     pub fn move_opened(&mut self, series: SeriesRef, identity: SeriesIdentity) -> SeriesRef {
         let Some(counters) = self.counters.get_mut(series.0 as usize) else { return series };
         if counters.open == 0 || **counters.id == identity {

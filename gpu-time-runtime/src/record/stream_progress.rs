@@ -1,4 +1,4 @@
-//! The progress of the GPU on each stream, by the records of CUPTI.
+//! The GPU's progress on each stream, as shown by CUPTI's records.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,17 @@ use crate::types::handles::Stream;
 /// The maximum number of streams. When it is reached, all are forgotten.
 const MAX_STREAMS: usize = 4_096;
 
-/// The identity of a stream. A handle is not enough, because all contexts or threads share those of the default
-/// streams.
+/// The identity of a stream. A handle is not enough, because the default streams have the same handles in all
+/// contexts and on all threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StreamId {
-    /// The handle or, for a default stream, that of its context.
+    /// The stream's handle or, for a default stream, the handle of its context.
     handle: usize,
     /// The number of the thread, for a per-thread default stream.
     thread: u64,
 }
 
-/// The latest launch with a record on each stream. All earlier launches on that stream have ended.
+/// The latest launch on each stream that has a record. All launches before it on that stream have ended.
 pub(crate) struct StreamProgress {
     latest: Option<HashMap<StreamId, u64>>,
 }
@@ -39,7 +39,7 @@ impl StreamProgress {
         StreamProgress { latest: None }
     }
 
-    /// Notes that a launch has a record. `at` grows from one launch on a stream to the next.
+    /// Notes that a launch has a record. `at` must grow from each launch on a stream to the next.
     pub fn note(&mut self, stream_id: Option<StreamId>, at: u64) {
         let Some(stream_id) = stream_id else { return };
         let latest = self.latest.get_or_insert_default();
@@ -50,7 +50,7 @@ impl StreamProgress {
         *latest = at.max(*latest);
     }
 
-    /// Returns `true` if the GPU is known to have gone on from a launch to a later one.
+    /// Returns `true` if the GPU is known to have reached a launch on the stream that is later than the one at `at`.
     pub fn are_past(&self, stream_id: Option<StreamId>, at: u64) -> bool {
         let latest = stream_id.and_then(|stream_id| self.latest.as_ref()?.get(&stream_id));
         latest.is_some_and(|&latest| latest > at)

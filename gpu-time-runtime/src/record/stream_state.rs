@@ -246,7 +246,8 @@ mod tests {
         assert_ne!(state.close(), second);
     }
 
-    /// Closes one bracket while another is open, opens `more`, and returns what lies inside of the other.
+    /// Closes one bracket while another is open, opens `more`, and returns the number of event pairs inside the
+    /// other.
     fn inside_of_overlapped(more: usize) -> Option<u16> {
         let state = StreamState::new(KEY);
         open(&state);

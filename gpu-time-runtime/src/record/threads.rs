@@ -86,8 +86,8 @@ pub(crate) fn counters(site: &'static CallSite) -> Option<&'static CallCounters>
     COUNTERS.get().get(site.id())
 }
 
-/// Returns the calling thread's counters of the site, allocated on first use. `None` if the thread is
-/// being torn down, or if the site registered after its recorder was created.
+/// Returns the calling thread's counters for the site, which are allocated on first use. Returns `None` if the
+/// thread is being torn down, or if the site registered after the thread's recorder was created.
 pub(crate) fn allocated_counters(site: &'static CallSite) -> Option<&'static CallCounters> {
     current().counters.get_or_allocate(site.id())
 }

@@ -15,7 +15,7 @@ pub(crate) struct Node {
     /// graph's shape.
     blank: Option<Lost>,
     capture: u64,
-    /// The thread that recorded the start, if it is on a per-thread stream.
+    /// The thread that recorded the start, if the launch is on a per-thread stream.
     thread_id: Option<u64>,
     stream: Stream,
     stream_state: &'static StreamState,

@@ -165,7 +165,7 @@ impl NodeInfo {
     }
 }
 
-/// Two events recorded by a graph.
+/// An event pair for a launch in a graph.
 ///
 /// Invariant: always exactly one of idle, open or recorded by a graph, because ownership moves from
 /// one to the next. `released` is set when no graph records the events any longer, and cleared when
@@ -205,7 +205,7 @@ impl Pair {
         Ok(Pair { context, events, released: &NEVER, last_stop_ns: None })
     }
 
-    /// Takes an idle pair from the context, or creates one if the limit allows it.
+    /// Takes one of the context's idle pairs, or creates one if the limit allows it.
     fn take(context: &'static Context) -> Result<Pair, Fault> {
         let mut graphs = locked(&GRAPHS);
         if let Some(pair) = graphs.take_idle(context) {
@@ -245,8 +245,8 @@ impl Pair {
     }
 }
 
-/// Returns when the last replay stopped and how long it took. Returns `None` if that stop is
-/// `last_stop`, or if the next replay may have run between the readings.
+/// Returns when the last replay stopped and how long it took. Returns `None` if the driver has no time yet, if
+/// that stop is `last_stop`, or if the next replay may have run between the readings.
 fn reading(
     last_stop: Option<f64>,
     mut stopped_ns: impl FnMut() -> Option<f64>,

@@ -179,7 +179,7 @@ fn blocked_stream_does_not_delay_another() {
     let mut bench = Bench::new();
     let first = bench.open(STREAM, None, None);
     let second = bench.open(OTHER, None, None);
-    // The first bracket's events came first, so only the second bracket is unfinished.
+    // The first bracket has events 1 and 2, so only the second bracket is unfinished.
     bench.gpu.finish_up_to(2);
     bench.close(second, Feeding::Certain);
     bench.close(first, Feeding::Certain);
@@ -355,8 +355,8 @@ fn open_bracket_stays_known_after_many_other_streams() {
     assert!(!bench.recorder.has_open());
 }
 
-/// Another thread reassigns a stream's state after this thread has found it but before it opens its
-/// bracket, as can happen with more than 4,096 streams.
+/// Another thread reassigns a stream's state after this thread has found the state, but before it opens a
+/// bracket on it. This can happen with more than 4,096 streams.
 #[test]
 fn bracket_opens_on_its_own_stream_after_a_reassignment() {
     let mut bench = Bench::new();

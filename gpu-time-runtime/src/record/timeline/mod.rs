@@ -1,5 +1,5 @@
-//! The most recent calls, brackets and kernels on the time axis, for a trace. Does nothing unless
-//! one of the report targets is a trace.
+//! The most recent calls, brackets and kernels on the time axis, for a trace. Nothing is kept unless one of the
+//! report targets is a trace.
 
 mod ring;
 
@@ -85,7 +85,7 @@ pub(crate) struct StreamWork {
     pub stream: Option<Stream>,
     /// The work ran on a stream other than the one that the function names.
     pub elsewhere: bool,
-    /// Host times, off by at most `error_ns` from CUPTI's.
+    /// CUPTI's times, converted to host times with an error of at most `error_ns`.
     pub begin_ns: u64,
     pub end_ns: u64,
     pub error_ns: u64,

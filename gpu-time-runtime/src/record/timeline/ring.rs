@@ -29,7 +29,7 @@ impl<T: Copy> Ring<T> {
         Ring { capacity: capacity.max(1), first, next: first, ..Self::EMPTY }
     }
 
-    /// Adds an item, dropping the oldest if the ring is full. Returns its number.
+    /// Adds an item, dropping the oldest if the ring is full. Returns the number of the new item.
     pub fn push(&mut self, item: T) -> u64 {
         if self.items.len() == self.capacity {
             self.items.pop_front();

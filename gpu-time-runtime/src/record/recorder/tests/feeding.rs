@@ -1,4 +1,4 @@
-//! Brackets that are proved fed, and those that are not.
+//! Tests for the proof that a bracket was fed.
 
 use crate::record::recorder::tests::*;
 
@@ -87,8 +87,8 @@ fn long_queue_is_fed() {
     assert_eq!(bench.series(None).queued(), 2);
 }
 
-/// A future may be closed by another thread, which hands the bracket over once it gets the
-/// recorder's lock. The recorder's own thread may have closed the next bracket by then.
+/// Another thread may end a future, and hands its bracket over once that thread gets the recorder's lock. The
+/// recorder's own thread may have closed the next bracket by then.
 #[test]
 fn late_brackets_prove_nothing_about_each_other() {
     let mut bench = Bench::new();
