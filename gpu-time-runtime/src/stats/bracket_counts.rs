@@ -3,8 +3,7 @@
 use crate::stats::since::Since;
 use crate::types::sample::{Losses, Lost, Sample};
 
-/// The number of brackets of a series by outcome. For a series of sums per call, the counts are
-/// calls.
+/// The number of brackets of a series by outcome. In a series of per-call sums, calls are counted instead.
 ///
 /// Invariants: `timed = measured + opened + in_flight + lost` and
 /// `measured = fed + starved + at_floor`. Each field is counted independently. Both invariants hold

@@ -76,7 +76,7 @@ pub(crate) struct Usage<T = f64> {
 }
 
 impl Usage {
-    /// The host time spent on untimed calls, including decisions.
+    /// Returns the host time spent on all calls, whether timed or not, including decisions.
     fn passing_ns(&self) -> f64 {
         self.calls * PASSING_NS + self.decision_ns
     }
@@ -100,8 +100,8 @@ impl Cost {
     }
 }
 
-/// The time that timed calls add to the program when the GPU sets the pace for a fraction
-/// `gpu_paced` of them. See the assumptions in the module documentation.
+/// Returns the time that timed calls add to the program when the GPU sets the pace for a fraction `gpu_paced`
+/// of them. See the assumptions in the module documentation.
 fn charged_ns(host_ns: f64, pair_ns: f64, preparation_ns: f64, gpu_paced: f64) -> f64 {
     let idle_ns = host_ns + IDLE_PAIR * pair_ns;
     preparation_ns + gpu_paced * pair_ns + (1.0 - gpu_paced) * idle_ns
@@ -196,17 +196,17 @@ impl Load {
         }
     }
 
-    /// The fraction of samples that found the GPU idle.
+    /// Returns the fraction of samples that found the GPU idle.
     fn host_paced(&self) -> f64 {
         1.0 - self.gpu_paced.value
     }
 
-    /// The fraction of wall time charged for untimed calls.
+    /// Returns the fraction of wall time charged for all calls, whether timed or not.
     fn passing_share(&self) -> f64 {
         self.calls_per_ns * (PASSING_NS + self.decision_ns.value) * self.host_paced()
     }
 
-    /// The fraction of wall time that would be charged at the maximum rate.
+    /// Returns the fraction of wall time that would be charged for timing at the maximum rate.
     fn demand(&self) -> f64 {
         let [host_ns, pair_ns, preparation_ns, gpu_paced] =
             [self.host_ns, self.pair_ns, self.preparation_ns, self.gpu_paced].map(|m| m.value);
@@ -257,8 +257,8 @@ impl Budget {
         if self.weight > 0.0 { average / self.weight } else { 0.0 }
     }
 
-    /// Returns the fraction of wall time recently spent on untimed calls and the index of the site
-    /// with the most calls, if that cost alone exceeded the budget.
+    /// Returns the fraction of wall time recently charged for untimed calls, and the index of the site that
+    /// contributes most to it. Returns `None` if it leaves room in the budget for the minimum spending.
     pub fn overrun(&self) -> Option<(f64, usize)> {
         let passing = self.normalized(self.passing_share);
         let shares = self.loads.iter().map(Load::passing_share).enumerate();

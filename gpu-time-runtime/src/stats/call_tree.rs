@@ -14,7 +14,7 @@ use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
 use gpu_time_report::PerCall;
 
-/// The maximum number of paths. The work of a function beyond it is attributed to the function
+/// The maximum number of paths. The work of a function for which no path is left is attributed to the function
 /// around it.
 const MAX_PATHS: usize = 16_384;
 
@@ -36,21 +36,21 @@ struct Path {
     callers_unknown: bool,
     /// The calls that events timed.
     timed: Vec<TimedCalls>,
-    /// The host times of some of them.
+    /// The host times of some of the calls in `timed`.
     timed_on_host: HostTimes,
     /// The number of opened calls.
     recorded: u64,
     calls: f64,
     own: Total,
-    /// The parts of the own time by device.
+    /// `own`, split by device.
     own_by_device: BTreeMap<DeviceId, f64>,
-    /// The time including functions inside, summed over this function's own calls.
+    /// The time of this function's calls, including the functions inside them.
     inclusive: Total,
     /// Sums over the recorded calls.
     sums: PerCall,
 }
 
-/// Sums over the times that calls took on the host, each with the number of calls that it represents.
+/// Sums over the times that calls took on the host. Each call is weighted by the number of calls that it represents.
 #[derive(Clone, Copy, Debug, Default)]
 struct HostTimes {
     calls: f64,

@@ -28,7 +28,7 @@ pub(crate) struct Moment {
 }
 
 impl ClockFit {
-    /// Returns the earliest host time at which the GPU was `device_ns` past the anchor.
+    /// Returns the earliest host time at which the GPU can have been `device_ns` past the anchor.
     pub fn earliest_ns(&self, device_ns: f64) -> f64 {
         self.zero_ns + device_ns * self.rate - device_ns.abs() * self.rate_error
     }

@@ -36,8 +36,7 @@ use gpu_time_report::{self as report, Unattributed};
 
 /// The minimum number of windows for an error estimate.
 const FEWEST: u64 = 5;
-/// With many windows, the probability `MISS` that the true share is more than `ERRORS` standard
-/// errors away.
+/// With many windows, the true share is more than `ERRORS` standard errors away with the probability `MISS`.
 const MISS: f64 = 0.05;
 const ERRORS: f64 = 1.96;
 
@@ -56,7 +55,7 @@ pub(crate) struct WindowWork {
 #[derive(Debug, Default)]
 pub(crate) struct CoverageSums {
     windows: u64,
-    /// Windows that are left out of all sums, because some of their records are missing.
+    /// The number of windows that are left out of all sums, because some of their records are missing.
     incomplete: u64,
     length_s: f64,
     square_length: f64,

@@ -33,7 +33,7 @@ pub(crate) struct WeightedSums {
     v_ns2: f64,
     /// The number of samples.
     samples: f64,
-    /// The first time.
+    /// The time of the first sample.
     origin: f64,
     /// Σ v² × (time − origin)ⁿ for n from 0 to 4.
     powers: [f64; 5],
@@ -52,7 +52,7 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    /// Returns the standard error, or why it is unknown.
+    /// Returns the standard error, or the reason why it is unknown.
     pub fn error_ns(&self) -> Result<f64, UnknownError> {
         self.unknown_error.map_or(Ok(self.sampled_error_ns), Err)
     }
@@ -94,8 +94,9 @@ impl WeightedSums {
         }
     }
 
-    /// Estimates the total time of a series whose samples add up to `seen_ns`, with its opened
-    /// calls. Subtracts `bias_ns` for each bracket. A sample has `brackets` brackets on average.
+    /// Estimates the total time of a series, with its opened calls. `seen_ns` is the sum of its samples,
+    /// without their bias. For the calls that were not timed, `bias_ns` is subtracted for each bracket. A
+    /// sample has `brackets` brackets on average.
     pub fn total(
         &self,
         seen_ns: f64,

@@ -11,7 +11,7 @@ const ENOUGH: f64 = 0.99;
 const ENOUGH_DISCARDED: f64 = 0.5;
 /// The quantile of hit latencies that separates hits from misses.
 const HIT_QUANTILE: f64 = 0.9;
-/// The smallest ratio of a miss latency to the threshold.
+/// The smallest ratio of the median miss latency to the threshold.
 const MISS_RATIO: f64 = 1.25;
 /// The largest ratio of the first to the second read time of a line that hits without a flush. Hit
 /// latencies differ as well, because a line may be in the far half of the L2.
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn lines_evicted_without_flush_prove_nothing() {
         assert_eq!(judge(LINES, LINES, LINES), None);
-        // With fewer cycles, hits and misses are too close together.
+        // If 400 lines are gone without a flush, hits and misses are too close together.
         assert!(judge(400, LINES, LINES).is_none_or(|seen| !seen.proved()));
     }
 

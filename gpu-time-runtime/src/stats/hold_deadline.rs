@@ -22,7 +22,7 @@ pub(crate) struct HoldDeadline {
     counts: HoldCounts,
 }
 
-/// The number of measured brackets' holds, by how they ended.
+/// The numbers of holds of measured brackets, by the way they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HoldCounts {
     pub released: u64,

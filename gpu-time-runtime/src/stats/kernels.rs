@@ -57,8 +57,8 @@ pub(crate) struct OpenedCalls {
 /// Times of each kernel, copy and memset, in bounded memory.
 #[derive(Clone, Debug, Default)]
 struct Works {
-    /// Kernels with one launch configuration, by the address of the description, which identifies it because all work
-    /// is interned.
+    /// Kernels with one launch configuration, by the address of the description. All descriptions are interned,
+    /// so equal ones have the same address.
     shapes: HashMap<usize, (&'static GpuWork, KernelTimes)>,
     /// Copies, memsets, and kernels whose launch configurations are combined, by the address of the name.
     shapeless: HashMap<usize, (&'static str, KernelTimes)>,
@@ -113,10 +113,10 @@ impl Works {
     }
 
     /// Returns `true` if there is room for one more entry. Makes room if needed, by combining the launch
-    /// configurations of the kernel that has the most: a grid that grows with each call has hundreds.
+    /// configurations of the kernel that has the most: a kernel whose grid grows with each call has hundreds.
     fn has_room(&mut self) -> bool {
         let is_full = |works: &Works| works.shapes.len() + works.shapeless.len() >= MAX_KERNELS;
-        // As soon as there is an entry for others, no kernel has two launch configurations.
+        // If there was no room for an entry before, no kernel has two launch configurations.
         if !is_full(self) || self.other.is_some() {
             return !is_full(self);
         }
@@ -274,7 +274,7 @@ impl ElsewhereTimes {
     }
 }
 
-/// Describes an entry of several launch configurations.
+/// Describes an entry that has no single launch configuration.
 fn shapeless_work(name: &'static str) -> GpuWork {
     GpuWork { name, is_kernel: true, grid: [0; 3], block: [0; 3], registers: 0, shared_bytes: 0 }
 }

@@ -1,5 +1,5 @@
-//! Counts the looks at a growing series. Each look is another chance for the confidence interval of
-//! the median to be wrong, so the interval widens with their number.
+//! Counts the looks at a growing series. Each look is another chance for the confidence interval of the median
+//! to be wrong, so the interval widens with the number of looks.
 
 /// The factor by which the number of samples must have grown for a look to count. Looks at nearly
 /// the same samples see nearly the same median.

@@ -1,12 +1,12 @@
-//! The GPU time during which work of several calls ran at once on one device. It is counted for each
-//! of the calls, so their sum exceeds the time that the GPU was busy.
+//! The GPU time during which work of several calls ran at once on one device. Each of the calls counts this
+//! time, so the sum of their times exceeds the time that the GPU was busy.
 
 use std::collections::BTreeMap;
 
 use gpu_time_report as report;
 
-/// The maximum number of intervals that are kept. Calls that end later than this much other work
-/// began cannot be compared with it.
+/// The maximum number of intervals to keep. If there are more, the earliest is forgotten, and calls added later
+/// can no longer be compared with it.
 const MAX_KEPT: usize = 16_384;
 
 /// The start and the end of some work on the GPU, in nanoseconds.
@@ -23,7 +23,7 @@ pub(crate) struct Overlap {
     /// CUPTI's ids of the first context and stream on which work ran.
     stream: Option<(u32, u32)>,
     has_several_streams: bool,
-    /// Calls represent others, whose work is unknown, or came after intervals had been forgotten.
+    /// Some calls represent others, whose work is unknown, or have work that may overlap forgotten intervals.
     is_partial: bool,
 }
 
@@ -69,8 +69,8 @@ impl Overlap {
         self.covered.insert(start, end);
     }
 
-    /// Returns the figures for the report. `None` if no work ran at the same time as that of another
-    /// call, which is certain on a single stream.
+    /// Returns the figures for the report. Returns `None` if certainly no work of two calls ran at once, for
+    /// example because all work ran on a single stream.
     pub fn report(&self) -> Option<report::Overlap> {
         let partial = self.is_partial && self.has_several_streams;
         (self.ns > 0 || partial).then_some(report::Overlap { ns: self.ns as f64, partial })
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn overlap_is_the_sum_less_the_union() {
-        // 10 + 25 + 3 ns, of which the GPU was busy for 30.
+        // 10 + 25 + 3 ns, while the GPU was busy for 31.
         assert_eq!(overlap(&[&[(10, 20)], &[(15, 40)], &[(38, 41)]]), Some((5.0 + 2.0, false)));
         // One interval over several, in any order.
         let calls: [&[GpuInterval]; 2] = [&[(0, 15), (40, 60)], &[(10, 50)]];

@@ -207,7 +207,7 @@ mod tests {
     use fastrand::Rng;
     use proptest::prelude::*;
 
-    /// Makes calls and returns the weight of each timed one.
+    /// Makes calls and returns, for each of them, its weight if it is timed.
     fn sampled(
         sampler: &Sampler,
         sampling: Sampling,

@@ -1,4 +1,4 @@
-//! Samples of one series: a launch or a call at one site, on one device and in one cache state.
+//! Samples of one series: a launch or a call at one site, on one device, in one cache state and with one key.
 
 use crate::stats::bias::Bias;
 use crate::stats::bracket_counts::BracketCounts;
@@ -20,7 +20,7 @@ use gpu_time_report::{
 #[derive(Clone, Debug)]
 pub struct SeriesData {
     sums: SampleSums,
-    /// `None` until a sample has other brackets inside.
+    /// `None` until a sample has, or may have, other brackets inside.
     inner: Option<Box<InnerBrackets>>,
     looks: Looks,
     fed: TimeRecorder,
@@ -46,7 +46,8 @@ struct TimeRecorder {
     course: Course,
     /// `None` without samples.
     batches: Option<Box<Batches>>,
-    /// The batches since the last [`SeriesData::begin_run`]. `None` if there were no samples then.
+    /// The batches since the last [`SeriesData::begin_run`]. `None` without a run, or if there were no samples
+    /// when it began.
     run: Option<Box<Batches>>,
 }
 
@@ -67,8 +68,8 @@ struct TimeSummary {
     /// `None` in a difference between two copies, because a slot of the course may begin before the
     /// earlier copy.
     course: Option<Course>,
-    /// `None` in a difference between two copies, if no run began at the earlier one or another run
-    /// has begun since.
+    /// `None` in a difference between two copies, if the earlier one had samples and the current run did not
+    /// begin with it.
     batches: Option<Box<Batches>>,
     /// The batches since the last run began.
     run: Option<Box<Batches>>,
@@ -124,7 +125,7 @@ impl SeriesData {
         self.looks.look(self.sums.brackets.samples);
     }
 
-    /// Begins a run. The dependence between its samples is also determined without earlier samples.
+    /// Begins a run. From then on, the dependence between the run's samples is also determined without earlier ones.
     pub fn begin_run(&mut self) {
         self.fed.begin_run();
         self.starved.begin_run();

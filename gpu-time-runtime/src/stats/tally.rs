@@ -36,13 +36,13 @@ pub struct InnerBrackets {
     brackets: PerSample,
     /// The number of those brackets that each add [`InnerCost::far_ns`].
     far: u64,
-    /// Samples with an unknown number of brackets inside.
+    /// The number of samples with an unknown number of brackets inside.
     unknown: u64,
 }
 
 impl_since!(InnerBrackets { brackets, far, unknown });
 
-/// Statistics of a number of brackets per fed or starved sample.
+/// Statistics of the number of brackets per fed or starved sample.
 #[derive(Clone, Copy, Debug)]
 pub struct PerSample {
     pub samples: u64,
@@ -78,13 +78,13 @@ impl Tally {
         (is_known && bias.inner.is_some()).then_some(brackets)
     }
 
-    /// Returns the bias of a sample, or `None` if samples contain different numbers of brackets.
+    /// Returns the bias of a sample, or `None` if it is unknown or if samples contain different numbers of brackets.
     pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
         let (bias_ns, brackets) = (self.bias_ns(bias)?, self.sums.brackets.uniform()?);
         Some(bias_ns * f64::from(brackets))
     }
 
-    /// Returns the number of brackets that are fed, starved and at the floor, and of opened calls.
+    /// Returns the numbers of fed and starved brackets, of brackets at the floor, and of opened calls.
     #[cfg(feature = "metrics")]
     pub fn measured(&self) -> [u64; 4] {
         let BracketCounts { fed, starved, at_floor, opened, .. } = self.counts;

@@ -326,7 +326,7 @@ fn threads_in_turns_spend_the_budget_together() {
     assert_spent([("turns", slowdown_in_turns(&loops))]);
 }
 
-/// Costs are summed over all threads, so each of three threads spends a third of the budget.
+/// Costs are summed over all threads, so each of three threads spends only a part of the budget.
 #[test]
 fn threads_side_by_side_share_the_budget() {
     let slowdowns = slowdowns(&[GPU_BOUND, HOST_BOUND, SYNCHRONOUS]);
@@ -334,8 +334,7 @@ fn threads_side_by_side_share_the_budget() {
     assert!(slowdowns.iter().all(|slowdown| *slowdown > 0.0015), "{slowdowns:?}");
 }
 
-/// A program that changes its pace stays within the budget, although the controller must learn
-/// anew.
+/// A program that changes its pace stays close to the budget, although the controller must learn anew.
 #[test]
 fn change_of_pace_does_not_exceed_the_budget() {
     let mut program = Program::new(&[GPU_BOUND]);

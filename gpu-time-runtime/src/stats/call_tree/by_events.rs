@@ -1,4 +1,4 @@
-//! A path's times as measured by events: the total of its calls, and the function's own part of it.
+//! A path's times as measured by events: the total time of its calls, and the part that is the function's own.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::types::sample::{Lost, Sample};
 /// The maximum number of enclosing paths that a call's time is subtracted from.
 const MOST_AROUND: usize = 64;
 
-/// The calls of one path that events timed on one device, inside brackets of one other path or of
-/// none.
+/// The calls of one path that events timed on one device. All of them were inside brackets of the path
+/// `around`, or all were outside any bracket.
 #[derive(Clone, Debug)]
 pub(super) struct TimedCalls {
     device: DeviceId,
@@ -21,20 +21,20 @@ pub(super) struct TimedCalls {
     calls: f64,
     /// The sums of the raw times.
     sums: TimeSums,
-    /// The number of brackets, each with the weight of its call.
+    /// The number of brackets, each counted with the weight of its call.
     brackets: f64,
-    /// The numbers of brackets nested inside, with the same weights. They lengthen the outer
-    /// brackets by different times: see [`InnerCost`].
+    /// The numbers of near and far brackets nested inside, with the same weights. The two kinds lengthen the
+    /// outer brackets by different times: see [`InnerCost`].
     near: f64,
     far: f64,
-    /// The number of brackets nested inside, and that number plus the calls' own brackets. The
-    /// latter are inside the brackets of `around`.
+    /// The number of brackets nested inside the calls' brackets, and that number plus the calls' own brackets.
+    /// The brackets of `around` contain all of these.
     inside: u64,
     whole: u64,
     fed: u64,
     starved: u64,
     queued: u64,
-    /// Calls with an unknown number of brackets inside.
+    /// The number of calls with an unknown number of brackets inside.
     unknown: u64,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct EventTimes {
     pub net_variance: f64,
     /// The net time minus the time of the calls inside those brackets.
     pub own_ns: f64,
-    /// The parts of the own time by device.
+    /// `own_ns`, split by device.
     pub own_by_device: BTreeMap<DeviceId, f64>,
     pub own_variance: f64,
     /// The net time is only an upper bound, because it includes an unknown amount of other time.
@@ -91,8 +91,8 @@ impl TimedCalls {
         (self.device, self.around) == (device, around)
     }
 
-    /// Records a call. `is_own` is `false` for a call of a function without a path of its own,
-    /// which is part of a call of this path.
+    /// Records a call. `is_own` is `false` if the called function has no path of its own. Its call is then part
+    /// of a call of this path.
     pub fn record(&mut self, outcome: Result<Sample, Lost>, is_own: bool) {
         let Ok(sample) = outcome else {
             self.lost += u64::from(is_own);
@@ -193,7 +193,7 @@ pub(super) fn settle(
     times
 }
 
-/// Subtracts the time of calls from the own times of the paths around them.
+/// Subtracts the time of calls from the functions' own time in the paths around them.
 fn subtract(
     net: TimeSums,
     device: DeviceId,
@@ -338,8 +338,8 @@ mod tests {
         tree.record(path, None, Ok(sample(1_000.0, 13)));
         let net = |tree: &Bench| tree.settle(Some(bias))[0].net_ns;
         assert_eq!(net(&tree), 1_000.0 - 10.0 - 12.0 * 20.0 - 40.0);
-        // If the number of brackets inside is unknown for one call, their time is not subtracted
-        // from any of them, as in a series.
+        // If the number of brackets inside is unknown for one call, their time is not subtracted from any call,
+        // as in a series.
         tree.record(path, None, Ok(sample(1_000.0, 0).around(None)));
         assert_eq!(net(&tree), 2_000.0 - 2.0 * 10.0);
         assert_eq!(tree.settle(None)[0].net_ns, 2_000.0);

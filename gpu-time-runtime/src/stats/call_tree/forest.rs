@@ -44,8 +44,7 @@ impl CallTree {
         let mut is_shown: Vec<bool> = (0..self.paths.len())
             .map(|at| match is_opened(at) {
                 true => self.paths[at].is_opened(),
-                // The recorded spans also represent those that were not recorded, with the
-                // functions inside.
+                // Recorded spans also represent those that were not recorded, with the functions inside them.
                 false => {
                     times[at].recorded > 0 && !in_spans.contains(&self.paths[roots[at]].function)
                 }
@@ -80,7 +79,7 @@ impl CallTree {
         nodes
     }
 
-    /// Returns the index of the outermost function of each path.
+    /// Returns, for each path, the index of the path of its outermost function.
     fn roots(&self) -> Vec<usize> {
         let mut roots: Vec<usize> = Vec::with_capacity(self.paths.len());
         for (at, path) in self.paths.iter().enumerate() {
@@ -138,7 +137,7 @@ impl Path {
 }
 
 impl EventTimes {
-    /// `host_ns` is the mean time of a call on the host, if it is known.
+    /// Returns the node of a path with these times. `host_ns` is the mean time of a call on the host, if known.
     fn node(&self, host_ns: Option<f64>) -> Node {
         let net_ns = self.net_ns / self.calls;
         Node {
@@ -160,7 +159,7 @@ impl EventTimes {
     }
 }
 
-/// Returns the times by the names of the devices. Times of 0 are omitted.
+/// Returns the times with the devices' names as keys. Times of 0 are omitted.
 fn by_name(times: &BTreeMap<DeviceId, f64>) -> BTreeMap<String, f64> {
     let times = times.iter().filter(|(_, ns)| **ns > 0.0);
     times.map(|(device, ns)| (device.to_string(), *ns)).collect()

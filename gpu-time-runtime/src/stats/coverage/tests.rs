@@ -26,9 +26,9 @@ enum Queue {
     Deep(u64),
 }
 
-/// Simulates a program on one stream for `total_ns`. The GPU is busy for about the fraction `busy`
-/// of that time. Returns the launches, the exact busy share, and the share of attributed launches,
-/// which are one in three.
+/// Simulates a program on one stream for `total_ns`. The GPU is busy for about the fraction `busy` of that
+/// time. Returns the launches, the exact busy share, and the exact share of attributed time. One launch in
+/// three is attributed.
 fn program(busy: f64, queue: Queue, total_ns: u64, rng: &mut Rng) -> (Vec<Launch>, f64, f64) {
     let mut launches = Vec::new();
     let (mut host, mut gpu, mut busy_ns, mut attributed_ns) = (0, 0, 0, 0);
