@@ -1,4 +1,4 @@
-//! Counts the allocations of a test.
+//! A global allocator for tests that counts the allocations of each thread.
 
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
@@ -25,13 +25,13 @@ fn count(size: i64) {
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as i64));
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -43,8 +43,7 @@ pub(crate) fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
-/// Returns the number of bytes that this thread allocates in `work` and does not free in it, and the result
-/// of `work`.
+/// Returns the number of bytes by which this thread's allocations grow in `work`, and the result of `work`.
 pub(crate) fn bytes_kept<T>(work: impl FnOnce() -> T) -> (i64, T) {
     let before = BYTES.get();
     let value = work();

@@ -13,13 +13,14 @@ use std::sync::{Once, OnceLock};
 pub(crate) enum Occasion {
     /// The first call of a timed function. In a program without a GPU it is the only occasion.
     FirstCall,
-    /// The first context: by now the driver has registered its teardown, after which it must not be
-    /// called.
+    /// The first context: by now the driver has registered its teardown, after which the driver must
+    /// not be called.
     Context,
-    /// The first recording by CUPTI: the same for CUPTI.
+    /// The first recording by CUPTI: by now CUPTI has registered its teardown.
     #[cfg(feature = "kernels")]
     Recording,
-    /// The first locked clock: the same for NVML. The program may not have timed functions at all.
+    /// The first locked clock: by now NVML has registered its teardown. The program may have no timed
+    /// functions.
     #[cfg(feature = "nvml")]
     LockedClocks,
 }

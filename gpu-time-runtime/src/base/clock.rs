@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 
 /// Reads the clock behind `Instant`, `CLOCK_MONOTONIC`, in nanoseconds.
 ///
-/// Half the cost of an `Instant`, which must be subtracted from another one to give a number.
+/// Costs half as much as an `Instant`, which must be subtracted from another one to give a number.
 #[inline]
 pub(crate) fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -23,13 +23,13 @@ pub(crate) struct StartTime {
     pub monotonic: Instant,
 }
 
-/// The moment when the runtime was first used: the first call of this function.
+/// Returns the moment when the runtime was first used, which is the first call of this function.
 pub(crate) fn started() -> StartTime {
     static STARTED: OnceLock<StartTime> = OnceLock::new();
     *STARTED.get_or_init(|| StartTime { wall: SystemTime::now(), monotonic: Instant::now() })
 }
 
-/// Nanoseconds from [`started`] to `moment`.
+/// Returns the nanoseconds from [`started`] to `moment`.
 pub(crate) fn since_start_ns(moment: Instant) -> u64 {
     let since = moment.saturating_duration_since(started().monotonic);
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

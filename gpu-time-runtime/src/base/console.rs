@@ -47,7 +47,7 @@ pub(crate) fn complain(complaint: String) {
     }
 }
 
-/// Every configuration error so far.
+/// Returns the configuration errors so far, at most [`MAX_COMPLAINTS`] of them.
 pub(crate) fn complaints() -> Vec<String> {
     locked(&COMPLAINTS).clone()
 }

@@ -5,12 +5,12 @@
 use std::env;
 use std::ffi::OsString;
 
-/// Returns an environment variable, unless [`is_foreign`].
+/// Returns an environment variable, unless the environment [is foreign](is_foreign).
 pub(crate) fn var(name: &str) -> Option<OsString> {
     if is_foreign() { None } else { env::var_os(name) }
 }
 
-/// Returns all environment variables, unless [`is_foreign`].
+/// Returns all environment variables, unless the environment [is foreign](is_foreign).
 pub(crate) fn vars() -> impl Iterator<Item = (OsString, OsString)> {
     (!is_foreign()).then(env::vars_os).into_iter().flatten()
 }

@@ -294,7 +294,7 @@ mod tests {
         drop(locked(&earlier));
     }
 
-    /// Every rank is checked, the last one too.
+    /// Every rank is checked, including the last one.
     #[cfg(debug_assertions)]
     #[test]
     #[should_panic = "a lock of rank Fake is taken under one of the same or a later rank"]

@@ -1,4 +1,4 @@
-//! Writes that end within a deadline and raise no signal, whatever they go to.
+//! Writes to any kind of descriptor that give up if nothing reads from it, and that raise no signal.
 
 #![allow(unsafe_code)] // descriptors that other code owns
 

@@ -67,7 +67,7 @@ fn own_address() -> *const c_void {
 }
 
 fn pin_at(address: *const c_void) {
-    /// The base of the object handled last, to skip it the next time: most programs have a single one.
+    /// The base of the object handled last, to skip it the next time: most programs have only one.
     static LAST: AtomicUsize = AtomicUsize::new(0);
     // SAFETY: the caller runs in the object or has a reference into it, so it is loaded.
     let Some(object) = (unsafe { Object::of(address) }) else { return };

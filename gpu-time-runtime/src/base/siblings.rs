@@ -79,7 +79,7 @@ pub(crate) fn warning() -> Option<String> {
     })
 }
 
-/// Lets the runtime that handles a signal call `answer` in this one, on its own thread.
+/// Registers `answer` for the runtime that handles a signal, which calls it on a thread of its own.
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) fn answer_signals_with(answer: extern "C" fn(c_int)) {
     SHARED_STATE.answer.store(answer as *mut c_void, Relaxed);
@@ -93,7 +93,7 @@ pub(crate) fn answer(signal: c_int) {
     }
 }
 
-/// The functions by which other runtimes answer signals.
+/// Returns the functions with which the other runtimes answer signals.
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) fn other_answers() -> Vec<extern "C" fn(c_int)> {
     let mut found = Vec::new();
@@ -132,7 +132,7 @@ fn iterate(mut visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool) {
         _: libc::size_t,
         visit: *mut c_void,
     ) -> c_int {
-        // SAFETY: the pointer passed below, during that call.
+        // SAFETY: `visit` is the pointer passed below, which is valid during that call.
         let visit = unsafe { &mut *visit.cast::<&mut dyn FnMut(&libc::dl_phdr_info) -> bool>() };
         // SAFETY: the loader passes a valid description.
         c_int::from(!visit(unsafe { &*info }))
@@ -171,7 +171,7 @@ unsafe fn visit_object(object: &libc::dl_phdr_info, visit: &mut dyn FnMut(&Share
 /// The description in the note of a runtime.
 #[derive(Debug, PartialEq, Eq)]
 struct Distance {
-    /// Its offset in the segment.
+    /// The offset of the description in the segment.
     place: usize,
     to_entry: i32,
 }

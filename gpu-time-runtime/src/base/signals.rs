@@ -9,8 +9,8 @@
 //! which forwards the signal to ours, decides for itself. A second signal more than [`PATIENCE`]
 //! later ends the process at once.
 //!
-//! If the process has several runtimes, the one that took the signal first lets the others report
-//! too before the process ends.
+//! If the process has several runtimes, the one that handles the signal lets the others report before the
+//! process ends.
 //!
 //! The kernel ignores the default action of signals for the first process of a PID namespace, which a
 //! program in a container often is. Such a process goes on after the report.
@@ -110,7 +110,8 @@ pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
     Ok(())
 }
 
-/// Handles all these signals for the rest of the process, to report when asked and before the end.
+/// Handles the signals that end the process or ask for a report or a window, for the rest of the process. The
+/// last report is made before the process ends.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     watch(handlers)?;
@@ -209,13 +210,13 @@ fn act(signal: c_int) {
     }
 }
 
-/// [`act`], on the listening thread of the runtime that handles the signal.
+/// Calls [`act`] on the listening thread of the runtime that handles the signal.
 extern "C" fn answer_for_sibling(signal: c_int) {
     // A panic must not unwind into the other runtime.
     _ = panic::catch_unwind(|| act(signal));
 }
 
-/// The handler. Makes only calls that are async-signal-safe.
+/// The signal handler. Makes only calls that are async-signal-safe.
 extern "C" fn on_signal(signal: c_int) {
     keeping_errno(|| {
         if !SIGNALS.is_listening() || (!goes_on(signal, process()) && SIGNALS.is_overdue()) {
@@ -263,7 +264,7 @@ fn keeping_errno(work: impl FnOnce()) {
     unsafe { *errno = before };
 }
 
-/// Returns `true` if this process goes on after the signal, which then only asks for a report.
+/// Returns `true` if this process goes on after the signal, which then only asks for a report or a window.
 fn goes_on(signal: c_int, process: libc::pid_t) -> bool {
     is_request(signal) || process == INIT
 }
@@ -273,8 +274,8 @@ fn is_request(signal: c_int) -> bool {
     signal == REPORT_SIGNAL || signal == WINDOW_SIGNAL
 }
 
-/// Ends the process by the default action of the signal. Called in its handler, this takes effect when
-/// the handler returns.
+/// Ends the process with the default action of the signal. If called in the signal's handler, this takes
+/// effect when the handler returns.
 fn end_by(signal: c_int) {
     set(signal, libc::SIG_DFL);
     // SAFETY: sends this process a signal whose action was reset to the default.
@@ -290,7 +291,7 @@ fn process() -> libc::pid_t {
     unsafe { libc::getpid() }
 }
 
-/// The current disposition of a signal.
+/// Returns the current disposition of a signal.
 fn disposition(signal: c_int) -> Option<libc::sighandler_t> {
     let mut now = MaybeUninit::<libc::sigaction>::uninit();
     // SAFETY: changes nothing, and writes the current action.
