@@ -1,4 +1,4 @@
-//! A call between two barriers: the wall time from one idle state of its stream to the next.
+//! Calls timed between two barriers: the wall time from one idle state of the stream to the next.
 //!
 //! Requested by `clock = "sync"`, the only clock that makes a call wait for the GPU.
 

@@ -16,7 +16,7 @@ use crate::types::workload::Workload;
 /// by several threads. Only the function itself writes them, so relaxed loads and stores suffice.
 #[derive(Debug, Default)]
 pub(crate) struct CallState {
-    /// The number of the [`SumId`] that sums up the call's launches, or 0 if there is none.
+    /// The number of the [`SumId`] for the sum of the call's launches, or 0 if there is none.
     sum: AtomicU32,
     /// 0 before the first launch, then 1 + the cache state of that launch.
     cache: AtomicU8,

@@ -1,5 +1,4 @@
-//! Decides whether to time a call, and counts those that are not timed by reason. No other module
-//! decides that.
+//! Decides whether to time a call, and counts untimed calls by reason. No other module decides this.
 //!
 //! The steps are, in order: the switch and the filter, sampling, the stream, warm-up. Sites with
 //! `graph` look up the stream before sampling. For each site, a thread has a [skip
@@ -50,7 +49,7 @@ pub struct StreamQuery {
 }
 
 impl StreamQuery {
-    /// For calls that are timed regardless of warm-up, or have it checked later.
+    /// For calls that are timed regardless of warm-up, or whose warm-up is checked later.
     pub(crate) const WITHOUT_LEASES: StreamQuery = StreamQuery { leases: Leases::NONE };
 
     /// Answers with a stream. Returns `None` if the call is a warm-up call that its thread has leased,
@@ -303,7 +302,7 @@ fn draw_slowly(
     weight.ok_or(Outcome::Unsampled)
 }
 
-/// Decides about a span, and counts it if it is not timed. Returns the probability of timing it.
+/// Decides about a span. Returns the probability of timing it, or counts it and returns `None`.
 ///
 /// `root` is the number of root spans that were passed over before it, if it was chosen as a root.
 /// Any other span is timed whenever its root is.

@@ -27,7 +27,7 @@ pub trait Owner: Send + Sync {
     /// Returns the stream and its context, or 0 if the context is not known.
     fn handles(&self) -> (usize, usize);
 
-    /// Returns `true` if cudarc enqueues its own waits and records around launches.
+    /// Returns `true` if cudarc waits for and records events of its own around launches.
     fn is_tracked(&self) -> bool;
 }
 
@@ -98,8 +98,8 @@ thread_local! {
     static SEEN: RefCell<(u64, Option<Weak<dyn Owner>>)> = const { RefCell::new((0, None)) };
 }
 
-/// Sets the stream on which functions that name no stream are timed by events, on all threads that
-/// have none of their own. `None` removes it.
+/// Sets the stream on which functions that name no stream are timed by events, on all threads that have
+/// no default stream of their own. `None` removes it.
 ///
 /// ```
 /// # use gpu_time_runtime as gpu_time;
@@ -165,9 +165,9 @@ fn shared(changes: u64) -> Option<Arc<dyn Owner>> {
     SEEN.try_with(seen).ok().flatten()
 }
 
-/// Returns `true` if a call on the default stream may be opened: inside an opened call, or if the
-/// attribute or the configuration asks for it. The function's clock alone is not a reason: it would open
-/// every call, and the events on the default stream replace it.
+/// Returns `true` if a call on the default stream may be opened: inside an opened call, or if the attribute
+/// or the configuration asks for it. The function's clock alone is not a reason: it would open every call,
+/// which the events on the default stream make unnecessary.
 pub(super) fn may_open(site: &'static CallSite) -> bool {
     opened::is_inside() || site.spec.kernels.is_some() || site.kernels_share() < 1.0
 }

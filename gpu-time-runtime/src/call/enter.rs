@@ -164,7 +164,8 @@ fn begin_kernels<S: TimedCall, D: Details>(
     }
 }
 
-/// Returns the timer for the cost of a call: for one inside an opened call, that of the outermost function.
+/// Returns the timer for the cost of a call. Inside an opened call, it is the timer of the outermost
+/// function.
 #[inline(always)]
 fn cost_timer(site: &'static CallSite) -> CostTimer {
     match is_inside().then(outermost).flatten() {

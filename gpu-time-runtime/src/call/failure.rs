@@ -1,4 +1,4 @@
-//! Detects failed launches from their return type.
+//! Detects failed launches by their return value.
 
 use crate::call::lookup::Step;
 
@@ -31,7 +31,7 @@ impl<R> Step<&R> {
     }
 }
 
-/// The status code that `cuLaunchKernel` returns.
+/// Lets generated code call `result` on any return value, as on the status code of `cuLaunchKernel`.
 ///
 /// In every cudarc version, `CUresult` has its own `result` method, which takes precedence over
 /// this one. Any other return value is probed unchanged.

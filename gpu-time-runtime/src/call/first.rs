@@ -96,7 +96,7 @@ pub(crate) fn find(
                     if cupti::is_in_use() {
                         measure_kernel_base(context);
                     }
-                    // Other contexts may lack it still.
+                    // Other contexts may still lack it.
                     MAY_LACK_BASE.fetch_or(context.lacks_kernel_base(), Relaxed);
                 }
                 health::observe_at_work(&context.device);
@@ -117,7 +117,7 @@ pub(super) fn measure_kernel_base(context: &'static Context) {
     }
 }
 
-/// Measures an empty kernel in all contexts that lack this, as [`measure_kernel_base`] does, for a call that names no
+/// Does the same as [`measure_kernel_base`], in all contexts that lack the measurement, for a call that names no
 /// stream.
 #[inline]
 pub(super) fn measure_kernel_bases() {

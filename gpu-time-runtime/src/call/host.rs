@@ -93,13 +93,13 @@ mod tests {
         site
     }
 
-    /// Asserts that a thread whose calls are warm makes another one while this thread keeps a lock.
+    /// Asserts that a thread can make a call after its warm-up while this thread holds a lock.
     fn assert_warm_call_ends_under<L>(site: &'static CallSite, lock: impl FnOnce() -> L) {
         let (is_warm, (ended, is_ended)) = (Barrier::new(2), mpsc::channel());
         let call = || drop(enter_host(site, NoDetails));
         thread::scope(|scope| {
             scope.spawn(|| {
-                // The last one finds out that no warm-up call is left.
+                // The last of these calls finds out that no warm-up call is left.
                 (0..=WARMUP).for_each(|_| call());
                 is_warm.wait();
                 is_warm.wait();

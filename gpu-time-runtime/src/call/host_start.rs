@@ -1,4 +1,4 @@
-//! The start of a call on the host, from which its host time counts.
+//! Measures how long calls timed by events take on the host.
 
 use crate::gpu::Gpu;
 use crate::record::threads::{self, StreamCall};

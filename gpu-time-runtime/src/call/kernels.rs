@@ -1,4 +1,4 @@
-//! Calls timed by the kernels that they enqueue, which need no stream.
+//! Calls that need no stream, because they are timed by the kernels that they enqueue.
 
 use std::convert::Infallible;
 
@@ -50,7 +50,7 @@ impl<W> From<Option<KernelsCall<W>>> for KernelsEntry<W> {
     }
 }
 
-/// Starts the call: as a function of the thread's opened call, or by opening it.
+/// Starts the call: in the thread's opened call, by opening it, or by the host clock.
 pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::Work> {
     let (mut ticket, share) = match decide::opening(ticket) {
         Opening::Opened(ticket, share) => (ticket, share),

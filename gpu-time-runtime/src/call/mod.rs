@@ -1,6 +1,6 @@
 //! A call of an annotated function, from its entry to the recording of its stop event.
 //!
-//! The path of a launch timed by events, by the files that it goes through:
+//! The files that a launch timed by events goes through, in order:
 //!
 //! 1. [`enter`]: the macro has generated a call of the entry function for the clock and the scope.
 //! 2. [`decide`] reads the switch, the filter, the sampling gap and the warm-up calls left in the

@@ -1,4 +1,4 @@
-//! Opened calls: CUPTI records their work, instead of events around it.
+//! Opened calls: CUPTI records their work, and no events are recorded around it.
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{fork, inside, random::happens, room};
@@ -126,7 +126,7 @@ pub(super) fn enter(subject: OpenedFunction, is_inside: bool) -> Option<OpenedCa
         None => {
             let events_can_time_it = stream.is_some() && !is_inside;
             if !events_can_time_it {
-                // An open call takes no more functions if too many of them have not ended.
+                // An opened call accepts no more functions once too many of them have not ended.
                 let lost = if is_inside { Lost::Long } else { Lost::Records };
                 opened::count_lost(&of, device, lost);
                 timeline::end(call_id);

@@ -13,7 +13,7 @@ use crate::site::callsite::CallSite;
 use crate::site::cost::{CostGuard, CostTimer};
 use crate::types::sample::Lost;
 
-/// One call of an annotated function. Borrows nothing; ends the call on drop.
+/// One call of an annotated function, which ends when this is dropped. Borrows nothing.
 ///
 /// A single `Option`, so that an untimed call has only one state to check when it ends.
 #[must_use]
@@ -75,7 +75,7 @@ impl ThreadChange {
 
 /// A call that is timed, has an NVTX range, or has changed the state of its thread.
 struct Active<C> {
-    /// `None` if it is not timed.
+    /// `None` if the call is not timed.
     call: Option<C>,
     /// The NVTX range. It begins after a body's start event and ends before the stop event, so that tools
     /// do not show flushes and holds in it.
@@ -139,8 +139,8 @@ impl<C: TimedCall> Scope<C> {
         Scope(Some(Active::new(None, range, ThreadChange::PassedOver, CostTimer::off())))
     }
 
-    /// Creates the scope for a call, which is timed if it is `Some`. `nests`: while it runs, no
-    /// call on its thread can be opened.
+    /// Creates the scope for a call, which is timed if `call` is `Some`. `nests` is `true` if no call on
+    /// its thread can be opened while it runs.
     #[inline(always)]
     pub(crate) fn of(
         site: &'static CallSite,

@@ -16,7 +16,7 @@ pub struct StreamSource<G> {
     /// The `CUcontext`, or 0 for a raw handle. 0 stands for the stream's own context, or for the
     /// current context if this is the NULL stream or the per-thread stream.
     pub(crate) context: usize,
-    /// Set if cudarc enqueues its own waits and records around launches.
+    /// Set if cudarc waits for and records events of its own around launches.
     pub(crate) tracked: bool,
     /// Detects whether the stream has been dropped.
     pub(crate) guard: G,

@@ -24,7 +24,7 @@ use crate::types::{handles::Stream, settings::Settings, workload::Workload};
 /// An open bracket on a real GPU.
 pub(crate) type GpuBracket = Box<Bracket<Context>>;
 
-/// A started launch: in a stream, or as a graph node.
+/// A started launch: in a stream, as a graph node, or in an opened call.
 pub(crate) enum OpenLaunch {
     Bracket(&'static ThreadRecorder, GpuBracket),
     Node(Box<Node>),
@@ -43,7 +43,7 @@ struct UnstartedBracket {
 /// The preparation of a bracket.
 struct BracketPlan {
     prepare: Preparation,
-    /// The state of the cache after it.
+    /// The state of the cache after the preparation.
     cache: CacheState,
     /// The site has `sleep`.
     sleeps: bool,
@@ -339,8 +339,8 @@ impl StreamCall {
         }
     }
 
-    /// Queues a call's host time for its path, and for the series of its sum or, if a call makes only one
-    /// launch, of that.
+    /// Queues a call's host time for its path and for the series of its sum, or of its launch if the call
+    /// makes only one.
     #[cold]
     fn queue_host_time(&self, state: &CallState, time: MeasuredHostTime) {
         let is_single = self.site.spec.is_single;
@@ -355,9 +355,9 @@ impl StreamCall {
         }
     }
 
-    /// Returns the flush and hold to enqueue before a bracket, and the cache state that the bracket
-    /// then has. `is_inside`: another bracket is open on the stream. `first` is the cache state of the
-    /// call's first launch, if this is a later one.
+    /// Returns the flush and hold to enqueue before a bracket, and the cache state that the bracket then
+    /// has. `is_inside` is `true` if another bracket is open on the stream. `first` is the cache state of
+    /// the call's first launch, if this is a later one.
     #[cold]
     pub fn preparation(
         &self,
@@ -417,7 +417,7 @@ impl OpenLaunch {
         }
     }
 
-    /// Counts the launch as lost.
+    /// Ends the launch, and counts it as lost unless it is in an opened call.
     pub fn abandon(self, reason: Lost) {
         match self {
             OpenLaunch::Bracket(thread, bracket) => abandon(thread, bracket, reason),

@@ -54,8 +54,8 @@ impl Drop for Ticket {
     }
 }
 
-/// Counts a span, and the root spans that were `passed` over before its root. `weight` is the number of
-/// spans that it represents, or `None` if it is not timed.
+/// Counts a span, and the number of root spans that were `passed` over before its own root. `weight` is
+/// the number of spans that it represents, or `None` if it is not timed.
 #[cfg(feature = "tracing")]
 pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>, passed: u64) {
     match threads::allocated_counters(site) {

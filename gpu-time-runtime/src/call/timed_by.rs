@@ -8,7 +8,7 @@ use crate::record::{threads::StreamCall, timeline::CallId};
 use crate::site::cost::CostGuard;
 use crate::types::sample::Lost;
 
-/// A call, by what times it.
+/// A timed call. The variant says what times it.
 pub enum TimedBy<S, W> {
     /// Events or barriers on a stream.
     Stream(S),

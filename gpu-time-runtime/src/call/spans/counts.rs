@@ -30,7 +30,7 @@ impl Count {
         Count(AtomicUsize::new(0))
     }
 
-    /// Returns `true` if there is any span of this kind.
+    /// Returns `true` if any span is in this state.
     #[inline]
     pub fn has_any(&self) -> bool {
         self.0.load(Relaxed) > 0

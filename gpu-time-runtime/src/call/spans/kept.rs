@@ -6,16 +6,17 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-/// A span is taken to be kept once it has more than this many times the entries of spans closed before.
+/// A span counts as kept once it has been entered more than this many times as often as the spans closed before
+/// it.
 const FACTOR: u32 = 8;
-/// A span with more entries than this is always taken to be kept.
+/// A span with more entries than this always counts as kept.
 const MAX_ENTRIES: u32 = 4_096;
 
-/// Tells whether the spans of one callsite are kept.
+/// Detects whether the spans of one callsite are kept.
 #[derive(Debug)]
 pub(super) struct KeepDetector {
     is_kept: AtomicBool,
-    /// The number of entries above which a span is taken to be kept.
+    /// The number of entries above which a span counts as kept.
     after: AtomicU32,
 }
 
@@ -36,11 +37,11 @@ impl KeepDetector {
         }
     }
 
-    /// Notes that a span has been closed after `entries` entries, as far as the layer has seen. If it was
-    /// taken to be kept, later spans must be entered more often to be taken so.
+    /// Notes that a span has been closed after `entries` entries, as far as the layer has seen. If it counted as
+    /// kept, later spans must be entered more often to count as kept.
     pub fn note_closed(&self, entries: u32) {
         let after = self.after.load(Relaxed);
-        // A dropped model closes all its spans. Only the first of them is counted as a kept one.
+        // A dropped model closes all its spans. Only the first of them counts as kept.
         if self.is_kept.swap(false, Relaxed) {
             self.raise(after);
         } else if entries <= after {
@@ -84,7 +85,7 @@ mod tests {
     fn spans_of_a_dropped_model_count_once() {
         let kept = KeepDetector::new();
         kept.note_entered(FACTOR + 1);
-        // The spans of its layers.
+        // Dropping the model closes the spans of its layers.
         [1_000, 3, 900].into_iter().for_each(|entries| kept.note_closed(entries));
         assert!(!kept.get());
         // The next model.

@@ -12,8 +12,7 @@ use crate::stats::sampling::Sampler;
 use crate::types::attribute::Clock;
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 
-/// The largest number of spans to pass over before the next draw. The configuration is read only by a
-/// draw.
+/// The largest number of spans to pass over before the next draw. Only a draw reads the configuration.
 const LONGEST_GAP: u64 = 1_024;
 
 thread_local! {
@@ -64,7 +63,7 @@ pub(super) fn choose_new(rate: KernelRate) -> Option<ChosenRoot> {
     if DEPTH.get() > 0 { None } else { choose(&CREATED, rate) }
 }
 
-/// Decides whether the outermost entry on a thread opens a call. The choice applies if the span is kept.
+/// Decides whether the outermost entry on a thread opens a call. The choice applies only to kept spans.
 #[inline]
 pub(super) fn choose_entered(rate: KernelRate) -> Option<ChosenRoot> {
     choose(&ENTERED, rate)

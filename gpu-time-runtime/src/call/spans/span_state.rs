@@ -104,9 +104,9 @@ impl SpanState {
         Some((self.of.site.id(), self.represented?))
     }
 
-    /// Enters the span on this thread. `is_outermost`: the thread is not inside another span. `chosen` is
-    /// set if the entry was chosen to open a call, which applies only to kept spans. `around` returns the
-    /// recorded spans around this one, if there are any.
+    /// Enters the span on this thread. `is_outermost` is `true` if the thread is not inside another span.
+    /// `chosen` is set if the entry was chosen to open a call, which applies only to kept spans. `around`
+    /// returns the recorded spans around this one, if there are any.
     pub fn enter(
         &mut self,
         is_outermost: bool,
@@ -170,7 +170,7 @@ impl SpanState {
                 self.begin_here(is_outermost, chosen.filter(|_| is_kept), around)
             }
         };
-        // Starts with a chosen entry only: while a span is watched, the layer examines every
+        // Watching starts only with a chosen entry: while a span is watched, the layer examines every
         // outermost entry.
         self.is_watched = !is_kept && (self.is_watched || chosen.is_some());
         if matches!(place, SpanPlace::Frame(_)) {
@@ -200,7 +200,7 @@ impl SpanState {
         }
     }
 
-    /// Opens a call for a chosen root, or adds a frame to the opened call that the thread is inside by now.
+    /// Opens a call for a chosen root, or adds a frame to the opened call that the thread is now inside.
     fn open(&mut self, ChosenRoot { share, passed }: ChosenRoot) -> SpanPlace {
         self.begin(share, Some(passed).filter(|_| !opened::is_inside()), |subject| {
             let is_inside = opened::is_inside();
@@ -357,7 +357,7 @@ impl SpanState {
         }
     }
 
-    /// Counts the span as lost, whose call was handed over before it ended.
+    /// Counts the span as lost, because its call was handed over before the span ended.
     fn lose(&self, frame: FrameId, lost: Lost) {
         opened::lose(frame, &self.series(), lost);
         timeline::end(self.call_id);

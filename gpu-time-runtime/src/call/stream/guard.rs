@@ -161,6 +161,6 @@ where
 }
 
 impl<S> Step<&S> {
-    /// No guard is needed.
+    /// Returns no guard, because none is needed.
     pub fn gpu_time_guard(&self, _stream: usize) {}
 }
