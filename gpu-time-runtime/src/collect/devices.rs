@@ -161,7 +161,7 @@ pub(crate) struct LiveDevice {
     pub mem_mhz: Option<u32>,
 }
 
-/// Returns all devices.
+/// Returns the figures of all devices.
 #[cfg(feature = "metrics")]
 pub(crate) fn live() -> Vec<LiveDevice> {
     let live = |device: DeviceInfo| {

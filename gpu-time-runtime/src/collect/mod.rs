@@ -77,7 +77,7 @@ fn deliver(targets: &[Target], view: View) {
 pub(crate) fn check_calibrations() {
     if !active::config().targets.is_empty() && drain::drain_all(Instant::now() + LOCK_PATIENCE) {
         for context in cuda::contexts() {
-            // While CUPTI records, events read more than the calibration.
+            // While CUPTI records, event times are longer than they were during the calibration.
             if !stream_state::has_open() && !cupti::is_recording() {
                 context.check_calibration();
             }

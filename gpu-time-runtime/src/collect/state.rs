@@ -273,7 +273,8 @@ impl SiteState {
     }
 }
 
-/// Returns `true` if two series differ only in their launch.
+/// Returns `true` if two series have the same device, cache state and key, and both or neither are from
+/// graphs.
 fn is_sibling(one: &SeriesId, other: &SeriesId) -> bool {
     let key = |id: &SeriesId| (id.device, id.cache, id.key, id.graph);
     key(one) == key(other)

@@ -21,7 +21,7 @@ fn biases() -> Biases {
     Biases::fixed(DEVICE, BIAS)
 }
 
-/// Reads a site with `count` samples for each kind and time. Each sample has 10,000 bytes.
+/// Reads a site with `count` samples of each kind and time. Each sample has 10,000 bytes.
 fn state(samples: &[(u64, Kind, f64)]) -> SiteState {
     state_in_run(samples, 0)
 }
@@ -63,8 +63,8 @@ fn new_series_has_population_of_the_run() {
     assert_eq!((new.info.cache, new.info.population), (CacheState::Cold, Some(of(1_000.0))));
 }
 
-/// Reports the later samples in two ways: as the difference from a reading after the earlier ones,
-/// and alone.
+/// Reports the later samples twice: since a reading that has the earlier samples, and from a site without
+/// them.
 fn after_and_alone(earlier: &[(u64, Kind, f64)], later: &[(u64, Kind, f64)]) -> [Series; 2] {
     let all = [earlier, later].concat();
     let [site] = &since(&[state(earlier)], &[state_in_run(&all, earlier.len())], &biases(), 1)[..]

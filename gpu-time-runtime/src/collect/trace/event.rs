@@ -93,13 +93,13 @@ pub(super) enum EventArgs<'a> {
     /// A kernel, copy or memset.
     Work {
         call: u64,
-        /// The name of the function that it is attributed to.
+        /// The name of the function that the work is attributed to.
         function: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         grid: Option<[u32; 3]>,
         #[serde(skip_serializing_if = "Option::is_none")]
         block: Option<[u32; 3]>,
-        /// It ran on a different stream from the function's own.
+        /// The work ran on a different stream from the function's own.
         #[serde(skip_serializing_if = "is_false")]
         elsewhere: bool,
         /// The maximum error of the conversion from CUPTI's clock.

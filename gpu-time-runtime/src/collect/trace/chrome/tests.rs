@@ -230,8 +230,8 @@ fn work_is_on_the_row_of_its_stream() {
         // One known handle names the stream, even for the work of a graph.
         work(None, 13, [100, 110]),
         work(Some(Stream(64)), 13, [120, 130]),
-        // A stream whose handle is unknown, the NULL stream by both of its handles, and a thread's
-        // default stream.
+        // A stream whose handle is unknown, the NULL stream under both of its handles, and a thread's default
+        // stream.
         work(None, 14, [140, 150]),
         work(Some(Stream(0)), 7, [160, 170]),
         work(Some(Stream(1)), 7, [180, 190]),
