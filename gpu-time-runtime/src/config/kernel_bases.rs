@@ -49,8 +49,8 @@ struct StoredBase {
 
 /// The contents of the file.
 ///
-/// Invariant: no two entries have the same GPU, driver and version of CUPTI, and all times are
-/// plausible.
+/// Invariant: all times are plausible. [`add`](Self::add) keeps one entry for each GPU, driver and version of
+/// CUPTI.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KernelBases {
     format: u32,
@@ -64,7 +64,7 @@ impl Default for KernelBases {
     }
 }
 
-/// Returns the path of the file. `None` without a cache directory, and in set-user-ID programs.
+/// Returns the path of the file, or `None` without a cache directory and in set-user-ID programs.
 pub(crate) fn path() -> Option<PathBuf> {
     path_of(|name| environment::var(name).map(PathBuf::from))
 }
@@ -77,7 +77,7 @@ fn path_of(var: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 }
 
 impl KernelBases {
-    /// Reads the file. `None` if it does not exist.
+    /// Reads the file. Returns `None` if it does not exist.
     ///
     /// # Errors
     ///

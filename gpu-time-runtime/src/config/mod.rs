@@ -56,8 +56,8 @@ pub(crate) struct Config {
     pub kernels: Option<KernelRate>,
     /// The windows in which CUPTI records everything that the process enqueues, if any.
     pub windows: Option<WindowPlan>,
-    /// `false` if calls are never NVTX ranges. Otherwise, they are if a tool can attach; with
-    /// `true`, a message says if none can.
+    /// `false` if calls never become NVTX ranges. Otherwise they do if a tool can attach. `true` also asks
+    /// for a message if none can.
     pub nvtx: Option<bool>,
     /// The label of the run in reports.
     pub label: Option<String>,

@@ -14,10 +14,10 @@ use crate::base::standard::Standard;
 /// The mode bits of an existing file that its replacement keeps.
 const PERMISSIONS: u32 = 0o777;
 
-/// Writes a file atomically, by renaming a temporary file in the same directory. The mode and owner
-/// of an existing file are preserved; if that is not possible, the file is overwritten in place.
-/// Devices and pipes are written to directly, and so is a file that stdout or stderr goes to, because
-/// the program and its caller have written to it and may go on.
+/// Writes a file atomically, by renaming a temporary file in the same directory. The mode and owner of an
+/// existing file are preserved; if that is not possible, the file is overwritten in place. Devices and pipes
+/// are written to directly, and so is a file that stdout or stderr goes to, because the program or its caller
+/// may have written to it and may write more.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(old) = existing(path)? else {
         return Temporary::beside(path, None)?.become_file(path, bytes);

@@ -1,5 +1,5 @@
-//! Validation of single values, whatever their source. Error messages list the valid values, in a
-//! form that completes a sentence ending in "expected".
+//! Validates single values from any source. Error messages list the valid values, in a form that completes a
+//! sentence ending in "expected".
 
 use std::time::Duration;
 
