@@ -191,8 +191,8 @@ mod tests {
     use crate::gpu::fake;
     use crate::site::cost::{self, LONGEST_NS as CALL_NS};
 
-    /// Every timed call costs the same. The test's clock runs far ahead, so adjusting takes no
-    /// time.
+    /// Every timed call costs the same. The test's clock runs far ahead of the real one, so adjusting seems
+    /// to take no time.
     #[test]
     fn cost_settles_within_the_budget_and_is_counted() {
         const STEP_CALLS: u32 = 40;
