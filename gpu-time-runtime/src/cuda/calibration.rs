@@ -39,8 +39,8 @@ const ROUNDS: usize = 3;
 /// The maximum spread of agreeing samples, in clock steps. The half step allows for times that are not
 /// whole nanoseconds.
 const AGREEMENT_STEPS: f64 = 3.5;
-/// The distance between the two values between which the constant alternates on some H200s, 0.22 µs,
-/// rounded up. The first calibration may have seen only one of the values.
+/// The distance between the two values of the constant on H200s where it alternates: 0.22 µs, rounded up. The
+/// first calibration may have seen only one of the values.
 const SECOND_NS: f64 = 256.0;
 /// The distance, in clock steps, beyond which a constant counts as moved: more than two.
 const MOVED_STEPS: f64 = 2.5;
@@ -327,7 +327,7 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// Measures the time that pairs inside another pair add to it. `None` if holds expired.
+    /// Measures the time that pairs inside another pair add to it. Returns `None` if holds expired.
     fn inner(&mut self) -> Result<Option<InnerCost>, NoResult> {
         let few = self.added_by(InnerCost::NEAR / 2)?;
         let many = self.added_by(InnerCost::NEAR * 2)?;
@@ -335,7 +335,7 @@ impl Bench<'_> {
     }
 
     /// Returns the time that a pair around each of `count` kernels adds in total to a pair around all of
-    /// them. `None` if holds expired.
+    /// them. Returns `None` if holds expired.
     fn added_by(&mut self, count: usize) -> Result<Option<f64>, NoResult> {
         let mut samples = [const { Vec::new() }; 2];
         for _ in 0..INNER_SAMPLES {

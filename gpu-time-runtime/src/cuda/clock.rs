@@ -78,12 +78,12 @@ struct Round {
     /// The host time at which the anchor would have been enqueued if its delay had been the
     /// shortest.
     zero_ns: f64,
-    /// The amount by which the delay of most events exceeds the shortest delay, at most.
+    /// Upper bound on the amount by which the delays of most events exceed the shortest delay.
     spread_ns: f64,
     /// The GPU passed the anchor between these two host times.
     early_ns: f64,
     late_ns: f64,
-    /// The amount by which `early_ns` is later than the bounds that most events give, at most.
+    /// Upper bound on how much later `early_ns` is than the bounds that most events give.
     early_spread_ns: f64,
 }
 
@@ -187,8 +187,8 @@ impl AlignmentRounds {
             rate(last, round, device_ns)
         });
         let (rate, rate_error) = rate.unwrap_or((1.0, UNKNOWN_RATE));
-        // The best case of an idle GPU is the same in every round, but the host may notice late
-        // that the GPU has passed an event. Hence the shortest window of all rounds.
+        // The best case of an idle GPU is the same in every round, but the host may notice late that the GPU
+        // has passed an event. Hence the shortest window of all rounds bounds this one.
         let width_ns = round.late_ns - round.early_ns;
         let least_ns = self.least_width_ns.map_or(width_ns, |least| least.min(width_ns));
         self.least_width_ns = Some(least_ns);
@@ -236,8 +236,8 @@ impl Round {
     }
 }
 
-/// Returns the latest host time that any marker implies for the anchor, and how much later this is
-/// than the times that most markers imply, at most.
+/// Returns the latest host time that any marker implies for the anchor, and an upper bound on how much later
+/// this is than the times that most markers imply.
 fn latest(markers: &[Marker], host_ns: impl Fn(&Marker) -> u64) -> (f64, f64) {
     let times = markers.iter().map(|marker| host_ns(marker) as f64 - marker.device_ns);
     let mut times: Vec<f64> = times.collect();
@@ -248,9 +248,8 @@ fn latest(markers: &[Marker], host_ns: impl Fn(&Marker) -> u64) -> (f64, f64) {
     (latest_ns, latest_ns - usual_ns)
 }
 
-/// Returns the number of host nanoseconds per device nanosecond, and its error. `None` if the two
-/// rounds do not determine the rate more precisely than [`UNKNOWN_RATE`], which holds for any
-/// clock.
+/// Returns the number of host nanoseconds per device nanosecond, and its error, or `None` if the two rounds
+/// do not determine the rate more precisely than [`UNKNOWN_RATE`], which holds for any clock.
 fn rate(last: Round, round: Round, device_ns: f64) -> Option<(f64, f64)> {
     let rate = (round.zero_ns - last.zero_ns) / device_ns;
     let error = (last.spread_ns + round.spread_ns) / device_ns + LEAST_RATE_ERROR;

@@ -12,7 +12,7 @@ use crate::gpu::Fault;
 use crate::stats::pair_constant::Floor;
 use crate::types::handles::{Event, Stream};
 
-/// The number of consecutive events. Any two neighbors form an empty pair.
+/// The number of consecutive events. Any two neighbours form an empty pair.
 const EVENTS: usize = 33;
 
 /// Measures the floor in one context.

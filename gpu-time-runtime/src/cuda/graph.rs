@@ -71,9 +71,9 @@ impl Context {
         }
     }
 
-    /// Returns the event from which the device times of replays are counted. It is recorded on the
-    /// runtime's own stream when a capture is first seen, and never again. `None` if the driver
-    /// cannot time graphs, or if recording failed.
+    /// Returns the event from which the device times of replays are counted. It is recorded on the runtime's
+    /// own stream when a capture is first seen, and never again. Returns `None` if the driver cannot time
+    /// graphs, or if recording failed.
     pub fn origin(&self) -> Option<Event> {
         *self.origin.get_or_init(|| {
             self.symbols.capture_info?;

@@ -1,4 +1,5 @@
-//! The driver library: checks that it is usable, and looks up symbols that cudarc does not provide.
+//! The driver library: checks that it is usable, and looks up the functions that are not called through
+//! cudarc.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -50,8 +51,8 @@ pub(super) struct StreamAttribute {
     pub rest: [u64; 16],
 }
 
-/// Driver functions that cannot be called through cudarc: it provides them only for some CUDA
-/// versions, which the application selects by Cargo features.
+/// Driver functions that are not called through cudarc. It provides some of them only for some CUDA versions,
+/// which the application selects by Cargo features.
 ///
 /// The functions used by every timed call come first and are adjacent, because every cache line
 /// touched between two driver calls costs time.
@@ -234,7 +235,7 @@ fn load() -> Result<Symbols, String> {
 ///
 /// `F` must match the function's type in every driver that has it.
 unsafe fn needed<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the type.
     let symbol = unsafe { symbol(library, name) };
     symbol.ok_or_else(|| format!("the CUDA driver is too old: it has no `{name}`"))
 }
@@ -245,7 +246,7 @@ unsafe fn needed<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
 ///
 /// `F` must match the function's type in every driver that has it.
 unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the type.
     unsafe { library.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 

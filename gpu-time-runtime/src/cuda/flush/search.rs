@@ -170,8 +170,8 @@ impl SearchMemory<'_> {
     }
 }
 
-/// Times lines, again if other work disturbed the measurement, and judges the flush by them. Gives up
-/// after [`ROUNDS`] disturbed attempts.
+/// Times lines and judges the flush by their times. Tries again if other work disturbed the measurement, and
+/// gives up after [`ROUNDS`] attempts.
 fn measure(
     mut passes: impl FnMut() -> Result<Option<Passes>, Fault>,
     judge: impl Fn(&Passes) -> Option<Eviction>,
