@@ -33,8 +33,7 @@ impl LoadedKernel {
         let mut pointers = parameters.each_mut().map(|value| ptr::from_mut(value).cast::<c_void>());
         let (function, stream) = (self.0 as CUfunction, raw(stream));
         let (grid, block) = ((blocks, 1, 1), (threads, 1, 1));
-        // SAFETY: the caller upholds the contract of this function; the driver copies the parameters before
-        // the call returns.
+        // SAFETY: guaranteed by the caller; the driver copies the parameters before the call returns.
         Ok(unsafe { launch_kernel(function, grid, block, 0, stream, &mut pointers) }?)
     }
 }

@@ -1,5 +1,4 @@
-//! The driver library: checks that it is usable, and looks up the functions that are not called through
-//! cudarc.
+//! The driver library: checks that it is usable, and looks up functions not called through cudarc.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -235,7 +234,7 @@ fn load() -> Result<Symbols, String> {
 ///
 /// `F` must match the function's type in every driver that has it.
 unsafe fn needed<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
-    // SAFETY: the caller guarantees the type.
+    // SAFETY: guaranteed by the caller.
     let symbol = unsafe { symbol(library, name) };
     symbol.ok_or_else(|| format!("the CUDA driver is too old: it has no `{name}`"))
 }
@@ -246,7 +245,7 @@ unsafe fn needed<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
 ///
 /// `F` must match the function's type in every driver that has it.
 unsafe fn symbol<F: Copy>(library: &Library, name: &str) -> Option<F> {
-    // SAFETY: the caller guarantees the type.
+    // SAFETY: guaranteed by the caller.
     unsafe { library.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 

@@ -154,7 +154,7 @@ pub(super) unsafe extern "C" fn on_request(
     // After the last report, no one reads the records.
     let pool = if gate::is_closed() || fork::is_forked() { None } else { POOL.get() };
     let handed = pool.and_then(BufferPool::request);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         buffer.write(handed.map_or(std::ptr::null_mut(), |buffer| buffer.0));
         size.write(if handed.is_some() { BYTES } else { 0 });
@@ -181,7 +181,7 @@ pub(super) unsafe extern "C" fn on_complete(
     }
 }
 
-/// [`on_request`], with the signature for versions that allow several subscribers.
+/// The same as [`on_request`], with the signature for versions that allow several subscribers.
 ///
 /// # Safety
 ///
@@ -192,11 +192,11 @@ pub(super) unsafe extern "C" fn on_shared_request(
     max_records: *mut usize,
     _: *mut c_void,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { on_request(buffer, size, max_records) };
 }
 
-/// [`on_complete`], with the signature for versions that allow several subscribers.
+/// The same as [`on_complete`], with the signature for versions that allow several subscribers.
 ///
 /// # Safety
 ///
@@ -207,7 +207,7 @@ pub(super) unsafe extern "C" fn on_shared_complete(
     valid: usize,
     _: *mut c_void,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { on_complete(std::ptr::null_mut(), 0, buffer, size, valid) };
 }
 

@@ -46,10 +46,10 @@ pub(super) struct Captures {
     slots: [CaptureSlot; MAX_CAPTURES],
 }
 
-/// A capture.
+/// A slot for one capture.
 ///
-/// Invariant: the number is set before the stream, by the thread that has claimed the slot. So a
-/// stream is found with the number of its own capture.
+/// Invariant: the number is set before the stream, by the thread that has claimed the slot. A search for the
+/// stream therefore finds the number of its own capture.
 struct CaptureSlot {
     stream: AtomicUsize,
     number: AtomicU64,

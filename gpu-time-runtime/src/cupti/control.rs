@@ -129,7 +129,7 @@ impl Control {
     /// Removes a guard. The last one stops recording.
     fn switch_off(&mut self, session: &Session) {
         self.guards -= 1;
-        // It has been stopped if the process is ending.
+        // Recording has already been stopped if the process is ending.
         if self.guards == 0 && self.is_recording {
             self.stop(session);
         }
@@ -167,8 +167,8 @@ pub(crate) fn is_in_use() -> bool {
     STATE.load(Acquire) == AVAILABLE && !fork::is_forked()
 }
 
-/// Returns one sentence that says what is missing and how to provide it, or which tool holds CUPTI. `None` if
-/// CUPTI is available or has not been needed so far.
+/// Returns one sentence that says what is missing and how to provide it, or which tool holds CUPTI. Returns
+/// `None` if CUPTI is available or has not been needed so far.
 pub(crate) fn why_unavailable() -> Option<String> {
     if fork::is_forked() {
         return None;
@@ -209,8 +209,8 @@ pub(crate) fn retry() {
 #[must_use]
 pub(crate) struct RecordingGuard(());
 
-/// Switches recording on for the whole process. `None` if CUPTI is unavailable or refuses, or if other threads
-/// are loading code for too long.
+/// Switches recording on for the whole process. Returns `None` if CUPTI is unavailable or refuses, or if other
+/// threads are loading code for too long.
 pub(crate) fn switch_on() -> Option<RecordingGuard> {
     static HAS_BEEN_ON: AtomicBool = AtomicBool::new(false);
     static IS_SAID: AtomicBool = AtomicBool::new(false);
@@ -284,8 +284,8 @@ pub(crate) fn end(deadline: Instant) {
     }
 }
 
-/// Waits until no other thread of the runtime is in CUPTI, until the deadline, and lets none in from now on. Must
-/// be called before the exit handler returns, because CUPTI's own follows.
+/// Waits until no other thread of the runtime is in CUPTI, or until the deadline, and lets none in from now on.
+/// Must be called before the exit handler returns, because CUPTI's own handler runs next.
 pub(crate) fn leave(deadline: Instant) {
     gate::close(deadline);
 }

@@ -1,4 +1,4 @@
-//! The first error of a CUPTI function without which recording goes on, but lacks records.
+//! Keeps the first error of CUPTI that does not stop recording but costs records.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,8 +17,8 @@ pub(super) enum Refused {
 
 const ALL: [Refused; 4] = [Refused::Flush, Refused::Stop, Refused::Memsets, Refused::Copies];
 
-/// The first error, in one value, because callbacks note errors too: the error code, below 1 plus the index of
-/// the request in [`ALL`]. 0 if there is none.
+/// The first error, packed into one value because callbacks note errors too: the error code in the low half,
+/// and 1 plus the index of the request in [`ALL`] in the high half. 0 if there is none.
 struct FirstError(AtomicU64);
 
 static FIRST: FirstError = FirstError(AtomicU64::new(0));

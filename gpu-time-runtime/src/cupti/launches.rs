@@ -1,5 +1,5 @@
-//! The callback that CUPTI calls at the beginning and the end of every driver call that enqueues work,
-//! loads code, or begins or ends a capture.
+//! The callback that CUPTI calls at the beginning and the end of every driver call that enqueues work, loads
+//! code, begins or ends a capture, or destroys a stream.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -70,17 +70,17 @@ pub(super) unsafe extern "C" fn on_call(
         return;
     }
     let Some(callback) = callback else {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { observe_capture(id, data) };
         return;
     };
     if let Some(observer) = OBSERVER.get() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { observe(observer, &RECORDING, callback, data) };
     }
 }
 
-/// Notes a capture that has begun or ended.
+/// Notes that a capture has begun or ended, or that a stream is about to be destroyed.
 ///
 /// # Safety
 ///
@@ -130,11 +130,11 @@ unsafe fn observe(
         return;
     }
     let lacks_records = !recording.on_call(callback, session::get());
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     if unsafe { callback.is_empty(data.params) } {
         return;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let stream = unsafe { callback.stream(data.params) };
     (observer.launched)(EnqueueCall {
         correlation: data.correlation,

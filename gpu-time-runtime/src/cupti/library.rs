@@ -103,7 +103,7 @@ pub(super) struct Library {
 }
 
 impl Library {
-    /// Returns CUPTI's name of an error.
+    /// Returns CUPTI's name for an error.
     pub fn name_of(&self, code: c_int) -> String {
         let mut name = ptr::null();
         // SAFETY: writes one pointer, which on success points to a static string.
@@ -267,7 +267,7 @@ fn shared(loaded: &Loaded) -> Option<Shared> {
 ///
 /// `F` must match the function's type in every version that has it.
 unsafe fn needed<F: Copy>(loaded: &Loaded, what: &str, name: &str) -> Result<F, String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let symbol = unsafe { symbol(loaded, name) };
     symbol.ok_or_else(|| format!("{what} has no `{name}`: expected CUPTI of CUDA 11.8 to 13.x"))
 }
@@ -278,7 +278,7 @@ unsafe fn needed<F: Copy>(loaded: &Loaded, what: &str, name: &str) -> Result<F, 
 ///
 /// `F` must match the function's type in every version that has it.
 unsafe fn symbol<F: Copy>(loaded: &Loaded, name: &str) -> Option<F> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { loaded.get::<F>(name) }.ok().map(|symbol| *symbol)
 }
 

@@ -6,8 +6,8 @@
 //! lock and waits for a second one. CUPTI's own thread holds the second lock while it completes records, and waits
 //! for the driver lock.
 //!
-//! The callbacks of these calls are on from the subscription on. A load that is under way at that moment is not seen,
-//! so nothing is switched for some milliseconds after it.
+//! The callbacks for these calls are switched on right after the subscription. A load that is under way at that
+//! moment is not seen, so nothing is switched for some milliseconds after it.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -79,8 +79,8 @@ impl Drop for Permit {
     }
 }
 
-/// Returns the right, or `None` if a thread is loading code, or once CUPTI must not be called any more. May wait for
-/// another thread that has the right.
+/// Returns a [`Permit`], or `None` if a thread is loading code, or once CUPTI must not be called any more. May wait
+/// for another thread that has a permit.
 pub(super) fn permit() -> Option<Permit> {
     LOAD_LOCK.permit()
 }

@@ -23,8 +23,8 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns the libraries that [`VARIABLE`] names, or `None` if it is not set. Empty if it names
-    /// no existing library.
+    /// Returns the libraries that [`VARIABLE`] names, or `None` if it is not set. The list is empty if it
+    /// names no existing library.
     pub fn named(&self) -> Option<Vec<PathBuf>> {
         let path = PathBuf::from((self.var)(VARIABLE)?);
         // The loader would search its own path for a name without a slash.

@@ -4,7 +4,7 @@
 //! that it needs: kernels at its start, another kind when the first call needs it. The callback of that call
 //! comes early enough for the call to be recorded. Calls of the runtime itself switch nothing on, because CUPTI
 //! 13.0 loses records of kernels on other threads once a long memset has been recorded. If the version cannot
-//! stop recording, all kinds are switched on at the only start.
+//! stop recording, all kinds are switched on when recording starts.
 //!
 //! Callbacks are switched on once and stay on. CUPTI 13.0 and 13.5 call back less and less if they are switched
 //! off and on while many threads launch.

@@ -16,7 +16,7 @@ pub(super) const CONCURRENT_KERNEL: u32 = 10;
 /// Copies between contexts.
 pub(super) const MEMCPY2: u32 = 22;
 
-/// `CUpti_ActivityKernel8`, of CUDA 11.8, and later.
+/// The fields that `CUpti_ActivityKernel8` of CUDA 11.8 and all later versions share.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct KernelRecord {
@@ -58,7 +58,8 @@ const _: () = {
     assert!(size_of::<KernelRecord>() == 112);
 };
 
-/// `CUpti_ActivityMemcpy5` and `CUpti_ActivityMemset4`, of CUDA 11.8, and later.
+/// The fields that `CUpti_ActivityMemcpy5` and `CUpti_ActivityMemset4` of CUDA 11.8 and all later versions
+/// share.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct MemoryRecord {
@@ -84,7 +85,7 @@ const _: () = {
     assert!(size_of::<MemoryRecord>() == 48);
 };
 
-/// `CUpti_ActivityMemcpyPtoP4`, of CUDA 11.8, and later.
+/// The fields that `CUpti_ActivityMemcpyPtoP4` of CUDA 11.8 and all later versions share.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct PeerCopy {
@@ -136,7 +137,7 @@ pub(super) struct Shape {
     pub shared_bytes: u32,
 }
 
-/// Reads the record at the beginning of `bytes`, which extend to the end of the buffer. `None` if the
+/// Reads the record at the beginning of `bytes`, which extend to the end of the buffer. Returns `None` if the
 /// record is truncated or of another kind.
 ///
 /// # Safety
@@ -166,7 +167,7 @@ pub(super) unsafe fn read(bytes: &[u8]) -> Option<Record<'_>> {
 /// `T` must be valid for any bytes.
 unsafe fn copy_of<T: Copy>(bytes: &[u8]) -> Option<T> {
     let bytes = bytes.get(..size_of::<T>())?;
-    // SAFETY: the slice is as long as `T`; the rest is the caller's promise.
+    // SAFETY: the slice is as long as `T`; the caller guarantees the rest.
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
@@ -177,7 +178,7 @@ unsafe fn kernel<'a>(record: &KernelRecord) -> Record<'a> {
     let name = if record.name.is_null() {
         c"<unnamed>"
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { CStr::from_ptr(record.name) }
     };
     Record {

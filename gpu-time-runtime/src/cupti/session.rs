@@ -94,7 +94,7 @@ impl Session {
         last: *mut u8,
     ) -> Option<*mut u8> {
         let mut record = last;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let code = unsafe {
             match self.shared {
                 Some(shared) => {
@@ -185,7 +185,7 @@ pub(super) mod fake {
         session_of(130_000)
     }
 
-    /// A session with this version of CUPTI.
+    /// Returns a session with this version of CUPTI.
     pub fn session_of(version: u32) -> Session {
         unsafe extern "C" fn subscribe(
             _: *mut Subscriber,

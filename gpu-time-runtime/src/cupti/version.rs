@@ -58,8 +58,8 @@ pub(super) fn can_share(version: u32) -> bool {
     version >= FIRST_SHARED
 }
 
-/// Returns the host time in nanoseconds that recording adds to a launch, as measured on an H200, with
-/// the look-up of its call.
+/// Returns the host time in nanoseconds that recording adds to a launch, as measured on an H200, including the
+/// look-up of its call.
 pub(super) fn launch_cost_ns(version: u32) -> u64 {
     if version >= FIRST_LONG { 500 } else { 1_600 }
 }

@@ -20,8 +20,8 @@ static OTHER: LazyLock<GpuWork> = LazyLock::new(|| kernel(report::Kernel::OTHER,
 /// Every distinct piece of work seen so far, with at most [`MAX_KERNELS`] descriptions of kernels.
 #[derive(Debug, Default)]
 pub(super) struct InternedWork {
-    /// The demangled name of each symbol, by whose address `kernels` refers to it. Has only the symbols of kernels
-    /// in `kernels`.
+    /// The demangled name of each symbol. `kernels` refers to a name by its address. Has only the symbols of
+    /// kernels in `kernels`.
     symbols: HashMap<Box<[u8]>, &'static str>,
     kernels: HashMap<(usize, Shape), &'static GpuWork>,
     /// The kernels of the current drain, by the address of their symbol, which is faster than a
