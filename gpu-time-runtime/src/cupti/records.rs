@@ -58,8 +58,7 @@ const _: () = {
     assert!(size_of::<KernelRecord>() == 112);
 };
 
-/// The fields that `CUpti_ActivityMemcpy5` and `CUpti_ActivityMemset4` of CUDA 11.8 and all later versions
-/// share.
+/// The fields of `CUpti_ActivityMemcpy5` and `CUpti_ActivityMemset4` that all versions since CUDA 11.8 share.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct MemoryRecord {
