@@ -5,7 +5,7 @@ use metrics::{Label, gauge};
 use crate::collect::devices::{LiveDevice, live};
 use crate::export::names;
 
-/// Publishes the current values of every device, except for unknown ones.
+/// Publishes the known values of every device.
 pub(super) fn publish() {
     live().iter().for_each(publish_one);
 }

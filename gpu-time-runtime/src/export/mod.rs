@@ -55,7 +55,7 @@ pub(crate) fn publish() {
 }
 
 /// Publishes, and catches a panic of the recorder, which is the application's code. The next publication tries
-/// again. If `drains`, first reads the times that the GPU has finished.
+/// again. With `drains`, first reads the times that the GPU has finished.
 fn publish_all(drains: bool) {
     static ONCE: Once = Once::new();
     if panic::catch_unwind(|| publish_unguarded(drains)).is_err() {

@@ -26,7 +26,7 @@ pub(super) struct Publisher {
 #[derive(Default)]
 struct PublishedCounter(u64);
 
-/// The published metrics of a function. `calls` counts all, warm-up, skipped and timed calls.
+/// The published metrics of a function. `calls` has the counters of all, warm-up, skipped and timed calls.
 struct SiteMetrics {
     function: Label,
     calls: [PublishedCounter; 4],
@@ -107,7 +107,7 @@ impl SeriesMetrics {
             counter.publish(now, names::LOST, || [labels, &[reason]].concat());
         }
         let removed_ns = view.tally.removed_ns(view.info.bias);
-        // The samples by kernels are opened calls, which are recorded as fed.
+        // Samples timed by kernels are opened calls, which are recorded as fed.
         let fed = fed || opened && view.info.clock == Clock::Kernels;
         for (fed, has_more, times) in
             [(true, fed, &mut self.fed), (false, starved, &mut self.starved)]
