@@ -65,9 +65,9 @@ fn read(nvml: &Nvml, device: &DeviceInfo) -> Result<Reading, String> {
     }
 }
 
-/// Takes two readings of each of these devices, without running anything on them, and adds the
-/// results to the report entries. Each device is given with its PCI bus id. Returns `true` for each
-/// device that was idle.
+/// Takes two readings of each of these devices, without running anything on them, and adds the results to the
+/// report entries. Each device is given with its PCI bus id. The results are `true` for the devices that were
+/// idle.
 pub(crate) fn examine(devices: &mut [(String, report::Device)]) -> Result<Vec<bool>, &'static str> {
     let nvml = nvml()?;
     let read = |(pci_bus_id, _): &(String, _)| Reading::take(nvml, pci_bus_id, false);

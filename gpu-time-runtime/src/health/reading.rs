@@ -114,8 +114,8 @@ pub(super) const REASONS: [Reason; 8] = [
 ];
 
 impl Reading {
-    /// Reads the device with this PCI bus id. CUDA ordinals would not do, because they differ from
-    /// NVML indices. `has_context` says that this process has a context on the device.
+    /// Reads the device with this PCI bus id. A CUDA ordinal would not identify it, because NVML numbers
+    /// devices differently. `has_context` is `true` if this process has a context on the device.
     pub fn take(nvml: &Nvml, pci_bus_id: &str, has_context: bool) -> Result<Reading, String> {
         let device = nvml.device_by_pci_bus_id(pci_bus_id).map_err(|error| error.to_string())?;
         let active = device.current_throttle_reasons().unwrap_or(ThrottleReasons::NONE);
@@ -191,8 +191,8 @@ fn active_ns(device: &Device, reason: &Reason) -> Option<u64> {
 /// The process through which MPS clients share a GPU.
 const MPS_SERVER: &str = "nvidia-cuda-mps-server";
 
-/// Returns the names and ids of all processes except this one. `has_context` says that this process
-/// is among them.
+/// Returns the names and ids of all processes except this one. `has_context` is `true` if this process is
+/// among them.
 fn others(nvml: &Nvml, mut pids: Vec<u32>, has_context: bool) -> Vec<String> {
     pids.sort_unstable();
     pids.dedup();
