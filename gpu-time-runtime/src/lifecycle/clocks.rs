@@ -87,7 +87,7 @@ impl Drop for LockedClocks {
     }
 }
 
-/// The error of [`lock_clocks`]. No clock was changed. The message says what can be done.
+/// The error of [`lock_clocks`]. No clock stays locked. The message says what can be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClockError {
     message: String,

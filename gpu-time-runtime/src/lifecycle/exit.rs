@@ -75,7 +75,7 @@ pub(crate) fn arm_for_driver() {
     at_exit::register(Occasion::Context);
 }
 
-/// Replaces [`arm`] if `GPU_TIME` turns timing off: SIGUSR1 prints a line.
+/// Replaces [`arm`] if `GPU_TIME` turns timing off: a signal that asks for a report or a window prints a line.
 pub(crate) fn arm_while_off() {
     #[cfg(feature = "signals")]
     {
@@ -108,8 +108,8 @@ extern "C" fn handle_exit() {
 }
 
 /// Sets the exit handler, registers [`at_exit_without_calls`] and remembers the standard streams while the program is
-/// loaded. In a program that never calls a timed function or another function of the library, this is the
-/// only code of the runtime that runs.
+/// loaded. In a program that never calls a timed function or another function of the library, this and
+/// [`at_exit_without_calls`] are the only code of the runtime that runs.
 #[used]
 #[cfg_attr(not(miri), unsafe(link_section = ".init_array"))] // Miri has no `atexit`
 static ON_LOAD: extern "C" fn() = on_load;
@@ -168,7 +168,7 @@ pub(crate) fn end() {
 fn report_and_give_back() {
     // A panic must not unwind into the C library.
     _ = panic::catch_unwind(|| {
-        // First, while inner functions are still timed: their begins and ends answer it.
+        // Asked first, while inner functions are still timed: threads answer when one of these begins or ends.
         opened::ask_for_parts();
         switches::close();
         // Calls and windows of other threads may be open, and their work belongs to no report. The last

@@ -33,8 +33,8 @@ pub(crate) fn attach(is_expected: bool) {
     }
 }
 
-/// Loads the library and lets it attach. It is never unloaded, because the process may call it until
-/// it ends.
+/// Loads the library and lets it attach. The library is never unloaded, because the runtime may call it until
+/// the process ends.
 fn load(path: &Path) -> Result<(), String> {
     let named = format!("`{}`, which `{VARIABLE}` names,", path.display());
     // SAFETY: the user runs the program under this tool, whose initializers are made for that. A program
