@@ -24,8 +24,8 @@ const MOST_CALLS: u32 = 10_000;
 /// A closure and its name.
 pub(crate) type Arm<'a> = (&'a str, &'a mut dyn FnMut());
 
-/// Alternates between two closures until the ratios of their times are known, or the timeout has
-/// passed.
+/// Alternates between two closures until the ratios of their times are known precisely enough, or the timeout
+/// has passed.
 pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     let started = Instant::now();
     let mut compared = Compared::new([base.0, new.0]);

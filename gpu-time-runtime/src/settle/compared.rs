@@ -143,7 +143,7 @@ impl Compared {
             });
             let Some(ratio) = self.ratios.get_mut(at) else { continue };
             ratio.is_starved |= base.is_starved || new.is_starved;
-            // A function that only some batches call would not balance the order.
+            // If only some of the batches call a function, a drift of the clock would not cancel out.
             if (base.batches, new.batches) == (2, 2) {
                 ratio.half_step = ratio.half_step.max(base.half_step).max(new.half_step);
                 ratio.logs.record(new.mean() - base.mean());
@@ -170,9 +170,9 @@ impl Compared {
         self.names.each_ref().map(String::as_str)
     }
 
-    /// Returns the ratio of each function and launch that both closures call. If one closure calls
-    /// functions that the other does not, the ratio `total` compares the time of all functions
-    /// together; a function inside another counts twice there. Empty if nothing was measured.
+    /// Returns the ratio of each function and launch that both closures call. If one closure calls functions
+    /// that the other does not, the ratio `total` compares the time of all functions together; a function
+    /// inside another counts twice there. Returns no ratios if nothing was measured.
     pub fn ratios(&self) -> &[Ratio] {
         &self.ratios
     }
@@ -196,9 +196,9 @@ impl Compared {
     /// Panics if any function takes more than `limit` times as long in the second closure as in the
     /// first, for example `1.02`.
     ///
-    /// A panic is statistically significant: if the closures are equal, at most one run in twenty
-    /// panics, for any number of functions. A ratio whose interval reaches down to the limit, or that
-    /// has none, does not cause a panic. If that matters, give the run more time and check
+    /// A panic is statistically significant: if the closures are equal, at most one run in twenty panics, for
+    /// any number of functions. A ratio whose interval reaches down to the limit, or that has no interval,
+    /// does not cause a panic. If that matters, give the run more time and check
     /// [`is_known`](Compared::is_known) and [`interval95`](Ratio::interval95). A ratio of
     /// [upper bounds](Ratio::upper_bound) counts like any other.
     ///
@@ -230,8 +230,8 @@ impl Compared {
 }
 
 impl Ratio {
-    /// Returns the function's name, its device, and anything else that distinguishes the series
-    /// from the function's others; `total` for all functions together.
+    /// Returns the function's name, its device, and anything else that distinguishes the series from the
+    /// function's other series; `total` for all functions together.
     pub fn name(&self) -> &str {
         &self.name
     }

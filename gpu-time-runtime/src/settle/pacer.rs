@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Evaluations take at most 1/`EVALUATION_SHARE` of the run's time.
+/// Evaluations take about 1/`EVALUATION_SHARE` of the run's time.
 const EVALUATION_SHARE: u32 = 100;
 
 /// Alternates between the steps of a run and evaluations of its results.

@@ -51,7 +51,7 @@ pub struct Source {
     kind: Kind,
     random: Rng,
     calls: u64,
-    /// The number of calls by which the modes are shifted, at random.
+    /// A random number of calls by which the modes are shifted.
     phase: u64,
     state: f64,
     /// A random shift of all times, so that they do not align with buckets or clock steps.

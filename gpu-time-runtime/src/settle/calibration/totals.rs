@@ -49,12 +49,12 @@ impl Load {
 /// The outcome of many programs.
 #[derive(Default)]
 struct Totals {
-    /// The share of programs whose total is within 1.96 times the error, even if no error is
-    /// stated.
+    /// The share of programs whose true total is within 1.96 times the error of the estimate, even if no
+    /// error is stated.
     before: Share,
     /// The share of programs for which an error is stated.
     stated: Share,
-    /// The share of the stated errors for which the total is within 1.96 times the error.
+    /// The same share among the programs for which an error is stated.
     held: Share,
     /// The number of programs without a stated error, by reason.
     reasons: BTreeMap<&'static str, u64>,

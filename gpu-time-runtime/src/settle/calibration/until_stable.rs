@@ -15,7 +15,7 @@ use crate::stats::series::{SeriesData, SeriesInfo};
 use crate::stats::tally::Tally;
 use crate::types::sample::Sample;
 
-/// The number of calls between two evaluations: those of 20 ms.
+/// The number of calls between two evaluations, which are 20 ms apart.
 const EVALUATION: u64 = RATE as u64 / 50;
 
 /// The outcome of many runs.
