@@ -135,8 +135,8 @@ impl CostTimer {
         if is_on() { CostTimer::draw(meter, false) } else { CostTimer::off() }
     }
 
-    /// Creates the timer for a call inside an opened call. The decision to time it was that for the
-    /// outermost function, so `meter`, which is that function's, counts its time as a cost of recording.
+    /// Creates the timer for a call inside an opened call. It is timed because the outermost function is, so
+    /// `meter`, the meter of that function, counts its time as a cost of recording.
     #[cold]
     pub fn sample_inner(meter: &'static CostMeter) -> CostTimer {
         if is_on() { CostTimer::draw(meter, true) } else { CostTimer::off() }
@@ -225,7 +225,7 @@ pub(crate) fn time_decision(meter: &CostMeter) -> CostGuard<'_> {
     )
 }
 
-/// Counts a metered call that began `ago`.
+/// Counts a metered call that began this long `ago`.
 #[cfg(test)]
 pub(crate) fn count_call_of(meter: &'static CostMeter, ago: std::time::Duration) {
     let timer = CostTimer { meter: Some(meter), is_inner: false, ns: AtomicU64::new(0) };
@@ -241,7 +241,7 @@ mod tests {
 
     use super::*;
 
-    /// One inner call in eight is metered, for all eight.
+    /// One inner call in eight is metered, and counts for all eight.
     #[test]
     fn inner_call_is_charged_to_the_outermost_one() {
         static METER: CostMeter = CostMeter::new();

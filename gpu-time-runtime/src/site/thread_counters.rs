@@ -38,7 +38,7 @@ impl ThreadCounters {
         self.0.get(id as usize / CHUNK)?.get()?.get(id as usize % CHUNK)
     }
 
-    /// Returns the counters of a site, allocated on first use. `None` if there is no room for the site.
+    /// Returns the counters of a site, allocated on first use, or `None` if there is no room for the site.
     #[cold]
     pub fn get_or_allocate(self, id: u32) -> Option<&'static CallCounters> {
         let chunk = self.0.get(id as usize / CHUNK)?;
