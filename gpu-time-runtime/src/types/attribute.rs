@@ -93,9 +93,9 @@ pub struct Launch {
 /// The state in which a flush leaves the L2 cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cold {
-    /// Evicted by reading: no line needs writing back.
+    /// Clean: no line needs writing back.
     Clean,
-    /// Evicted by writing: lines are dirty, as after a producer kernel has run.
+    /// Dirty: lines need writing back, as after a producer kernel has run.
     Dirty,
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) enum DeviceId {
     /// A CUDA device, by its ordinal.
     Cuda(u32),
-    /// A context whose device the driver did not report.
+    /// An unknown device, for example because the call used no context.
     Unknown,
     /// The host clock timed the call.
     Host,
