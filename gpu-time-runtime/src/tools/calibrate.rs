@@ -26,7 +26,7 @@ pub struct CalibrationResult {
     pub devices: Vec<Device>,
 }
 
-/// A GPU.
+/// A GPU and its measurement.
 pub struct Device {
     /// For example `cuda:0`.
     pub id: String,
