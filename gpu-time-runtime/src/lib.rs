@@ -196,14 +196,13 @@ pub fn compare(
 /// Records everything that the process enqueues in the next `length`, up to ten seconds, to tell
 /// how busy its devices are and with what.
 ///
-/// Does not block: a background thread opens the window, within a second of the time when the primary
-/// context of a device exists or a timed call uses a GPU. No call needs to be timed. If a window is open, the next one
-/// follows it. [`Device::coverage`] has the figures of all windows. Windows that a program opens
-/// describe the moments that it chooses; those of `GPU_TIME_WINDOWS` and [`Configure::windows`] open at
-/// random times.
+/// Does not block: a background thread opens the window, within a second once a device has a primary context or a
+/// timed call uses a GPU. No call needs to be timed. If a window is open, the next one follows it.
+/// [`Device::coverage`] has the figures of all windows. Windows that a program opens describe the moments that it
+/// chooses; those of `GPU_TIME_WINDOWS` and [`Configure::windows`] open at random times.
 ///
-/// Does nothing without the `kernels` feature, with `GPU_TIME=off`, or in a forked child. A child forked
-/// after this call is not timed, as one forked after the first call of a timed function.
+/// Does nothing without the `kernels` feature, with `GPU_TIME=off`, or in a forked child. A child forked after
+/// this call is not timed, like one forked after the first call of a timed function.
 pub fn open_window(length: Duration) {
     let _inside = inside::enter();
     control::active::open_window(Some(length));
