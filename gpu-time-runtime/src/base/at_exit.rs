@@ -1,8 +1,8 @@
-//! Registration of the exit handler with the C library.
+//! Registers the exit handler with the C library.
 //!
-//! Exit handlers run in the reverse order of their registration, and the libraries that the last
-//! report calls register handlers for their own teardown. The exit handler is therefore registered
-//! again whenever one of them may have done so; the first of its runs does the work.
+//! Exit handlers run in the reverse order of their registration, and the libraries that the last report calls
+//! register handlers for their own teardown. The exit handler is therefore registered again whenever one of
+//! them may have done so. Only its first run does anything.
 
 #![allow(unsafe_code)] // registrations with the C library
 
@@ -27,7 +27,7 @@ pub(crate) enum Occasion {
 
 struct AtExit {
     handler: OnceLock<extern "C" fn()>,
-    /// Each registers the handler once, for one [`Occasion`].
+    /// One for each [`Occasion`], so that it registers the handler only once.
     registrations: [Once; 4],
 }
 

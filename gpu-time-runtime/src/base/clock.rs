@@ -16,7 +16,7 @@ pub(crate) fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// The moment when the runtime was first used, by both clocks.
+/// The moment when the runtime was first used, on both clocks.
 #[derive(Clone, Copy)]
 pub(crate) struct StartTime {
     pub wall: SystemTime,

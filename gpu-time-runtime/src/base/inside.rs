@@ -1,8 +1,8 @@
 //! Detection of calls that interrupt the runtime on their own thread.
 //!
-//! A signal handler or the global allocator may call an annotated function while its thread holds locks
-//! of the runtime, or is inside the driver on its behalf. Such a call takes no lock, allocates nothing
-//! and makes no driver call. It is counted as skipped.
+//! A signal handler or the global allocator may call an annotated function while its thread holds locks of
+//! the runtime, or is in a driver call of the runtime. Such a call takes no lock, allocates nothing and makes
+//! no driver call. It is counted as skipped.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, compiler_fence};

@@ -1,4 +1,4 @@
-//! Writes to any kind of descriptor that give up if nothing reads from it, and that raise no signal.
+//! Writes to descriptors of any kind without raising signals, and gives up if nothing reads from them.
 
 #![allow(unsafe_code)] // descriptors that other code owns
 

@@ -1,4 +1,4 @@
-//! Random numbers that leave the program's own generators alone.
+//! Random numbers that do not disturb the program's own generators.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};

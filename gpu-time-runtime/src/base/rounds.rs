@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The pause after each round, in which a waiting thread can take its lock. Mutexes are not fair: if the
-/// reader locked one again at once, another thread might wait until all is read.
+/// reader locked one again at once, another thread might wait until everything is read.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Visits the items in rounds, and drops an item when `visit` returns `false` for it. Each visit should hold

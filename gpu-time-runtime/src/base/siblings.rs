@@ -29,7 +29,7 @@ const NAME: &[u8; 12] = b"gpu-time-rt\0";
 /// The type of the note.
 const TYPE: u32 = 1;
 
-// The note's description is the distance from itself to the entry, which needs no relocation at load time.
+// The note's description is the distance from itself to `SHARED_STATE`, which needs no relocation at load time.
 global_asm!(
     ".pushsection .note.gpu_time, \"a\", %note",
     ".balign 4",
@@ -116,7 +116,7 @@ fn locking_loader(work: &mut dyn FnMut()) {
     });
 }
 
-/// Visits the entry of every runtime in the process. The loader is locked meanwhile.
+/// Visits the [`SharedState`] of every runtime in the process. The loader is locked meanwhile.
 fn visit(visit: &mut dyn FnMut(&SharedState)) {
     iterate(&mut |object| {
         // SAFETY: the loader describes an object that is loaded, and stays so until this function returns.
@@ -141,7 +141,7 @@ fn iterate(mut visit: &mut dyn FnMut(&libc::dl_phdr_info) -> bool) {
     unsafe { libc::dl_iterate_phdr(Some(step), (&raw mut visit).cast()) };
 }
 
-/// Visits the entries of the runtimes in an object.
+/// Visits the [`SharedState`] of every runtime in an object.
 ///
 /// # Safety
 ///
