@@ -108,9 +108,9 @@ pub(crate) fn admit<G>(
     Decision::Timed(AdmittedCall { ticket, source, is_captured: false })
 }
 
-/// [`admit`] for a site with `graph`, whose captured calls are timed regardless of sampling. If a
-/// graph is captured again, it must keep its shape. Therefore such calls are timed even while
-/// timing is switched off, provided that the site's captures have nodes.
+/// Does the same as [`admit`] for a site with `graph`, whose captured calls are timed regardless of sampling.
+/// If a graph is captured again, it must keep its shape. Therefore such calls are timed even while timing is
+/// switched off, provided that the site's captures have nodes.
 #[inline(always)]
 pub(crate) fn admit_graph<G: StreamGuard>(
     site: &'static CallSite,
@@ -202,8 +202,8 @@ fn weigh(site: &'static CallSite) -> Decision<f32> {
     }
 }
 
-/// [`weigh`] for a sampled site while a call is opened, a window is open or about to open, or an NVTX
-/// tool listens.
+/// Does the same as [`weigh`] for a sampled site while a call is opened, a window is open or about to open,
+/// or an NVTX tool listens.
 #[cold]
 fn weigh_while_observed(site: &'static CallSite) -> Decision<f32> {
     if is_inside() {
@@ -304,8 +304,8 @@ fn draw_slowly(
 
 /// Decides about a span. Returns the probability of timing it, or counts it and returns `None`.
 ///
-/// `root` is the number of root spans that were passed over before it, if it was chosen as a root.
-/// Any other span is timed whenever its root is.
+/// If the span was chosen as a root, `root` is the number of root spans that were passed over before it. Any
+/// other span is timed whenever its root is.
 #[cfg(feature = "tracing")]
 pub(crate) fn span(site: &'static CallSite, root: Option<u64>) -> Option<f64> {
     if !is_wanted(site) {
@@ -381,7 +381,8 @@ pub(crate) enum Opening {
     PassedOver,
 }
 
-/// Decides how to time a call that names no stream: in the thread's opened call, or by opening it.
+/// Decides how to time a call that names no stream: in the thread's opened call, by opening it, by the host
+/// clock, or not at all.
 pub(crate) fn opening(ticket: Ticket) -> Opening {
     let site = ticket.site;
     let share = site.kernels_share();

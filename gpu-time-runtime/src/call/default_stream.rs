@@ -24,7 +24,7 @@ pub type DefaultGuard = WeakStream<Weak<dyn Owner>>;
 
 /// A value that keeps a stream alive.
 pub trait Owner: Send + Sync {
-    /// Returns the stream and its context, or 0 if the context is not known.
+    /// Returns the handles of the stream and its context. The latter is 0 if it is not known.
     fn handles(&self) -> (usize, usize);
 
     /// Returns `true` if cudarc waits for and records events of its own around launches.
@@ -94,7 +94,7 @@ static SHARED: Mutex<Option<Arc<dyn Owner>>> = Mutex::new(Rank::DefaultStream, N
 thread_local! {
     /// The default stream of this thread.
     static OWN: RefCell<Option<Arc<dyn Owner>>> = const { RefCell::new(None) };
-    /// A copy of `SHARED`, and the value of `CHANGES` to which it belongs.
+    /// A weak copy of `SHARED`, and the value of `CHANGES` when it was made.
     static SEEN: RefCell<(u64, Option<Weak<dyn Owner>>)> = const { RefCell::new((0, None)) };
 }
 

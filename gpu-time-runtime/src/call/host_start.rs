@@ -4,13 +4,13 @@ use crate::gpu::Gpu;
 use crate::record::threads::{self, StreamCall};
 use crate::site::counters::CallCounters;
 
-/// The host times of a thread's first calls of a function are all measured, up to this many.
+/// The number of a thread's first calls of a function whose host times are all measured.
 const FIRST: u64 = 16;
 /// One in this many of the later calls is measured. Reading the clock takes tens of nanoseconds, which
 /// not every call should pay.
 const ONE_IN: u8 = 8;
-/// 2^64 divided by the golden ratio. Its multiples are spread so evenly that any regular subset of the
-/// calls, such as every eighth, is measured as often as the others.
+/// 2^64 divided by the golden ratio. Its multiples are spread so evenly that any regular subset of the calls,
+/// such as every eighth, is measured about as often as the others.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The host time at which a call timed by events began, or `None` if its host time is not measured.
@@ -35,8 +35,8 @@ pub(crate) struct MeasuredHostTime {
 impl HostStart {
     pub const NONE: HostStart = HostStart(None);
 
-    /// Reads the clock if the call is one to measure. Calls of async functions are not, because while
-    /// they wait, their thread does other work.
+    /// Reads the clock if the call's host time is measured. It never is for async functions, because their
+    /// thread does other work while they wait.
     #[inline]
     pub fn of(call: &StreamCall) -> HostStart {
         let nth = threads::counters(call.site).map_or(0, CallCounters::timed);
@@ -44,7 +44,7 @@ impl HostStart {
         HostStart(weight.map(|weight| Start { ns: call.context.now_ns(), weight }))
     }
 
-    /// Returns the time from the start to `end_ns`, which is read only if the call is measured.
+    /// Returns the time from the start to `end_ns`, which is called only if the host time is measured.
     #[inline]
     pub fn until(self, end_ns: impl FnOnce() -> u64) -> Option<MeasuredHostTime> {
         let Start { ns, weight } = self.0?;

@@ -16,8 +16,8 @@
 //!    After the program's launch it enqueues the stop event.
 //! 8. [`pending`](crate::record::pending): the bracket waits until a later call or a report drains
 //!    those that the GPU has passed, and reads their times.
-//! 9. [`feeding`](crate::record::feeding) decides whether the GPU was fed, which makes the time a
-//!    sample.
+//! 9. [`feeding`](crate::record::feeding) decides whether the GPU was fed. Together with that, the time
+//!    becomes a sample.
 //! 10. The recorder adds the samples to the statistics in [`series`](crate::stats::series).
 //!
 //! A call that is [`opened`] leaves this path after the third step, one on the

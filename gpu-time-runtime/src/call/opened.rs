@@ -47,8 +47,8 @@ pub(crate) enum StreamTiming {
     Lost,
 }
 
-/// Enters a call on a stream as a function of the thread's opened call. Outside of one, opens the call if
-/// it is the outermost timed call and chosen.
+/// Enters a call on a stream as a function of the thread's opened call. Outside an opened call, opens the
+/// call if it is the outermost timed call and was chosen.
 #[inline]
 pub(crate) fn enter_stream(
     call: &StreamCall,
@@ -171,7 +171,7 @@ impl OpenedCall {
         self.frame
     }
 
-    /// Returns the device of a context, or the call's own for 0: without a launch there is no context.
+    /// Returns the device of a context. For 0, which means that nothing was launched, returns the call's own.
     fn device_of(&self, context: usize) -> DeviceId {
         if context == 0 { self.device } else { first::device(context) }
     }

@@ -178,7 +178,8 @@ impl<C: TimedCall> Scope<C> {
     }
 
     fn resume(&self) {
-        // Not every `suspend` has its `awaited`: a macro may leave an `.await` by `break` or `continue`.
+        // Not every `suspend` is followed by an `awaited`: a macro may leave an `.await` by `break` or
+        // `continue`.
         if let Some(active) = &self.0
             && active.is_suspended.swap(false, Relaxed)
         {

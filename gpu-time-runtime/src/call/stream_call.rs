@@ -181,7 +181,7 @@ impl StreamCall {
     ) -> (MutexGuard<'static, Recorder<Context>>, BracketPlan) {
         let first = launch.and_then(|(_, state)| state.first_cache());
         let is_plain = self.site.is_plain() && cold_override::is_none();
-        // Read only once, because another thread may change them at any time.
+        // The settings are read only once, because another thread may change them at any time.
         let settings = if is_plain { Settings::default() } else { self.site.settings() };
         let sleeps = settings.hold.is_some();
         if is_plain || is_lost {
@@ -312,8 +312,7 @@ impl StreamCall {
         }
     }
 
-    /// Ends a call whose launches are timed individually. `lost` is the reason if it did not
-    /// return.
+    /// Ends a call whose launches are timed individually. `lost` is the reason if the call did not return.
     pub fn end_launches(&self, state: &CallState, lost: Option<Lost>, started: HostStart) {
         if lost.is_none()
             && let Some(time) = started.until(|| self.context.now_ns())

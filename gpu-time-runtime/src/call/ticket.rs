@@ -86,7 +86,7 @@ fn count_slowly(site: &'static CallSite, outcome: Outcome) {
     }
     let entered = inside::try_enter();
     if entered.is_none() && outcome == Outcome::Skipped {
-        // This call may have interrupted the runtime, even while it assigned the thread's counters.
+        // This call may have interrupted the runtime, even while the runtime assigned the thread's counters.
         site.skipped_inside.fetch_add(1, Relaxed);
         return;
     }

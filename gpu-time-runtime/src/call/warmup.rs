@@ -51,7 +51,7 @@ pub(super) fn take(
     let context = on.and_then(|(context, handle)| context.is_retained().then_some(handle));
     let can_lease = !site.is_sampled() && !site.spec.graph;
     let context = context.filter(|handle| *handle != 0 && can_lease && counters.is_some());
-    // The rest of a lease that was taken in another context may be used in this one.
+    // The rest of a lease for another context is given back, so that it can be used in this one.
     if let Some(Lease { device, calls }) = counters.and_then(CallCounters::take_warmup) {
         site.warmups.give_back(device, SeriesKey::NONE, calls);
     }

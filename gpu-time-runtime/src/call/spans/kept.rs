@@ -88,7 +88,7 @@ mod tests {
         // Dropping the model closes the spans of its layers.
         [1_000, 3, 900].into_iter().for_each(|entries| kept.note_closed(entries));
         assert!(!kept.get());
-        // The next model.
+        // The spans of the next model.
         kept.note_entered(FACTOR * FACTOR);
         assert!(!kept.get());
         kept.note_entered(FACTOR * FACTOR + 1);

@@ -222,8 +222,8 @@ impl SpanState {
         })
     }
 
-    /// Counts the span, and enters it as a frame. `share` is the probability of opening a call for it.
-    /// `root` is the number of roots that were passed over before it, if it is a chosen root.
+    /// Counts the span, and enters it as a frame. `share` is the probability of opening a call for it. If it
+    /// is a chosen root, `root` is the number of roots that were passed over before it.
     fn begin(
         &mut self,
         share: f64,
@@ -370,7 +370,7 @@ impl SpanState {
     }
 }
 
-/// Returns the device of a context, or the only device for 0: without a launch there is no context.
+/// Returns the device of a context. For 0, which means that nothing was launched, returns the only device.
 fn device(context: usize) -> DeviceId {
     if context == 0 { first::only_device() } else { first::device(context) }
 }
