@@ -65,14 +65,14 @@ fn bias(context: &Context) -> (Option<Bias>, Option<String>) {
     if let Some(error_ns) = bias.as_mut().and_then(|bias| bias.error_ns.as_mut())
         && (cupti::never_stops() || disturbance::is_in_samples())
     {
-        // CUPTI has recorded during brackets.
+        // CUPTI recorded while brackets were open.
         *error_ns += RECORDING_ERROR_NS;
     }
     (bias, warning)
 }
 
-/// Returns CUPTI's stored duration of an empty kernel on the context's device, or a warning if it
-/// cannot be used. `None` if nothing is stored.
+/// Returns CUPTI's stored duration of an empty kernel on the context's device, or a warning if it cannot be
+/// used. Returns `None` if nothing is stored.
 fn stored_base(context: &Context) -> Option<Result<KernelBase, String>> {
     type Stored = Option<(PathBuf, Result<KernelBases, String>)>;
     static STORED: OnceLock<Stored> = OnceLock::new();

@@ -179,7 +179,7 @@ impl SiteState {
     pub fn views(&self, biases: &Biases) -> Vec<SeriesView<'_>> {
         let spec = &self.site.spec;
         let mut views = Vec::with_capacity(self.series.len());
-        // An opened call that is counted on another device in the end leaves an empty series.
+        // An opened call that is finally counted on another device leaves an empty series.
         let begun = || self.series.iter().filter(|series| series.tally.counts.timed > 0);
         for series in begun() {
             let siblings = || begun().filter(|other| is_sibling(other.id, series.id));

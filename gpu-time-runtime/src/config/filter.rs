@@ -43,8 +43,8 @@ impl Filter {
         (self.included.is_empty() || any(&self.included)) && !any(&self.excluded)
     }
 
-    /// Suggests patterns that were probably meant, if the filter admits none of `names`. They match
-    /// names that contain an including pattern as their last part or as any other part.
+    /// Suggests patterns that were probably meant, if the filter admits none of `names`. They match names
+    /// that have an including pattern as their last part, or anywhere.
     pub fn suggest(&self, names: &[&str]) -> Option<String> {
         let suggestion = |pattern: &String| {
             let wider = [format!("*::{pattern}"), format!("*{pattern}*")];

@@ -26,7 +26,7 @@ use crate::types::attribute::{Cold, Hold};
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
 use gpu_time_report::{Detail, View};
 
-/// The default number of calls and brackets in a trace. They take some tens of megabytes.
+/// The default number of calls, of brackets and of kernels in a trace. They take some tens of megabytes.
 const TRACE_LAST: usize = 100_000;
 
 /// The configuration of the process.
@@ -97,8 +97,8 @@ impl Config {
         }
     }
 
-    /// Returns the number of calls and brackets to keep for a trace, or `None` if no trace will be
-    /// written.
+    /// Returns the number of calls, of brackets and of kernels to keep for a trace, or `None` if no trace
+    /// will be written.
     pub fn trace_last(&self) -> Option<usize> {
         let is_traced = self.targets.iter().any(|target| target.format == Format::Trace);
         (self.is_on && is_traced).then_some(self.trace_last)

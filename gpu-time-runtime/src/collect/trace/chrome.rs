@@ -211,8 +211,8 @@ fn write_arrow(
     file.push(&TraceEvent { bp: Some("e"), ..head });
 }
 
-/// Returns a process id for a device, which differs from all real ones, and its sort position. Real
-/// process ids have at most 22 bits.
+/// Returns a process id for a device, which no real process has, and the device's sort position. Real process
+/// ids have at most 22 bits.
 fn device_pid(host: u32, device: DeviceId) -> (u32, usize) {
     let nth = match device {
         DeviceId::Cuda(ordinal) => 1 + ordinal.min(500),
