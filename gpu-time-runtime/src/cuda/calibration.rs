@@ -1,11 +1,11 @@
 //! Calibrates the event bias, by timing event pairs around an empty kernel and around nothing.
 //!
-//! The kernel is measured in two regimes, because a pair with a long queue behind it reads about
-//! 0.6 µs more than a lone one (H200). Lone pairs cannot be enqueued ahead: each has its own hold,
-//! and the host gives the GPU time to finish it before enqueueing the next pair. The first call in
-//! a context therefore spends some milliseconds here. No other thread waits for it. The host
-//! queries the GPU a bounded number of times. If the GPU is busy with other work, which would
-//! disturb the measurements anyway, calibration is retried when a report is made.
+//! The kernel is measured in two regimes, because a pair with a long queue behind it measures about 0.6 µs
+//! more than a lone one (H200). Lone pairs cannot be enqueued ahead: each has its own hold, and the host
+//! gives the GPU time to finish it before enqueueing the next pair. The first call in a context therefore
+//! spends some milliseconds here. No other thread waits for it. The host queries the GPU a bounded number of
+//! times. If the GPU is busy with other work, which would disturb the measurements anyway, calibration is
+//! retried when a report is made.
 
 use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -30,7 +30,7 @@ const INNER_SAMPLES: usize = 5;
 /// The number of initial pairs whose times are not used, while the GPU raises its clocks. They take about
 /// 2 ms, during most of which holds keep the GPU busy.
 const RAMP: usize = 100;
-/// The number of pairs measured behind holds, for a calibration and for a check whether the bias has
+/// The number of pairs measured behind holds, for a calibration, and for a check of whether the bias has
 /// moved.
 const SAMPLES: usize = 200;
 const CHECKED: usize = 64;

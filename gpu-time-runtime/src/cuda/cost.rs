@@ -4,13 +4,12 @@ use crate::cuda::Context;
 use crate::gpu::Preparation;
 use crate::types::attribute::Cold;
 
-/// The device time of two event records, in addition to the time that an empty pair reads. On an
-/// H200, occasional pairs in a loop of 3 µs kernels that never synchronizes slowed the loop down by
-/// 4.2 to 4.3 µs each. An empty pair reads 1.28 µs there, and about 0.6 µs more with a long queue
-/// behind it. Pairs around each of many empty kernels cost less: 4.74 µs per kernel with a pair,
-/// 1.40 µs without.
+/// The device time of two event records, in addition to the time that an empty pair measures. On an H200,
+/// occasional pairs in a loop of 3 µs kernels that never synchronizes slowed the loop down by 4.2 to 4.3 µs
+/// each. An empty pair measures 1.28 µs there, and about 0.6 µs more with a long queue behind it. Pairs
+/// around each of many empty kernels cost less: 4.74 µs per kernel with a pair, 1.40 µs without.
 const RECORDS_NS: f64 = 2_360.0;
-/// The time that an empty pair reads, if it has not been measured.
+/// The assumed time of an empty pair if it has not been measured.
 const EMPTY_PAIR_NS: f64 = 1_280.0;
 /// The cost of a hold in addition to its intended duration: about as much as an empty kernel, and
 /// one or two microseconds until the device sees the release.

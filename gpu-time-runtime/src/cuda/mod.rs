@@ -1,4 +1,4 @@
-//! All calls to the CUDA driver, and nearly all of the project's unsafe code.
+//! All calls to the CUDA driver, and the unsafe code that they need.
 //!
 //! Calls go through `cudarc::driver::sys`. cudarc's safe types would consume errors meant for the
 //! application, leave the runtime's errors for the application to find, and switch the

@@ -47,7 +47,7 @@ pub(super) struct Kernels {
     pub line_latencies: LoadedKernel,
 }
 
-/// The runtime's two modules in one context. Each is not loaded yet, loaded, or rejected by the
+/// The runtime's two modules in one context. Each is either not loaded yet, loaded, or rejected by the
 /// driver.
 pub(super) struct Module {
     kernels: OnceLock<Result<Kernels, Fault>>,

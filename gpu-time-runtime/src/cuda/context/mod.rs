@@ -228,8 +228,8 @@ impl Context {
         if self.check_alive().is_ok() { self.floor.get() } else { self.floor.known() }
     }
 
-    /// Returns the margin by which the GPU must reach a bracket's start after the host has enqueued
-    /// its stop, for the sample to count as fed. `None` until the clocks are aligned.
+    /// Returns the margin by which the GPU must reach a bracket's start after the host has enqueued its stop,
+    /// for the sample to count as fed. Returns `None` until the clocks are aligned.
     pub fn fed_margin_ns(&self) -> Option<f64> {
         Some(self.clock.known()?.margin_ns)
     }
