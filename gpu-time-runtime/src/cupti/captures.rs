@@ -1,9 +1,9 @@
 //! The stream captures in progress in the process, as observed by the callbacks for the driver
 //! functions that begin and end captures.
 //!
-//! These callbacks are always on, because only captures pay for them. A capture is identified by
-//! the stream on which it began. Other streams that join the capture through events are not known,
-//! nor are captures that began before CUPTI was loaded.
+//! These callbacks are always on, because they slow down only captures and the destruction of streams. A
+//! capture is identified by the stream on which it began. Other streams that join the capture through events
+//! are not known, nor are captures that began before CUPTI was loaded.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -137,8 +137,8 @@ impl Captures {
         }
     }
 
-    /// Returns the number of the capture that takes the work that the calling thread enqueues on
-    /// the stream, if there is one.
+    /// Returns the number of the capture into which the calling thread's work on the stream goes, if there is
+    /// one.
     #[inline]
     pub fn of(&self, stream: Stream) -> Option<u64> {
         if stream.is_per_thread() {

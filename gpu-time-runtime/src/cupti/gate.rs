@@ -15,7 +15,7 @@ struct Gate {
 
 static GATE: Gate = Gate::new();
 
-/// The right to call CUPTI. A `Permit` to switch kinds and to flush has one.
+/// The right to call CUPTI. Each `Permit` contains one.
 #[must_use]
 pub(super) struct Entry(&'static Gate);
 

@@ -92,7 +92,7 @@ unsafe fn observe_capture(id: u32, data: &CallbackData) {
     // SAFETY: the first argument of these functions is a stream.
     let stream = unsafe { data.params.cast::<usize>().read() };
     if captures::destroys(id) {
-        // Before another thread can create a stream at the same address.
+        // Done before another thread can create a stream at the same address.
         if data.site == ENTER {
             CAPTURES.end(Stream(stream));
         }

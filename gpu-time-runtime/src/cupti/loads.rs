@@ -49,7 +49,7 @@ const PAUSE: Duration = Duration::from_micros(50);
 
 /// A lock between threads that use CUPTI and threads that load code. Several threads may load at the same time.
 struct LoadLock {
-    /// Held by [`Permit`].
+    /// Held by a [`Permit`].
     switches: Mutex<()>,
     /// The number of threads inside one of [`LOADS`].
     loading: AtomicUsize,
@@ -60,8 +60,8 @@ struct LoadLock {
 static LOAD_LOCK: LoadLock = LoadLock::new();
 
 thread_local! {
-    /// The number of nested [`LOADS`] that the thread is inside, plus 1 if it holds [`Permit`]. Without a destructor,
-    /// so that it can be read as long as the thread runs.
+    /// The number of nested [`LOADS`] that the thread is inside, plus 1 if it holds a [`Permit`]. Without a
+    /// destructor, so that it can be read as long as the thread runs.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -101,7 +101,8 @@ pub(super) fn is_load(id: u32) -> bool {
     LOADS.binary_search(&id).is_ok()
 }
 
-/// Notes that one of [`LOADS`] begins, before it takes any driver lock. Waits while another thread holds [`Permit`].
+/// Notes that one of [`LOADS`] begins, before it takes any driver lock. Waits while another thread holds a
+/// [`Permit`].
 pub(super) fn begin() {
     LOAD_LOCK.begin();
 }
