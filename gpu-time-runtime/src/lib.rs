@@ -159,8 +159,8 @@ pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
     settle::run(settle, || inside::outside(&mut closure))
 }
 
-/// Compares two closures, which take turns: returns, for each function, the ratio of its time in the
-/// second closure to its time in the first.
+/// Compares two closures, which take turns. Returns, for each function, the ratio of its time in the second
+/// closure to its time in the first.
 ///
 /// ```no_run
 /// # fn old() {}

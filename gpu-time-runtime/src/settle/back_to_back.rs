@@ -35,7 +35,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
         calls += 1;
         closure();
     };
-    // Modules and memory that are loaded on first use must not become part of the graph.
+    // Modules that are loaded and memory that is allocated on first use must not become part of the graph.
     call();
     let is_on = active::config().is_on && switches::is_on();
     let outcome = is_on.then(|| {

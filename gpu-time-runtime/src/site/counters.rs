@@ -103,8 +103,8 @@ impl CallCounters {
         });
     }
 
-    /// Counts a span, and the `passed` spans that were passed over since the previous one. `weight`
-    /// is the number of spans that it represents if it is timed, or `None` if it is not.
+    /// Counts a span, and the number of root spans that were `passed` over before its own root. `weight` is
+    /// the number of spans that it represents if it is timed, or `None` if it is not.
     #[cfg(feature = "tracing")]
     pub fn count_span(&self, weight: Option<f64>, passed: u64) {
         add(&self.unsampled, passed);
@@ -158,11 +158,10 @@ impl CallCounters {
         draw.weight
     }
 
-    /// Returns the number of sampled calls, and the number of calls that they represent, for these
-    /// counts.
+    /// Returns the sampler's sums for these counts, including the calls that were timed without asking it.
     pub fn population(&self, counts: Counts) -> Population {
         let mut population = self.sampler.population(counts.unsampled);
-        // The sampler did not decide about these, because every call was timed at that point.
+        // Calls that the sampler did not decide about, because every call was timed at that point.
         let timed = counts.timed + counts.warmup;
         population.add_unasked(timed.saturating_sub(self.sampler.sampled()));
         population

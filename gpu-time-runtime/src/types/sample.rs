@@ -56,7 +56,7 @@ impl Sample {
         }
     }
 
-    /// Creates an empty sum, to which launches are then added.
+    /// Creates the sum of a call without launches, to which launches can be added.
     pub fn nothing() -> Sample {
         let flags = SampleFlags { fed: true, queued: true, at_floor: true, ..Default::default() };
         Sample { brackets: 0, flags, ..Sample::of(0.0) }
