@@ -49,8 +49,7 @@ struct StoredBase {
 
 /// The contents of the file.
 ///
-/// Invariant: all times are plausible. [`add`](Self::add) keeps one entry for each GPU, driver and version of
-/// CUPTI.
+/// Invariant: all times are plausible. `add` keeps one entry for each GPU, driver and version of CUPTI.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KernelBases {
     format: u32,
