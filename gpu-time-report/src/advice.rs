@@ -41,7 +41,7 @@ pub fn of(snapshot: &Snapshot) -> Vec<String> {
     advice
 }
 
-/// Returns the warnings. One that several functions share takes one line.
+/// Returns the warnings, one line each. Functions with the same warning share a line.
 pub fn warnings(snapshot: &Snapshot) -> Vec<String> {
     let mut shared: Vec<(String, Vec<&Site>)> = Vec::new();
     for site in &snapshot.sites {
@@ -83,8 +83,8 @@ fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
     ))
 }
 
-/// Returns the longest host time per call of these functions, from their series and, by opened calls,
-/// their paths. By events, a path has only a mean, which one slow first call may dominate.
+/// Returns the longest host time per call of these functions, from their series and their paths with opened
+/// calls. A path timed by events has only a mean, which one slow first call may dominate.
 fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
     let names: HashSet<&str> = sites.iter().map(|site| site.name()).collect();
     let of_series = |series: &Series| Some(series.host_ns()?.median);
@@ -94,7 +94,7 @@ fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
     series.chain(snapshot.tree.iter().filter_map(of_path)).reduce(f64::max)
 }
 
-/// Returns a note about the functions in which `count` finds something, with the sum of the counts.
+/// Returns a note about the functions for which `count` is not 0, with the sum of the counts.
 fn about(
     snapshot: &Snapshot,
     described: impl Fn(u64) -> String,
@@ -102,7 +102,7 @@ fn about(
     count: impl Fn(&Series) -> u64,
 ) -> Option<String> {
     let of_site = |site: &Site| {
-        // Sums and their launches count the same events.
+        // A function's own series and its launches describe the same calls.
         let heads = site.series.iter().filter(|series| series.launch.is_none()).map(&count);
         let heads = saturating_sum(heads);
         if heads > 0 { heads } else { saturating_sum(site.series.iter().map(&count)) }

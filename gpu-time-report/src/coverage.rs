@@ -41,8 +41,8 @@ impl Coverage {
         self.windows
     }
 
-    /// Returns the number of further windows, which are in no figure because records of them are
-    /// missing.
+    /// Returns the number of further windows, which no figure includes because some of their
+    /// records are missing.
     pub fn incomplete(&self) -> u64 {
         self.incomplete
     }
@@ -68,7 +68,7 @@ impl Coverage {
         self.idle
     }
 
-    /// Returns the error of the idle share, which is that of the busy share.
+    /// Returns the error of the idle share, which equals that of the busy share.
     pub fn idle_error(&self) -> Option<f64> {
         self.idle_error
     }

@@ -100,15 +100,15 @@ impl Overlap {
         self.ns
     }
 
-    /// Returns `true` if there may have been more overlap: work ran on several streams, and calls were
-    /// sampled, so that the work beside theirs is unknown, or ended long after other calls with which
-    /// they could not be compared any more.
+    /// Returns `true` if there may have been more overlap. Work ran on several streams, and either
+    /// calls were sampled, so that the work beside theirs is unknown, or some work ended too late
+    /// to be compared with earlier work.
     pub fn partial(&self) -> bool {
         self.partial
     }
 }
 
-/// The reports of a merged one whose windows its figures come from, if others have none.
+/// The number of merged reports whose windows the figures come from, if others have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowsFrom {
     /// The number of reports with windows on the device.

@@ -83,7 +83,7 @@ impl SeriesFixture {
         let measure = self.measure.unwrap();
         let series = Series::of_samples(self.device, measure, [&fed, &starved], launches, bias_ns);
         let opened = self.kernel_times.as_ref().map_or(0, |times| times.opened);
-        // The times by this clock are those of the opened calls.
+        // With this clock, opened calls give the times, and there are no brackets.
         let of_brackets = |count| if clock == Clock::Kernels { 0 } else { count };
         // Launching takes longer than the GPU's work.
         let host_ns = self.kernel_times.as_ref().and_then(|times| {

@@ -83,7 +83,7 @@ impl<'a> Name<'a> {
         let arguments = path().find(|(at, token)| *at > first && *token == "<");
         let arguments = arguments.map_or(without_parameters, |(at, _)| at);
         if let Some(["kernel" | "Kernel"]) = tokens.get(first..arguments) {
-            // Every library has one of these, and only the namespace says what it does.
+            // Many libraries have a kernel with this name. Only its namespace tells what it does.
             let before = segment_before(first.saturating_sub(2));
             let is_namespace =
                 !tokens[before..first].iter().any(|token| *token == ">" || *token == ")");

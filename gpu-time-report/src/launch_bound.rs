@@ -33,8 +33,8 @@ pub(crate) fn sides_of_series(series: &Series) -> Option<String> {
     of_medians(times)?.then_some(sides)
 }
 
-/// Returns what the row of a launch-bound series says about it, which is empty if its medians are not
-/// known. `None` if it is not launch-bound.
+/// Returns the text for a launch-bound series in its row, which is empty if its medians are
+/// unknown. `None` if the series is not launch-bound.
 #[cfg(feature = "html")]
 pub(crate) fn of_row(site: &Site, series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;

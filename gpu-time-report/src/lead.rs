@@ -1,5 +1,5 @@
 //! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
-//! why. The table shows the second one too.
+//! why. The table also shows the sentence about the function.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use crate::{Coverage, Device, Node, PerCall, Series, Site, Snapshot, Source, tre
 const WAITED: f64 = 0.1;
 /// The minimum idle share of a device at which a host-bound function is named first.
 const IDLE: f64 = 0.3;
-/// The minimum idle share of all devices at which the host's time outside of functions is named.
+/// The minimum idle share of every device at which the host's work outside of functions is named.
 const MOSTLY_IDLE: f64 = 0.5;
-/// The maximum share of the idle time that the functions' calls take on the host if most of it lies
-/// between them.
+/// The maximum ratio of the functions' host time to the GPU's idle time at which the idle time
+/// counts as lying mostly between calls.
 const INSIDE: f64 = 0.5;
-/// What is named if the GPU idles while no annotated function runs.
+/// The text that replaces a function's name if the GPU idles while no annotated function runs.
 const OUTSIDE: &str = "what the host does outside of annotated functions";
 /// The minimum ratio of host time to GPU time at which a call is host-bound.
 const HOST_BOUND: f64 = 2.0;
@@ -44,7 +44,7 @@ pub struct Lead<'a> {
     pub first: Option<First<'a>>,
 }
 
-/// The function to look at first, or what else, and why. Displayed as a sentence.
+/// The function, or other work of the host, to look at first, and why. Displayed as a sentence.
 pub struct First<'a> {
     name: &'a str,
     /// `None` if no function stands out.
@@ -170,8 +170,8 @@ fn outside(snapshot: &Snapshot) -> Option<First<'static>> {
     (inside <= INSIDE * idle).then_some(First { name: OUTSIDE, why: Some(why) })
 }
 
-/// Returns the host time of all calls of the outermost functions, or `None` if it is not known of
-/// all of them.
+/// Returns the host time of all calls of the outermost functions, or `None` if it is unknown for
+/// any of them.
 fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
     let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
     let mut sum_ns = 0.0;
@@ -182,16 +182,16 @@ fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
         let all = (site.calls as f64 / in_tree as f64).max(1.0);
         sum_ns += all * node.calls * node.per_call?.host_ns?;
     }
-    // The tree has neither functions that are not timed nor those that other clocks time.
+    // The tree contains neither untimed functions nor those timed by other clocks.
     let is_timed = |site: &Site| site.calls == 0 || site.timed > 0 || site.unsampled > 0;
     let others = snapshot.all_series().filter(|series| !series.is_gpu_time());
     let others = others.filter(|series| series.launch.is_none()).filter_map(Series::total);
     (sum_ns > 0.0 && snapshot.sites.iter().all(is_timed)).then(|| sum_ns + others.sum::<f64>())
 }
 
-/// Returns the host-bound function with the most host time, or `None` unless a GPU is known to have
-/// been idle for long, and the function to have taken a good part of the run. On average, a call of
-/// a host-bound function takes much longer on the host than on the GPU.
+/// Returns the host-bound function with the most host time: its calls take, on average, much longer
+/// on the host than on the GPU. `None` unless a GPU is known to have been idle for long and the
+/// function took a good part of the run.
 fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);
     let is_host_bound =

@@ -45,7 +45,7 @@ impl Legend<'_> {
             "times",
             "on a GPU, raw event time minus the device's bias, once per bracket",
         );
-        // A program without rows by events needs no bias.
+        // A program without rows timed by events needs no bias.
         let has_events = self.any(|s| s.clock == Clock::Events);
         let any_bias = |sources: &[&str]| {
             let mut known = self.snapshot.devices.iter().filter_map(|d| d.event_bias_source());

@@ -104,7 +104,7 @@ fn median(stats: Option<Stats>) -> Option<f64> {
     stats.map(|stats| stats.median)
 }
 
-/// Returns a short form of that line for the page.
+/// Returns a short form of [`line`] for the page.
 #[cfg(feature = "html")]
 pub fn label(series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
@@ -140,8 +140,8 @@ pub fn decimal(count: f64) -> String {
     if count.fract() == 0.0 && count < 1e15 { count.to_string() } else { figure(count) }
 }
 
-/// Returns reasons to doubt the figures of a site's opened calls or the times of its events, each
-/// after the place of its series.
+/// Returns reasons to doubt the figures of a site's opened calls or its event times, each paired
+/// with the series that it is about.
 pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
     let warnings = |series: &Series| {
         let Some(times) = &series.kernel_times else { return Vec::new() };

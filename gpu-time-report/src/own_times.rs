@@ -33,7 +33,7 @@ pub struct Accounted {
     pub is_all_bound: bool,
 }
 
-/// Returns the own times on one device, or on all of them, longest first.
+/// Returns the functions' own times on one device, or on all devices, longest first.
 ///
 /// They come from the call tree if there is one, because it counts the time of nested functions
 /// once.
@@ -45,7 +45,7 @@ pub fn own_times<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Vec<OwnTim
     times
 }
 
-/// The time during which a device worked for its functions.
+/// The time during which a device ran work of annotated functions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BusyTime {
     pub ns: f64,
@@ -56,13 +56,13 @@ pub struct BusyTime {
 }
 
 impl BusyTime {
-    /// Returns the time of the functions with these own times on a device: their sum, without what is
-    /// counted more than once.
+    /// Returns the busy time of a device: the sum of its functions' own times without the overlap,
+    /// but not more than the wall time.
     pub fn of(snapshot: &Snapshot, device: &Device, times: &[OwnTime]) -> BusyTime {
         let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
         let ns = (sum(times) - overlap.ns).max(0.0);
         let wall_ns = wall_ns(snapshot);
-        // Events do not tell how much of the work ran at once, but a sum above the wall time does that some did.
+        // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
         let is_partial = overlap.partial || ns > wall_ns;
         let is_bound = is_partial || times.iter().any(|time| time.is_bound);
         BusyTime { ns: ns.min(wall_ns), is_bound, is_partial }
@@ -92,13 +92,13 @@ fn wall_ns(snapshot: &Snapshot) -> f64 {
     (snapshot.process.wall_ns as f64).max(1.0)
 }
 
-/// Returns the sum of the own times.
+/// Returns the sum of these own times.
 pub fn sum(times: &[OwnTime]) -> f64 {
     times.iter().fold(0.0, |sum, time| sum + time.ns)
 }
 
-/// Returns the functions' own times according to the call tree. `None` if there is none, or if it does
-/// not tell the devices apart, as those of earlier versions do not.
+/// Returns the functions' own times according to the call tree. `None` if there is no tree, or if
+/// it does not distinguish devices, as in reports of earlier versions.
 fn of_tree<'a>(
     snapshot: &'a Snapshot,
     device: Option<&str>,

@@ -231,22 +231,22 @@ impl Series {
         self.timed
     }
 
-    /// Returns how many of them gave a sample.
+    /// Returns the number of timed brackets or calls that gave a sample.
     pub fn measured(&self) -> u64 {
         self.measured
     }
 
-    /// Returns how many of them CUPTI recorded instead. They are not measured by events.
+    /// Returns the number of timed calls that CUPTI recorded. They are not measured by events.
     pub fn opened(&self) -> u64 {
         self.kernel_times.as_ref().map_or(0, |times| times.opened)
     }
 
-    /// Returns how many of them the GPU had not finished.
+    /// Returns the number of timed brackets or calls that the GPU had not finished.
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
-    /// Returns how many of them gave no sample, by reason.
+    /// Returns the number of timed brackets or calls that gave no sample, by reason.
     pub fn lost(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
         self.lost.iter().map(|(reason, count)| (reason.name(), count))
     }
@@ -330,7 +330,7 @@ impl Series {
     }
 
     /// Returns the standard error of the estimated total: 0 if every call is timed, `None` if the
-    /// sample cannot tell it, for an [`unknown_error`](Series::unknown_error).
+    /// samples do not show it, for the reason [`unknown_error`](Series::unknown_error).
     ///
     /// It only covers the error due to sampling. An occasional timed call takes longer than a
     /// skipped call, because caches are cold and the clock is read. With the host clock, the total

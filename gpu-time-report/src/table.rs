@@ -111,8 +111,8 @@ fn all_notes(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt:
     Ok(())
 }
 
-/// Writes the first warnings and the first notes that suggest an action. Returns the number of the
-/// others.
+/// Writes the first warnings and the first notes that suggest an action. Returns the number of
+/// warnings and notes that are left out.
 fn brief_notes(
     snapshot: &Snapshot,
     to: Terminal,

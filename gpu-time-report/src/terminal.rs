@@ -13,13 +13,13 @@ pub struct Terminal {
     pub colours: bool,
     /// The width in characters, if it is known.
     pub columns: Option<usize>,
-    /// The rows of the table.
+    /// The view of the functions in the table.
     pub view: View,
     /// The maximum number of functions in a [brief](crate::Detail::Brief) table, or `None` for all.
     pub most_functions: Option<usize>,
 }
 
-/// The view of the functions that the table shows.
+/// The arrangement of the functions in the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
     /// Functions, each with the sum over all its callers.

@@ -177,17 +177,17 @@ impl Node {
         self.self_ns
     }
 
-    /// Returns the parts of the self time by device. Empty if they are unknown.
+    /// Returns the self time on each device. Empty if it is unknown.
     pub fn self_ns_by_device(&self) -> impl Iterator<Item = (&str, f64)> {
         self.self_ns_by_device.iter().map(|(device, ns)| (device.as_str(), *ns))
     }
 
-    /// Returns the standard error of the self time, 0 or `None` in the same cases.
+    /// Returns the standard error of the self time, 0 or `None` as for the inclusive time.
     pub fn self_error_ns(&self) -> Option<f64> {
         self.self_error_ns
     }
 
-    /// Returns the share of the self time in that of all paths, from 0 to 1.
+    /// Returns the self time as a share of that of all paths, from 0 to 1.
     pub fn share(&self) -> f64 {
         self.share
     }
@@ -197,19 +197,20 @@ impl Node {
         self.per_call.as_ref()
     }
 
-    /// Returns `true` if the GPU idled for 5 % of the calls' span or more because the host was
-    /// still enqueueing their work.
+    /// Returns `true` if the GPU idled for 5 % of the calls' mean span or more because the host was still
+    /// enqueueing their work. If the function's medians describe this path, they must show the same.
     pub fn launch_bound(&self) -> bool {
         self.launch_bound
     }
 
-    /// Returns `true` if the path's times by events are upper bounds: the GPU may have waited for
-    /// the host in all calls, or the calls contain brackets other than those of callees.
+    /// Returns `true` if the times are upper bounds: the GPU may have waited for the host in all
+    /// calls timed by events, or these calls contain brackets other than those of callees. The time
+    /// of `<not annotated>` is an upper bound if that of any path is.
     pub fn upper_bound(&self) -> bool {
         self.upper_bound
     }
 
-    /// Returns `true` if calls are sampled, so that the path may lack callers that were not.
+    /// Returns `true` if sampling may have skipped callers, which are then missing from the path.
     pub fn callers_unknown(&self) -> bool {
         self.callers_unknown
     }
@@ -264,8 +265,8 @@ pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device]) -> Vec<Node> {
     sorted(nodes)
 }
 
-/// Sets two values of each site from the tree: `launch_bound`, and the own share of its series. A
-/// path is launch-bound only if the medians of its function agree.
+/// Sets three values from the tree: `launch_bound` of each site, and the own and outer shares of
+/// its series. A path is launch-bound only if the medians of its function agree.
 pub(crate) fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
     for at in 0..nodes.len() {
         let described = described(&nodes[at], nodes, sites);

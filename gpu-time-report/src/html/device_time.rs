@@ -26,9 +26,9 @@ struct Part<'a> {
 /// The whole bar.
 #[derive(Clone, Copy)]
 struct Whole {
-    /// In the unit of the functions' own times. Work that runs at once is divided among the functions.
+    /// The length in units of the functions' own times, which divides concurrent work among them.
     ns: f64,
-    /// The functions' parts are upper bounds, even those whose own times are none.
+    /// The functions' parts are upper bounds, even if their own times are not.
     is_bound: bool,
 }
 

@@ -26,7 +26,7 @@ pub fn panel(snapshot: &Snapshot, colours: &Colours) -> Markup {
     }
 }
 
-/// Renders the state of the device in a line, which opens the rest.
+/// Renders the state of the device as a line that expands to show the rest.
 fn details(device: &Device) -> Markup {
     let (now, always) = (state(device), properties(device));
     let now: Vec<String> = now.iter().map(|(name, value)| format!("{name} {value}")).collect();

@@ -25,7 +25,7 @@ use crate::units::{self, printable};
 use crate::{Process, Series, Snapshot, advice, marks, notes};
 
 const STYLE: &str = include_str!("page.css");
-/// The parts share one scope, in this order.
+/// The page's script. Its parts share one scope, in this order.
 const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
     include_str!("script/elements.js"),

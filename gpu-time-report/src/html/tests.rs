@@ -332,7 +332,7 @@ fn opened_calls_are_shown() {
 #[test]
 fn gpu_time_of_nested_functions_is_counted_once() {
     let text = text(&nested());
-    // The self times of the tree. Its inclusive times add up to 670 µs.
+    // The tree's self times add up to 320 µs, its inclusive times to 670 µs.
     assert!(text.contains("\nGPU busy in functions320.0 µs\n"), "{text}");
 }
 
@@ -552,7 +552,7 @@ fn device_time_is_that_of_each_device() {
     assert_eq!(legends.len(), 2);
     assert!(!has(&legends[0], "norm") && has(&legends[0], "pass"), "{legends:?}");
     assert!(has(&legends[1], "norm") && !has(&legends[1], "pass"), "{legends:?}");
-    // Nested functions are counted once: `pass` has a sixteenth of its own, `attention` the rest.
+    // Nested functions are counted once: 35 % of the time is divided in the ratio of 150 to 20 µs.
     assert_eq!(legends[0][..2], ["attention 30.9%", "pass 4.1%"]);
 }
 
@@ -561,7 +561,7 @@ fn device_time_counts_overlapping_work_once() {
     let mut snapshot = nested();
     snapshot.devices[0].coverage = None;
     let mut snapshot = snapshot.with_tree(tree());
-    // The functions' own times are 320 µs in all, of which the device was busy for 240.
+    // The functions' own times add up to 320 µs, but the device was busy for only 240 µs.
     snapshot.process.wall_ns = 480_000;
     snapshot.devices[0].overlap = Some(Overlap { ns: 80_000.0, partial: false });
     let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
@@ -573,7 +573,7 @@ fn device_time_counts_overlapping_work_once() {
     let expected =
         ["attention ≤23.4%", "norm ≤23.4%", "pass ≤3.1%", "idle or not annotated ≥50.0%"];
     assert_eq!(legends(&snapshot), [expected]);
-    // The host's own times are none of a GPU's.
+    // Own times on the host do not count as GPU time.
     snapshot.devices.push(Device::host());
     let text = text(&snapshot);
     assert!(text.contains("≤240.0 µs"), "{text}");

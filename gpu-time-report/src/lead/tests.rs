@@ -113,7 +113,7 @@ fn slow_first_call_is_not_launch_bound() {
     assert!(Lead::of(&snapshot).first.is_none());
 }
 
-/// The medians are those of other calls.
+/// The site's medians describe the usual path, which most of its calls took.
 #[test]
 fn rare_path_is_launch_bound_by_its_means() {
     let mut snapshot = slow_first_call();
@@ -128,8 +128,8 @@ fn rare_path_is_launch_bound_by_its_means() {
     assert!(first.contains("On average, "), "{first}");
 }
 
-/// Returns what is said about `decode`, whose calls take this share of the run on the host, and
-/// about a trifle, with a GPU that idles for most of the time.
+/// Returns the second sentence for a mostly idle GPU and two functions: `decode`, whose calls take
+/// this share of the run on the host, and `trifle`, which takes next to no time.
 fn with_host_time(share: f64, source: Source) -> String {
     let on_host = |name: &str, busy_ns: f64, host_ns: f64| {
         let mut node = node(name, None, 160.0 * busy_ns, 160.0 * busy_ns);
@@ -158,12 +158,12 @@ fn host_outside_of_functions_is_named() {
     assert_eq!(with_host_time(0.39, Source::Events), outside);
     let inside = with_host_time(0.6, Source::Opened);
     assert!(inside.starts_with("Look at decode first: each call takes 4.628 ms on "), "{inside}");
-    // By events there is only a mean, which one slow first call may dominate.
+    // Events give only a mean, which one slow first call may dominate.
     let inside = with_host_time(0.6, Source::Events);
     assert!(inside.ends_with("of GPU time is its own."), "{inside}");
 }
 
-/// Warm-up calls have no host time, which that of the others stands for.
+/// The host time of warm-up calls is not measured, so they count like the other calls.
 #[test]
 fn warm_up_counts_as_time_in_functions() {
     let mut nodes = vec![node("decode", None, 1e6, 1e6)];
@@ -179,7 +179,7 @@ fn warm_up_counts_as_time_in_functions() {
     assert_eq!(in_functions_ns(&snapshot), None);
 }
 
-/// The host takes longer for the trifle than the GPU, which costs a thousandth of the run.
+/// `trifle` takes longer on the host than on the GPU, but only a thousandth of the run.
 #[test]
 fn function_with_little_host_time_is_not_named() {
     let mut nodes = vec![node("gemm", None, 700e6, 700e6), node("trifle", None, 1e3, 1e3)];

@@ -49,9 +49,9 @@ impl Series {
         self.estimated_total_ns.or(self.net_sum_ns).or(self.raw_ns.map(|raw| raw.sum))
     }
 
-    /// Returns the function's own part of the total, from which shares are computed: nested
-    /// functions then do not count twice. This is the whole total if neither the call tree nor
-    /// opened calls tell the part.
+    /// Returns the function's own part of the total. Shares are computed from it, so that nested
+    /// functions do not count twice. This is the whole total if neither the call tree nor opened
+    /// calls show the part.
     pub(crate) fn own_total(&self) -> Option<f64> {
         let busy = self.busy_and_own().filter(|(busy, _)| busy.sum > 0.0);
         let own = busy.map(|(busy, own)| own.sum / busy.sum);

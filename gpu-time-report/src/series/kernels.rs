@@ -7,7 +7,7 @@ use crate::Stats;
 /// Figures of the opened calls of a series: the calls whose work CUPTI recorded.
 ///
 /// An opened call has no event brackets. The work that inner functions enqueue is included, except
-/// in the self busy time. A series without opened calls has 0 and empty values only.
+/// in the self busy time. Without opened calls, all values are 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelTimes {

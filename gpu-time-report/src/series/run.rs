@@ -41,22 +41,22 @@ impl Run {
         self.starved
     }
 
-    /// Returns the raw median of its fed samples, or of its starved ones if none was fed.
+    /// Returns the raw median of the fed samples, or of the starved ones if none was fed.
     pub fn raw_median_ns(&self) -> f64 {
         self.raw_median_ns
     }
 
-    /// Returns their net median, or `None` if it is unknown.
+    /// Returns the net median of the same samples, or `None` if it is unknown.
     pub fn net_median_ns(&self) -> Option<f64> {
         self.net_median_ns
     }
 
-    /// Returns their raw mean.
+    /// Returns the raw mean of the same samples.
     pub fn raw_mean_ns(&self) -> f64 {
         self.raw_mean_ns
     }
 
-    /// Returns the 95 % confidence interval of their raw median, or `None` with too few samples.
+    /// Returns the 95 % confidence interval of the raw median, or `None` with too few samples.
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
         self.ci95_ns
     }

@@ -11,15 +11,15 @@
 use super::buckets::step_ns;
 use super::dependence::{BATCHES, Dependence, Means, Modes, join_pairs, sort};
 
-/// The share of the recent times beyond an edge above which the edge moves. It is a quarter while
-/// the middle half of the times stays between the edges.
+/// The share of the recent times beyond an edge above which the edge moves. A quarter of the times
+/// is beyond each edge while the middle half stays between the edges.
 const MOVED: f64 = 0.4;
 
 /// The distance beyond an edge at which a time is clamped before it can move the edge, as a
 /// multiple of the width between the edges.
 const MOST_WIDTHS: f64 = 32.0;
 
-/// The number of the first times that lie beyond their own quartiles.
+/// The number of the first 64 times that lie beyond their quartiles.
 const HALF: u64 = BATCHES as u64 / 2;
 
 /// The number of batches after which the edges may move.
@@ -28,8 +28,8 @@ const FOLLOWED: usize = 8;
 /// Records times in batches of equal length. When all 64 batches are complete, neighbours are
 /// joined, so there are from 32 to 64 afterwards.
 ///
-/// Times beyond an edge count as the edge, so that a few long times cannot hide how the many around
-/// the median follow each other. The edges are the quartiles of the first 64 times. An edge moves
+/// Times beyond an edge count as the edge, so that a few long times cannot hide the dependence of
+/// the times around the median. The edges are the quartiles of the first 64 times. An edge moves
 /// outwards if more than 40 % of the recent times lie beyond it.
 ///
 /// Never allocates.

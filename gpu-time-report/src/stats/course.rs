@@ -8,8 +8,8 @@ const SLOTS: usize = 128;
 /// The initial width of a slot, 16 µs, as a power of two of nanoseconds.
 const FIRST_WIDTH: u32 = 14;
 
-/// Records times and their moments: count, mean and extremes in at most 128 slots of equal width,
-/// from the first moment on. When a moment does not fit, the width doubles.
+/// Records times over the run: count, mean and extremes in at most 128 slots of equal width,
+/// starting at the first moment. When a moment does not fit, the width doubles.
 ///
 /// Allocates the slots up to the last one with times. A moment before the first one, which another
 /// thread may report, counts as the first.
@@ -21,7 +21,7 @@ pub struct Course {
     slots: Vec<SlotMoments>,
 }
 
-/// The moments of the times in a slot.
+/// The count, extremes and sum of the times in a slot.
 #[derive(Clone, Copy, Debug)]
 struct SlotMoments {
     count: u64,

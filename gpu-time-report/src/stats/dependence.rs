@@ -1,4 +1,4 @@
-//! Dependence of consecutive times, from the sums of batches of them.
+//! Dependence of consecutive times, estimated from the sums of batches.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ const FEWEST_SHOWN: usize = 32;
 const FEWEST: usize = 8;
 /// The minimum of an estimated number of independent times. Below it, the estimate is too rough.
 const FEWEST_ESTIMATED: f64 = 15.0;
-/// Times one over the root of the number of values: the correlation of neighbours that independent
+/// Divided by the root of the number of values, the correlation of neighbours that independent
 /// values exceed with a probability of 5 %.
 const NOISE: f64 = 1.64;
-/// The number of values below which that bound no longer rises. So few independent values often
+/// The number of values below which that bound no longer rises. Fewer independent values often
 /// exceed it, but they are too few to tell chance from dependence.
 const FEWEST_TOLD: f64 = BATCHES as f64;
 /// The minimum share of the variance of the means that two modes explain.

@@ -3,8 +3,8 @@
 /// The probability with which the interval of a single look may miss the median.
 const FIRST: f64 = 0.05;
 
-/// The probability for the k-th look, times k². Together, all later looks miss the median with at
-/// most 1.3 %.
+/// The probability for the k-th look, times k². The probability that any later look misses the
+/// median is at most 1.3 %.
 const LATER: f64 = 0.02;
 
 /// Returns the probability with which the interval of the k-th look may miss the median.

@@ -49,7 +49,7 @@ pub fn normal_quantile(error: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Whole ranks below the interpolated ones, from published tables.
+    /// The published tables list whole ranks: the interpolated ones rounded down.
     #[test]
     fn ranks_agree_with_published_tables() {
         for few in 0..=5 {

@@ -92,7 +92,7 @@ impl PairedRatios {
         (2.0 * p).min(1.0)
     }
 
-    /// Returns the distance from the mean of the bounds that hold at every look with a probability
+    /// Returns the distance of the bounds from the mean. They hold at every look with a probability
     /// of `1 - alpha`.
     fn early_distance(&self, alpha: f64, resolution: f64) -> Option<f64> {
         let n = self.count as f64;
@@ -121,7 +121,7 @@ impl PairedRatios {
         self.count as f64 - 1.0
     }
 
-    /// Returns the sum of squares, increased by that of a clock step for each pair.
+    /// Returns the sum of squares, plus the square of a clock step for each pair.
     fn spread(&self, resolution: f64) -> f64 {
         self.squares + self.count as f64 * resolution * resolution
     }

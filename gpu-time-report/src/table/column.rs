@@ -76,8 +76,8 @@ pub enum TableRow<'a> {
 }
 
 impl TableColumn {
-    /// Returns the columns for a report that contains series. Leaves out columns that would say
-    /// nothing, or the same in every row.
+    /// Returns the columns for a report that contains series. Leaves out columns that would be
+    /// empty or have the same text in every row.
     pub fn of(snapshot: &Snapshot, detail: Detail) -> Vec<TableColumn> {
         use TableColumn::*;
         let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
@@ -296,7 +296,7 @@ impl<'a> TableRow<'a> {
         }
     }
 
-    /// Returns `true` if the row's times are upper bounds, and so its total and its share.
+    /// Returns `true` if the row's times, and therefore its total and its share, are upper bounds.
     fn is_bound(&self) -> bool {
         match self {
             TableRow::Series { series, .. } => series.is_bound(),
@@ -336,8 +336,8 @@ impl<'a> TableRow<'a> {
     }
 }
 
-/// Returns the device, followed by the clock if it differs from the one used for most rows on the
-/// device.
+/// Returns the device, followed by the clock unless CUDA events timed the row. For the host clock,
+/// returns only the clock.
 fn device(series: &Series) -> String {
     match series.clock {
         Clock::Sync => format!("{} {}", printable(&series.device), marks::SYNC),

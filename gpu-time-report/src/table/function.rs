@@ -94,7 +94,7 @@ impl<'a> Function<'a> {
             self.add(&mut rows, &groups, &hidden, shown);
         }
         if shown.keys == 0 {
-            // No row is left for them.
+            // No row is left for keys, so the function's row counts them.
             count_keys(&mut rows, hidden.len());
         } else if hidden.len() > 0
             && let Some(Group { site, .. }) = self.groups.first()

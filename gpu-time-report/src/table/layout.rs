@@ -28,8 +28,8 @@ pub fn fitted(mut grid: Grid, to: Terminal) -> String {
     with_wide_lines(&grid, &text, to)
 }
 
-/// Shortens the names of kernels so that their differences remain visible, and the launch
-/// configurations that follow some of them.
+/// Shortens the names of kernels so that their differences, and the launch configurations that
+/// follow some of them, remain visible.
 fn with_short_kernels(grid: &Grid, labels: Vec<String>, room: usize) -> Vec<String> {
     let kernels = || grid.rows.iter().filter_map(|line| line.kernel.as_ref());
     let width = |configuration: &String| configuration.width();

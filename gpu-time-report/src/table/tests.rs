@@ -505,7 +505,7 @@ fn table_of_opened_calls() {
     insta::assert_snapshot!(kernels());
 }
 
-/// Returns the table's kernel rows without those of the functions.
+/// Returns the kernel rows of `model::decode`.
 fn kernel_rows(table: &str) -> Vec<&str> {
     let rows = table.lines().skip_while(|line| !line.starts_with("model::decode"));
     let rows = rows.take_while(|line| !line.starts_with("app::"));
@@ -559,7 +559,7 @@ fn missing_cupti_has_a_note() {
     assert!(!everything().to_string().contains("no call was opened"));
 }
 
-/// Returns the table's lines that compare CUPTI's time with that of events.
+/// Returns how often the table compares CUPTI's time with that of events, and how often it warns about it.
 fn cross_checks(change: impl Fn(&mut Device, &mut Series)) -> (usize, usize) {
     let mut snapshot = kernels();
     let (sites, devices) = (&mut snapshot.sites, &mut snapshot.devices);

@@ -30,7 +30,7 @@ fn shares_of_functions_are_of_their_own_time() {
     snapshot = snapshot.with_tree(nodes);
     let own = |site: usize| snapshot.sites[site].series[0].own_share;
     assert_eq!(own(0), Some(20_000.0 / 320_000.0));
-    // The own time is 300 µs, in calls that take 350 µs in all because one is nested in another.
+    // The second function's own time is 300 µs. Its calls take 350 µs in all, because one is nested in another.
     assert_eq!(own(1), Some(300.0 / 350.0));
     assert_eq!(own(2), None);
     // Brackets of launches contain nothing but the function's own launches.
@@ -101,7 +101,7 @@ fn windows_add_work_that_is_not_annotated() {
     let snapshot = snapshot(pass(), vec![gpu]);
     let outside = snapshot.tree().iter().find(|node| node.source == Source::Windows).unwrap();
     assert_eq!(outside.name(), "<not annotated>");
-    // Windows found work outside of annotated functions that takes a quarter of the time of theirs.
+    // In the windows, work outside of annotated functions takes a quarter of the time of theirs.
     assert!((outside.self_ns() - 80_000.0).abs() < 1e-6, "{outside:?}");
     assert!((outside.self_error_ns().unwrap() - 40_000.0).abs() < 1e-6, "{outside:?}");
     assert!((snapshot.tree().iter().map(Node::share).sum::<f64>() - 1.0).abs() < 1e-12);
@@ -148,7 +148,7 @@ fn launch_bound_path_gives_both_sides() {
 fn tree_by_events_marks_bounds() {
     let text = snapshot(by_events(), vec![]).to_tree(Terminal::default());
     let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap();
-    // The path whose times are bounds has marks at share, self and total, and its callers at total.
+    // The path whose times are bounds has marks at share, self and total. Its callers have one at total.
     let marks: Vec<usize> = text.lines().skip(1).map(|line| line.matches('≤').count()).collect();
     assert_eq!(marks, [1, 1, 3, 0], "{text}");
     assert!(row("pass").contains("pass  (by events)"), "{text}");
@@ -175,7 +175,7 @@ fn tree_fits_the_terminal() {
     let lines = on_terminal(nodes, 100);
     let end = |line: &String| line.rsplit("  ").next().unwrap().to_owned();
     assert!(end(&lines[1]).ends_with("pass::forward_with_cache"), "{lines:#?}");
-    // Its sentence takes a line of its own, and the next path the one after that.
+    // The path's sentence takes a line of its own, and the next path is on the line after it.
     assert!(lines[2].starts_with("    launch-bound: GPU busy 0.002 of 1.210 ms; host spent"));
     assert!(end(&lines[3]).ends_with("::forward_with_cache"), "{lines:#?}");
 }

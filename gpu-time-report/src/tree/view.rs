@@ -16,7 +16,7 @@ use crate::{Snapshot, Terminal, terminal, units};
 /// The maximum number of printed paths.
 const MAX_PATHS: usize = 200;
 
-/// The number of levels that are indented. Deeper paths say how deep they are.
+/// The maximum number of indented levels. Rows of deeper paths show their depth.
 const MAX_LEVELS: usize = 8;
 /// The minimum width of a name behind its indentation.
 const MIN_NAME: usize = 12;
@@ -64,7 +64,7 @@ impl Snapshot {
 struct TreeRow<'a> {
     node: &'a Node,
     is_total_bound: bool,
-    /// The indentation, with the depth if it is not deep enough.
+    /// The indentation, followed by the depth if the path has more than [`MAX_LEVELS`].
     indent: String,
     name: String,
     /// Follows the name.
@@ -147,7 +147,7 @@ fn row(node: &Node, is_total_bound: bool, label: &str) -> [String; 7] {
 }
 
 impl Node {
-    /// Returns what a reader must know about the path's figures.
+    /// Returns the remarks that qualify the path's figures.
     #[cfg(feature = "html")]
     pub(crate) fn remark(&self) -> String {
         let sides = self.launch_bound_sentence().map(|sides| format!("launch-bound: {sides}"));

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// The maximum wait for an answer. After that, the browser hangs.
+/// The maximum wait for an answer. A browser that takes longer has hung.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Switches off background services, and logs the console to stderr.

@@ -144,8 +144,8 @@ pub fn with_deep_tree(snapshot: Snapshot, paths: usize, depth: usize) -> Snapsho
     snapshot.with_tree(nodes)
 }
 
-/// Returns the cache state, launch, measure and relative mean of each series of a function. Its
-/// kind is plain, hot and cold, or with launches.
+/// Returns the cache state, launch, measure and relative mean of each series of a function. A
+/// function is plain, hot and cold, or has launches.
 fn shape(at: usize, most: usize) -> Vec<(CacheState, Option<u32>, Measure, f64)> {
     use CacheState::{AsFound, Cold};
     match at % 4 {
