@@ -16,8 +16,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::fixtures::{gpu, report, series, site};
 use crate::{Folder, Run, TOOL, run, terminal};
 
-/// The shell commands that log the program's name and write the next prepared report as that of the
-/// run.
+/// The shell commands that log the program's name and write the next prepared report as the run's
+/// own.
 const REPORT: &str = "echo ${0##*/} >> ../order\n\
                       n=$(cat count); echo $((n + 1)) > count\n\
                       target=$(echo \"${GPU_TIME_REPORT#json:}\" | sed \"s/%p/$$/\")\n\

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// A flag that SIGHUP, SIGINT and SIGTERM set. They no longer end this process, which would leave
-/// the programs running.
+/// A flag that SIGHUP, SIGINT and SIGTERM set instead of ending this process, which would leave the
+/// programs running.
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {

@@ -21,7 +21,7 @@ struct Pairs {
     ratios: PairedRatios,
     /// For each program, the sum of the logarithms of its medians.
     logs: [f64; 2],
-    /// Half a step of the clock, relative to the median. The coarsest one so far.
+    /// The coarsest half step of the clock so far, relative to the median.
     half_step: f64,
     /// The number of pairs of runs left out because one of the two has starved samples only.
     starved: u64,
@@ -43,7 +43,7 @@ struct Run {
     raw_median_ns: f64,
     /// The bias that the run measured, if it may be subtracted.
     bias_ns: Option<f64>,
-    /// `true` if most samples had a long queue behind them, which have a different bias.
+    /// `true` if most samples had a long queue behind them, which changes their bias.
     is_queued: bool,
 }
 
@@ -233,8 +233,8 @@ mod tests {
             }
         }
 
-        /// Runs an experiment of some blocks, and returns `true` if it had such a verdict at any
-        /// look.
+        /// Runs an experiment of some blocks, and returns `true` if `is_found` was true of the
+        /// verdicts at any look.
         fn finds(
             &mut self,
             blocks: u32,

@@ -33,7 +33,7 @@ fn times() -> Series {
     series("cuda:0", &times, &[], 0.0)
 }
 
-/// Returns a series whose times are longer by a factor.
+/// Returns the series with its times multiplied by a factor.
 fn scaled(series: &Series, factor: f64) -> Series {
     let scale = |stats: Stats| {
         let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = stats;

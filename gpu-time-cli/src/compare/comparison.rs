@@ -17,8 +17,8 @@ pub struct Comparison<'a> {
     pub missing: Vec<String>,
     /// The series that only the new report has.
     pub added: Vec<String>,
-    /// Reasons why the comparison is less certain, differences of what was compared, and the
-    /// numbers of runs.
+    /// Reasons why the comparison is less certain, differences between the compared programs and
+    /// devices, and the numbers of runs.
     pub notes: Vec<String>,
 }
 
@@ -144,7 +144,7 @@ pub struct Match<'a> {
     pub other: Option<NewSeries<'a>>,
 }
 
-/// A series of the new report, and the indices of its function and of itself.
+/// A series of the new report, with the indices of its function and of the series in the function.
 pub struct NewSeries<'a> {
     at: (usize, usize),
     pub series: &'a Series,

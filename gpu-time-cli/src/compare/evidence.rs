@@ -47,8 +47,8 @@ impl Evidence {
             known.max(between / side.runs().sqrt())
         };
         let between = spread(base).hypot(spread(new));
-        // The method of variance estimates recovery (MOVER; Zou and Donner, Statistics in Medicine
-        // 27, 2008): each bound depends on the bounds of the two medians that lead there.
+        // The method of variance estimates recovery (MOVER; Zou and Donner, Statistics in Medicine 27, 2008):
+        // each bound of the ratio combines the bounds of the two medians that move it that way.
         let down = new_within[0].hypot(base_within[1]).hypot(between);
         let up = new_within[1].hypot(base_within[0]).hypot(between);
         Some(Evidence { log_ratio, errors: [down, up], degrees: f64::INFINITY })

@@ -67,7 +67,7 @@ impl Thresholds {
         })
     }
 
-    /// Returns the threshold of a function, that of the longest matching pattern.
+    /// Returns the threshold of a function: that of the longest matching pattern, or the default.
     pub fn of(&self, name: &str) -> Share {
         let matching = self.functions.iter().filter(|(text, _)| pattern::matches(text, name));
         matching.max_by_key(|(text, _)| text.len()).map_or(self.default, |(_, share)| *share)

@@ -4,8 +4,8 @@ use gpu_time_report::{Elsewhere, Kernel, KernelTimes};
 
 use super::combine::add;
 
-/// The maximum number of different kernels that a series keeps, besides the entry for those beyond.
-/// A report of one process has the same limit.
+/// The maximum number of different kernels that a series keeps, besides the entry that combines the
+/// rest. A report of one process has the same limit.
 const MAX_KERNELS: usize = 255;
 
 /// Adds the opened calls of another report. Counts and totals are added up. Statistics are dropped

@@ -2,8 +2,8 @@
 
 use gpu_time_report::{Process, Run, Series, Snapshot};
 
-/// The maximum number of runs that a merged report keeps for a series. More would not make their
-/// spread known noticeably better.
+/// The maximum number of runs that a merged report keeps for a series. More runs would hardly
+/// improve the estimate of their spread.
 const MAX_RUNS: usize = 64;
 
 /// The processes of one report, as runs of the merged report.

@@ -220,7 +220,7 @@ fn merge_launches(ours: &mut Series, theirs: &Series) {
     pool(&mut ours.inner_brackets, theirs.inner_brackets, share);
 }
 
-/// Adds numbers per sample. `share` is the fraction of all samples that `theirs` are about.
+/// Pools numbers per sample. `share` is the fraction of all samples that `theirs` describes.
 fn pool(ours: &mut Option<Launches>, theirs: Option<Launches>, share: f64) {
     match (ours, theirs) {
         (Some(ours), Some(theirs)) => {

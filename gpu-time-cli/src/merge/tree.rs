@@ -10,7 +10,7 @@ use super::combine::add;
 #[derive(Default)]
 pub struct MergedTree {
     nodes: Vec<Node>,
-    /// The self time of each path by the index of the device. `None` if a report does not tell it.
+    /// The self time of each path by device index. `None` if a report does not contain it.
     by_device: Vec<Option<BTreeMap<usize, f64>>>,
     /// The index of each path in `nodes`.
     known: HashMap<(Option<u32>, Function), u32>,
