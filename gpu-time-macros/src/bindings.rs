@@ -118,7 +118,7 @@ impl Bindings {
                 self.1 &= match expr {
                     Expr::Path(_) => self.0.get(expr).is_none(),
                     Expr::MethodCall(call) => !is_one_of(&call.method, &STREAM_MAKERS),
-                    // Other expressions are long to repeat, or invalid in the attribute.
+                    // Other expressions are too long to repeat, or invalid in the attribute.
                     _ => matches!(
                         expr,
                         Expr::Binary(_)

@@ -10,7 +10,7 @@
 //! ```
 //! The user's braces are reused and nothing is put around the statements: new braces would change when
 //! temporaries are dropped, nested ones would be linted as unused, a bound result would break `-> !`,
-//! and a closure would break borrows. The user's expressions are outside of the block with our items,
+//! and a closure would break borrows. The user's expressions are outside of the block with the generated items,
 //! because hygiene does not hide items.
 
 use proc_macro2::{Group, Ident, Literal, Span, TokenStream};

@@ -7,7 +7,7 @@ pub struct Key {
     pub name: &'static str,
     /// Its accepted forms, for messages.
     pub example: &'static str,
-    /// `false` if the key alone has a meaning.
+    /// `false` if the key is also valid without a value.
     pub needs_value: bool,
 }
 

@@ -153,8 +153,8 @@ impl Marks<'_> {
         surround(stmt, quote_spanned!(at=> #private::Scope::suspend(&#scope);), after)
     }
 
-    /// Returns a call of one of our functions that replaces an expression. It has the span of the
-    /// expression, so that compiler messages point at the same code.
+    /// Returns a call of one of gpu-time's functions that replaces an expression. It has the span
+    /// of the expression, so that compiler messages point at the same code.
     fn call_in_place_of(self, expr: &Expr, function: &str, arguments: TokenStream) -> Expr {
         let (first, last) = ends(expr);
         let private = self.paths.private(first);

@@ -91,7 +91,7 @@ impl Pair {
         }
     }
 
-    /// Reads the absence of a value.
+    /// Reads a key that takes no value.
     pub fn flag(self, value: Option<Expr>) -> syn::Result<Arg<()>> {
         match value {
             None => Ok(self.arg(())),

@@ -82,7 +82,7 @@ pub enum Remark {
 }
 
 impl Plan {
-    /// Applies every rule; `None` if there are errors.
+    /// Applies every rule. Returns `None` if there are errors.
     pub fn new(args: Args, mut func: TimedFn, errors: &mut Errors) -> Option<Plan> {
         conflicts(&args, errors);
         let names = launch_names(&args);

@@ -147,7 +147,7 @@ pub fn is_elsewhere(source: &Source, func: &TimedFn, found: &Findings) -> bool {
     let Source::Streams(streams) = source else { return false };
     let [stream] = streams.as_slice() else { return false };
     let Some(stream) = name(&stream.expr) else { return false };
-    // One may be the target to which the other dereferences.
+    // A stream may dereference to one of its fields, so both names may mean the same stream.
     let is_in = |part: &str, whole: &str| {
         part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };

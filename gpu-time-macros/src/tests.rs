@@ -283,7 +283,7 @@ fn launches_on_another_stream_are_remarked() {
         ("stream = self.s", "a", true),
         ("stream = self.s", "self.other", true),
         ("stream = &self.s", "self.s", false),
-        // One may dereference to the other.
+        // One stream may dereference to the other.
         ("stream = self.s", "self.s.inner", false),
         ("stream = self.s.inner", "self.s", false),
         // The names do not tell which stream these are.

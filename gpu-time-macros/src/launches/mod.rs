@@ -45,11 +45,11 @@ pub const LAUNCHES: [&str; 13] = [
 pub struct Findings {
     /// The names of the visible launches, in source order.
     pub launches: Vec<Ident>,
-    /// One of them is in a loop.
+    /// A visible launch is in a loop.
     pub repeated: bool,
     /// A launch name occurs in code that is not walked.
     pub hidden: bool,
-    /// Every `X` of a visible `X.launch_builder(…)`.
+    /// The `X` of every visible `X.launch_builder(…)`.
     pub builders: Vec<Builder>,
     /// Calls that create a stream.
     pub made: Vec<Ident>,

@@ -81,9 +81,9 @@ pub fn skip_value(tokens: &mut Tokens) {
     const BEFORE_OPERAND: [&str; 9] =
         ["return", "break", "move", "async", "if", "while", "match", "in", "else"];
     let mut depth = 0_u32;
-    // An operand is expected here rather than an operator.
+    // `true` where an operand is expected rather than an operator.
     let mut is_operand = true;
-    // In the type after `as`, where `<` always opens generics.
+    // `true` in the type after `as`, where `<` always opens generics.
     let mut is_type = false;
     let mut last = ' ';
     while let Some(tree) = tokens.next_if(|tree| depth > 0 || !is_punct(Some(tree), ',')) {
