@@ -1,5 +1,4 @@
-//! Streams whose handles are guaranteed to be valid by the program. They are not used in this
-//! build.
+//! Streams whose handles the program guarantees to be valid. They are not used in this build.
 
 #![allow(unsafe_code)] // `unsafe` as with the feature `enabled`
 

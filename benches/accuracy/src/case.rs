@@ -13,7 +13,7 @@ use crate::work::{Kind, Work};
 /// The number of warm-up calls for each case, which are not evaluated.
 pub const WARMUP: u32 = 20;
 
-/// The order in which a case makes its calls.
+/// The points at which a case synchronizes its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// The stream is synchronized after each call.
@@ -46,7 +46,7 @@ impl Case {
         self.repeat(gpu, calls, || (self.timed)(&gpu.stream, work))
     }
 
-    /// Makes the same number of calls to `call`, at the same pace.
+    /// Makes as many calls to `call` as [`Case::time`] makes, at the same pace.
     ///
     /// # Errors
     /// `call` or a driver call fails.
@@ -65,7 +65,7 @@ impl Case {
         Ok(gpu.stream.synchronize()?)
     }
 
-    /// Returns the number of calls, including the warm-up. Queued cases make five times as many.
+    /// Returns the number of calls, including the warm-up: `calls` more, or five times `calls` if queued.
     pub fn total_calls(&self, calls: u32) -> u32 {
         WARMUP
             + match self.pace {

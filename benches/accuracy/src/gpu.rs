@@ -26,7 +26,7 @@ pub struct Gpu {
     pub context: Arc<CudaContext>,
     /// The stream on which everything runs.
     pub stream: Arc<CudaStream>,
-    /// cuBLAS with a handle on the stream, created on first use.
+    /// A cuBLAS handle that uses the stream, created on first use.
     blas: OnceLock<Arc<CudaBlas>>,
 }
 

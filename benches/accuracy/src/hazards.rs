@@ -1,4 +1,4 @@
-//! Which functions of CUPTI and of the driver hang or crash when several threads call them.
+//! Finds functions of CUPTI and of the driver that hang or crash when several threads call them.
 //!
 //! Each arrangement runs in a process of its own, which ends itself if its threads do not.
 
@@ -42,20 +42,20 @@ enum Loads {
     Nothing,
     /// Loads and unloads a module.
     Modules,
-    /// Also looks its kernel up, which nothing keeps apart from switches and flushes.
+    /// Also looks up its kernel. No lock keeps this apart from switches and flushes.
     LookUps,
     /// Also launches that kernel for the first time.
     FirstLaunches,
-    /// The same, by the driver's functions for libraries, whose kernels are loaded when first launched.
+    /// The same with the driver's library functions, which load a kernel when it is first launched.
     Libraries,
     Streams,
     /// Allocates memory and sets it.
     Memsets,
-    /// Launches a graph that was captured at first.
+    /// Launches a graph that was captured beforehand.
     Graphs,
 }
 
-/// Two kinds of work that are kept apart by a lock.
+/// Two kinds of work that a lock keeps apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Apart {
     LoadsAndSwitches,
@@ -68,13 +68,13 @@ struct Arrangement {
     name: &'static str,
     loads: Loads,
     order: Order,
-    /// Records are made only while a thread launches. Otherwise always, unless CUPTI is detached.
+    /// CUPTI records only while a thread launches. Otherwise it always records, unless it is detached.
     switches: bool,
     flushes: bool,
     /// Another thread attaches CUPTI, records for a while, and detaches it, over and over.
     detaches: bool,
     apart: &'static [Apart],
-    /// gpu-time does this, so it has to end.
+    /// gpu-time relies on this arrangement, so it has to end.
     is_ours: bool,
 }
 
@@ -140,7 +140,7 @@ struct Outcome {
     hung: bool,
 }
 
-/// Prints a row for each arrangement. Fails without a GPU or CUPTI, and if one fails that gpu-time relies on.
+/// Prints a row for each arrangement. Fails without a GPU or CUPTI, or if one that gpu-time relies on fails.
 pub fn compare() -> Result<ExitCode, Failure> {
     if !is_present() {
         return Err("no GPU here".into());
@@ -185,7 +185,7 @@ fn no_counts() -> [String; 3] {
 pub fn run(name: &str) -> Result<ExitCode, Failure> {
     let arrangement = ARRANGEMENTS.iter().find(|arrangement| arrangement.name == name);
     let arrangement = arrangement.ok_or("there is no such arrangement")?;
-    // CUPTI must be there before the first context.
+    // CUPTI must be loaded before the first context is created.
     let cupti = Cupti::load()?;
     let gpu = Gpu::new()?;
     let spin = gpu.workload(workloads::SPIN_NS)?;
@@ -282,7 +282,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Launches a kernel at a time. The first thread to do so switches records on, the last one off.
+    /// Launches one kernel at a time, between two calls of `enter`.
     fn launch(&self) -> Outcomes {
         let stream = self.gpu.context.new_stream().map_err(|why| why.to_string())?;
         self.repeat(|| {
@@ -294,7 +294,7 @@ impl Shared {
         })
     }
 
-    /// Counts a thread in or out, and switches for the first and the last one.
+    /// Counts a thread in or out. If the arrangement switches, the first turns recording on, the last off.
     fn enter(&self, is_entry: bool) -> Result<(), Failure> {
         let _apart = self.keep_apart([LoadsAndSwitches, SwitchesAndFlushes]);
         let mut launching = self.launching.lock().unwrap_or_else(PoisonError::into_inner);
@@ -330,7 +330,7 @@ impl Shared {
             thread::sleep(RECORDING);
             self.cupti.switch(false, self.arrangement.order)?;
             self.cupti.flush()?;
-            // SAFETY: none. Other threads launch meanwhile, so the process may crash. That is what is to be seen.
+            // SAFETY: none. Other threads launch meanwhile, so the process may crash. This is what is tested.
             unsafe { self.cupti.detach() }?;
             self.switches.fetch_add(2, SeqCst);
             self.flushes.fetch_add(1, SeqCst);
@@ -373,7 +373,7 @@ impl Shared {
                 Loads::Modules | Loads::LookUps | Loads::FirstLaunches => self.load_module()?,
             }
             self.loads.fetch_add(1, SeqCst);
-            // Lets the others have the locks.
+            // Lets the other threads take the locks.
             thread::sleep(Duration::from_micros(20));
             Ok(())
         })

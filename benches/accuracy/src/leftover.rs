@@ -1,4 +1,4 @@
-//! The time that a launch takes on the host before, while and after CUPTI records, and after it is detached.
+//! The host time of a launch before, while and after CUPTI records, and after CUPTI is detached.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use crate::gpu::{Gpu, ONE, is_present};
 
 /// Processes differ by some percent, so the medians of several are shown.
 const PROCESSES: usize = 10;
-/// Launches between two waits for the stream, which they fit into.
+/// The number of launches between two waits for the stream. Its queue has room for all of them.
 const BATCH: u32 = 128;
 const BATCHES: usize = 200;
 const LIMIT: Duration = Duration::from_secs(60);
@@ -89,7 +89,7 @@ fn launch_ns(gpu: &Gpu, kernel: &CudaFunction) -> Result<f64, Failure> {
     Ok(Figure::of(times).ok_or("there was no batch")?.median)
 }
 
-/// Keeps the thread on the core that it is on, because another one has other caches. Threads that begin
+/// Keeps the thread on its current core, because other cores have other caches. Threads that begin
 /// meanwhile would stay there too.
 struct Pinned(libc::cpu_set_t);
 

@@ -166,7 +166,7 @@ fn flush_methods_prints_remaining_lines() {
     }
 }
 
-/// The stand-in has no locks, so each arrangement ends. Libraries take the most functions.
+/// The stand-in has no locks, so each arrangement ends. The one with libraries calls the most functions.
 #[test]
 fn arrangement_of_threads_prints_its_counts() {
     let dir = tempfile::tempdir().unwrap();

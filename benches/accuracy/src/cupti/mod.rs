@@ -139,8 +139,8 @@ impl Cupti {
     /// Detaches CUPTI from the process. Its callbacks and records end.
     ///
     /// # Safety
-    /// No other thread may be in a function of the driver or of CUPTI, and no graph may be launched
-    /// afterwards that was made before.
+    /// No other thread may be in a function of the driver or of CUPTI, and graphs that already
+    /// exist must not be launched afterwards.
     ///
     /// # Errors
     /// CUPTI refuses.
@@ -149,7 +149,7 @@ impl Cupti {
         self.check(unsafe { (self.0.finalize)() })
     }
 
-    /// Has a callback made for every launch from now on, which does nothing. Only the first call can succeed.
+    /// Makes CUPTI call an empty callback for every launch from now on. Only the first call can succeed.
     ///
     /// # Errors
     /// CUPTI refuses.
@@ -157,7 +157,7 @@ impl Cupti {
         self.0.launches.call_back(|status| self.check(status))
     }
 
-    /// Completes the records of what has ended.
+    /// Delivers the records of activities that have ended.
     ///
     /// # Errors
     /// CUPTI refuses.

@@ -35,7 +35,7 @@ const MEMSET: u32 = 2;
 const KERNEL: u32 = 10;
 static HAS_MEMSETS: AtomicBool = AtomicBool::new(false);
 
-/// Refuses what CUPTI may crash in: to switch kernels while memsets are on.
+/// Switches a kind on or off. Refuses to switch kernels while memsets are on, where CUPTI may crash.
 fn switch(kind: u32, is_on: bool) -> u32 {
     const NOT_COMPATIBLE: u32 = 6;
     match kind {
