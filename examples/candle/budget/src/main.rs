@@ -7,7 +7,7 @@
 //! A round has a long turn with timing and two short turns without, in changing order. The turn with timing has
 //! to be long: the budget is a share of all time, so it spends in that turn what it saved in the other two. The
 //! second short turn is the control, because two turns of the same program differ too. CUPTI slows a process down
-//! for good once it has recorded. All turns include that, so the result does not.
+//! for good once it has recorded. All turns include that slowdown, so the result does not show it.
 
 #[allow(dead_code, reason = "`candle-llama` uses it too")]
 #[path = "../../src/model.rs"]

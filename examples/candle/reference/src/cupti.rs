@@ -39,7 +39,7 @@ struct Functions {
 #[derive(Default)]
 pub struct Recorded {
     pub cupti_version: u32,
-    /// The start and end of each activity, by what ran.
+    /// The start and end of each activity, grouped by its work.
     pub times: HashMap<Work, Vec<(u64, u64)>>,
     /// Activities without a start or an end.
     pub zero_times: u64,

@@ -83,7 +83,7 @@ impl Decoder {
     }
 }
 
-/// Decodes with one model, each pass in a span. The copy of the result to the host is outside of it.
+/// Decodes with one model, each pass in a span. The copy of the result to the host is outside of the span.
 fn decode_in_spans(device: &Device, passes: usize) -> Result<()> {
     let layer = gpu_time::spans().sample(1.0);
     let subscriber = Dispatch::new(tracing_subscriber::registry().with(layer));
