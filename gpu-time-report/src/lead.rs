@@ -149,7 +149,7 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     Some(First { name: node.name(), why: Some(why) })
 }
 
-/// Describes the medians of a launch-bound path, if the function has only one series.
+/// Describes the medians of a launch-bound path, if most opened calls took it and are in one series.
 fn sides_of_path(snapshot: &Snapshot, node: &Node) -> Option<String> {
     let site = tree::described(node, &snapshot.tree, &snapshot.sites)?;
     let mut opened = site.series.iter().filter(|series| series.opened() > 0);

@@ -119,7 +119,7 @@ fn kernels(times: &KernelTimes) -> Option<String> {
     })
 }
 
-/// Returns the median busy time that no inner function accounts for, if there are any.
+/// Returns the median busy time that no inner function accounts for, if inner functions had any.
 fn self_busy_ns(times: &KernelTimes) -> Option<f64> {
     let (busy, own) = times.busy_ns.zip(times.self_busy_ns)?;
     (own.sum < busy.sum).then_some(own.median)

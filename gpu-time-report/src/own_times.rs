@@ -158,8 +158,8 @@ impl<'a> Shares<'a> {
         Shares { per_ns: per_ns.collect(), not_annotated }
     }
 
-    /// Returns the share of a row. `None` if its clock does not measure GPU time, or if the call
-    /// tree attributes all of the function's time to its callers.
+    /// Returns the share of a row. `None` if its clock does not measure GPU time, for a graph node,
+    /// or if the call tree contains no own time of the function.
     pub fn of_row(&self, site: &Site, series: &Series) -> Option<f64> {
         Some(series.own_gpu_time()? * self.per_ns.get(site.name())?)
     }

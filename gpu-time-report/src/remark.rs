@@ -12,7 +12,7 @@ pub enum Remark {
     UnparsedBody,
     /// A launch is in a place where the macro cannot bracket it, so the whole body is timed.
     HiddenLaunch,
-    /// A launch is on a different stream from the one being timed.
+    /// Every visible launch is on another stream than the timed one.
     OtherStream,
 }
 

@@ -14,7 +14,7 @@ const MAX_SERIES: usize = 600;
 pub struct Groups<'a> {
     shown: Vec<Group<'a>>,
     left_out: usize,
-    /// The report's indices of the functions that the page has data for, in ascending order.
+    /// The indices in the report of the functions that the page has data for, in ascending order.
     pub sites: Vec<usize>,
 }
 

@@ -78,9 +78,9 @@ impl KernelTimes {
         self.streams
     }
 
-    /// Returns the different kernels, copies and memsets, longest total first. There are at most 256:
-    /// beyond that, the launch configurations of a kernel are combined into an entry whose grid is
-    /// zero, and if that does not suffice, further kernels into an entry that is called `<other>`.
+    /// Returns the different kernels, copies and memsets, longest total first. There are at most 256. If there
+    /// are more, the launch configurations of a kernel are combined into an entry whose grid is zero. If that
+    /// does not suffice, and in merged reports, further kernels are combined into an entry `<other>`.
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
     }
