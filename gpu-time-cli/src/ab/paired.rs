@@ -162,7 +162,7 @@ impl Block {
         Some(sums.map(|sum| sum / self.runs.len() as f64))
     }
 
-    /// Returns the mean bias of the runs that are queued, or not queued, like this one.
+    /// Returns the mean bias of the runs that are queued, or not queued, like this one; 0 if one is unknown.
     fn bias_ns(&self, of: &Run) -> f64 {
         let alike = self.runs.iter().flatten().filter(|run| run.is_queued == of.is_queued);
         let biases: Option<Vec<f64>> = alike.map(|run| run.bias_ns).collect();

@@ -14,10 +14,10 @@ const BOUNDS: f64 = 1.96;
 /// The change of a series' median between two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The medians in the base and in the new report: with several runs, the geometric means of
-    /// the runs' medians; 0 for a series without samples.
+    /// The medians in the base and in the new report: with several runs, the geometric means of the
+    /// runs' medians; both 0 if either series has no samples.
     pub medians_ns: [f64; 2],
-    /// The numbers of runs.
+    /// The numbers of runs, or of blocks in an experiment.
     pub runs: [usize; 2],
     /// The change as a share of the base median; `None` if a median is unknown.
     pub share: Option<f64>,
@@ -59,8 +59,8 @@ impl Change {
     /// Compares two series. If both have several runs, uses the differences between runs; otherwise
     /// uses the samples within the runs and the assumed difference between runs.
     ///
-    /// Compares net times if both biases come from the same source, otherwise raw times. If the
-    /// biases differ, widens the interval by their difference.
+    /// Compares net times if both reports have them and the biases come from the same source,
+    /// otherwise raw times. If the biases differ, widens the interval by their difference.
     pub fn of(base: &Series, new: &Series, under: Conditions) -> Change {
         let biases = bias_ns(base).zip(bias_ns(new)).filter(|_| under.same_bias_source);
         let net = biases.is_some() && [base, new].iter().all(|series| has_net_runs(series));

@@ -93,7 +93,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Adds a note with the number of runs, and with the assumption that a single run requires.
+    /// Adds a note with the number of runs, and with the assumption that a single run requires, unless it is 0.
     pub fn note_runs(&mut self, Share(between): Share) {
         let most = |side: usize| self.rows.iter().map(|row| row.change.runs[side]).max();
         let count =

@@ -80,8 +80,8 @@ fn without_variant(id: &str) -> &str {
     }
 }
 
-/// Merges another report of the same device. Values that differ become unknown. Throttled times are
-/// summed.
+/// Merges another report of the same device. Throttled times and overlaps are summed, and windows
+/// are pooled. Other values become unknown if they differ.
 fn merge(ours: &mut Device, theirs: &Device) {
     agree(&mut ours.driver_release, &theirs.driver_release);
     agree(&mut ours.uuid, &theirs.uuid);
