@@ -104,8 +104,7 @@ impl Args {
         self.scope.as_ref().is_some_and(|arg| arg.value == scope)
     }
 
-    /// Returns the first given key that needs a stream, and the argument as the user would write
-    /// it.
+    /// Returns a given key that needs a stream, and the argument as the user would write it.
     pub fn needing_stream(&self) -> Option<(&'static str, &'static str)> {
         let arguments = [
             (self.has_clock(Clock::Events), "clock", "clock = \"events\""),

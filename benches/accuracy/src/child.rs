@@ -24,7 +24,7 @@ pub fn role(arguments: &[&str]) -> Result<Command, Failure> {
 /// Runs a command without the user's gpu-time settings and returns its stdout.
 ///
 /// # Errors
-/// Those of [`output`], or the program fails.
+/// The errors of [`output`], or the program fails.
 pub fn run(command: &mut Command, limit: Duration) -> Result<String, Failure> {
     let (status, text) = output(command, limit)?;
     if !status.success() {

@@ -37,7 +37,7 @@ pub fn median_rank(count: f64, error: f64) -> Option<f64> {
 /// Returns the distance in standard deviations that a normal variable exceeds, on either side, with
 /// a probability of `error`.
 ///
-/// By M. Abramowitz and I. Stegun, "Handbook of Mathematical Functions", 26.2.23: exact to 4.5e-4.
+/// From M. Abramowitz and I. Stegun, "Handbook of Mathematical Functions", 26.2.23: exact to 4.5e-4.
 pub fn normal_quantile(error: f64) -> f64 {
     let t = (-2.0 * (error / 2.0).ln()).sqrt();
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);

@@ -17,7 +17,7 @@ pub struct Record {
     /// Number of activities without times, which all other figures leave out.
     zero_times: u64,
     dropped: usize,
-    /// By total time, the largest first.
+    /// Sorted by total time, the largest first.
     kernels: Vec<Kernel>,
 }
 
