@@ -235,7 +235,7 @@ pub struct Rounds {
 
 /// The budget's account for a case.
 pub struct Account {
-    /// The number of calls for each timed one.
+    /// The number of calls per timed call.
     pub one_in: f64,
     /// The host and device time counted per timed call, including the time for calls that were not
     /// timed.

@@ -60,8 +60,8 @@ impl Loop {
     }
 
     /// Takes a turn with timing on or off: `lead` unmeasured calls, then `calls` measured ones.
-    /// Returns the nanoseconds per call, and how many nanoseconds the GPU was behind after the last
-    /// one.
+    /// Returns the nanoseconds per call, and the nanoseconds by which the GPU lagged behind the
+    /// host after the last call.
     fn turn(&self, is_on: bool, lead: u32, calls: u32) -> Result<[f64; 2], DriverError> {
         gpu_time::set_enabled(is_on);
         self.calls(lead)?;

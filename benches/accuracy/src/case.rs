@@ -65,7 +65,7 @@ impl Case {
         Ok(gpu.stream.synchronize()?)
     }
 
-    /// Returns the number of calls, including the warm-up: `calls` more, or five times `calls` if queued.
+    /// Returns the number of calls including the warm-up: `calls` after it, or five times `calls` if queued.
     pub fn total_calls(&self, calls: u32) -> u32 {
         WARMUP
             + match self.pace {

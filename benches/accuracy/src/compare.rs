@@ -99,7 +99,7 @@ fn heading(round: &Round) -> String {
     )
 }
 
-/// Compares the median over the rounds' medians for a case with CUPTI's.
+/// Compares the median of a case's medians over the rounds with CUPTI's.
 fn compare(case: &Case, rounds: &[Round]) -> Row {
     if let Some(left_out) = rounds.iter().find_map(|round| {
         find(&round.ours.left_out, case.name).or_else(|| find(&round.truth.left_out, case.name))

@@ -74,7 +74,7 @@ struct Arrangement {
     /// Another thread attaches CUPTI, records for a while, and detaches it, over and over.
     detaches: bool,
     apart: &'static [Apart],
-    /// gpu-time relies on this arrangement, so it has to end.
+    /// gpu-time relies on this arrangement, so it must neither hang nor crash.
     is_ours: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::figure::Figure;
 use crate::gpu::{Gpu, ONE, is_present};
 
-/// Processes differ by some percent, so the medians of several are shown.
+/// Processes differ by a few percent, so the medians of several are shown.
 const PROCESSES: usize = 10;
 /// The number of launches between two waits for the stream. Its queue has room for all of them.
 const BATCH: u32 = 128;
