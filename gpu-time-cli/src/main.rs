@@ -94,8 +94,8 @@ fn variable<T: Default>(
     })
 }
 
-/// Prints reports. Several are printed as one table after another, as the stacks of all, as JSON
-/// Lines, or as one CSV table whose first column is the file.
+/// Prints reports. Several become one table after another, the stacks of all reports, JSON Lines,
+/// or one CSV table whose first column is the file.
 fn show(files: &[PathBuf], format: ReportFormat) -> Result<(), Failure> {
     let detail = variable("GPU_TIME_NOTES", Detail::parse, Detail::EXPECTED)?;
     let view = match format {

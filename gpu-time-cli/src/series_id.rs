@@ -1,4 +1,4 @@
-//! The identity of functions and series, which matches those of two reports.
+//! The identity of functions and series, by which those of two reports are matched.
 
 use std::collections::{BTreeMap, HashMap};
 

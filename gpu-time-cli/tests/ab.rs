@@ -41,7 +41,7 @@ fn script(folder: &Folder, name: &str, body: &str) -> PathBuf {
     path
 }
 
-/// Writes a program whose runs report times at random within 1 % of these, for each function.
+/// Writes a program whose runs report, for each function, random times within 1 % of the given one.
 fn program(folder: &Folder, name: &str, seed: u64, functions: &[(&str, f64)]) -> PathBuf {
     let path = script(folder, name, REPORT);
     let own = folder.path(&format!("{name}.d"));

@@ -233,7 +233,7 @@ mod tests {
             }
         }
 
-        /// Runs an experiment of some blocks, and returns `true` if `is_found` was true of the
+        /// Runs an experiment of some blocks, and returns `true` if `is_found` accepted the
         /// verdicts at any look.
         fn finds(
             &mut self,

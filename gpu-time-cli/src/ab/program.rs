@@ -56,7 +56,7 @@ impl Program<'_> {
         let failed = |what: String| Stop::Failed(format!("`{name}` {what}"));
         let cannot = |what: &str, error: std::io::Error| failed(format!("{what}: {error}"));
         // Other users cannot enter this folder. A process that leaves the group cannot write its
-        // report once the folder is gone, so the report is not taken for one of the next run.
+        // report once the folder is gone, so the next run cannot mistake that report for its own.
         let folder = tempfile::tempdir()
             .map_err(|error| cannot("cannot be given a temporary folder", error))?;
         let folder = folder.path();

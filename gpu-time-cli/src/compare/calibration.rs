@@ -17,7 +17,7 @@ const SPREADS: [f64; 3] = [0.01, 0.02, 0.03];
 struct Program {
     series: usize,
     spread: f64,
-    /// The logarithm by which the first series is slower.
+    /// The logarithm of the factor by which the first series is slower.
     slower: f64,
 }
 

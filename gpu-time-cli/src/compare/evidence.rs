@@ -61,8 +61,8 @@ impl Evidence {
         [(self.log_ratio - down).exp() - 1.0, (self.log_ratio + up).exp() - 1.0]
     }
 
-    /// Returns the p-value of the hypothesis that only the biases differ, by `bias_gap`, a share of
-    /// the base.
+    /// Returns the p-value of the hypothesis that only the biases differ, by `bias_gap` as a share
+    /// of the base median.
     pub fn p_value(&self, bias_gap: f64) -> f64 {
         let [down, up] = self.errors;
         let (distance, error) = if self.log_ratio > 0.0 {

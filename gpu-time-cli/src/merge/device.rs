@@ -16,8 +16,8 @@ struct MergedDevice {
 }
 
 impl Devices {
-    /// Adds the devices of a report about this number of processes. Returns the index of the merged
-    /// device for each id in the report.
+    /// Adds the devices of a report that covers this number of processes. Returns the index of the
+    /// merged device for each id in the report.
     pub fn add<'a>(&mut self, devices: &'a [Device], processes: u64) -> HashMap<&'a str, usize> {
         let index = |device: &'a Device| {
             let id = without_variant(device.id());

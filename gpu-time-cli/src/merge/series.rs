@@ -146,7 +146,7 @@ impl MergedSeries {
             };
             series.histogram = raw.histogram().clone();
         }
-        // The times of such a series are the busy times.
+        // With the clock `kernels`, the times of the series are the busy times.
         if let Some(times) = series.kernel_times.as_mut().filter(|_| is_opened) {
             times.busy_ns = series.raw_ns;
         }

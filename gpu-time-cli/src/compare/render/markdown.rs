@@ -6,8 +6,8 @@ use super::figures::{COLUMNS, CONTROL, figures};
 use crate::compare::change::Verdict;
 use crate::compare::comparison::{Comparison, Row};
 
-/// The maximum number of series listed with a change and of those listed without. A comment has at
-/// most 65,536 characters.
+/// The maximum number of rows in a table and of names in a list. A comment has at most 65,536
+/// characters.
 const MAX_ROWS: usize = 150;
 
 /// Renders a comparison. Folds away the series with the verdict `same`, and the control.

@@ -99,7 +99,7 @@ fn times_by_device_follow_the_devices() {
     let nodes = merged.finish(&ids).unwrap();
     let times: Vec<_> = nodes[0].self_ns_by_device().collect();
     assert_eq!(times, [("cuda:0/1", 70.0), ("cuda:0/2", 100.0), ("cuda:1", 30.0)]);
-    // An earlier version does not tell the devices apart.
+    // Reports of an earlier version do not distinguish devices.
     let mut merged = MergedTree::default();
     for times in [&[("cuda:0", 70.0)][..], &[]] {
         merged.add(&[on(times)], &[0], &HashMap::from([("cuda:0", 0)]));
