@@ -105,8 +105,8 @@ fn site(plan: &Plan) -> TokenStream {
     let marker = format_ident!("{MARKER}", span = at);
 
     let function = plan.func.sig.ident.span();
-    // `file!` and similar macros report the position of their own tokens, so these get the span of
-    // the function's name.
+    // `file!` and similar macros report the position of their own tokens, so their tokens get the
+    // span of the function's name.
     let there = plan.paths.private(function);
     let file = quote_spanned!(function=> #there::core::file!());
     let line = quote_spanned!(function=> #there::core::line!());
