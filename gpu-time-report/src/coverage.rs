@@ -184,12 +184,12 @@ impl Unattributed {
         &self.name
     }
 
-    /// Returns the number of times that it was enqueued in all windows.
+    /// Returns the number of times that the work was enqueued in all windows.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns its total time in nanoseconds.
+    /// Returns the total time of the work, in nanoseconds.
     pub fn total_ns(&self) -> f64 {
         self.total_ns
     }
@@ -199,7 +199,7 @@ impl Unattributed {
         self.share
     }
 
-    /// Returns the number of times that it is enqueued per second.
+    /// Returns the number of times per second that the work is enqueued.
     pub fn per_s(&self) -> f64 {
         self.per_s
     }

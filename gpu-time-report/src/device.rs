@@ -80,7 +80,7 @@ pub struct Device {
     pub warnings: Vec<String>,
 }
 
-/// The time during which work of different opened calls ran on a device at once, on different streams.
+/// The time during which work of different opened calls ran on a device at the same time, on different streams.
 ///
 /// Each of the calls counts the time as its own. The time for which the device was busy with the work
 /// of opened calls is therefore the sum of the paths' [self times on
@@ -156,7 +156,7 @@ impl Device {
         }
     }
 
-    /// Returns how busy the device was in words, if it had windows.
+    /// Returns, in words, how busy the device was, if it had windows.
     pub(crate) fn coverage_sentence(&self) -> Option<String> {
         let sentence = self.coverage.as_ref()?.sentence();
         Some(match self.windows_from {

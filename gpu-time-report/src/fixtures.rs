@@ -312,7 +312,7 @@ pub fn everything() -> Snapshot {
     Snapshot::new(process(None), vec![gpu, Device::host()], sites)
 }
 
-/// Returns a report of series with work of every kind, and of series without.
+/// Returns a report of series with work of every kind and of series without work.
 pub fn rated() -> Snapshot {
     let bytes = |samples, per_call, total, gb_per_s| {
         Some(Bytes { samples, per_call, total, gb_per_s: Some(gb_per_s), peak_share: None })

@@ -79,8 +79,8 @@ impl Eviction {
         self.missed_after_read
     }
 
-    /// Returns the fraction of lines, written before the flush, that missed after it, in the same
-    /// way.
+    /// Returns the fraction of lines, written before the flush, that missed after it. This is the
+    /// smaller of the same two results.
     pub fn missed_after_write(&self) -> f64 {
         self.missed_after_write
     }
@@ -96,13 +96,13 @@ impl Eviction {
         self.hit_cycles
     }
 
-    /// Returns the median latency of the lines that missed, in the same unit.
+    /// Returns the median latency of the lines that missed, in cycles of the SM clock.
     pub fn miss_cycles(&self) -> Option<u32> {
         self.miss_cycles
     }
 
-    /// Returns the latency above which a read counts as a miss, in the same unit. Nearly all lines
-    /// known to be in the L2 took less.
+    /// Returns the latency above which a read counts as a miss, in cycles of the SM clock. Nearly
+    /// all lines known to be in the L2 took less.
     pub fn threshold_cycles(&self) -> u32 {
         self.threshold_cycles
     }

@@ -61,7 +61,7 @@ fn slower_launches(snapshot: &Snapshot) -> Option<String> {
     ))
 }
 
-/// Returns the same note if the slowdown exceeds the budget.
+/// Returns the note about slower launches if the slowdown exceeds the budget.
 pub fn beyond_budget(snapshot: &Snapshot) -> Option<String> {
     let budget = snapshot.process.budget?;
     leftover_share(snapshot).filter(|share| *share > budget.share)?;

@@ -14,7 +14,7 @@ const FEWEST: u64 = 5;
 
 /// The time of a function's only kernel, by CUPTI and by events.
 ///
-/// Both measure calls of the same run, so any run that opens calls verifies the bias of events.
+/// CUPTI and events measure calls of the same run, so any run that opens calls verifies the bias of events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrossCheck {
     kernel_ns: f64,

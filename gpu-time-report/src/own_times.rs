@@ -14,8 +14,8 @@ pub struct OwnTime<'a> {
     pub is_bound: bool,
 }
 
-/// The shares of all GPU time. Those of all functions and of the work that is not annotated add up
-/// to 1.
+/// The shares of all GPU time. The shares of all functions and of the work that is not annotated
+/// add up to 1.
 pub struct Shares<'a> {
     /// A function's share per nanosecond in its rows, whose times may include the functions that it
     /// calls.

@@ -115,7 +115,7 @@ pub struct Series {
     #[doc(hidden)]
     #[serde(skip)]
     pub own_share: Option<f64>,
-    /// The part of that time that is not also inside another call of the same function.
+    /// The part of its calls' time that is not also inside another call of the same function.
     #[doc(hidden)]
     #[serde(skip)]
     pub outer_share: Option<f64>,
@@ -273,8 +273,8 @@ impl Series {
         self.queued
     }
 
-    /// Returns the number of other brackets inside each sample, if `bias_ns` includes what they add.
-    /// `None` also if there are none.
+    /// Returns the number of other brackets inside each sample, if `bias_ns` includes what they
+    /// add. `None` also without such brackets.
     pub fn inner_brackets(&self) -> Option<&Launches> {
         self.inner_brackets.as_ref()
     }
@@ -425,8 +425,8 @@ impl Series {
         self.host_ns.as_ref()
     }
 
-    /// Returns the figures of the opened calls, or `None` without any. A launch has none of its
-    /// own: they are part of the function's.
+    /// Returns the figures of the opened calls, or `None` without any. A launch has no such
+    /// figures: they are part of its function's.
     pub fn kernel_times(&self) -> Option<&KernelTimes> {
         self.kernel_times.as_ref()
     }

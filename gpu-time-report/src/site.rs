@@ -162,7 +162,7 @@ impl Site {
         self.holds_released
     }
 
-    /// Returns the number of measured brackets whose hold expired instead.
+    /// Returns the number of measured brackets whose hold expired before the host released it.
     pub fn holds_expired(&self) -> u64 {
         self.holds_expired
     }

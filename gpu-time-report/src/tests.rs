@@ -47,7 +47,7 @@ fn dashboard_gpu_panels_leave_out_host_times() {
     for panel in panels.iter().filter(|panel| panel["title"].as_str().unwrap().contains("GPU")) {
         for target in panel["targets"].as_array().unwrap() {
             let query = target["expr"].as_str().unwrap();
-            // The estimate for calls without times counts calls of all clocks.
+            // Only the sums must select a clock. The number of calls in the estimate covers all clocks.
             for series in query.split("gpu_time_seconds_sum").skip(1) {
                 let selector = series.split('}').next().unwrap();
                 assert!(selector.contains("clock=~\"events|kernels\""), "{query}");

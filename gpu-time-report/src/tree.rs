@@ -235,8 +235,8 @@ impl PerCall {
         self.waited_ns
     }
 
-    /// Returns the time that the call took on the host. For calls timed by events, this is estimated
-    /// from a thread's first ones and some of the others; `None` for async functions.
+    /// Returns the time that the call took on the host. For calls timed by events, this is
+    /// estimated from a thread's first calls and some of the others; `None` for async functions.
     pub fn host_ns(&self) -> Option<f64> {
         self.host_ns
     }

@@ -6,7 +6,7 @@ use crate::{Bytes, Flops};
 #[derive(Clone, Copy, Default)]
 pub struct Work {
     samples: u64,
-    /// The work per call. `None` if reports differ.
+    /// The work per call. `None` if calls or reports differ.
     per_call: Option<f64>,
     total: f64,
     /// The part of the work for which a rate is known, and the time implied by that rate.

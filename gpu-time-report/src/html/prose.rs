@@ -7,7 +7,7 @@ use crate::units::printable;
 /// Renders a sentence. Text between backticks becomes code.
 pub fn prose(sentence: &str) -> Markup {
     let parts: Vec<&str> = sentence.split('`').collect();
-    // The last backtick of an odd number stands for itself.
+    // If the number of backticks is odd, the last one stands for itself.
     let unpaired = parts.len().is_multiple_of(2);
     html! {
         @for (at, part) in parts.iter().enumerate() {

@@ -125,7 +125,7 @@ fn page_of_many_functions_has_the_rows_with_the_longest_times() {
         data["report"]["sites"].as_array().unwrap().iter().map(|site| site["name"].as_str());
     let names: Vec<&str> = names.map(Option::unwrap).collect();
     assert_eq!((names.len(), names[0], names[599]), (600, "f100", "f699"));
-    // The longest one comes first, and its data last.
+    // The function with the longest total is first in the table and last in the data.
     let first = page.split_once("<tr class=\"row\"").unwrap().1;
     assert!(first.starts_with(" data-site=\"599\""), "{}", &first[..80]);
 }

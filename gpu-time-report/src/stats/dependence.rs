@@ -10,7 +10,7 @@ pub(super) const BATCHES: usize = 64;
 const FEWEST_SHOWN: usize = 32;
 /// The minimum number of batches whose variance is meaningful.
 const FEWEST: usize = 8;
-/// The minimum of an estimated number of independent times. Below it, the estimate is too rough.
+/// The minimum estimate of the number of independent times. Any lower estimate is too rough.
 const FEWEST_ESTIMATED: f64 = 15.0;
 /// Divided by the root of the number of values, the correlation of neighbours that independent
 /// values exceed with a probability of 5 %.
@@ -24,7 +24,7 @@ const MODES_SHARE: f64 = 0.85;
 /// The number of independent times behind a median, and the changes that batches of the times show.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Dependence {
-    /// The number of independent times that would determine the median as precisely.
+    /// The number of independent times that would determine the median as precisely as these times do.
     #[doc(hidden)]
     pub independent: f64,
     /// The number of batches behind the estimate. `None` if the times count as independent.

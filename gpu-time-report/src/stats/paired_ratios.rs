@@ -92,8 +92,8 @@ impl PairedRatios {
         (2.0 * p).min(1.0)
     }
 
-    /// Returns the distance of the bounds from the mean. They hold at every look with a probability
-    /// of `1 - alpha`.
+    /// Returns the distance of the bounds from the mean. The bounds hold at every look with
+    /// probability `1 - alpha`.
     fn early_distance(&self, alpha: f64, resolution: f64) -> Option<f64> {
         let n = self.count as f64;
         let needed = ((n + PRECISION) / PRECISION).sqrt() / alpha;

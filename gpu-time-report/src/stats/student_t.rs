@@ -18,8 +18,8 @@ pub fn two_sided_p(t: f64, degrees: f64) -> f64 {
     incomplete_beta(degrees / (degrees + square), square / (degrees + square), degrees / 2.0, 0.5)
 }
 
-/// Returns the distance from zero that such a variable exceeds, on either side, with probability
-/// `p`.
+/// Returns the distance from zero that a variable with this distribution exceeds, on either side,
+/// with probability `p`.
 pub fn two_sided_quantile(p: f64, degrees: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while two_sided_p(high, degrees) > p {

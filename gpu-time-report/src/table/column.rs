@@ -198,7 +198,7 @@ impl<'a> TableRow<'a> {
         }
     }
 
-    /// Returns a series on the row's device, in its cache state.
+    /// Returns any series of the row, which has the row's device and cache state.
     fn first(&self) -> Option<&'a Series> {
         match self {
             TableRow::Series { series, .. } => Some(series),

@@ -10,7 +10,7 @@ use crate::series;
 pub struct HiddenKeys<'a>(HashSet<&'a str>);
 
 impl<'a> HiddenKeys<'a> {
-    /// Selects the keys from the groups of one function, in order, beyond the first `most`.
+    /// Selects the keys of one function's groups beyond the first `most`.
     pub fn of(groups: &[Group<'a>], most: usize) -> HiddenKeys<'a> {
         let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
         // Launches that were only captured have no head with a key.

@@ -577,7 +577,7 @@ fn kernel_that_contradicts_the_bias_has_a_warning() {
     let error = |ns| move |gpu: &mut Device, _: &mut Series| gpu.event_bias_error_ns = ns;
     assert_eq!(cross_checks(error(Some(872.0))), (1, 1));
     assert_eq!(cross_checks(error(Some(873.0))), (1, 0));
-    // A bias that the user has set states no error.
+    // A bias that the user has set has no stated error.
     assert_eq!(cross_checks(error(None)), (1, 0));
 }
 

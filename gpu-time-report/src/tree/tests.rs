@@ -101,7 +101,7 @@ fn windows_add_work_that_is_not_annotated() {
     let snapshot = snapshot(pass(), vec![gpu]);
     let outside = snapshot.tree().iter().find(|node| node.source == Source::Windows).unwrap();
     assert_eq!(outside.name(), "<not annotated>");
-    // In the windows, work outside of annotated functions takes a quarter of the time of theirs.
+    // In the windows, work outside of annotated functions takes a quarter of the time of their work.
     assert!((outside.self_ns() - 80_000.0).abs() < 1e-6, "{outside:?}");
     assert!((outside.self_error_ns().unwrap() - 40_000.0).abs() < 1e-6, "{outside:?}");
     assert!((snapshot.tree().iter().map(Node::share).sum::<f64>() - 1.0).abs() < 1e-12);
@@ -155,7 +155,7 @@ fn tree_by_events_marks_bounds() {
     assert!(!text.contains("launch-bound"), "{text}");
 }
 
-/// Returns the lines of the tree on a terminal, each at most as wide as that.
+/// Returns the lines of the tree on a terminal, none of them wider than the terminal.
 fn on_terminal(nodes: Vec<Node>, columns: usize) -> Vec<String> {
     let to = Terminal { columns: Some(columns), ..Terminal::default() };
     let text = snapshot(nodes, vec![]).to_tree(to);

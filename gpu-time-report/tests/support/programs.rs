@@ -161,7 +161,7 @@ impl Program {
         self.kernels(at).values().map(|[count, each_ns]| count * each_ns).sum()
     }
 
-    /// Returns the time per call of a path. By events, it includes the waits.
+    /// Returns the time per call of a path. If events time the call, it includes the waits.
     fn time_ns(&self, at: usize) -> f64 {
         match self.source {
             Source::Events => self.busy_ns(at) / (1.0 - self.paths[at].waited),
