@@ -1,5 +1,5 @@
-//! The program's allocator, which some scenarios watch. It counts the memory that Rust code has, without
-//! that of the C libraries.
+//! The program's allocator, which some scenarios watch. It counts the memory that Rust code has
+//! allocated, but not that of C libraries.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,10 +8,10 @@ use crate::{reentry, trace};
 
 struct WatchedAllocator;
 
-/// The bytes of the allocations that exist, by the binary logarithm of their size.
+/// The number of bytes in live allocations, by the binary logarithm of their size.
 static ALLOCATED: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
-/// Returns the bytes of the allocations that exist, by the binary logarithm of their size.
+/// Returns the number of bytes in live allocations, by the binary logarithm of their size.
 pub fn allocated() -> [u64; 64] {
     ALLOCATED.each_ref().map(|bytes| bytes.load(Relaxed))
 }

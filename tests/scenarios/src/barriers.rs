@@ -19,7 +19,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("barriers/abandoned", abandoned),
 ];
 
-/// 3.75 MiB each.
+/// The size of each buffer: 3.75 MiB.
 const BYTES: usize = 15 << 18;
 
 /// The macro sees the launch, but the barriers enclose the whole body.
@@ -141,7 +141,7 @@ fn capture(_: &[String]) {
     let mut increment = gpu.increment("barriers::captured");
     let spin = gpu.spin("barriers::elsewhere");
     let streams = [gpu.new_stream(), gpu.new_stream()];
-    // Load the kernel before the capture, because its first launch would load it.
+    // The first launch loads the kernel, which must not happen during the capture.
     spin.launch(stream, 5_000).unwrap();
     let ready = increment.times(stream);
     begins(stream).unwrap();

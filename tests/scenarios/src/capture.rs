@@ -1,4 +1,4 @@
-//! Stream captures, which must not be disturbed by timing.
+//! Stream captures, which timing must not disturb.
 
 use std::ptr;
 use std::sync::{Arc, Barrier};
@@ -161,7 +161,7 @@ fn edges(_: &[String]) {
             end(stream)
         });
         assert_eq!(nodes, 1);
-        // A whole capture inside a bracket leaves it unaffected, so it measures the replay.
+        // A bracket around a whole capture is unaffected, so it measures the replay.
         around(stream, |stream| {
             begin(stream);
             work(stream);

@@ -45,8 +45,8 @@ fn dirty(stream: &Arc<CudaStream>, lines: &mut Lines) -> LaunchResult {
 const TOUCHES: [&str; 3] = ["read", "write", "write among others"];
 
 /// Calls a function `rounds` times on lines that were just touched. Records the smallest, median
-/// and largest fraction of lines that missed, in thousandths. Except for `write among others`, the
-/// L2 then holds only what the previous call left there.
+/// and largest fraction of lines that missed, in thousandths. Except with `write among others`, the
+/// L2 then holds only these lines and what the previous call left there.
 fn watch(
     name: &str,
     gpu: &Gpu,

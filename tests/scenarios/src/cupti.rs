@@ -147,7 +147,7 @@ fn window(_: &[String]) {
     tally::print();
 }
 
-/// Makes held calls on a stream, of which the given number begin and end while another thread is in an opened call.
+/// Makes held calls on a stream: `alone` of them first, then `beside` while another thread is inside an opened call.
 fn beside(arguments: &[String]) {
     let [alone, beside] = [0, 1].map(|at| arguments[at].parse::<usize>().unwrap());
     let gpu = Gpu::new();
@@ -190,7 +190,7 @@ fn long(work: &Work, meanwhile: impl FnOnce()) {
     meanwhile();
 }
 
-/// Times functions on a stream by events, and functions without one by CUPTI, in this order or in the other one.
+/// Times functions with a stream by events, and functions without a stream by CUPTI. The argument gives the order.
 fn mixed(arguments: &[String]) {
     let gpu = Gpu::new();
     let work = Work::new(&gpu);
@@ -215,8 +215,8 @@ fn around(stream: &Arc<CudaStream>, meanwhile: impl FnOnce()) {
     meanwhile();
 }
 
-/// Times functions on two devices by events. CUPTI comes into use during a call on the first one, which it cannot
-/// measure then, and measures the second one at once.
+/// Times functions on two devices by events. CUPTI comes into use during a call on the first device, so the runtime
+/// cannot measure the CUPTI times of empty kernels there yet. On the second device, it measures them at once.
 fn mixed_devices(_: &[String]) {
     let by_events = |gpu: &Gpu| {
         let spin = gpu.spin("cupti::timed");
@@ -256,7 +256,7 @@ fn busy_exit(_: &[String]) {
         let gpu = Gpu { context: gpu.context.clone(), stream: gpu.stream.clone() };
         thread::spawn(move || {
             loop {
-                // During the exit, the driver refuses.
+                // During the exit, the driver refuses these calls.
                 if number == 0 {
                     let ptx = gpu_time_kernels::PTX.to_str().unwrap();
                     _ = gpu.context.load_module(Ptx::from_src(ptx));
@@ -275,8 +275,8 @@ fn busy_exit(_: &[String]) {
 
 static LATE: OnceLock<(Gpu, Work)> = OnceLock::new();
 
-/// Works after the exit handlers of the runtime and of CUPTI, but before the driver's. Ends the process in a
-/// window.
+/// Uses the GPU after the exit handlers of the runtime and of CUPTI have run, but before the driver's. The
+/// process ends in a window.
 fn late_work(_: &[String]) {
     extern "C" fn work_late() {
         let (gpu, work) = LATE.get().unwrap();

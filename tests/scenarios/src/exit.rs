@@ -378,7 +378,7 @@ fn abort(_: &[String]) {
 }
 
 /// Makes a first call on another thread, which hangs in the driver. The hang advances virtual time
-/// by the given duration, from which the main thread sees that it has begun.
+/// by the given duration, which tells the main thread that the hang has begun.
 fn stuck(arguments: &[String]) {
     let hang_ns = arguments[0].parse().expect("a time in nanoseconds");
     let gpu = Gpu::new();

@@ -55,7 +55,7 @@ fn half_opened(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 20_000)
 }
 
-/// The name contains characters that every format has to escape.
+/// The name contains characters that need escaping in the export formats.
 #[gpu_timed(clock = "host", name = "export <b>\"x\"\\</b>, {y=\"1\"}")]
 fn on_host() {
     ran!("export <b>\"x\"\\</b>, {y=\"1\"}");
@@ -193,14 +193,14 @@ fn twins(_: &[String]) {
     note_metrics(&recorder);
 }
 
-/// Calls a function during a window, until its share is published.
+/// Calls a function during a window, until the window's busy share is published.
 fn devices(_: &[String]) {
     // The runtime waits up to ten seconds for a window's records, and this leaves room.
     const PATIENCE: Duration = Duration::from_secs(20);
     let recorder = recorder();
     let gpu = Gpu::new();
     let spin = gpu.spin("export::unheld");
-    // Windows are opened once there is a context.
+    // The runtime opens windows only once there is a context.
     unheld(&gpu.stream, &spin).unwrap();
     gpu_time::open_window(Duration::from_millis(30));
     let began = Instant::now();

@@ -66,9 +66,9 @@ impl Totals {
     }
 }
 
-/// Launches a kernel ahead of most brackets and delays the host inside them, all for random times. The
-/// GPU sometimes reaches the start long before the stop is enqueued, sometimes long after, and often at
-/// about the same time.
+/// Launches a kernel ahead of most brackets and delays the host inside the brackets, each for a random
+/// time. The GPU sometimes reaches the start long before the stop is enqueued, sometimes long after,
+/// and often at about the same time.
 fn delays(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;
@@ -132,7 +132,7 @@ fn queue(_: &[String]) {
     let calls: [&dyn Fn() -> LaunchResult; 2] =
         [&|| queued(&gpu.stream, &spin), &|| held(&gpu.stream, &in_hold)];
     for call in calls {
-        // Excludes the loading done by the first calls.
+        // The first calls load the kernels, which must not happen in the loop below.
         for _ in 0..10 {
             call().unwrap();
         }

@@ -243,7 +243,7 @@ impl Read {
         let config = LaunchConfig { grid_dim: (528, 1, 1), block_dim: (512, 1, 1), ..ONE };
         let mut launch = stream.launch_builder(&self.kernel);
         launch.arg(&self.from).arg(&n16).arg(&mut self.out);
-        // SAFETY: the buffer holds `n16` units of 16 bytes, and the output holds its word.
+        // SAFETY: the buffer holds `n16` units of 16 bytes, and the output has room for one word.
         unsafe { launch.launch(config) }.map(drop)
     }
 }

@@ -108,7 +108,7 @@ fn depends(_: &[String]) {
     tally::print();
 }
 
-/// Frees memory, before which the driver waits for the whole device.
+/// Frees memory. The driver first waits for the whole device.
 fn allocates(_: &[String]) {
     let program = Program::new();
     program.call_blocking(|| {
@@ -147,7 +147,7 @@ fn fills(_: &[String]) {
     tally::print();
 }
 
-/// Creates a library handle and computes the first product, which loads and allocates on first use.
+/// Creates a cuBLAS handle and computes a first product, for which cuBLAS loads kernels and allocates memory.
 fn first_product(_: &[String]) {
     const ROWS: i32 = 64;
     let program = Program::new();

@@ -16,7 +16,7 @@ pub const SCENARIOS: &[Scenario] = &[("host_time", host_time)];
 
 const CALLS: usize = 816;
 const KERNEL_NS: u64 = 2_000;
-/// The time for which a function keeps the host busy each time.
+/// The duration of each busy period of the host.
 const BUSY_NS: u64 = 20_000;
 
 #[gpu_timed]
@@ -55,7 +55,7 @@ async fn asynchronous(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, KERNEL_NS)
 }
 
-/// Calls each function, and adds up its own readings of the clock around the calls.
+/// Calls each function, and adds up the times that the program itself measures around the calls.
 fn host_time(_: &[String]) {
     let gpu = Gpu::new();
     let stream = &gpu.stream;

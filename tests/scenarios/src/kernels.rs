@@ -43,7 +43,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/two_gpus", two_gpus),
 ];
 
-/// The times of the kernels, different enough to be distinguished.
+/// The durations of the kernels, different enough to be distinguished.
 const SHORT: u64 = 10_000;
 const LONG: u64 = 30_000;
 

@@ -3,7 +3,7 @@
 
 pub mod script;
 
-/// A module for the doc tests of the page.
+/// Compiles the code in `docs/spans.md` as doc tests.
 #[doc = include_str!("../../../docs/spans.md")]
 #[cfg(doctest)]
 mod spans {}

@@ -195,7 +195,7 @@ fn recursive(_: &[String]) {
     tally::print();
 }
 
-/// Calls a function on a stream more often than an opened call keeps at once.
+/// Makes more calls on a stream than an opened call keeps at once.
 #[gpu_timed]
 fn crowds(gpu: &Gpu, spin: &Spin) {
     ran!();
@@ -226,7 +226,7 @@ fn step(program: &Program) {
     (0..OF_STEP).for_each(|_| program.spin.launch(&program.stream, 1_000).unwrap());
 }
 
-/// Makes steps as a whole program would, with a launch of its own beside each, and then calls `last`.
+/// Makes steps as a whole program would, with one launch of its own after each step, and then calls `last`.
 #[gpu_timed]
 fn trains(program: &Program, steps: u32, last: impl FnOnce()) {
     ran!();
@@ -293,7 +293,7 @@ fn exit_beside(_: &[String]) {
     tally::print();
 }
 
-/// Makes steps until the process ends, slowly: CUPTI's buffers would fill while the report is made.
+/// Makes steps until the process ends. Without the pauses, CUPTI's buffers would fill while the report is made.
 #[gpu_timed]
 fn goes_on_for_ever(program: &Program) {
     ran!();
@@ -304,7 +304,7 @@ fn goes_on_for_ever(program: &Program) {
     }
 }
 
-/// Raises SIGTERM while the program is inside a call that goes on.
+/// Raises SIGTERM while the program is inside a call that never ends.
 fn killed(_: &[String]) {
     let gpu = Gpu::new();
     let program = Program::new(&gpu);
@@ -339,7 +339,7 @@ fn forgotten(_: &[String]) {
     tally::print();
 }
 
-/// Takes a snapshot inside a call that is the first to find its context.
+/// Takes a snapshot inside the first call from which the runtime learns of the context.
 fn in_flight(_: &[String]) {
     let gpu = Gpu::new();
     let program = Program::new(&gpu);

@@ -56,7 +56,7 @@ fn on_new_stream(program: &Program) -> LaunchResult {
     stream.synchronize()
 }
 
-/// Ends its capture.
+/// Captures a graph and ends the capture.
 #[gpu_timed]
 fn captures(program: &Program) -> LaunchResult {
     ran!();
@@ -64,7 +64,7 @@ fn captures(program: &Program) -> LaunchResult {
     program.launch()
 }
 
-/// Destroys more streams during their captures than the runtime tracks, and goes on with others.
+/// Destroys more capturing streams than the runtime tracks, and goes on with other streams.
 fn abandoned(_: &[String]) {
     let program = Program::new();
     for _ in 0..CAPTURES {
@@ -100,7 +100,7 @@ fn empty(_: &[String]) {
         launches_kernel_too(&program, &graph).unwrap();
     }
     program.synchronize();
-    // Each of them collects records, and waits for more.
+    // Each snapshot collects records, and waits for more.
     (0..4).for_each(|_| drop(gpu_time::snapshot()));
     // The last call on the stream.
     launches_graph(&program, &graph);

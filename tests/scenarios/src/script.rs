@@ -48,7 +48,7 @@ pub struct Call {
 /// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
-    /// After all of its launches.
+    /// Returns after all of its launches.
     Whole,
     /// Returns before its last launch.
     Early,

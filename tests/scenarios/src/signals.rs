@@ -304,7 +304,7 @@ fn off(_: &[String]) {
     survive(&gpu, &spin);
 }
 
-/// The first response goes to a pipe without a reader.
+/// The first signals arrive while stderr is a pipe without a reader.
 fn off_no_reader(_: &[String]) {
     let (gpu, spin) = begin();
     without_reader(|| {

@@ -38,7 +38,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("spans/keyed", keyed),
 ];
 
-/// The time of each kernel.
+/// The duration of each kernel.
 const NS: u64 = 10_000;
 
 /// Creates a span, and counts it as a run.
@@ -55,7 +55,7 @@ struct Program {
 }
 
 impl Program {
-    /// Creates a program whose spans `layer` receives.
+    /// Creates a program and registers `layer`, which receives its spans.
     fn new(layer: Spans) -> Program {
         tracing_subscriber::registry().with(layer).init();
         let gpu = Gpu::new();
@@ -218,8 +218,8 @@ struct Model {
     head: Span,
 }
 
-/// Makes `passes` passes of a model, and records `share` of the span entries. Each layer launches 3 kernels: 1
-/// of its own, and 1 in each of two entries of its norm. The head launches 1 kernel.
+/// Runs `passes` passes of a model, and records the given share of the span entries. Each layer launches 3
+/// kernels: 1 of its own, and 1 in each of two entries of its norm. The head launches 1 kernel.
 fn kept(arguments: &[String]) {
     let [passes, share] = arguments else { panic!("two arguments") };
     let program = Program::new(spans().sample(share.parse().unwrap()));

@@ -264,7 +264,7 @@ fn dropped(_: &[String]) {
     tally::print();
 }
 
-/// Makes more calls than the number of events that a thread may have, behind a long kernel.
+/// Makes more calls than a thread may have event pairs, behind long kernels.
 fn many_pending(_: &[String]) {
     let gpu = Gpu::new();
     let (blocker, spin) = (gpu.spin("streams::blocker"), gpu.spin("streams::timed"));

@@ -23,7 +23,7 @@ static FREED: AtomicU64 = AtomicU64::new(0);
 static STUCK: AtomicU64 = AtomicU64::new(0);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Counts large allocations that are freed while `IS_WATCHED` is set.
+/// Counts the large allocations freed while `IS_WATCHED` is set, and those frees during which calls do not continue.
 pub fn freeing(size: usize) {
     if size >= LARGE && IS_WATCHED.load(SeqCst) {
         FREED.fetch_add(1, SeqCst);

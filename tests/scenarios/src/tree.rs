@@ -30,7 +30,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("tree/bounds", bounds),
 ];
 
-/// The time of each kernel.
+/// The duration of each kernel.
 const NS: u64 = 10_000;
 
 struct Program {
@@ -78,7 +78,7 @@ fn countdown(program: &Program, n: u32) -> LaunchResult {
     if n > 0 { countdown(program, n - 1) } else { Ok(()) }
 }
 
-/// Calls one function from two callers and by itself, and one function that calls itself twice.
+/// Calls one function directly and through two callers, and one function that calls itself twice.
 fn callers(arguments: &[String]) {
     let program = Program::new();
     for _ in 0..arguments[0].parse().unwrap() {
@@ -176,7 +176,7 @@ fn overlap(arguments: &[String]) {
     tally::print();
 }
 
-/// The time of each kernel in functions timed by events.
+/// The duration of each kernel in functions timed by events.
 const LONG: u64 = 100_000;
 
 /// Streams that are busy until everything has been enqueued, and a kernel for each function.

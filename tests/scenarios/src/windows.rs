@@ -34,7 +34,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/late_device", late_device),
 ];
 
-/// The time of a kernel inside an annotated function. Kernels outside take twice as long.
+/// The duration of a kernel inside an annotated function. Kernels outside take twice as long.
 const NS: u64 = 20_000;
 
 #[gpu_timed]
@@ -49,7 +49,7 @@ fn rarely_timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult 
     spin.launch(stream, ns)
 }
 
-/// Makes an opened call, which loads CUPTI and measures its base.
+/// Makes an opened call, for which the runtime loads CUPTI and measures empty kernels.
 #[gpu_timed(clock = "kernels")]
 fn opened(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
@@ -213,7 +213,7 @@ fn unannotated(arguments: &[String]) {
     tally::print();
 }
 
-/// Raises SIGUSR2 before any call has used the GPU, and waits for the window for a number of seconds.
+/// Raises SIGUSR2 before any call has used the GPU, and waits at most the given number of seconds for a window.
 fn raised_early(arguments: &[String]) {
     let patience = Duration::from_secs(arguments[0].parse().unwrap());
     let gpu = Gpu::new();

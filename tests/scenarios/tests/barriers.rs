@@ -144,7 +144,7 @@ mod simulated {
     #[test]
     fn failed_barrier_loses_its_sample() {
         for (fault, lost) in [
-            // The first call's first barrier fails, or its second one.
+            // One barrier of the first call fails: the first or the second.
             ("cuStreamSynchronize:1=999", 1),
             ("cuStreamSynchronize:2=999", 1),
             ("cuStreamSynchronize:9+=1", 20),

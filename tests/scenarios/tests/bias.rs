@@ -12,7 +12,7 @@ fn bias_is_measured_in_process() {
     assert!(device.event_queued_empty_ns.is_some_and(|ns| ns > floor), "{device:?}");
 }
 
-/// The runtime launches its own kernels meanwhile, which belong to no call.
+/// The kernels that the runtime launches for this measurement belong to no call.
 #[test]
 fn cupti_measures_empty_kernel_where_calls_are_opened() {
     let run = scenario("kernels/events", &[]).with_cupti().run();
@@ -243,7 +243,7 @@ mod simulated {
         assert_eq!(sources.collect::<Vec<_>>(), [Some("cupti"); 2]);
     }
 
-    /// Shows the error of the bias, and how many of the given calls count as fed.
+    /// Returns the error of the bias, the number of fed calls, and the median net time of the calls.
     fn beside(alone: &str, beside: &str) -> (Option<u64>, u64, f64) {
         let run = scenario("cupti/beside", &[alone, beside])
             .simulated(|sim| sim.model("recorded_kernel_ns=300"))
@@ -262,7 +262,7 @@ mod simulated {
         assert_eq!(beside("100", "80"), alone);
     }
 
-    /// Otherwise, a program whose other threads open calls all the time would have no fed brackets.
+    /// If such brackets were starved, a program whose other threads always have a call open would have no fed ones.
     #[test]
     fn brackets_that_are_mostly_disturbed_widen_the_error() {
         let (error, fed, median) = beside("10", "200");

@@ -1,4 +1,4 @@
-//! Tests for stream captures, which must not be disturbed by timing.
+//! Tests for stream captures, which timing must not disturb.
 
 use crate::harness::scenario;
 

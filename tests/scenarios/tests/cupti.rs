@@ -32,7 +32,7 @@ mod simulated {
     use super::*;
     use crate::harness::{Run, Scenario};
 
-    /// A driver of CUDA 12.4, which CUPTI of CUDA 13 does not work on.
+    /// Creates a scenario on a driver of CUDA 12.4, on which CUPTI of CUDA 13 does not work.
     fn on_old_driver() -> Scenario {
         scenario("kernels/nested", &["5"]).simulated(|sim| sim.model("driver_version=12_040"))
     }
@@ -123,7 +123,7 @@ mod simulated {
         let rows = &run.site("cupti::recorded").series;
         assert_eq!(rows.iter().map(|row| row.timed).sum::<u64>(), 12);
         assert_eq!(rows.iter().map(|row| row.opened).sum::<u64>(), 0, "{rows:?}");
-        // The first call finds out. The report that tries again keeps the others from doing so.
+        // Only the first call tries in vain. The report tries again, so the calls after it do not.
         assert_eq!(rows.iter().map(|row| row.lost("records")).sum::<u64>(), 1, "{rows:?}");
         assert!(run.trace.recorded().next().is_none());
     }

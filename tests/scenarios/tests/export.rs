@@ -221,7 +221,7 @@ fn late_recorder_gets_later_values() {
     let scrape = Scrape::of(&run);
     assert_eq!(run.site("export::timed").calls, 15);
     assert_eq!(scrape.sum("gpu_time_calls_total", &[]), 5.0);
-    // The function, whose sum equals its only launch, and that launch.
+    // Five samples of the function's sum, and five of its only launch.
     for measure in ["sum", "launch"] {
         assert_eq!(scrape.sum("gpu_time_seconds_count", &[("measure", measure)]), 5.0);
     }

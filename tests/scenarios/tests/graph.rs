@@ -45,7 +45,7 @@ fn sample_never_mixes_two_replays() {
     let run = scenario("graph/concurrent_reports", &[]).run();
     let graph = run.site("graph::node").in_graphs(0);
     assert!((5..=10_000).contains(&graph.measured) && graph.all_lost() == 0, "{graph:?}");
-    // Each node runs for 20 µs, and a replay takes five times as long.
+    // Each of the five nodes runs for 20 µs, so a time of 100 µs would be that of a whole replay.
     assert!(graph.raw().min > 20_000.0 && graph.raw().max < 50_000.0, "{graph:?}");
 }
 

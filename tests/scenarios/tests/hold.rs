@@ -5,8 +5,8 @@ use std::io::Write;
 
 use crate::harness::{Run, is_real, scenario};
 
-/// The number of plain calls before and after the blocking calls, and the number of blocking calls,
-/// which are made while the stream is held.
+/// The total number of plain calls before and after the blocking calls, and the number of blocking
+/// calls, each of which blocks while its stream is held.
 const PLAIN: u64 = 8;
 const BLOCKING: u64 = 3;
 

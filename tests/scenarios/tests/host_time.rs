@@ -2,8 +2,8 @@
 
 use crate::harness::scenario;
 
-/// The host time of all first calls and an eighth of the others lies between what the function itself
-/// takes and what its caller sees.
+/// The runtime measures the host times of the first 16 calls and of an eighth of the others. They lie
+/// between the function's own time and the time that its caller sees.
 #[test]
 fn calls_timed_by_events_have_their_host_time() {
     let run = scenario("host_time", &[]).run();

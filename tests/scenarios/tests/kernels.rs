@@ -3,7 +3,7 @@
 use crate::harness::report::{KernelTimes, Series};
 use crate::harness::{Run, is_real, scenario};
 
-/// The maximum time in nanoseconds by which a spin takes longer by CUPTI than requested.
+/// The most by which CUPTI's time of a spin may exceed the requested time, in nanoseconds.
 const OVER_NS: f64 = 1_500.0;
 
 /// Returns a function's only row, with the kernel times of its opened calls.
@@ -52,7 +52,7 @@ fn kernels_belong_to_the_innermost_function_and_those_around_it() {
 fn kernels_pending_at_exit_are_waited_for() {
     let mut pending = scenario("kernels/pending", &[]).with_cupti();
     if !is_real() {
-        // A flush takes no simulated time by default, and nothing else advances it at exit.
+        // A flush takes no simulated time by default, and nothing else advances the time at exit.
         pending = pending.simulated(|sim| sim.model("cost.cuptiActivityFlushAll=240_000"));
     }
     let run = pending.run();
@@ -144,7 +144,7 @@ fn fork_inside_opened_call() {
     assert_eq!(run.trace.notes("forked_call").count(), 0);
 }
 
-/// A captured launch does not run, and has no record to wait for.
+/// A captured launch does not run, so there is no record to wait for.
 #[test]
 fn captured_launches_are_not_waited_for() {
     let run = scenario("kernels/captured", &[]).with_cupti().run();
@@ -381,7 +381,7 @@ mod simulated {
             assert_eq!((copy.count, copy.total_ns), (10, (10 * peer_copy_ns(BYTES)) as f64));
             let spins = times.kernels.iter().find(|work| work.name == "spin_ns").unwrap();
             assert_eq!((spins.count, times.kernels.len()), (20, 2));
-            // While both GPUs work, each of them is busy.
+            // Time during which both GPUs work counts for each of them.
             let by_device = &run.report().tree[0].self_ns_by_device;
             assert_eq!(by_device.len(), 2, "{by_device:?}");
             assert_eq!(by_device.values().sum::<f64>(), copy.total_ns + spins.total_ns);

@@ -73,8 +73,8 @@ fn recursive_function_includes_its_inner_calls() {
     assert!((own / busy - 0.4).abs() < 0.05, "{own} of {busy}");
 }
 
-/// An opened call keeps some thousand calls. Earlier ones are recorded while it runs, so that only the
-/// outermost call is lost.
+/// An opened call keeps a few thousand inner calls. If there are more, the runtime records earlier
+/// ones while the opened call runs, so only the opened call itself is lost.
 #[test]
 fn functions_beyond_the_most_of_an_opened_call_are_recorded() {
     let run = run("opened/crowded");
@@ -89,7 +89,7 @@ fn functions_beyond_the_most_of_an_opened_call_are_recorded() {
     assert_time(outer.inclusive_ns, 5e6, 5_000.0);
 }
 
-/// The program is one call with more launches than are kept at once.
+/// The program is one call with more launches than an opened call keeps at once.
 #[test]
 fn functions_inside_a_long_call_are_recorded() {
     let run = scenario("opened/long_outer", &[]).with_cupti().untraced().run();
@@ -108,7 +108,7 @@ fn functions_inside_a_long_call_are_recorded() {
     assert_time(inner.inclusive_ns, 70_000.0 * 1_000.0, 70_000.0);
 }
 
-/// The functions that have not ended are lost, and those inside them are not.
+/// A call that has not ended is lost, but the calls inside it that have ended are not.
 #[test]
 fn exit_inside_an_opened_call() {
     let run = run("opened/exit_inside");
@@ -118,7 +118,7 @@ fn exit_inside_an_opened_call() {
     assert_eq!((row.timed, row.opened), (5, 5), "{:?}", row.lost);
 }
 
-/// What is inside a call on another thread, or in a suspended future, cannot be taken from it.
+/// Unfinished calls on another thread or in a suspended future are lost, with the calls inside them.
 #[test]
 fn exit_beside_an_opened_call() {
     let run = run("opened/exit_beside");
@@ -128,7 +128,7 @@ fn exit_beside_an_opened_call() {
     }
 }
 
-/// The thread inside the call hands over what has ended when the process is about to end.
+/// Before the process ends, the thread inside the call hands over the inner calls that have ended.
 #[test]
 fn signal_inside_an_opened_call() {
     let run = scenario("opened/killed", &[]).with_cupti().untraced().keeps_counting();
@@ -140,7 +140,7 @@ fn signal_inside_an_opened_call() {
     assert_eq!((row.timed, row.lost("unfinished")), (1, 1));
 }
 
-/// A thread that ends inside a call ends its recording, which would stand in the way of calibrations.
+/// When a thread ends inside a call, it ends the call's recording, which would prevent calibrations.
 #[test]
 fn forgotten_guard_is_lost_when_its_thread_ends() {
     let run = run("opened/forgotten");
@@ -158,7 +158,7 @@ fn open_functions_are_in_flight() {
     assert_eq!((row.timed, row.opened), (1, 1));
 }
 
-/// The time that inner functions take is charged to the call that was chosen.
+/// The cost of timing inner functions is charged to the opened call around them.
 #[test]
 fn budget_counts_functions_inside_opened_calls() {
     let run = scenario("opened/inner_cost", &[]).with_cupti().untraced();

@@ -10,7 +10,7 @@ fn assert_opened(run: &Run, name: &str, calls: u64, kernels: f64) {
     assert_eq!(row.kernels.kernels_per_call, Some(kernels), "{name}");
 }
 
-/// What a call captures is not part of it, whether the capture ends or not.
+/// Work that a call captures is not part of the call, whether the capture ends or not.
 #[track_caller]
 fn assert_abandoned(run: &Run) {
     assert_opened(run, "abandons", 20, 2.0);

@@ -103,7 +103,7 @@ fn reports_say_where_they_are_from() {
     assert_eq!(process.label.as_deref(), Some("fused, take 2"));
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert_eq!(process.host.as_deref(), Some(host.trim()));
-    // That of the package, whose crate has the name of the program.
+    // The program's version is that of the package whose crate has the program's name.
     assert_eq!(process.program_version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
     let uuid = run.report().devices[0].uuid.as_deref().unwrap();
     let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();

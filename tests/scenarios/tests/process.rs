@@ -252,7 +252,7 @@ fn descriptor_of_closed_stderr_stays_free() {
     assert!(stdout.contains(r#""is_taken":false"#), "{stdout}");
 }
 
-/// The table needs no new descriptor, so it replaces the report, which does.
+/// The table needs no new descriptor, so the runtime prints it in place of the report, which needs one.
 #[test]
 fn table_without_free_descriptors() {
     let exhausted = scenario("process/no_descriptors", &[]).prints_only();

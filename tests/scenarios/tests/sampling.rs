@@ -97,7 +97,7 @@ fn environment_overrides_sampling() {
         assert!(total > truth - 8.0 * true_error, "{row:?}");
         match row.estimated_total_error_ns {
             Some(error) => assert!(error < 0.1 * total, "{row:?}"),
-            // On a GPU, few long pauses of the host may be in starved samples.
+            // On a GPU, a few starved samples may contain long pauses of the host.
             None => {
                 assert!(is_real() && row.unknown_error.as_deref() == Some("dominated"), "{row:?}")
             }
@@ -222,7 +222,7 @@ fn budget_counts_host_time_of_timed_calls() {
     assert!(fewest > 0 && (fewest..timed * 250_000).contains(&host_ns), "{timed}: {host_ns}");
 }
 
-/// Makes one call every two seconds. The budget allows each of them to be timed.
+/// The program makes one call every two seconds. The budget allows each of them to be timed.
 #[test]
 fn budget_adapts_to_load_drop() {
     let run = scenario("sampling/load_drop", &[]).env("GPU_TIME_BUDGET", "0.1%").untraced().run();
@@ -329,7 +329,7 @@ fn program_configures_while_running() {
     assert_eq!(run.site(all).counts(), (30_000, 3, 10_000, 19_997));
     let drawn = run.site(drawn);
     assert_eq!((drawn.warmup, drawn.calls), (3, 30));
-    // Ten of its calls were made while the filter excluded it.
+    // Ten calls of `counted` were made while the filter excluded it.
     let counted = run.site(counted);
     assert_eq!((counted.warmup, counted.timed + counted.unsampled), (3, 17), "{counted:?}");
 

@@ -173,7 +173,7 @@ fn run_without_timing_ends_at_once() {
     }
 }
 
-/// Back to back, a call takes little longer than its kernels, and no host time.
+/// Back to back, a call takes little longer than its kernels, and its time includes no host time.
 #[test]
 fn back_to_back_excludes_host_time() {
     let run = run("back_to_back");

@@ -3,7 +3,7 @@
 use crate::harness::tree::{OVER, assert_time, paths};
 use crate::harness::{Run, scenario};
 
-/// The time of each kernel.
+/// The duration of each kernel.
 const NS: f64 = 10_000.0;
 
 /// Asserts that `found` is the time of this many kernels.
@@ -111,7 +111,7 @@ fn sampled_roots_give_totals_within_their_errors() {
         ("short", 1_000.0, 1_000.0, short),
     ] {
         let node = paths[path];
-        // One value in 15,000 is off by more than four errors.
+        // One value in 15,000 is off by more than four standard errors.
         let error = node.self_error_ns;
         assert!(error > 0.01 * kernels * NS && error < 0.1 * kernels * NS, "{node:?}");
         let found = node.self_ns;
@@ -170,8 +170,8 @@ fn every_entry_of_a_kept_span_is_a_call() {
     let [head, layer, norm] = ["head", "layer", "layer/norm"].map(|path| paths[path]);
     assert_kernels(head.self_ns, head.calls);
     assert_kernels(layer.self_ns, layer.calls);
-    // Spans inside a cancelled call are recorded, and entries mistaken for one call count their
-    // whole time.
+    // Spans inside a cancelled call are recorded, and entries mistaken for a single call still
+    // count with all of their time.
     assert_kernels(norm.self_ns, 600.0);
     for (node, inside) in [(head, 0.0), (layer, norm.inclusive_ns), (norm, 0.0)] {
         assert!((node.inclusive_ns - node.self_ns - inside).abs() < 1.0, "{node:?}");
@@ -207,7 +207,7 @@ fn future_with_many_polls_is_one_call() {
     assert_kernels(request.self_ns, 19.0 * 30.0 + request.calls - 19.0);
 }
 
-/// Asserts that an estimate of 400 calls, of which one in four is recorded, is right within four errors.
+/// Asserts that an estimate of 400 calls, of which one in four is recorded, is off by less than four standard errors.
 #[track_caller]
 fn assert_of_400(calls: f64) {
     assert!((calls - 400.0).abs() < 4.0 * (400.0 * 0.75 / 0.25_f64).sqrt(), "{calls}");

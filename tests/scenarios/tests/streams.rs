@@ -46,7 +46,7 @@ fn null_per_thread_and_raw_streams() {
         assert_eq!((row.brackets(), row.cache.as_str()), ((34, 34, 0, 0), "cold"));
         assert_lasts(row, 20_000.0);
     }
-    // Two threads share the NULL stream. A call inside another thread's bracket is as found, and
+    // Two threads share the NULL stream. A call inside another thread's bracket is not flushed, and
     // that bracket is marked as nested. Brackets without the mark take as long as their kernel.
     let null = run.site("streams::on_null");
     assert_eq!(null.counts(), (36, 2, 0, 34));
@@ -122,7 +122,7 @@ fn more_pending_than_events() {
     }
 }
 
-/// Asserts that no bracket on a new stream counts as fed because of the work of a destroyed one.
+/// Asserts that no bracket on a new stream counts as fed because of work on a destroyed stream.
 #[track_caller]
 fn assert_starved(run: &Run) {
     let row = run.row("streams::waiting");

@@ -48,7 +48,7 @@ fn threads_sharing_a_stream() {
     }
 }
 
-/// Flushes and holds are in front of their brackets, and warm-up calls on their threads.
+/// Flushes and holds are shown in front of their brackets, and warm-up calls on their threads.
 #[test]
 fn gaps_are_explained() {
     let run = scenario("options/keys", &[]).chrome_trace().run();

@@ -48,7 +48,7 @@ fn sampled_totals_are_right_within_their_errors() {
         paths.keys().collect::<Vec<_>>(),
         ["sampled", "sampled/sampled_inside", "sampled_around", "sampled_around/always"]
     );
-    // It is opened inside calls that were not chosen, too, so no call was missed.
+    // `always` is opened even inside calls that were not chosen, so no call was missed.
     let always = paths["sampled_around/always"];
     assert_eq!((always.recorded, always.calls), (1_500, 1_500.0));
     assert_eq!(always.self_error_ns, 0.0);
@@ -107,7 +107,7 @@ fn work_that_runs_at_once_keeps_the_gpu_busy_once() {
     assert!((said.parse::<f64>().unwrap() - share).abs() < 0.06, "{share}: {line:?}");
 }
 
-/// The time of each kernel in functions timed by events.
+/// The duration of each kernel in functions timed by events.
 const LONG: f64 = 100_000.0;
 
 /// Asserts a path's number of calls, and its times as numbers of kernels per call. Events and inner
@@ -222,7 +222,7 @@ fn opened_calls_come_before_events() {
         let recorded = paths[path].recorded;
         assert!((10..=50).contains(&recorded), "{recorded}");
     }
-    // Calls inside calls of `partly` that events timed are not included.
+    // Calls inside those calls of `partly` that events timed are not included.
     assert_by_events(paths["each"], 100.0, 3.0, 3.0);
     let without = scenario("tree/mixed", &[]).env("GPU_TIME_KERNELS", "off").run();
     let paths = self::paths(&without);
@@ -247,7 +247,7 @@ fn calls_in_futures_are_inside_of_those_that_are_polled() {
         assert!((node.self_ns / (calls * own * LONG) - 1.0).abs() < 0.03, "{path}: {node:?}");
     }
     assert_eq!(paths.len(), 6);
-    // Between its two polls, another function was called on its stream.
+    // Between the two polls of `waits_inside`, another function was called on its stream.
     let inside = paths["waits/waits_inside"];
     assert!(inside.upper_bound, "{inside:?}");
     assert!((inside.self_ns / (20.0 * 5.0 * LONG) - 1.0).abs() < 0.03, "{inside:?}");
@@ -260,7 +260,7 @@ fn lost_calls_do_not_disturb_the_others() {
     assert_eq!(paths.keys().collect::<Vec<_>>(), ["each", "leaves", "leaves/each"]);
     assert_by_events(paths["each"], 20.0, 3.0, 3.0);
     assert_by_events(paths["leaves/each"], 20.0, 3.0, 3.0);
-    // Half of its calls are lost, but not the calls inside them.
+    // Half of the calls of `leaves` are lost, but not the calls inside them.
     let leaves = paths["leaves"];
     assert_eq!(leaves.calls, 10.0);
     assert!((leaves.self_ns / (10.0 * LONG) - 1.0).abs() < 0.1, "{leaves:?}");

@@ -245,7 +245,7 @@ impl ChromeTrace {
             let raw_ns = slice.number("raw_ns");
             let off_ns = |ns: u64, model_ns: u64| (ns as f64 - model_ns as f64).abs();
             let is_it = |pair: &gpu_time_sim_driver::trace::Elapsed<'_>| {
-                // The stream last, because comparing its name is slow.
+                // Compares the stream last, because comparing its name is slow.
                 (pair.reported_ns as f64 - raw_ns).abs() <= 1.0 + raw_ns * 1e-6
                     && off_ns(slice.begin_ns, pair.start.end_ns) <= error_ns
                     && off_ns(slice.end_ns, pair.stop.end_ns) <= error_ns + 1.0

@@ -121,7 +121,7 @@ pub fn scenario(name: &str, arguments: &[&str]) -> Scenario {
 }
 
 impl Scenario {
-    /// Runs on the simulated driver, set up by `configure`, regardless of the machine.
+    /// Runs on the simulated driver, set up by `configure`. Panics if scenarios run on the machine's GPU.
     pub fn simulated(mut self, configure: impl FnOnce(SimDriver) -> SimDriver) -> Self {
         assert!(
             !is_real(),

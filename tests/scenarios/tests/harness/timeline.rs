@@ -17,7 +17,7 @@ impl Timeline {
     /// Computes the samples. `kernels` maps each kernel to the place that launches it.
     pub fn of(trace: &Trace, kernels: &BTreeMap<u64, String>) -> Timeline {
         let number = |call: &Call, name: &str| call.args.get(name)?.as_u64();
-        // Launches by thread, in order. For each record: its thread, sequence number and stream.
+        // The launches of each thread, in order, and the thread, sequence number and stream of each record.
         let mut launches: BTreeMap<u32, Vec<(u64, u64, Option<u64>)>> = BTreeMap::new();
         let mut records: BTreeMap<u64, (u32, u64, Option<u64>)> = BTreeMap::new();
         for call in trace.calls() {

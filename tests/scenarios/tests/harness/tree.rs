@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Run;
 use super::report::Node;
 
-/// The maximum time in nanoseconds by which a spin takes longer by CUPTI than requested.
+/// The most by which CUPTI's time of a spin may exceed the requested time, in nanoseconds.
 pub const OVER: f64 = 1_500.0;
 
 /// Returns the names from the outermost function or span to this one.

@@ -7,7 +7,7 @@ pub fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::deserialize(from)
 }
 
-/// Deserializes an error that must be present, as NaN if it is `null`: it is not known.
+/// Deserializes an error that must be present. `null` stands for an unknown error, which becomes NaN.
 pub fn error<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(nullable(from)?.unwrap_or(f64::NAN))
 }
