@@ -106,8 +106,8 @@ constants! {
     /// Host time for a command that CUPTI has been asked to record: `cuLaunchKernel` takes 4.55 us
     /// instead of 4.12 us.
     recording_ns = 450;
-    /// Device time that a kernel takes longer, outside of its own times, while CUPTI records it: up to 320 on the
-    /// H200. 0, so that the times of most tests are the same with CUPTI.
+    /// Extra device time of a kernel that CUPTI records, outside the times in its record: up to 320 ns on the
+    /// H200. The default is 0, so that most tests have the same times with and without CUPTI.
     recorded_kernel_ns = 0;
     /// If not 0, a new stream gets the handle of the most recently destroyed stream, even while
     /// that stream's work is still running.

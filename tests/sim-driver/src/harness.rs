@@ -76,7 +76,7 @@ impl SimDriver {
         self.with("GPU_TIME_TEST_SIM_TRACE_LEVEL", "device")
     }
 
-    /// Sets a variable of the child.
+    /// Sets a variable in the child's environment.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.env.retain(|(known, _)| *known != name);

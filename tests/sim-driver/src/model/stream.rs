@@ -76,7 +76,7 @@ impl Model {
         Ok(stream)
     }
 
-    /// Returns the capture for which `stream` would have to wait if it is the legacy stream.
+    /// If `stream` is the legacy stream, returns the capture of a stream for which it would have to wait.
     pub fn implicit_capture(&self, stream: Handle) -> Option<Handle> {
         if self.captures.is_empty() {
             return None;
