@@ -68,8 +68,7 @@ pub(crate) struct CallbackData {
     pub correlation: u32,
 }
 
-/// `CUpti_SubscriberParams`. The version of an older caller has a smaller size and lacks the last
-/// fields.
+/// `CUpti_SubscriberParams`. An older caller's version is smaller: it lacks the last fields.
 #[repr(C)]
 pub(crate) struct SubscriberParams {
     pub size: usize,

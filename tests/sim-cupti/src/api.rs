@@ -53,8 +53,8 @@ fn check(subscriber: *mut c_void) -> Result<(), Code> {
     if is_known { Ok(()) } else { Err(INVALID_PARAMETER) }
 }
 
-/// Subscribes the client. Fails if another client has already subscribed, or if the driver is too
-/// old for this version.
+/// Subscribes the client. Fails if the driver is too old for this version, or if another client has
+/// subscribed and the two cannot share CUPTI.
 fn subscribe(
     handle: *mut *mut c_void,
     callback: Option<Callback>,

@@ -1,4 +1,5 @@
-//! Aborts the process on calls that may crash or deadlock the real CUPTI.
+//! Aborts the process on calls that may crash or deadlock the real CUPTI. Except for `fail`, its
+//! functions do nothing unless the script has `fragile`.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};

@@ -102,7 +102,7 @@ impl SimCupti {
         elf::remove_symbols(&mut image, &absent)?;
         version::choose(&mut image, traits.toolkit);
         let library = dir.join(traits.file);
-        // A process that has loaded an earlier copy keeps it.
+        // Removes an earlier copy instead of overwriting it, because a process may have loaded that file.
         match std::fs::remove_file(&library) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

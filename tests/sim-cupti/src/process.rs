@@ -1,4 +1,4 @@
-//! Detects forked children, in which all calls fail, and calls after the teardown, and keeps the library loaded.
+//! Detects forked children, in which all calls fail, and the teardown of the library. Keeps the library loaded.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ pub(crate) fn register_teardown(before: fn()) {
     });
 }
 
-/// Returns `true` once the process is ending and the library's tables are freed.
+/// Returns `true` once the teardown has run, in which the real library frees its tables.
 pub(crate) fn is_torn_down() -> bool {
     IS_TORN_DOWN.load(Ordering::Relaxed)
 }

@@ -9,7 +9,7 @@ pub(crate) const VARIABLE: &str = "GPU_TIME_TEST_SIM_CUPTI";
 
 /// The faults of the stand-in, and other deviations from CUPTI. A period of 0 means never.
 pub(crate) struct Script {
-    /// The version that the library presents, which the text does not choose.
+    /// The version that the library presents. The script's text does not contain it.
     pub version: &'static Traits,
     /// Drops every nth record, and counts it as dropped.
     pub drop: u64,

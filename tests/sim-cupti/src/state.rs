@@ -34,7 +34,7 @@ pub(crate) struct Buffer {
     pub size: usize,
     /// Maximum number of records, or 0 for no limit.
     pub max_records: usize,
-    /// Numbers of the records in it.
+    /// Numbers of the records in the buffer.
     pub records: Vec<u64>,
     /// Total size of its records in bytes.
     pub used: usize,

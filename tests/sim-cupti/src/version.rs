@@ -94,7 +94,7 @@ impl Traits {
     }
 
     /// Returns `true` if the library works on a driver of this version, as returned by
-    /// `cuDriverGetVersion`: one of the same or a newer major version.
+    /// `cuDriverGetVersion`. The driver's major version must be the same or newer.
     pub fn runs_on(&self, driver: i32) -> bool {
         let major = self.toolkit.split('.').next().and_then(|major| major.parse::<i32>().ok());
         major.is_some_and(|major| major <= driver / 1_000)

@@ -287,7 +287,7 @@ fn calls_after_driver_has_shut_down_are_refused() {
         // The driver registers its handler later, so the driver's handler runs first.
         // SAFETY: the function belongs to this program.
         unsafe { libc::atexit(print_result) };
-        // Without a recording, which CUPTI would tear down by itself.
+        // Records nothing, because recording would register a teardown of CUPTI itself.
         start();
         let (_client, kernels, stream) = (Client::subscribed(), Kernels::load(), stream());
         run_kernels(&kernels, stream, 2);
