@@ -26,8 +26,8 @@ fn no_dependency_needs_a_newer_compiler() {
     }
 }
 
-/// The first command in the README would build test dependencies in addition to the users'
-/// dependencies. Test dependencies belong in other packages.
+/// The first command in the README builds an example of this package, and with it all of the
+/// package's test dependencies. These belong in other packages.
 #[test]
 fn first_example_builds_no_dependencies_of_tests() {
     let packages = packages();

@@ -1,5 +1,5 @@
-//! Tests that a build without the `enabled` feature has two packages, the same assembly and an empty
-//! report.
+//! Tests that gpu-time without the `enabled` feature adds two packages, leaves the assembly
+//! unchanged and makes an empty report.
 //!
 //! `tests/feature-off` is a package outside the workspace, built by a separate cargo.
 

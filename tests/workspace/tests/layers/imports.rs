@@ -162,7 +162,7 @@ fn definitions<'a>(scopes: &'a Scopes, path: &[String], depth: usize) -> Vec<&'a
     found
 }
 
-/// Splits a path into that of the innermost module and the rest.
+/// Splits a path into the path of the innermost module and the rest.
 fn split<'a>(scopes: &Scopes, path: &'a [String]) -> (&'a [String], &'a [String]) {
     let is_module = |n: &usize| scopes.contains_key(&path[..*n]);
     path.split_at((0..=path.len()).rev().find(is_module).expect("the root is a module"))
@@ -171,7 +171,7 @@ fn split<'a>(scopes: &Scopes, path: &'a [String]) -> (&'a [String], &'a [String]
 /// Collects every path in a module that may be an import.
 struct Paths<'a> {
     scope: &'a Scope<'a>,
-    /// From the crate's root.
+    /// The paths, from the crate's root.
     found: BTreeSet<ModulePath>,
 }
 
