@@ -1,5 +1,5 @@
-//! The source for the comparison of plain and annotated assembly. `rustc` compiles it directly, the second
-//! time with `--cfg annotated`. Each attribute is on lines of its own, so that source locations stay the same.
+//! The source for the comparison of plain and annotated assembly. `rustc` compiles it directly, without and
+//! with `--cfg annotated`. Each attribute is on lines of its own, so that source locations stay the same.
 
 // Items used only by the attribute are unused without the feature.
 #![allow(dead_code, unused_variables)]
@@ -246,7 +246,7 @@ impl Either<u8, u64> for u64 {
     }
 }
 
-/// Makes the assembly differ, to show that the comparison notices.
+/// Makes the assembly differ, to show that the comparison notices it.
 #[cfg(changed)]
 fn extra(n: u32) -> u32 {
     n.wrapping_mul(black_box(0x9e37_79b9))

@@ -6,8 +6,8 @@ pub use loom::sync::atomic::Ordering;
 
 macro_rules! atomic {
     ($($name:ident: $value:ty),+) => {$(
-        /// Created on first access, which must happen before all other accesses; otherwise, loom panics.
-        /// Boxed, because the stacks of loom's threads are small.
+        /// Creates loom's atomic on the first access, which must happen before all other accesses;
+        /// otherwise, loom panics. Boxed, because the stacks of loom's threads are small.
         #[derive(Default)]
         pub struct $name {
             initial: $value,

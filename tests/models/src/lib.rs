@@ -1,7 +1,7 @@
 //! Models for the runtime's lock-free code. Loom runs them in every order allowed by the memory
 //! model. The code is copied from the runtime by `build.rs`.
 //!
-//! Every model is also run on code that contains a bug, which it must find.
+//! Every model also runs on code that contains a bug, which the model must find.
 
 #![cfg(test)]
 #![allow(dead_code, unused_imports, unused_mut, reason = "a model uses part of a file")]

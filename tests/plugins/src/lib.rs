@@ -16,8 +16,8 @@ pub fn load_call_unload(plugin: &Path) {
     let library = unsafe { Library::new(plugin) }.expect("the plugin can be loaded");
     // SAFETY: each plugin exports `call` with this signature.
     let call = unsafe { library.get::<extern "C" fn()>("call") }.expect("the plugin has `call`");
-    // On a thread of its own, because destructors of thread-local values keep the plugin loaded until
-    // their thread ends.
+    // The call has a thread of its own, because destructors of thread-local values keep the plugin
+    // loaded until their thread ends.
     thread::scope(|s| s.spawn(|| call()).join()).expect("the call returns");
     library.close().expect("the plugin can be unloaded");
 }

@@ -4,9 +4,9 @@ use loom::thread;
 
 use super::*;
 
-/// Two threads begin a capture each, of different streams. Each finds its own with a number above the
-/// number of captures that had begun before; otherwise, a call that began before the capture would count
-/// as captured, or one inside it as not captured.
+/// Two threads each begin a capture, of different streams. Each thread finds its own capture, with a
+/// number above that of all captures begun before. Otherwise, a call that began before the capture would
+/// count as captured, or a call inside the capture as not captured.
 pub fn captures_keep_their_numbers() {
     let captures = Arc::new(Captures::new());
     for slot in &captures.slots {

@@ -5,7 +5,7 @@ use loom::thread;
 
 use super::*;
 
-/// A thread counts a call and ends, and the next thread that needs a recorder continues its counts, while
+/// A thread counts a call and ends. The next thread that needs a recorder takes over its counters, while
 /// a report reads them. Without the lock on the list of idle recorders, both threads write at once.
 pub fn counts_are_complete_after_a_hand_over(locks: bool) {
     let counters = Arc::new(CallCounters::default());
