@@ -229,8 +229,8 @@ fn querying(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, SPIN_NS)
 }
 
-/// Counts how often the stream expression is evaluated while timing is off: on every call, until a
-/// capture has decided that there are no nodes.
+/// Counts the evaluations of the stream expression. While timing is off, every call evaluates it
+/// until a capture has decided that there are no nodes.
 fn off_queries_stream(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("graph::querying");

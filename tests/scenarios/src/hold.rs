@@ -27,8 +27,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("hold/exits", exits),
 ];
 
-/// The number of plain calls before and after the blocking calls. All plain calls are fed except the
-/// first, which is not held.
+/// The number of plain calls before the blocking calls, and again after them. All plain calls are
+/// fed except the first, which is not held.
 const PLAIN: u32 = 4;
 /// The number of blocking calls, too few to switch holds off.
 const BLOCKING: u32 = 3;

@@ -167,7 +167,7 @@ fn keys(_: &[String]) {
     tally::print();
 }
 
-/// Makes calls until the budget causes some to be skipped.
+/// Makes calls until the budget has caused thousands to be skipped.
 fn budget(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("sampling::all");

@@ -406,7 +406,7 @@ fn raw(stream: &CudaStream) -> RawStream {
 }
 
 /// Makes runs whose closures cannot be captured, each named after its problem. The stream still
-/// works after each of them.
+/// works afterwards.
 fn refused(_: &[String]) {
     let gpu = Gpu::new();
     let (stream, other) = (&gpu.stream, gpu.new_stream());

@@ -89,7 +89,8 @@ fn device_inside(_: &[String]) {
     tally::print();
 }
 
-/// Used with the NULL stream, the per-thread stream, and a handle without an owner.
+/// Called with the NULL stream. `on_per_thread` gets the per-thread stream, and `on_raw` a handle
+/// without an owner.
 #[gpu_timed(warmup = 2, cold, sleep)]
 fn on_null(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();

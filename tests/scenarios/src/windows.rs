@@ -122,8 +122,8 @@ impl Program {
     }
 }
 
-/// Keeps the GPU busy for a share of the time. The arguments are the share, the number of launches between
-/// waits, and an optional plan of windows, which applies only to that time: the device is idle before and after.
+/// Keeps the GPU busy for a share of the time. The arguments are the share, the number of launches between waits,
+/// and an optional plan of windows, which applies only to this work: the device is idle before and after it.
 fn busy(arguments: &[String]) {
     let (of_run, plan) = arguments.split_at(2);
     let (share, depth) = parse(of_run);
@@ -232,7 +232,7 @@ fn no_context(_: &[String]) {
     tally::print();
 }
 
-/// Asks for a window and forks, before any call. The child, which lacks the thread that opens windows, has calls.
+/// Asks for a window and forks, before any call. The child, which lacks the thread that opens windows, makes a call.
 fn fork_before_calls(_: &[String]) {
     gpu_time::open_window(Duration::from_millis(10));
     let child = child::fork(|| {
@@ -296,7 +296,7 @@ fn sampled(_: &[String]) {
     tally::print();
 }
 
-/// Raises SIGUSR2.
+/// Opens a window by raising SIGUSR2.
 fn raised(_: &[String]) {
     let program = Program::new(0);
     raise(libc::SIGUSR2);

@@ -127,8 +127,8 @@ mod simulated {
         }
     }
 
-    /// The positive control. The tests above name every function that the runtime calls, except for
-    /// `cuInit`, without which the simulated driver cannot be loaded.
+    /// The positive control. The tests above remove most of the functions that the runtime needs,
+    /// but not `cuInit`, without which the simulated driver cannot be loaded.
     #[test]
     fn complete_driver() {
         let run = scenario("absent/symbols", &["cuCtxGetId"]).run();

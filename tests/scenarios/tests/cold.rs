@@ -139,7 +139,7 @@ mod simulated {
         for (model, faults) in [
             ("compute_capability=75", ""),
             ("l2_discards=0", ""),
-            // It is loaded together with the other kernels, and again when it is needed.
+            // The discarding kernel fails to load, with the other kernels and again when it is needed.
             ("", "cuModuleLoadData:3=218;cuModuleLoadData:5=218"),
             ("", "cuModuleGetFunction:6=500;cuModuleGetFunction:8=500"),
         ] {
@@ -344,7 +344,7 @@ mod simulated {
         // memory for the proof is requested at the first call and at the end.
         assert_eq!(attempts(4, 5), [5 + 2, 1]);
         assert_eq!(attempts(600, 601), [5 + 2, 1]);
-        // Four more reports request it again.
+        // More reports request it again, but it is requested at most four times in all.
         assert_eq!(attempts(10, 1)[0], 5 + 4);
     }
 

@@ -238,7 +238,7 @@ mod simulated {
         };
         run(Version::V13_0, "");
         run(Version::V12_4, "");
-        // Recording goes on.
+        // CUPTI refuses to stop, so recording goes on.
         run(Version::V13_0, "cuptiActivityDisable:1+=999");
     }
 

@@ -207,7 +207,7 @@ mod simulated {
         assert_eq!(site.launch(0).brackets(), (10, 0, 10, 0));
     }
 
-    /// Querying an event advances virtual time, here by enough for all pending work to complete.
+    /// Reading the time of an event pair advances virtual time, here by enough for all pending work to complete.
     #[test]
     fn exit_waits_for_pending_samples() {
         let run = scenario("exit/unread", &[])

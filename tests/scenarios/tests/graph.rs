@@ -193,8 +193,8 @@ mod simulated {
         run.trace.kernels("spin_ns").filter(|kernel| kernel.graph).count() as u64
     }
 
-    /// Whatever fails, the program's captures stay intact. The scenario checks this, and that every
-    /// captured kernel ran.
+    /// Whatever fails, the program's captures stay intact, which the scenario checks, and every
+    /// captured kernel runs.
     #[test]
     fn runtime_faults_leave_captures_intact() {
         for function in [

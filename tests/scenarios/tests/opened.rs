@@ -140,7 +140,7 @@ fn signal_inside_an_opened_call() {
     assert_eq!((row.timed, row.lost("unfinished")), (1, 1));
 }
 
-/// When a thread ends inside a call, it ends the call's recording, which would prevent calibrations.
+/// When a thread ends inside a call, the call's recording ends too. Otherwise, it would prevent calibrations.
 #[test]
 fn forgotten_guard_is_lost_when_its_thread_ends() {
     let run = run("opened/forgotten");

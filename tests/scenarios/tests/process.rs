@@ -218,8 +218,8 @@ fn may_compare_descriptors() -> bool {
     unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, 0_usize, 0_usize, 0_usize) == 0 }
 }
 
-/// The shell's `>` and `>>` with `2>&1`. The file keeps what it contained, and what the program and
-/// the shell write.
+/// Redirects as the shell does for `>` and `>>` with `2>&1`. The report overwrites neither what the
+/// file holds nor what the program and the shell write.
 #[test]
 fn redirected_file_receives_report_after_program() {
     let dir = tempfile::tempdir().unwrap();

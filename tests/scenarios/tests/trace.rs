@@ -75,7 +75,7 @@ fn gaps_are_explained() {
     assert!(warmups > 0);
 }
 
-/// Calls on several threads, and calls that begin and end on different threads.
+/// The trace has every timed call, including calls that begin and end on different threads.
 #[test]
 fn calls_on_thread_rows() {
     for name in ["scopes/futures", "scopes/panics", "threads/short", "barriers/kinds"] {
@@ -158,7 +158,7 @@ fn graph_replays_are_unplaced() {
     );
 }
 
-/// The work of opened calls is on its own streams, which may also have brackets, and inside its calls.
+/// The work of opened calls is shown on the streams that ran it, which may also have brackets, and inside its calls.
 #[test]
 fn kernels_of_opened_calls() {
     let run = scenario("kernels/traced", &[]).with_cupti().chrome_trace().run();

@@ -19,7 +19,7 @@ pub struct ChromeTrace {
     pub works: Vec<Slice>,
     /// The flushes and holds in front of brackets.
     pub preparations: Vec<Slice>,
-    /// The names of the functions whose warm-up calls are shown.
+    /// The function's name for each warm-up call that is shown.
     pub warmups: Vec<String>,
     /// The number of arrows from a call to a bracket.
     pub arrows: usize,
