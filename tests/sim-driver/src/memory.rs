@@ -102,9 +102,9 @@ impl Memory {
         Ok(block.bytes)
     }
 
-    /// Frees all of an ended context's allocations. Page-locked memory stays mapped without access:
-    /// a program that still uses it faults immediately, as with the real driver, instead of writing
-    /// to memory that is mapped there later.
+    /// Frees all of an ended context's allocations. Host memory that the driver allocated stays
+    /// mapped without access: a program that still uses it faults immediately, as with the real
+    /// driver, instead of writing to memory that is mapped there later.
     pub fn free_all_of(&mut self, context: ContextRef) {
         let device_bytes = &mut self.device_bytes;
         self.blocks.retain(|&address, block| {

@@ -1,5 +1,5 @@
 //! The library's state: the script, read counts for scripted values, locked clocks and the trace.
-//! Clocks do not change over time: each read returns the next scripted value.
+//! Clocks change from read to read, not with time: each read returns the next scripted value.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
