@@ -1,4 +1,4 @@
-//! Tests that turning gpu-time on does not cause the application's other crates to be rebuilt.
+//! Tests which of an application's other crates are rebuilt when gpu-time is turned on.
 //!
 //! Cargo builds a crate once for all of its dependents, with the union of the features that they
 //! request. If gpu-time requests a feature that the application does not, that crate and all of its
