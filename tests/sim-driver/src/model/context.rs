@@ -31,7 +31,7 @@ impl Model {
     }
 
     /// Ends a context: drops the commands queued on its streams and frees its memory. From then on,
-    /// using any of its handles fails with 709.
+    /// using any of its handles fails with 709, until a new context reuses the context's own handle.
     fn end_context(&mut self, context: ContextRef) {
         let Some(gone) = self.contexts.slots[context.slot].take_if(|c| c.id == context.id) else {
             return;
