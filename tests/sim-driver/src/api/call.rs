@@ -60,12 +60,16 @@ macro_rules! driver {
                 &FUNCTION,
                 std::ptr::from_ref(&parameters).cast(),
                 &[$((stringify!($arg), &$arg)),*],
-                |$model| $body,
+                &mut |$model| $body,
             )
         }
     )+};
 }
 pub(crate) use driver;
+
+/// The effect of a driver function on the model. Not a type parameter, because the compiler would copy the common path for
+/// each of the functions.
+type Body<'a> = &'a mut dyn FnMut(&mut Model) -> DriverResult;
 
 /// Returns the calling thread's number. Threads are numbered from 1, in the order of their first
 /// calls.
@@ -90,7 +94,7 @@ pub(crate) fn run(
     function: &EntryPoint,
     parameters: *const c_void,
     arguments: &[(&str, &dyn Argument)],
-    body: impl FnOnce(&mut Model) -> DriverResult,
+    body: Body<'_>,
 ) -> i32 {
     let correlation = observer::next_correlation();
     if process::state() != ProcessState::Alive || !observer::is_registered() {
@@ -126,7 +130,7 @@ pub(crate) fn execute(
     function: &EntryPoint,
     correlation: u32,
     arguments: &[(&str, &dyn Argument)],
-    body: impl FnOnce(&mut Model) -> DriverResult,
+    body: Body<'_>,
 ) -> i32 {
     match process::state() {
         ProcessState::Alive => {}

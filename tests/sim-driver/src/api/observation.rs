@@ -39,7 +39,7 @@ pub unsafe extern "C" fn gpu_time_sim_call(
     let name = unsafe { std::str::from_utf8_unchecked(std::slice::from_raw_parts(name, name_len)) };
     let function = EntryPoint { name, cost_ns, availability: Availability::Always };
     let arguments: &[(&str, &dyn super::args::Argument)] = &[("argument", &argument)];
-    execute(&function, observer::next_correlation(), arguments, |_| Ok(()))
+    execute(&function, observer::next_correlation(), arguments, &mut |_| Ok(()))
 }
 
 /// Returns the id of a stream in a context, or 0 if there is no such stream. If `is_per_thread`, the
