@@ -237,9 +237,14 @@ impl<'a> Means<'a> {
             }
         }
         let (between, edge, apart_ns) = best;
-        let is_above = || self.distances().map(move |distance| distance > edge);
-        let switches = is_above().zip(is_above().skip(1)).filter(|(one, next)| one != next).count();
-        let is_split = between > MODES_SHARE * self.squares() && switches * 4 <= self.sums.len();
-        is_split.then_some(Modes { apart_ns, switches: switches as u32 })
+        let (mut switches, mut was_above) = (0, None);
+        for distance in self.distances() {
+            let is_above = distance > edge;
+            switches += u32::from(was_above.is_some_and(|was_above| was_above != is_above));
+            was_above = Some(is_above);
+        }
+        let is_split =
+            between > MODES_SHARE * self.squares() && switches as usize * 4 <= self.sums.len();
+        is_split.then_some(Modes { apart_ns, switches })
     }
 }
