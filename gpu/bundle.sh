@@ -56,8 +56,8 @@ rm -f "$bundle/bench/snapshot" "$bundle"/bin/{accuracy,budget-bench} "$bundle/ex
 # unoptimised with the same settings.
 versions=tests/cudarc-versions
 outputs=${CARGO_TARGET_DIR:-target}/tmp/cudarc-versions
-env -u CARGO_PROFILE_DEV_BUILD_OVERRIDE_DEBUG CARGO_PROFILE_DEV_DEBUG=0 \
-    cargo build --locked "${options[@]}" --manifest-path "$versions/Cargo.toml" --target-dir "$outputs"
+CARGO_PROFILE_DEV_DEBUG=0 cargo build --locked "${options[@]}" --manifest-path "$versions/Cargo.toml" \
+    --target-dir "$outputs"
 strip -o "$bundle/bin/cudarc-versions" "$outputs/$profile/cudarc-versions"
 
 if [[ -n $is_with_rivals ]]; then

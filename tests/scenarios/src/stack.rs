@@ -2,11 +2,10 @@
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::{ptr, thread};
 
 use cudarc::driver::{CudaStream, result, sys};
-use gpu_time::gpu_timed;
+use gpu_time_small_stack::{on_gpu, on_host};
 
 use crate::gpu::Gpu;
 use crate::scenario::Scenario;
@@ -64,19 +63,11 @@ fn note(call: impl Fn(), driver: usize) {
     tally::fact("later", (0..101).map(|_| depth(&call)).max());
 }
 
-#[gpu_timed(clock = "host")]
-fn on_host() {}
-
 // `ran!` would add to the call's stack depth.
 fn host(_: &[String]) {
     on_small_stack(|| note(on_host, 0));
-    tally::count_runs("scenario::stack::on_host", 102);
+    tally::count_runs("gpu_time_small_stack::on_host", 102);
     tally::print();
-}
-
-#[gpu_timed(scope = "body")]
-fn on_gpu(stream: &Arc<CudaStream>) {
-    let _ = stream;
 }
 
 /// Makes, directly, the driver calls that a timed call makes.
@@ -112,6 +103,6 @@ fn gpu(_: &[String]) {
         note(|| on_gpu(&gpu.stream), driver.unwrap());
     });
     gpu.synchronize();
-    tally::count_runs("scenario::stack::on_gpu", 102);
+    tally::count_runs("gpu_time_small_stack::on_gpu", 102);
     tally::print();
 }

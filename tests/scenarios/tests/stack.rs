@@ -5,7 +5,7 @@ use crate::harness::{Run, scenario};
 const KIB: u64 = 1024;
 const FIRST: u64 = 16 * KIB;
 /// The maximum stack of later calls. Only optimised code meets it, because other code keeps every temporary on
-/// the stack: `Cargo.toml` optimises the runtime and the scenarios in all profiles.
+/// the stack: `Cargo.toml` optimises the runtime and the package of the functions in all profiles.
 const LATER: u64 = 4 * KIB;
 
 /// Asserts the amount of stack that the runtime itself needs, without the driver.
