@@ -61,7 +61,7 @@ pub(crate) struct DrainOutcome {
     pub dropped: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DrainKind {
     Completed,
     Flushed,
