@@ -41,16 +41,16 @@ pub(super) const MAX_WAITING_WORK: usize = 1 << 20;
 /// The maximum number of records that are kept because they may belong to a call that has not
 /// ended. More than the launches that an opened call keeps.
 const MAX_UNCLAIMED: usize = 262_144;
-/// The maximum number of idle calls that are kept for reuse.
-const MAX_IDLE: usize = 64;
+/// The maximum memory of idle calls that are kept for reuse. Enough for all small calls that wait for a flush:
+/// memory that one thread allocates and another one frees, over and over, is scattered.
+const MAX_IDLE_BYTES: usize = 8 << 20;
 
 /// The calls on their way from the threads that made them to the collector, and back for reuse.
 #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 struct CallExchange {
     /// Calls that have ended since the last collection.
     ended: Mutex<EndedCalls>,
-    /// Empty calls that can be used again.
-    idle: Mutex<Vec<Box<OpenCall>>>,
+    idle: Mutex<IdleCalls>,
     /// The number of calls that have ended and are not recorded in their series yet.
     waiting: AtomicU64,
 }
@@ -67,9 +67,34 @@ impl EndedCalls {
     const NONE: EndedCalls = EndedCalls { calls: Vec::new(), launches: 0 };
 }
 
+/// Empty calls that can be used again.
+struct IdleCalls {
+    #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+    calls: Vec<Box<OpenCall>>,
+    /// The memory that they have, in bytes.
+    bytes: usize,
+}
+
+impl IdleCalls {
+    fn take(&mut self) -> Option<Box<OpenCall>> {
+        let call = self.calls.pop()?;
+        self.bytes -= call.bytes();
+        Some(call)
+    }
+
+    /// Keeps a call, or drops it if the others have too much memory.
+    fn keep(&mut self, call: Box<OpenCall>) {
+        let bytes = self.bytes + call.bytes();
+        if bytes <= MAX_IDLE_BYTES {
+            self.bytes = bytes;
+            self.calls.push(call);
+        }
+    }
+}
+
 static CALLS: CallExchange = CallExchange {
     ended: Mutex::new(Rank::EndedCalls, EndedCalls::NONE),
-    idle: Mutex::new(Rank::IdleCalls, Vec::new()),
+    idle: Mutex::new(Rank::IdleCalls, IdleCalls { calls: Vec::new(), bytes: 0 }),
     waiting: AtomicU64::new(0),
 };
 
@@ -137,13 +162,16 @@ pub(crate) struct Collector {
     alignment: Option<Alignment>,
     /// The time of the last flush.
     flushed: Option<Instant>,
+    /// Empty. Takes the place of the list of calls that have ended.
+    #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+    spare: Vec<Box<OpenCall>>,
 }
 
 static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
 
 /// Returns an empty call, if possible one that is idle.
 pub(super) fn take_idle() -> Box<OpenCall> {
-    locked(&CALLS.idle).pop().unwrap_or_default()
+    locked(&CALLS.idle).take().unwrap_or_default()
 }
 
 /// Adds a call that has ended.
@@ -278,6 +306,7 @@ impl Collector {
             bases: Vec::new(),
             alignment: None,
             flushed: None,
+            spare: Vec::new(),
         }
     }
 
@@ -300,7 +329,7 @@ impl Collector {
         // Checked before the records are taken, which may belong to launches of a call that has not
         // ended.
         let may_be_claimed = open_call::may_be_claimed();
-        self.claim(take_ended());
+        self.claim_ended();
         self.begin_round();
         self.alignment = Some(Alignment::read(self.alignment));
         let mut of_windows = 0;
@@ -328,7 +357,7 @@ impl Collector {
         }
         self.note_dropped(drained.dropped);
         USELESS.zero_times.fetch_add(drained.zero_times - of_windows, Relaxed);
-        self.claim(take_ended());
+        self.claim_ended();
         if !may_be_claimed && !open_call::may_be_claimed() && locked(&CALLS.ended).calls.is_empty()
         {
             self.unclaimed.clear();
@@ -359,6 +388,18 @@ impl Collector {
     /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
     pub fn repeat_round(&mut self) {
         self.calls.values_mut().for_each(|waiting| waiting.quiet = waiting.quiet.saturating_sub(1));
+    }
+
+    /// Takes over the calls that have ended since the last time.
+    fn claim_ended(&mut self) {
+        let mut calls = std::mem::take(&mut self.spare);
+        {
+            let mut ended = locked(&CALLS.ended);
+            std::mem::swap(&mut ended.calls, &mut calls);
+            ended.launches = 0;
+        }
+        self.claim(calls.drain(..));
+        self.spare = calls;
     }
 
     /// Takes over calls that have ended, and matches the unclaimed records with their launches.
@@ -470,12 +511,6 @@ impl Collector {
     }
 }
 
-/// Takes the calls that have ended since the last time.
-#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
-fn take_ended() -> Vec<Box<OpenCall>> {
-    std::mem::replace(&mut *locked(&CALLS.ended), EndedCalls::NONE).calls
-}
-
 /// Records a call that has been waited for, or counts it as lost, and keeps it for reuse.
 fn finish(
     waiting: WaitingCall,
@@ -492,8 +527,5 @@ fn finish(
     // Tests finish calls that were never added.
     _ = CALLS.waiting.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
     call.clear();
-    let mut idle = locked(&CALLS.idle);
-    if idle.len() < MAX_IDLE {
-        idle.push(call);
-    }
+    locked(&CALLS.idle).keep(call);
 }

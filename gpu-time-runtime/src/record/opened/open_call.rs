@@ -360,6 +360,13 @@ impl OpenCall {
         }
     }
 
+    /// Returns the memory that the call has, in bytes.
+    pub fn bytes(&self) -> usize {
+        size_of::<OpenCall>()
+            + self.frames.capacity() * size_of::<Frame>()
+            + self.launches.capacity() * size_of::<FrameLaunch>()
+    }
+
     /// Resets everything for another call, but keeps the memory that most calls need.
     pub fn clear(&mut self) {
         self.frames.clear();
