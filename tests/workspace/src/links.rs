@@ -31,21 +31,14 @@ impl Page {
 
     /// Returns the links that the page defines, by label.
     fn definitions(&self) -> BTreeMap<&str, &str> {
-        let definition = |line: &'_ str| line.starts_with('[').then(|| line.find("]: ")).flatten();
-        let of =
-            |line: &'_ str| -> Option<(usize, usize)> { definition(line).map(|at| (at, at + 3)) };
-        self.lines
-            .iter()
-            .filter_map(|line| of(line).map(|(end, to)| (&line[1..end], &line[to..])))
-            .collect()
+        self.lines.iter().filter_map(|line| definition(line)).collect()
     }
 
     /// Returns the page's text, without definitions and code.
     fn prose(&self) -> String {
-        let is_definition = |line: &String| line.starts_with('[') && line.contains("]: ");
-        let prose: Vec<&str> =
-            self.lines.iter().filter(|line| !is_definition(line)).map(String::as_str).collect();
-        // What is between two backticks is code.
+        let lines = self.lines.iter().map(String::as_str);
+        let prose: Vec<&str> = lines.filter(|line| definition(line).is_none()).collect();
+        // Every second part is between two backticks.
         prose.join(" ").split('`').step_by(2).collect::<Vec<_>>().join("`")
     }
 
@@ -61,11 +54,14 @@ impl Page {
 
     /// Returns the anchors of the page's headings.
     fn anchors(&self) -> BTreeSet<String> {
-        let title = |line: &'_ String| {
-            line.starts_with('#').then(|| line.trim_start_matches('#').trim().to_owned())
-        };
-        self.lines.iter().filter_map(title).map(|title| anchor(&title)).collect()
+        let headings = self.lines.iter().filter(|line| line.starts_with('#'));
+        headings.map(|line| anchor(line.trim_start_matches('#').trim())).collect()
     }
+}
+
+/// Returns the label and the target if the line defines a link.
+fn definition(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix('[')?.split_once("]: ")
 }
 
 /// Returns the texts between `start` and the next `end`.
@@ -79,12 +75,9 @@ fn between(text: &str, start: &str, end: char) -> BTreeSet<String> {
 
 /// Returns the anchor that GitHub and rustdoc give a heading.
 fn anchor(title: &str) -> String {
-    let kept = title
-        .to_lowercase()
-        .chars()
-        .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
-        .collect::<String>();
-    kept.replace(' ', "-")
+    let lower = title.to_lowercase();
+    let kept = lower.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
 fn root() -> PathBuf {
@@ -100,6 +93,11 @@ fn guide() -> Vec<Page> {
 
 fn is_relative(target: &str) -> bool {
     !target.contains("://")
+}
+
+/// Returns `true` if a target is another file of the repository.
+fn is_file(target: &str) -> bool {
+    is_relative(target) && !target.starts_with('#')
 }
 
 /// Returns the reason for which a relative link leads nowhere.
@@ -151,17 +149,14 @@ fn links_of_the_guide_work_on_docs_rs() {
     let mut faults = Vec::new();
     for page in &pages {
         let name = page.path.display();
-        let relative = page
-            .definitions()
-            .into_iter()
-            .filter(|(_, target)| is_relative(target) && !target.starts_with('#'));
-        let unknown = relative.filter(|(label, _)| !known.contains_key(label));
+        let files = page.definitions().into_iter().filter(|(_, target)| is_file(target));
+        let unknown = files.filter(|(label, _)| !known.contains_key(label));
         faults.extend(
             unknown
                 .map(|(label, _)| format!("`src/links.md` does not define `{label}` of `{name}`")),
         );
         let inline = page.inline_targets();
-        let inline = inline.iter().filter(|target| is_relative(target) && !target.starts_with('#'));
+        let inline = inline.iter().filter(|target| is_file(target));
         faults.extend(inline.map(|target| format!("`{name}` links to `{target}` without a label")));
     }
     for (label, target) in known {

@@ -315,7 +315,7 @@ impl Collector {
         self.bases.push(base);
     }
 
-    /// Returns what the thread should take: a flush is due after [`FLUSH_PERIOD`], or if many calls wait.
+    /// Returns which records the thread should take: a flush is due after [`FLUSH_PERIOD`], or if many calls wait.
     pub fn due_drain(&self) -> DrainKind {
         let has_waited = self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_PERIOD);
         let are_many = CALLS.waiting.load(Relaxed) >= MAX_WAITING as u64 / 2

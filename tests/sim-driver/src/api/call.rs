@@ -67,8 +67,8 @@ macro_rules! driver {
 }
 pub(crate) use driver;
 
-/// The effect of a driver function on the model. Not a type parameter, because the compiler would copy the common path for
-/// each of the functions.
+/// The effect of a driver function on the model. Not a type parameter, because the compiler would copy the
+/// common path for each of the functions.
 type Body<'a> = &'a mut dyn FnMut(&mut Model) -> DriverResult;
 
 /// Returns the calling thread's number. Threads are numbered from 1, in the order of their first
