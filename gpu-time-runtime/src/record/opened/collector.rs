@@ -8,11 +8,12 @@ use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
 use crate::base::{background, clock, fork, switches};
 use crate::cupti::{self, DrainKind};
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::base::Measurement;
+use crate::record::opened::call_exchange::{self, MAX_WAITING_WORK};
 use crate::record::opened::open_call::{self, OpenCall};
 use crate::record::opened::waiting_call::{Outlook, WaitingCall};
 use crate::record::stream_progress::StreamProgress;
@@ -29,74 +30,12 @@ pub(super) const FLUSH_PERIOD: Duration = Duration::from_millis(500);
 const KEPT: Duration = Duration::from_secs(60);
 /// The maximum number of such launches.
 const MAX_KEPT: usize = 4_096;
-/// The maximum number of calls that have ended since the last collection. Further ones are counted
-/// as lost.
-const MAX_ENDED: usize = 65_536;
 /// The maximum number of calls that wait for records. If there are more, the oldest are counted as
 /// lost.
 pub(super) const MAX_WAITING: usize = 8_192;
-/// The maximum number of launches and records of the calls that have ended since the last collection, and
-/// of those that wait. Each takes about 100 bytes.
-pub(super) const MAX_WAITING_WORK: usize = 1 << 20;
 /// The maximum number of records that are kept because they may belong to a call that has not
 /// ended. More than the launches that an opened call keeps.
 const MAX_UNCLAIMED: usize = 262_144;
-/// The maximum memory of idle calls that are kept for reuse. Enough for all small calls that wait for a flush:
-/// memory that one thread allocates and another one frees, over and over, is scattered.
-const MAX_IDLE_BYTES: usize = 8 << 20;
-
-/// The calls on their way from the threads that made them to the collector, and back for reuse.
-#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
-struct CallExchange {
-    /// Calls that have ended since the last collection.
-    ended: Mutex<EndedCalls>,
-    idle: Mutex<IdleCalls>,
-    /// The number of calls that have ended and are not recorded in their series yet.
-    waiting: AtomicU64,
-}
-
-/// Calls that have ended.
-struct EndedCalls {
-    #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
-    calls: Vec<Box<OpenCall>>,
-    /// The number of their launches.
-    launches: usize,
-}
-
-impl EndedCalls {
-    const NONE: EndedCalls = EndedCalls { calls: Vec::new(), launches: 0 };
-}
-
-/// Empty calls that can be used again.
-struct IdleCalls {
-    #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
-    calls: Vec<Box<OpenCall>>,
-    /// The memory that they have, in bytes.
-    bytes: usize,
-}
-
-impl IdleCalls {
-    fn take(&mut self) -> Option<Box<OpenCall>> {
-        let call = self.calls.pop()?;
-        self.bytes -= call.bytes();
-        Some(call)
-    }
-
-    /// Keeps a call, or drops it if the others have too much memory.
-    fn keep(&mut self, call: Box<OpenCall>) {
-        let bytes = self.bytes + call.bytes();
-        if bytes <= MAX_IDLE_BYTES {
-            self.bytes = bytes;
-            self.calls.push(call);
-        }
-    }
-}
-
-static CALLS: CallExchange = CallExchange {
-    ended: Mutex::new(Rank::EndedCalls, EndedCalls::NONE),
-    idle: Mutex::new(Rank::IdleCalls, IdleCalls { calls: Vec::new(), bytes: 0 }),
-    waiting: AtomicU64::new(0),
-};
 
 /// The thread that collects. Started by the first call that ends or is long, or by [`keep_up`].
 struct CollectorThread {
@@ -169,27 +108,13 @@ pub(crate) struct Collector {
 
 static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
 
-/// Returns an empty call, if possible one that is idle.
-pub(super) fn take_idle() -> Box<OpenCall> {
-    locked(&CALLS.idle).take().unwrap_or_default()
-}
-
 /// Adds a call that has ended.
 pub(super) fn add(call: Box<OpenCall>) {
-    CALLS.waiting.fetch_add(1, Relaxed);
-    let mut ended = locked(&CALLS.ended);
-    let is_first = ended.calls.is_empty();
-    let launches = ended.launches + call.launches.len();
-    if ended.calls.len() >= MAX_ENDED || launches > MAX_WAITING_WORK {
+    match call_exchange::add_ended(call) {
+        Ok(true) => THREAD.wake(),
+        Ok(false) => {}
         // There is no thread, and no report.
-        drop(ended);
-        return finish(WaitingCall::new(call), None, Some(Lost::Records), None);
-    }
-    ended.launches = launches;
-    ended.calls.push(call);
-    drop(ended);
-    if is_first {
-        THREAD.wake();
+        Err(call) => finish(WaitingCall::new(call), None, Some(Lost::Records), None),
     }
 }
 
@@ -240,7 +165,7 @@ fn run() {
 
 /// Returns `true` if calls wait for their records.
 pub(crate) fn is_waiting() -> bool {
-    CALLS.waiting.load(Relaxed) > 0
+    call_exchange::waiting() > 0
 }
 
 /// Returns the counts of records that no call can use.
@@ -318,8 +243,8 @@ impl Collector {
     /// Returns which records the thread should take: a flush is due after [`FLUSH_PERIOD`], or if many calls wait.
     pub fn due_drain(&self) -> DrainKind {
         let has_waited = self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_PERIOD);
-        let are_many = CALLS.waiting.load(Relaxed) >= MAX_WAITING as u64 / 2
-            || self.work >= MAX_WAITING_WORK / 2;
+        let are_many =
+            call_exchange::waiting() >= MAX_WAITING as u64 / 2 || self.work >= MAX_WAITING_WORK / 2;
         if has_waited || are_many { DrainKind::Flushed } else { DrainKind::Completed }
     }
 
@@ -358,8 +283,7 @@ impl Collector {
         self.note_dropped(drained.dropped);
         USELESS.zero_times.fetch_add(drained.zero_times - of_windows, Relaxed);
         self.claim_ended();
-        if !may_be_claimed && !open_call::may_be_claimed() && locked(&CALLS.ended).calls.is_empty()
-        {
+        if !may_be_claimed && !open_call::may_be_claimed() && !call_exchange::has_ended() {
             self.unclaimed.clear();
         }
         self.finish(is_last && drained.has_flushed);
@@ -393,11 +317,7 @@ impl Collector {
     /// Takes over the calls that have ended since the last time.
     fn claim_ended(&mut self) {
         let mut calls = std::mem::take(&mut self.spare);
-        {
-            let mut ended = locked(&CALLS.ended);
-            std::mem::swap(&mut ended.calls, &mut calls);
-            ended.launches = 0;
-        }
+        call_exchange::take_ended(&mut calls);
         self.claim(calls.drain(..));
         self.spare = calls;
     }
@@ -523,9 +443,5 @@ fn finish(
             known.remove(&launch.correlation);
         }
     }
-    let mut call = waiting.record(lost, alignment);
-    // Tests finish calls that were never added.
-    _ = CALLS.waiting.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
-    call.clear();
-    locked(&CALLS.idle).keep(call);
+    call_exchange::give_back(waiting.record(lost, alignment));
 }

@@ -8,6 +8,7 @@
 mod alignment;
 mod attribution;
 pub(crate) mod base;
+mod call_exchange;
 pub(crate) mod collector;
 mod open_call;
 mod parts;
@@ -141,7 +142,7 @@ fn open(prepare: impl FnOnce(&mut OpenCall)) -> Option<()> {
     let switched_on = cupti::switch_on()?;
     collector::keep_up();
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let mut call = collector::take_idle();
+    let mut call = call_exchange::take_idle();
     call.number = NEXT.fetch_add(1, Relaxed);
     call.switched_on = Some(switched_on);
     prepare(&mut call);
@@ -205,7 +206,7 @@ fn hand_over_part() {
         collector::wake();
     }
     if let Some(reason) = due {
-        let mut part = collector::take_idle();
+        let mut part = call_exchange::take_idle();
         with_open(|call| call.split_off(&mut part, reason));
         hand_over(part);
         if is_ending {

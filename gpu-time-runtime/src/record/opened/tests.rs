@@ -1,6 +1,7 @@
 use std::sync::atomic::AtomicU32;
 
-use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING, MAX_WAITING_WORK};
+use super::call_exchange::MAX_WAITING_WORK;
+use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING};
 use super::waiting_call::PATIENCE;
 use super::*;
 use crate::base::lock::{Mutex, Rank};

@@ -1,0 +1,168 @@
+//! Opened calls on their way from the threads that made them to the collector, and back for reuse.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::base::lock::{Mutex, Rank, locked};
+use crate::record::opened::open_call::OpenCall;
+
+/// The maximum number of calls that have ended since the last collection. Further ones are counted
+/// as lost.
+const MAX_ENDED: usize = 65_536;
+/// The maximum number of launches and records of the calls that have ended since the last collection, and
+/// of those that wait. Each takes about 100 bytes.
+pub(super) const MAX_WAITING_WORK: usize = 1 << 20;
+/// The maximum memory of idle calls that are kept for reuse. Enough for all small calls that wait for a flush:
+/// memory that one thread allocates and another one frees, over and over, is scattered.
+const MAX_IDLE_BYTES: usize = 8 << 20;
+
+struct CallExchange {
+    ended: Mutex<EndedCalls>,
+    idle: Mutex<IdleCalls>,
+    /// The number of calls that have ended and are not recorded in their series yet.
+    waiting: AtomicU64,
+}
+
+static CALLS: CallExchange = CallExchange {
+    ended: Mutex::new(Rank::EndedCalls, EndedCalls::new()),
+    idle: Mutex::new(Rank::IdleCalls, IdleCalls::new()),
+    waiting: AtomicU64::new(0),
+};
+
+/// Calls that have ended since the last collection.
+struct EndedCalls {
+    #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+    calls: Vec<Box<OpenCall>>,
+    /// The number of their launches.
+    launches: usize,
+}
+
+impl EndedCalls {
+    const fn new() -> EndedCalls {
+        EndedCalls { calls: Vec::new(), launches: 0 }
+    }
+
+    /// Adds a call, or returns it if there are too many. Returns `true` if it is the first.
+    fn add(&mut self, call: Box<OpenCall>) -> Result<bool, Box<OpenCall>> {
+        let launches = self.launches + call.launches.len();
+        if self.calls.len() >= MAX_ENDED || launches > MAX_WAITING_WORK {
+            return Err(call);
+        }
+        self.launches = launches;
+        self.calls.push(call);
+        Ok(self.calls.len() == 1)
+    }
+
+    /// Moves the calls to `empty`, whose memory takes the place of theirs.
+    #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+    fn take(&mut self, empty: &mut Vec<Box<OpenCall>>) {
+        std::mem::swap(&mut self.calls, empty);
+        self.launches = 0;
+    }
+}
+
+/// Empty calls that can be used again.
+struct IdleCalls {
+    #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+    calls: Vec<Box<OpenCall>>,
+    /// The memory that they have, in bytes.
+    bytes: usize,
+}
+
+impl IdleCalls {
+    const fn new() -> IdleCalls {
+        IdleCalls { calls: Vec::new(), bytes: 0 }
+    }
+
+    fn take(&mut self) -> Option<Box<OpenCall>> {
+        let call = self.calls.pop()?;
+        self.bytes -= call.bytes();
+        Some(call)
+    }
+
+    /// Keeps a call, or drops it if the others have too much memory.
+    fn keep(&mut self, call: Box<OpenCall>) {
+        let bytes = self.bytes + call.bytes();
+        if bytes <= MAX_IDLE_BYTES {
+            self.bytes = bytes;
+            self.calls.push(call);
+        }
+    }
+}
+
+/// Adds a call that has ended, or returns it if too many have. Returns `true` if it is the first since the last
+/// collection.
+pub(super) fn add_ended(call: Box<OpenCall>) -> Result<bool, Box<OpenCall>> {
+    CALLS.waiting.fetch_add(1, Relaxed);
+    locked(&CALLS.ended).add(call)
+}
+
+/// Moves the calls that have ended since the last time to `empty`.
+#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
+pub(super) fn take_ended(empty: &mut Vec<Box<OpenCall>>) {
+    locked(&CALLS.ended).take(empty);
+}
+
+/// Returns `true` if a call has ended since the last collection.
+pub(super) fn has_ended() -> bool {
+    !locked(&CALLS.ended).calls.is_empty()
+}
+
+/// Returns the number of calls that have ended and are not recorded yet.
+pub(super) fn waiting() -> u64 {
+    CALLS.waiting.load(Relaxed)
+}
+
+/// Returns an empty call, if possible one that is idle.
+pub(super) fn take_idle() -> Box<OpenCall> {
+    locked(&CALLS.idle).take().unwrap_or_default()
+}
+
+/// Takes a call back that has been recorded or lost.
+pub(super) fn give_back(mut call: Box<OpenCall>) {
+    // Tests give back calls that were never added.
+    _ = CALLS.waiting.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
+    call.clear();
+    locked(&CALLS.idle).keep(call);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(launches: usize) -> Box<OpenCall> {
+        let mut call = Box::<OpenCall>::default();
+        call.launches.reserve(launches);
+        call
+    }
+
+    #[test]
+    fn idle_calls_are_bounded_by_their_memory() {
+        let mut idle = IdleCalls::new();
+        let each = call(1_000).bytes();
+        for _ in 0..MAX_IDLE_BYTES / each + 10 {
+            idle.keep(call(1_000));
+        }
+        assert_eq!(
+            (idle.calls.len(), idle.bytes),
+            (MAX_IDLE_BYTES / each, MAX_IDLE_BYTES / each * each)
+        );
+        // A smaller one still fits in the room of one that is taken.
+        assert_eq!(idle.take().map(|call| call.bytes()), Some(each));
+        idle.keep(call(0));
+        assert_eq!(idle.calls.len(), MAX_IDLE_BYTES / each);
+        while idle.take().is_some() {}
+        assert_eq!(idle.bytes, 0);
+    }
+
+    #[test]
+    fn memory_of_the_list_of_ended_calls_is_reused() {
+        let mut ended = EndedCalls::new();
+        let mut taken = Vec::with_capacity(100);
+        assert_eq!(ended.add(call(0)).ok(), Some(true));
+        assert_eq!(ended.add(call(0)).ok(), Some(false));
+        ended.take(&mut taken);
+        assert_eq!((taken.len(), ended.calls.len(), ended.launches), (2, 0, 0));
+        assert!(ended.calls.capacity() >= 100);
+        assert_eq!(ended.add(call(0)).ok(), Some(true));
+    }
+}
