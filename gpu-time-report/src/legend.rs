@@ -36,9 +36,10 @@ impl Legend<'_> {
 
     fn times(&mut self) {
         self.explain(
-            self.any(|s| s.upper_bound),
+            self.any(Series::is_bound),
             UPPER_BOUND,
-            "upper bound: no sample was fed, so the GPU may have waited for the CPU; `sleep` usually prevents that",
+            "upper bound: no sample was fed, so the GPU may have waited for the CPU, or most samples contain \
+             other brackets; `sleep` usually prevents both",
         );
         self.explain(
             self.any(|s| s.net_ns.is_some() && s.clock == Clock::Events),
@@ -132,7 +133,7 @@ impl Legend<'_> {
             "in parentheses, the share of the memory's peak bandwidth; above 100%, caches served a part",
         );
         self.explain(
-            self.any(|s| s.upper_bound && s.has_rate()),
+            self.any(|s| s.is_bound() && s.has_rate()),
             LOWER_BOUND,
             "lower bound: computed from times that are upper bounds",
         );
@@ -219,6 +220,22 @@ impl Legend<'_> {
 mod tests {
     use super::*;
     use crate::{Device, fixtures};
+
+    /// The columns mark both kinds.
+    #[test]
+    fn bounds_are_explained_for_starved_and_for_nested_samples() {
+        let explains = |set: fn(&mut Series)| {
+            let mut snapshot = fixtures::everything();
+            for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
+                (series.upper_bound, series.nested, series.inner_brackets) = (false, 0, None);
+                set(series);
+            }
+            lines(&snapshot).iter().any(|line| line.trim_start().starts_with(UPPER_BOUND))
+        };
+        assert!(!explains(|_| {}));
+        assert!(explains(|series| series.upper_bound = true));
+        assert!(explains(|series| series.nested = series.measured));
+    }
 
     #[test]
     fn bias_is_explained_only_for_rows_by_events() {

@@ -2,6 +2,7 @@ use super::*;
 use crate::gpu::fake;
 use crate::record::series_counters::SeriesOutcome;
 use crate::site::series_id::SeriesIdentity;
+use crate::types::attribute::{Cold, Hold};
 use crate::types::key::SeriesKey;
 use crate::types::sample::{CacheState, Sample};
 use crate::types::workload::{Amount, Workload};
@@ -141,4 +142,18 @@ fn times_are_copied_in_bounded_turns() {
     };
     assert_eq!(turns(3), (vec![5], 15));
     assert_eq!(turns(3_000), (vec![1; 5], 15_000));
+}
+
+#[test]
+fn keys_that_need_a_gpu_are_named() {
+    let names = |spec: Spec| gpu_keys(&spec);
+    assert_eq!(names(Spec::named("plain")), [""; 0]);
+    assert_eq!(names(Spec { cold: Some(Cold::Dirty), ..Spec::named("cold") }), ["cold"]);
+    let all = Spec {
+        cold: Some(Cold::Clean),
+        sleep: Some(Hold::UntilEnqueued),
+        graph: true,
+        ..Spec::named("all")
+    };
+    assert_eq!(names(all), ["cold", "sleep", "graph"]);
 }
