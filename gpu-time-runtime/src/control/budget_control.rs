@@ -181,7 +181,7 @@ pub(crate) fn warning() -> Option<String> {
     let name = sites.get(busiest)?.name();
     Some(format!(
         "the budget of {share} cannot be kept: calls that are not timed took {passing} of the wall \
-         time recently, most of them calls of `{name}`: set `GPU_TIME_FILTER` to `!{name}` to exclude it"
+         time recently, most of it by `{name}`: set `GPU_TIME_FILTER` to `!{name}` to exclude it"
     ))
 }
 
