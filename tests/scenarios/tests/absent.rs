@@ -74,6 +74,7 @@ mod simulated {
             "cuModuleGetFunction",
             "cuModuleLoadData",
             "cuStreamCreate",
+            "cuStreamSynchronize",
         ] {
             let run = scenario("absent/handle", &[]).without(symbol).run();
             assert_skipped(&run, &format!("it has no `{symbol}`"));
@@ -87,11 +88,13 @@ mod simulated {
             "cuCtxGetDevice",
             "cuCtxPopCurrent_v2",
             "cuCtxPushCurrent_v2",
+            "cuDeviceGetCount",
             "cuDeviceGetName",
             "cuDeviceGetPCIBusId",
             "cuDevicePrimaryCtxGetState",
             "cuDriverGetVersion",
             "cuEventCreate",
+            "cuEventDestroy_v2",
             "cuEventRecord",
             "cuMemAlloc_v2",
             "cuMemHostGetDevicePointer_v2",

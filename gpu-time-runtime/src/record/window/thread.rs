@@ -151,7 +151,7 @@ fn run() {
         let planned = schedule.next(plan, now);
         let is_near = |now| planned.is_some_and(|(_, at)| now + LEAD >= at);
         // Checked before a window is opened, because windows that follow each other closely leave no other time.
-        if collections.are_due(now) {
+        if collections.are_due(now, || windows().are_waiting()) {
             let _marking = is_near(now).then(|| Marking::begin(RecordingPhase::Soon));
             collect();
             now = Instant::now();
@@ -328,9 +328,9 @@ impl Collections {
 
     /// Returns `true` if a collection is due and windows wait for records, and schedules the next
     /// one.
-    fn are_due(&mut self, now: Instant) -> bool {
+    fn are_due(&mut self, now: Instant, are_waiting: impl FnOnce() -> bool) -> bool {
         let Some((_, pause)) = self.next.filter(|(at, _)| now >= *at) else { return false };
-        let are_waiting = windows().are_waiting();
+        let are_waiting = are_waiting();
         self.next = are_waiting.then(|| (now + 2 * pause, 2 * pause));
         are_waiting
     }
@@ -423,10 +423,18 @@ mod tests {
     fn collections_become_rare() {
         let mut collections = Collections::default();
         let now = Instant::now();
-        assert_eq!((collections.wait(now), collections.are_due(now)), (None, false));
+        assert_eq!((collections.wait(now), collections.are_due(now, || true)), (None, false));
         collections.restart();
         assert!(collections.wait(now).is_some_and(|wait| wait >= FIRST_COLLECTION));
-        assert!(!collections.are_due(now));
+        assert!(!collections.are_due(now, || true));
+        let mut due = collections.next.unwrap().0;
+        for pause in [2, 4, 8].map(|times| times * FIRST_COLLECTION) {
+            assert!(collections.are_due(due, || true));
+            assert_eq!(collections.wait(due), Some(pause));
+            due += pause;
+        }
+        assert!(!collections.are_due(due, || false));
+        assert_eq!(collections.wait(due), None);
     }
 
     #[test]
