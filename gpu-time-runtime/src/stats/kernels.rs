@@ -63,6 +63,8 @@ struct Works {
     /// Copies, memsets, and kernels whose launch configurations are combined, by the address of the name.
     shapeless: HashMap<usize, (&'static str, KernelTimes)>,
     other: Option<KernelTimes>,
+    /// There is no more room, and no kernel has two launch configurations.
+    is_exhausted: bool,
 }
 
 /// Work that events would not bracket, by the address of the name and the reason.
@@ -116,14 +118,14 @@ impl Works {
     /// configurations of the kernel that has the most: a kernel whose grid grows with each call has hundreds.
     fn has_room(&mut self) -> bool {
         let is_full = |works: &Works| works.shapes.len() + works.shapeless.len() >= MAX_KERNELS;
-        // If there was no room for an entry before, no kernel has two launch configurations.
-        if !is_full(self) || self.other.is_some() {
+        if !is_full(self) || self.is_exhausted {
             return !is_full(self);
         }
         let mut shapes: HashMap<&'static str, usize> = HashMap::new();
         self.shapes.values().for_each(|(work, _)| *shapes.entry(work.name).or_default() += 1);
         let most = shapes.into_iter().filter(|(_, shapes)| *shapes > 1);
         let Some((name, _)) = most.max_by_key(|&(name, shapes)| (shapes, name)) else {
+            self.is_exhausted = true;
             return false;
         };
         let mut combined = KernelTimes::default();
@@ -376,6 +378,20 @@ mod tests {
         );
         let [elsewhere] = &opened.report().elsewhere[..] else { panic!("{opened:?}") };
         assert_eq!((elsewhere.name(), elsewhere.count), (name, 300));
+    }
+
+    /// The reader of CUPTI's records uses the same name for kernels beyond its own limit.
+    #[test]
+    fn shapes_are_combined_although_there_is_an_entry_for_others() {
+        let mut opened = OpenedCalls::default();
+        opened.record(&call(&[(kernel(report::Kernel::OTHER, 1), 10, false)]));
+        for blocks in 1..=300 {
+            opened.record(&call(&[(kernel("grows", blocks), 10, false)]));
+        }
+        let mut found: Vec<_> =
+            opened.report().kernels.into_iter().map(|it| (it.name, it.count)).collect();
+        found.sort();
+        assert_eq!(found, [(report::Kernel::OTHER.to_owned(), 1), ("grows".to_owned(), 300)]);
     }
 
     #[test]
