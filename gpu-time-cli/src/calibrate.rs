@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use gpu_time_report::printable;
-use gpu_time_runtime::tools::calibrate::{CalibrationResult, Device, calibrate};
+use gpu_time_runtime::tools::calibrate::{CalibratedDevice, CalibrationResult, calibrate};
 
 use crate::message::Failure;
 use crate::output;
@@ -17,7 +17,7 @@ pub fn run() -> Result<ExitCode, Failure> {
         calibrate().map_err(|why| format!("cannot calibrate: {why}"))?;
     let mut text = String::new();
     let mut measured = 0;
-    for Device { id, name, empty_kernel_ns } in &devices {
+    for CalibratedDevice { id, name, empty_kernel_ns } in &devices {
         let result = match empty_kernel_ns {
             Ok((ns, error_ns)) => {
                 measured += 1;

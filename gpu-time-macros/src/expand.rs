@@ -154,7 +154,7 @@ fn site(plan: &Plan) -> TokenStream {
         let there = plan.paths.private(span);
         let line = quote_spanned!(span=> #there::core::line!());
         let name = launch.unraw().to_string();
-        quote_spanned!(at=> #private::Launch { name: #name, line: #line })
+        quote_spanned!(at=> #private::LaunchSpec { name: #name, line: #line })
     });
     let options = &plan.options;
     let remarks = plan.remark.map(|remark| {

@@ -16,7 +16,7 @@ pub use crate::call::source::{CallDetails, NoDetails};
 pub use crate::call::stream::*;
 pub use crate::site::callsite::CallSite;
 pub use crate::site::registry::SiteRef;
-pub use crate::types::attribute::{Clock, Cold, Hold, Launch, Remark, ScopeKind, Spec};
+pub use crate::types::attribute::{Clock, Cold, Hold, LaunchSpec, Remark, ScopeKind, Spec};
 pub use crate::types::gpu_stream::GraphStream;
 pub use crate::types::kernel_rate::KernelRate;
 pub use crate::types::key::KeyText;

@@ -17,10 +17,10 @@ use crate::site::cost::CostGuard;
 use crate::types::sample::Lost;
 
 /// A call whose launches are timed individually.
-pub type LaunchesCall<G, W> = TimedBy<Launches<G, W>, W>;
+pub type LaunchesCall<G, W> = TimedBy<LaunchBrackets<G, W>, W>;
 
 /// The launches made by a call on a stream, with an event pair around each.
-pub struct Launches<G, W> {
+pub struct LaunchBrackets<G, W> {
     call: StreamCall,
     state: CallState,
     started: HostStart,
@@ -40,12 +40,12 @@ const _: () = {
     holds_across_awaits_and_unwinding::<Token>();
 };
 
-impl<G: StreamGuard, W: Work> StreamTimed<G, W> for Launches<G, W> {
+impl<G: StreamGuard, W: Work> StreamTimed<G, W> for LaunchBrackets<G, W> {
     #[inline(always)]
     fn begin(mut call: StreamCall, guard: G, work: W) -> Option<Self> {
         call.running = begin(&call);
         let (state, started) = (CallState::default(), HostStart::of(&call));
-        Some(Launches { call, state, started, guard, work })
+        Some(LaunchBrackets { call, state, started, guard, work })
     }
 }
 
@@ -59,7 +59,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
             Some((LaunchesCall::Stream(launches), cost)) => {
                 let _inside = inside::enter();
                 let _timing = cost.start();
-                let Launches { call, state, guard, work, .. } = launches;
+                let LaunchBrackets { call, state, guard, work, .. } = launches;
                 let strong = guard.upgrade();
                 call.open_launch(launch, state, Life::of(&strong), work.get())
             }
@@ -74,7 +74,8 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
         if fork::is_forked() {
             return;
         }
-        let Some((LaunchesCall::Stream(Launches { call, guard, .. }), cost)) = self.timed() else {
+        let Some((LaunchesCall::Stream(LaunchBrackets { call, guard, .. }), cost)) = self.timed()
+        else {
             return launch.abandon(Lost::Failed);
         };
         let _inside = inside::enter();
@@ -125,7 +126,7 @@ impl Drop for Token {
     }
 }
 
-impl<G: StreamGuard, W: Work> TimedCall for Launches<G, W> {
+impl<G: StreamGuard, W: Work> TimedCall for LaunchBrackets<G, W> {
     fn end(&mut self, lost: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
         running::leave(self.call.running);
         self.call.end_launches(&self.state, lost, self.started);

@@ -9,7 +9,7 @@ use crate::control::cold_override;
 use crate::cuda::{self, Context};
 use crate::gpu::{Gpu, HoldPlan, Preparation};
 use crate::record::bracket::{Bracket, BracketSubject};
-use crate::record::graph::{self, Node};
+use crate::record::graph::{self, OpenNode};
 use crate::record::opened::{self, FrameId};
 use crate::record::recorder::{self, Recorder};
 use crate::record::series_counters::{HostTime, SeriesRef};
@@ -27,7 +27,7 @@ pub(crate) type GpuBracket = Box<Bracket<Context>>;
 /// A started launch: in a stream, as a graph node, or in an opened call.
 pub(crate) enum OpenLaunch {
     Bracket(&'static ThreadRecorder, GpuBracket),
-    Node(Box<Node>),
+    Node(Box<OpenNode>),
     /// In an opened call.
     Opened(FrameId),
 }
@@ -77,7 +77,7 @@ impl StreamCall {
     /// Turns a captured launch into a graph node. Returns `None` if the site does not want nodes. An
     /// `Err` has already been counted as lost.
     #[cold]
-    fn open_node(&self, launch: u32, state: &CallState) -> Option<Result<Box<Node>, Lost>> {
+    fn open_node(&self, launch: u32, state: &CallState) -> Option<Result<Box<OpenNode>, Lost>> {
         let opened = if self.site.spec.graph { graph::open(self, launch)? } else { return None };
         state.leave_to_graph(self);
         Some(opened)

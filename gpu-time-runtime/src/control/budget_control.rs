@@ -14,10 +14,9 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{background, clock, console, switches, switches::SWITCHES};
 use crate::record::window;
 use crate::site::callsite::CallSite;
-use crate::stats::budget::Budget;
+use crate::stats::budget::BudgetAccount;
 use crate::types::sampling::Sampling;
-use gpu_time_report::Budget as BudgetReport;
-use gpu_time_report::units::two_digit_percent;
+use gpu_time_report::{self as report, units::two_digit_percent};
 
 /// The shortest pause between two adjustments.
 const PAUSE_NS: u64 = 10_000_000;
@@ -36,7 +35,7 @@ const SHORTEST_NS: u64 = 200_000;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 struct Controller {
-    budget: Budget,
+    budget: BudgetAccount,
     /// In the same order as in the budget.
     sites: Vec<&'static CallSite>,
     adjusted_ns: u64,
@@ -100,7 +99,12 @@ fn adjust(now: u64) {
 
 impl Controller {
     fn new(share: f64, now: u64) -> Self {
-        Controller { budget: Budget::new(share), sites: Vec::new(), adjusted_ns: now, took_ns: 0 }
+        Controller {
+            budget: BudgetAccount::new(share),
+            sites: Vec::new(),
+            adjusted_ns: now,
+            took_ns: 0,
+        }
     }
 
     fn add(&mut self, site: &'static CallSite, max: Sampling) {
@@ -160,11 +164,11 @@ fn plausible_ns(took_ns: u64, sites: usize) -> u64 {
 }
 
 /// Returns the budget and its cost for the report, if there is a budget.
-pub(crate) fn settled() -> Option<BudgetReport> {
+pub(crate) fn settled() -> Option<report::Budget> {
     let controller = locked(&CONTROLLER);
     let Controller { budget, sites, .. } = controller.as_ref()?;
     let cost = budget.cost(sites.iter().map(|site| site.cost.peek()));
-    Some(BudgetReport {
+    Some(report::Budget {
         share: budget.share(),
         cost_share: budget.cost_share(),
         host_ns: cost.host_ns as u64,

@@ -4,7 +4,7 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
 use crate::site::callsite::CallSite;
 use crate::stats::clock_fit::ClockFit;
-use crate::types::attribute::{Cold, Launch, ScopeKind, Spec};
+use crate::types::attribute::{Cold, LaunchSpec, ScopeKind, Spec};
 use crate::types::handles::{Event, EventPair, Stream};
 
 /// A GPU that logs every step. Steps fail and brackets finish as instructed by the test.
@@ -186,7 +186,7 @@ impl Gpu for FakeGpu {
 pub(crate) fn site() -> &'static CallSite {
     Box::leak(Box::new(CallSite::new(Spec {
         scope: ScopeKind::Launches,
-        launches: &[Launch { name: "launch", line: 1 }, Launch { name: "launch", line: 2 }],
+        launches: &[LaunchSpec { name: "launch", line: 1 }, LaunchSpec { name: "launch", line: 2 }],
         ..Spec::named("test::f")
     })))
 }

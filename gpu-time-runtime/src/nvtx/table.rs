@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
 /// A pointer to a function of the tool, or null if the tool has not set it. Cast to the type of the
 /// function before a call.
-type Slot = AtomicPtr<c_void>;
+type FunctionSlot = AtomicPtr<c_void>;
 /// The slots of one module, by the id of the function. Id 0 is not used, and the last entry is null.
-type Table = [Option<&'static Slot>; MAX_IDS + 1];
+type Table = [Option<&'static FunctionSlot>; MAX_IDS + 1];
 
 /// The number of ids in the largest module.
 const MAX_IDS: usize = 16;
@@ -29,11 +29,11 @@ const SIZES: [usize; 6] = [16, 9, 15, 7, 16, 7];
 /// The slots that the tool fills.
 struct ToolFunctions {
     /// `nvtxRangePushA`.
-    push: Slot,
+    push: FunctionSlot,
     /// `nvtxRangePop`.
-    pop: Slot,
+    pop: FunctionSlot,
     /// All functions that the runtime never calls.
-    unused: Slot,
+    unused: FunctionSlot,
 }
 
 static FUNCTIONS: ToolFunctions = ToolFunctions {
@@ -64,7 +64,8 @@ const fn tables() -> [Table; SIZES.len()] {
 #[repr(C)]
 struct Callbacks {
     struct_size: usize,
-    module_table: extern "C" fn(c_uint, *mut *const Option<&'static Slot>, *mut c_uint) -> c_int,
+    module_table:
+        extern "C" fn(c_uint, *mut *const Option<&'static FunctionSlot>, *mut c_uint) -> c_int,
 }
 
 /// `NvtxExportTableVersionInfo`.
@@ -101,7 +102,7 @@ pub(super) extern "C" fn export_table(id: u32) -> *const c_void {
 /// `GetModuleFunctionTable`.
 extern "C" fn module_table(
     module: c_uint,
-    table: *mut *const Option<&'static Slot>,
+    table: *mut *const Option<&'static FunctionSlot>,
     size: *mut c_uint,
 ) -> c_int {
     let index = (module as usize).wrapping_sub(1);
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     /// Attaches as a tool does, and returns the table of a module with its size.
-    fn attached(module: c_uint) -> Option<&'static [Option<&'static Slot>]> {
+    fn attached(module: c_uint) -> Option<&'static [Option<&'static FunctionSlot>]> {
         let callbacks = export_table(CALLBACKS_ID).cast::<Callbacks>();
         let (mut table, mut size) = (ptr::null(), 0);
         // SAFETY: the id belongs to this struct, and the table is a static array that ends with a null.
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn ranges_have_slots_of_their_own() {
         let core = attached(CORE).unwrap();
-        let is = |id: usize, slot: &Slot| ptr::eq(core[id].unwrap(), slot);
+        let is = |id: usize, slot: &FunctionSlot| ptr::eq(core[id].unwrap(), slot);
         assert!(is(RANGE_PUSH_A, &FUNCTIONS.push) && is(RANGE_POP, &FUNCTIONS.pop));
         let others = (1..SIZES[0]).filter(|id| ![RANGE_PUSH_A, RANGE_POP].contains(id));
         assert!(others.into_iter().all(|id| is(id, &FUNCTIONS.unused)));

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::stats::overlap::{CallWork, Overlap};
+use crate::stats::overlap::{CallWork, WorkOverlap};
 use gpu_time_report as report;
 
 /// The overlap on each device, by its ordinal.
-static OVERLAPS: Mutex<BTreeMap<u32, Overlap>> = Mutex::new(Rank::Overlaps, BTreeMap::new());
+static OVERLAPS: Mutex<BTreeMap<u32, WorkOverlap>> = Mutex::new(Rank::Overlaps, BTreeMap::new());
 
 /// Adds the work of one call on each device. `is_sampled` means that the call also represents others.
 pub(super) fn add(call: &BTreeMap<u32, CallWork>, is_sampled: bool) {

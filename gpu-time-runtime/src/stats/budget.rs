@@ -217,7 +217,7 @@ impl Load {
 
 /// The fraction of wall time available for timing, and the time spent so far.
 #[derive(Debug)]
-pub(crate) struct Budget {
+pub(crate) struct BudgetAccount {
     share: f64,
     loads: Vec<Load>,
     debt_ns: f64,
@@ -230,10 +230,10 @@ pub(crate) struct Budget {
     cost: Cost,
 }
 
-impl Budget {
+impl BudgetAccount {
     /// Creates an unspent budget.
     pub fn new(share: f64) -> Self {
-        Budget {
+        BudgetAccount {
             share,
             loads: Vec::new(),
             debt_ns: 0.0,

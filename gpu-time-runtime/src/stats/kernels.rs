@@ -51,7 +51,7 @@ pub(crate) struct OpenedCalls {
     /// The number of CUPTI records without times.
     zero_times: u64,
     works: Works,
-    elsewhere: Elsewhere,
+    elsewhere: WorksElsewhere,
 }
 
 /// Times of each kernel, copy and memset, in bounded memory.
@@ -59,24 +59,24 @@ pub(crate) struct OpenedCalls {
 struct Works {
     /// Kernels with one launch configuration, by the address of the description. All descriptions are interned,
     /// so equal ones have the same address.
-    shapes: HashMap<usize, (&'static GpuWork, KernelTimes)>,
+    shapes: HashMap<usize, (&'static GpuWork, WorkTimes)>,
     /// Copies, memsets, and kernels whose launch configurations are combined, by the address of the name.
-    shapeless: HashMap<usize, (&'static str, KernelTimes)>,
-    other: Option<KernelTimes>,
+    shapeless: HashMap<usize, (&'static str, WorkTimes)>,
+    other: Option<WorkTimes>,
     /// There is no more room, and no kernel has two launch configurations.
     is_exhausted: bool,
 }
 
 /// Work that events would not bracket, by the address of the name and the reason.
 #[derive(Clone, Debug, Default)]
-struct Elsewhere {
+struct WorksElsewhere {
     known: HashMap<(usize, ElsewhereReason), (&'static str, ElsewhereTimes)>,
     /// Indexed by [`ElsewhereReason`].
     other: [Option<ElsewhereTimes>; 2],
 }
 
 #[derive(Clone, Debug, Default)]
-struct KernelTimes {
+struct WorkTimes {
     times: Distribution,
 }
 
@@ -92,14 +92,14 @@ fn address<T: ?Sized>(of: &'static T) -> usize {
 
 impl Works {
     /// Returns the times of the entry that this work belongs to.
-    fn of(&mut self, work: &'static GpuWork) -> &mut KernelTimes {
+    fn of(&mut self, work: &'static GpuWork) -> &mut WorkTimes {
         let (shape, name) = (address(work), address(work.name));
         if !self.shapes.contains_key(&shape) && !self.shapeless.contains_key(&name) {
             if work.name == report::Kernel::OTHER || !self.has_room() {
                 return self.other.get_or_insert_default();
             }
             if work.grid != [0; 3] && !self.shapeless.contains_key(&name) {
-                self.shapes.insert(shape, (work, KernelTimes::default()));
+                self.shapes.insert(shape, (work, WorkTimes::default()));
             }
         }
         match self.shapes.get_mut(&shape) {
@@ -108,7 +108,7 @@ impl Works {
                 &mut self
                     .shapeless
                     .entry(name)
-                    .or_insert_with(|| (work.name, KernelTimes::default()))
+                    .or_insert_with(|| (work.name, WorkTimes::default()))
                     .1
             }
         }
@@ -128,14 +128,14 @@ impl Works {
             self.is_exhausted = true;
             return false;
         };
-        let mut combined = KernelTimes::default();
+        let mut combined = WorkTimes::default();
         let ours = self.shapes.extract_if(|_, (work, _)| work.name == name);
         ours.for_each(|(_, (_, one))| combined.times.merge(&one.times));
         self.shapeless.insert(address(name), (name, combined));
         true
     }
 
-    fn times(&self) -> impl Iterator<Item = &KernelTimes> {
+    fn times(&self) -> impl Iterator<Item = &WorkTimes> {
         let shapes = self.shapes.values().map(|(_, times)| times);
         shapes.chain(self.shapeless.values().map(|(_, times)| times)).chain(&self.other)
     }
@@ -159,13 +159,13 @@ impl Works {
     }
 
     fn heap_bytes(&self) -> usize {
-        let maps = self.shapes.capacity() * size_of::<(usize, &GpuWork, KernelTimes)>()
-            + self.shapeless.capacity() * size_of::<(usize, &str, KernelTimes)>();
+        let maps = self.shapes.capacity() * size_of::<(usize, &GpuWork, WorkTimes)>()
+            + self.shapeless.capacity() * size_of::<(usize, &str, WorkTimes)>();
         maps + self.times().map(|of| of.times.heap_bytes()).sum::<usize>()
     }
 }
 
-impl Elsewhere {
+impl WorksElsewhere {
     fn record(&mut self, work: &'static GpuWork, reason: ElsewhereReason, ns: u64) {
         let key = (address(work.name), reason);
         let times = if self.known.len() < 2 * MAX_KERNELS || self.known.contains_key(&key) {
@@ -246,7 +246,7 @@ impl OpenedCalls {
     }
 }
 
-impl KernelTimes {
+impl WorkTimes {
     fn report(&self, work: &GpuWork, calls: f64) -> Option<report::Kernel> {
         let summary = self.times.summary();
         let (time_ns, count) = (summary.stats(0.0, summary.sum(0.0))?, summary.count());

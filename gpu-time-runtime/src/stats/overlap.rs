@@ -14,7 +14,7 @@ pub(crate) type GpuInterval = (u64, u64);
 
 /// The overlap of the calls recorded so far on one device.
 #[derive(Debug, Default)]
-pub(crate) struct Overlap {
+pub(crate) struct WorkOverlap {
     /// Disjoint intervals in which work ran: the end of each by its start.
     covered: BTreeMap<u64, u64>,
     /// Intervals that ended before this time may have been forgotten.
@@ -36,7 +36,7 @@ pub(crate) struct CallWork {
     pub streams: Vec<(u32, u32)>,
 }
 
-impl Overlap {
+impl WorkOverlap {
     /// Adds the work of one call. `is_sampled` means that the call also represents others.
     pub fn add(&mut self, call: &CallWork, is_sampled: bool) {
         self.is_partial |= is_sampled;
@@ -86,7 +86,7 @@ mod tests {
     }
 
     fn overlap(calls: &[&[GpuInterval]]) -> Option<(f64, bool)> {
-        let mut overlap = Overlap::default();
+        let mut overlap = WorkOverlap::default();
         calls.iter().for_each(|call| overlap.add(&on(1, call), false));
         overlap.report().map(|report| (report.ns, report.partial))
     }
@@ -112,7 +112,7 @@ mod tests {
     fn random_calls_agree_with_a_map_of_instants() {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..200 {
-            let (mut overlap, mut sum, mut is_busy) = (Overlap::default(), 0, [false; 300]);
+            let (mut overlap, mut sum, mut is_busy) = (WorkOverlap::default(), 0, [false; 300]);
             for _ in 0..20 {
                 let mut interval = |at: u64| {
                     let start = at * 50 + rng.u64(0..20);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn sampled_calls_may_overlap_more_than_is_seen() {
-        let mut overlap = Overlap::default();
+        let mut overlap = WorkOverlap::default();
         overlap.add(&on(1, &[(10, 20)]), true);
         overlap.add(&on(1, &[(20, 30)]), true);
         // There is only one stream.
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn intervals_are_bounded() {
-        let mut overlap = Overlap::default();
+        let mut overlap = WorkOverlap::default();
         let long: Vec<_> = (0..2 * MAX_KEPT as u64).map(|at| (10 * at, 10 * at + 5)).collect();
         overlap.add(&on(1, &long), false);
         assert_eq!(overlap.covered.len(), MAX_KEPT);

@@ -23,11 +23,11 @@ pub struct CalibrationResult {
     pub cupti_version: u32,
     /// The file that the times are stored in.
     pub path: PathBuf,
-    pub devices: Vec<Device>,
+    pub devices: Vec<CalibratedDevice>,
 }
 
 /// A GPU and its measurement.
-pub struct Device {
+pub struct CalibratedDevice {
     /// For example `cuda:0`.
     pub id: String,
     pub name: String,
@@ -60,7 +60,7 @@ pub fn calibrate() -> Result<CalibrationResult, String> {
             is_new = true;
             (base.ns, base.error_ns)
         });
-        Device { id: format!("cuda:{ordinal}"), name, empty_kernel_ns: measured }
+        CalibratedDevice { id: format!("cuda:{ordinal}"), name, empty_kernel_ns: measured }
     });
     let devices = devices.collect();
     if is_new {

@@ -42,7 +42,7 @@ pub struct Spec {
     /// The clock that times the calls.
     pub clock: Clock,
     /// The launches found by the macro, in source order. Empty in body scope.
-    pub launches: &'static [Launch],
+    pub launches: &'static [LaunchSpec],
     /// A call makes at most one launch. The call's sum equals that launch, so it is not recorded
     /// separately.
     pub is_single: bool,
@@ -83,7 +83,7 @@ impl Spec {
 }
 
 /// A launch found by the macro.
-pub struct Launch {
+pub struct LaunchSpec {
     /// The name of the method, function or macro that launches.
     pub name: &'static str,
     /// The line that contains the launch.

@@ -16,7 +16,7 @@ use crate::gpu::Gpu;
 use crate::record::threads::StreamCall;
 use crate::site::series_id::SeriesIdentity;
 use crate::types::sample::{CacheState, Lost};
-pub(crate) use node::Node;
+pub(crate) use node::OpenNode;
 use table::GRAPHS;
 pub(crate) use table::{has_nodes, series};
 
@@ -29,7 +29,7 @@ const SHARE: u64 = 100;
 /// capture is one that the runtime records for replay, or if the site gets no nodes. If the node
 /// cannot be added for another reason, the launch is counted as lost.
 #[cold]
-pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<Node>, Lost>> {
+pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<OpenNode>, Lost>> {
     let StreamCall { site, context, stream, .. } = *call;
     let capture = context.capture(stream);
     if matches!(capture, Ok(None)) || cuda::is_recording() {
@@ -44,7 +44,7 @@ pub(crate) fn open(call: &StreamCall, launch: u32) -> Option<Result<Box<Node>, L
     // Makes the series appear in reports before the graph is first replayed.
     site.series_id(series);
     let opened = match capture {
-        Ok(Some(capture)) if can => Node::open(call, &capture, series),
+        Ok(Some(capture)) if can => OpenNode::open(call, &capture, series),
         Ok(_) => Err(Lost::Driver),
         Err(fault) => Err(fault.into()),
     };

@@ -9,7 +9,7 @@ use crate::site::series_id::SeriesIdentity;
 use crate::types::{handles::Stream, sample::Lost};
 
 /// A launch whose start is a node and whose stop has not been recorded yet.
-pub(crate) struct Node {
+pub(crate) struct OpenNode {
     pair: Pair,
     /// The reason why the pair is blank. A blank pair's times are never read; it only preserves the
     /// graph's shape.
@@ -23,13 +23,13 @@ pub(crate) struct Node {
     info: NodeInfo,
 }
 
-impl Node {
+impl OpenNode {
     /// Records the start of the launch as a node.
     pub fn open(
         call: &StreamCall,
         capture: &Capture,
         series: SeriesIdentity,
-    ) -> Result<Box<Node>, Lost> {
+    ) -> Result<Box<OpenNode>, Lost> {
         let StreamCall { site, context, stream, tracked, .. } = *call;
         let (pair, blank) = match Pair::for_capture(context, capture) {
             Ok(pair) => (pair, None),
@@ -42,7 +42,7 @@ impl Node {
         let started = context.record_node(&pair.events.start, stream);
         let info = NodeInfo { site, series, is_first: capture.is_at_root, nested: false, tracked };
         let capture = capture.id;
-        let node = Node { pair, blank, capture, thread_id, stream, stream_state, opened, info };
+        let node = OpenNode { pair, blank, capture, thread_id, stream, stream_state, opened, info };
         match started {
             Ok(()) => Ok(Box::new(node)),
             Err(fault) => {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::stats::budget::{Budget, Usage};
+use crate::stats::budget::{BudgetAccount, Usage};
 
 /// The interval between two adjustments.
 const STEP_NS: f64 = 10e6;
@@ -177,7 +177,7 @@ impl Thread {
 
 /// The threads of a program that share one budget.
 struct Program {
-    budget: Budget,
+    budget: BudgetAccount,
     threads: Vec<Thread>,
     /// The time of the last adjustment.
     now_ns: f64,
@@ -185,7 +185,7 @@ struct Program {
 
 impl Program {
     fn new(loops: &[Loop]) -> Program {
-        let mut budget = Budget::new(0.01);
+        let mut budget = BudgetAccount::new(0.01);
         loops.iter().for_each(|_| budget.add(1.0));
         let threads = loops.iter().map(|program| Thread::new(*program));
         let threads = threads.map(|thread| Thread { rate: 1.0, ..thread }).collect();

@@ -21,14 +21,14 @@ impl Site {
 
 /// Sites that run in virtual time.
 struct World {
-    budget: Budget,
+    budget: BudgetAccount,
     rates: Vec<f64>,
     step: u64,
 }
 
 impl World {
     fn new(share: f64, sites: usize) -> World {
-        let mut budget = Budget::new(share);
+        let mut budget = BudgetAccount::new(share);
         (0..sites).for_each(|_| budget.add(1.0));
         World { budget, rates: vec![1.0; sites], step: 0 }
     }
@@ -110,7 +110,7 @@ fn rare_site_is_fully_timed_beside_a_busy_one() {
 #[test]
 fn call_longer_than_an_interval_counts_in_full() {
     for counted_at in [0, 5] {
-        let mut budget = Budget::new(0.01);
+        let mut budget = BudgetAccount::new(0.01);
         budget.add(1.0);
         let (mut rate, mut began, mut spent_ns) = (1.0, 0.0, 0.0);
         for step in 0..12_000u32 {
@@ -148,7 +148,7 @@ fn limit_keeps_the_learned_rate() {
 
 #[test]
 fn cost_share_is_exact_from_the_start() {
-    let mut budget = Budget::new(0.01);
+    let mut budget = BudgetAccount::new(0.01);
     assert_eq!(budget.cost_share(), 0.0);
     for _ in 0..20 {
         drop(budget.adjust(STEP_NS, std::iter::empty(), 0.008 * STEP_NS));
