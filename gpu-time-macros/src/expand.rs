@@ -313,7 +313,7 @@ impl VisitMut for TryRewriter<'_> {
         let private = self.paths.private(at);
         let (inner, value, otherwise) = (&tried.expr, local("value"), &self.otherwise);
         *expr = Expr::Verbatim(quote_spanned! {at=>
-            (match #private::TryOperand(#inner).ok() {
+            (match #private::tried(#inner) {
                 #private::core::option::Option::Some(#value) => #value,
                 #private::core::option::Option::None => return #otherwise,
             })

@@ -77,22 +77,39 @@ impl<'a, V> Step<&'a V> {
     }
 }
 
-/// The operand of `?` in a `stream` expression, where `?` leaves the expression rather than the
+/// An operand of `?` in an expression of the attribute, where `?` leaves the expression rather than the
 /// function.
-pub struct TryOperand<T>(pub T);
+#[diagnostic::on_unimplemented(
+    message = "`?` in an expression of the attribute needs an `Option` or a `Result`, not `{Self}`",
+    label = "expected an `Option` or a `Result`"
+)]
+pub trait TryOperand {
+    /// The value that `?` passes on.
+    type Value;
 
-impl<T> TryOperand<Option<T>> {
-    /// Returns the value, if any.
-    pub fn ok(self) -> Option<T> {
-        self.0
+    /// Returns the value, if there is one.
+    fn value(self) -> Option<Self::Value>;
+}
+
+impl<T> TryOperand for Option<T> {
+    type Value = T;
+
+    fn value(self) -> Option<T> {
+        self
     }
 }
 
-impl<T, E> TryOperand<Result<T, E>> {
-    /// Returns the value, if any.
-    pub fn ok(self) -> Option<T> {
-        self.0.ok()
+impl<T, E> TryOperand for Result<T, E> {
+    type Value = T;
+
+    fn value(self) -> Option<T> {
+        self.ok()
     }
+}
+
+/// Returns the value of an operand of `?`, if it has one.
+pub fn tried<T: TryOperand>(operand: T) -> Option<T::Value> {
+    operand.value()
 }
 
 /// Wraps the value of a `stream` expression, without its `Option` or `Result`, so that

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use crate::call::decide::StreamQuery;
 use crate::call::source::{Source, StreamSource};
-use crate::call::stream::{StreamGuard, TryOperand};
+use crate::call::stream::{StreamGuard, tried};
 use crate::types::gpu_stream::{
     GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream,
 };
@@ -141,10 +141,10 @@ fn options_and_results() {
 
 #[test]
 fn question_marks() {
-    assert_eq!(TryOperand(Some(1)).ok(), Some(1));
-    assert_eq!(TryOperand(None::<u8>).ok(), None);
-    assert_eq!(TryOperand(Ok::<u8, String>(1)).ok(), Some(1));
-    assert_eq!(TryOperand(Err::<u8, _>("no")).ok(), None);
+    assert_eq!(tried(Some(1)), Some(1));
+    assert_eq!(tried(None::<u8>), None);
+    assert_eq!(tried(Ok::<u8, String>(1)), Some(1));
+    assert_eq!(tried(Err::<u8, _>("no")), None);
 }
 
 #[test]
