@@ -1,24 +1,31 @@
 //! A call of an annotated function, from its entry to the recording of its stop event.
 //!
-//! The files that a launch timed by events goes through, in order:
+//! A launch timed by events goes through these files, in order. Each step names its main file first, and in
+//! brackets those that it asks on the way.
 //!
 //! 1. [`enter`]: the macro has generated a call of the entry function for the clock and the scope.
 //! 2. [`decide`] reads the switch, the filter, the sampling gap and the warm-up calls left in the
-//!    thread's [counters](crate::site::counters). An untimed call ends here.
+//!    thread's [counters](crate::site::counters). An untimed call ends here; a [`ticket`] counts every
+//!    other one exactly once.
 //! 3. [`source`]: generated code has answered which stream the call is on. [`decide`] finds the
-//!    context, and the call is a [`StreamCall`](crate::record::threads::StreamCall) from here on.
-//! 4. [`brackets`]: generated code starts and stops each launch.
+//!    context, and the call is a [`StreamCall`](crate::record::threads::StreamCall) from here on. It is on the
+//!    thread's stack of [running](crate::record::running) calls, and the function holds its [`scope`].
+//! 4. [`brackets`]: generated code starts and stops each launch. (The [`call_state`] has what the launches of a
+//!    call share, [`host_start`] whether the call's host time is measured.)
 //! 5. [`stream_call`] checks that the stream can take events now, and chooses the preparation.
 //! 6. The thread's [`recorder`](crate::record::recorder) takes a [`bracket`](crate::record::bracket)
-//!    from its pool, and counts it as begun in its
-//!    [series](crate::record::series_counters).
+//!    from its [pool](crate::record::pool), and counts it as begun in its
+//!    [series](crate::record::series_counters). (The [stream's state](crate::record::stream_state) tells which
+//!    brackets are open around it.)
 //! 7. The bracket enqueues the flush, the hold and the start event through [`cuda`](crate::cuda).
 //!    After the program's launch it enqueues the stop event.
 //! 8. [`pending`](crate::record::pending): the bracket waits until a later call or a report drains
 //!    those that the GPU has passed, and reads their times.
 //! 9. [`feeding`](crate::record::feeding) decides whether the GPU was fed. Together with that, the time
 //!    becomes a sample.
-//! 10. The recorder adds the samples to the statistics in [`series`](crate::stats::series).
+//! 10. The recorder adds the samples to the statistics in [`series`](crate::stats::series), after it has added up
+//!     the launches of a call in its [sums](crate::record::call_sums), and to the
+//!     [call tree](crate::record::call_tree).
 //!
 //! A call that is [`opened`] leaves this path after the third step, one on the
 //! [host clock](host) after the second.
