@@ -295,8 +295,10 @@ impl<G: Gpu> Bracket<G> {
     /// kept busy by this bracket's own hold or flush.
     #[inline]
     fn shows_pace(&self) -> bool {
+        let is_delayed = || self.extras().is_some_and(|extras| extras.delay_ns.is_some());
         cost::is_on()
             && matches!(self.feeding(), Feeding::Host(_) | Feeding::Unknown)
+            && !is_delayed()
             && self.subject.site.settings().cold.is_none()
     }
 
