@@ -11,7 +11,7 @@ use crate::base::{fork, inside, room, switches, switches::SwitchReading};
 use crate::call::scope::Decision;
 use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard};
-use crate::call::ticket::{Ticket, count};
+use crate::call::ticket::{Ticket, count, with_counters};
 use crate::call::warmup::{self, Leases};
 use crate::call::{first, opened};
 use crate::control::budget_control;
@@ -381,6 +381,12 @@ pub(crate) enum Opening {
     PassedOver,
 }
 
+/// Returns the weight with which the sampler chose a call that has not been opened yet, or `None` if the
+/// sampler was not asked.
+pub(crate) fn drawn(ticket: &Ticket) -> Option<f32> {
+    (ticket.site.is_sampled() && !is_inside()).then_some(ticket.weight)
+}
+
 /// Decides how to time a call that names no stream: in the thread's opened call, by opening it, by the host
 /// clock, or not at all.
 pub(crate) fn opening(ticket: Ticket) -> Opening {
@@ -398,6 +404,9 @@ pub(crate) fn opening(ticket: Ticket) -> Opening {
     match opened::chosen(site) {
         Some(share) => Opening::Opened(ticket, share),
         None => {
+            if let Some(drawn) = drawn(&ticket) {
+                with_counters(site, |counters| counters.take_back_drawn(drawn));
+            }
             ticket.count_as(Outcome::Unsampled);
             Opening::PassedOver
         }

@@ -6,9 +6,9 @@ use crate::call::decide::{self, Opening};
 use crate::call::host::HostCall;
 use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
-use crate::call::ticket::Ticket;
+use crate::call::ticket::{Ticket, with_counters};
 use crate::call::timed_by::TimedBy;
-use crate::call::{first, opened};
+use crate::call::{first, opened, opened::OpenedCall};
 use crate::record::opened::{CallSeries, OpenedFunction, is_inside};
 use crate::record::{threads, timeline, timeline::CallId};
 use crate::site::cost::CostGuard;
@@ -67,6 +67,7 @@ pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::W
     if !is_inside() {
         first::measure_kernel_bases();
     }
+    let drawn = decide::drawn(&ticket);
     let workload = decide::workload::<D>(site, rest).get();
     let call_id = timeline::begin(site);
     let subject = OpenedFunction {
@@ -84,5 +85,9 @@ pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::W
         call_id,
         device: first::only_device(),
     };
-    opened::enter(subject, is_inside()).map(TimedBy::Kernels).into()
+    let call = opened::enter(subject, is_inside());
+    if let Some(weight) = call.as_ref().and_then(OpenedCall::weight) {
+        with_counters(site, |counters| counters.weigh_opened(drawn, weight));
+    }
+    call.map(TimedBy::Kernels).into()
 }

@@ -171,6 +171,11 @@ impl OpenedCall {
         self.frame
     }
 
+    /// Returns the number of calls that this one represents.
+    pub(super) fn weight(&self) -> Option<f64> {
+        opened::weight(self.frame)
+    }
+
     /// Returns the device of a context. For 0, which means that nothing was launched, returns the call's own.
     fn device_of(&self, context: usize) -> DeviceId {
         if context == 0 { self.device } else { first::device(context) }

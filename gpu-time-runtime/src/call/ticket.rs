@@ -58,9 +58,14 @@ impl Drop for Ticket {
 /// the number of spans that it represents, or `None` if it is not timed.
 #[cfg(feature = "tracing")]
 pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>, passed: u64) {
+    with_counters(site, |counters| counters.count_span(weight, passed));
+}
+
+/// Passes on the counters of the calling thread for the site or, if it has none, the shared ones.
+pub(super) fn with_counters(site: &'static CallSite, change: impl FnOnce(&CallCounters)) {
     match threads::allocated_counters(site) {
-        Some(counters) => counters.count_span(weight, passed),
-        None => site.shared_counters().count_span(weight, passed),
+        Some(counters) => change(counters),
+        None => change(&site.shared_counters()),
     }
 }
 
@@ -90,8 +95,5 @@ fn count_slowly(site: &'static CallSite, outcome: Outcome) {
         site.skipped_inside.fetch_add(1, Relaxed);
         return;
     }
-    match threads::allocated_counters(site) {
-        Some(counters) => counters.count(outcome),
-        None => site.shared_counters().count(outcome),
-    }
+    with_counters(site, |counters| counters.count(outcome));
 }

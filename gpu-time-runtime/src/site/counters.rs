@@ -117,6 +117,21 @@ impl CallCounters {
         }
     }
 
+    /// Sets the number of calls that a timed call represents, which was opened with some probability. `drawn` is
+    /// its weight by the sampler, or `None` if the sampler was not asked.
+    pub fn weigh_opened(&self, drawn: Option<f32>, weight: f64) {
+        match drawn {
+            Some(drawn) => self.sampler.reweigh(f64::from(drawn), weight),
+            None => self.sampler.count(weight),
+        }
+    }
+
+    /// Counts a call that was not chosen to be opened as not sampled, although the sampler chose it with this
+    /// weight.
+    pub fn take_back_drawn(&self, drawn: f32) {
+        self.sampler.take_back(f64::from(drawn));
+    }
+
     /// Returns the number of timed calls so far.
     #[inline(always)]
     pub fn timed(&self) -> u64 {

@@ -181,6 +181,18 @@ impl Sampler {
         add(&self.variance, weight * (weight - 1.0));
     }
 
+    /// Changes the weight of a sampled call that has been counted.
+    pub fn reweigh(&self, from: f64, to: f64) {
+        add(&self.weights, to - from);
+        add(&self.variance, to * (to - 1.0) - from * (from - 1.0));
+    }
+
+    /// Takes back a sampled call that has been counted with this weight, because it is not timed after all.
+    pub fn take_back(&self, weight: f64) {
+        self.sampled.store(self.sampled.load(Relaxed).saturating_sub(1), Relaxed);
+        self.reweigh(weight, 0.0);
+    }
+
     /// Returns the number of sampled calls.
     pub fn sampled(&self) -> u64 {
         self.sampled.load(Relaxed)

@@ -35,6 +35,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/pending", pending),
     ("kernels/settle", settle),
     ("kernels/share", share),
+    ("kernels/depths", depths),
     ("kernels/threads", threads),
     ("kernels/traced", traced),
     ("kernels/many", many),
@@ -479,6 +480,30 @@ fn share(_: &[String]) {
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
     for _ in 0..800 {
         quarter(&kernels).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(kernels = 0.1)]
+fn deep(kernels: &Kernels, ns: u64) -> LaunchResult {
+    ran!();
+    kernels.inner.launch(&kernels.stream, ns)
+}
+
+#[gpu_timed(kernels = 0.5)]
+fn around_deep(kernels: &Kernels) -> LaunchResult {
+    ran!();
+    deep(kernels, 20 * SHORT)
+}
+
+/// Calls a function alone and, for longer, inside another one. Shares of both are opened.
+fn depths(_: &[String]) {
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..2_000 {
+        deep(&kernels, SHORT).unwrap();
+        around_deep(&kernels).unwrap();
         gpu.synchronize();
     }
     tally::print();

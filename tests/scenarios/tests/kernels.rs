@@ -1,6 +1,7 @@
 //! Tests for opened calls: their kernels, and the functions to which the kernels belong.
 
 use crate::harness::report::{KernelTimes, Series};
+use crate::harness::tree::paths;
 use crate::harness::{Run, is_real, scenario};
 
 /// The most by which CUPTI's time of a spin may exceed the requested time, in nanoseconds.
@@ -211,11 +212,29 @@ fn share_of_calls_without_a_stream_is_opened() {
     let site = run.site("kernels::quarter");
     let row = site.row();
     assert_eq!((row.opened, site.unsampled), (site.timed, 800 - site.timed));
+    // Too few calls are opened to tell how much others differ from them.
+    assert_eq!(row.unknown_error.as_deref(), Some("few"));
     // The count has a mean of 200 and a deviation of 12.
     assert!((130..270).contains(&row.opened), "{}", row.opened);
     // Every call inside an opened call is opened; outside, `leaf` is itself the outermost call.
     assert_eq!(run.row("kernels::leaf").opened, 800);
     assert_time(row.total() / 800.0, 20_000, 2);
+}
+
+/// A call inside an opened one is always recorded, and a call alone seldom, so the plain mean would be wrong.
+#[test]
+fn total_weighs_calls_by_their_chance_to_be_opened() {
+    let run = scenario("kernels/depths", &[]).with_cupti().run();
+    let site = run.site("kernels::deep");
+    let row = site.row();
+    assert_eq!((row.opened, site.unsampled), (site.timed, 4_000 - site.timed));
+    // 2,000 calls take 10 µs and as many 200 µs. Five standard errors, each of 13 ms.
+    let is_exact = |ns: f64| (ns - 420e6).abs() < 70e6;
+    assert!(is_exact(row.total()), "{} ns", row.total());
+    let paths = paths(&run);
+    let own = paths.iter().filter(|(path, _)| path.ends_with("deep"));
+    let own: f64 = own.map(|(_, node)| node.self_ns).sum();
+    assert!(is_exact(own), "{own} ns by path");
 }
 
 #[test]

@@ -258,6 +258,12 @@ pub(crate) fn is_open(frame: FrameId) -> bool {
     with_frame(frame, |_, _| ()).is_some()
 }
 
+/// Returns the number of calls that the call of a frame represents. Returns `None` if the frame's call is not
+/// open on this thread.
+pub(crate) fn weight(frame: FrameId) -> Option<f64> {
+    with_frame(frame, |call, at| Some(call.frames.get(at)?.weight())).flatten()
+}
+
 /// Returns the number of spans that a recorded span represents, and the number of root spans that
 /// were passed over before the root that contains it. Returns `None` if the frame's call is not
 /// open on this thread.

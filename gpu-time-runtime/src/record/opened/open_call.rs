@@ -173,13 +173,12 @@ impl Frame {
         f64::from(self.subject.weight) / (1.0 - self.missed)
     }
 
-    /// Returns the number of calls that this call represents in its series. For a function, this is
-    /// the weight from sampling alone, because the function itself counts the calls that were not
-    /// opened.
+    /// Returns the number of calls that this call represents in its series. If the function names a stream,
+    /// this is the weight from sampling alone, because events time the calls that are not opened.
     pub fn series_weight(&self) -> f32 {
-        match self.subject.of.site.is_span() {
-            true => self.weight() as f32,
-            false => self.subject.weight,
+        match self.subject.stream {
+            Some(_) => self.subject.weight,
+            None => self.weight() as f32,
         }
     }
 }
