@@ -36,6 +36,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("spans/threads", threads),
     ("spans/never", never),
     ("spans/keyed", keyed),
+    ("spans/shared", shared),
 ];
 
 /// The duration of each kernel.
@@ -413,6 +414,23 @@ fn keyed(_: &[String]) {
             span!("head", shape = %format!("{rows}x2")).in_scope(|| program.launch(NS));
             span!("plain").in_scope(|| program.launch(NS));
         });
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Enters a span on a second thread while the first one is still inside.
+fn shared(_: &[String]) {
+    let program = Program::new(spans().sample(1.0));
+    for _ in 0..10 {
+        let request = span!("request");
+        request.in_scope(|| {
+            program.launch(NS);
+            thread::scope(|scope| {
+                scope.spawn(|| request.in_scope(|| program.launch(NS)));
+            });
+        });
+        drop(request);
         program.gpu.synchronize();
     }
     tally::print();

@@ -99,6 +99,20 @@ fn spans_on_other_threads_are_under_their_parents() {
 }
 
 #[test]
+fn entry_beside_that_of_another_thread_is_lost() {
+    let run = scenario("spans/shared", &[]).with_cupti().keeps_counting().run();
+    assert_paths(&run, &[("request", 10.0, 1.0, 1.0)]);
+    // The first entry on the second thread comes before the device is known.
+    let rows = || run.site("spans::request").rows(None);
+    let [timed, opened, lost] = [
+        rows().map(|row| row.timed).sum::<u64>(),
+        rows().map(|row| row.opened).sum(),
+        rows().map(|row| row.lost("thread")).sum(),
+    ];
+    assert_eq!((timed, opened, lost), (20, 10, 10));
+}
+
+#[test]
 fn sampled_roots_give_totals_within_their_errors() {
     let run = scenario("spans/sampled", &[]).with_cupti().keeps_counting().run();
     let paths = paths(&run);

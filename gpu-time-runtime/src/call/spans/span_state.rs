@@ -157,7 +157,8 @@ impl SpanState {
             }
             // Another thread is inside the span, too.
             SpanPlace::Frame(frame) if self.entered > 0 => {
-                if is_kept && (chosen.is_some() || opened::is_inside()) {
+                // A span that is not kept has a frame only if it is recorded.
+                if !is_kept || chosen.is_some() || opened::is_inside() {
                     self.miss(chosen);
                 }
                 return self.place = SpanPlace::Frame(frame);
@@ -262,8 +263,11 @@ impl SpanState {
 
     /// Counts a call as lost, because another thread is inside the span.
     fn miss(&self, chosen: Option<ChosenRoot>) {
-        let (weight, passed) =
-            chosen.map_or((1.0, 0), |chosen| (chosen.share.recip(), chosen.passed));
+        let (weight, passed) = match (chosen, self.recorded()) {
+            (Some(chosen), _) => (chosen.share.recip(), chosen.passed),
+            (None, Some((_, represented))) => (represented.weight, 0),
+            (None, None) => (1.0, 0),
+        };
         ticket::count_span(&self.of.site, Some(weight), passed);
         opened::count_lost(&self.series(), first::only_device(), Lost::Thread);
     }
