@@ -41,6 +41,9 @@ pub struct Device {
     #[serde(default)]
     pub event_queued_inner_ns: Option<f64>,
     #[doc(hidden)]
+    #[serde(default)]
+    pub event_inner_error_ns: Option<f64>,
+    #[doc(hidden)]
     pub event_bias_ns: Option<f64>,
     #[doc(hidden)]
     pub event_bias_source: Option<String>,
@@ -135,6 +138,7 @@ impl Device {
             event_queued_empty_ns: None,
             event_inner_ns: None,
             event_queued_inner_ns: None,
+            event_inner_error_ns: None,
             event_bias_ns: None,
             event_bias_source: None,
             event_bias_error_ns: None,
@@ -247,6 +251,13 @@ impl Device {
     /// Returns the time that an inner bracket adds if a long queue is behind it, in nanoseconds.
     pub fn event_queued_inner_ns(&self) -> Option<f64> {
         self.event_queued_inner_ns
+    }
+
+    /// Returns the largest possible error of the time that each bracket inside adds, in nanoseconds. It includes
+    /// the spread of the measurement, and half of the difference that a long queue makes, because there is no
+    /// sharp border between a long queue and a short one.
+    pub fn event_inner_error_ns(&self) -> Option<f64> {
+        self.event_inner_error_ns
     }
 
     /// Returns the bias subtracted from a raw time once per bracket, in nanoseconds.

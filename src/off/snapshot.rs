@@ -140,7 +140,7 @@ no_values! {
         l2_bytes: Option<u64>, peak_gb_per_s: Option<f64>,
         event_step_ns: Option<f64>, event_floor_ns: Option<f64>, event_held_empty_ns: Option<f64>,
         event_queued_empty_ns: Option<f64>, event_inner_ns: Option<f64>,
-        event_queued_inner_ns: Option<f64>, event_bias_ns: Option<f64>,
+        event_queued_inner_ns: Option<f64>, event_inner_error_ns: Option<f64>, event_bias_ns: Option<f64>,
         event_bias_source: Option<&str>, event_bias_error_ns: Option<f64>, fed_margin_ns: Option<f64>,
         flush_bytes: Option<u64>, flush_proof: Option<&FlushProof>, clocks: Option<&Clocks>,
         throttle: Empty<(&str, Option<u64>)>, temperature_c: Option<u32>, power_w: Option<f64>,

@@ -93,6 +93,7 @@ fn merge(ours: &mut Device, theirs: &Device) {
     agree(&mut ours.event_queued_empty_ns, &theirs.event_queued_empty_ns);
     agree(&mut ours.event_inner_ns, &theirs.event_inner_ns);
     agree(&mut ours.event_queued_inner_ns, &theirs.event_queued_inner_ns);
+    agree(&mut ours.event_inner_error_ns, &theirs.event_inner_error_ns);
     agree(&mut ours.event_bias_ns, &theirs.event_bias_ns);
     agree(&mut ours.event_bias_source, &theirs.event_bias_source);
     agree(&mut ours.event_bias_error_ns, &theirs.event_bias_error_ns);

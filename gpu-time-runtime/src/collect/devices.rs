@@ -208,6 +208,7 @@ fn add_measurements(device: &mut report::Device, context: &Context) {
         let inner = calibration.and_then(|measured| measured.inner);
         device.event_inner_ns = inner.map(|cost| cost.near_ns);
         device.event_queued_inner_ns = inner.map(|cost| cost.far_ns);
+        device.event_inner_error_ns = inner.map(|cost| cost.error_ns);
         device.event_queued_empty_ns = calibration.and_then(|measured| measured.queued_empty_ns);
     }
     device.fed_margin_ns = device.fed_margin_ns.or(context.fed_margin_ns());

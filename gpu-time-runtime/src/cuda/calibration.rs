@@ -15,7 +15,7 @@ use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
 use crate::cuda::{hold::Holds, module::LoadedKernel, no_result::NoResult, symbols::Symbols};
 use crate::gpu::{Fault, HoldResult};
-use crate::stats::bias::{Calibration, InnerCost};
+use crate::stats::bias::{AddedTime, Calibration, InnerCost};
 use crate::stats::{pair_constant::PairConstant, quantile::quantile};
 use crate::types::handles::{Event, EventPair, Stream};
 
@@ -336,7 +336,7 @@ impl Bench<'_> {
 
     /// Returns the time that a pair around each of `count` kernels adds in total to a pair around all of
     /// them. Returns `None` if holds expired.
-    fn added_by(&mut self, count: usize) -> Result<Option<f64>, NoResult> {
+    fn added_by(&mut self, count: usize) -> Result<Option<AddedTime>, NoResult> {
         let mut samples = [const { Vec::new() }; 2];
         for _ in 0..INNER_SAMPLES {
             for (has_pairs, samples) in [false, true].into_iter().zip(&mut samples) {
@@ -350,9 +350,13 @@ impl Bench<'_> {
         }
         let [plain, bracketed] = samples.map(|mut samples| {
             samples.sort_by(f64::total_cmp);
-            quantile(&samples, 0.5)
+            let ns = quantile(&samples, 0.5)?;
+            Some(AddedTime { ns, spread_ns: quantile(&samples, 0.9)? - ns })
         });
-        Ok(plain.zip(bracketed).map(|(plain, bracketed)| bracketed - plain))
+        Ok(plain.zip(bracketed).map(|(plain, bracketed)| AddedTime {
+            ns: bracketed.ns - plain.ns,
+            spread_ns: bracketed.spread_ns + plain.spread_ns,
+        }))
     }
 
     /// Enqueues a pair around `count` empty kernels and, with `has_pairs`, a pair around each kernel.

@@ -46,6 +46,18 @@ pub(crate) struct InnerCost {
     /// The time added by each nested bracket before those, in nanoseconds. It is longer, because an
     /// event takes longer with a long queue behind it.
     pub far_ns: f64,
+    /// The largest possible error of each of the two, in nanoseconds. It includes half of their difference,
+    /// because there is no sharp border between near and far brackets.
+    pub error_ns: f64,
+}
+
+/// A measurement of the time that several nested brackets add in total, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AddedTime {
+    /// The median.
+    pub ns: f64,
+    /// The distance from the median to the 90 % quantile.
+    pub spread_ns: f64,
 }
 
 impl InnerCost {
@@ -53,12 +65,14 @@ impl InnerCost {
     pub const NEAR: usize = 12;
 
     /// Computes the cost from two measurements: half of [`NEAR`](Self::NEAR) nested brackets add
-    /// `few_ns` in total, and twice `NEAR` add `many_ns`. Returns `None` unless both results are
-    /// positive.
-    pub fn of(few_ns: f64, many_ns: f64) -> Option<InnerCost> {
-        let near_ns = few_ns / (Self::NEAR / 2) as f64;
-        let far_ns = (many_ns - near_ns * Self::NEAR as f64) / Self::NEAR as f64;
-        (near_ns > 0.0 && far_ns > 0.0).then_some(InnerCost { near_ns, far_ns })
+    /// `few` in total, and twice `NEAR` add `many`. Returns `None` unless both results are positive.
+    pub fn of(few: AddedTime, many: AddedTime) -> Option<InnerCost> {
+        let [half, near] = [Self::NEAR / 2, Self::NEAR].map(|count| count as f64);
+        let near_ns = few.ns / half;
+        let far_ns = (many.ns - near_ns * near) / near;
+        let spread_ns = (few.spread_ns / half).max(many.spread_ns / near);
+        let error_ns = spread_ns + (far_ns - near_ns).abs() / 2.0;
+        (near_ns > 0.0 && far_ns > 0.0).then_some(InnerCost { near_ns, far_ns, error_ns })
     }
 
     /// Returns the total for `near` and `far` brackets. With `queued`, even the near ones have a
@@ -248,7 +262,7 @@ mod tests {
         held: PairConstant { ns: 2_752.0, spread_ns: 32.0, interval_ns: [2_752.0; 2] },
         queued_empty_ns: Some(3_360.0),
         pair_ns: Some(1_280.0),
-        inner: Some(InnerCost { near_ns: 2_000.0, far_ns: 3_000.0 }),
+        inner: Some(InnerCost { near_ns: 2_000.0, far_ns: 3_000.0, error_ns: 500.0 }),
     };
 
     fn bias(

@@ -319,7 +319,7 @@ fn show_device(device: &Device) -> impl Debug {
         (device.driver_release(), device.uuid()),
         (device.event_step_ns(), device.event_floor_ns()),
         (device.event_held_empty_ns(), device.event_queued_empty_ns()),
-        (device.event_inner_ns(), device.event_queued_inner_ns()),
+        (device.event_inner_ns(), device.event_queued_inner_ns(), device.event_inner_error_ns()),
         (device.event_bias_ns(), device.event_bias_source(), device.event_bias_error_ns()),
         (
             device.fed_margin_ns(),

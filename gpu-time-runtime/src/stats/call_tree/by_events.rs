@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn bias_is_removed_with_that_of_brackets_inside() {
-        let inner = Some(InnerCost { near_ns: 20.0, far_ns: 40.0 });
+        let inner = Some(InnerCost { near_ns: 20.0, far_ns: 40.0, error_ns: 10.0 });
         let (source, error_ns) = ("floor", None);
         let bias = Bias { ns: 10.0, queued_ns: 15.0, inner, source, error_ns };
         let mut tree = Bench::default();

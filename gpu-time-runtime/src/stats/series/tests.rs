@@ -66,7 +66,7 @@ fn report_inner(samples: &[Sample]) -> report::Series {
     let bias = Bias {
         ns: 1000.0,
         queued_ns: 1000.0,
-        inner: Some(InnerCost { near_ns: 100.0, far_ns: 200.0 }),
+        inner: Some(InnerCost { near_ns: 100.0, far_ns: 200.0, error_ns: 50.0 }),
         ..Bias::NONE
     };
     series.times().report(SeriesInfo { bias: Some(bias), ..info(None) }, &tally)

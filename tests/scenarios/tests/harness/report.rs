@@ -170,6 +170,7 @@ pub struct Device {
     #[serde(deserialize_with = "nullable")]
     pub event_inner_ns: Option<f64>,
     pub event_queued_inner_ns: Option<f64>,
+    pub event_inner_error_ns: Option<f64>,
     #[serde(deserialize_with = "nullable")]
     pub event_bias_ns: Option<f64>,
     #[serde(deserialize_with = "nullable")]
