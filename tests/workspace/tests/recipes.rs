@@ -148,7 +148,7 @@ fn changed(before: &[&str], after: &[&str]) -> usize {
 
 #[test]
 fn quick_recipes_run_as_without_timing() {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recipes");
+    let target = target();
     let sim = SimDriver::install(target.join("driver")).expect("the simulated driver is installed");
     for name in ["cudarc", "tokio"] {
         build(name, &target);
@@ -180,7 +180,12 @@ fn samples(site: &Value) -> u64 {
 /// The recipe needs `libcudart` and cuBLAS to run, but no toolkit to build.
 #[test]
 fn c_library_builds_without_cuda() {
-    build("c-library", &Path::new(env!("CARGO_TARGET_TMPDIR")).join("recipes"));
+    build("c-library", &target());
+}
+
+/// Returns the target folder, which the test of shapes uses as well.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs")
 }
 
 fn build(name: &str, target: &Path) {

@@ -43,7 +43,11 @@ use Variant::{Annotated, Plain};
 
 impl Variant {
     fn target(self) -> PathBuf {
-        scratch(if self == Plain { "plain" } else { "annotated" })
+        match self {
+            Plain => scratch("plain"),
+            // The recipe for a C library has the same dependencies and is built there as well.
+            Annotated => Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs"),
+        }
     }
 
     fn cargo(self, subcommand: &str) -> Command {
