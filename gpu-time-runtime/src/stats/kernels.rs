@@ -22,7 +22,8 @@ pub(crate) struct CallFigures {
     pub own_ns: BTreeMap<DeviceId, u64>,
     /// The time from the first start to the last end of its work.
     pub span_ns: u64,
-    /// The part of the span in which the GPU waited for work that the host had not enqueued.
+    /// The part of the span in which the GPU waited for work that the host had not enqueued or had only just
+    /// enqueued.
     pub waited_ns: u64,
     /// The number of streams that the work ran on.
     pub streams: u32,

@@ -21,6 +21,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("tree/callers", callers),
     ("tree/shares", shares),
     ("tree/late", late),
+    ("tree/behind", behind_others),
     ("tree/overlap", overlap),
     ("tree/events", by_events),
     ("tree/sampled", sampled_by_events),
@@ -151,6 +152,27 @@ fn late(_: &[String]) {
         prompt(&program).unwrap();
         program.gpu.synchronize();
         late_by_turns(&program).unwrap();
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(clock = "kernels")]
+fn behind(program: &Program, other: &Arc<CudaStream>) -> LaunchResult {
+    ran!();
+    program.launch(NS)?;
+    time::pass(2 * NS);
+    program.stream.join(other)?;
+    program.launch(NS)
+}
+
+/// Calls a function whose second kernel has to wait for the long kernel of another stream.
+fn behind_others(_: &[String]) {
+    let program = Program::new();
+    let other = program.gpu.new_stream();
+    for _ in 0..20 {
+        program.spin.launch(&other, 100 * NS).unwrap();
+        behind(&program, &other).unwrap();
         program.gpu.synchronize();
     }
     tally::print();

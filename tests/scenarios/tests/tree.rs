@@ -92,6 +92,17 @@ fn gpu_that_waits_for_the_host_is_launch_bound() {
 }
 
 #[test]
+fn function_behind_the_work_of_another_stream_is_not_launch_bound() {
+    let run = scenario("tree/behind", &[]).with_cupti().env("GPU_TIME_VIEW", "tree").run();
+    let behind = paths(&run)["behind"];
+    let per_call = behind.per_call.as_ref().unwrap();
+    assert!(per_call.span_ns > 800_000.0 && per_call.busy_ns < 40_000.0, "{per_call:?}");
+    assert!(per_call.waited_ns.unwrap() < 100_000.0, "{per_call:?}");
+    assert!(!behind.launch_bound, "{behind:?}");
+    assert!(!run.stderr.contains("launch-bound"), "{}", run.stderr);
+}
+
+#[test]
 fn work_that_runs_at_once_keeps_the_gpu_busy_once() {
     let run = scenario("tree/overlap", &["100"]).with_cupti().run();
     let (device, node) = (&run.report().devices[0], paths(&run)["long"]);

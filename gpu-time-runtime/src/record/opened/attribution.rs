@@ -10,6 +10,10 @@ use crate::types::device::DeviceId;
 use crate::types::handles::Stream;
 use gpu_time_report::ElsewhereReason;
 
+/// The longest time from the call that launches a kernel to its start on an idle GPU. An idle H200 starts a kernel
+/// within some microseconds of that call.
+const LAUNCH_LATENCY_NS: u64 = 10_000;
+
 /// An activity, and the index of the frame that was innermost when its launch was made.
 pub(super) struct AttributedActivity {
     pub frame: u32,
@@ -130,13 +134,15 @@ fn union_ns(intervals: impl Iterator<Item = GpuInterval>) -> u64 {
 }
 
 /// Returns the total time in which none of the activities ran because the host had not enqueued the
-/// next one yet. The activities are ordered by their start.
+/// next one yet. An activity that starts long after it was enqueued was delayed by something else, such as the work
+/// of another stream. The activities are ordered by their start.
 fn waited_ns(activities: &[&AttributedActivity]) -> u64 {
     let (mut waited, mut until) = (0, u64::MAX);
     for of in activities {
         let Activity { start_ns, end_ns, .. } = of.activity;
         if of.enqueued_ns > until {
-            waited += start_ns.saturating_sub(until);
+            let could_start_ns = of.enqueued_ns.saturating_add(LAUNCH_LATENCY_NS);
+            waited += start_ns.min(could_start_ns).saturating_sub(until);
         }
         until = if until == u64::MAX { end_ns } else { until.max(end_ns) };
     }
@@ -237,6 +243,16 @@ mod tests {
         // The third was enqueued in time, so the host did not cause the gap before it.
         let figures = figures(1, |_| None, &mut activities);
         assert_eq!((figures[0].waited_ns, figures[0].span_ns), (20 + 5, 70));
+    }
+
+    #[test]
+    fn gpu_does_not_wait_for_what_was_enqueued_long_before_it_started() {
+        let mut activities =
+            [(1_000, 11_000, 0), (991_000, 1_001_000, 31_000)].map(|(start, end, enqueued_ns)| {
+                AttributedActivity { enqueued_ns, ..attributed(0, 7, (start, end)) }
+            });
+        let figures = figures(1, |_| None, &mut activities);
+        assert_eq!(figures[0].waited_ns, 20_000 + LAUNCH_LATENCY_NS);
     }
 
     #[test]
