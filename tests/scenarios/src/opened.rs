@@ -36,6 +36,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/long_outer", long_outer),
     ("opened/exit_inside", exit_inside),
     ("opened/exit_beside", exit_beside),
+    ("opened/exit_amid", exit_amid),
     ("opened/killed", killed),
     ("opened/forgotten", forgotten),
     ("opened/in_flight", in_flight),
@@ -457,6 +458,28 @@ fn during_flushes(_: &[String]) {
         thread::sleep(Duration::from_millis(1));
     }
     gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn launches_eight(program: &Program) -> LaunchResult {
+    ran!();
+    (0..8).try_for_each(|_| program.launch())
+}
+
+/// Ends while other threads begin and end calls.
+fn exit_amid(_: &[String]) {
+    let gpu = Gpu::new();
+    for _ in 0..4 {
+        let program = Program { stream: gpu.new_stream(), spin: gpu.spin("opened") };
+        thread::spawn(move || {
+            // Launches fail once the driver has ended.
+            while launches_eight(&program).is_ok() && program.stream.synchronize().is_ok() {
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+    }
+    thread::sleep(Duration::from_millis(300));
     tally::print();
 }
 

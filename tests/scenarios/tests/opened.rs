@@ -128,6 +128,19 @@ fn exit_beside_an_opened_call() {
     }
 }
 
+/// Calls that end while the process exits may lack their last launches, so they are lost. Those that are recorded
+/// have all of their kernels.
+#[test]
+fn exit_amid_opened_calls() {
+    for _ in 0..10 {
+        let exits = scenario("opened/exit_amid", &[]).with_cupti().untraced().keeps_counting();
+        let run = exits.run();
+        let (row, times) = opened(&run, "launches_eight");
+        assert!(row.opened > 0 && row.all_lost() <= 4, "{row:?}");
+        assert_eq!(times.kernels[0].count, 8 * row.opened, "{row:?}");
+    }
+}
+
 /// Before the process ends, the thread inside the call hands over the inner calls that have ended.
 #[test]
 fn signal_inside_an_opened_call() {

@@ -323,7 +323,9 @@ impl OpenCall {
     ) -> bool {
         let Some(frame) = self.frames.get_mut(position) else { return false };
         frame.left_ns = clock::now_ns();
-        frame.lost = lost.or(frame.lost);
+        // Once timing is closed, launches are no longer noted.
+        let unfinished = switches::is_closed().then_some(Lost::Unfinished);
+        frame.lost = lost.or(frame.lost).or(unfinished);
         frame.is_over = !frame.subject.of.site.is_span();
         frame.count_on(device(frame.context));
         if self.at == Some(position as u32) {
