@@ -14,11 +14,13 @@ thread_local! {
     // Without destructors, so that they exist for as long as a thread allocates.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
     static BYTES: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
 }
 
 fn count(size: i64) {
     ALLOCATIONS.set(ALLOCATIONS.get() + u64::from(size > 0));
     BYTES.set(BYTES.get() + size);
+    PEAK.set(PEAK.get().max(BYTES.get()));
 }
 
 // SAFETY: every request goes to the system's allocator.
@@ -48,4 +50,12 @@ pub(crate) fn bytes_kept<T>(work: impl FnOnce() -> T) -> (i64, T) {
     let before = BYTES.get();
     let value = work();
     (BYTES.get() - before, value)
+}
+
+/// Returns the most bytes by which this thread's allocations grow at any time in `work`.
+pub(crate) fn peak_bytes(work: impl FnOnce()) -> i64 {
+    let before = BYTES.get();
+    PEAK.set(before);
+    work();
+    PEAK.get() - before
 }

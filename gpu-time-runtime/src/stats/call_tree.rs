@@ -86,7 +86,7 @@ impl Total {
 /// One recorded call of a function.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordedCall<'a> {
-    pub figures: &'a CallFigures,
+    pub figures: &'a CallFigures<'a>,
     pub host_ns: u64,
     /// The number of calls that it represents.
     pub weight: f64,
@@ -187,12 +187,12 @@ impl Path {
 
 /// Sums and means of the figures of calls.
 trait PerCallSums {
-    fn add(&mut self, figures: &CallFigures, host_ns: u64, kernels: usize);
+    fn add(&mut self, figures: &CallFigures<'_>, host_ns: u64, kernels: usize);
     fn mean(self, calls: f64) -> PerCall;
 }
 
 impl PerCallSums for PerCall {
-    fn add(&mut self, figures: &CallFigures, host_ns: u64, kernels: usize) {
+    fn add(&mut self, figures: &CallFigures<'_>, host_ns: u64, kernels: usize) {
         self.busy_ns += figures.busy_ns as f64;
         self.span_ns += figures.span_ns as f64;
         *self.waited_ns.get_or_insert_default() += figures.waited_ns as f64;
@@ -217,8 +217,8 @@ mod tests {
     use crate::stats::call_tree::forest::Named;
     use gpu_time_report::Node;
 
-    fn figures(busy_ns: u64, self_busy_ns: u64) -> CallFigures {
-        let (works, span_ns, waited_ns) = (Vec::new(), 2 * busy_ns, 5);
+    fn figures(busy_ns: u64, self_busy_ns: u64) -> CallFigures<'static> {
+        let (works, span_ns, waited_ns) = (&[], 2 * busy_ns, 5);
         CallFigures {
             busy_ns,
             self_busy_ns,
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    fn record(tree: &mut CallTree, path: PathId, figures: &CallFigures, weight: f64) {
+    fn record(tree: &mut CallTree, path: PathId, figures: &CallFigures<'_>, weight: f64) {
         tree.record(path, RecordedCall { figures, host_ns: 100, weight });
     }
 

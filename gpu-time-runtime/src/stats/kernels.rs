@@ -11,7 +11,7 @@ use gpu_time_report::{self as report, Distribution, ElsewhereReason, Stats};
 const MAX_KERNELS: usize = 255;
 
 /// The GPU work of one opened call of a function, including the functions that it called.
-pub(crate) struct CallFigures {
+pub(crate) struct CallFigures<'a> {
     /// The time during which at least one of its kernels, copies or memsets ran.
     pub busy_ns: u64,
     /// `busy_ns` without the time in which work of annotated functions inside ran.
@@ -27,7 +27,7 @@ pub(crate) struct CallFigures {
     pub waited_ns: u64,
     /// The number of streams that the work ran on.
     pub streams: u32,
-    pub works: Vec<WorkTime>,
+    pub works: &'a [WorkTime],
 }
 
 /// One run of a kernel, copy or memset.
@@ -196,7 +196,7 @@ impl WorksElsewhere {
 
 impl OpenedCalls {
     /// Records one call.
-    pub fn record(&mut self, call: &CallFigures) {
+    pub fn record(&mut self, call: &CallFigures<'_>) {
         self.calls += 1;
         let gaps_ns = call.span_ns.saturating_sub(call.busy_ns);
         for (distribution, ns) in [
@@ -208,7 +208,7 @@ impl OpenedCalls {
             distribution.record(ns as f64);
         }
         self.streams = self.streams.max(call.streams);
-        for &WorkTime { work, ns, elsewhere } in &call.works {
+        for &WorkTime { work, ns, elsewhere } in call.works {
             self.kernels += u64::from(work.is_kernel);
             self.works.of(work).times.record(ns as f64);
             if let Some(reason) = elsewhere {
@@ -303,30 +303,30 @@ mod tests {
         }))
     }
 
-    fn call(works: &[(&'static GpuWork, u64, bool)]) -> CallFigures {
+    fn record(opened: &mut OpenedCalls, works: &[(&'static GpuWork, u64, bool)]) {
         let ns = works.iter().map(|(_, ns, _)| ns).sum();
         let work = |&(work, ns, elsewhere): &(_, _, bool)| {
             let elsewhere = elsewhere.then_some(ElsewhereReason::OtherStream);
             WorkTime { work, ns, elsewhere }
         };
-        let works = works.iter().map(work).collect();
-        CallFigures {
+        let works: Vec<_> = works.iter().map(work).collect();
+        opened.record(&CallFigures {
             busy_ns: ns,
             self_busy_ns: ns / 2,
             own_ns: BTreeMap::from([(DeviceId::Cuda(0), ns / 2)]),
             span_ns: 2 * ns,
             waited_ns: 0,
             streams: 1,
-            works,
-        }
+            works: &works,
+        });
     }
 
     #[test]
     fn kernels_are_told_apart_by_name_and_grid() {
         let (small, large, copy) = (kernel("add", 1), kernel("add", 64), kernel("[copy HtoD]", 0));
         let mut opened = OpenedCalls::default();
-        opened.record(&call(&[(small, 100, false), (small, 300, false), (copy, 50, true)]));
-        opened.record(&call(&[(large, 700, false)]));
+        record(&mut opened, &[(small, 100, false), (small, 300, false), (copy, 50, true)]);
+        record(&mut opened, &[(large, 700, false)]);
         let report = opened.report();
         let of = |kernel: &report::Kernel| {
             (kernel.name.clone(), kernel.grid[0], kernel.count, kernel.per_call, kernel.total_ns)
@@ -355,9 +355,10 @@ mod tests {
         let grow = |opened: &mut OpenedCalls, blocks: std::ops::RangeInclusive<u32>| {
             for blocks in blocks {
                 let steady = steady.map(|work| (work, 1, false));
-                opened.record(&call(
+                record(
+                    opened,
                     &[&steady[..], &[(kernel(name, blocks), u64::from(blocks), true)]].concat(),
-                ));
+                );
             }
         };
         let entries = |opened: &OpenedCalls| {
@@ -385,9 +386,9 @@ mod tests {
     #[test]
     fn shapes_are_combined_although_there_is_an_entry_for_others() {
         let mut opened = OpenedCalls::default();
-        opened.record(&call(&[(kernel(report::Kernel::OTHER, 1), 10, false)]));
+        record(&mut opened, &[(kernel(report::Kernel::OTHER, 1), 10, false)]);
         for blocks in 1..=300 {
-            opened.record(&call(&[(kernel("grows", blocks), 10, false)]));
+            record(&mut opened, &[(kernel("grows", blocks), 10, false)]);
         }
         let mut found: Vec<_> =
             opened.report().kernels.into_iter().map(|it| (it.name, it.count)).collect();
@@ -399,7 +400,7 @@ mod tests {
     fn kernels_beyond_the_limit_share_an_entry() {
         let mut opened = OpenedCalls::default();
         for n in 0..300 {
-            opened.record(&call(&[(kernel(format!("k{n}").leak(), 1), 10, false)]));
+            record(&mut opened, &[(kernel(format!("k{n}").leak(), 1), 10, false)]);
         }
         let report = opened.report();
         assert_eq!(report.kernels.len(), MAX_KERNELS + 1);

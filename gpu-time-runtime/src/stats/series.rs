@@ -163,7 +163,7 @@ impl SeriesData {
     /// another clock, it counts only towards the estimated total.
     pub fn record_opened(
         &mut self,
-        call: &CallFigures,
+        call: &CallFigures<'_>,
         sample: Sample,
         clock: Clock,
         workload: Workload,

@@ -26,56 +26,206 @@ pub(super) struct AttributedActivity {
     pub elsewhere: Option<ElsewhereReason>,
 }
 
-/// Returns the figures of every frame. `parent` returns the index of the frame around a given one, which is
-/// always smaller.
-///
-/// An activity counts for the frame that launched it and for all frames around that one.
-pub(super) fn figures(
-    frames: usize,
-    parent: impl Fn(u32) -> Option<u32>,
-    activities: &mut [AttributedActivity],
-) -> Vec<CallFigures> {
-    activities.sort_by_key(|attributed| attributed.activity.start_ns);
-    let mut own_and_inner: Vec<Vec<&AttributedActivity>> =
-        (0..frames).map(|_| Vec::new()).collect();
-    for attributed in activities.iter() {
-        let mut frame = Some(attributed.frame);
-        while let Some(at) = frame {
-            let Some(list) = own_and_inner.get_mut(at as usize) else { break };
-            list.push(attributed);
-            frame = parent(at).filter(|outer| *outer < at);
-        }
-    }
-    let mut figures: Vec<_> =
-        (0u32..).zip(&own_and_inner).map(|(frame, list)| figures_of(frame, list)).collect();
-    for (of, (start_ns, end_ns)) in own_intervals(activities) {
-        if let Some(figures) = figures.get_mut(of.frame as usize) {
-            let device = DeviceId::Cuda(of.activity.device);
-            *figures.own_ns.entry(device).or_default() += end_ns - start_ns;
-        }
-    }
-    figures
+/// The activities of a call, ordered so that those of each frame are followed by those of the frames inside it.
+pub(super) struct ActivitiesByFrame<'a> {
+    /// In order of their start.
+    activities: &'a [AttributedActivity],
+    by_frame: Vec<&'a AttributedActivity>,
+    works: Vec<WorkTime>,
+    frames: Vec<FramePlace>,
 }
 
-/// Returns the call's work on each device, without the work of frames for which `is_known` returns `false`. The
-/// activities must be ordered by their start.
-pub(super) fn work_by_device(
-    activities: &[AttributedActivity],
-    is_known: impl Fn(u32) -> bool,
-) -> BTreeMap<u32, CallWork> {
-    let mut devices: BTreeMap<u32, CallWork> = BTreeMap::new();
-    for (of, (start_ns, end_ns)) in own_intervals(activities).filter(|(of, _)| is_known(of.frame)) {
-        let Activity { device, context, stream, .. } = of.activity;
-        let work = devices.entry(device).or_default();
-        if !work.streams.contains(&(context, stream)) {
-            work.streams.push((context, stream));
+/// The place of a frame's activities.
+#[derive(Clone, Copy)]
+struct FramePlace {
+    /// The index of the frame around it, which is smaller than its own.
+    parent: Option<u32>,
+    begin: usize,
+    /// The number of the frame's own activities.
+    own: usize,
+    /// The number of its activities and of those of the frames inside it.
+    all: usize,
+}
+
+impl<'a> ActivitiesByFrame<'a> {
+    /// Orders activities. `parent` returns the index of the frame around a given one, which is always smaller.
+    pub fn new(
+        frames: usize,
+        parent: impl Fn(u32) -> Option<u32>,
+        activities: &'a mut [AttributedActivity],
+    ) -> ActivitiesByFrame<'a> {
+        activities.sort_by_key(|of| of.activity.start_ns);
+        let activities = &*activities;
+        let frames = places(frames, parent, activities);
+        let begin = |of: &AttributedActivity| Some(frames.get(of.frame as usize)?.begin);
+        let mut by_frame: Vec<_> = activities.iter().filter(|of| begin(of).is_some()).collect();
+        by_frame.sort_by_key(|of| begin(of));
+        let works = by_frame.iter().map(|of| WorkTime {
+            work: of.activity.work,
+            ns: of.activity.end_ns.saturating_sub(of.activity.start_ns),
+            elsewhere: of.elsewhere,
+        });
+        ActivitiesByFrame { works: works.collect(), activities, by_frame, frames }
+    }
+
+    /// Returns the figures of every frame. An activity counts for the frame that launched it and for all frames
+    /// around that one.
+    pub fn figures(&self) -> Vec<CallFigures<'_>> {
+        // From the innermost frame to the outermost, so that each hands its intervals on. Memory would grow with the
+        // depth if each frame had a list of its own.
+        let mut inside: Vec<_> = self.frames.iter().map(|_| BusyTime::default()).collect();
+        let mut figures = Vec::with_capacity(self.frames.len());
+        for (at, place) in self.frames.iter().enumerate().rev() {
+            let mut busy = std::mem::take(&mut inside[at]);
+            busy.unite();
+            let inner_ns = busy.busy_ns();
+            busy.add(&self.by_frame[place.begin..][..place.own]);
+            busy.unite();
+            figures.push(CallFigures {
+                busy_ns: busy.busy_ns(),
+                self_busy_ns: busy.busy_ns() - inner_ns,
+                own_ns: BTreeMap::new(),
+                span_ns: busy.span_ns(),
+                waited_ns: busy.waited_ns(),
+                streams: busy.streams.len() as u32,
+                works: &self.works[place.begin..][..place.all],
+            });
+            if let Some(outer) = place.parent {
+                inside[outer as usize].join(busy);
+            }
         }
-        match work.intervals.last_mut() {
-            Some((_, last)) if *last == start_ns => *last = end_ns,
-            _ => work.intervals.push((start_ns, end_ns)),
+        figures.reverse();
+        for (of, (start_ns, end_ns)) in own_intervals(self.activities) {
+            if let Some(figures) = figures.get_mut(of.frame as usize) {
+                let device = DeviceId::Cuda(of.activity.device);
+                *figures.own_ns.entry(device).or_default() += end_ns - start_ns;
+            }
+        }
+        figures
+    }
+
+    /// Returns the call's work on each device, without the work of frames for which `is_known` returns `false`.
+    pub fn work_by_device(&self, is_known: impl Fn(u32) -> bool) -> BTreeMap<u32, CallWork> {
+        let mut devices: BTreeMap<u32, CallWork> = BTreeMap::new();
+        let known = own_intervals(self.activities).filter(|(of, _)| is_known(of.frame));
+        for (of, (start_ns, end_ns)) in known {
+            let Activity { device, context, stream, .. } = of.activity;
+            let work = devices.entry(device).or_default();
+            if !work.streams.contains(&(context, stream)) {
+                work.streams.push((context, stream));
+            }
+            match work.intervals.last_mut() {
+                Some((_, last)) if *last == start_ns => *last = end_ns,
+                _ => work.intervals.push((start_ns, end_ns)),
+            }
+        }
+        devices
+    }
+}
+
+/// Returns the place of each frame's activities if those of the frames inside it follow its own.
+fn places(
+    frames: usize,
+    parent: impl Fn(u32) -> Option<u32>,
+    activities: &[AttributedActivity],
+) -> Vec<FramePlace> {
+    let parents = (0..frames as u32).map(|at| parent(at).filter(|outer| *outer < at));
+    let mut places: Vec<_> =
+        parents.map(|parent| FramePlace { parent, begin: 0, own: 0, all: 0 }).collect();
+    for of in activities {
+        places.get_mut(of.frame as usize).into_iter().for_each(|place| place.own += 1);
+    }
+    for at in (0..frames).rev() {
+        places[at].all += places[at].own;
+        if let FramePlace { parent: Some(outer), all, .. } = places[at] {
+            places[outer as usize].all += all;
         }
     }
-    devices
+    // Where the next frame inside each frame begins, and the next outermost one.
+    let (mut next_inside, mut next_outermost) = (vec![0; frames], 0);
+    for at in 0..frames {
+        let next = match places[at].parent {
+            Some(outer) => &mut next_inside[outer as usize],
+            None => &mut next_outermost,
+        };
+        places[at].begin = *next;
+        *next += places[at].all;
+        next_inside[at] = places[at].begin + places[at].own;
+    }
+    places
+}
+
+/// The times in which the work of a frame and of the frames inside it ran.
+#[derive(Default)]
+struct BusyTime {
+    intervals: Vec<BusyInterval>,
+    /// CUPTI's ids of the contexts and streams.
+    streams: Vec<(u32, u32)>,
+}
+
+/// A time in which work ran without a gap.
+struct BusyInterval {
+    start_ns: u64,
+    end_ns: u64,
+    /// The time at which the host enqueued the work that ran first.
+    enqueued_ns: u64,
+}
+
+impl BusyTime {
+    fn add(&mut self, activities: &[&AttributedActivity]) {
+        self.intervals.extend(activities.iter().map(|of| {
+            let Activity { start_ns, end_ns, .. } = of.activity;
+            BusyInterval { start_ns, end_ns: end_ns.max(start_ns), enqueued_ns: of.enqueued_ns }
+        }));
+        self.streams.extend(activities.iter().map(|of| (of.activity.context, of.activity.stream)));
+    }
+
+    fn join(&mut self, mut other: BusyTime) {
+        if self.intervals.len() < other.intervals.len() {
+            std::mem::swap(self, &mut other);
+        }
+        self.intervals.append(&mut other.intervals);
+        self.streams.append(&mut other.streams);
+    }
+
+    /// Orders the intervals, and unites those without a gap between them.
+    fn unite(&mut self) {
+        // The sort merges what is in order already.
+        self.intervals.sort_by_key(|interval| interval.start_ns);
+        self.intervals.dedup_by(|next, last| {
+            let is_gapless = next.start_ns <= last.end_ns;
+            if is_gapless {
+                last.end_ns = last.end_ns.max(next.end_ns);
+            }
+            is_gapless
+        });
+        self.streams.sort_unstable();
+        self.streams.dedup();
+    }
+
+    fn busy_ns(&self) -> u64 {
+        self.intervals.iter().map(|interval| interval.end_ns - interval.start_ns).sum()
+    }
+
+    fn span_ns(&self) -> u64 {
+        match (self.intervals.first(), self.intervals.last()) {
+            (Some(first), Some(last)) => last.end_ns - first.start_ns,
+            _ => 0,
+        }
+    }
+
+    /// Returns the total time in which nothing ran because the host had not enqueued the next work yet. Work that
+    /// starts long after it was enqueued was delayed by something else, such as the work of another stream.
+    fn waited_ns(&self) -> u64 {
+        let waited = |gap: &[BusyInterval]| match gap {
+            [before, next] if next.enqueued_ns > before.end_ns => {
+                let could_start_ns = next.enqueued_ns.saturating_add(LAUNCH_LATENCY_NS);
+                next.start_ns.min(could_start_ns) - before.end_ns
+            }
+            _ => 0,
+        };
+        self.intervals.windows(2).map(waited).sum()
+    }
 }
 
 /// Returns each activity with the interval that counts for it: each instant of a device belongs to the activity that
@@ -93,65 +243,10 @@ fn own_intervals(
     })
 }
 
-/// Computes the figures of one frame from its activities and those of the frames inside it, which
-/// are ordered by their start.
-fn figures_of(frame: u32, activities: &[&AttributedActivity]) -> CallFigures {
-    let interval = |of: &&&AttributedActivity| (of.activity.start_ns, of.activity.end_ns);
-    let busy_ns = union_ns(activities.iter().map(|of| interval(&of)));
-    let inner = activities.iter().filter(|of| of.frame != frame);
-    let inner_ns = union_ns(inner.map(|of| interval(&of)));
-    let waited_ns = waited_ns(activities);
-    let start_ns = activities.first().map_or(0, |first| first.activity.start_ns);
-    let end_ns = activities.iter().map(|of| of.activity.end_ns).max().unwrap_or(0);
-    let mut streams: Vec<_> =
-        activities.iter().map(|of| (of.activity.context, of.activity.stream)).collect();
-    streams.sort_unstable();
-    streams.dedup();
-    let time = |of: &&AttributedActivity| WorkTime {
-        work: of.activity.work,
-        ns: of.activity.end_ns.saturating_sub(of.activity.start_ns),
-        elsewhere: of.elsewhere,
-    };
-    CallFigures {
-        busy_ns,
-        self_busy_ns: busy_ns - inner_ns,
-        own_ns: BTreeMap::new(),
-        span_ns: end_ns.saturating_sub(start_ns),
-        waited_ns,
-        streams: streams.len() as u32,
-        works: activities.iter().map(time).collect(),
-    }
-}
-
-/// Returns the total time covered by intervals, which are ordered by their start.
-fn union_ns(intervals: impl Iterator<Item = GpuInterval>) -> u64 {
-    let (mut covered, mut until) = (0, 0);
-    for (start, end) in intervals {
-        covered += end.saturating_sub(start.max(until));
-        until = until.max(end);
-    }
-    covered
-}
-
-/// Returns the total time in which none of the activities ran because the host had not enqueued the
-/// next one yet. An activity that starts long after it was enqueued was delayed by something else, such as the work
-/// of another stream. The activities are ordered by their start.
-fn waited_ns(activities: &[&AttributedActivity]) -> u64 {
-    let (mut waited, mut until) = (0, u64::MAX);
-    for of in activities {
-        let Activity { start_ns, end_ns, .. } = of.activity;
-        if of.enqueued_ns > until {
-            let could_start_ns = of.enqueued_ns.saturating_add(LAUNCH_LATENCY_NS);
-            waited += start_ns.min(could_start_ns).saturating_sub(until);
-        }
-        until = if until == u64::MAX { end_ns } else { until.max(end_ns) };
-    }
-    waited
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::allocations::peak_bytes;
     use crate::types::activity::GpuWork;
 
     fn attributed(frame: u32, stream: u32, (start_ns, end_ns): GpuInterval) -> AttributedActivity {
@@ -170,10 +265,14 @@ mod tests {
 
     #[test]
     fn overlapping_intervals_count_once() {
-        assert_eq!(union_ns([(10, 20), (12, 14), (15, 30), (40, 41)].into_iter()), 21);
-        assert_eq!(union_ns(std::iter::empty()), 0);
+        let intervals = [(15, 30), (10, 20), (12, 14), (40, 41)];
+        let mut activities = intervals.map(|interval| attributed(0, 7, interval));
+        let by_frame = ActivitiesByFrame::new(1, |_| None, &mut activities);
+        assert_eq!(by_frame.figures()[0].busy_ns, 21);
         // An empty or reversed interval covers nothing.
-        assert_eq!(union_ns([(5, 5), (9, 7)].into_iter()), 0);
+        let mut activities = [(5, 5), (9, 7)].map(|interval| attributed(0, 7, interval));
+        let by_frame = ActivitiesByFrame::new(1, |_| None, &mut activities);
+        assert_eq!(by_frame.figures()[0].busy_ns, 0);
     }
 
     #[test]
@@ -186,7 +285,8 @@ mod tests {
             attributed(1, 8, (125, 140)),
             attributed(3, 7, (150, 160)),
         ];
-        let figures = figures(4, parent, &mut activities);
+        let by_frame = ActivitiesByFrame::new(4, parent, &mut activities);
+        let figures = by_frame.figures();
         let shown: Vec<_> = figures
             .iter()
             .map(|of| (of.busy_ns, of.self_busy_ns, of.span_ns, of.streams, of.works.len()))
@@ -209,15 +309,16 @@ mod tests {
             attributed(2, 8, (130, 160)),
             attributed(0, 9, (150, 170)),
         ];
-        let figures = figures(3, parent, &mut activities);
+        let by_frame = ActivitiesByFrame::new(3, parent, &mut activities);
+        let figures = by_frame.figures();
         let own: Vec<_> = figures.iter().map(|of| of.own_ns[&DeviceId::Cuda(0)]).collect();
         assert_eq!(own, [10, 40, 20]);
         assert_eq!(own.iter().sum::<u64>(), figures[0].busy_ns);
-        let work = &work_by_device(&activities, |_| true)[&0];
+        let work = &by_frame.work_by_device(|_| true)[&0];
         assert_eq!(work.intervals, [(100, 170)]);
         assert_eq!(work.streams, [(1, 7), (1, 8), (1, 9)]);
         // Without the work of function 2.
-        let work = &work_by_device(&activities, |frame| frame != 2)[&0];
+        let work = &by_frame.work_by_device(|frame| frame != 2)[&0];
         assert_eq!(work.intervals, [(100, 140), (160, 170)]);
     }
 
@@ -225,10 +326,11 @@ mod tests {
     fn devices_do_not_share_their_instants() {
         let mut activities = [attributed(0, 7, (100, 140)), attributed(0, 8, (110, 150))];
         activities[1].activity.device = 1;
-        let figures = figures(1, |_| None, &mut activities);
+        let by_frame = ActivitiesByFrame::new(1, |_| None, &mut activities);
+        let figures = by_frame.figures();
         let own: Vec<_> = figures[0].own_ns.values().copied().collect();
         assert_eq!((own, figures[0].busy_ns), (vec![40, 40], 50));
-        let work = work_by_device(&activities, |_| true);
+        let work = by_frame.work_by_device(|_| true);
         let intervals: Vec<_> = work.values().map(|work| &work.intervals[..]).collect();
         assert_eq!(intervals, [[(100, 140)], [(110, 150)]]);
     }
@@ -241,7 +343,8 @@ mod tests {
                 ..attributed(0, 7, (start, end))
             });
         // The third was enqueued in time, so the host did not cause the gap before it.
-        let figures = figures(1, |_| None, &mut activities);
+        let by_frame = ActivitiesByFrame::new(1, |_| None, &mut activities);
+        let figures = by_frame.figures();
         assert_eq!((figures[0].waited_ns, figures[0].span_ns), (20 + 5, 70));
     }
 
@@ -251,13 +354,79 @@ mod tests {
             [(1_000, 11_000, 0), (991_000, 1_001_000, 31_000)].map(|(start, end, enqueued_ns)| {
                 AttributedActivity { enqueued_ns, ..attributed(0, 7, (start, end)) }
             });
-        let figures = figures(1, |_| None, &mut activities);
+        let by_frame = ActivitiesByFrame::new(1, |_| None, &mut activities);
+        let figures = by_frame.figures();
         assert_eq!(figures[0].waited_ns, 20_000 + LAUNCH_LATENCY_NS);
+    }
+
+    /// As when futures inside a call take turns, the frames inside a frame do not follow each other.
+    #[test]
+    fn random_frames_agree_with_lists_of_their_activities() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        for _ in 0..200 {
+            let parents: Vec<_> = (0..20_u32).map(|at| (at > 0).then(|| rng.u32(0..at))).collect();
+            let parent = |at: u32| parents[at as usize];
+            let mut activities: Vec<_> = (0..50)
+                .map(|at| {
+                    let (frame, start) = (rng.u32(0..20), 100_000 * rng.u64(1..50) + at);
+                    let interval = (start, start + rng.u64(0..200_000));
+                    let enqueued_ns = rng.u64(0..5_000_000);
+                    AttributedActivity { enqueued_ns, ..attributed(frame, at as u32 % 3, interval) }
+                })
+                .collect();
+            let by_frame = ActivitiesByFrame::new(20, parent, &mut activities);
+            for (at, figures) in (0_u32..).zip(by_frame.figures()) {
+                let is_inside = |of: &&&AttributedActivity| {
+                    std::iter::successors(Some(of.frame), |at| parent(*at)).any(|of| of == at)
+                };
+                let all: Vec<_> = by_frame.activities.iter().filter(|of| is_inside(&of)).collect();
+                let (mut busy_ns, mut inner_ns, mut waited_ns) = (0, 0, 0);
+                let (mut until, mut inner_until) = (u64::MAX, 0);
+                for of in &all {
+                    let Activity { start_ns, end_ns, .. } = of.activity;
+                    if of.frame != at {
+                        inner_ns += end_ns.saturating_sub(start_ns.max(inner_until));
+                        inner_until = inner_until.max(end_ns);
+                    }
+                    if of.enqueued_ns > until && start_ns > until {
+                        waited_ns += start_ns.min(of.enqueued_ns + LAUNCH_LATENCY_NS) - until;
+                    }
+                    let covered = if until == u64::MAX { 0 } else { until };
+                    busy_ns += end_ns.saturating_sub(start_ns.max(covered));
+                    until = covered.max(end_ns);
+                }
+                let ns = |works: &[WorkTime]| works.iter().map(|of| of.ns).sum::<u64>();
+                assert_eq!(figures.works.len(), all.len());
+                assert_eq!(
+                    ns(figures.works),
+                    all.iter().map(|of| of.activity.end_ns - of.activity.start_ns).sum::<u64>()
+                );
+                assert_eq!((figures.busy_ns, figures.self_busy_ns), (busy_ns, busy_ns - inner_ns));
+                assert_eq!(figures.waited_ns, waited_ns);
+            }
+        }
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_the_depth() {
+        for (depth, launches) in [(1, 50_000), (50, 1_000), (1_000, 16)] {
+            let parent = |at: u32| at.checked_sub(1);
+            let total = depth * launches;
+            let mut activities: Vec<_> = (0..total)
+                .map(|at| attributed((at / launches) as u32, 7, (20 * at + 1, 20 * at + 10)))
+                .collect();
+            let bytes = peak_bytes(|| {
+                let by_frame = ActivitiesByFrame::new(depth as usize, parent, &mut activities);
+                assert_eq!(by_frame.figures()[0].works.len() as u64, total);
+            });
+            assert!(bytes as u64 <= 200 * total + 500 * depth, "{depth}: {bytes}");
+        }
     }
 
     #[test]
     fn call_without_work_is_all_zero() {
-        let figures = figures(1, |_| None, &mut []);
+        let by_frame = ActivitiesByFrame::new(1, |_| None, &mut []);
+        let figures = by_frame.figures();
         assert_eq!((figures[0].busy_ns, figures[0].span_ns, figures[0].streams), (0, 0, 0));
     }
 }

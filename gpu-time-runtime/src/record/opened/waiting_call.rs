@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::base::lock::locked;
 use crate::record::call_tree::{CallTreeWriter, KnownWork};
 use crate::record::opened::alignment::Alignment;
-use crate::record::opened::attribution::{self, AttributedActivity};
+use crate::record::opened::attribution::{ActivitiesByFrame, AttributedActivity};
 use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
 use crate::record::overlap;
 use crate::record::stream_progress::StreamProgress;
@@ -140,7 +140,8 @@ impl WaitingCall {
         let WaitingCall { call, mut activities, is_incomplete, .. } = self;
         let lost = lost.or(is_incomplete.then_some(Lost::Records));
         let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
-        let figures = attribution::figures(call.frames.len(), parent, &mut activities);
+        let by_frame = ActivitiesByFrame::new(call.frames.len(), parent, &mut activities);
+        let figures = by_frame.figures();
         let is_known = |frame: &Frame| matches!(lost.or(frame.lost), None | Some(Lost::Long));
         let mut paths = CallTreeWriter::begin(&call.callers);
         for (frame, figures) in call.frames.iter().zip(&figures) {
@@ -159,7 +160,7 @@ impl WaitingCall {
         drop(paths);
         let is_known = |frame: u32| call.frames.get(frame as usize).is_some_and(is_known);
         let is_sampled = call.frames.iter().any(|frame| frame.weight() > 1.0);
-        overlap::add(&attribution::work_by_device(&activities, is_known), is_sampled);
+        overlap::add(&by_frame.work_by_device(is_known), is_sampled);
         for (frame, figures) in call.frames.iter().zip(figures) {
             let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
             let weight = frame.series_weight();

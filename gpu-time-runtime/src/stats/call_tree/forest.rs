@@ -177,7 +177,7 @@ mod tests {
     const WARMED: SiteNumber = 200;
 
     fn opened(tree: &mut CallTree, path: PathId, ns: u64) {
-        let works = Vec::new();
+        let works = &[];
         let (span_ns, waited_ns, streams) = (ns, 0, 1);
         let (busy_ns, self_busy_ns) = (ns, ns);
         let own_ns = BTreeMap::from([(DeviceId::Cuda(0), ns)]);
