@@ -2,7 +2,7 @@
 //! call in its series. This is done by the collector's own thread, ten times a second while calls
 //! wait, and by every report.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
@@ -15,6 +15,7 @@ use crate::record::opened::alignment::Alignment;
 use crate::record::opened::base::Measurement;
 use crate::record::opened::call_exchange::{self, MAX_WAITING_WORK};
 use crate::record::opened::open_call::{self, OpenCall};
+use crate::record::opened::unclaimed::UnclaimedRecords;
 use crate::record::opened::waiting_call::{Outlook, WaitingCall};
 use crate::record::stream_progress::StreamProgress;
 use crate::record::window::matching::windows;
@@ -33,9 +34,6 @@ const MAX_KEPT: usize = 4_096;
 /// The maximum number of calls that wait for records. If there are more, the oldest are counted as
 /// lost.
 pub(super) const MAX_WAITING: usize = 8_192;
-/// The maximum number of records that are kept because they may belong to a call that has not
-/// ended. More than the launches that an opened call keeps.
-const MAX_UNCLAIMED: usize = 262_144;
 
 /// The thread that collects. Started by the first call that ends or is long, or by [`keep_up`].
 struct CollectorThread {
@@ -93,8 +91,8 @@ pub(crate) struct Collector {
     dropped_ns: u64,
     /// The launches of graphs whose calls have been recorded, and when.
     ended_graphs: Option<HashMap<u32, Instant>>,
-    /// Records of launches that no call has claimed, the oldest first.
-    unclaimed: VecDeque<Activity>,
+    /// Records that may belong to calls that have not ended.
+    unclaimed: UnclaimedRecords,
     /// Measurements of the empty kernel that wait for their records.
     bases: Vec<Measurement>,
     /// The alignment at the last collection.
@@ -206,6 +204,12 @@ pub(crate) fn pause() -> Option<MutexGuard<'static, Collector>> {
 }
 
 impl Collector {
+    /// Returns how often calls have looked for an unclaimed record.
+    #[cfg(test)]
+    pub fn lookups(&self) -> usize {
+        self.unclaimed.lookups
+    }
+
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
@@ -227,7 +231,7 @@ impl Collector {
             progress: StreamProgress::new(),
             dropped_ns: 0,
             ended_graphs: None,
-            unclaimed: VecDeque::new(),
+            unclaimed: UnclaimedRecords::new(),
             bases: Vec::new(),
             alignment: None,
             flushed: None,
@@ -322,28 +326,24 @@ impl Collector {
         self.spare = calls;
     }
 
-    /// Takes over calls that have ended, and matches the unclaimed records with their launches.
+    /// Takes over calls that have ended, with the unclaimed records of their launches.
     pub fn claim(&mut self, ended: impl IntoIterator<Item = Box<OpenCall>>) {
-        let mut are_new = false;
         let launches = self.launches.get_or_insert_default();
         for call in ended {
-            are_new = true;
             let number = self.next;
             self.next += 1;
-            for (at, launch) in (0u32..).zip(&call.launches) {
-                launches.insert(launch.correlation, (number, at));
-            }
-            let waiting = WaitingCall::new(call);
-            self.work += waiting.work();
-            self.calls.insert(number, waiting);
-        }
-        if are_new {
-            // In place, because the records that stay unclaimed may be many.
-            for _ in 0..self.unclaimed.len() {
-                if let Some(activity) = self.unclaimed.pop_front() {
-                    self.take(&activity);
+            let mut waiting = WaitingCall::new(call);
+            for at in 0..waiting.call.launches.len() {
+                let correlation = waiting.call.launches[at].correlation;
+                launches.insert(correlation, (number, at as u32));
+                while let Some(record) = self.unclaimed.claim(correlation) {
+                    if let Some(launch) = waiting.take(&record, at, self.alignment) {
+                        self.progress.note(launch.stream_id, launch.enqueued_ns);
+                    }
                 }
             }
+            self.work += waiting.work();
+            self.calls.insert(number, waiting);
         }
     }
 
@@ -374,10 +374,7 @@ impl Collector {
             USELESS.late.fetch_add(1, Relaxed);
             return;
         }
-        if self.unclaimed.len() >= MAX_UNCLAIMED {
-            self.unclaimed.pop_front();
-        }
-        self.unclaimed.push_back(*activity);
+        self.unclaimed.keep(activity);
     }
 
     fn is_of_ended_graph(&self, correlation: u32) -> bool {

@@ -198,6 +198,23 @@ fn records_before_and_after_the_end_are_matched() {
 }
 
 #[test]
+fn call_looks_only_for_the_records_of_its_own_launches() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    let others: Vec<u32> = (1_000..2_000).collect();
+    others.iter().for_each(|&id| collector.take(&activity(id, 10, 20)));
+    [activity(1, 10, 20), activity(2, 30, 40)].iter().for_each(|of| collector.take(of));
+    collector.claim([call(subject, &[1, 2, 3])]);
+    // One look-up finds nothing more for each launch.
+    assert_eq!(collector.lookups(), 2 + 3);
+    collector.take(&activity(3, 50, 60));
+    // The other records are still there.
+    collector.claim([call(subject, &others)]);
+    collector.finish(false);
+    assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (2, 0));
+}
+
+#[test]
 fn calls_finish_in_any_order() {
     let subjects = [(); 3].map(|()| subject(thread()));
     let mut collector = Collector::new();
