@@ -314,12 +314,13 @@ fn flush_is_due_after_a_while_or_if_much_work_waits() {
     assert_eq!(collector.due_drain(), DrainKind::Completed);
     collector.wait(FLUSH_PERIOD);
     assert_eq!(collector.due_drain(), DrainKind::Flushed);
-    collector.note_flush();
     let launches: Vec<u32> = (0..(MAX_WAITING_WORK / 8) as u32).collect();
     let subject = subject(thread());
     collector.claim((0..3).map(|_| call(subject, &launches)));
+    collector.note_flush();
     assert_eq!(collector.due_drain(), DrainKind::Completed);
     collector.claim([call(subject, &launches)]);
+    collector.note_flush();
     assert_eq!(collector.due_drain(), DrainKind::Flushed);
     collector.give_up();
 }
