@@ -121,6 +121,7 @@ fn memory(_: &[String]) {
         work.call(1);
         gpu.synchronize();
     }
+    tally::fact("in_flight", tally::in_flight());
     tally::print();
 }
 

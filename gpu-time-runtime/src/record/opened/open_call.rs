@@ -265,6 +265,10 @@ impl OpenCall {
         let &EnqueueCall { correlation, is_graph, lacks_records, .. } = launched;
         if lacks_records {
             self.lose_around(frame, Lost::Records);
+            // A graph has records of its kernels. Another launch would be waited for in vain.
+            if !is_graph {
+                return;
+            }
         }
         self.launches.push(FrameLaunch {
             correlation,

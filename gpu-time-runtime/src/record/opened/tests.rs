@@ -382,6 +382,28 @@ fn launch_that_lacks_records_loses_its_call() {
     assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (0, 1));
 }
 
+/// CUPTI refused to record a copy, so there is no use in waiting for its record.
+#[test]
+fn launch_that_lacks_records_loses_only_the_functions_around_it() {
+    let thread = thread();
+    let [outer, copies, other] = [(); 3].map(|()| subject(thread));
+    let mut call = Box::<OpenCall>::default();
+    let outer_frame = call.enter(outer).unwrap();
+    for (inner, lacks_records) in [(copies, true), (other, false)] {
+        let frame = call.enter(inner).unwrap();
+        call.note(&EnqueueCall { lacks_records, ..launch(5) });
+        call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    }
+    call.leave(at(outer_frame), None, |_| DeviceId::Cuda(0));
+    let mut collector = Collector::new();
+    collector.claim([call]);
+    collector.take(&activity(5, 10, 20));
+    collector.finish(false);
+    for (subject, opened) in [(outer, 0), (copies, 0), (other, 1)] {
+        assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (opened, 1 - opened));
+    }
+}
+
 #[test]
 fn graph_without_a_later_launch_is_complete_after_a_while() {
     let subject = subject(thread());
