@@ -21,8 +21,8 @@ const EXIT: c_int = 1;
 
 static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
 
-/// Functions to call on the launching thread while CUPTI records. They must not panic, lock, allocate or
-/// call the driver. Launches of the runtime itself are observed too.
+/// Functions to call on the launching thread while CUPTI records. They must not panic, lock or call the driver, and
+/// must seldom allocate. Launches of the runtime itself are observed too.
 #[derive(Clone, Copy)]
 pub(crate) struct LaunchObserver {
     /// Called when a call that enqueues work begins.

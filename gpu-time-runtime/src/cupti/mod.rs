@@ -2,9 +2,9 @@
 //!
 //! CUPTI is loaded at run time, when kernels are to be recorded for the first time. It calls back at the
 //! beginning and the end of driver calls that enqueue work, load code or capture a stream, and to request
-//! or complete a buffer of records. These callbacks allocate nothing except new buffers of the bounded
-//! pool. They lock nothing except [`loads`], around calls that load code and to switch on a kind of
-//! activity.
+//! or complete a buffer of records. These callbacks allocate only new buffers of the bounded pool, and
+//! room for the launches of an opened call that makes more than those before it. They lock nothing except
+//! [`loads`], around calls that load code and to switch on a kind of activity.
 
 #![allow(unsafe_code)] // calls the C API of CUPTI
 

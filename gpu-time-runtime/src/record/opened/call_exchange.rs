@@ -79,8 +79,12 @@ impl IdleCalls {
         Some(call)
     }
 
-    /// Keeps a call, or drops it if the others have too much memory.
-    fn keep(&mut self, call: Box<OpenCall>) {
+    /// Keeps a call, with as much of its memory as there is room for beside the others. Drops it if even a small call
+    /// would be too much.
+    fn keep(&mut self, mut call: Box<OpenCall>) {
+        if self.bytes + call.bytes() > MAX_IDLE_BYTES {
+            call.shrink();
+        }
         let bytes = self.bytes + call.bytes();
         if bytes <= MAX_IDLE_BYTES {
             self.bytes = bytes;
@@ -152,6 +156,19 @@ mod tests {
         assert_eq!(idle.calls.len(), MAX_IDLE_BYTES / each);
         while idle.take().is_some() {}
         assert_eq!(idle.bytes, 0);
+    }
+
+    /// Otherwise, a function with many launches would allocate in each of its calls.
+    #[test]
+    fn long_idle_call_keeps_its_memory_while_there_is_room() {
+        let mut idle = IdleCalls::new();
+        idle.keep(call(50_000));
+        assert!(idle.take().is_some_and(|call| call.launches.capacity() >= 50_000));
+        idle.keep(call(100_000));
+        idle.keep(call(50_000));
+        let second = idle.take().unwrap().launches.capacity();
+        assert!(second < 50_000, "there was no room for {second}");
+        assert!(idle.take().is_some_and(|call| call.launches.capacity() >= 100_000));
     }
 
     #[test]

@@ -340,7 +340,7 @@ pub(crate) fn end_suspended(
 pub(crate) const OBSERVER: LaunchObserver = LaunchObserver { launched, failed };
 
 /// Notes a launch by the calling thread. Called from CUPTI's callback for driver calls, so it takes
-/// no lock, and allocates only when an opened call makes more launches than most do.
+/// no lock, and allocates only when an opened call makes more launches than those before it.
 fn launched(launched: EnqueueCall) {
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {

@@ -25,7 +25,7 @@ pub(super) const MAX_FRAMES: usize = 10_240;
 /// The maximum number of launches that an opened call keeps at once. Functions that make more launches are
 /// counted as lost.
 pub(super) const MAX_LAUNCHES: usize = 163_840;
-/// The space that an idle call keeps. A call that needed more gives the rest back.
+/// The space that an idle call keeps when memory is short.
 const IDLE_FRAMES: usize = 256;
 const IDLE_LAUNCHES: usize = 1_024;
 
@@ -372,10 +372,15 @@ impl OpenCall {
             + self.launches.capacity() * size_of::<FrameLaunch>()
     }
 
-    /// Resets everything for another call, but keeps the memory that most calls need.
+    /// Gives back the memory that most calls do not need. The call must be empty.
+    pub fn shrink(&mut self) {
+        self.frames.shrink_to(IDLE_FRAMES);
+        self.launches.shrink_to(IDLE_LAUNCHES);
+    }
+
+    /// Resets everything for another call, but keeps the memory.
     pub fn clear(&mut self) {
         self.frames.clear();
-        self.frames.shrink_to(IDLE_FRAMES);
         (self.entered, self.kept, self.is_ending) = (0, (0, 0), false);
         self.woken_at = 0;
         self.callers.clear();
@@ -386,7 +391,6 @@ impl OpenCall {
         }
         self.cost_ns = 0;
         self.launches.clear();
-        self.launches.shrink_to(IDLE_LAUNCHES);
         self.at = None;
         self.is_incomplete = false;
         self.switched_on = None;

@@ -683,13 +683,6 @@ fn oldest_calls_are_lost_if_too_much_work_waits() {
     assert_eq!((counts(&old).lost.of(Lost::Records), counts(&new).in_flight), (1, 10));
 }
 
-#[test]
-fn long_call_gives_its_memory_back() {
-    let mut call = call(subject(thread()), &(0..100_000).collect::<Vec<_>>());
-    call.clear();
-    assert!(call.launches.capacity() <= 1_024, "{}", call.launches.capacity());
-}
-
 /// What has ended in a call that is not about to end is recorded when the process ends.
 #[test]
 fn end_of_the_process_splits_an_old_call() {
