@@ -70,11 +70,12 @@ impl Tally {
     }
 
     /// Returns the brackets inside the samples, if the time that they add can be subtracted. Their
-    /// number must be known for every sample, and there must be fed samples, in which the GPU did
-    /// not wait for the host.
+    /// number may be unknown for a few samples only, for which the others then stand, and there must
+    /// be fed samples, in which the GPU did not wait for the host.
     pub fn removed_inner(&self, bias: Bias) -> Option<PerSample> {
         let InnerBrackets { brackets, unknown, .. } = self.inner;
-        let is_known = unknown == 0 && brackets.max > 0 && self.counts.fed > 0;
+        let is_known = are_few(unknown, brackets.samples + unknown);
+        let is_known = is_known && brackets.max > 0 && self.counts.fed > 0;
         (is_known && bias.inner.is_some()).then_some(brackets)
     }
 
@@ -96,6 +97,12 @@ impl Tally {
     pub fn lost(&self) -> Losses {
         self.counts.lost
     }
+}
+
+/// Returns `true` if the number of brackets inside is unknown for so few samples that the others can stand for
+/// them: at most one in 100.
+pub(crate) fn are_few(unknown: u64, samples: u64) -> bool {
+    unknown.saturating_mul(100) <= samples
 }
 
 impl InnerBrackets {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::stats::bias::{Bias, InnerCost};
 use crate::stats::call_tree::place::PathId;
+use crate::stats::tally::are_few;
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
 
@@ -124,7 +125,7 @@ impl TimedCalls {
     fn net(&self, bias: Option<Bias>) -> TimeSums {
         let Some(bias) = bias else { return self.sums };
         let is_queued = self.queued * 2 > self.fed;
-        let is_known = self.unknown == 0 && self.fed > 0;
+        let is_known = are_few(self.unknown, self.fed + self.starved) && self.fed > 0;
         let inner = bias.inner.filter(|_| is_known);
         let inner_ns = inner.map_or(0.0, |cost| cost.total_ns(self.near, self.far, is_queued));
         let own_ns = self.brackets * if is_queued { bias.queued_ns } else { bias.ns };
@@ -338,7 +339,7 @@ mod tests {
         tree.record(path, None, Ok(sample(1_000.0, 13)));
         let net = |tree: &Bench| tree.settle(Some(bias))[0].net_ns;
         assert_eq!(net(&tree), 1_000.0 - 10.0 - 12.0 * 20.0 - 40.0);
-        // If the number of brackets inside is unknown for one call, their time is not subtracted from any call,
+        // If the number of brackets inside is unknown for many calls, their time is not subtracted from any call,
         // as in a series.
         tree.record(path, None, Ok(sample(1_000.0, 0).around(None)));
         assert_eq!(net(&tree), 2_000.0 - 2.0 * 10.0);

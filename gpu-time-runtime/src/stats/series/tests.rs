@@ -101,6 +101,15 @@ fn brackets_inside_stay_where_their_effect_is_unknown() {
 }
 
 #[test]
+fn few_samples_with_unknown_brackets_inside_leave_the_correction() {
+    let mut samples = vec![around(5000.0, true, Some(3)); 99];
+    samples.push(around(6000.0, true, None));
+    assert_eq!(report_inner(&samples).inner_brackets.map(|inner| inner.max), Some(3));
+    samples.push(around(6000.0, true, None));
+    assert_eq!(report_inner(&samples).inner_brackets, None);
+}
+
+#[test]
 fn mostly_queued_series_uses_queued_bias() {
     let queued = |raw_ns| with(raw_ns, |s| (s.flags.fed, s.flags.queued) = (true, true));
     let mostly = report(&[queued(9000.0), queued(9000.0), sample(8400.0, true)], Some(1000.0));
