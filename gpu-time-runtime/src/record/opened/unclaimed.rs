@@ -15,7 +15,7 @@ const NONE: Position = Position::MAX;
 
 /// Records that calls may claim when they end. If there are too many, the oldest are dropped.
 pub(super) struct UnclaimedRecords {
-    slots: Vec<Slot>,
+    slots: Vec<KeptRecord>,
     /// The oldest and the newest record of each launch, by correlation id.
     launches: Option<HashMap<u32, (Position, Position)>>,
     oldest: Position,
@@ -27,7 +27,7 @@ pub(super) struct UnclaimedRecords {
     pub lookups: usize,
 }
 
-struct Slot {
+struct KeptRecord {
     record: Activity,
     older: Position,
     newer: Position,
@@ -52,7 +52,8 @@ impl UnclaimedRecords {
         if self.free == NONE && self.slots.len() >= MAX_UNCLAIMED {
             self.drop_oldest();
         }
-        let slot = Slot { record: *record, older: self.newest, newer: NONE, next_of_launch: NONE };
+        let slot =
+            KeptRecord { record: *record, older: self.newest, newer: NONE, next_of_launch: NONE };
         let at = match self.slots.get_mut(self.free as usize) {
             Some(free) => {
                 let at = std::mem::replace(&mut self.free, free.newer);
@@ -91,7 +92,7 @@ impl UnclaimedRecords {
             return None;
         };
         let at = launch.get().0;
-        let &Slot { record, older, newer, next_of_launch } = self.slots.get(at as usize)?;
+        let &KeptRecord { record, older, newer, next_of_launch } = self.slots.get(at as usize)?;
         match next_of_launch {
             NONE => _ = launch.remove(),
             next => launch.get_mut().0 = next,
@@ -115,7 +116,7 @@ impl UnclaimedRecords {
         }
     }
 
-    fn slot(&mut self, at: Position) -> Option<&mut Slot> {
+    fn slot(&mut self, at: Position) -> Option<&mut KeptRecord> {
         self.slots.get_mut(at as usize)
     }
 
