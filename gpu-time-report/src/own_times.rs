@@ -2,6 +2,7 @@
 //! figures.
 
 use std::collections::HashMap;
+use std::ops::Add;
 
 use crate::{Device, Node, Overlap, Series, Site, Snapshot, Source};
 
@@ -19,8 +20,22 @@ pub struct OwnTime<'a> {
 pub struct Shares<'a> {
     /// A function's share per nanosecond in its rows, whose times may include the functions that it
     /// calls.
-    per_ns: HashMap<&'a str, f64>,
+    per_ns: HashMap<&'a str, PerNs>,
     not_annotated: Option<&'a Node>,
+}
+
+/// A share of all GPU time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    pub of_all: f64,
+    /// The time that it is the share of is an upper bound.
+    pub is_bound: bool,
+}
+
+/// A function's share per nanosecond in its rows.
+struct PerNs {
+    share: f64,
+    is_bound: bool,
 }
 
 /// The share of the run that a device's functions account for.
@@ -145,6 +160,15 @@ impl OwnTime<'_> {
     }
 }
 
+impl Add for Share {
+    type Output = Share;
+
+    fn add(self, other: Share) -> Share {
+        let is_bound = self.is_bound || other.is_bound;
+        Share { of_all: self.of_all + other.of_all, is_bound }
+    }
+}
+
 impl<'a> Shares<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Shares<'a> {
         let not_annotated =
@@ -153,15 +177,18 @@ impl<'a> Shares<'a> {
         let all_ns = sum(&times) + not_annotated.map_or(0.0, Node::self_ns);
         let per_ns = times.iter().filter_map(|time| {
             let rows = rows.get(time.name).filter(|rows| rows.ns > 0.0)?;
-            Some((time.name, time.ns / all_ns / rows.ns))
+            let share = time.ns / all_ns / rows.ns;
+            Some((time.name, PerNs { share, is_bound: time.is_bound }))
         });
         Shares { per_ns: per_ns.collect(), not_annotated }
     }
 
     /// Returns the share of a row. `None` if its clock does not measure GPU time, for a graph node,
-    /// or if the call tree contains no own time of the function.
-    pub fn of_row(&self, site: &Site, series: &Series) -> Option<f64> {
-        Some(series.own_gpu_time()? * self.per_ns.get(site.name())?)
+    /// or if the call tree contains no own time of the function. It is a bound if the own time is,
+    /// which may come from other calls than the times of the row.
+    pub fn of_row(&self, site: &Site, series: &Series) -> Option<Share> {
+        let PerNs { share, is_bound } = self.per_ns.get(site.name())?;
+        Some(Share { of_all: series.own_gpu_time()? * share, is_bound: *is_bound })
     }
 
     /// Returns the work outside of all annotated functions, if windows measured it.

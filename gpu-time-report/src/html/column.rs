@@ -194,7 +194,7 @@ impl PageColumn {
                 }
             }
             PageColumn::Share => match sheet.shares.of_row(row.site, series) {
-                Some(share) => share_cell(share, series.is_bound()),
+                Some(share) => share_cell(share.of_all, share.is_bound),
                 None => html! { td.n.share {} },
             },
             PageColumn::GbPerS => {

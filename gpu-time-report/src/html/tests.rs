@@ -464,6 +464,25 @@ fn rows_of_launch_bound_functions_say_so() {
     assert_eq!(page.matches(chip).count(), 1, "{page}");
 }
 
+/// Events timed some calls of the function, but the tree has the opened ones alone.
+#[test]
+fn share_by_opened_calls_is_no_bound() {
+    let mut sites = vec![function("decode", 300), function("norm", 100)];
+    sites[0].series[0].upper_bound = true;
+    let mut nodes = vec![node("decode", None, 3e6, 3e6), node("norm", None, 1e6, 1e6)];
+    nodes[1].site = Some(1);
+    let snapshot = Snapshot::new(process(None), vec![gpu()], sites).with_tree(nodes);
+    let page = text(&snapshot);
+    let (_, row) = page.split_once("\nFunctions\n").unwrap();
+    let (_, row) = row.split_once("\ndecode\n").unwrap();
+    let marked = row.lines().take(12).filter(|cell| cell.starts_with('≤')).count();
+    // The median and the total.
+    assert_eq!(marked, 2, "{page}");
+    let table = snapshot.to_string();
+    let row = table.lines().find(|line| line.starts_with("decode")).unwrap();
+    assert_eq!(row.matches('≤').count(), 2, "{table}");
+}
+
 #[test]
 fn page_has_the_advice_of_the_table() {
     for snapshot in [everything(), kernels(), on_host(), rated()] {

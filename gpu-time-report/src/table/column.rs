@@ -3,6 +3,7 @@
 use comfy_table::CellAlignment;
 
 use crate::marks::bound;
+use crate::own_times::Share;
 use crate::scale::Scale;
 use crate::units::{self, printable};
 use crate::{
@@ -48,7 +49,7 @@ pub enum TableRow<'a> {
         is_sampled: bool,
         calls: Option<u64>,
         /// The share of all GPU time.
-        share: Option<f64>,
+        share: Option<Share>,
     },
     /// All keys of a function on one device in one cache state.
     Keyed {
@@ -56,7 +57,7 @@ pub enum TableRow<'a> {
         label: String,
         is_sampled: bool,
         calls: Option<u64>,
-        share: Option<f64>,
+        share: Option<Share>,
     },
     /// A function that has no own series, because every call was captured or none was timed.
     Untimed { label: String, calls: Option<u64> },
@@ -160,7 +161,10 @@ impl TableColumn {
                     None => "?".to_owned(),
                 }
             }
-            TableColumn::Share => bound(row.is_bound()).to_owned() + &units::percent(row.share()?),
+            TableColumn::Share => {
+                let Share { of_all, is_bound } = row.share()?;
+                bound(is_bound).to_owned() + &units::percent(of_all)
+            }
             TableColumn::GbPerS => {
                 let bytes = series?.bytes?;
                 let peak = bytes.peak_share.map(|share| format!(" ({:.0}%)", 100.0 * share));
@@ -296,7 +300,7 @@ impl<'a> TableRow<'a> {
         }
     }
 
-    /// Returns `true` if the row's times, and therefore its total and its share, are upper bounds.
+    /// Returns `true` if the row's times, and therefore its total, are upper bounds.
     fn is_bound(&self) -> bool {
         match self {
             TableRow::Series { series, .. } => series.is_bound(),
@@ -324,15 +328,16 @@ impl<'a> TableRow<'a> {
     }
 
     /// Returns the share of all GPU time, or of the function's kernel time.
-    fn share(&self) -> Option<f64> {
-        match self {
-            TableRow::Series { share, .. } | TableRow::Keyed { share, .. } => *share,
-            TableRow::NotAnnotated { node } => Some(node.share),
+    fn share(&self) -> Option<Share> {
+        let of_all = match self {
+            TableRow::Series { share, .. } | TableRow::Keyed { share, .. } => return *share,
+            TableRow::NotAnnotated { node } => node.share,
             TableRow::Kernel { kernel: Kernel { share, .. }, .. }
             | TableRow::OtherKernels { share, .. }
-            | TableRow::OtherFunctions { share, .. } => Some(*share),
-            _ => None,
-        }
+            | TableRow::OtherFunctions { share, .. } => *share,
+            _ => return None,
+        };
+        Some(Share { of_all, is_bound: self.is_bound() })
     }
 }
 

@@ -4,7 +4,7 @@ use super::column::TableRow;
 use super::keys::HiddenKeys;
 use crate::groups::{Group, IndexedSeries};
 use crate::marks::PER_CALL;
-use crate::own_times::Shares;
+use crate::own_times::{Share, Shares};
 use crate::units::printable;
 use crate::{Kernel, KernelTimes, Launch, Launches, Series, Site, Snapshot, kernel_names, opened};
 
@@ -69,7 +69,7 @@ impl<'a> Function<'a> {
     }
 
     /// Returns the groups' share of all GPU time.
-    pub fn share<'g>(&self, groups: impl IntoIterator<Item = &'g Group<'a>>) -> Option<f64>
+    pub fn share<'g>(&self, groups: impl IntoIterator<Item = &'g Group<'a>>) -> Option<Share>
     where
         'a: 'g,
     {

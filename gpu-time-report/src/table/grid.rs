@@ -2,9 +2,9 @@
 
 use super::column::{KERNEL_INDENT, TableColumn, TableRow, Units};
 use super::function::{Function, Shown};
-use crate::own_times::Shares;
+use crate::own_times::{Share, Shares};
 use crate::units::printable;
-use crate::{Detail, Measure, Series, Site, Snapshot, groups, series};
+use crate::{Detail, Measure, Site, Snapshot, groups, series};
 
 /// The maximum number of rows at which functions show details: launches, keys and kernels. Together
 /// with the lines above and below, they fit on a screen of 40 lines.
@@ -62,9 +62,8 @@ impl Grid {
         let (mut rows, omitted) = rows(functions, detail);
         if !others.is_empty() {
             let shares = others.iter().filter_map(|function| function.share(function.groups));
-            let share = shares.fold(0.0, |sum, share| sum + share);
-            let heads = others.iter().flat_map(|function| function.groups).filter_map(|g| g.head);
-            let is_bound = heads.map(|head| head.series).any(Series::is_bound);
+            let none = Share { of_all: 0.0, is_bound: false };
+            let Share { of_all: share, is_bound } = shares.fold(none, |sum, share| sum + share);
             rows.push(TableRow::OtherFunctions { functions: others.len(), share, is_bound });
         }
         rows.extend(shares.not_annotated().map(|node| TableRow::NotAnnotated { node }));
