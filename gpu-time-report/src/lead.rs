@@ -11,7 +11,8 @@ use crate::{Coverage, Device, Node, PerCall, Series, Site, Snapshot, Source, tre
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
-/// The minimum idle share of a device at which a host-bound function is named first.
+/// The minimum idle share of a device at which a host-bound function is named first. Below it, no
+/// launch-bound function is named either.
 const IDLE: f64 = 0.3;
 /// The minimum idle share of every device at which the host's work outside of functions is named.
 const MOSTLY_IDLE: f64 = 0.5;
@@ -215,10 +216,19 @@ fn largest(snapshot: &Snapshot) -> Option<First<'_>> {
     Some(First { name: first.name, why: Some(why).filter(|_| share >= OUTSTANDING) })
 }
 
-/// Returns `true` if any GPU was idle for long, or `None` without windows.
+/// Returns `true` if any GPU was idle for long. Without windows, functions that account for most of
+/// the run on every GPU tell that none was, and the rest is unknown.
 fn is_idle(snapshot: &Snapshot) -> Option<bool> {
     let known = snapshot.devices.iter().filter_map(Device::coverage);
-    known.map(|coverage| coverage.idle >= IDLE).reduce(|one, other| one || other)
+    let known = known.map(|coverage| coverage.idle >= IDLE).reduce(|one, other| one || other);
+    known.or_else(|| {
+        let mut gpus = snapshot.devices.iter().filter(|device| device.id != "host").peekable();
+        let is_busy = |device| {
+            Accounted::of(snapshot, device)
+                .is_some_and(|accounted| !accounted.is_bound && accounted.share >= 1.0 - IDLE)
+        };
+        (gpus.peek().is_some() && gpus.all(is_busy)).then_some(false)
+    })
 }
 
 /// Returns `true` if a function's time is a worthwhile share of the run. With windows, any time is,

@@ -36,6 +36,21 @@ fn busy_gpu_is_not_launch_bound() {
     assert!(first.starts_with(LARGEST) && first.ends_with("% of GPU time is its own."), "{first}");
 }
 
+/// The same without windows: functions account for nearly all of the run.
+#[test]
+fn gpu_that_functions_keep_busy_is_not_launch_bound() {
+    let nodes = |busy_ns| {
+        let mut nodes = vec![node("decode", None, busy_ns, busy_ns), node("norm", None, 1e6, 1e6)];
+        let mean = nodes[0].per_call.as_mut().unwrap();
+        (mean.waited_ns, mean.host_ns) = (Some(0.4 * mean.span_ns), Some(mean.span_ns));
+        nodes
+    };
+    // The run takes 1.234 s.
+    let launch_bound = |busy_ns| first(nodes(busy_ns), None).contains("launch-bound");
+    assert!(launch_bound(0.8e9));
+    assert!(!launch_bound(0.9e9));
+}
+
 #[test]
 fn path_without_host_time_falls_through() {
     let mut nodes = tree();
