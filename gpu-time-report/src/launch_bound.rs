@@ -46,8 +46,8 @@ fn median(stats: Option<Stats>) -> Option<f64> {
     stats.map(|stats| stats.median)
 }
 
-/// Describes how long the GPU was busy with a launch-bound call, and how long the host took to
-/// enqueue it.
+/// Describes how long the GPU was busy with a launch-bound call, and how long the host took for it,
+/// with whatever else it did: the time inside the launches is not known.
 pub(crate) fn both_sides([busy_ns, span_ns, host_ns]: [f64; 3], kernels: f64) -> String {
     let count = if (kernels - kernels.round()).abs() < 0.05 {
         format!("{kernels:.0}")
@@ -56,7 +56,7 @@ pub(crate) fn both_sides([busy_ns, span_ns, host_ns]: [f64; 3], kernels: f64) ->
     };
     let noun = if count == "1" { "kernel" } else { "kernels" };
     format!(
-        "GPU busy {} of {}; host spent {} enqueueing {count} {noun}",
+        "GPU busy {} of {}; the host took {} for {count} {noun}",
         units::Unit::of(span_ns).number(busy_ns),
         units::time(span_ns),
         units::time(host_ns),
@@ -70,10 +70,7 @@ mod tests {
     #[test]
     fn both_sides_count_kernels() {
         let sides = |kernels| both_sides([4_290.0, 24_040.0, 40_020.0], kernels);
-        assert_eq!(
-            sides(1.0),
-            "GPU busy 4.290 of 24.04 µs; host spent 40.02 µs enqueueing 1 kernel"
-        );
+        assert_eq!(sides(1.0), "GPU busy 4.290 of 24.04 µs; the host took 40.02 µs for 1 kernel");
         assert!(sides(87.02).ends_with(" 87 kernels") && sides(2.5).ends_with(" 2.5 kernels"));
     }
 }

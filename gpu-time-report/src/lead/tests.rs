@@ -18,8 +18,8 @@ fn first(nodes: Vec<Node>, idle: Option<f64>) -> String {
     first.unwrap_or_default()
 }
 
-const LAUNCH_BOUND: &str = "Look at pass first: it is launch-bound (the GPU waited for the CPU). On average, GPU busy 0.002 of 1.210 ms; host \
-     spent 3.556 µs enqueueing 3 kernels.";
+const LAUNCH_BOUND: &str = "Look at pass first: it is launch-bound (the GPU waited for the CPU). On average, GPU busy 0.002 of 1.210 ms; the host \
+     took 3.556 µs for 3 kernels.";
 const LARGEST: &str = "Look at attention first: ";
 
 #[test]

@@ -320,7 +320,7 @@ fn largest_function_is_named_above_the_table() {
 fn launch_bound_function_has_both_sides() {
     let mut snapshot = kernels();
     snapshot.sites[0].launch_bound = Some(true);
-    let line = "\n    per call: launch-bound (GPU busy 0.258 of 1.055 ms; host spent 1.071 ms enqueueing 133 kernels), \
+    let line = "\n    per call: launch-bound (GPU busy 0.258 of 1.055 ms; the host took 1.071 ms for 133 kernels), \
                 self 129.1 µs, 3 streams\n";
     assert!(snapshot.to_string().contains(line), "{snapshot}");
     assert!(in_full(&snapshot).contains("\n  launch-bound: the GPU waited for the CPU, "));

@@ -176,7 +176,7 @@ fn tree_fits_the_terminal() {
     let end = |line: &String| line.rsplit("  ").next().unwrap().to_owned();
     assert!(end(&lines[1]).ends_with("pass::forward_with_cache"), "{lines:#?}");
     // The path's sentence takes a line of its own, and the next path is on the line after it.
-    assert!(lines[2].starts_with("    launch-bound: GPU busy 0.002 of 1.210 ms; host spent"));
+    assert!(lines[2].starts_with("    launch-bound: GPU busy 0.002 of 1.210 ms; the host took"));
     assert!(end(&lines[3]).ends_with("::forward_with_cache"), "{lines:#?}");
 }
 
