@@ -527,6 +527,38 @@ fn page_without_functions_has_a_theme() {
 }
 
 #[test]
+fn bars_with_equal_functions_have_their_types_and_modules() {
+    let mut nodes = tree();
+    nodes.push(node("app::Model::load", None, 1e4, 1e4));
+    let names = [
+        "llama::Block::forward",
+        "llama::ops::norm",
+        "llama::Attention::forward",
+        "bert::ops::norm",
+    ];
+    for (node, name) in nodes.iter_mut().zip(names) {
+        node.name = name.to_owned();
+    }
+    nodes.push(node("llama::ops::gather", None, 1e4, 1e4));
+    let snapshot = kernels().with_tree(nodes);
+    let seen = ask(
+        &snapshot,
+        r#"return [...document.querySelectorAll(".icicle tbody th")].map((bar) => bar.innerText);"#,
+    );
+    let mut seen: Vec<String> = serde_json::from_value(seen).unwrap();
+    seen.retain(|name| !name.starts_with('<'));
+    let expected = [
+        "Block::forward",
+        "Attention::forward",
+        "bert::ops::norm",
+        "llama::ops::norm",
+        "Model::load",
+        "gather",
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
 fn icicle_enlarges_the_clicked_path() {
     let seen = ask(
         &nested(),
