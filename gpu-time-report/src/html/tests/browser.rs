@@ -558,6 +558,32 @@ fn bars_with_equal_functions_have_their_types_and_modules() {
     assert_eq!(seen, expected);
 }
 
+/// Two devices leave little room for their legends.
+#[test]
+fn legend_of_each_device_names_a_function_on_a_phone() {
+    let mut snapshot = kernels();
+    let mut second = snapshot.devices[0].clone();
+    second.id = "cuda:1".to_owned();
+    snapshot.devices.push(second);
+    let mut nodes = tree();
+    for node in &mut nodes {
+        let half_ns = 0.5 * node.self_ns;
+        node.self_ns_by_device = ["cuda:0", "cuda:1"].map(|id| (id.to_owned(), half_ns)).into();
+    }
+    let page = snapshot.with_tree(nodes).to_html();
+    // A window is at least 500 pixels wide, which is narrow enough.
+    let seen = chromium::ask(
+        &page,
+        [500, 800],
+        r#"return [...document.querySelectorAll(".legend")].map((legend) =>
+            [...legend.children].filter((part) => part.checkVisibility())
+                .map((part) => part.querySelector(".name")?.textContent ?? part.textContent));"#,
+    );
+    let seen: Vec<Vec<String>> = serde_json::from_value(seen.answer).unwrap();
+    assert_eq!(seen.len(), 2);
+    assert!(seen.iter().all(|legend| legend[0] == "attention"), "{seen:?}");
+}
+
 #[test]
 fn icicle_enlarges_the_clicked_path() {
     let seen = ask(
