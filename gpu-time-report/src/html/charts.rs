@@ -1,12 +1,12 @@
-//! Data for the page's script: the JSON report, with histograms and timelines reduced to what
-//! charts can show, and without the call tree, which the page contains as a table.
+//! Data for the page's script: the JSON report, with histograms, timelines and kernels reduced to
+//! what the page can show, and without the call tree, which the page contains as a table.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-use crate::kernel_names;
+use super::kernels::Kernels;
 use crate::stats::step_ns;
 use crate::{Clock, Lost, Series, Slot, Snapshot, Timeline};
 
@@ -22,18 +22,18 @@ const OUTLIER: f64 = 2.0;
 /// The minimum number of digits of a time in a chart. Charts show no more.
 const DIGITS: u32 = 4;
 
-/// The maximum length of a kernel name that is not shortened.
-const NAME: usize = 72;
+/// The statistics of which the page shows only [`RANGE`].
+pub const OF_OPENED: [&str; 5] = ["busy_ns", "self_busy_ns", "span_ns", "gaps_ns", "host_ns"];
+const RANGE: [&str; 3] = ["p5", "median", "p95"];
 
 #[derive(Serialize)]
-struct Page<'a> {
+struct Page {
     report: Value,
     /// Indexed by site, then by series.
     bins: Vec<Vec<Option<Bins>>>,
     /// Indexed like `bins`.
     timelines: Vec<Vec<Option<Slots>>>,
-    /// Short forms of the kernel names that are too long, by name.
-    short_names: HashMap<&'a str, String>,
+    kernels: Kernels,
     /// The meaning of each loss reason.
     lost: BTreeMap<&'static str, &'static str>,
 }
@@ -72,40 +72,39 @@ pub fn json(snapshot: &Snapshot, shown: &[usize]) -> String {
     let mut at = 0..;
     report.sites.retain(|_| at.next().is_some_and(|at| shown.binary_search(&at).is_ok()));
     let Snapshot { devices, sites, .. } = &mut report;
+    let kernels = Kernels::of(sites);
     let charts = sites.iter_mut().map(|site| {
         let of_series = |series: &mut Series| {
             let device = devices.iter().find(|device| device.id == series.device);
             let bins = Bins::of(series, device.and_then(|device| device.event_step_ns));
             series.histogram = Default::default();
+            if let Some(times) = &mut series.kernel_times {
+                (times.kernels, times.elsewhere) = Default::default();
+            }
             (bins, series.timeline.take().as_ref().and_then(Slots::of))
         };
         site.series.iter_mut().map(of_series).unzip()
     });
     let (bins, timelines) = charts.unzip();
-    let short_names = kernel_names::shortened(kernel_names(&report), NAME);
-    let short_names = short_names.into_iter().filter(|(name, short)| name != short).collect();
     let lost = Lost::ALL.map(|reason| (reason.name(), reason.meaning())).into();
     // Cannot fail: every key is a string and every value a number, a string or a list.
     let mut stripped = serde_json::to_value(&report).unwrap_or_default();
     for site in stripped["sites"].as_array_mut().into_iter().flatten() {
-        strip(&mut site["series"]);
+        for series in site["series"].as_array_mut().into_iter().flatten() {
+            for name in OF_OPENED {
+                let stats = series.get_mut(name).and_then(Value::as_object_mut);
+                stats.into_iter().for_each(|all| all.retain(|name, _| RANGE.contains(&&**name)));
+            }
+            strip(series);
+        }
     }
-    let page = Page { report: stripped, bins, timelines, short_names, lost };
+    let page = Page { report: stripped, bins, timelines, kernels, lost };
     serde_json::to_string(&page).unwrap_or_default()
 }
 
-/// Returns the names of all kernels.
-fn kernel_names(report: &Snapshot) -> impl Iterator<Item = &str> {
-    let times = report.all_series().filter_map(Series::kernel_times);
-    times.flat_map(|times| {
-        let kernels = times.kernels.iter().map(|kernel| &*kernel.name);
-        kernels.chain(times.elsewhere.iter().map(|work| &*work.name))
-    })
-}
-
 /// Removes fields that are null or an empty list, and loss reasons with a count of 0. The script
-/// treats missing fields the same way.
-fn strip(value: &mut Value) {
+/// treats missing fields the same way. Rounds numbers to what the page can show.
+pub fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
@@ -116,8 +115,21 @@ fn strip(value: &mut Value) {
             fields.values_mut().for_each(strip);
         }
         Value::Array(items) => items.iter_mut().for_each(strip),
+        Value::Number(number) if number.is_f64() => {
+            *number = number.as_f64().and_then(shortened).unwrap_or_else(|| number.clone());
+        }
         _ => {}
     }
+}
+
+/// Rounds to six decimals, and to a tenth from 1,000 on: times are in nanoseconds.
+pub fn shortened(value: f64) -> Option<Number> {
+    let digits = if value.abs() < 1000.0 { 1e6 } else { 10.0 };
+    let value = (value * digits).round() / digits;
+    if value.fract() == 0.0 && value.abs() < (1u64 << 53) as f64 {
+        return Some((value as i64).into());
+    }
+    Number::from_f64(value)
 }
 
 impl Slots {
@@ -192,6 +204,15 @@ mod tests {
         let like = everything().sites[0].series[0].clone();
         let raw_ns = summary.stats(0.0, summary.sum(0.0));
         Series { raw_ns, histogram: summary.histogram().clone(), ..like }
+    }
+
+    #[test]
+    fn numbers_have_the_digits_that_are_shown() {
+        let text = |value| shortened(value).unwrap().to_string();
+        let values = [0.123_456_78, 92.376_043_07, 3_000.0, 4_000.549, 1e15, 1e300];
+        let expected = ["0.123457", "92.376043", "3000", "4000.5", "1000000000000000", "1e+300"];
+        assert_eq!(values.map(text), expected);
+        assert_eq!(shortened(f64::NAN), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod column;
 mod device_time;
 mod devices;
 mod icicle;
+mod kernels;
 mod lead;
 mod page;
 mod prose;

@@ -6,7 +6,9 @@ mod pieces;
 mod programs;
 
 use fastrand::Rng;
-use gpu_time_report::{CacheState, Measure, Node, PerCall, Series, Site, Snapshot, Source};
+use gpu_time_report::{
+    CacheState, Kernel, KernelTimes, Measure, Node, PerCall, Series, Site, Snapshot, Source, Stats,
+};
 
 use pieces::{BIAS_NS, Made, made_up_gpu, report, row, site};
 
@@ -130,6 +132,55 @@ pub fn many(functions: usize, keys: usize) -> Snapshot {
         site(format!("generated::module_{}::function_{at}", at % 100), at as u32, rows)
     });
     report(vec![made_up_gpu()], sites.collect(), WALL_NS)
+}
+
+/// Turns a fiftieth of each function's samples into opened calls with this many different kernels,
+/// of which functions share most.
+pub fn with_kernels(snapshot: &Snapshot, each: usize) -> Snapshot {
+    let mut sites = snapshot.sites().to_vec();
+    for (at, site) in sites.iter_mut().enumerate() {
+        for series in site.series.iter_mut().filter(|series| series.launch().is_none()) {
+            let Some(stats) = series.net_ns().copied() else { continue };
+            let kernels = (0..each).map(|i| kernel(at, i, &stats));
+            series.kernel_times = Some(KernelTimes {
+                opened: SAMPLES / 50,
+                busy_ns: Some(stats),
+                self_busy_ns: Some(stats),
+                span_ns: Some(stats),
+                gaps_ns: Some(stats),
+                kernels_per_call: Some(each as f64),
+                streams: Some(1),
+                kernels: kernels.collect(),
+                ..KernelTimes::default()
+            });
+            series.host_ns = Some(stats);
+        }
+    }
+    let (process, devices) = (snapshot.process().clone(), snapshot.devices().to_vec());
+    Snapshot::new(process, devices, sites).with_tree(snapshot.tree().to_vec())
+}
+
+/// Builds the `i`-th kernel of the `at`-th function, whose calls have these times.
+fn kernel(at: usize, i: usize, of_call: &Stats) -> Kernel {
+    const SHAPES: usize = 3;
+    let name = (7 * at + i) / SHAPES % 300;
+    let share = 1.0 / (i + 2) as f64;
+    let count = SAMPLES / 50;
+    Kernel {
+        name: format!(
+            "void gemvx::kernel<int, int, float, float, float, float, false, true, true, false, {name}, false, \
+             cublasGemvParamsEx<int, cublasGemvTensorStridedBatched<float const>, float> >"
+        ),
+        grid: [132 + i as u32, 1 + i as u32 % SHAPES as u32, 1],
+        block: [256, 1, 1],
+        registers: 96,
+        shared_bytes: 49_152,
+        per_call: 1.0,
+        count,
+        time_ns: Some(Stats { p5: share * of_call.p5, median: share * of_call.median, ..*of_call }),
+        total_ns: share * of_call.mean * count as f64,
+        share,
+    }
 }
 
 /// Adds a call tree of this many paths, nested to this depth.

@@ -105,39 +105,42 @@ const decimal = (n) => (Number.isInteger(n) ? count(n) : figure(n));
 const shape = ([x, y, z]) => [x, ...(y > 1 || z > 1 ? [y] : []), ...(z > 1 ? [z] : [])].join("×");
 const range = ({ p5, p95 }) => `${time(p5)} – ${time(p95)}`;
 
-// Returns the short name of a kernel, which shows the whole name under the pointer.
-const kernelName = (name) => {
-  const names = read().short_names;
-  const short = Object.hasOwn(names, name) ? names[name] : undefined;
-  return el("code", { title: short && printable(name) }, short ?? name);
+// Returns the short name of the kernel with an index, which shows the whole name under the pointer.
+const kernelName = (at) => {
+  const { names, short_names: short } = read().kernels;
+  return el("code", { title: short[at] && printable(names[at]) }, short[at] ?? names[at]);
 };
 
-const kernels = (series) => {
+const kernels = ({ shown, more: [left, portion] }) => {
   const names = ["kernel", "grid", "block", "registers", "shared", "per call", "median", "p5 – p95", "total", "share"];
   const numeric = (text) => el("td", { class: "n" }, text);
-  const rows = series.kernels.map((kernel) => {
-    const launched = kernel.grid.some((n) => n > 0);
-    const several = !launched && !/^[[<]/.test(kernel.name) && "several";
-    const bar = styled(el("i"), { width: `calc(${kernel.share} * (100% - 3.6rem))` });
-    return el("tr", {}, el("th", {}, kernelName(kernel.name)),
-      numeric(launched ? shape(kernel.grid) : several), numeric(launched && shape(kernel.block)),
-      numeric(launched && kernel.registers), numeric(launched && `${count(kernel.shared_bytes)} B`),
-      numeric(decimal(kernel.per_call)), numeric(kernel.time_ns && time(kernel.time_ns.median)),
-      numeric(kernel.time_ns && range(kernel.time_ns)), numeric(time(kernel.total_ns)),
-      el("td", { class: "portion" }, bar, percent(kernel.share, 1)));
+  const rows = shown.map(([at, grid, block, registers, shared, perCall, times, total, share]) => {
+    const launched = grid.length > 0;
+    const several = !launched && !/^[[<]/.test(read().kernels.names[at]) && "several";
+    const [median, p5, p95] = times ?? [];
+    const bar = styled(el("i"), { width: `calc(${share} * (100% - 3.6rem))` });
+    return el("tr", {}, el("th", {}, kernelName(at)),
+      numeric(launched ? shape(grid) : several), numeric(launched && shape(block)),
+      numeric(launched && registers), numeric(launched && `${count(shared)} B`),
+      numeric(decimal(perCall)), numeric(times && time(median)),
+      numeric(times && range({ p5, p95 })), numeric(time(total)),
+      el("td", { class: "portion" }, bar, percent(share, 1)));
   });
+  const others = left > 0 && el("tr", {},
+    el("th", { colspan: names.length - 1 }, `and ${count(left)} more, in the JSON report`),
+    el("td", { class: "portion" }, percent(portion, 1)));
   const head = el("tr", {}, names.map((name, i) => el("th", { class: i ? "n" : undefined }, name)));
-  const section = pane("Kernels", `${count(rows.length)} · share of their time`,
-    el("div", { class: "kernels" }, el("table", {}, head, rows)));
+  const section = pane("Kernels", `${count(shown.length + left)} · share of their time`,
+    el("div", { class: "kernels" }, el("table", {}, head, rows, others)));
   section.classList.add("whole");
   return section;
 };
 
-const elsewhere = (series) => {
+const elsewhere = (works) => {
   const reasons = { "other-stream": "on another stream than the timed one", "after-stop": "outside of the launches that events bracket" };
-  return pane("Work elsewhere", "not in the times by events", el("table", {}, series.elsewhere.map((work) =>
-    el("tr", {}, el("th", {}, kernelName(work.name)), el("td", { class: "n" }, `${count(work.count)} ×`),
-      el("td", { class: "n" }, time(work.total_ns)), el("td", { class: "soft" }, reasons[work.why])))));
+  return pane("Work elsewhere", "not in the times by events", el("table", {}, works.map(([at, launches, total, why]) =>
+    el("tr", {}, el("th", {}, kernelName(at)), el("td", { class: "n" }, `${count(launches)} ×`),
+      el("td", { class: "n" }, time(total)), el("td", { class: "soft" }, reasons[why])))));
 };
 
 const figures = (series) => {
@@ -195,8 +198,9 @@ const details = (row) => {
   }
   if (series?.opened > 0) {
     panes.push(opened(series));
-    if (series.kernels) panes.push(kernels(series));
-    if (series.elsewhere) panes.push(elsewhere(series));
+    const work = kernelsOf(row);
+    if (work?.shown.length > 0) panes.push(kernels(work));
+    if (work?.elsewhere.length > 0) panes.push(elsewhere(work.elsewhere));
   }
   if (series) panes.push(samples(site, series), about(site, series));
   return panes.filter(Boolean);

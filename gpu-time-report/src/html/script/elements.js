@@ -1,6 +1,7 @@
 // The data is parsed on first use, so that the table is shown at once.
 let data;
 const read = () => (data ??= JSON.parse(document.getElementById("report").textContent));
+const kernelsOf = ({ dataset: { site, series } }) => read().kernels.rows[site]?.[series];
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
 // ---- Elements. Strings become text nodes, so names cannot become markup.

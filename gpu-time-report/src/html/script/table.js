@@ -62,8 +62,8 @@ const showTable = (table) => {
   const found = document.querySelector(".tools output");
   const text = (row) => {
     const { name, file, line, series } = read().report.sites[row.dataset.site];
-    const { device, cache, key, launch, kernels = [] } = series[row.dataset.series] ?? {};
-    const names = kernels.map((kernel) => kernel.name);
+    const { device, cache, key, launch } = series[row.dataset.series] ?? {};
+    const names = (kernelsOf(row)?.shown ?? []).map(([at]) => read().kernels.names[at]);
     return [`${name} (${file}:${line})`, device, cache, key, launch?.name, ...names].join("\n").toLowerCase();
   };
   let texts;

@@ -506,6 +506,31 @@ fn opened_rows_list_every_kernel() {
 }
 
 #[test]
+fn opened_row_counts_the_kernels_that_are_left_out() {
+    let mut snapshot = kernels();
+    snapshot.sites = vec![snapshot.sites[1].clone()];
+    let times = snapshot.sites[0].series[0].kernel_times.as_mut().unwrap();
+    let kernel = times.kernels[0].clone();
+    // Names that take most of the room for kernels.
+    let kernel = |i: usize| crate::Kernel {
+        name: format!("kernel_{i}_{}", "a".repeat(9_000)),
+        share: 0.01,
+        ..kernel.clone()
+    };
+    times.kernels = (0..100).map(kernel).collect();
+    let question = format!(
+        r#"{OPEN}
+        return all(".pane:has(.kernels)").map((pane) => [
+            pane.querySelector("header span").textContent,
+            ...[...pane.querySelector("tr:last-child").children].map((cell) => cell.textContent),
+        ]);"#
+    );
+    let seen: Vec<Vec<String>> = serde_json::from_value(ask(&snapshot, &question)).unwrap();
+    let left = ["100 · share of their time", "and 67 more, in the JSON report", "67.0%"];
+    assert_eq!(seen, [left]);
+}
+
+#[test]
 fn filter_matches_kernels() {
     let seen = ask(
         &kernels(),

@@ -1,0 +1,221 @@
+//! The kernels of the page's rows. Hundreds of rows may have up to 256 kernels each, and the same
+//! kernels are in the rows of a function and of its callers, so the page has each name once, and
+//! leaves out the kernels with the shortest totals if there are too many.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::Serialize;
+use serde_json::Number;
+
+use super::charts::shortened;
+use crate::{Elsewhere, ElsewhereReason, Kernel, KernelTimes, Series, Site, Stats, kernel_names};
+
+/// The minimum number of kernels of a row that has as many.
+const LEAST: usize = 5;
+/// The maximum size of all kernels, in bytes, unless the rows' first ones take more.
+const MAX_BYTES: usize = 300_000;
+/// The approximate size of a kernel without its name.
+const ENTRY_BYTES: usize = 80;
+/// The maximum length of a name that is not shortened.
+const NAME: usize = 72;
+
+/// The kernels of all rows.
+#[derive(Serialize)]
+pub struct Kernels {
+    names: Vec<String>,
+    /// Short forms of the names that are too long, by index.
+    short_names: BTreeMap<usize, String>,
+    /// Indexed by site, then by series.
+    rows: Vec<Vec<Option<Row>>>,
+}
+
+/// The kernels of a row.
+#[derive(Debug, PartialEq, Serialize)]
+struct Row {
+    shown: Vec<Entry>,
+    /// The number of kernels that only the JSON report has, and their share.
+    more: (usize, f64),
+    elsewhere: Vec<(usize, u64, Option<Number>, ElsewhereReason)>,
+}
+
+/// A kernel: name, grid, block, registers, shared bytes, launches per call, times, total and share.
+/// The grid and the block lack trailing ones, and those of a kernel with several are empty.
+#[derive(Debug, PartialEq, Serialize)]
+struct Entry(
+    usize,
+    Vec<u32>,
+    Vec<u32>,
+    u16,
+    u32,
+    Option<Number>,
+    Option<[Option<Number>; 3]>,
+    Option<Number>,
+    f64,
+);
+
+/// The names of kernels, by first use.
+#[derive(Default)]
+struct Names<'a> {
+    all: Vec<&'a str>,
+    index: HashMap<&'a str, usize>,
+}
+
+impl Kernels {
+    pub fn of<'a>(sites: &'a [Site]) -> Kernels {
+        let mut shown = lengths(sites).into_iter();
+        let mut names = Names::default();
+        let mut row = |series: &'a Series| {
+            let shown = shown.next()?;
+            Row::of(series.kernel_times.as_ref()?, shown, &mut names)
+        };
+        let rows = sites.iter().map(|site| site.series.iter().map(&mut row).collect()).collect();
+        let short = kernel_names::shortened(names.all.iter().copied(), NAME);
+        let short = names.all.iter().enumerate().filter_map(|(at, name)| {
+            let short = short.get(name).filter(|short| short != name)?;
+            Some((at, short.clone()))
+        });
+        let short_names = short.collect();
+        Kernels { names: names.all.into_iter().map(str::to_owned).collect(), short_names, rows }
+    }
+}
+
+/// Returns the number of kernels that each row shows, in the order of all series: the first ones,
+/// and of the others those with the longest totals that fit.
+fn lengths<'a>(sites: &'a [Site]) -> Vec<usize> {
+    let rows = sites.iter().flat_map(|site| &site.series);
+    let rows: Vec<_> =
+        rows.map(|series| series.kernel_times().map_or(&[][..], KernelTimes::kernels)).collect();
+    let mut shown: Vec<usize> = rows.iter().map(|kernels| kernels.len().min(LEAST)).collect();
+    let mut others = Vec::new();
+    for (at, kernels) in rows.iter().enumerate() {
+        others.extend(kernels[shown[at]..].iter().map(|kernel| (at, kernel)));
+    }
+    others.sort_by(|(_, one), (_, two)| two.total_ns.total_cmp(&one.total_ns));
+    let first = rows.iter().zip(&shown).flat_map(|(kernels, &shown)| &kernels[..shown]);
+    let mut seen = HashSet::new();
+    let mut size = |kernel: &&'a Kernel| {
+        ENTRY_BYTES + if seen.insert(&*kernel.name) { kernel.name.len() } else { 0 }
+    };
+    let mut bytes: usize = first.map(|kernel| size(&kernel)).sum();
+    let fits = |(_, kernel): &(usize, &'a Kernel)| {
+        bytes += size(kernel);
+        bytes <= MAX_BYTES
+    };
+    let fitting: Vec<usize> = others.into_iter().take_while(fits).map(|(at, _)| at).collect();
+    fitting.into_iter().for_each(|at| shown[at] += 1);
+    shown
+}
+
+impl Row {
+    /// Returns the row with this many kernels, or `None` if the series has none.
+    fn of<'a>(times: &'a KernelTimes, shown: usize, names: &mut Names<'a>) -> Option<Row> {
+        let (shown, left_out) = times.kernels.split_at(shown);
+        let elsewhere = times.elsewhere.iter().map(|work| {
+            let Elsewhere { name, count, total_ns, why } = work;
+            (names.index(name), *count, shortened(*total_ns), *why)
+        });
+        let elsewhere = elsewhere.collect();
+        let shown = shown.iter().map(|kernel| Entry::of(kernel, names)).collect();
+        let share = left_out.iter().fold(0.0, |sum, kernel| sum + kernel.share);
+        let row = Row { shown, more: (left_out.len(), rounded(share)), elsewhere };
+        let is_empty = row.shown.is_empty() && row.elsewhere.is_empty();
+        (!is_empty).then_some(row)
+    }
+}
+
+impl Entry {
+    fn of<'a>(kernel: &'a Kernel, names: &mut Names<'a>) -> Entry {
+        let times = |stats: Stats| [stats.median, stats.p5, stats.p95].map(shortened);
+        let [grid, block] = [kernel.grid, kernel.block].map(|dimensions| match dimensions {
+            [0, 0, 0] => Vec::new(),
+            [x, 1, 1] => vec![x],
+            [x, y, 1] => vec![x, y],
+            all => all.to_vec(),
+        });
+        Entry(
+            names.index(&kernel.name),
+            grid,
+            block,
+            kernel.registers,
+            kernel.shared_bytes,
+            shortened(kernel.per_call),
+            kernel.time_ns.map(times),
+            shortened(kernel.total_ns),
+            rounded(kernel.share),
+        )
+    }
+}
+
+/// Rounds a share to as many digits as the page shows.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
+
+impl<'a> Names<'a> {
+    fn index(&mut self, name: &'a str) -> usize {
+        *self.index.entry(name).or_insert_with(|| {
+            self.all.push(name);
+            self.all.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    /// Returns functions that have this many kernels each, with shorter totals from one to the next.
+    fn with_kernels(functions: usize, kernels: usize) -> Vec<Site> {
+        let mut site = fixtures::kernels().sites[1].clone();
+        let like = site.series[0].kernel_times.as_ref().unwrap().kernels[0].clone();
+        let sites = (0..functions).map(|at| {
+            let times = site.series[0].kernel_times.as_mut().unwrap();
+            let kernel = |i: usize| Kernel {
+                name: format!("kernel_{i}"),
+                total_ns: 1e9 / ((at + 1) * (i + 1)) as f64,
+                share: 1.0 / kernels as f64,
+                ..like.clone()
+            };
+            times.kernels = (0..kernels).map(kernel).collect();
+            site.clone()
+        });
+        sites.collect()
+    }
+
+    fn counts(kernels: &Kernels) -> Vec<(usize, usize)> {
+        let rows = kernels.rows.iter().flatten().flatten();
+        rows.map(|row| (row.shown.len(), row.more.0)).collect()
+    }
+
+    #[test]
+    fn few_kernels_are_all_shown() {
+        let kernels = Kernels::of(&with_kernels(10, 256));
+        assert_eq!(counts(&kernels), [(256, 0); 10]);
+        assert_eq!(kernels.names.len(), 256);
+    }
+
+    #[test]
+    fn kernels_with_short_totals_are_left_out() {
+        let kernels = Kernels::of(&with_kernels(600, 256));
+        let counts = counts(&kernels);
+        assert!(counts.iter().all(|(shown, more)| *shown >= LEAST && shown + more == 256));
+        assert!(counts.is_sorted_by(|one, two| one >= two), "{counts:?}");
+        assert!(counts[0].0 > 100 && counts[599].0 == LEAST, "{counts:?}");
+        let size = serde_json::to_string(&kernels).unwrap().len();
+        assert!(size <= MAX_BYTES, "{size} bytes");
+        let rows: Vec<&Row> = kernels.rows.iter().flatten().flatten().collect();
+        assert!((rows[599].more.1 - 251.0 / 256.0).abs() < 1e-3, "{:?}", rows[599].more);
+    }
+
+    #[test]
+    fn long_names_are_short_in_the_list() {
+        let mut sites = with_kernels(2, 3);
+        let name = "void ns::kernel<float, float, float, float, float, float, float, float, float, float, 7>()";
+        let times = sites[1].series[0].kernel_times.as_mut().unwrap();
+        times.kernels[1].name = name.to_owned();
+        let kernels = Kernels::of(&sites);
+        assert_eq!(kernels.names, ["kernel_0", "kernel_1", "kernel_2", name]);
+        assert_eq!(kernels.short_names.keys().copied().collect::<Vec<_>>(), [3]);
+    }
+}
