@@ -14,7 +14,7 @@ mod synthetic;
 
 use std::time::Instant;
 
-use gpu_time_report::Snapshot;
+use gpu_time_report::{Detail, Snapshot, Terminal};
 
 const FUNCTIONS: usize = 10_000;
 const KEYS: usize = 64;
@@ -34,7 +34,9 @@ fn main() {
     let snapshot = synthetic::with_deep_tree(snapshot, PATHS, DEPTH);
     println!("{:<8} {:>37} ms", "tree", began.elapsed().as_millis());
     let page = written("page", &snapshot, Snapshot::to_html);
-    let brief = written("table", &snapshot, Snapshot::to_string);
+    let to = Terminal { most_functions: Some(Terminal::MOST_FUNCTIONS), ..Terminal::default() };
+    let brief = written("brief", &snapshot, |snapshot| snapshot.to_table(to, Detail::Brief));
+    written("table", &snapshot, Snapshot::to_string);
     written("JSON", &snapshot, Snapshot::to_json);
     written("CSV", &snapshot, Snapshot::to_csv);
     written("folded", &snapshot, Snapshot::to_folded);
