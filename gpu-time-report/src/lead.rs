@@ -11,6 +11,10 @@ use crate::{Coverage, Device, Node, PerCall, Series, Site, Snapshot, Source, tre
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
+/// The minimum share of the run that a function's waits are stated for.
+const LONG_WAIT: f64 = 0.01;
+/// The maximum error of an estimate that is stated without it.
+const EXACT: f64 = 0.05;
 /// The minimum idle share of a device at which a host-bound function is named first. Below it, no
 /// launch-bound function is named either.
 const IDLE: f64 = 0.3;
@@ -146,8 +150,26 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let medians = sides_of_path(snapshot, node).map(|sides| format!("In each call, {sides}"));
     let means = || Some(format!("On average, {}", node.launch_bound_sentence()?));
     let sentence = medians.or_else(means).filter(|_| matters)?;
-    let why = format!("it is launch-bound (the GPU waited for the CPU). {sentence}");
+    let waited = waited_share(snapshot, node);
+    let share = waited.map(|share| format!(" for {} of the run", percent(share)));
+    let share = share.unwrap_or_default();
+    let why = format!("it is launch-bound (the GPU waited for the CPU{share}). {sentence}");
     Some(First { name: node.name(), why: Some(why) })
+}
+
+/// Returns the share of the run for which the GPU waited in the calls of a path. `None` if there are
+/// several GPUs, if the number of calls is not known well, or if the GPU is not known to have been
+/// idle that long: calls of several threads may wait at once.
+fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<f64> {
+    let mut gpus = snapshot.devices.iter().filter(|device| device.id != "host");
+    let (Some(gpu), None) = (gpus.next(), gpus.next()) else { return None };
+    let idle = match gpu.coverage() {
+        Some(coverage) => coverage.idle,
+        None => 1.0 - Accounted::of(snapshot, gpu).filter(|all| !all.is_bound)?.share,
+    };
+    let is_exact = node.inclusive_error_ns? <= EXACT * node.inclusive_ns;
+    let share = total(node, PerCall::waited_ns) / (snapshot.process.wall_ns as f64).max(1.0);
+    (is_exact && share >= LONG_WAIT && share <= idle).then_some(share)
 }
 
 /// Describes the medians of a launch-bound path, if most opened calls took it and are in one series.

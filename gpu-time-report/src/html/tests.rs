@@ -615,7 +615,7 @@ fn device_time_counts_overlapping_work_once() {
 #[test]
 fn lead_names_what_to_look_at_first() {
     let text = text(&nested());
-    let expected = "The GPU was idle 30.0 ±0.5% of the time. Look at pass first: it is launch-bound (the GPU waited for the CPU). On average, GPU busy ";
+    let expected = "The GPU was idle 30.0 ±0.5% of the time. Look at pass first: it is launch-bound (the GPU waited for the CPU for 11.5% of the run). On average, GPU busy ";
     assert!(text.contains(expected), "{text}");
     let with_host_time = |host_ns: f64| {
         let mut nodes = tree();

@@ -18,7 +18,7 @@ fn first(nodes: Vec<Node>, idle: Option<f64>) -> String {
     first.unwrap_or_default()
 }
 
-const LAUNCH_BOUND: &str = "Look at pass first: it is launch-bound (the GPU waited for the CPU). On average, GPU busy 0.002 of 1.210 ms; the host \
+const LAUNCH_BOUND: &str = "Look at pass first: it is launch-bound (the GPU waited for the CPU for 11.5% of the run). On average, GPU busy 0.002 of 1.210 ms; the host \
      took 3.556 µs for 3 kernels.";
 const LARGEST: &str = "Look at attention first: ";
 
@@ -49,6 +49,31 @@ fn gpu_that_functions_keep_busy_is_not_launch_bound() {
     let launch_bound = |busy_ns| first(nodes(busy_ns), None).contains("launch-bound");
     assert!(launch_bound(0.8e9));
     assert!(!launch_bound(0.9e9));
+}
+
+#[test]
+fn waits_are_a_share_of_the_run() {
+    // The run takes 1.234 s, and each of 160 calls waits.
+    let nodes = |waited_ns| {
+        let mut nodes = vec![node("decode", None, 0.2e9, 0.2e9)];
+        let mean = nodes[0].per_call.as_mut().unwrap();
+        (mean.span_ns, mean.waited_ns) = (mean.busy_ns + waited_ns, Some(waited_ns));
+        nodes
+    };
+    let reason = |nodes, idle| {
+        let first = first(nodes, idle);
+        first.split_once('(').map(|(_, rest)| rest.split_once(')').unwrap().0.to_owned()).unwrap()
+    };
+    let stated = "the GPU waited for the CPU for 44.1% of the run";
+    let unstated = "the GPU waited for the CPU";
+    assert_eq!(reason(nodes(3.4e6), Some(0.63)), stated);
+    assert_eq!(reason(nodes(3.4e6), None), stated);
+    // The calls of several threads waited at once.
+    assert_eq!(reason(nodes(3.4e6), Some(0.4)), unstated);
+    // The number of calls is an estimate.
+    let mut rough = nodes(3.4e6);
+    (rough[0].self_error_ns, rough[0].inclusive_error_ns) = (Some(2e7), Some(2e7));
+    assert_eq!(reason(rough, Some(0.63)), unstated);
 }
 
 #[test]
