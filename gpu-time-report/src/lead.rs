@@ -29,6 +29,8 @@ const OUTSIDE: &str = "what the host does outside of annotated functions";
 const HOST_BOUND: f64 = 2.0;
 /// The minimum share of the run that a host-bound function takes on the host.
 const LONG_ON_HOST: f64 = 0.1;
+/// The minimum share of starved samples at which a program as a whole is starved.
+const NEARLY_ALL: f64 = 0.9;
 /// The minimum share of the GPU time at which a function stands out.
 const OUTSTANDING: f64 = 0.1;
 /// The minimum share of the run at which a function is worth a look.
@@ -52,15 +54,23 @@ pub struct Lead<'a> {
 /// The function, or other work of the host, to look at first, and why. Displayed as a sentence.
 pub struct First<'a> {
     name: &'a str,
-    /// `None` if no function stands out.
-    why: Option<String>,
+    why: Why,
+}
+
+/// The reason to look at a function first.
+enum Why {
+    Because(String),
+    /// No function stands out.
+    Largest,
+    /// Nearly every call starved, so times by events tell little. The name is what to set.
+    Starved,
 }
 
 impl<'a> Lead<'a> {
     /// Returns the sentences that the report has figures for.
     pub fn of(snapshot: &'a Snapshot) -> Lead<'a> {
         let first = outside(snapshot).or_else(|| launch_bound(snapshot));
-        let first = first.or_else(|| host_bound(snapshot));
+        let first = first.or_else(|| host_bound(snapshot)).or_else(|| starved(snapshot));
         Lead {
             time: idle(snapshot).or_else(|| accounted(snapshot)),
             first: first.or_else(|| largest(snapshot)),
@@ -72,9 +82,14 @@ impl First<'_> {
     /// Returns what precedes the name, the name, and what follows it.
     pub fn parts(&self) -> [String; 3] {
         let [before, after] = match &self.why {
-            Some(why) => ["Look at ", &format!(" first: {why}.")].map(str::to_owned),
-            None => ["No function stands out. ", " has the most GPU time of its own."]
+            Why::Because(why) => ["Look at ", &format!(" first: {why}.")].map(str::to_owned),
+            Why::Largest => ["No function stands out. ", " has the most GPU time of its own."]
                 .map(str::to_owned),
+            Why::Starved => [
+                "Nearly every call starved: the GPU waited for the CPU. ",
+                " shows in which functions.",
+            ]
+            .map(str::to_owned),
         };
         [before, self.name.to_owned(), after]
     }
@@ -154,7 +169,7 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let share = waited.map(|share| format!(" for {} of the run", percent(share)));
     let share = share.unwrap_or_default();
     let why = format!("it is launch-bound (the GPU waited for the CPU{share}). {sentence}");
-    Some(First { name: node.name(), why: Some(why) })
+    Some(First { name: node.name(), why: Why::Because(why) })
 }
 
 /// Returns the share of the run for which the GPU waited in the calls of a path. `None` if there are
@@ -190,7 +205,7 @@ fn outside(snapshot: &Snapshot) -> Option<First<'static>> {
         "their calls took {} of the run on the host, and the GPU was idle mostly between them",
         percent(inside)
     );
-    (inside <= INSIDE * idle).then_some(First { name: OUTSIDE, why: Some(why) })
+    (inside <= INSIDE * idle).then_some(First { name: OUTSIDE, why: Why::Because(why) })
 }
 
 /// Returns the host time of all calls of the outermost functions, or `None` if it is unknown for
@@ -224,7 +239,21 @@ fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let mean = node.per_call.filter(|_| is_long && is_idle(snapshot) == Some(true))?;
     let [host, busy] = [mean.host_ns?, mean.busy_ns].map(units::time);
     let why = format!("each call takes {host} on the host for {busy} of GPU work");
-    Some(First { name: node.name(), why: Some(why) })
+    Some(First { name: node.name(), why: Why::Because(why) })
+}
+
+/// Returns what shows where the GPU waited, if it was idle for long, nearly every call starved and
+/// events timed all of them, so that every time includes waits.
+fn starved(snapshot: &Snapshot) -> Option<First<'static>> {
+    let times = own_times(snapshot, None);
+    let is_bound = !times.is_empty() && times.iter().all(|time| time.is_bound);
+    let on_gpu = || snapshot.all_series().filter(|series| series.is_gpu_time());
+    let is_opened = on_gpu().any(|series| series.opened() > 0);
+    let starved = on_gpu().fold(0.0, |sum, series| sum + series.starved as f64);
+    let measured = on_gpu().fold(0.0, |sum, series| sum + series.measured as f64);
+    let has_starved = measured > 0.0 && starved >= NEARLY_ALL * measured;
+    let is_starved = is_bound && !is_opened && has_starved && is_idle(snapshot) == Some(true);
+    is_starved.then_some(First { name: "GPU_TIME_KERNELS=on", why: Why::Starved })
 }
 
 /// Returns the function with the most GPU time of its own, if there are several and it is worth a look.
@@ -235,7 +264,8 @@ fn largest(snapshot: &Snapshot) -> Option<First<'_>> {
     let not_annotated = Shares::of(snapshot).not_annotated().map_or(0.0, Node::self_ns);
     let share = first.ns / (own_times::sum(&times) + not_annotated);
     let why = format!("{}{} of GPU time is its own", bound(first.is_bound), percent(share));
-    Some(First { name: first.name, why: Some(why).filter(|_| share >= OUTSTANDING) })
+    let why = if share >= OUTSTANDING { Why::Because(why) } else { Why::Largest };
+    Some(First { name: first.name, why })
 }
 
 /// Returns `true` if any GPU was idle for long. Without windows, functions that account for most of

@@ -72,7 +72,7 @@ pub struct BusyTime {
 
 impl BusyTime {
     /// Returns the busy time of a device: the sum of its functions' own times without the overlap,
-    /// but not more than the wall time.
+    /// but not more than the wall time. An upper bound is not more than windows found.
     pub fn of(snapshot: &Snapshot, device: &Device, times: &[OwnTime]) -> BusyTime {
         let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
         let ns = (sum(times) - overlap.ns).max(0.0);
@@ -80,7 +80,10 @@ impl BusyTime {
         // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
         let is_partial = overlap.partial || ns > wall_ns;
         let is_bound = is_partial || times.iter().any(|time| time.is_bound);
-        BusyTime { ns: ns.min(wall_ns), is_bound, is_partial }
+        // Times by events may include pauses, but windows know how busy the GPU was.
+        let coverage = device.coverage().filter(|_| is_bound);
+        let most_ns = coverage.map_or(1.0, |coverage| coverage.busy) * wall_ns;
+        BusyTime { ns: ns.min(most_ns), is_bound, is_partial }
     }
 
     /// Returns the sum over all devices.

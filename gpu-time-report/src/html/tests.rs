@@ -8,7 +8,7 @@ use crate::fixtures::{
     coverage, everything, gpu, kernels, off, on_host, process, rated, row, site,
 };
 use crate::tree::fixtures::{node, tree};
-use crate::{Device, Measure, Node, Overlap, ScopeKind, Terminal};
+use crate::{Coverage, Device, Measure, Node, Overlap, ScopeKind, Terminal};
 
 #[cfg(feature = "browser-tests")]
 mod browser;
@@ -444,6 +444,17 @@ fn bounds_in_the_bar_are_marked() {
     let page = snapshot.to_html();
     assert_eq!(page.matches("<i class=\"c0 bound\"").count(), 2);
     assert!(text(&snapshot).contains("GPU busy in functions≤1.100 s\n"));
+}
+
+/// Events include pauses of the GPU, of which windows know.
+#[test]
+fn busy_time_is_no_more_than_windows_found() {
+    let bound = |name, ns| Node { upper_bound: true, ..node(name, None, ns, ns) };
+    let gpu = Device { coverage: Some(Coverage { busy: 0.5, idle: 0.5, ..coverage() }), ..gpu() };
+    let nodes = vec![bound("decode", 900e6), bound("norm", 200e6)];
+    let snapshot = Snapshot::new(process(None), vec![gpu], vec![]).with_tree(nodes);
+    // Half of the run, which takes 1.234 s.
+    assert!(text(&snapshot).contains("GPU busy in functions≤617.0 ms\n"), "{}", text(&snapshot));
 }
 
 #[test]

@@ -76,6 +76,26 @@ fn waits_are_a_share_of_the_run() {
     assert_eq!(reason(rough, Some(0.63)), unstated);
 }
 
+/// Every row is an upper bound, so that none tells where the GPU waited.
+#[test]
+fn starved_program_is_told_what_shows_the_waits() {
+    let snapshot = |idle| {
+        let mut snapshot = crate::fixtures::everything();
+        snapshot.sites.retain(|site| site.series.iter().any(|series| series.device != "host"));
+        for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
+            (series.fed, series.starved, series.upper_bound) = (0, series.measured, true);
+        }
+        for device in &mut snapshot.devices {
+            device.coverage = Some(Coverage { busy: 1.0 - idle, idle, ..coverage() });
+        }
+        snapshot
+    };
+    let first = |idle| Lead::of(&snapshot(idle)).first.unwrap().to_string();
+    let expected = "Nearly every call starved: the GPU waited for the CPU. GPU_TIME_KERNELS=on shows in which functions.";
+    assert_eq!(first(0.6), expected);
+    assert!(first(0.1).starts_with("Look at "), "{}", first(0.1));
+}
+
 #[test]
 fn path_without_host_time_falls_through() {
     let mut nodes = tree();
