@@ -254,8 +254,8 @@ impl Device {
     }
 
     /// Returns the largest possible error of the time that each bracket inside adds, in nanoseconds. It includes
-    /// the spread of the measurement, and half of the difference that a long queue makes, because there is no
-    /// sharp border between a long queue and a short one.
+    /// the spread of the measurement, a step of the device clock, and the difference that a long queue makes,
+    /// because there is no sharp border between a long queue and a short one.
     pub fn event_inner_error_ns(&self) -> Option<f64> {
         self.event_inner_error_ns
     }

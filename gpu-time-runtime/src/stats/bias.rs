@@ -46,8 +46,8 @@ pub(crate) struct InnerCost {
     /// The time added by each nested bracket before those, in nanoseconds. It is longer, because an
     /// event takes longer with a long queue behind it.
     pub far_ns: f64,
-    /// The largest possible error of each of the two, in nanoseconds. It includes half of their difference,
-    /// because there is no sharp border between near and far brackets.
+    /// The largest possible error of each of the two, in nanoseconds. It includes their difference, because there
+    /// is no sharp border between near and far brackets, and a step of the device's clock.
     pub error_ns: f64,
 }
 
@@ -71,7 +71,7 @@ impl InnerCost {
         let near_ns = few.ns / half;
         let far_ns = (many.ns - near_ns * near) / near;
         let spread_ns = (few.spread_ns / half).max(many.spread_ns / near);
-        let error_ns = spread_ns + (far_ns - near_ns).abs() / 2.0;
+        let error_ns = spread_ns + (far_ns - near_ns).abs() + STEP_ERROR_NS;
         (near_ns > 0.0 && far_ns > 0.0).then_some(InnerCost { near_ns, far_ns, error_ns })
     }
 

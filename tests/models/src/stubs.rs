@@ -171,6 +171,12 @@ pub mod stats {
 
             pub fn cut(&self, _: u64) {}
 
+            pub fn count(&self, _: f64) {}
+
+            pub fn reweigh(&self, _: f64, _: f64) {}
+
+            pub fn take_back(&self, _: f64) {}
+
             pub fn sampled(&self) -> u64 {
                 0
             }
