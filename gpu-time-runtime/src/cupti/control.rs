@@ -19,6 +19,9 @@ use crate::cupti::session::{self, Session};
 use crate::cupti::subscribe::{CuptiError, refusal, subscribe};
 use crate::cupti::version::{self, can_stop};
 
+/// The longest time that a report waits for another thread that is in CUPTI.
+const REPORT_PATIENCE: Duration = Duration::from_secs(2);
+
 const UNTRIED: u8 = 0;
 const AVAILABLE: u8 = 1;
 const UNAVAILABLE: u8 = 2;
@@ -173,7 +176,10 @@ pub(crate) fn why_unavailable() -> Option<String> {
     if fork::is_forked() {
         return None;
     }
-    locked(&CONTROL).why.clone()
+    match locked_by(&CONTROL, Instant::now() + REPORT_PATIENCE) {
+        Some(control) => control.why.clone(),
+        None => Some("CUPTI does not answer".to_owned()),
+    }
 }
 
 /// Returns the version of the loaded library, as returned by `cuptiGetVersion`.

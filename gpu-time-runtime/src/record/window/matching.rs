@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
 use crate::record::stream_progress::StreamProgress;
 use crate::record::window::notes::{self, LaunchEvent, Note};
 use crate::stats::coverage::{CoverageSums, WindowWork};
@@ -11,6 +11,8 @@ use crate::types::activity::Activity;
 
 /// The longest time that a window waits for the records of its launches.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest time that a report waits for another thread that matches records.
+const REPORT_PATIENCE: Duration = Duration::from_secs(2);
 /// A window with graph launches is complete after this many collections without a new record, once
 /// the GPU has gone on to later launches: a graph has any number of records.
 const QUIET: u32 = 2;
@@ -64,9 +66,10 @@ pub(crate) fn windows() -> MutexGuard<'static, Windows> {
     locked(&WINDOWS)
 }
 
-/// Returns how busy the device with this ordinal was, or `None` if there were no windows.
+/// Returns how busy the device with this ordinal was, or `None` if there were no windows. Also returns `None` if
+/// another thread keeps the windows locked, because CUPTI does not hand over its records.
 pub(crate) fn coverage(device: u32) -> Option<gpu_time_report::Coverage> {
-    windows().sums.report(device)
+    locked_by(&WINDOWS, Instant::now() + REPORT_PATIENCE)?.sums.report(device)
 }
 
 impl Windows {

@@ -253,3 +253,20 @@ fn notes_are_taken_while_the_window_is_open() {
         (35.0, 10.0)
     );
 }
+
+/// As a thread does to which CUPTI does not hand over its records.
+#[test]
+fn report_does_not_wait_for_a_thread_that_keeps_the_windows() {
+    std::thread::scope(|scope| {
+        let (locked, is_locked) = std::sync::mpsc::channel();
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            let _windows = super::windows();
+            locked.send(()).unwrap();
+            is_done.recv().unwrap();
+        });
+        is_locked.recv().unwrap();
+        assert!(super::coverage(0).is_none());
+        done.send(()).unwrap();
+    });
+}
