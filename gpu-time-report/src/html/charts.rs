@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Number, Value};
+use serde_json::Value;
 
+use super::digits::shortened;
 use super::kernels::Kernels;
 use crate::stats::step_ns;
 use crate::{Clock, Lost, Series, Slot, Snapshot, Timeline};
@@ -122,16 +123,6 @@ pub fn strip(value: &mut Value) {
     }
 }
 
-/// Rounds to six decimals, and to a tenth from 1,000 on: times are in nanoseconds.
-pub fn shortened(value: f64) -> Option<Number> {
-    let digits = if value.abs() < 1000.0 { 1e6 } else { 10.0 };
-    let value = (value * digits).round() / digits;
-    if value.fract() == 0.0 && value.abs() < (1u64 << 53) as f64 {
-        return Some((value as i64).into());
-    }
-    Number::from_f64(value)
-}
-
 impl Slots {
     fn of(timeline: &Timeline) -> Option<Slots> {
         let slots = timeline.slots();
@@ -204,15 +195,6 @@ mod tests {
         let like = everything().sites[0].series[0].clone();
         let raw_ns = summary.stats(0.0, summary.sum(0.0));
         Series { raw_ns, histogram: summary.histogram().clone(), ..like }
-    }
-
-    #[test]
-    fn numbers_have_the_digits_that_are_shown() {
-        let text = |value| shortened(value).unwrap().to_string();
-        let values = [0.123_456_78, 92.376_043_07, 3_000.0, 4_000.549, 1e15, 1e300];
-        let expected = ["0.123457", "92.376043", "3000", "4000.5", "1000000000000000", "1e+300"];
-        assert_eq!(values.map(text), expected);
-        assert_eq!(shortened(f64::NAN), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Serialize;
 use serde_json::Number;
 
-use super::charts::shortened;
+use super::digits::shortened;
 use crate::{Elsewhere, ElsewhereReason, Kernel, KernelTimes, Series, Site, Stats, kernel_names};
 
 /// The minimum number of kernels of a row that has as many.
@@ -55,7 +55,7 @@ struct Entry(
 
 /// The names of kernels, by first use.
 #[derive(Default)]
-struct Names<'a> {
+struct KernelNames<'a> {
     all: Vec<&'a str>,
     index: HashMap<&'a str, usize>,
 }
@@ -63,7 +63,7 @@ struct Names<'a> {
 impl Kernels {
     pub fn of<'a>(sites: &'a [Site]) -> Kernels {
         let mut shown = lengths(sites).into_iter();
-        let mut names = Names::default();
+        let mut names = KernelNames::default();
         let mut row = |series: &'a Series| {
             let shown = shown.next()?;
             Row::of(series.kernel_times.as_ref()?, shown, &mut names)
@@ -108,7 +108,7 @@ fn lengths<'a>(sites: &'a [Site]) -> Vec<usize> {
 
 impl Row {
     /// Returns the row with this many kernels, or `None` if the series has none.
-    fn of<'a>(times: &'a KernelTimes, shown: usize, names: &mut Names<'a>) -> Option<Row> {
+    fn of<'a>(times: &'a KernelTimes, shown: usize, names: &mut KernelNames<'a>) -> Option<Row> {
         let (shown, left_out) = times.kernels.split_at(shown);
         let elsewhere = times.elsewhere.iter().map(|work| {
             let Elsewhere { name, count, total_ns, why } = work;
@@ -124,7 +124,7 @@ impl Row {
 }
 
 impl Entry {
-    fn of<'a>(kernel: &'a Kernel, names: &mut Names<'a>) -> Entry {
+    fn of<'a>(kernel: &'a Kernel, names: &mut KernelNames<'a>) -> Entry {
         let times = |stats: Stats| [stats.median, stats.p5, stats.p95].map(shortened);
         let [grid, block] = [kernel.grid, kernel.block].map(|dimensions| match dimensions {
             [0, 0, 0] => Vec::new(),
@@ -151,7 +151,7 @@ fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
-impl<'a> Names<'a> {
+impl<'a> KernelNames<'a> {
     fn index(&mut self, name: &'a str) -> usize {
         *self.index.entry(name).or_insert_with(|| {
             self.all.push(name);

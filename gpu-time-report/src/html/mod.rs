@@ -9,6 +9,7 @@ mod colours;
 mod column;
 mod device_time;
 mod devices;
+mod digits;
 mod icicle;
 mod kernels;
 mod lead;
