@@ -285,7 +285,7 @@ impl Collector {
             self.repeat_round();
         }
         self.note_dropped(drained.dropped);
-        USELESS.zero_times.fetch_add(drained.zero_times - of_windows, Relaxed);
+        USELESS.zero_times.fetch_add(drained.zero_times.saturating_sub(of_windows), Relaxed);
         self.claim_ended();
         if !may_be_claimed && !open_call::may_be_claimed() && !call_exchange::has_ended() {
             self.unclaimed.clear();
