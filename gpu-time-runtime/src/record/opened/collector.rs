@@ -261,16 +261,18 @@ impl Collector {
         self.claim_ended();
         self.begin_round();
         self.alignment = Some(Alignment::read(self.alignment));
-        let mut of_windows = 0;
+        let mut of_no_call = 0;
         let drained = {
             let mut windows = windows();
             windows.begin_round();
             let drained = cupti::drain(which, &mut |activity| {
-                if !windows.take(activity) {
+                let is_of_window = windows.take(activity);
+                // A window becomes incomplete instead. Work that was enqueued during the exit is in no call.
+                if !activity.has_times() && (is_of_window || is_last && !self.awaits(activity)) {
+                    of_no_call += 1;
+                }
+                if !is_of_window {
                     self.take(activity);
-                } else if !activity.has_times() {
-                    // Not counted for a call. The window becomes incomplete instead.
-                    of_windows += 1;
                 }
             });
             if !drained.has_flushed {
@@ -285,7 +287,7 @@ impl Collector {
             self.repeat_round();
         }
         self.note_dropped(drained.dropped);
-        USELESS.zero_times.fetch_add(drained.zero_times.saturating_sub(of_windows), Relaxed);
+        USELESS.zero_times.fetch_add(drained.zero_times.saturating_sub(of_no_call), Relaxed);
         self.claim_ended();
         if !may_be_claimed && !open_call::may_be_claimed() && !call_exchange::has_ended() {
             self.unclaimed.clear();
@@ -293,6 +295,11 @@ impl Collector {
         self.finish(is_last && drained.has_flushed);
         self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
         self.ended_graphs.get_or_insert_default().retain(|_, ended| ended.elapsed() < KEPT);
+    }
+
+    /// Returns `true` if a call that has ended waits for this record.
+    fn awaits(&self, activity: &Activity) -> bool {
+        self.launches.as_ref().is_some_and(|known| known.contains_key(&activity.correlation))
     }
 
     /// Notes that CUPTI has been flushed.
