@@ -1,7 +1,7 @@
 //! A call of an annotated function, from its entry to the recording of its stop event.
 //!
 //! A launch timed by events goes through these files, in order. Each step names its main file first, and in
-//! brackets those that it asks on the way.
+//! parentheses those that it asks on the way.
 //!
 //! 1. [`enter`]: the macro has generated a call of the entry function for the clock and the scope.
 //! 2. [`decide`] reads the switch, the filter, the sampling gap and the warm-up calls left in the
