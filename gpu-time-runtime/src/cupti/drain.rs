@@ -39,7 +39,7 @@ pub(crate) struct DrainOutcome {
     /// `false` if no flush was wanted, another thread is loading code, or CUPTI refused.
     pub has_flushed: bool,
     /// The number of records for which CUPTI could not take the start or end time. They are passed on
-    /// nevertheless. 0 if recording could not be stopped before the last report.
+    /// nevertheless.
     pub zero_times: u64,
     /// A lower bound on the number of records that CUPTI never wrote.
     pub dropped: u64,
@@ -65,12 +65,9 @@ pub(crate) fn drain(which: DrainKind, each: &mut dyn FnMut(&Activity)) -> DrainO
     // CUPTI also counts a dropped record for each declined request, so the two counts overlap.
     drained.has_flushed = has_flushed;
     let dropped = session.take_dropped().max(pool().take_declined());
-    drained.dropped = dropped;
     // No thread collects records during process exit. If recording could not be stopped then, the records
-    // that CUPTI drops belong to no call, nor do those of work that has not ended.
-    if is_last && control::is_recording() {
-        (drained.dropped, drained.zero_times) = (0, 0);
-    }
+    // that CUPTI drops belong to no call.
+    drained.dropped = if is_last && control::is_recording() { 0 } else { dropped };
     drained
 }
 

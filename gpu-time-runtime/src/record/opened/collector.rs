@@ -287,7 +287,7 @@ impl Collector {
             self.repeat_round();
         }
         self.note_dropped(drained.dropped);
-        USELESS.zero_times.fetch_add(drained.zero_times.saturating_sub(of_no_call), Relaxed);
+        USELESS.zero_times.fetch_add(drained.zero_times - of_no_call, Relaxed);
         self.claim_ended();
         if !may_be_claimed && !open_call::may_be_claimed() && !call_exchange::has_ended() {
             self.unclaimed.clear();
