@@ -214,7 +214,7 @@ pub fn gpu() -> Device {
         event_queued_empty_ns: Some(3360.0),
         event_inner_ns: Some(2560.0),
         event_queued_inner_ns: Some(3780.0),
-        event_inner_error_ns: Some(642.0),
+        event_inner_error_ns: Some(1252.0),
         event_bias_ns: Some(2207.0),
         event_bias_source: Some("table".to_owned()),
         event_bias_error_ns: Some(640.0),

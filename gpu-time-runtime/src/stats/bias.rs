@@ -312,6 +312,17 @@ mod tests {
     }
 
     #[test]
+    fn error_of_inner_brackets_covers_near_and_far_ones() {
+        let [few, many] = [(12_000.0, 60.0), (60_000.0, 600.0)]
+            .map(|(ns, spread_ns)| AddedTime { ns, spread_ns });
+        // 2,000 ns each for 6, and 60,000 for 12 near and 12 far ones. The wider spread is 50 ns each.
+        let error_ns = 50.0 + 1_000.0 + STEP_ERROR_NS;
+        let cost = InnerCost { near_ns: 2_000.0, far_ns: 3_000.0, error_ns };
+        assert_eq!(InnerCost::of(few, many), Some(cost));
+        assert_eq!(InnerCost::of(AddedTime { ns: -1.0, ..few }, many), None);
+    }
+
+    #[test]
     fn base_is_median_and_its_error_reaches_to_the_slow_tenth() {
         let mut durations = vec![545.0; 20];
         assert_eq!(KernelBase::of(durations.clone()).unwrap().error_ns, 0.0);

@@ -14,6 +14,9 @@ type Position = u32;
 const NONE: Position = Position::MAX;
 
 /// Records that calls may claim when they end. If there are too many, the oldest are dropped.
+///
+/// Invariant: every slot is either free or in two lists: that of all records, and that of its launch, both from the
+/// oldest to the newest.
 pub(super) struct UnclaimedRecords {
     slots: Vec<KeptRecord>,
     /// The oldest and the newest record of each launch, by correlation id.
