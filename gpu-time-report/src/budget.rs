@@ -25,7 +25,7 @@ impl Budget {
     }
 
     /// Returns the fraction of wall time recently spent on timing, averaged over about ten seconds.
-    /// It does not include the time that CUPTI adds to every launch after its first recording.
+    /// It includes the time that CUPTI adds to launches after its first recording.
     pub fn cost_share(&self) -> f64 {
         self.cost_share
     }

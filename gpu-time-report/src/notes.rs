@@ -54,9 +54,8 @@ fn slower_launches(snapshot: &Snapshot) -> Option<String> {
     let us = added_launch_ns(snapshot) / 1_000.0;
     let share =
         if share < 0.001 { String::new() } else { format!(", here {}", two_digit_percent(share)) };
-    let beside = if snapshot.process.budget.is_some() { ", which no budget limits" } else { "" };
     Some(format!(
-        "{since} takes longer, by {us} µs on an H200{share}{beside}: `GPU_TIME_KERNELS=off`, with no windows, avoids \
+        "{since} takes longer, by {us} µs on an H200{share}: `GPU_TIME_KERNELS=off`, with no windows, avoids \
          that"
     ))
 }
@@ -259,6 +258,6 @@ mod tests {
         assert_eq!(beyond_budget(&snapshot), None);
         snapshot.process.budget = budget(0.01);
         let note = beyond_budget(&snapshot).unwrap();
-        assert!(note.contains("H200, here 4.0%, which no budget limits: "), "{note}");
+        assert!(note.contains("H200, here 4.0%: "), "{note}");
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::base::{fork, inside, room, switches, switches::SwitchReading};
+use crate::base::{fork, inside, switches, switches::SwitchReading};
 use crate::call::scope::Decision;
 use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard};
@@ -16,7 +16,7 @@ use crate::call::warmup::{self, Leases};
 use crate::call::{first, opened};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
-use crate::cupti;
+use crate::record::opened::permission::{Permission, permission};
 use crate::record::opened::{is_inside, is_inside_events};
 use crate::record::threads::{self, StreamCall};
 use crate::record::{running::RunningCall, timeline};
@@ -395,7 +395,7 @@ pub(crate) fn opening(ticket: Ticket) -> Opening {
     if is_inside() {
         return Opening::Opened(ticket, share);
     }
-    if share == 0.0 || !room::with_room(cupti::is_available) {
+    if share == 0.0 || permission() == Permission::Refused {
         return Opening::ByHost(ticket);
     }
     if is_inside_events() {

@@ -1,13 +1,14 @@
 //! Opened calls: CUPTI records their work, and no events are recorded around it.
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{fork, inside, random::happens, room};
+use crate::base::{fork, inside, random::happens};
 use crate::call::first;
 use crate::call::scope::TimedCall;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
 use crate::cupti;
 use crate::gpu::Gpu;
+use crate::record::opened::permission::{Permission, permission};
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
 use crate::record::threads::StreamCall;
 use crate::record::timeline::{self, CallId};
@@ -81,7 +82,7 @@ fn open_stream(
     if !is_inside {
         // Captured work does not run during the call.
         let is_blocked = life.obstacle().or_else(|| obstacle(context, stream)).is_some();
-        if is_captured || is_blocked || !room::with_room(cupti::is_available) {
+        if is_captured || is_blocked {
             return StreamTiming::Events;
         }
         first::measure_kernel_base(context);
@@ -157,6 +158,9 @@ pub(super) fn chosen(site: &'static CallSite) -> Option<f64> {
 
 #[cold]
 fn draw(site: &'static CallSite) -> Option<f64> {
+    if permission() != Permission::Granted {
+        return None;
+    }
     if site.opens_first() {
         return Some(1.0);
     }

@@ -168,7 +168,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     }
     about.warnings.extend(window::thread::warning());
     if states.iter().any(SiteState::wants_kernels) || window::thread::is_used() {
-        about.kernels = cupti::why_unavailable();
+        about.kernels = cupti::why_unavailable().or_else(budget_control::why_no_kernels);
         about.cupti_version = cupti::version();
         about.warnings.extend(cupti::first_failure());
     }

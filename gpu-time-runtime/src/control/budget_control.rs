@@ -12,6 +12,8 @@ use std::{ptr, thread};
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{background, clock, console, switches, switches::SWITCHES};
+use crate::control::surcharge_control::{self, SurchargeControl};
+use crate::record::opened::permission::{self, Permission};
 use crate::record::window;
 use crate::site::callsite::CallSite;
 use crate::stats::budget::BudgetAccount;
@@ -38,6 +40,7 @@ struct Controller {
     budget: BudgetAccount,
     /// In the same order as in the budget.
     sites: Vec<&'static CallSite>,
+    surcharge: SurchargeControl,
     adjusted_ns: u64,
     /// The duration of the last adjustment.
     took_ns: u64,
@@ -56,6 +59,9 @@ pub(crate) fn set(share: Option<f64>) {
     }
     let now = clock::now_ns();
     *controller = share.map(|share| Controller::new(share, now));
+    if share.is_none() {
+        surcharge_control::end();
+    }
     DUE_NS.store(now + FIRST_NS, Relaxed);
     SWITCHES.budget.store(share.is_some(), Relaxed);
     drop(controller);
@@ -95,6 +101,8 @@ fn adjust(now: u64) {
     if let Some(pause_ns) = controller.as_mut().and_then(|controller| controller.adjust(now)) {
         DUE_NS.store(now + pause_ns, Relaxed);
     }
+    drop(controller);
+    surcharge_control::stop_if_refused();
 }
 
 impl Controller {
@@ -102,6 +110,7 @@ impl Controller {
         Controller {
             budget: BudgetAccount::new(share),
             sites: Vec::new(),
+            surcharge: SurchargeControl::new(share),
             adjusted_ns: now,
             took_ns: 0,
         }
@@ -120,8 +129,9 @@ impl Controller {
             return None;
         }
         let usages = self.sites.iter().map(|site| site.cost.take());
-        let own_ns = self.took_ns + window::thread::take_cost_ns();
-        let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns as f64);
+        let surcharge_ns = self.surcharge.take_cost_ns(elapsed_ns as f64, self.budget.host_paced());
+        let own_ns = (self.took_ns + window::thread::take_cost_ns()) as f64 + surcharge_ns;
+        let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns);
         for (site, rate) in self.sites.iter().zip(rates) {
             site.set_rate(rate);
         }
@@ -149,6 +159,10 @@ fn watch() {
         if switches::is_closed() {
             return;
         }
+        // A program without calls may still wait for windows.
+        if permission::decided() == Permission::Undecided {
+            adjust(clock::now_ns());
+        }
         if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(patience_ns)
             && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
         {
@@ -174,6 +188,11 @@ pub(crate) fn settled() -> Option<report::Budget> {
         host_ns: cost.host_ns as u64,
         device_ns: cost.device_ns as u64,
     })
+}
+
+/// Returns the reason if kernels may not be recorded because of the budget.
+pub(crate) fn why_no_kernels() -> Option<String> {
+    locked(&CONTROLLER).as_ref()?.surcharge.why_unavailable()
 }
 
 /// Returns a warning if the budget cannot be met.

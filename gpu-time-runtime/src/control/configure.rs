@@ -59,7 +59,8 @@ impl Configure {
     }
 
     /// Sets the fraction of wall time that timing may cost, such as `0.01`. `None` removes the
-    /// limit. The time that CUPTI adds to every launch once it has recorded does not count.
+    /// limit. No kernels are recorded if that would add more than half of the limit to the program's
+    /// launches.
     pub fn budget(mut self, share: impl Into<Option<f64>>) -> Self {
         self.options.budget = self.number("configure().budget", share, values::budget);
         self

@@ -29,6 +29,8 @@ const UNAVAILABLE: u8 = 2;
 /// The outcome of the last attempt to use CUPTI. Written while [`CONTROL`] is locked.
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 static LIBRARY: OnceLock<Result<&'static Library, String>> = OnceLock::new();
+/// Set once recording has been switched on, or tried.
+static HAS_RECORDED: AtomicBool = AtomicBool::new(false);
 static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control::new(&RECORDING));
 
 /// The maximum time that each attempt to switch recording on waits for other threads to finish loading code.
@@ -48,11 +50,13 @@ struct Control {
     /// continue for longer.
     guards: usize,
     is_recording: bool,
+    /// The callbacks of launches are off.
+    is_silent: bool,
 }
 
 impl Control {
     const fn new(recording: &'static Recording) -> Control {
-        Control { recording, why: None, guards: 0, is_recording: false }
+        Control { recording, why: None, guards: 0, is_recording: false, is_silent: false }
     }
 
     /// Loads the library and subscribes, unless that has been done, and stores the outcome.
@@ -95,11 +99,16 @@ impl Control {
     /// One sentence that describes CUPTI's error.
     fn start(&mut self, session: &Session) -> Result<bool, String> {
         let Some(permit) = loads::permit() else { return Ok(false) };
+        let refused = |code| refusal(session.library, code, "").why;
+        if self.is_silent {
+            self.recording.switch_callbacks(session, true).map_err(refused)?;
+            self.is_silent = false;
+        }
         let started = self.recording.start(session, &permit);
         self.is_recording = started.is_ok();
         // CUPTI frees its tables in exit handlers that it has registered by now.
         at_exit::register(Occasion::Recording);
-        started.map_err(|code| refusal(session.library, code, "").why)?;
+        started.map_err(refused)?;
         Ok(true)
     }
 
@@ -111,6 +120,15 @@ impl Control {
         }
         if let Some(permit) = loads::permit() {
             self.is_recording = !self.recording.stop(session, &permit);
+        }
+    }
+
+    /// Switches the callbacks of launches off, unless something is recorded.
+    fn silence(&mut self, session: &Session) {
+        if !self.is_recording {
+            self.is_silent = true;
+            // If CUPTI refuses, some callbacks stay on, and do nothing.
+            _ = self.recording.switch_callbacks(session, false);
         }
     }
 
@@ -163,6 +181,15 @@ fn is_available_now() -> bool {
         }
     });
     STATE.load(Acquire) == AVAILABLE
+}
+
+/// Switches the callbacks of launches off until recording starts. They take a little of every launch.
+pub(crate) fn silence() {
+    let Some(session) = session::get() else { return };
+    let mut control = locked(&CONTROL);
+    if let Some(_entry) = gate::enter() {
+        control.silence(session);
+    }
 }
 
 /// Returns `true` if CUPTI is in use, so that kernels can be recorded without loading it.
@@ -218,7 +245,6 @@ pub(crate) struct RecordingGuard(());
 /// Switches recording on for the whole process. Returns `None` if CUPTI is unavailable or refuses, or if other
 /// threads are loading code for too long.
 pub(crate) fn switch_on() -> Option<RecordingGuard> {
-    static HAS_BEEN_ON: AtomicBool = AtomicBool::new(false);
     static IS_SAID: AtomicBool = AtomicBool::new(false);
     if !is_available() || switches::is_closed() {
         return None;
@@ -240,8 +266,8 @@ pub(crate) fn switch_on() -> Option<RecordingGuard> {
         Ok(false)
     };
     // The first time takes milliseconds and needs a large stack.
-    let started = if HAS_BEEN_ON.load(Relaxed) { start() } else { room::with_room(start) };
-    HAS_BEEN_ON.store(true, Relaxed);
+    let started = if has_recorded() { start() } else { room::with_room(start) };
+    HAS_RECORDED.store(true, Relaxed);
     match started {
         Ok(true) => Some(RecordingGuard(())),
         Ok(false) => None,
@@ -303,6 +329,11 @@ pub(crate) fn first_failure() -> Option<String> {
     failures::describe(library)
 }
 
+/// Returns `true` once recording has been switched on.
+pub(crate) fn has_recorded() -> bool {
+    HAS_RECORDED.load(Relaxed)
+}
+
 /// Returns `true` while CUPTI records, even if no guard exists.
 pub(crate) fn is_recording() -> bool {
     RECORDING.is_on()
@@ -317,6 +348,11 @@ pub(crate) fn never_stops() -> bool {
 /// Returns the host time in nanoseconds that recording adds to this many launches.
 pub(crate) fn cost_ns(launches: usize) -> u64 {
     launches as u64 * version().map_or(0, version::launch_cost_ns)
+}
+
+/// Returns the host time in nanoseconds that CUPTI adds to every launch of the process once it has recorded.
+pub(crate) fn surcharge_ns() -> u64 {
+    version().map_or(0, version::surcharge_ns)
 }
 
 /// Returns the time in nanoseconds, on the clock that CUPTI's records use.
@@ -369,6 +405,24 @@ mod tests {
             assert_eq!(fake::calls(), []);
         }
         assert!(control.is_recording);
+    }
+
+    #[test]
+    fn silent_callbacks_are_switched_on_before_recording() {
+        let session = fake::session();
+        let mut control = control();
+        control.silence(&session);
+        assert!(fake::calls().iter().all(|call| matches!(call, Call::Callback(_, false))));
+        assert_eq!(control.switch_on(&session), Ok(true));
+        let (kernels, callbacks) =
+            fake::calls().split_last().map(|(last, rest)| (*last, rest.to_vec())).unwrap();
+        assert_eq!(kernels, Call::Enable(CONCURRENT_KERNEL));
+        assert!(!callbacks.is_empty());
+        assert!(callbacks.iter().all(|call| matches!(call, Call::Callback(_, true))));
+        control.silence(&session);
+        control.switch_off(&session);
+        assert_eq!(control.switch_on(&session), Ok(true));
+        assert!(!fake::calls().iter().any(|call| matches!(call, Call::Callback(..))));
     }
 
     #[test]

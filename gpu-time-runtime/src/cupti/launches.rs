@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::base::{fork, inside, switches};
 use crate::cupti::captures::{self, CAPTURES};
@@ -20,6 +21,19 @@ const ENTER: c_int = 0;
 const EXIT: c_int = 1;
 
 static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
+static COUNTER: LaunchCounter = LaunchCounter::new();
+
+/// Counts the calls by which the program enqueues work.
+struct LaunchCounter {
+    is_on: AtomicBool,
+    launches: AtomicU64,
+}
+
+impl LaunchCounter {
+    const fn new() -> LaunchCounter {
+        LaunchCounter { is_on: AtomicBool::new(false), launches: AtomicU64::new(0) }
+    }
+}
 
 /// Functions to call on the launching thread while CUPTI records. They must not panic, lock or call the driver, and
 /// must seldom allocate. Launches of the runtime itself are observed too.
@@ -29,6 +43,16 @@ pub(crate) struct LaunchObserver {
     pub launched: fn(EnqueueCall),
     /// Called when the call with this correlation id has failed. It has enqueued nothing.
     pub failed: fn(u32),
+}
+
+/// Starts or stops counting the program's launches.
+pub(crate) fn count_launches(on: bool) {
+    COUNTER.is_on.store(on, Relaxed);
+}
+
+/// Returns the number of launches counted since the last call.
+pub(crate) fn take_launches() -> u64 {
+    COUNTER.launches.swap(0, Relaxed)
 }
 
 /// Sets the functions to call. Only the first call has an effect.
@@ -76,7 +100,7 @@ pub(super) unsafe extern "C" fn on_call(
     };
     if let Some(observer) = OBSERVER.get() {
         // SAFETY: guaranteed by the caller.
-        unsafe { observe(observer, &RECORDING, callback, data) };
+        unsafe { observe(observer, &RECORDING, &COUNTER, callback, data) };
     }
 }
 
@@ -102,7 +126,7 @@ unsafe fn observe_capture(id: u32, data: &CallbackData) {
     }
 }
 
-/// Calls the observer when a call that enqueues work begins, and if it fails.
+/// Calls the observer when a call that enqueues work begins, and if it fails. Counts the call.
 ///
 /// # Safety
 ///
@@ -110,6 +134,7 @@ unsafe fn observe_capture(id: u32, data: &CallbackData) {
 unsafe fn observe(
     observer: &LaunchObserver,
     recording: &Recording,
+    counter: &LaunchCounter,
     callback: Callback,
     data: &CallbackData,
 ) {
@@ -118,15 +143,22 @@ unsafe fn observe(
         static LAST: Cell<u32> = const { Cell::new(0) };
     }
     // The callbacks stay on while nothing is recorded.
-    if !recording.is_on() {
+    let (is_recording, is_counting) = (recording.is_on(), counter.is_on.load(Relaxed));
+    if !is_recording && !is_counting {
         return;
     }
-    if data.site == EXIT && has_failed(data) {
+    if data.site == EXIT && is_recording && has_failed(data) {
         (observer.failed)(data.correlation);
         return;
     }
     // If a driver function calls another one, CUPTI reports both with the same correlation id.
     if data.site != ENTER || LAST.replace(data.correlation) == data.correlation {
+        return;
+    }
+    if is_counting && !inside::is_inside() {
+        counter.launches.fetch_add(1, Relaxed);
+    }
+    if !is_recording {
         return;
     }
     let lacks_records = !recording.on_call(callback, session::get());
@@ -227,7 +259,7 @@ mod tests {
             let (callback, mut result) = (Callback::with_id(307).unwrap(), SUCCESS);
             let data = data(ENTER, correlation, &[0; 6], &mut result);
             // SAFETY: the function has six arguments up to its stream.
-            unsafe { observe(&OBSERVER, &recording, callback, &data) };
+            unsafe { observe(&OBSERVER, &recording, &LaunchCounter::new(), callback, &data) };
             SEEN.take().len()
         };
         assert_eq!(seen(81), 0);
@@ -235,6 +267,28 @@ mod tests {
         assert_eq!(seen(82), 1);
         assert!(recording.stop(&session, &loads::permit().unwrap()));
         assert_eq!(seen(83), 0);
+    }
+
+    #[test]
+    fn launches_of_the_program_are_counted_while_nothing_is_recorded() {
+        let (recording, counter) = (Recording::new(), LaunchCounter::new());
+        let launch = |site, correlation| {
+            let (callback, mut result) = (Callback::with_id(307).unwrap(), SUCCESS);
+            let data = data(site, correlation, &[0; 6], &mut result);
+            // SAFETY: the function has six arguments up to its stream.
+            unsafe { observe(&OBSERVER, &recording, &counter, callback, &data) };
+            (SEEN.take().len(), counter.launches.load(Relaxed))
+        };
+        assert_eq!(launch(ENTER, 91), (0, 0));
+        counter.is_on.store(true, Relaxed);
+        assert_eq!(launch(ENTER, 92), (0, 1));
+        assert_eq!(launch(EXIT, 92), (0, 1));
+        assert_eq!(launch(ENTER, 92), (0, 1), "nested");
+        let inside = inside::enter();
+        assert_eq!(launch(ENTER, 93), (0, 1), "of the runtime");
+        drop(inside);
+        recording.start(&fake::session(), &loads::permit().unwrap()).unwrap();
+        assert_eq!(launch(ENTER, 94), (1, 2));
     }
 
     #[test]

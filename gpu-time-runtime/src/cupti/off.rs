@@ -83,3 +83,19 @@ pub(crate) fn cost_ns(_: usize) -> u64 {
 pub(crate) fn now_ns() -> u64 {
     0
 }
+
+pub(crate) fn surcharge_ns() -> u64 {
+    0
+}
+
+pub(crate) fn has_recorded() -> bool {
+    false
+}
+
+pub(crate) fn count_launches(_: bool) {}
+
+pub(crate) fn take_launches() -> u64 {
+    0
+}
+
+pub(crate) fn silence() {}

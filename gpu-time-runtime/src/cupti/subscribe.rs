@@ -66,7 +66,7 @@ fn prepare(session: &Session) -> Result<(), c_int> {
     for id in loads::LOADS {
         _ = session.switch_callback(id, true);
     }
-    RECORDING.prepare(session)
+    RECORDING.switch_callbacks(session, true)
 }
 
 /// Subscribes, alongside other tools if the version allows that.

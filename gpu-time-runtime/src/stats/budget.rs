@@ -155,6 +155,11 @@ impl Mean {
     }
 }
 
+/// Returns the pace before the first sample: the host is assumed to set it.
+fn unknown_pace() -> Mean {
+    Mean { weight: IDLE_SAMPLES, ..Mean::new(0.0, PACE_SAMPLES) }
+}
+
 impl Load {
     fn new(max_rate: f64) -> Self {
         let (guess, zero) = (Mean::new(GUESS_NS, SAMPLES), Mean::new(0.0, SAMPLES));
@@ -164,7 +169,7 @@ impl Load {
             pair_ns: guess,
             preparation_ns: zero,
             decision_ns: zero,
-            gpu_paced: Mean { weight: IDLE_SAMPLES, ..Mean::new(0.0, PACE_SAMPLES) },
+            gpu_paced: unknown_pace(),
             max_rate,
             rate: max_rate,
         }
@@ -226,6 +231,8 @@ pub(crate) struct BudgetAccount {
     cost_share: f64,
     passing_share: f64,
     weight: f64,
+    /// The fraction of all sites' samples that found the GPU busy.
+    gpu_paced: Mean,
     /// The total cost of past intervals.
     cost: Cost,
 }
@@ -240,6 +247,7 @@ impl BudgetAccount {
             cost_share: 0.0,
             passing_share: 0.0,
             weight: 0.0,
+            gpu_paced: unknown_pace(),
             cost: Cost::default(),
         }
     }
@@ -251,6 +259,11 @@ impl BudgetAccount {
     /// Returns the fraction of wall time charged recently.
     pub fn cost_share(&self) -> f64 {
         self.normalized(self.cost_share)
+    }
+
+    /// Returns the fraction of recent samples of all sites that found the GPU idle.
+    pub fn host_paced(&self) -> f64 {
+        1.0 - self.gpu_paced.value
     }
 
     fn normalized(&self, average: f64) -> f64 {
@@ -301,11 +314,15 @@ impl BudgetAccount {
         let elapsed_ns = elapsed_ns.max(1.0);
         let mut cost = Cost { host_ns: own_ns, device_ns: 0.0, charged_ns: own_ns };
         let (mut passing_share, mut passing_ns) = (0.0, 0.0);
+        let (mut paced, mut paced_by_gpu) = (0.0, 0.0);
         for (load, usage) in self.loads.iter_mut().zip(usages) {
+            paced += usage.paced;
+            paced_by_gpu += usage.paced_by_gpu;
             cost.add(load.learn(usage, elapsed_ns));
             passing_share += load.passing_share();
             passing_ns += usage.passing_ns() * load.host_paced();
         }
+        self.gpu_paced.add(paced_by_gpu, paced, elapsed_ns);
         self.cost.add(cost);
         let target = TARGET * self.share;
         let max_debt_ns = target * DEBT_NS;

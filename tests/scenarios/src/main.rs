@@ -43,6 +43,7 @@ mod soak;
 mod spans;
 mod stack;
 mod streams;
+mod surcharge;
 mod tally;
 mod threads;
 mod time;
@@ -89,6 +90,7 @@ const THEMES: &[&[Scenario]] = &[
     spans::SCENARIOS,
     stack::SCENARIOS,
     streams::SCENARIOS,
+    surcharge::SCENARIOS,
     threads::SCENARIOS,
     trace::SCENARIOS,
     tree::SCENARIOS,

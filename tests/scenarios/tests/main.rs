@@ -36,6 +36,7 @@ mod soak;
 mod spans;
 mod stack;
 mod streams;
+mod surcharge;
 mod targets;
 mod threads;
 mod trace;

@@ -7,6 +7,7 @@ use crate::base::{fork, inside, room, switches};
 use crate::control::active;
 use crate::cupti;
 use crate::lifecycle::exit;
+use crate::record::opened::permission::{Permission, permission};
 use crate::record::{call_tree, opened};
 use crate::stats::sampling::Sampler;
 use crate::types::attribute::Clock;
@@ -117,9 +118,13 @@ impl Draws {
             self.passed.set(self.passed.get() + 1 + draw.skips);
             return None;
         };
+        // Without CUPTI, the call is counted as lost when the span is entered.
+        let may_open = permission() == Permission::Granted || !cupti::is_in_use();
+        if !may_open {
+            self.passed.set(self.passed.get() + 1 + draw.skips);
+            return None;
+        }
         call_tree::note_chosen_span();
-        // Loads CUPTI. If that fails, the call is counted as lost when the span is entered.
-        room::with_room(cupti::is_available);
         Some(ChosenRoot {
             share: f64::from(weight).recip(),
             passed: self.passed.replace(draw.skips),

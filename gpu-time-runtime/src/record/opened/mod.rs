@@ -13,6 +13,7 @@ pub(crate) mod collector;
 mod open_call;
 mod parts;
 pub(crate) mod passed_over;
+pub(crate) mod permission;
 mod unclaimed;
 mod waiting_call;
 

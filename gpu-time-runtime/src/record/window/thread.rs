@@ -9,6 +9,7 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingPhase};
 use crate::base::{background, console, fork, random::generator};
 use crate::cuda::{self, DeviceInfo};
+use crate::record::opened::permission::{Permission, permission};
 use crate::record::opened::{self, collector};
 use crate::record::window::{matching::windows, notes};
 use crate::site::cost;
@@ -189,11 +190,14 @@ fn has_orders() -> bool {
     orders.plan.is_some() || orders.requested.is_some()
 }
 
-/// Returns `true` if timing is on and the process has a context. Before that there is no GPU work
-/// to record, and no reason to load CUPTI.
+/// Returns `true` if timing is on, the process has a context, and the budget permits it. Without a context,
+/// there is no GPU work to record, and no reason to load CUPTI.
 fn can_open() -> bool {
     // The driver knows primary contexts even if no call was timed on them.
-    switches::is_on() && (!cuda::contexts().is_empty() || !cuda::active_devices().is_empty())
+    let has_context = || !cuda::contexts().is_empty() || !cuda::active_devices().is_empty();
+    // Without CUPTI, opening a window does nothing.
+    let is_forbidden = || permission() != Permission::Granted && cupti::is_in_use();
+    switches::is_on() && has_context() && !is_forbidden()
 }
 
 /// Remembers the devices whose primary context exists.

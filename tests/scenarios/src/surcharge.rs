@@ -1,0 +1,55 @@
+//! A program that launches kernels often or seldom, for a budget that has room for what CUPTI adds to its launches, or
+//! has not.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::CudaStream;
+use gpu_time::gpu_timed;
+
+use crate::gpu::{Gpu, LaunchResult, Spin};
+use crate::scenario::Scenario;
+use crate::tally::{self, ran};
+
+pub const SCENARIOS: &[Scenario] = &[("surcharge/launches", launches)];
+
+/// Shorter than a launch takes on the host.
+const NS: u64 = 1_000;
+/// The number of launches between two waits for the stream.
+const BATCH: u32 = 100;
+
+#[gpu_timed(clock = "kernels")]
+fn without_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, NS)
+}
+
+#[gpu_timed(kernels)]
+fn on_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, NS)
+}
+
+/// Makes calls for some milliseconds, either all the time or with pauses.
+fn launches(arguments: &[String]) {
+    let [pace, ms] = arguments else { panic!("expected a pace and a time") };
+    let (end, batch) = match (&**pace, ms.parse().map(Duration::from_millis)) {
+        ("often", Ok(time)) => (Instant::now() + time, BATCH),
+        ("seldom", Ok(time)) => (Instant::now() + time, 1),
+        _ => panic!("expected `often` or `seldom`, and milliseconds"),
+    };
+    let gpu = Gpu::new();
+    let spins = ["without_stream", "on_stream"].map(|name| gpu.spin(&format!("surcharge::{name}")));
+    while Instant::now() < end {
+        for _ in 0..batch {
+            without_stream(&gpu.stream, &spins[0]).unwrap();
+            on_stream(&gpu.stream, &spins[1]).unwrap();
+        }
+        gpu.synchronize();
+        if batch == 1 {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    tally::print();
+}

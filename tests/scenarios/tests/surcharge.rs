@@ -1,0 +1,54 @@
+//! Tests for budgets that have no room for what CUPTI adds to every launch.
+
+use crate::harness::{Run, Scenario, scenario};
+
+const FUNCTIONS: [&str; 2] = ["surcharge::without_stream", "surcharge::on_stream"];
+
+fn program(pace: &str, ms: &str) -> Scenario {
+    scenario("surcharge/launches", &[pace, ms]).with_cupti().untraced()
+}
+
+/// Returns the numbers of opened calls of [`FUNCTIONS`].
+fn opened(run: &Run) -> [u64; 2] {
+    FUNCTIONS.map(|name| run.site(name).series.iter().map(|row| row.opened).sum())
+}
+
+/// Returns the reason why no call was opened.
+fn why(run: &Run) -> &str {
+    run.report().process.kernels.as_deref().unwrap_or_default()
+}
+
+#[test]
+fn program_with_many_launches_keeps_its_budget() {
+    let run = program("often", "2600")
+        .env("GPU_TIME_BUDGET", "1%")
+        .env("GPU_TIME_WINDOWS", "1ms/20ms")
+        .run();
+    assert!(why(&run).starts_with("the budget of 1.0% has no room for it. From"), "{}", why(&run));
+    assert_eq!(opened(&run), [0, 0]);
+    // Without kernels, a stream's events and the host's clock are left.
+    assert!(FUNCTIONS.iter().all(|name| run.site(name).timed > 0));
+    assert!(run.report().devices.iter().all(|device| device.coverage.is_none()));
+}
+
+#[test]
+fn program_that_ends_before_the_verdict_says_so() {
+    let run = program("often", "100").env("GPU_TIME_BUDGET", "1%").run();
+    assert!(why(&run).starts_with("the budget of 1.0% may have no room for it"), "{}", why(&run));
+    assert_eq!(opened(&run), [0, 0]);
+}
+
+#[test]
+fn program_with_few_launches_has_room_for_kernels() {
+    let run = program("seldom", "900").env("GPU_TIME_BUDGET", "1%").run();
+    assert!(opened(&run)[0] > 0, "{:?}", opened(&run));
+    assert_eq!(why(&run), "");
+    let unsampled = run.site(FUNCTIONS[0]).unsampled;
+    assert!(unsampled > 0, "calls were opened before the launches were counted");
+}
+
+#[test]
+fn ample_budget_records_from_the_first_call_on() {
+    let run = program("often", "50").env("GPU_TIME_BUDGET", "60%").run();
+    assert!(opened(&run).iter().all(|opened| *opened > 0), "{:?}", opened(&run));
+}
