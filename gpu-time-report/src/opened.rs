@@ -74,15 +74,20 @@ impl CrossCheck {
 pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
     let own = self_busy_ns(times).map(|ns| format!("self {}", time(ns)));
+    let by_both =
+        CrossCheck::of(series, device).map(|CrossCheck { kernel_ns, events_ns, .. }| {
+            format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns))
+        });
     let mut parts = Vec::new();
     let is_bound = site.launch_bound == Some(true);
     if let Some(sides) = sides_of_series(series).filter(|_| is_bound) {
         parts.push(format!("launch-bound ({sides})"));
+        parts.extend(by_both);
         parts.extend(own);
     } else {
         parts.extend(kernels(times));
-        if let Some(CrossCheck { kernel_ns, events_ns, .. }) = CrossCheck::of(series, device) {
-            parts.push(format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns)));
+        if let Some(by_both) = by_both {
+            parts.push(by_both);
         } else {
             let busy = median(times.busy_ns).filter(|_| series.clock != Clock::Kernels);
             parts.extend(busy.map(|ns| format!("busy {}", time(ns))));

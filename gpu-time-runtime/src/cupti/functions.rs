@@ -31,6 +31,26 @@ enum StreamAt {
     Several,
 }
 
+/// The location of the number of bytes, elements or rows in the arguments of a call.
+#[derive(Clone, Copy, Debug)]
+enum SizeAt {
+    /// The call has no size, or one for each of several copies.
+    Nowhere,
+    /// At this offset.
+    At(u8),
+    /// The width and the height, at these offsets.
+    Plane(u8, u8),
+    /// In the `CUDA_MEMCPY2D` that the first argument points to.
+    Copy2D,
+    /// In the `CUDA_MEMCPY3D` or `CUDA_MEMCPY3D_PEER` that the first argument points to.
+    Copy3D,
+}
+
+/// The offsets of the width and the height in `CUDA_MEMCPY2D`.
+const EXTENT_2D: [usize; 2] = [112, 120];
+/// The offsets of the width, the height and the depth in `CUDA_MEMCPY3D` and `CUDA_MEMCPY3D_PEER`.
+const EXTENT_3D: [usize; 3] = [176, 184, 192];
+
 /// A driver function. It has two callback ids: for the legacy default stream, and for per-thread
 /// default streams.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +59,7 @@ struct DriverFunction {
     per_thread: u32,
     enqueues: Enqueues,
     stream: StreamAt,
-    /// The offset of the argument that is the number of bytes or elements, if there is one.
-    size: Option<u8>,
+    size: SizeAt,
 }
 
 const fn function(
@@ -49,69 +68,70 @@ const fn function(
     enqueues: Enqueues,
     stream: StreamAt,
 ) -> DriverFunction {
-    DriverFunction { legacy, per_thread, enqueues, stream, size: None }
+    DriverFunction { legacy, per_thread, enqueues, stream, size: Nowhere }
 }
 
 impl DriverFunction {
-    const fn sized(self, at: u8) -> DriverFunction {
-        DriverFunction { size: Some(at), ..self }
+    const fn sized(self, size: SizeAt) -> DriverFunction {
+        DriverFunction { size, ..self }
     }
 }
 
 use Enqueues::*;
+use SizeAt::*;
 use StreamAt::*;
 
 /// Every driver function that enqueues a kernel, a copy, a memset or a graph. The ids are from
 /// `cupti_driver_cbid.h` and never change.
 #[rustfmt::skip]
 const FUNCTIONS: [DriverFunction; 47] = [
-    function(216, 428, Set, Offset(24)).sized(16),      // cuMemsetD8Async
-    function(218, 429, Set, Offset(24)).sized(16),      // cuMemsetD16Async
-    function(220, 430, Set, Offset(24)).sized(16),      // cuMemsetD32Async
-    function(222, 431, Set, Offset(40)),                // cuMemsetD2D8Async
-    function(224, 432, Set, Offset(40)),                // cuMemsetD2D16Async
-    function(226, 433, Set, Offset(40)),                // cuMemsetD2D32Async
-    function(249, 411, Set, Default).sized(16),         // cuMemsetD8_v2
-    function(250, 412, Set, Default).sized(16),         // cuMemsetD16_v2
-    function(251, 413, Set, Default).sized(16),         // cuMemsetD32_v2
-    function(252, 414, Set, Default),                   // cuMemsetD2D8_v2
-    function(253, 415, Set, Default),                   // cuMemsetD2D16_v2
-    function(254, 416, Set, Default),                   // cuMemsetD2D32_v2
-    function(276, 397, Copy, Default).sized(16),        // cuMemcpyHtoD_v2
-    function(277, 421, Copy, Offset(24)).sized(16),     // cuMemcpyHtoDAsync_v2
-    function(278, 398, Copy, Default).sized(16),        // cuMemcpyDtoH_v2
-    function(279, 422, Copy, Offset(24)).sized(16),     // cuMemcpyDtoHAsync_v2
-    function(280, 399, Copy, Default).sized(16),        // cuMemcpyDtoD_v2
-    function(281, 423, Copy, Offset(24)).sized(16),     // cuMemcpyDtoDAsync_v2
-    function(282, 403, Copy, Default).sized(24),        // cuMemcpyAtoH_v2
-    function(283, 420, Copy, Offset(32)).sized(24),     // cuMemcpyAtoHAsync_v2
-    function(284, 401, Copy, Default).sized(24),        // cuMemcpyAtoD_v2
-    function(285, 400, Copy, Default).sized(24),        // cuMemcpyDtoA_v2
-    function(286, 404, Copy, Default).sized(32),        // cuMemcpyAtoA_v2
-    function(287, 405, Copy, Default),                  // cuMemcpy2D_v2
-    function(288, 406, Copy, Default),                  // cuMemcpy2DUnaligned_v2
-    function(289, 424, Copy, Offset(8)),                // cuMemcpy2DAsync_v2
-    function(290, 407, Copy, Default),                  // cuMemcpy3D_v2
-    function(291, 425, Copy, Offset(8)),                // cuMemcpy3DAsync_v2
-    function(292, 402, Copy, Default).sized(24),        // cuMemcpyHtoA_v2
-    function(293, 419, Copy, Offset(32)).sized(24),     // cuMemcpyHtoAAsync_v2
-    function(305, 408, Copy, Default).sized(16),        // cuMemcpy
-    function(306, 418, Copy, Offset(24)).sized(16),     // cuMemcpyAsync
-    function(307, 442, Kernel, Offset(40)),             // cuLaunchKernel
-    function(318, 409, PeerCopy, Default).sized(32),    // cuMemcpyPeer
-    function(319, 426, PeerCopy, Offset(40)).sized(32), // cuMemcpyPeerAsync
-    function(320, 410, PeerCopy, Default),              // cuMemcpy3DPeer
-    function(321, 427, PeerCopy, Offset(8)),            // cuMemcpy3DPeerAsync
-    function(477, 478, Kernel, Offset(40)),             // cuLaunchCooperativeKernel
-    function(480, 480, Kernel, Several),                // cuLaunchCooperativeKernelMultiDevice
-    function(514, 515, Graph, Offset(8)),               // cuGraphLaunch
-    function(652, 653, Kernel, Config),                 // cuLaunchKernelEx
-    function(776, 777, Copy, Offset(64)),               // cuMemcpyBatchAsync
-    function(778, 779, Copy, Offset(32)),               // cuMemcpy3DBatchAsync
-    function(796, 797, Copy, Offset(56)),               // cuMemcpyBatchAsync_v2
-    function(798, 799, Copy, Offset(24)),               // cuMemcpy3DBatchAsync_v2
-    function(837, 838, Copy, Offset(32)).sized(16),     // cuMemcpyWithAttributesAsync
-    function(839, 840, Copy, Offset(16)),               // cuMemcpy3DWithAttributesAsync
+    function(216, 428, Set, Offset(24)).sized(At(16)),        // cuMemsetD8Async
+    function(218, 429, Set, Offset(24)).sized(At(16)),        // cuMemsetD16Async
+    function(220, 430, Set, Offset(24)).sized(At(16)),        // cuMemsetD32Async
+    function(222, 431, Set, Offset(40)).sized(Plane(24, 32)), // cuMemsetD2D8Async
+    function(224, 432, Set, Offset(40)).sized(Plane(24, 32)), // cuMemsetD2D16Async
+    function(226, 433, Set, Offset(40)).sized(Plane(24, 32)), // cuMemsetD2D32Async
+    function(249, 411, Set, Default).sized(At(16)),           // cuMemsetD8_v2
+    function(250, 412, Set, Default).sized(At(16)),           // cuMemsetD16_v2
+    function(251, 413, Set, Default).sized(At(16)),           // cuMemsetD32_v2
+    function(252, 414, Set, Default).sized(Plane(24, 32)),    // cuMemsetD2D8_v2
+    function(253, 415, Set, Default).sized(Plane(24, 32)),    // cuMemsetD2D16_v2
+    function(254, 416, Set, Default).sized(Plane(24, 32)),    // cuMemsetD2D32_v2
+    function(276, 397, Copy, Default).sized(At(16)),          // cuMemcpyHtoD_v2
+    function(277, 421, Copy, Offset(24)).sized(At(16)),       // cuMemcpyHtoDAsync_v2
+    function(278, 398, Copy, Default).sized(At(16)),          // cuMemcpyDtoH_v2
+    function(279, 422, Copy, Offset(24)).sized(At(16)),       // cuMemcpyDtoHAsync_v2
+    function(280, 399, Copy, Default).sized(At(16)),          // cuMemcpyDtoD_v2
+    function(281, 423, Copy, Offset(24)).sized(At(16)),       // cuMemcpyDtoDAsync_v2
+    function(282, 403, Copy, Default).sized(At(24)),          // cuMemcpyAtoH_v2
+    function(283, 420, Copy, Offset(32)).sized(At(24)),       // cuMemcpyAtoHAsync_v2
+    function(284, 401, Copy, Default).sized(At(24)),          // cuMemcpyAtoD_v2
+    function(285, 400, Copy, Default).sized(At(24)),          // cuMemcpyDtoA_v2
+    function(286, 404, Copy, Default).sized(At(32)),          // cuMemcpyAtoA_v2
+    function(287, 405, Copy, Default).sized(Copy2D),          // cuMemcpy2D_v2
+    function(288, 406, Copy, Default).sized(Copy2D),          // cuMemcpy2DUnaligned_v2
+    function(289, 424, Copy, Offset(8)).sized(Copy2D),        // cuMemcpy2DAsync_v2
+    function(290, 407, Copy, Default).sized(Copy3D),          // cuMemcpy3D_v2
+    function(291, 425, Copy, Offset(8)).sized(Copy3D),        // cuMemcpy3DAsync_v2
+    function(292, 402, Copy, Default).sized(At(24)),          // cuMemcpyHtoA_v2
+    function(293, 419, Copy, Offset(32)).sized(At(24)),       // cuMemcpyHtoAAsync_v2
+    function(305, 408, Copy, Default).sized(At(16)),          // cuMemcpy
+    function(306, 418, Copy, Offset(24)).sized(At(16)),       // cuMemcpyAsync
+    function(307, 442, Kernel, Offset(40)),                   // cuLaunchKernel
+    function(318, 409, PeerCopy, Default).sized(At(32)),      // cuMemcpyPeer
+    function(319, 426, PeerCopy, Offset(40)).sized(At(32)),   // cuMemcpyPeerAsync
+    function(320, 410, PeerCopy, Default).sized(Copy3D),      // cuMemcpy3DPeer
+    function(321, 427, PeerCopy, Offset(8)).sized(Copy3D),    // cuMemcpy3DPeerAsync
+    function(477, 478, Kernel, Offset(40)),                   // cuLaunchCooperativeKernel
+    function(480, 480, Kernel, Several),                      // cuLaunchCooperativeKernelMultiDevice
+    function(514, 515, Graph, Offset(8)),                     // cuGraphLaunch
+    function(652, 653, Kernel, Config),                       // cuLaunchKernelEx
+    function(776, 777, Copy, Offset(64)),                     // cuMemcpyBatchAsync
+    function(778, 779, Copy, Offset(32)),                     // cuMemcpy3DBatchAsync
+    function(796, 797, Copy, Offset(56)),                     // cuMemcpyBatchAsync_v2
+    function(798, 799, Copy, Offset(24)),                     // cuMemcpy3DBatchAsync_v2
+    function(837, 838, Copy, Offset(32)).sized(At(16)),       // cuMemcpyWithAttributesAsync
+    function(839, 840, Copy, Offset(16)),                     // cuMemcpy3DWithAttributesAsync
 ];
 
 /// One more than the highest id.
@@ -176,16 +196,31 @@ impl Callback {
         }
     }
 
-    /// Returns `true` if the call copies or sets 0 bytes. It then succeeds without enqueueing
-    /// anything.
+    /// Returns `true` if the call copies or sets 0 bytes. It then enqueues nothing.
     ///
     /// # Safety
     ///
     /// As for [`stream`](Self::stream).
     pub unsafe fn is_empty(self, params: *const u8) -> bool {
-        // SAFETY: the table gives the offset of the size in this function's arguments.
-        let size = |at: u8| unsafe { params.add(at.into()).cast::<usize>().read_unaligned() };
-        !params.is_null() && self.function().size.is_some_and(|at| size(at) == 0)
+        if params.is_null() {
+            return false;
+        }
+        // SAFETY: the table gives the offsets of the sizes in this function's arguments; a description of a copy
+        // that is not null is valid.
+        let is_zero =
+            |of: *const u8, at: usize| unsafe { of.add(at).cast::<usize>().read_unaligned() } == 0;
+        let copy = || {
+            // SAFETY: the first argument of these functions is a pointer.
+            let copy = unsafe { params.cast::<*const u8>().read_unaligned() };
+            (!copy.is_null()).then_some(copy)
+        };
+        match self.function().size {
+            Nowhere => false,
+            At(at) => is_zero(params, at.into()),
+            Plane(width, height) => is_zero(params, width.into()) || is_zero(params, height.into()),
+            Copy2D => copy().is_some_and(|copy| EXTENT_2D.iter().any(|at| is_zero(copy, *at))),
+            Copy3D => copy().is_some_and(|copy| EXTENT_3D.iter().any(|at| is_zero(copy, *at))),
+        }
     }
 
     /// Returns the stream that a call enqueues work on, or `None` if there are several or it is
@@ -270,6 +305,24 @@ mod tests {
             assert!(!is_empty(id, &params), "{id}");
             params[size] = 0;
             assert!(is_empty(id, &params), "{id}");
+        }
+        for (id, sizes) in [(222, 3..5), (433, 3..5), (252, 3..5)] {
+            for at in sizes {
+                let mut params = [1; 6];
+                assert!(!is_empty(id, &params), "{id}");
+                params[at] = 0;
+                assert!(is_empty(id, &params), "{id}");
+            }
+        }
+        for (id, extent) in [(287, 14..16), (424, 14..16), (290, 22..25), (321, 22..25)] {
+            for at in extent {
+                let mut copy = [1_usize; 25];
+                let params = |copy: &[usize; 25]| [copy.as_ptr().expose_provenance(), 0];
+                assert!(!is_empty(id, &params(&copy)), "{id}");
+                copy[at] = 0;
+                assert!(is_empty(id, &params(&copy)), "{id}");
+            }
+            assert!(!is_empty(id, &[0, 0]), "{id}: null");
         }
         assert!(!is_empty(307, &[0; 6]), "a kernel has no size");
         // SAFETY: null is allowed.
