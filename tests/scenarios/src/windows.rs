@@ -36,6 +36,8 @@ pub const SCENARIOS: &[Scenario] = &[
 
 /// The duration of a kernel inside an annotated function. Kernels outside take twice as long.
 const NS: u64 = 20_000;
+/// The same where the GPU shall be busy for most of the time: it idles for a microsecond before each kernel.
+const LONG_NS: u64 = 60_000;
 
 #[gpu_timed]
 fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
@@ -87,21 +89,26 @@ impl Program {
     /// Runs for the time `real`, with `depth` calls of `launch` between waits. They keep the GPU busy for
     /// the given share of the time.
     fn run(&self, share: f64, depth: u64, real: Duration) {
+        self.run_kernels(NS, share, depth, real);
+    }
+
+    /// Does the same with kernels of this duration.
+    fn run_kernels(&self, ns: u64, share: f64, depth: u64, real: Duration) {
         let end = Instant::now() + real;
         let mut launches = 0;
         tally::fact("began_ns", time::now_ns());
         while Instant::now() < end {
             let began_ns = time::now_ns();
-            (0..depth).for_each(|_| self.launch(NS));
+            (0..depth).for_each(|_| self.launch(ns));
             launches += depth;
             self.gpu.synchronize();
             let took_ns = time::now_ns() - began_ns;
-            let wanted_ns = ((3 * NS * depth) as f64 / share) as u64;
+            let wanted_ns = ((3 * ns * depth) as f64 / share) as u64;
             time::pass(wanted_ns.saturating_sub(took_ns));
         }
         tally::fact("ended_ns", time::now_ns());
         // The requested time. A spin takes slightly longer.
-        tally::fact("busy_ns", launches * 3 * NS);
+        tally::fact("busy_ns", launches * 3 * ns);
     }
 
     /// Runs like `run`, but in virtual time and until all windows have been closed.
@@ -131,7 +138,7 @@ fn busy(arguments: &[String]) {
     let real = Duration::from_millis(if depth < 100 { 1_200 } else { 4_800 });
     let program = Program::new(0);
     plan.iter().for_each(|plan| gpu_time::configure().windows(plan).apply());
-    program.run(share, depth, real);
+    program.run_kernels(LONG_NS, share, depth, real);
     plan.iter().for_each(|_| gpu_time::configure().windows("").apply());
     thread::sleep(Duration::from_millis(300));
     tally::print();
