@@ -160,7 +160,8 @@ fn watch() {
             return;
         }
         // A program without calls may still wait for windows.
-        if permission::decided() == Permission::Undecided {
+        let is_idle = || locked(&CONTROLLER).as_ref().is_some_and(|of| of.sites.is_empty());
+        if permission::decided() == Permission::Undecided && is_idle() {
             adjust(clock::now_ns());
         }
         if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(patience_ns)

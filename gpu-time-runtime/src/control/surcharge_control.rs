@@ -32,8 +32,8 @@ impl SurchargeControl {
             return 0.0;
         }
         let launches = cupti::take_launches() as f64;
-        self.census.add(launches, elapsed_ns);
-        if permission::decided() == Permission::Undecided {
+        let is_due = self.census.add(launches, elapsed_ns);
+        if is_due && permission::decided() == Permission::Undecided {
             let share = self.share() * host_paced;
             match self.census.verdict(share, self.budget) {
                 Some(true) => {
@@ -51,7 +51,7 @@ impl SurchargeControl {
         }
     }
 
-    /// Returns the fraction of wall time that CUPTI adds, or would add, to the launches of one thread.
+    /// Returns the fraction of wall time that CUPTI adds, or would add, to the launches of all threads.
     fn share(&self) -> f64 {
         self.census.share(cupti::surcharge_ns() as f64)
     }

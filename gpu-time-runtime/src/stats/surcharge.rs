@@ -3,10 +3,11 @@
 //!
 //! Nothing takes it back. A program with a budget therefore counts its launches before anything is recorded.
 
-/// The time for which launches are counted before a verdict, and the time after which a program that still
-/// makes too many is refused. Many programs launch most while they start.
-const SHORTEST_NS: f64 = 200e6;
-const LONGEST_NS: f64 = 2e9;
+/// The shortest time over which launches are counted for one figure.
+const PERIOD_NS: f64 = 500e6;
+/// The number of periods after which a program that still makes too many launches is refused. The first one never
+/// counts: while a program loads code for its first launches, it makes few of them.
+const PERIODS: u32 = 4;
 /// The largest part of the budget that the surcharge may take. The rest is for calls.
 const PART: f64 = 0.5;
 /// The smallest budget that has room for the surcharge of any program.
@@ -15,8 +16,13 @@ const AMPLE: f64 = 0.5;
 /// The launches of a process, counted to decide whether its budget has room for the surcharge.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LaunchCensus {
+    /// The number of periods that have ended.
+    periods: u32,
+    /// The launches and the time of the current period.
     launches: f64,
     elapsed_ns: f64,
+    /// The launches per nanosecond of the last period that has ended.
+    rate: f64,
 }
 
 impl LaunchCensus {
@@ -25,23 +31,32 @@ impl LaunchCensus {
         budget >= AMPLE
     }
 
-    /// Adds the launches of an interval.
-    pub fn add(&mut self, launches: f64, elapsed_ns: f64) {
+    /// Adds the launches of an interval, which ends with a call. Returns `true` if a period ends with it.
+    pub fn add(&mut self, launches: f64, elapsed_ns: f64) -> bool {
         self.launches += launches;
         self.elapsed_ns += elapsed_ns;
+        let ends = self.elapsed_ns >= PERIOD_NS;
+        if ends {
+            *self = LaunchCensus {
+                periods: self.periods.saturating_add(1),
+                rate: self.launches / self.elapsed_ns,
+                ..LaunchCensus::default()
+            };
+        }
+        ends
     }
 
-    /// Returns the fraction of wall time that a surcharge of `ns` per launch takes.
+    /// Returns the fraction of wall time that a surcharge of `ns` per launch takes, in the last period.
     pub fn share(&self, ns: f64) -> f64 {
-        if self.elapsed_ns > 0.0 { self.launches * ns / self.elapsed_ns } else { 0.0 }
+        self.rate * ns
     }
 
     /// Returns `true` if the budget has room for this fraction of wall time, `false` if it has not, and `None`
     /// while it is too soon to say.
     pub fn verdict(&self, share: f64, budget: f64) -> Option<bool> {
         let fits = share <= PART * budget;
-        let least_ns = if fits { SHORTEST_NS } else { LONGEST_NS };
-        (self.elapsed_ns >= least_ns).then_some(fits)
+        let fewest = if fits { 2 } else { PERIODS };
+        (self.periods >= fewest).then_some(fits)
     }
 }
 
@@ -52,36 +67,43 @@ mod tests {
     const MS: f64 = 1e6;
     const BUDGET: f64 = 0.01;
 
-    /// Returns the verdict after the given milliseconds, each with this many launches that take 400 ns more.
-    fn verdict(ms: f64, launches_per_ms: f64) -> Option<bool> {
+    /// Returns the verdict after each of these numbers of milliseconds, with this many launches in each of them.
+    fn verdicts(intervals: &[(f64, f64)]) -> Vec<Option<bool>> {
         let mut census = LaunchCensus::default();
-        census.add(ms * launches_per_ms, ms * MS);
-        census.verdict(census.share(400.0), BUDGET)
+        let verdict = |(ms, launches): &(f64, f64)| {
+            census.add(ms * launches, ms * MS);
+            census.verdict(census.share(400.0), BUDGET)
+        };
+        intervals.iter().map(verdict).collect()
     }
 
     #[test]
-    fn rare_launches_fit_after_a_short_time() {
-        assert_eq!(verdict(199.0, 12.0), None);
-        assert_eq!(verdict(201.0, 12.0), Some(true));
+    fn seldom_launches_fit() {
+        assert_eq!(verdicts(&[(499.0, 12.0), (2.0, 12.0)]), [None, None]);
+        assert_eq!(verdicts(&[(600.0, 12.0), (600.0, 12.0)]), [None, Some(true)]);
     }
 
     #[test]
     fn frequent_launches_are_refused_only_if_they_go_on() {
-        assert_eq!(verdict(1_999.0, 13.0), None);
-        assert_eq!(verdict(2_001.0, 13.0), Some(false));
-        let mut census = LaunchCensus::default();
-        census.add(100_000.0, 500.0 * MS);
-        assert_eq!(census.verdict(census.share(40.0), BUDGET), None);
-        census.add(0.0, 400.0 * MS);
-        assert_eq!(census.verdict(census.share(40.0), BUDGET), Some(true));
+        let often = (600.0, 13.0);
+        assert_eq!(verdicts(&[often; 4]), [None, None, None, Some(false)]);
+        let with_a_pause = [often, often, (600.0, 1.0)];
+        assert_eq!(verdicts(&with_a_pause), [None, None, Some(true)]);
+    }
+
+    /// A first call may load code for seconds.
+    #[test]
+    fn slow_first_call_does_not_count() {
+        let slow_at_first = [(5_000.0, 0.01), (600.0, 130.0), (600.0, 130.0), (600.0, 130.0)];
+        assert_eq!(verdicts(&slow_at_first), [None, None, None, Some(false)]);
     }
 
     #[test]
-    fn share_is_of_all_time_so_far() {
+    fn share_is_that_of_the_last_period() {
         let mut census = LaunchCensus::default();
         assert_eq!(census.share(400.0), 0.0);
-        census.add(100.0, MS);
-        census.add(0.0, MS);
-        assert_eq!(census.share(400.0), 0.02);
+        assert!(census.add(100_000.0, 500.0 * MS));
+        assert!(!census.add(7.0, MS));
+        assert_eq!(census.share(400.0), 0.08);
     }
 }

@@ -31,16 +31,22 @@ fn on_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, NS)
 }
 
-/// Makes calls for some milliseconds, either all the time or with pauses.
+/// Makes calls for some milliseconds: all the time, all the time but for a pause after the first, or with pauses.
 fn launches(arguments: &[String]) {
     let [pace, ms] = arguments else { panic!("expected a pace and a time") };
-    let (end, batch) = match (&**pace, ms.parse().map(Duration::from_millis)) {
-        ("often", Ok(time)) => (Instant::now() + time, BATCH),
-        ("seldom", Ok(time)) => (Instant::now() + time, 1),
-        _ => panic!("expected `often` or `seldom`, and milliseconds"),
+    let (time, batch) = match (&**pace, ms.parse().map(Duration::from_millis)) {
+        ("often" | "late", Ok(time)) => (time, BATCH),
+        ("seldom", Ok(time)) => (time, 1),
+        _ => panic!("expected `often`, `late` or `seldom`, and milliseconds"),
     };
     let gpu = Gpu::new();
     let spins = ["without_stream", "on_stream"].map(|name| gpu.spin(&format!("surcharge::{name}")));
+    if *pace == "late" {
+        // Like a program that loads code for a second.
+        without_stream(&gpu.stream, &spins[0]).unwrap();
+        thread::sleep(Duration::from_secs(1));
+    }
+    let end = Instant::now() + time;
     while Instant::now() < end {
         for _ in 0..batch {
             without_stream(&gpu.stream, &spins[0]).unwrap();
