@@ -32,10 +32,10 @@ impl SurchargeControl {
             return 0.0;
         }
         let launches = cupti::take_launches() as f64;
-        let is_due = self.census.add(launches, elapsed_ns);
-        if is_due && permission::decided() == Permission::Undecided {
-            let share = self.share() * host_paced;
-            match self.census.verdict(share, self.budget) {
+        let surcharge_ns = cupti::surcharge_ns() as f64 * host_paced;
+        let verdict = self.census.add(launches, elapsed_ns, surcharge_ns, self.budget);
+        if permission::decided() == Permission::Undecided {
+            match verdict {
                 Some(true) => {
                     permission::set(Permission::Granted);
                     window::thread::wake();
@@ -44,11 +44,7 @@ impl SurchargeControl {
                 None => {}
             }
         }
-        if cupti::has_recorded() {
-            launches * cupti::surcharge_ns() as f64 * host_paced
-        } else {
-            0.0
-        }
+        if cupti::has_recorded() { launches * surcharge_ns } else { 0.0 }
     }
 
     /// Returns the fraction of wall time that CUPTI adds, or would add, to the launches of all threads.

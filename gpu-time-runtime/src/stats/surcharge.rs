@@ -3,11 +3,14 @@
 //!
 //! Nothing takes it back. A program with a budget therefore counts its launches before anything is recorded.
 
-/// The shortest time over which launches are counted for one figure.
+/// Launches are counted in periods. A period lasts at least `PERIOD_NS` and has at least `LAUNCHES`, or lasts
+/// `LONGEST_NS`. A program that loads code for its first calls makes few launches in several seconds.
 const PERIOD_NS: f64 = 500e6;
-/// The number of periods after which a program that still makes too many launches is refused. The first one never
-/// counts: while a program loads code for its first launches, it makes few of them.
-const PERIODS: u32 = 4;
+const LAUNCHES: f64 = 1_000.0;
+const LONGEST_NS: f64 = 10e9;
+/// The number of periods in a row that must fit, and the number that need not fit to refuse.
+const FITTING: u32 = 2;
+const TOO_MANY: u32 = 3;
 /// The largest part of the budget that the surcharge may take. The rest is for calls.
 const PART: f64 = 0.5;
 /// The smallest budget that has room for the surcharge of any program.
@@ -16,13 +19,14 @@ const AMPLE: f64 = 0.5;
 /// The launches of a process, counted to decide whether its budget has room for the surcharge.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LaunchCensus {
-    /// The number of periods that have ended.
-    periods: u32,
     /// The launches and the time of the current period.
     launches: f64,
     elapsed_ns: f64,
     /// The launches per nanosecond of the last period that has ended.
     rate: f64,
+    /// The number of periods in a row whose surcharge fitted, and of all that did not fit.
+    fitting: u32,
+    too_many: u32,
 }
 
 impl LaunchCensus {
@@ -31,32 +35,30 @@ impl LaunchCensus {
         budget >= AMPLE
     }
 
-    /// Adds the launches of an interval, which ends with a call. Returns `true` if a period ends with it.
-    pub fn add(&mut self, launches: f64, elapsed_ns: f64) -> bool {
+    /// Adds the launches of an interval, each with a surcharge of `ns`. Returns `true` if the budget has room for
+    /// that, `false` if it has not, and `None` while it is too soon to say.
+    pub fn add(&mut self, launches: f64, elapsed_ns: f64, ns: f64, budget: f64) -> Option<bool> {
         self.launches += launches;
         self.elapsed_ns += elapsed_ns;
-        let ends = self.elapsed_ns >= PERIOD_NS;
-        if ends {
-            *self = LaunchCensus {
-                periods: self.periods.saturating_add(1),
-                rate: self.launches / self.elapsed_ns,
-                ..LaunchCensus::default()
-            };
+        let is_long = self.elapsed_ns >= PERIOD_NS && self.launches >= LAUNCHES;
+        if is_long || self.elapsed_ns >= LONGEST_NS {
+            self.rate = self.launches / self.elapsed_ns;
+            (self.launches, self.elapsed_ns) = (0.0, 0.0);
+            if self.share(ns) <= PART * budget {
+                self.fitting = self.fitting.saturating_add(1);
+            } else {
+                (self.fitting, self.too_many) = (0, self.too_many.saturating_add(1));
+            }
         }
-        ends
+        if self.fitting >= FITTING {
+            return Some(true);
+        }
+        (self.too_many >= TOO_MANY && self.fitting == 0).then_some(false)
     }
 
     /// Returns the fraction of wall time that a surcharge of `ns` per launch takes, in the last period.
     pub fn share(&self, ns: f64) -> f64 {
         self.rate * ns
-    }
-
-    /// Returns `true` if the budget has room for this fraction of wall time, `false` if it has not, and `None`
-    /// while it is too soon to say.
-    pub fn verdict(&self, share: f64, budget: f64) -> Option<bool> {
-        let fits = share <= PART * budget;
-        let fewest = if fits { 2 } else { PERIODS };
-        (self.periods >= fewest).then_some(fits)
     }
 }
 
@@ -66,44 +68,48 @@ mod tests {
 
     const MS: f64 = 1e6;
     const BUDGET: f64 = 0.01;
+    /// Milliseconds, and the number of launches in each of them.
+    const OFTEN: (f64, f64) = (600.0, 13.0);
+    const SELDOM: (f64, f64) = (600.0, 12.0);
 
-    /// Returns the verdict after each of these numbers of milliseconds, with this many launches in each of them.
+    /// Returns the verdict after each interval.
     fn verdicts(intervals: &[(f64, f64)]) -> Vec<Option<bool>> {
         let mut census = LaunchCensus::default();
-        let verdict = |(ms, launches): &(f64, f64)| {
-            census.add(ms * launches, ms * MS);
-            census.verdict(census.share(400.0), BUDGET)
-        };
+        let verdict =
+            |(ms, launches): &(f64, f64)| census.add(ms * launches, ms * MS, 400.0, BUDGET);
         intervals.iter().map(verdict).collect()
     }
 
     #[test]
     fn seldom_launches_fit() {
-        assert_eq!(verdicts(&[(499.0, 12.0), (2.0, 12.0)]), [None, None]);
-        assert_eq!(verdicts(&[(600.0, 12.0), (600.0, 12.0)]), [None, Some(true)]);
+        assert_eq!(verdicts(&[(499.0, 12.0), (499.0, 12.0), SELDOM]), [None, None, Some(true)]);
+        assert_eq!(verdicts(&[(9_999.0, 0.01), (2.0, 0.01)]), [None, None]);
+        assert_eq!(verdicts(&[(10_001.0, 0.01); 2]), [None, Some(true)]);
     }
 
     #[test]
     fn frequent_launches_are_refused_only_if_they_go_on() {
-        let often = (600.0, 13.0);
-        assert_eq!(verdicts(&[often; 4]), [None, None, None, Some(false)]);
-        let with_a_pause = [often, often, (600.0, 1.0)];
-        assert_eq!(verdicts(&with_a_pause), [None, None, Some(true)]);
+        assert_eq!(verdicts(&[OFTEN; 3]), [None, None, Some(false)]);
+        assert_eq!(verdicts(&[OFTEN, OFTEN, SELDOM, SELDOM]), [None, None, None, Some(true)]);
+        let now_and_then = [OFTEN, SELDOM, OFTEN, SELDOM, OFTEN];
+        assert_eq!(verdicts(&now_and_then), [None, None, None, None, Some(false)]);
     }
 
-    /// A first call may load code for seconds.
+    /// The first calls may load code for seconds.
     #[test]
-    fn slow_first_call_does_not_count() {
-        let slow_at_first = [(5_000.0, 0.01), (600.0, 130.0), (600.0, 130.0), (600.0, 130.0)];
-        assert_eq!(verdicts(&slow_at_first), [None, None, None, Some(false)]);
+    fn slow_first_calls_are_not_taken_for_the_rest() {
+        let slow = [(30.0, 0.0), (2_300.0, 0.0), (1_300.0, 0.0), (8_400.0, 0.002)];
+        let intervals = [&slow[..], &[OFTEN; 3]].concat();
+        assert_eq!(verdicts(&intervals).last(), Some(&Some(false)));
+        assert!(verdicts(&intervals).iter().rev().skip(1).all(Option::is_none));
     }
 
     #[test]
     fn share_is_that_of_the_last_period() {
         let mut census = LaunchCensus::default();
         assert_eq!(census.share(400.0), 0.0);
-        assert!(census.add(100_000.0, 500.0 * MS));
-        assert!(!census.add(7.0, MS));
+        census.add(100_000.0, 500.0 * MS, 400.0, BUDGET);
+        census.add(7.0, MS, 400.0, BUDGET);
         assert_eq!(census.share(400.0), 0.08);
     }
 }

@@ -36,7 +36,7 @@ fn launches(arguments: &[String]) {
     let [pace, ms] = arguments else { panic!("expected a pace and a time") };
     let (time, batch) = match (&**pace, ms.parse().map(Duration::from_millis)) {
         ("often" | "late", Ok(time)) => (time, BATCH),
-        ("seldom", Ok(time)) => (time, 1),
+        ("seldom", Ok(time)) => (time, 5),
         _ => panic!("expected `often`, `late` or `seldom`, and milliseconds"),
     };
     let gpu = Gpu::new();
@@ -53,7 +53,7 @@ fn launches(arguments: &[String]) {
             on_stream(&gpu.stream, &spins[1]).unwrap();
         }
         gpu.synchronize();
-        if batch == 1 {
+        if batch < BATCH {
             thread::sleep(Duration::from_millis(5));
         }
     }
