@@ -102,7 +102,7 @@ fn adjust(now: u64) {
         DUE_NS.store(now + pause_ns, Relaxed);
     }
     drop(controller);
-    surcharge_control::stop_if_refused();
+    surcharge_control::follow_permission();
 }
 
 impl Controller {

@@ -1,5 +1,6 @@
 //! Starts and stops recording, and keeps the reason if CUPTI cannot be used.
 
+use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -100,10 +101,7 @@ impl Control {
     fn start(&mut self, session: &Session) -> Result<bool, String> {
         let Some(permit) = loads::permit() else { return Ok(false) };
         let refused = |code| refusal(session.library, code, "").why;
-        if self.is_silent {
-            self.recording.switch_callbacks(session, true).map_err(refused)?;
-            self.is_silent = false;
-        }
+        self.call_back(session, true).map_err(refused)?;
         let started = self.recording.start(session, &permit);
         self.is_recording = started.is_ok();
         // CUPTI frees its tables in exit handlers that it has registered by now.
@@ -123,13 +121,17 @@ impl Control {
         }
     }
 
-    /// Switches the callbacks of launches off, unless something is recorded.
-    fn silence(&mut self, session: &Session) {
-        if !self.is_recording {
-            self.is_silent = true;
-            // If CUPTI refuses, some callbacks stay on, and do nothing.
-            _ = self.recording.switch_callbacks(session, false);
+    /// Switches the callbacks of launches on, or off unless something is recorded.
+    ///
+    /// # Errors
+    ///
+    /// CUPTI's error code.
+    fn call_back(&mut self, session: &Session, on: bool) -> Result<(), c_int> {
+        if self.is_silent == on && !self.is_recording {
+            self.recording.switch_callbacks(session, on)?;
+            self.is_silent = !on;
         }
+        Ok(())
     }
 
     /// Adds a guard. The first one starts recording. Returns `false` if another thread is loading code.
@@ -183,12 +185,13 @@ fn is_available_now() -> bool {
     STATE.load(Acquire) == AVAILABLE
 }
 
-/// Switches the callbacks of launches off until recording starts. They take a little of every launch.
-pub(crate) fn silence() {
+/// Switches the callbacks of launches on, or off until recording starts. They slow down every launch.
+pub(crate) fn call_back(on: bool) {
     let Some(session) = session::get() else { return };
     let mut control = locked(&CONTROL);
     if let Some(_entry) = gate::enter() {
-        control.silence(session);
+        // If CUPTI refuses, some callbacks stay as they are.
+        _ = control.call_back(session, on);
     }
 }
 
@@ -411,7 +414,7 @@ mod tests {
     fn silent_callbacks_are_switched_on_before_recording() {
         let session = fake::session();
         let mut control = control();
-        control.silence(&session);
+        control.call_back(&session, false).unwrap();
         assert!(fake::calls().iter().all(|call| matches!(call, Call::Callback(_, false))));
         assert_eq!(control.switch_on(&session), Ok(true));
         let (kernels, callbacks) =
@@ -419,7 +422,7 @@ mod tests {
         assert_eq!(kernels, Call::Enable(CONCURRENT_KERNEL));
         assert!(!callbacks.is_empty());
         assert!(callbacks.iter().all(|call| matches!(call, Call::Callback(_, true))));
-        control.silence(&session);
+        control.call_back(&session, false).unwrap();
         control.switch_off(&session);
         assert_eq!(control.switch_on(&session), Ok(true));
         assert!(!fake::calls().iter().any(|call| matches!(call, Call::Callback(..))));

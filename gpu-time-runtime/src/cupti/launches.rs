@@ -98,10 +98,8 @@ pub(super) unsafe extern "C" fn on_call(
         unsafe { observe_capture(id, data) };
         return;
     };
-    if let Some(observer) = OBSERVER.get() {
-        // SAFETY: guaranteed by the caller.
-        unsafe { observe(observer, &RECORDING, &COUNTER, callback, data) };
-    }
+    // SAFETY: guaranteed by the caller.
+    unsafe { observe(OBSERVER.get(), &RECORDING, &COUNTER, callback, data) };
 }
 
 /// Notes that a capture has begun or ended, or that a stream is about to be destroyed.
@@ -132,7 +130,7 @@ unsafe fn observe_capture(id: u32, data: &CallbackData) {
 ///
 /// `data` must describe a call of the function of `callback`, as CUPTI does.
 unsafe fn observe(
-    observer: &LaunchObserver,
+    observer: Option<&LaunchObserver>,
     recording: &Recording,
     counter: &LaunchCounter,
     callback: Callback,
@@ -147,7 +145,11 @@ unsafe fn observe(
     if !is_recording && !is_counting {
         return;
     }
-    if data.site == EXIT && is_recording && has_failed(data) {
+    if let Some(observer) = observer
+        && data.site == EXIT
+        && is_recording
+        && has_failed(data)
+    {
         (observer.failed)(data.correlation);
         return;
     }
@@ -158,9 +160,7 @@ unsafe fn observe(
     if is_counting && !inside::is_inside() {
         counter.launches.fetch_add(1, Relaxed);
     }
-    if !is_recording {
-        return;
-    }
+    let Some(observer) = observer.filter(|_| is_recording) else { return };
     let lacks_records = !recording.on_call(callback, session::get());
     // SAFETY: guaranteed by the caller.
     if unsafe { callback.is_empty(data.params) } {
@@ -259,7 +259,7 @@ mod tests {
             let (callback, mut result) = (Callback::with_id(307).unwrap(), SUCCESS);
             let data = data(ENTER, correlation, &[0; 6], &mut result);
             // SAFETY: the function has six arguments up to its stream.
-            unsafe { observe(&OBSERVER, &recording, &LaunchCounter::new(), callback, &data) };
+            unsafe { observe(Some(&OBSERVER), &recording, &LaunchCounter::new(), callback, &data) };
             SEEN.take().len()
         };
         assert_eq!(seen(81), 0);
@@ -276,7 +276,7 @@ mod tests {
             let (callback, mut result) = (Callback::with_id(307).unwrap(), SUCCESS);
             let data = data(site, correlation, &[0; 6], &mut result);
             // SAFETY: the function has six arguments up to its stream.
-            unsafe { observe(&OBSERVER, &recording, &counter, callback, &data) };
+            unsafe { observe(Some(&OBSERVER), &recording, &counter, callback, &data) };
             (SEEN.take().len(), counter.launches.load(Relaxed))
         };
         assert_eq!(launch(ENTER, 91), (0, 0));

@@ -29,9 +29,9 @@ mod work;
 
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
-    RecordingGuard, cost_ns, end, first_failure, has_recorded, is_available, is_in_use,
-    is_recording, leave, never_stops, now_ns, retry, silence, stop_unused, surcharge_ns, switch_on,
-    version, why_unavailable,
+    RecordingGuard, call_back, cost_ns, end, first_failure, has_recorded, is_available, is_in_use,
+    is_recording, leave, never_stops, now_ns, retry, stop_unused, surcharge_ns, switch_on, version,
+    why_unavailable,
 };
 pub(crate) use drain::{DrainKind, drain};
 pub(crate) use launches::{LaunchObserver, count_launches, observe_launches, take_launches};

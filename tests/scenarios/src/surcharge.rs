@@ -31,7 +31,8 @@ fn on_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, NS)
 }
 
-/// Makes calls for some milliseconds: all the time, all the time but for a pause after the first, or with pauses.
+/// Makes calls for some milliseconds: all the time, all the time without a stream and after
+/// a pause, or with pauses.
 fn launches(arguments: &[String]) {
     let [pace, ms] = arguments else { panic!("expected a pace and a time") };
     let (time, batch) = match (&**pace, ms.parse().map(Duration::from_millis)) {
@@ -50,7 +51,9 @@ fn launches(arguments: &[String]) {
     while Instant::now() < end {
         for _ in 0..batch {
             without_stream(&gpu.stream, &spins[0]).unwrap();
-            on_stream(&gpu.stream, &spins[1]).unwrap();
+            if *pace != "late" {
+                on_stream(&gpu.stream, &spins[1]).unwrap();
+            }
         }
         gpu.synchronize();
         if batch < BATCH {

@@ -21,7 +21,7 @@ fn why(run: &Run) -> &str {
 #[test]
 fn program_with_many_launches_keeps_its_budget() {
     for pace in ["often", "late"] {
-        let run = program(pace, "2600")
+        let run = program(pace, "1200")
             .env("GPU_TIME_BUDGET", "1%")
             .env("GPU_TIME_WINDOWS", "1ms/20ms")
             .run();
@@ -32,14 +32,15 @@ fn program_with_many_launches_keeps_its_budget() {
         );
         assert_eq!(opened(&run), [0, 0]);
         // Without kernels, a stream's events and the host's clock are left.
-        assert!(FUNCTIONS.iter().all(|name| run.site(name).timed > 0));
+        let called = if pace == "late" { &FUNCTIONS[..1] } else { &FUNCTIONS };
+        assert!(called.iter().all(|name| run.site(name).timed > 0));
         assert!(run.report().devices.iter().all(|device| device.coverage.is_none()));
     }
 }
 
 #[test]
 fn program_that_ends_before_the_verdict_says_so() {
-    let run = program("often", "100").env("GPU_TIME_BUDGET", "1%").run();
+    let run = program("often", "50").env("GPU_TIME_BUDGET", "1%").run();
     assert!(why(&run).starts_with("the budget of 1.0% may have no room for it"), "{}", why(&run));
     assert_eq!(opened(&run), [0, 0]);
 }

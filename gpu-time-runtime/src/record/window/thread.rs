@@ -9,7 +9,7 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingPhase};
 use crate::base::{background, console, fork, random::generator};
 use crate::cuda::{self, DeviceInfo};
-use crate::record::opened::permission::{Permission, permission};
+use crate::record::opened::permission::{Permission, decided, permission};
 use crate::record::opened::{self, collector};
 use crate::record::window::{matching::windows, notes};
 use crate::site::cost;
@@ -109,8 +109,9 @@ pub(crate) fn is_used() -> bool {
 /// Returns a warning if windows were planned or requested, and none could open.
 pub(crate) fn warning() -> Option<String> {
     let has_context = !cuda::contexts().is_empty() || !locked(&STATE.devices).is_empty();
-    // Without CUPTI, the report says what is missing.
-    let lacks_context = is_used() && !has_context && cupti::why_unavailable().is_none();
+    // Without CUPTI or the budget's permission, the report says what is missing.
+    let may_record = || decided() == Permission::Granted && cupti::why_unavailable().is_none();
+    let lacks_context = is_used() && !has_context && may_record();
     lacks_context.then(|| {
         "no window was opened: windows begin once a device has a primary context, or a timed call has \
          used a GPU by events or CUPTI"
