@@ -72,7 +72,7 @@ pub fn beyond_budget(snapshot: &Snapshot) -> Option<String> {
 /// for the GPU. `None` if CUPTI has not recorded.
 fn leftover_share(snapshot: &Snapshot) -> Option<f64> {
     let process = &snapshot.process;
-    // A loaded CUPTI has recorded an empty kernel already.
+    // A loaded CUPTI has recorded, unless there is a reason why it may not.
     if process.cupti_version.is_none() || process.kernels.is_some() {
         return None;
     }

@@ -11,6 +11,7 @@ use crate::cupti;
 use crate::gpu::{Fault, Gpu};
 use crate::health;
 use crate::lifecycle::exit;
+use crate::record::opened::permission::{self, Permission};
 use crate::record::{graph, kernel_base, opened, stream_state, threads, window};
 use crate::site::{callsite::CallSite, counters::Outcome, registry};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey};
@@ -109,10 +110,11 @@ pub(crate) fn find(
 }
 
 /// Measures an empty kernel with CUPTI, once in each context, unless the user has set the bias. CUPTI
-/// must be available. Recording slows down all launches, so while another measurement is in progress
+/// must be available, and the budget must permit recording. Recording slows down all launches, so while another measurement is in progress
 /// this is left to a later call.
 pub(super) fn measure_kernel_base(context: &'static Context) {
-    if context.lacks_kernel_base() && active::config().bias.is_none() && is_undisturbed() {
+    let is_wanted = context.lacks_kernel_base() && active::config().bias.is_none();
+    if is_wanted && permission::decided() == Permission::Granted && is_undisturbed() {
         room::with_room(|| kernel_base::measure(context));
     }
 }

@@ -60,29 +60,23 @@ pub(crate) fn enter_stream(
     let share = if opened::is_inside() {
         call.site.kernels_share()
     } else {
-        match chosen(call.site) {
+        // Captured work does not run during the call.
+        match if is_captured { None } else { chosen(call.site) } {
             Some(share) => share,
             None => return StreamTiming::Events,
         }
     };
     let strong = guard.upgrade();
-    open_stream(call, Life::of(&strong), workload, is_captured, share)
+    open_stream(call, Life::of(&strong), workload, share)
 }
 
 #[cold]
-fn open_stream(
-    call: &StreamCall,
-    life: Life<'_>,
-    workload: Workload,
-    is_captured: bool,
-    share: f64,
-) -> StreamTiming {
+fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64) -> StreamTiming {
     let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
     let is_inside = opened::is_inside();
     if !is_inside {
-        // Captured work does not run during the call.
         let is_blocked = life.obstacle().or_else(|| obstacle(context, stream)).is_some();
-        if is_captured || is_blocked {
+        if is_blocked {
             return StreamTiming::Events;
         }
         first::measure_kernel_base(context);

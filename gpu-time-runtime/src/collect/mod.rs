@@ -16,6 +16,7 @@ use crate::cuda;
 use crate::cupti;
 use crate::health;
 use crate::record::opened::collector::{self, UselessRecords};
+use crate::record::opened::permission::{self, Permission};
 use crate::record::{call_tree, drain, graph, readout, stream_state, threads, window};
 use crate::site::registry;
 use crate::stats::series::SeriesData;
@@ -45,7 +46,7 @@ pub(crate) fn report() {
     let _one_at_a_time = reporting();
     if !switches::is_closed() {
         // Another tool may have released CUPTI.
-        cupti::retry();
+        cupti::retry(permission::decided() == Permission::Granted);
         collector::keep_up();
         check_calibrations();
         write_reports();
@@ -159,7 +160,8 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
         ));
     }
     about.warnings.extend(useless_records());
-    if call_tree::have_all_spans_passed() {
+    about.kernels = budget_control::why_no_kernels();
+    if call_tree::have_all_spans_passed() && about.kernels.is_none() {
         about.warnings.push(
             "no root span of `tracing` has been recorded: few of them are chosen, and none was so far. \
              `gpu_time::spans().sample(1.0)` or `GPU_TIME_KERNELS=100%` records all"
@@ -168,7 +170,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     }
     about.warnings.extend(window::thread::warning());
     if states.iter().any(SiteState::wants_kernels) || window::thread::is_used() {
-        about.kernels = cupti::why_unavailable().or_else(budget_control::why_no_kernels);
+        about.kernels = cupti::why_unavailable().or(about.kernels);
         about.cupti_version = cupti::version();
         about.warnings.extend(cupti::first_failure());
     }

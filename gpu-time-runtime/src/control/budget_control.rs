@@ -101,8 +101,6 @@ fn adjust(now: u64) {
     if let Some(pause_ns) = controller.as_mut().and_then(|controller| controller.adjust(now)) {
         DUE_NS.store(now + pause_ns, Relaxed);
     }
-    drop(controller);
-    surcharge_control::follow_permission();
 }
 
 impl Controller {
@@ -159,11 +157,11 @@ fn watch() {
         if switches::is_closed() {
             return;
         }
-        // A program without calls may still wait for windows.
-        let is_idle = || locked(&CONTROLLER).as_ref().is_some_and(|of| of.sites.is_empty());
-        if permission::decided() == Permission::Undecided && is_idle() {
+        // A program that makes no calls any more may still wait for windows.
+        if permission::decided() != Permission::Granted && clock::now_ns() >= DUE_NS.load(Relaxed) {
             adjust(clock::now_ns());
         }
+        surcharge_control::follow_permission();
         if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(patience_ns)
             && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
         {

@@ -1,15 +1,13 @@
 //! Decides whether the budget has room for what CUPTI adds to every launch, and charges it to the budget.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
 use crate::cupti;
 use crate::record::opened::permission::{self, Permission};
 use crate::record::window;
 use crate::stats::surcharge::LaunchCensus;
 use gpu_time_report::units::two_digit_percent;
 
-/// The time after which launches are counted again if nothing may be recorded. Many programs launch most while they
-/// start.
+/// The time after which launches are counted again if nothing may be recorded, because many programs launch most while
+/// they start. It doubles each time, because CUPTI may lose callbacks that are switched off and on.
 const RETRY_NS: f64 = 60e9;
 
 /// The host time in nanoseconds that a launch takes longer while CUPTI calls back, and while it is only subscribed: 1,750
@@ -21,8 +19,8 @@ const SUBSCRIBED_NS: f64 = 40.0;
 pub(super) struct SurchargeControl {
     budget: f64,
     census: LaunchCensus,
-    /// The time since the budget was found to have no room.
-    refused_ns: f64,
+    /// The time until launches are counted again, and the next such time; `None` before the first refusal.
+    retry_ns: Option<[f64; 2]>,
 }
 
 impl SurchargeControl {
@@ -32,15 +30,19 @@ impl SurchargeControl {
         let is_granted = LaunchCensus::is_needless(budget) || cupti::has_recorded();
         permission::set(if is_granted { Permission::Granted } else { Permission::Undecided });
         cupti::count_launches(true);
-        SurchargeControl { budget, census: LaunchCensus::default(), refused_ns: 0.0 }
+        SurchargeControl { budget, census: LaunchCensus::default(), retry_ns: None }
     }
 
     /// Adds the launches of an interval. Returns what CUPTI has added to them, in nanoseconds of wall time. The
     /// host sets the pace for a fraction `host_paced` of them; the GPU hides the rest.
     pub fn take_cost_ns(&mut self, elapsed_ns: f64, host_paced: f64) -> f64 {
         // Without CUPTI, there is nothing to count.
-        if !cupti::is_in_use() {
+        if !cupti::is_in_use() && !cupti::has_recorded() {
             return 0.0;
+        }
+        if cupti::has_recorded() {
+            // That cannot be undone.
+            permission::set(Permission::Granted);
         }
         let launches = cupti::take_launches() as f64;
         let surcharge_ns = cupti::surcharge_ns() as f64 * host_paced;
@@ -67,7 +69,8 @@ impl SurchargeControl {
                 window::thread::wake();
             }
             Some(false) => {
-                self.refused_ns = 0.0;
+                let [_, next_ns] = self.retry_ns.unwrap_or([0.0, RETRY_NS]);
+                self.retry_ns = Some([next_ns, 2.0 * next_ns]);
                 permission::set(Permission::Refused);
             }
             None => {}
@@ -76,8 +79,9 @@ impl SurchargeControl {
 
     /// Begins to count again after a while.
     fn wait(&mut self, elapsed_ns: f64) {
-        self.refused_ns += elapsed_ns;
-        if self.refused_ns >= RETRY_NS {
+        let Some([left_ns, _]) = &mut self.retry_ns else { return };
+        *left_ns -= elapsed_ns;
+        if *left_ns <= 0.0 {
             self.census.restart();
             permission::set(Permission::Undecided);
         }
@@ -95,7 +99,7 @@ impl SurchargeControl {
             return None;
         }
         let budget = two_digit_percent(self.budget);
-        if answer == Permission::Undecided {
+        if self.retry_ns.is_none() {
             return Some(format!(
                 "the budget of {budget} may have no room for it, and launches were not counted for long enough \
                  to know. Without `GPU_TIME_BUDGET`, calls are opened from the first one on"
@@ -118,12 +122,10 @@ pub(super) fn end() {
 }
 
 /// Counts launches, or stops counting them while nothing may be recorded, because CUPTI's callbacks slow them down.
-/// The caller must not hold a lock.
+/// Called by one thread, which must hold no lock.
 pub(super) fn follow_permission() {
-    static IS_SILENT: AtomicBool = AtomicBool::new(false);
     let is_refused = permission::decided() == Permission::Refused;
-    if IS_SILENT.swap(is_refused, Relaxed) != is_refused {
-        cupti::count_launches(!is_refused);
+    if cupti::is_in_use() {
         cupti::call_back(!is_refused);
     }
 }

@@ -30,7 +30,7 @@ const UNAVAILABLE: u8 = 2;
 /// The outcome of the last attempt to use CUPTI. Written while [`CONTROL`] is locked.
 static STATE: AtomicU8 = AtomicU8::new(UNTRIED);
 static LIBRARY: OnceLock<Result<&'static Library, String>> = OnceLock::new();
-/// Set once recording has been switched on, or tried.
+/// Set before recording is switched on for the first time.
 static HAS_RECORDED: AtomicBool = AtomicBool::new(false);
 static CONTROL: Mutex<Control> = Mutex::new(Rank::Cupti, Control::new(&RECORDING));
 
@@ -102,6 +102,7 @@ impl Control {
         let Some(permit) = loads::permit() else { return Ok(false) };
         let refused = |code| refusal(session.library, code, "").why;
         self.call_back(session, true).map_err(refused)?;
+        HAS_RECORDED.store(true, Relaxed);
         let started = self.recording.start(session, &permit);
         self.is_recording = started.is_ok();
         // CUPTI frees its tables in exit handlers that it has registered by now.
@@ -127,9 +128,13 @@ impl Control {
     ///
     /// CUPTI's error code.
     fn call_back(&mut self, session: &Session, on: bool) -> Result<(), c_int> {
-        if self.is_silent == on && !self.is_recording {
-            self.recording.switch_callbacks(session, on)?;
-            self.is_silent = !on;
+        if on && self.is_silent {
+            self.recording.switch_callbacks(session, true)?;
+            self.is_silent = false;
+        } else if !on && !self.is_silent && !self.is_recording {
+            // Set first: if CUPTI refuses, some callbacks may be off already.
+            self.is_silent = true;
+            self.recording.switch_callbacks(session, false)?;
         }
         Ok(())
     }
@@ -217,8 +222,8 @@ pub(crate) fn version() -> Option<u32> {
     LIBRARY.get()?.as_ref().ok().map(|library| library.version)
 }
 
-/// Tries again to subscribe and to record, if that has failed: another tool may have released CUPTI.
-pub(crate) fn retry() {
+/// Tries again to subscribe and, if it may, to record, if that has failed: another tool may have released CUPTI.
+pub(crate) fn retry(may_record: bool) {
     if STATE.load(Acquire) != UNAVAILABLE || switches::is_closed() {
         return;
     }
@@ -229,6 +234,7 @@ pub(crate) fn retry() {
         control.attempt();
         if let (None, Some(session)) = (&control.why, session::get())
             && control.guards == 0
+            && may_record
         {
             let started = control.start(session);
             if control.is_recording {
@@ -270,7 +276,6 @@ pub(crate) fn switch_on() -> Option<RecordingGuard> {
     };
     // The first time takes milliseconds and needs a large stack.
     let started = if has_recorded() { start() } else { room::with_room(start) };
-    HAS_RECORDED.store(true, Relaxed);
     match started {
         Ok(true) => Some(RecordingGuard(())),
         Ok(false) => None,
@@ -350,7 +355,8 @@ pub(crate) fn never_stops() -> bool {
 
 /// Returns the host time in nanoseconds that recording adds to this many launches.
 pub(crate) fn cost_ns(launches: usize) -> u64 {
-    launches as u64 * version().map_or(0, version::launch_cost_ns)
+    // A version that never stops takes as much from all launches of the process.
+    if never_stops() { 0 } else { launches as u64 * version().map_or(0, version::launch_cost_ns) }
 }
 
 /// Returns the host time in nanoseconds that CUPTI adds to every launch of the process once it has recorded.
@@ -374,6 +380,7 @@ pub(crate) fn now_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cupti::functions::Callback;
     use crate::cupti::records::CONCURRENT_KERNEL;
     use crate::cupti::session::fake::{self, Call};
 
@@ -426,6 +433,20 @@ mod tests {
         control.switch_off(&session);
         assert_eq!(control.switch_on(&session), Ok(true));
         assert!(!fake::calls().iter().any(|call| matches!(call, Call::Callback(..))));
+    }
+
+    /// Otherwise, records would lack their launches.
+    #[test]
+    fn callbacks_that_were_half_off_are_all_on_for_recording() {
+        let session = fake::session();
+        let mut control = control();
+        fake::refuse(Call::Callback(652, false), 39);
+        assert_eq!(control.call_back(&session, false), Err(39));
+        fake::calls();
+        assert_eq!(control.switch_on(&session), Ok(true));
+        let on =
+            fake::calls().iter().filter(|call| matches!(call, Call::Callback(_, true))).count();
+        assert_eq!(on, Callback::all().count());
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(crate) fn version() -> Option<u32> {
     None
 }
 
-pub(crate) fn retry() {}
+pub(crate) fn retry(_: bool) {}
 
 pub(crate) fn first_failure() -> Option<String> {
     None

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use crate::record::opened::permission::{self, Permission};
 use crate::site::callsite::CallSite;
 
 /// The maximum number of nested calls. If there are more, no call inside them is opened.
@@ -12,7 +13,7 @@ const MAX_DEPTH: usize = 16;
 pub(super) struct PassedOver {
     /// The id of its site.
     pub site: u32,
-    /// The probability of choosing it.
+    /// The probability of choosing it: 0 while the budget does not permit that.
     pub share: f64,
 }
 
@@ -27,7 +28,9 @@ pub(crate) fn begin(site: &'static CallSite) {
     let depth = DEPTH.get();
     CALLS.with(|calls| {
         if let Some(call) = calls.get(depth) {
-            call.set(PassedOver { site: site.id(), share: site.kernels_share() });
+            let may_open = permission::decided() == Permission::Granted;
+            let share = if may_open { site.kernels_share() } else { 0.0 };
+            call.set(PassedOver { site: site.id(), share });
         }
     });
     DEPTH.set(depth.saturating_add(1));

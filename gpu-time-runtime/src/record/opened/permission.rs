@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use crate::base::room;
 use crate::cupti;
 
 /// The answer to the question whether kernels may be recorded.
@@ -22,7 +21,7 @@ static PERMISSION: AtomicU8 = AtomicU8::new(Permission::Granted as u8);
 /// Returns the answer. Loads CUPTI and subscribes on the first call, which starts the count of launches.
 #[inline]
 pub(crate) fn permission() -> Permission {
-    if room::with_room(cupti::is_available) { decided() } else { Permission::Refused }
+    if cupti::is_available() { decided() } else { Permission::Refused }
 }
 
 /// Returns the answer for a process that has CUPTI.

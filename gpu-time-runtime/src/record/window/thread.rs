@@ -110,7 +110,8 @@ pub(crate) fn is_used() -> bool {
 pub(crate) fn warning() -> Option<String> {
     let has_context = !cuda::contexts().is_empty() || !locked(&STATE.devices).is_empty();
     // Without CUPTI or the budget's permission, the report says what is missing.
-    let may_record = || decided() == Permission::Granted && cupti::why_unavailable().is_none();
+    let is_permitted = decided() == Permission::Granted || !cupti::is_in_use();
+    let may_record = || is_permitted && cupti::why_unavailable().is_none();
     let lacks_context = is_used() && !has_context && may_record();
     lacks_context.then(|| {
         "no window was opened: windows begin once a device has a primary context, or a timed call has \
@@ -254,6 +255,10 @@ fn record(length: Duration) -> bool {
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(RecordingPhase::Now);
     STATE.before_opening.get().into_iter().for_each(|prepare| prepare());
+    // The budget may have changed since the window was planned.
+    if cupti::is_in_use() && decided() != Permission::Granted {
+        return true;
+    }
     if cupti::is_available() {
         note_devices();
     }
