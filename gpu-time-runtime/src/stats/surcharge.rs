@@ -7,7 +7,7 @@
 /// makes few launches in several seconds.
 const PERIOD_NS: f64 = 100e6;
 const LAUNCHES: f64 = 1_000.0;
-/// The number of periods in a row that must fit, and the number that need not fit to refuse.
+/// The number of fitting periods in a row that permits recording, and the number of all others that refuses it.
 const FITTING: u32 = 2;
 const TOO_MANY: u32 = 3;
 /// The largest part of the budget that the surcharge may take. The rest is for calls.

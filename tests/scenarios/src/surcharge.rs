@@ -12,7 +12,7 @@ use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
-pub const SCENARIOS: &[Scenario] = &[("surcharge/launches", launches)];
+pub const SCENARIOS: &[Scenario] = &[("surcharge/launches", launches), ("surcharge/outer", outer)];
 
 /// Shorter than a launch takes on the host.
 const NS: u64 = 1_000;
@@ -29,6 +29,31 @@ fn without_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 fn on_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, NS)
+}
+
+#[gpu_timed(clock = "kernels", kernels = 0.25)]
+fn sometimes(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, NS)
+}
+
+/// Makes calls with pauses for more than a second. It begins before anything may be recorded.
+#[gpu_timed(clock = "kernels")]
+fn serves(gpu: &Gpu, spin: &Spin) {
+    ran!();
+    let end = Instant::now() + Duration::from_millis(1_500);
+    while Instant::now() < end {
+        (0..10).for_each(|_| sometimes(&gpu.stream, spin).unwrap());
+        gpu.synchronize();
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn outer(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("surcharge::sometimes");
+    serves(&gpu, &spin);
+    tally::print();
 }
 
 /// Makes calls for some milliseconds: all the time, all the time without a stream and after

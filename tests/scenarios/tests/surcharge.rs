@@ -1,5 +1,6 @@
 //! Tests for budgets that have no room for what CUPTI adds to every launch.
 
+use crate::harness::tree::paths;
 use crate::harness::{Run, Scenario, scenario};
 
 const FUNCTIONS: [&str; 2] = ["surcharge::without_stream", "surcharge::on_stream"];
@@ -64,6 +65,25 @@ fn program_with_few_launches_has_room_for_kernels() {
     assert_eq!(why(&run), "");
     let unsampled = run.site(FUNCTIONS[0]).unsampled;
     assert!(unsampled > 0, "calls were opened before the launches were counted");
+}
+
+/// The call around them could not be opened when it began, so it does not make them more likely.
+#[test]
+fn calls_inside_one_that_began_before_the_verdict_stand_for_others() {
+    let run = scenario("surcharge/outer", &[]).with_cupti().untraced();
+    let run = run.env("GPU_TIME_BUDGET", "1%").run();
+    let paths = paths(&run);
+    let inner = paths["serves/sometimes"];
+    let represented = inner.calls / inner.recorded as f64;
+    assert!(inner.recorded > 20 && represented > 2.5, "{inner:?}");
+}
+
+#[test]
+fn spans_that_may_not_be_recorded_are_explained() {
+    let run = scenario("spans/nested", &["50"]).with_cupti().keeps_counting();
+    let run = run.env("GPU_TIME_BUDGET", "1%").run();
+    assert!(why(&run).starts_with("the budget of 1.0% may have no room for it"), "{}", why(&run));
+    assert!(run.report().tree.is_empty());
 }
 
 #[test]
