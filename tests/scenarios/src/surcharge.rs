@@ -16,8 +16,12 @@ pub const SCENARIOS: &[Scenario] = &[("surcharge/launches", launches), ("surchar
 
 /// Shorter than a launch takes on the host.
 const NS: u64 = 1_000;
-/// The number of launches between two waits for the stream.
-const BATCH: u32 = 100;
+/// The number of calls between two pauses.
+const BATCH: u32 = 5;
+/// More calls than there are launches in four periods of the count.
+const FEWEST: u32 = 5_000;
+/// Programs that run for a shorter time end before the verdict.
+const SHORT: Duration = Duration::from_millis(500);
 
 #[gpu_timed(clock = "kernels")]
 fn without_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
@@ -37,12 +41,13 @@ fn sometimes(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, NS)
 }
 
-/// Makes calls with pauses for more than a second. It begins before anything may be recorded.
+/// Makes calls with pauses, until there is a verdict and for a while after it. It begins before anything may be recorded.
 #[gpu_timed(clock = "kernels")]
 fn serves(gpu: &Gpu, spin: &Spin) {
     ran!();
-    let end = Instant::now() + Duration::from_millis(1_500);
-    while Instant::now() < end {
+    let mut calls = 0;
+    while calls < FEWEST {
+        calls += 10;
         (0..10).for_each(|_| sometimes(&gpu.stream, spin).unwrap());
         gpu.synchronize();
         thread::sleep(Duration::from_millis(5));
@@ -60,28 +65,32 @@ fn outer(_: &[String]) {
 /// a pause, or with pauses.
 fn launches(arguments: &[String]) {
     let [pace, ms] = arguments else { panic!("expected a pace and a time") };
-    let (time, batch) = match (&**pace, ms.parse().map(Duration::from_millis)) {
-        ("often" | "late", Ok(time)) => (time, BATCH),
-        ("seldom", Ok(time)) => (time, 5),
-        _ => panic!("expected `often`, `late` or `seldom`, and milliseconds"),
+    let time = Duration::from_millis(ms.parse().expect("milliseconds"));
+    let (is_late, is_seldom) = match &**pace {
+        "often" => (false, false),
+        "late" => (true, false),
+        "seldom" => (false, true),
+        _ => panic!("expected `often`, `late` or `seldom`"),
     };
     let gpu = Gpu::new();
     let spins = ["without_stream", "on_stream"].map(|name| gpu.spin(&format!("surcharge::{name}")));
-    if *pace == "late" {
+    if is_late {
         // Like a program that loads code for a second.
         without_stream(&gpu.stream, &spins[0]).unwrap();
         thread::sleep(Duration::from_secs(1));
     }
-    let end = Instant::now() + time;
-    while Instant::now() < end {
-        for _ in 0..batch {
-            without_stream(&gpu.stream, &spins[0]).unwrap();
-            if *pace != "late" {
-                on_stream(&gpu.stream, &spins[1]).unwrap();
-            }
+    // A slow machine needs more time for enough launches.
+    let (end, fewest) = (Instant::now() + time, if time > SHORT { FEWEST } else { 0 });
+    let mut calls = 0;
+    while Instant::now() < end || calls < fewest {
+        calls += 1;
+        without_stream(&gpu.stream, &spins[0]).unwrap();
+        if !is_late {
+            on_stream(&gpu.stream, &spins[1]).unwrap();
         }
+        // The GPU is idle before each call, so it never sets the pace.
         gpu.synchronize();
-        if batch < BATCH {
+        if is_seldom && calls % BATCH == 0 {
             thread::sleep(Duration::from_millis(5));
         }
     }

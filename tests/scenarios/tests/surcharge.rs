@@ -23,11 +23,11 @@ fn why(run: &Run) -> &str {
 fn program_with_many_launches_keeps_its_budget() {
     for pace in ["often", "late"] {
         let run = program(pace, "1200")
-            .env("GPU_TIME_BUDGET", "1%")
+            .env("GPU_TIME_BUDGET", "0.1%")
             .env("GPU_TIME_WINDOWS", "1ms/20ms")
             .run();
         assert!(
-            why(&run).starts_with("the budget of 1.0% has no room for it. From"),
+            why(&run).starts_with("the budget of 0.10% has no room for it. From"),
             "{}",
             why(&run)
         );
