@@ -55,6 +55,8 @@ mod site;
 mod snapshot;
 mod stats;
 mod style;
+#[doc(hidden)]
+pub mod surcharge;
 mod table;
 mod terminal;
 mod tree;

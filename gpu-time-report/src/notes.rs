@@ -1,7 +1,7 @@
 //! Notes and warnings shown below the table and the page, one line each.
 
 use crate::units::two_digit_percent;
-use crate::{Budget, Clock, Remark, Series, Site, Snapshot, legend, opened};
+use crate::{Budget, Clock, Remark, Series, Site, Snapshot, legend, opened, surcharge};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MAX_LINES: usize = 10;
@@ -44,14 +44,15 @@ pub fn no_kernels(snapshot: &Snapshot) -> Option<String> {
 
 /// Returns a note about the slower launches after CUPTI has recorded, if it has.
 fn slower_launches(snapshot: &Snapshot) -> Option<String> {
-    let share = leftover_share(snapshot)?;
-    let since = if records_until_exit(snapshot) {
+    let share = surcharge_share(snapshot)?;
+    let version = snapshot.process.cupti_version?;
+    let since = if surcharge::records_until_exit(version) {
         "CUPTI before CUDA 13.0 records until the process ends once it has begun, so events read 0.2 to 0.3 µs more, and \
          each launch"
     } else {
         "since CUPTI first recorded, each launch of the process"
     };
-    let us = added_launch_ns(snapshot) / 1_000.0;
+    let us = surcharge::launch_ns(version) / 1_000.0;
     let share =
         if share < 0.001 { String::new() } else { format!(", here {}", two_digit_percent(share)) };
     Some(format!(
@@ -63,33 +64,20 @@ fn slower_launches(snapshot: &Snapshot) -> Option<String> {
 /// Returns the note about slower launches if the slowdown exceeds the budget.
 pub fn beyond_budget(snapshot: &Snapshot) -> Option<String> {
     let budget = snapshot.process.budget?;
-    leftover_share(snapshot).filter(|share| *share > budget.share)?;
+    surcharge_share(snapshot).filter(|share| *share > budget.share)?;
     slower_launches(snapshot)
 }
 
 /// Returns the time that CUPTI adds to the launches of annotated functions after it has recorded,
 /// as a share of the process's wall time. The program loses less if the host would otherwise wait
 /// for the GPU. `None` if CUPTI has not recorded.
-fn leftover_share(snapshot: &Snapshot) -> Option<f64> {
+fn surcharge_share(snapshot: &Snapshot) -> Option<f64> {
     let process = &snapshot.process;
     // A loaded CUPTI has recorded, unless there is a reason why it may not.
-    if process.cupti_version.is_none() || process.kernels.is_some() {
-        return None;
-    }
+    let version = process.cupti_version.filter(|_| process.kernels.is_none())?;
     let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
     let launches = roots.filter_map(|node| Some(node.calls * node.per_call?.kernels?));
-    Some(added_launch_ns(snapshot) * launches.sum::<f64>() / (process.wall_ns as f64).max(1.0))
-}
-
-/// Returns the time that CUPTI adds to a launch in programs that use CUPTI alone, from
-/// `docs/measurements.md`.
-fn added_launch_ns(snapshot: &Snapshot) -> f64 {
-    if records_until_exit(snapshot) { 1_600.0 } else { 400.0 }
-}
-
-/// Returns `true` if this version of CUPTI cannot stop recording while the program runs.
-fn records_until_exit(snapshot: &Snapshot) -> bool {
-    snapshot.process.cupti_version.is_some_and(|version| version < 130_000)
+    Some(surcharge::launch_ns(version) * launches.sum::<f64>() / (process.wall_ns as f64).max(1.0))
 }
 
 /// Returns a note if no annotated function was called.

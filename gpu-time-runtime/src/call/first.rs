@@ -109,9 +109,9 @@ pub(crate) fn find(
     Ok(context)
 }
 
-/// Measures an empty kernel with CUPTI, once in each context, unless the user has set the bias. CUPTI
-/// must be available, and the budget must permit recording. Recording slows down all launches, so while another measurement is in progress
-/// this is left to a later call.
+/// Measures an empty kernel with CUPTI, once in each context, unless the user has set the bias or the budget does
+/// not permit recording. CUPTI must be available. Recording slows down all launches, so while another measurement
+/// is in progress this is left to a later call.
 pub(super) fn measure_kernel_base(context: &'static Context) {
     let is_wanted = context.lacks_kernel_base() && active::config().bias.is_none();
     if is_wanted && permission::decided() == Permission::Granted && is_undisturbed() {

@@ -59,9 +59,11 @@ pub(crate) fn enter_stream(
 ) -> StreamTiming {
     let share = if opened::is_inside() {
         call.site.kernels_share()
-    } else {
+    } else if is_captured {
         // Captured work does not run during the call.
-        match if is_captured { None } else { chosen(call.site) } {
+        return StreamTiming::Events;
+    } else {
+        match chosen(call.site) {
             Some(share) => share,
             None => return StreamTiming::Events,
         }

@@ -19,8 +19,16 @@ const SUBSCRIBED_NS: f64 = 40.0;
 pub(super) struct SurchargeControl {
     budget: f64,
     census: LaunchCensus,
-    /// The time until launches are counted again, and the next such time; `None` before the first refusal.
-    retry_ns: Option<[f64; 2]>,
+    /// `None` until nothing may be recorded for the first time.
+    refusal: Option<RecordingRefusal>,
+}
+
+/// The last refusal.
+struct RecordingRefusal {
+    /// The time until launches are counted again.
+    left_ns: f64,
+    /// The same for the next refusal.
+    next_ns: f64,
 }
 
 impl SurchargeControl {
@@ -30,7 +38,7 @@ impl SurchargeControl {
         let is_granted = LaunchCensus::is_needless(budget) || cupti::has_recorded();
         permission::set(if is_granted { Permission::Granted } else { Permission::Undecided });
         cupti::count_launches(true);
-        SurchargeControl { budget, census: LaunchCensus::default(), retry_ns: None }
+        SurchargeControl { budget, census: LaunchCensus::default(), refusal: None }
     }
 
     /// Adds the launches of an interval. Returns what CUPTI has added to them, in nanoseconds of wall time. The
@@ -45,7 +53,7 @@ impl SurchargeControl {
             permission::set(Permission::Granted);
         }
         let launches = cupti::take_launches() as f64;
-        let surcharge_ns = cupti::surcharge_ns() as f64 * host_paced;
+        let surcharge_ns = cupti::surcharge_ns() * host_paced;
         match permission::decided() {
             Permission::Granted if cupti::has_recorded() => launches * surcharge_ns,
             Permission::Granted => launches * CALLED_BACK_NS * host_paced,
@@ -69,8 +77,8 @@ impl SurchargeControl {
                 window::thread::wake();
             }
             Some(false) => {
-                let [_, next_ns] = self.retry_ns.unwrap_or([0.0, RETRY_NS]);
-                self.retry_ns = Some([next_ns, 2.0 * next_ns]);
+                let left_ns = self.refusal.as_ref().map_or(RETRY_NS, |last| last.next_ns);
+                self.refusal = Some(RecordingRefusal { left_ns, next_ns: 2.0 * left_ns });
                 permission::set(Permission::Refused);
             }
             None => {}
@@ -79,9 +87,9 @@ impl SurchargeControl {
 
     /// Begins to count again after a while.
     fn wait(&mut self, elapsed_ns: f64) {
-        let Some([left_ns, _]) = &mut self.retry_ns else { return };
-        *left_ns -= elapsed_ns;
-        if *left_ns <= 0.0 {
+        let Some(refusal) = &mut self.refusal else { return };
+        refusal.left_ns -= elapsed_ns;
+        if refusal.left_ns <= 0.0 {
             self.census.restart();
             permission::set(Permission::Undecided);
         }
@@ -89,7 +97,7 @@ impl SurchargeControl {
 
     /// Returns the fraction of wall time that CUPTI adds, or would add, to the launches of all threads.
     fn share(&self) -> f64 {
-        self.census.share(cupti::surcharge_ns() as f64)
+        self.census.share(cupti::surcharge_ns())
     }
 
     /// Returns the reason if nothing may be recorded because of the budget, with a remedy.
@@ -99,14 +107,14 @@ impl SurchargeControl {
             return None;
         }
         let budget = two_digit_percent(self.budget);
-        if self.retry_ns.is_none() {
+        if self.refusal.is_none() {
             return Some(format!(
                 "the budget of {budget} may have no room for it, and launches were not counted for long enough \
                  to know. Without `GPU_TIME_BUDGET`, calls are opened from the first one on"
             ));
         }
         let [us, share] =
-            [(cupti::surcharge_ns() as f64 / 1e3).to_string(), two_digit_percent(self.share())];
+            [(cupti::surcharge_ns() / 1e3).to_string(), two_digit_percent(self.share())];
         Some(format!(
             "the budget of {budget} has no room for it. From the first one on, CUPTI adds {us} µs to every \
              launch, which is up to {share} of this program's wall time. To accept that, replace \

@@ -19,6 +19,7 @@ use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, Session};
 use crate::cupti::subscribe::{CuptiError, refusal, subscribe};
 use crate::cupti::version::{self, can_stop};
+use gpu_time_report::surcharge;
 
 /// The longest time that a report waits for another thread that is in CUPTI.
 const REPORT_PATIENCE: Duration = Duration::from_secs(2);
@@ -360,8 +361,8 @@ pub(crate) fn cost_ns(launches: usize) -> u64 {
 }
 
 /// Returns the host time in nanoseconds that CUPTI adds to every launch of the process once it has recorded.
-pub(crate) fn surcharge_ns() -> u64 {
-    version().map_or(0, version::surcharge_ns)
+pub(crate) fn surcharge_ns() -> f64 {
+    version().map_or(0.0, surcharge::launch_ns)
 }
 
 /// Returns the time in nanoseconds, on the clock that CUPTI's records use.

@@ -84,8 +84,8 @@ pub(crate) fn now_ns() -> u64 {
     0
 }
 
-pub(crate) fn surcharge_ns() -> u64 {
-    0
+pub(crate) fn surcharge_ns() -> f64 {
+    0.0
 }
 
 pub(crate) fn has_recorded() -> bool {

@@ -1,5 +1,7 @@
 //! The versions of CUPTI whose records the runtime can read.
 
+use gpu_time_report::surcharge;
+
 /// CUPTI's version in CUDA 11.8, the oldest whose records have all fields that the runtime reads.
 const OLDEST: u32 = 18;
 /// CUPTI's version in CUDA 12.9 Update 1, the last before versions changed to the form `130000`.
@@ -50,7 +52,7 @@ pub(super) fn is_too_new(version: u32, driver: &str) -> bool {
 /// Returns `true` if recording can be stopped while the program runs. Before CUDA 13.0, a thread that switches a
 /// kind of activity off and a thread that launches may deadlock (seen with CUDA 12.9 Update 1).
 pub(super) fn can_stop(version: u32) -> bool {
-    version >= FIRST_LONG
+    !surcharge::records_until_exit(version)
 }
 
 /// Returns `true` if several tools can subscribe to this version at the same time.
@@ -62,12 +64,6 @@ pub(super) fn can_share(version: u32) -> bool {
 /// look-up of its call.
 pub(super) fn launch_cost_ns(version: u32) -> u64 {
     if version >= FIRST_LONG { 500 } else { 1_600 }
-}
-
-/// Returns the host time in nanoseconds that CUPTI adds to every launch once it has recorded, as measured on an
-/// H200. A version that cannot stop goes on recording.
-pub(super) fn surcharge_ns(version: u32) -> u64 {
-    if can_stop(version) { 400 } else { launch_cost_ns(version) }
 }
 
 #[cfg(test)]
