@@ -127,9 +127,9 @@ impl Controller {
             return None;
         }
         let usages = self.sites.iter().map(|site| site.cost.take());
-        let surcharge_ns = self.surcharge.take_cost_ns(elapsed_ns as f64, self.budget.host_paced());
-        let own_ns = (self.took_ns + window::thread::take_cost_ns()) as f64 + surcharge_ns;
-        let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns);
+        let launches_ns = self.surcharge.take_cost_ns(elapsed_ns as f64, self.budget.host_paced());
+        let own_ns = (self.took_ns + window::thread::take_cost_ns()) as f64;
+        let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns, launches_ns);
         for (site, rate) in self.sites.iter().zip(rates) {
             site.set_rate(rate);
         }

@@ -41,57 +41,65 @@ impl SurchargeControl {
         SurchargeControl { budget, census: LaunchCensus::default(), refusal: None }
     }
 
-    /// Adds the launches of an interval. Returns what CUPTI has added to them, in nanoseconds of wall time. The
-    /// host sets the pace for a fraction `host_paced` of them; the GPU hides the rest.
+    /// Adds the launches of an interval, and returns the host time in nanoseconds that CUPTI has added to them. The host
+    /// sets the pace for a fraction `host_paced` of them; the GPU hides what is added to the rest.
     pub fn take_cost_ns(&mut self, elapsed_ns: f64, host_paced: f64) -> f64 {
         // Without CUPTI, there is nothing to count.
         if !cupti::is_in_use() && !cupti::has_recorded() {
             return 0.0;
         }
+        let launches = cupti::take_launches() as f64;
+        let surcharge_ns = cupti::surcharge_ns();
         if cupti::has_recorded() {
             // That cannot be undone.
             permission::set(Permission::Granted);
+            return launches * surcharge_ns;
         }
-        let launches = cupti::take_launches() as f64;
-        let surcharge_ns = cupti::surcharge_ns() * host_paced;
-        match permission::decided() {
-            Permission::Granted if cupti::has_recorded() => launches * surcharge_ns,
-            Permission::Granted => launches * CALLED_BACK_NS * host_paced,
-            Permission::Undecided => {
-                let verdict = self.census.add(launches, elapsed_ns, surcharge_ns, self.budget);
-                self.decide(verdict);
-                launches * CALLED_BACK_NS * host_paced
-            }
-            Permission::Refused => {
-                self.wait(elapsed_ns);
-                // The launches are not counted any more.
-                elapsed_ns * self.census.share(SUBSCRIBED_NS) * host_paced
-            }
-        }
-    }
-
-    fn decide(&mut self, verdict: Option<bool>) {
-        match verdict {
-            Some(true) => {
-                permission::set(Permission::Granted);
+        let before = permission::decided();
+        let after = self.decide(before, launches, elapsed_ns, surcharge_ns * host_paced);
+        if after != before {
+            permission::set(after);
+            if after == Permission::Granted {
                 window::thread::wake();
             }
-            Some(false) => {
-                let left_ns = self.refusal.as_ref().map_or(RETRY_NS, |last| last.next_ns);
-                self.refusal = Some(RecordingRefusal { left_ns, next_ns: 2.0 * left_ns });
-                permission::set(Permission::Refused);
-            }
-            None => {}
+        }
+        match before {
+            // The launches are not counted any more.
+            Permission::Refused => elapsed_ns * self.census.share(SUBSCRIBED_NS),
+            Permission::Granted | Permission::Undecided => launches * CALLED_BACK_NS,
         }
     }
 
-    /// Begins to count again after a while.
-    fn wait(&mut self, elapsed_ns: f64) {
-        let Some(refusal) = &mut self.refusal else { return };
-        refusal.left_ns -= elapsed_ns;
-        if refusal.left_ns <= 0.0 {
-            self.census.restart();
-            permission::set(Permission::Undecided);
+    /// Returns the permission after an interval that began with `before`.
+    fn decide(
+        &mut self,
+        before: Permission,
+        launches: f64,
+        elapsed_ns: f64,
+        surcharge_ns: f64,
+    ) -> Permission {
+        match before {
+            Permission::Granted => Permission::Granted,
+            Permission::Undecided => {
+                match self.census.add(launches, elapsed_ns, surcharge_ns, self.budget) {
+                    Some(true) => Permission::Granted,
+                    Some(false) => {
+                        let left_ns = self.refusal.as_ref().map_or(RETRY_NS, |last| last.next_ns);
+                        self.refusal = Some(RecordingRefusal { left_ns, next_ns: 2.0 * left_ns });
+                        Permission::Refused
+                    }
+                    None => Permission::Undecided,
+                }
+            }
+            Permission::Refused => {
+                let Some(refusal) = &mut self.refusal else { return Permission::Refused };
+                refusal.left_ns -= elapsed_ns;
+                if refusal.left_ns > 0.0 {
+                    return Permission::Refused;
+                }
+                self.census.restart();
+                Permission::Undecided
+            }
         }
     }
 
@@ -135,5 +143,57 @@ pub(super) fn follow_permission() {
     let is_refused = permission::decided() == Permission::Refused;
     if cupti::is_in_use() {
         cupti::call_back(!is_refused);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: f64 = 1e9;
+    const MANY: f64 = 100_000.0;
+    const FEW: f64 = 5_000.0;
+
+    fn control() -> SurchargeControl {
+        SurchargeControl { budget: 0.01, census: LaunchCensus::default(), refusal: None }
+    }
+
+    /// Returns the permission after intervals of a second, each with this many launches.
+    fn decide(control: &mut SurchargeControl, begin: Permission, launches: &[f64]) -> Permission {
+        let next = |now, launches: &f64| control.decide(now, *launches, SECOND, 400.0);
+        launches.iter().fold(begin, next)
+    }
+
+    #[test]
+    fn few_launches_permit_recording_for_good() {
+        let mut control = control();
+        assert_eq!(decide(&mut control, Permission::Undecided, &[FEW; 2]), Permission::Granted);
+        assert_eq!(decide(&mut control, Permission::Granted, &[MANY; 9]), Permission::Granted);
+    }
+
+    #[test]
+    fn launches_are_counted_again_after_ever_longer_refusals() {
+        let mut control = control();
+        for seconds in [60, 120, 240] {
+            assert_eq!(
+                decide(&mut control, Permission::Undecided, &[MANY; 3]),
+                Permission::Refused
+            );
+            let all_but_one = vec![FEW; seconds - 1];
+            assert_eq!(
+                decide(&mut control, Permission::Refused, &all_but_one),
+                Permission::Refused
+            );
+            assert_eq!(decide(&mut control, Permission::Refused, &[FEW]), Permission::Undecided);
+        }
+        assert_eq!(decide(&mut control, Permission::Undecided, &[FEW; 2]), Permission::Granted);
+    }
+
+    #[test]
+    fn launches_behind_a_busy_gpu_cost_nothing() {
+        let mut control = control();
+        let hidden = |control: &mut SurchargeControl, now| control.decide(now, MANY, SECOND, 0.0);
+        let once = hidden(&mut control, Permission::Undecided);
+        assert_eq!(hidden(&mut control, once), Permission::Granted);
     }
 }

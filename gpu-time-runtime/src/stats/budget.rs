@@ -304,15 +304,20 @@ impl BudgetAccount {
 
     /// Adjusts each site's rate after an interval that ends now. The usages and the returned rates
     /// are in the order in which the sites were added. `own_ns` is the time taken by the previous
-    /// adjustment.
+    /// adjustment. `launches_ns` is the time that CUPTI has added to launches, which a busy GPU hides.
     pub fn adjust(
         &mut self,
         elapsed_ns: f64,
         usages: impl Iterator<Item = Usage>,
         own_ns: f64,
+        launches_ns: f64,
     ) -> impl Iterator<Item = f64> {
         let elapsed_ns = elapsed_ns.max(1.0);
-        let mut cost = Cost { host_ns: own_ns, device_ns: 0.0, charged_ns: own_ns };
+        let mut cost = Cost {
+            host_ns: own_ns + launches_ns,
+            device_ns: 0.0,
+            charged_ns: own_ns + launches_ns * self.host_paced(),
+        };
         let (mut passing_share, mut passing_ns) = (0.0, 0.0);
         let (mut paced, mut paced_by_gpu) = (0.0, 0.0);
         for (load, usage) in self.loads.iter_mut().zip(usages) {
