@@ -1,6 +1,6 @@
 //! The current configuration, and its application to sites.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
@@ -8,6 +8,7 @@ use crate::base::{clock, console, environment, fork};
 use crate::config::{self, Config, options::Options, targets};
 use crate::control::budget_control;
 use crate::nvtx;
+use crate::record::opened::permission::{self, Permission};
 use crate::record::{timeline, window};
 use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
@@ -66,12 +67,19 @@ pub(crate) fn config() -> Arc<Config> {
 }
 
 /// Requests a window of this length, or of the configured length for `None`. Does nothing if timing
-/// is off, or in a forked child.
+/// is off, or in a forked child. Says so once if the budget forbids windows for now.
 pub(crate) fn open_window(length: Option<Duration>) {
+    static ONCE: Once = Once::new();
     // A child would lack the thread that opens windows, which may hold locks at the fork.
     fork::mark_children();
-    if !fork::is_forked() && config().is_on {
-        window::thread::request(length);
+    if fork::is_forked() || !config().is_on {
+        return;
+    }
+    window::thread::request(length);
+    if permission::decided() == Permission::Refused
+        && let Some(why) = budget_control::why_no_kernels()
+    {
+        ONCE.call_once(|| console::say(&format!("the requested window cannot be opened: {why}")));
     }
 }
 

@@ -25,6 +25,7 @@ fn program_with_many_launches_keeps_its_budget() {
         let run = program(pace, "1200")
             .env("GPU_TIME_BUDGET", "0.1%")
             .env("GPU_TIME_WINDOWS", "1ms/20ms")
+            .complains("gpu-time: the requested window cannot be opened: the budget of 0.10% has")
             .run();
         assert!(
             why(&run).starts_with("the budget of 0.10% has no room for it. From"),
