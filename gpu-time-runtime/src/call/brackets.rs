@@ -76,12 +76,12 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
         }
         let Some((LaunchesCall::Stream(LaunchBrackets { call, guard, .. }), cost)) = self.timed()
         else {
+            // An opened call has no brackets to stop.
             return launch.abandon(Lost::Failed);
         };
         let _inside = inside::enter();
         let _timing = cost.start();
         if has_failed {
-            running::set_bracket(call.running, None);
             return launch.abandon(Lost::Failed);
         }
         let strong = guard.upgrade();

@@ -163,14 +163,6 @@ pub(super) fn device(handle: usize) -> DeviceId {
     context.device_id()
 }
 
-/// Returns the device of a call that used no context: `Unknown` unless all contexts are on one device.
-#[cold]
-pub(super) fn only_device() -> DeviceId {
-    let mut devices = cuda::contexts().into_iter().map(Context::device_id);
-    let first = devices.next();
-    first.filter(|first| devices.all(|device| device == *first)).unwrap_or(DeviceId::Unknown)
-}
-
 /// Prepares the flushes and holds needed by the site's timed calls. This enqueues work, so it is
 /// postponed while this thread has an open bracket.
 #[cold]

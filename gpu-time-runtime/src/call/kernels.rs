@@ -9,6 +9,7 @@ use crate::call::source::{Details, Work};
 use crate::call::ticket::{Ticket, with_counters};
 use crate::call::timed_by::TimedBy;
 use crate::call::{first, opened, opened::OpenedCall};
+use crate::cuda;
 use crate::record::opened::{CallSeries, OpenedFunction, is_inside};
 use crate::record::{threads, timeline, timeline::CallId};
 use crate::site::cost::CostGuard;
@@ -83,7 +84,7 @@ pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::W
         share,
         workload,
         call_id,
-        device: first::only_device(),
+        device: cuda::only_device(),
     };
     let call = opened::enter(subject, is_inside());
     if let Some(weight) = call.as_ref().and_then(OpenedCall::weight) {

@@ -15,7 +15,7 @@ use crate::record::recorder::{self, Recorder};
 use crate::record::series_counters::{HostTime, SeriesRef};
 use crate::record::stream_state::{StreamKey, StreamState};
 use crate::record::threads::{StreamCall, ThreadRecorder};
-use crate::record::{pool, running};
+use crate::record::{pool, running, running::RunningCall};
 use crate::site::{cost, series_id::SeriesIdentity};
 use crate::types::attribute::{Clock, Hold};
 use crate::types::sample::{CacheState, Lost, Sample};
@@ -26,7 +26,12 @@ pub(crate) type GpuBracket = Box<Bracket<Context>>;
 
 /// A started launch: in a stream, as a graph node, or in an opened call.
 pub(crate) enum OpenLaunch {
-    Bracket(&'static ThreadRecorder, GpuBracket),
+    Bracket {
+        thread: &'static ThreadRecorder,
+        /// The call that makes the launch.
+        running: RunningCall,
+        bracket: GpuBracket,
+    },
     Node(Box<OpenNode>),
     /// In an opened call.
     Opened(FrameId),
@@ -71,7 +76,7 @@ impl StreamCall {
             return opened.ok().map(OpenLaunch::Node);
         }
         let bracket = self.open(Some((launch, state)), obstacle, workload)?;
-        Some(OpenLaunch::Bracket(self.thread, bracket))
+        Some(OpenLaunch::Bracket { thread: self.thread, running: self.running, bracket })
     }
 
     /// Turns a captured launch into a graph node. Returns `None` if the site does not want nodes. An
@@ -410,7 +415,7 @@ impl OpenLaunch {
     /// Stops the launch.
     pub fn close(self, call: &StreamCall, life: Life<'_>) {
         match self {
-            OpenLaunch::Bracket(_, bracket) => call.close(bracket, life, HostStart::NONE),
+            OpenLaunch::Bracket { bracket, .. } => call.close(bracket, life, HostStart::NONE),
             OpenLaunch::Node(node) => node.close(life.obstacle().is_none()),
             OpenLaunch::Opened(frame) => opened::set_launching(frame, false),
         }
@@ -419,7 +424,10 @@ impl OpenLaunch {
     /// Ends the launch, and counts it as lost unless it is in an opened call.
     pub fn abandon(self, reason: Lost) {
         match self {
-            OpenLaunch::Bracket(thread, bracket) => abandon(thread, bracket, reason),
+            OpenLaunch::Bracket { thread, running, bracket } => {
+                running::set_bracket(running, None);
+                abandon(thread, bracket, reason);
+            }
             OpenLaunch::Node(node) => node.lose(reason),
             OpenLaunch::Opened(frame) => opened::set_launching(frame, false),
         }

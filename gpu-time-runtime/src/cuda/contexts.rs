@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
@@ -10,6 +11,7 @@ use crate::base::room;
 use crate::cuda::context::Context;
 use crate::cuda::driver::{context_of, id_of};
 use crate::gpu::{Fault, Gpu};
+use crate::types::device::DeviceId;
 use crate::types::handles::Stream;
 
 /// The number of destroyed contexts per device that stay listed for the report. A program may
@@ -18,6 +20,10 @@ const MAX_DESTROYED: usize = 8;
 
 /// Never locked during a driver call, so that a report does not have to wait for the driver.
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Rank::Contexts, Vec::new());
+/// The device of all [`CONTEXTS`]: its ordinal plus 1, or one of the two below. Every call without a stream reads it.
+static ONLY_DEVICE: AtomicU64 = AtomicU64::new(NO_DEVICE);
+const NO_DEVICE: u64 = 0;
+const SEVERAL_DEVICES: u64 = u64::MAX;
 /// Locked while a new context is registered.
 static REGISTRATION: Mutex<()> = Mutex::new(Rank::NewContext, ());
 
@@ -28,6 +34,21 @@ thread_local! {
 /// Returns every existing context, and the first few destroyed ones on each device.
 pub(crate) fn contexts() -> Vec<&'static Context> {
     locked(&CONTEXTS).clone()
+}
+
+/// Returns the device of all contexts; `Unknown` if there is none, or if they are on several devices.
+#[inline]
+pub(crate) fn only_device() -> DeviceId {
+    match ONLY_DEVICE.load(Relaxed) {
+        NO_DEVICE | SEVERAL_DEVICES => DeviceId::Unknown,
+        ordinal => DeviceId::Cuda((ordinal - 1) as u32),
+    }
+}
+
+/// Returns the value of [`ONLY_DEVICE`] for contexts on the devices with these ordinals.
+fn only_of(mut ordinals: impl Iterator<Item = u32>) -> u64 {
+    let Some(first) = ordinals.next() else { return NO_DEVICE };
+    if ordinals.all(|other| other == first) { u64::from(first) + 1 } else { SEVERAL_DEVICES }
 }
 
 /// Returns the context with this handle if it was the last one that the calling thread looked up.
@@ -78,7 +99,10 @@ fn register(handle: usize, id: Option<u64>) -> Result<&'static Context, Fault> {
     }
     retire_destroyed(handle);
     let context: &'static Context = Box::leak(Box::new(Context::new(handle, id)?));
-    locked(&CONTEXTS).push(context);
+    let mut contexts = locked(&CONTEXTS);
+    contexts.push(context);
+    ONLY_DEVICE.store(only_of(contexts.iter().map(|context| context.device.ordinal)), Relaxed);
+    drop(contexts);
     drop(registration);
     Ok(context)
 }
@@ -126,6 +150,13 @@ pub(crate) fn is_registering(deadline: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_device_is_that_of_all_contexts() {
+        let only = |ordinals: &[u32]| only_of(ordinals.iter().copied());
+        assert_eq!([only(&[]), only(&[0]), only(&[2, 2])], [NO_DEVICE, 1, 3]);
+        assert_eq!(only(&[0, 0, 1]), SEVERAL_DEVICES);
+    }
 
     #[test]
     fn destroyed_contexts_are_bounded() {

@@ -412,13 +412,24 @@ fn leaves(stream: &Arc<CudaStream>, timed: &Timed, panics: bool) -> LaunchResult
     Ok(())
 }
 
-/// Makes calls of which every second one unwinds.
+/// May leave its second launch before it is made. The call that follows is inside neither launch.
+#[gpu_timed]
+fn skips(stream: &Arc<CudaStream>, timed: &Timed, skips_one: bool) -> LaunchResult {
+    ran!();
+    for is_skipped in [false, skips_one] {
+        timed.spins["skips"].launch(stream, if is_skipped { continue } else { LONG })?;
+    }
+    each(stream, timed)
+}
+
+/// Makes calls of which every second one unwinds or leaves a launch.
 fn left_early(_: &[String]) {
-    let timed = Timed::new(&["leaves", "around", "often", "half", "each"]);
+    let timed = Timed::new(&["leaves", "around", "often", "half", "each", "skips"]);
     for round in 0..20 {
         timed.queued(round, || {
             let call = || leaves(&timed.stream, &timed, round % 2 == 1);
             _ = catch_unwind(AssertUnwindSafe(call));
+            skips(&timed.stream, &timed, round % 2 == 1)?;
             each(&timed.stream, &timed)
         });
     }

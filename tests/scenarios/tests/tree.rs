@@ -268,9 +268,16 @@ fn calls_in_futures_are_inside_of_those_that_are_polled() {
 fn lost_calls_do_not_disturb_the_others() {
     let run = scenario("tree/left", &[]).panics().run();
     let paths = paths(&run);
-    assert_eq!(paths.keys().collect::<Vec<_>>(), ["each", "leaves", "leaves/each"]);
-    assert_by_events(paths["each"], 20.0, 3.0, 3.0);
-    assert_by_events(paths["leaves/each"], 20.0, 3.0, 3.0);
+    assert_eq!(
+        paths.keys().collect::<Vec<_>>(),
+        ["each", "leaves", "leaves/each", "skips", "skips/each"]
+    );
+    for path in ["each", "leaves/each", "skips/each"] {
+        assert_by_events(paths[path], 20.0, 3.0, 3.0);
+    }
+    // Nor is a call after a lost launch inside it.
+    let skips = paths["skips"];
+    assert!((skips.self_ns / (10.0 * 2.0 * LONG) - 1.0).abs() < 0.1, "{skips:?}");
     // Half of the calls of `leaves` are lost, but not the calls inside them.
     let leaves = paths["leaves"];
     assert_eq!(leaves.calls, 10.0);

@@ -8,13 +8,13 @@ use crate::call::spans::counts::{COUNTS, CountGuard};
 use crate::call::spans::roots::ChosenRoot;
 use crate::call::spans::sites::SpanSite;
 use crate::call::{decide, first, ticket};
-use crate::cupti;
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
 use crate::record::threads;
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{self, LONGEST_NS};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
+use crate::{cuda, cupti};
 
 /// The recorded spans around a span that is entered on a different thread.
 pub(super) struct EnclosingSpans {
@@ -245,12 +245,12 @@ impl SpanState {
             share: share * timed,
             workload: Workload::UNKNOWN,
             call_id: self.call_id,
-            device: first::only_device(),
+            device: cuda::only_device(),
         };
         let Some(frame) = enter(subject) else {
             ticket::count_span(site, Some(1.0), 0);
             let lost = if opened::is_inside() { Lost::Long } else { Lost::Records };
-            opened::count_lost(&self.series(), first::only_device(), lost);
+            opened::count_lost(&self.series(), cuda::only_device(), lost);
             timeline::end(self.call_id);
             return SpanPlace::Nowhere;
         };
@@ -269,7 +269,7 @@ impl SpanState {
             (None, None) => (1.0, 0),
         };
         ticket::count_span(&self.of.site, Some(weight), passed);
-        opened::count_lost(&self.series(), first::only_device(), Lost::Thread);
+        opened::count_lost(&self.series(), cuda::only_device(), Lost::Thread);
     }
 
     /// Leaves the span on this thread.
@@ -376,5 +376,5 @@ impl SpanState {
 
 /// Returns the device of a context. For 0, which means that nothing was launched, returns the only device.
 fn device(context: usize) -> DeviceId {
-    if context == 0 { first::only_device() } else { first::device(context) }
+    if context == 0 { cuda::only_device() } else { first::device(context) }
 }
