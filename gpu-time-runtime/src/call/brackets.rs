@@ -134,11 +134,13 @@ impl<G: StreamGuard, W: Work> TimedCall for LaunchBrackets<G, W> {
     }
 
     fn pause(&self) {
-        leave_thread(self.call.running);
+        self.state.suspend(leave_thread(self.call.running).is_some());
     }
 
     fn resume(&self) {
-        enter_thread(self.call.running, None);
+        enter_thread(self.call.running, || {
+            self.state.was_in_launch().then(|| self.call.stream_state())
+        });
     }
 }
 
@@ -185,7 +187,7 @@ impl<G: StreamGuard> TimedCall for Body<G> {
     }
 
     fn resume(&self) {
-        let stream = self.bracket.as_ref().map(|bracket| bracket.subject.stream_state);
+        let stream = || self.bracket.as_ref().map(|bracket| bracket.subject.stream_state);
         enter_thread(self.call.running, stream);
     }
 }
@@ -196,19 +198,20 @@ fn begin(call: &StreamCall) -> RunningCall {
     if opened::is_inside() { RunningCall::default() } else { running::begin(call.site) }
 }
 
-/// Notes that a function is suspended.
-fn leave_thread(call: RunningCall) {
-    if !fork::is_forked() {
-        let _inside = inside::enter();
-        running::leave(call);
+/// Notes that a function is suspended. Returns the stream of its open bracket, if it has one.
+fn leave_thread(call: RunningCall) -> Option<&'static StreamState> {
+    if fork::is_forked() {
+        return None;
     }
+    let _inside = inside::enter();
+    running::leave(call)
 }
 
-/// Notes that a suspended function runs again. `bracket` is the stream of its open bracket, if it has
+/// Notes that a suspended function runs again. `bracket` returns the stream of its open bracket, if it has
 /// one.
-fn enter_thread(call: RunningCall, bracket: Option<&'static StreamState>) {
+fn enter_thread(call: RunningCall, bracket: impl FnOnce() -> Option<&'static StreamState>) {
     if !fork::is_forked() {
         let _inside = inside::enter();
-        running::resume(call, bracket);
+        running::resume(call, bracket());
     }
 }

@@ -1,6 +1,6 @@
 //! The state of a call that times its launches individually.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::base::lock::locked;
 use crate::cuda::Context;
@@ -22,6 +22,8 @@ pub(crate) struct CallState {
     cache: AtomicU8,
     /// A bit set of the launches made so far. A launch sets the bit at its index modulo 64.
     made: AtomicU64,
+    /// The function was last suspended in the arguments of a launch, whose bracket was open.
+    was_in_launch: AtomicBool,
 }
 
 impl CallState {
@@ -67,6 +69,16 @@ impl CallState {
         let (made, bit) = (self.made.load(Relaxed), 1 << (launch % u64::BITS));
         self.made.store(made | bit, Relaxed);
         made & bit != 0
+    }
+
+    /// Notes that the function is suspended, and if it is in a launch with an open bracket.
+    pub fn suspend(&self, is_in_launch: bool) {
+        self.was_in_launch.store(is_in_launch, Relaxed);
+    }
+
+    /// Returns `true` if the function was last suspended in a launch with an open bracket.
+    pub fn was_in_launch(&self) -> bool {
+        self.was_in_launch.load(Relaxed)
     }
 
     pub fn sum(&self) -> Option<SumId> {

@@ -88,6 +88,12 @@ impl StreamCall {
         Some(opened)
     }
 
+    /// Returns the state of the call's stream.
+    pub fn stream_state(&self) -> &'static StreamState {
+        let StreamCall { thread, context, stream, .. } = *self;
+        locked(&thread.recorder).stream_state(context, StreamKey::new(stream, thread))
+    }
+
     /// Returns the reason why nothing can be recorded now, if any.
     #[inline]
     fn obstacle(&self, life: Life<'_>) -> Option<Lost> {

@@ -75,18 +75,21 @@ pub(crate) fn begin(site: &'static CallSite) -> RunningCall {
     })
 }
 
-/// Removes a call from the stack, because it has ended or its function is suspended.
+/// Removes a call from the stack, because it has ended or its function is suspended. Returns the stream of its open
+/// bracket, if it has one.
 #[inline]
-pub(crate) fn leave(call: RunningCall) {
+pub(crate) fn leave(call: RunningCall) -> Option<&'static StreamState> {
     STACK.with(|stack| {
-        let Some(at) = stack.position(call) else { return };
+        let at = stack.position(call)?;
+        let StackedCall { bracket, .. } = stack.entries[at].get();
         let depth = stack.depth.get();
         // A guard may be dropped before one that was created after it.
         for at in at + 1..depth {
             stack.entries[at - 1].set(stack.entries[at].get());
         }
         stack.depth.set(depth - 1);
-    });
+        bracket
+    })
 }
 
 /// Pushes the call of a suspended function that continues on this thread. `bracket` is the stream
@@ -256,7 +259,7 @@ mod tests {
             resume(waiting, None);
             assert_eq!(begin(b).path, path(&[a, b]));
             // Cancelled on another thread, which does not have the call on its stack.
-            alone(|| leave(waiting));
+            alone(|| drop(leave(waiting)));
             assert_eq!(depth(), 2);
         });
     }
@@ -298,7 +301,7 @@ mod tests {
             assert_eq!(deep.path, calls[MAX_DEPTH - 1].path);
             leave(deep);
             assert_eq!(depth(), MAX_DEPTH);
-            calls.into_iter().rev().for_each(leave);
+            calls.into_iter().rev().for_each(|call| drop(leave(call)));
             assert_eq!(begin(b).path, path(&[b]));
         });
     }

@@ -27,6 +27,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("tree/sampled", sampled_by_events),
     ("tree/mixed", mixed),
     ("tree/futures", futures),
+    ("tree/in_launch", in_launch),
     ("tree/left", left_early),
     ("tree/bounds", bounds),
 ];
@@ -395,6 +396,33 @@ fn futures(_: &[String]) {
                 let poll = || two.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
                 assert!(scope.spawn(poll).join().unwrap());
             });
+            Ok(())
+        });
+    }
+    tally::print();
+}
+
+/// Waits in the argument of its launch, whose bracket is open by then.
+#[gpu_timed]
+async fn waits_in_launch(stream: Arc<CudaStream>, timed: &Timed, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(&stream, {
+        later().await;
+        each(&stream, timed)?;
+        LONG
+    })
+}
+
+/// Polls a future that is pending within a launch.
+fn in_launch(_: &[String]) {
+    let timed = Timed::new(&["waits_in_launch", "each"]);
+    let mut context = Context::from_waker(Waker::noop());
+    for round in 0..20 {
+        timed.queued(round, || {
+            let (stream, spin) = (timed.stream.clone(), &timed.spins["waits_in_launch"]);
+            let mut waiting = pin!(waits_in_launch(stream, &timed, spin));
+            assert!(waiting.as_mut().poll(&mut context).is_pending());
+            assert!(waiting.as_mut().poll(&mut context).is_ready());
             Ok(())
         });
     }

@@ -265,6 +265,18 @@ fn calls_in_futures_are_inside_of_those_that_are_polled() {
 }
 
 #[test]
+fn calls_in_a_launch_that_waits_are_inside_of_it() {
+    // The simulated driver takes the launch for one of `each`, whose kernels are its first.
+    let run = scenario("tree/in_launch", &[]).untraced().run();
+    let paths = paths(&run);
+    for (path, kernels) in [("waits_in_launch", 1.0), ("waits_in_launch/each", 3.0)] {
+        let node = paths[path];
+        assert_eq!(node.calls, 20.0, "{path}");
+        assert!((node.self_ns / (20.0 * kernels * LONG) - 1.0).abs() < 0.03, "{path}: {node:?}");
+    }
+}
+
+#[test]
 fn lost_calls_do_not_disturb_the_others() {
     let run = scenario("tree/left", &[]).panics().run();
     let paths = paths(&run);
