@@ -43,10 +43,12 @@ fn merge(ours: &mut KernelTimes, theirs: &KernelTimes) {
     ours.streams = ours.streams.max(theirs.streams);
     add(&mut ours.opened, theirs.opened);
     add(&mut ours.zero_times, theirs.zero_times);
+    ours.kernels.iter_mut().for_each(|kernel| kernel.per_call *= calls[0]);
     for kernel in &theirs.kernels {
-        match ours.kernels.iter_mut().find(|known| is_same(known, kernel)) {
-            Some(known) => combine(known, kernel),
-            None => ours.kernels.push(kernel.clone()),
+        let kernel = Kernel { per_call: kernel.per_call * calls[1], ..kernel.clone() };
+        match ours.kernels.iter_mut().find(|known| is_same(known, &kernel)) {
+            Some(known) => combine(known, &kernel),
+            None => ours.kernels.push(kernel),
         }
     }
     for work in &theirs.elsewhere {
@@ -60,11 +62,18 @@ fn merge(ours: &mut KernelTimes, theirs: &KernelTimes) {
         }
     }
     bound(&mut ours.kernels);
-    let total_ns: f64 = ours.kernels.iter().map(|kernel| kernel.total_ns).sum();
     for kernel in &mut ours.kernels {
-        kernel.per_call = kernel.count as f64 / (ours.opened as f64).max(1.0);
-        kernel.share = if total_ns > 0.0 { kernel.total_ns / total_ns } else { 0.0 };
+        kernel.per_call /= (ours.opened as f64).max(1.0);
     }
+    let of_call: f64 = ours.kernels.iter().map(ns_per_call).sum();
+    for kernel in &mut ours.kernels {
+        kernel.share = if of_call > 0.0 { ns_per_call(kernel) / of_call } else { 0.0 };
+    }
+}
+
+/// Returns a kernel's time in the mean call. Calls weigh as many as they represent in `per_call`, but not in `total_ns`.
+fn ns_per_call(kernel: &Kernel) -> f64 {
+    kernel.per_call * kernel.total_ns / (kernel.count as f64).max(1.0)
 }
 
 /// Returns `true` for the same kernel with the same launch configuration.
@@ -73,9 +82,10 @@ fn is_same(one: &Kernel, other: &Kernel) -> bool {
     one.name == other.name && (of(one) == of(other) || one.name == Kernel::OTHER)
 }
 
-/// Adds the launches of a kernel to those of `ours`.
+/// Adds the launches of a kernel to those of `ours`. In both, `per_call` is that of all calls together.
 fn combine(ours: &mut Kernel, theirs: &Kernel) {
     add(&mut ours.count, theirs.count);
+    ours.per_call += theirs.per_call;
     ours.total_ns += theirs.total_ns;
     ours.time_ns = None;
 }

@@ -259,7 +259,7 @@ mod tests {
             resume(waiting, None);
             assert_eq!(begin(b).path, path(&[a, b]));
             // Cancelled on another thread, which does not have the call on its stack.
-            alone(|| drop(leave(waiting)));
+            alone(|| _ = leave(waiting));
             assert_eq!(depth(), 2);
         });
     }
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!(deep.path, calls[MAX_DEPTH - 1].path);
             leave(deep);
             assert_eq!(depth(), MAX_DEPTH);
-            calls.into_iter().rev().for_each(|call| drop(leave(call)));
+            calls.into_iter().rev().for_each(|call| _ = leave(call));
             assert_eq!(begin(b).path, path(&[b]));
         });
     }

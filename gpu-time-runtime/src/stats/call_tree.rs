@@ -46,7 +46,7 @@ struct Path {
     own_by_device: BTreeMap<DeviceId, f64>,
     /// The time of this function's calls, including the functions inside them.
     inclusive: Total,
-    /// Sums over the recorded calls.
+    /// Sums over the recorded calls. Each is weighted by the number of calls that it represents.
     sums: PerCall,
 }
 
@@ -68,19 +68,45 @@ impl HostTimes {
 struct Total {
     ns: f64,
     variance: f64,
+    /// The number of the draw that the last call came from, and the sum over that draw's calls of `(weight - 1) · ns`.
+    draw: u64,
+    drawn_ns: f64,
 }
 
 impl Total {
-    /// Adds a sample that was drawn with a probability of 1 in `weight` (Horvitz–Thompson
-    /// estimator). Assumes independent draws.
-    fn add(&mut self, ns: f64, weight: f64) {
+    /// Adds a call that was drawn with a probability of 1 in `weight` (Horvitz–Thompson estimator). Different draws are
+    /// independent. The calls of one are recorded together, and their times vary together.
+    ///
+    /// Two calls inside of an outer one that is opened with a probability of `p` are otherwise opened independently, so
+    /// the covariance of their inclusion is `(1 - p1) · (1 - p2) · p / (1 - p)`, where `p1` and `p2` are their own
+    /// probabilities. Pairs are seen when the outer call is opened, with a probability of `p`.
+    fn add(&mut self, ns: f64, weight: f64, draw: Draw) {
+        let above_ns = (weight - 1.0) * ns;
+        if self.draw != draw.number {
+            (self.draw, self.drawn_ns) = (draw.number, 0.0);
+        }
         self.ns += weight * ns;
-        self.variance += weight * (weight - 1.0) * ns * ns;
+        self.variance += weight * above_ns * ns;
+        // If the outer call is always opened, so are those inside of it.
+        if draw.weight > 1.0 {
+            let pairs = 2.0 * above_ns * self.drawn_ns;
+            self.variance += pairs * draw.weight / (draw.weight - 1.0);
+        }
+        self.drawn_ns += above_ns;
     }
 
     fn error_ns(self) -> f64 {
         self.variance.max(0.0).sqrt()
     }
+}
+
+/// The choice of an outermost call to be opened, with all calls inside of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Draw {
+    /// Identifies the outermost call. Parts of one call have the same number.
+    pub number: u64,
+    /// The number of calls that the outermost call represents.
+    pub weight: f64,
 }
 
 /// One recorded call of a function.
@@ -90,6 +116,7 @@ pub(crate) struct RecordedCall<'a> {
     pub host_ns: u64,
     /// The number of calls that it represents.
     pub weight: f64,
+    pub draw: Draw,
 }
 
 impl CallTree {
@@ -122,13 +149,12 @@ impl CallTree {
     /// Records an opened call of a path.
     pub fn record(&mut self, path: PathId, call: RecordedCall<'_>) {
         let Some(path) = self.paths.get_mut(path.index()) else { return };
-        let RecordedCall { figures, host_ns, weight } = call;
+        let RecordedCall { figures, weight, draw, .. } = call;
         path.recorded += 1;
         path.calls += weight;
-        path.inclusive.add(figures.busy_ns as f64, weight);
+        path.inclusive.add(figures.busy_ns as f64, weight, draw);
         path.add_own(call);
-        let kernels = figures.works.iter().filter(|of| of.work.is_kernel).count();
-        path.sums.add(figures, host_ns, kernels);
+        path.sums.add(call);
     }
 
     /// Adds the work of a function that has no path of its own to the path around it.
@@ -177,8 +203,8 @@ impl CallTree {
 }
 
 impl Path {
-    fn add_own(&mut self, RecordedCall { figures, weight, .. }: RecordedCall<'_>) {
-        self.own.add(figures.own_ns.values().sum::<u64>() as f64, weight);
+    fn add_own(&mut self, RecordedCall { figures, weight, draw, .. }: RecordedCall<'_>) {
+        self.own.add(figures.own_ns.values().sum::<u64>() as f64, weight, draw);
         for (device, ns) in &figures.own_ns {
             *self.own_by_device.entry(*device).or_default() += weight * *ns as f64;
         }
@@ -187,17 +213,18 @@ impl Path {
 
 /// Sums and means of the figures of calls.
 trait PerCallSums {
-    fn add(&mut self, figures: &CallFigures<'_>, host_ns: u64, kernels: usize);
+    fn add(&mut self, call: RecordedCall<'_>);
     fn mean(self, calls: f64) -> PerCall;
 }
 
 impl PerCallSums for PerCall {
-    fn add(&mut self, figures: &CallFigures<'_>, host_ns: u64, kernels: usize) {
-        self.busy_ns += figures.busy_ns as f64;
-        self.span_ns += figures.span_ns as f64;
-        *self.waited_ns.get_or_insert_default() += figures.waited_ns as f64;
-        *self.host_ns.get_or_insert_default() += host_ns as f64;
-        *self.kernels.get_or_insert_default() += kernels as f64;
+    fn add(&mut self, RecordedCall { figures, host_ns, weight, .. }: RecordedCall<'_>) {
+        let kernels = figures.works.iter().filter(|of| of.work.is_kernel).count();
+        self.busy_ns += weight * figures.busy_ns as f64;
+        self.span_ns += weight * figures.span_ns as f64;
+        *self.waited_ns.get_or_insert_default() += weight * figures.waited_ns as f64;
+        *self.host_ns.get_or_insert_default() += weight * host_ns as f64;
+        *self.kernels.get_or_insert_default() += weight * kernels as f64;
     }
 
     fn mean(self, calls: f64) -> PerCall {
@@ -231,7 +258,18 @@ mod tests {
     }
 
     fn record(tree: &mut CallTree, path: PathId, figures: &CallFigures<'_>, weight: f64) {
-        tree.record(path, RecordedCall { figures, host_ns: 100, weight });
+        let number = tree.paths[path.index()].recorded + 1;
+        record_in(tree, path, figures, weight, Draw { number, weight });
+    }
+
+    fn record_in(
+        tree: &mut CallTree,
+        path: PathId,
+        figures: &CallFigures<'_>,
+        weight: f64,
+        draw: Draw,
+    ) {
+        tree.record(path, RecordedCall { figures, host_ns: 100, weight, draw });
     }
 
     fn report(tree: &CallTree) -> Vec<Node> {
@@ -296,6 +334,70 @@ mod tests {
         assert_eq!((per_call.host_ns, per_call.waited_ns), (Some(100.0), Some(5.0)));
     }
 
+    /// An outer call with a hundred calls inside is one draw: the error of what they take is that of the outer call.
+    #[test]
+    fn calls_that_are_recorded_together_have_the_error_of_one_draw() {
+        let mut tree = CallTree::default();
+        let outer = tree.path(None, 1).unwrap();
+        let inner = tree.path(Some(outer), 2).unwrap();
+        for number in 1..=4 {
+            let draw = Draw { number, weight: 16.0 };
+            record_in(&mut tree, outer, &figures(3_000, 0), 16.0, draw);
+            for _ in 0..100 {
+                record_in(&mut tree, inner, &figures(30, 30), 16.0, draw);
+            }
+        }
+        let [outer, inner] = &report(&tree)[..] else { panic!() };
+        let [outer, inner] = [outer, inner].map(|node| node.inclusive_error_ns.unwrap());
+        assert!((inner / outer - 1.0).abs() < 1e-9, "{inner} {outer}");
+    }
+
+    /// Many runs of a program whose inner calls may be opened with their outer call or by themselves.
+    #[test]
+    fn error_is_the_spread_of_many_runs() {
+        const RUNS: u32 = 2_000;
+        const OUTER: u64 = 100;
+        let (outer_share, inner_share) = (0.1, 0.3);
+        let weight = 1.0 / (1.0 - (1.0 - outer_share) * (1.0 - inner_share));
+        let (mut sum, mut squares, mut variances) = (0.0, 0.0, 0.0);
+        let mut rng = fastrand::Rng::with_seed(5);
+        for _ in 0..RUNS {
+            let mut total = Total::default();
+            for number in 1..=OUTER {
+                let is_opened = rng.f64() < outer_share;
+                for inner in 1..=10 {
+                    let ns = 100.0 * f64::from(inner);
+                    if is_opened {
+                        total.add(ns, weight, Draw { number, weight: outer_share.recip() });
+                    } else if rng.f64() < inner_share {
+                        let number = 100 * number + u64::from(inner as u8) * 1_000_000;
+                        total.add(ns, weight, Draw { number, weight });
+                    }
+                }
+            }
+            sum += total.ns;
+            squares += total.ns * total.ns;
+            variances += total.variance;
+        }
+        let runs = f64::from(RUNS);
+        let mean = sum / runs;
+        assert!((mean / (OUTER as f64 * 5_500.0) - 1.0).abs() < 0.01, "{mean}");
+        let spread = squares / runs - mean * mean;
+        assert!((variances / runs / spread - 1.0).abs() < 0.1, "{variances} {spread}");
+    }
+
+    /// The first call is opened in any case, and sets up what the others use.
+    #[test]
+    fn mean_call_is_that_of_all_calls() {
+        let mut tree = CallTree::default();
+        let path = tree.path(None, 1).unwrap();
+        record(&mut tree, path, &figures(10_000, 10_000), 1.0);
+        record(&mut tree, path, &figures(10, 10), 99.0);
+        let [node] = &report(&tree)[..] else { panic!() };
+        let mean = node.per_call.unwrap();
+        assert_eq!((mean.busy_ns, node.self_ns / node.calls), (109.9, 109.9));
+    }
+
     #[test]
     fn all_calls_recorded_leave_no_error() {
         let mut tree = CallTree::default();
@@ -314,7 +416,8 @@ mod tests {
         }
         assert_eq!(tree.path(Some(root), MAX_PATHS as u32), None);
         let figures = &figures(10, 10);
-        tree.record_inner(root, RecordedCall { figures, host_ns: 0, weight: 2.0 });
+        let draw = Draw { number: 1, weight: 2.0 };
+        tree.record_inner(root, RecordedCall { figures, host_ns: 0, weight: 2.0, draw });
         assert_eq!(report(&tree)[0].self_ns, 20.0);
     }
 }

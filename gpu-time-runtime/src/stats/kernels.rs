@@ -38,16 +38,20 @@ pub(crate) struct WorkTime {
     pub elsewhere: Option<ElsewhereReason>,
 }
 
-/// The opened calls of a series.
+/// The opened calls of a series. Percentiles are of these calls. Means are of all calls: each opened call is weighted by
+/// the number of calls that it represents, because the first one is opened in any case, and often does more than the
+/// others.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OpenedCalls {
     calls: u64,
+    /// The number of calls that they represent.
+    represented: f64,
     busy: Distribution,
     self_busy: Distribution,
     span: Distribution,
     gaps: Distribution,
-    /// The number of kernel runs, without copies and memsets.
-    kernels: u64,
+    /// The number of kernel runs in the represented calls, without copies and memsets.
+    kernels: f64,
     streams: u32,
     /// The number of CUPTI records without times.
     zero_times: u64,
@@ -79,6 +83,9 @@ struct WorksElsewhere {
 #[derive(Clone, Debug, Default)]
 struct WorkTimes {
     times: Distribution,
+    /// The number of runs in the represented calls, and their time.
+    represented: f64,
+    represented_ns: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -131,7 +138,7 @@ impl Works {
         };
         let mut combined = WorkTimes::default();
         let ours = self.shapes.extract_if(|_, (work, _)| work.name == name);
-        ours.for_each(|(_, (_, one))| combined.times.merge(&one.times));
+        ours.for_each(|(_, (_, one))| combined.add(&one));
         self.shapeless.insert(address(name), (name, combined));
         true
     }
@@ -141,7 +148,8 @@ impl Works {
         shapes.chain(self.shapeless.values().map(|(_, times)| times)).chain(&self.other)
     }
 
-    /// Returns the kernels for the report, the one with the largest total first.
+    /// Returns the kernels for the report, the one with the largest share first. `calls` is the number of represented
+    /// calls.
     fn report(&self, calls: f64) -> Vec<report::Kernel> {
         let shapes = self.shapes.values().map(|(work, times)| times.report(work, calls));
         let shapeless = self.shapeless.values().map(|&(name, ref times)| (name, times));
@@ -149,12 +157,12 @@ impl Works {
         let shapeless = shapeless.chain(other);
         let shapeless = shapeless.map(|(name, times)| times.report(&shapeless_work(name), calls));
         let mut kernels: Vec<_> = shapes.chain(shapeless).flatten().collect();
-        let total_ns: f64 = kernels.iter().map(|kernel| kernel.total_ns).sum();
-        for kernel in &mut kernels {
-            kernel.share = if total_ns > 0.0 { kernel.total_ns / total_ns } else { 0.0 };
+        let total_ns: f64 = self.times().map(|times| times.represented_ns).sum();
+        if total_ns > 0.0 {
+            kernels.iter_mut().for_each(|kernel| kernel.share /= total_ns);
         }
         kernels.sort_by(|one, two| {
-            two.total_ns.total_cmp(&one.total_ns).then_with(|| one.name.cmp(&two.name))
+            two.share.total_cmp(&one.share).then_with(|| one.name.cmp(&two.name))
         });
         kernels
     }
@@ -195,9 +203,10 @@ impl WorksElsewhere {
 }
 
 impl OpenedCalls {
-    /// Records one call.
-    pub fn record(&mut self, call: &CallFigures<'_>) {
+    /// Records a call that represents `weight` calls.
+    pub fn record(&mut self, call: &CallFigures<'_>, weight: f64) {
         self.calls += 1;
+        self.represented += weight;
         let gaps_ns = call.span_ns.saturating_sub(call.busy_ns);
         for (distribution, ns) in [
             (&mut self.busy, call.busy_ns),
@@ -209,8 +218,8 @@ impl OpenedCalls {
         }
         self.streams = self.streams.max(call.streams);
         for &WorkTime { work, ns, elsewhere } in call.works {
-            self.kernels += u64::from(work.is_kernel);
-            self.works.of(work).times.record(ns as f64);
+            self.kernels += weight * f64::from(u8::from(work.is_kernel));
+            self.works.of(work).record(ns as f64, weight);
             if let Some(reason) = elsewhere {
                 self.elsewhere.record(work, reason, ns);
             }
@@ -222,16 +231,16 @@ impl OpenedCalls {
         self.zero_times += count;
     }
 
-    /// Returns the figures for the report, the kernel with the largest total first.
+    /// Returns the figures for the report, the kernel with the largest share first.
     pub fn report(&self) -> report::KernelTimes {
-        let calls = self.calls.max(1) as f64;
+        let calls = self.represented.max(1.0);
         report::KernelTimes {
             opened: self.calls,
             busy_ns: stats(&self.busy),
             self_busy_ns: stats(&self.self_busy),
             span_ns: stats(&self.span),
             gaps_ns: stats(&self.gaps),
-            kernels_per_call: Some(self.kernels as f64 / calls),
+            kernels_per_call: Some(self.kernels / calls),
             streams: Some(self.streams),
             kernels: self.works.report(calls),
             elsewhere: self.elsewhere.report(),
@@ -248,6 +257,19 @@ impl OpenedCalls {
 }
 
 impl WorkTimes {
+    fn record(&mut self, ns: f64, weight: f64) {
+        self.times.record(ns);
+        self.represented += weight;
+        self.represented_ns += weight * ns;
+    }
+
+    fn add(&mut self, other: &WorkTimes) {
+        self.times.merge(&other.times);
+        self.represented += other.represented;
+        self.represented_ns += other.represented_ns;
+    }
+
+    /// Describes the kernel for the report. Its `share` is its time in the represented calls, in nanoseconds.
     fn report(&self, work: &GpuWork, calls: f64) -> Option<report::Kernel> {
         let summary = self.times.summary();
         let (time_ns, count) = (summary.stats(0.0, summary.sum(0.0))?, summary.count());
@@ -257,11 +279,11 @@ impl WorkTimes {
             block: work.block,
             registers: work.registers,
             shared_bytes: work.shared_bytes,
-            per_call: count as f64 / calls,
+            per_call: self.represented / calls,
             count,
             total_ns: time_ns.sum,
             time_ns: Some(time_ns),
-            share: 0.0,
+            share: self.represented_ns,
         })
     }
 }
@@ -304,13 +326,21 @@ mod tests {
     }
 
     fn record(opened: &mut OpenedCalls, works: &[(&'static GpuWork, u64, bool)]) {
+        record_weighted(opened, 1.0, works);
+    }
+
+    fn record_weighted(
+        opened: &mut OpenedCalls,
+        weight: f64,
+        works: &[(&'static GpuWork, u64, bool)],
+    ) {
         let ns = works.iter().map(|(_, ns, _)| ns).sum();
         let work = |&(work, ns, elsewhere): &(_, _, bool)| {
             let elsewhere = elsewhere.then_some(ElsewhereReason::OtherStream);
             WorkTime { work, ns, elsewhere }
         };
         let works: Vec<_> = works.iter().map(work).collect();
-        opened.record(&CallFigures {
+        let figures = CallFigures {
             busy_ns: ns,
             self_busy_ns: ns / 2,
             own_ns: BTreeMap::from([(DeviceId::Cuda(0), ns / 2)]),
@@ -318,7 +348,8 @@ mod tests {
             waited_ns: 0,
             streams: 1,
             works: &works,
-        });
+        };
+        opened.record(&figures, weight);
     }
 
     #[test]
@@ -346,6 +377,23 @@ mod tests {
         let shares: f64 = report.kernels.iter().map(|kernel| kernel.share).sum();
         assert!((shares - 1.0).abs() < 1e-9);
         assert_eq!(report.busy_ns.unwrap().sum, 1_150.0);
+    }
+
+    /// The first call of a function is often opened in any case, and sets up what the others use.
+    #[test]
+    fn means_are_of_all_calls() {
+        let (setup, step) = (kernel("setup", 1), kernel("step", 1));
+        let mut opened = OpenedCalls::default();
+        record(&mut opened, &vec![(setup, 100, false); 1_000]);
+        record_weighted(&mut opened, 999.0, &[(step, 100, false); 2]);
+        let report = opened.report();
+        assert_eq!((report.opened, report.kernels_per_call), (2, Some(2.998)));
+        let of = |kernel: &report::Kernel| (kernel.count, kernel.per_call, kernel.total_ns);
+        assert_eq!(
+            report.kernels.iter().map(of).collect::<Vec<_>>(),
+            [(2, 1.998, 200.0), (1_000, 1.0, 100_000.0)]
+        );
+        assert!((report.kernels[0].share - 1_998.0 / 2_998.0).abs() < 1e-12);
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl SeriesData {
         clock: Clock,
         workload: Workload,
     ) {
-        self.opened_calls().record(call);
+        self.opened_calls().record(call, sample.weight.into());
         if clock == Clock::Kernels {
             let flags = SampleFlags { fed: true, ..sample.flags };
             self.record(sample.flagged(flags));

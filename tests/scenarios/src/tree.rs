@@ -20,6 +20,7 @@ use crate::time;
 pub const SCENARIOS: &[Scenario] = &[
     ("tree/callers", callers),
     ("tree/shares", shares),
+    ("tree/layers", layers),
     ("tree/late", late),
     ("tree/behind", behind_others),
     ("tree/overlap", overlap),
@@ -125,6 +126,28 @@ fn shares(_: &[String]) {
     for n in 0..1_500 {
         sampled(&program, n).unwrap();
         sampled_around(&program).unwrap();
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(clock = "kernels")]
+fn pass(program: &Program) -> LaunchResult {
+    ran!();
+    (0..50).try_for_each(|_| layer(program))
+}
+
+#[gpu_timed(clock = "kernels")]
+fn layer(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch(NS)
+}
+
+/// Makes calls that have many calls inside, all of which are recorded with them.
+fn layers(_: &[String]) {
+    let program = Program::new();
+    for _ in 0..300 {
+        pass(&program).unwrap();
         program.gpu.synchronize();
     }
     tally::print();

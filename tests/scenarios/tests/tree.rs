@@ -264,6 +264,23 @@ fn calls_in_futures_are_inside_of_those_that_are_polled() {
     assert!((inside.self_ns / (20.0 * 5.0 * LONG) - 1.0).abs() < 0.03, "{inside:?}");
 }
 
+/// An opened call is one draw with all that is inside of it. Half of the inner calls are opened by themselves, which
+/// halves the error. If each were a draw of its own, it would be a tenth.
+#[test]
+fn error_of_inner_calls_is_mostly_that_of_the_calls_around_them() {
+    let run = scenario("tree/layers", &[]).with_cupti().env("GPU_TIME_KERNELS", "5%").run();
+    let paths = paths(&run);
+    let [pass, layer] = ["pass", "pass/layer"].map(|path| paths[path]);
+    assert_eq!(pass.inclusive_ns, layer.inclusive_ns);
+    let ratio = layer.inclusive_error_ns / pass.inclusive_error_ns;
+    assert!(ratio > 0.4 && ratio < 0.6, "{ratio}: {pass:?} {layer:?}");
+    let truth = 300.0 * 50.0 * 10_000.0;
+    assert!((layer.inclusive_ns - truth).abs() < 5.0 * layer.inclusive_error_ns, "{layer:?}");
+    // A pass of a certain draw and one of another count for as many passes.
+    let mean = layer.per_call.as_ref().unwrap();
+    assert!((mean.busy_ns / 10_000.0 - 1.0).abs() < 0.2 && mean.kernels == Some(1.0), "{mean:?}");
+}
+
 #[test]
 fn calls_in_a_launch_that_waits_are_inside_of_it() {
     // The simulated driver takes the launch for one of `each`, whose kernels are its first.

@@ -10,7 +10,7 @@ use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall,
 use crate::record::overlap;
 use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
-use crate::stats::call_tree::RecordedCall;
+use crate::stats::call_tree::{Draw, RecordedCall};
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 use gpu_time_report::ElsewhereReason;
@@ -144,11 +144,15 @@ impl WaitingCall {
         let figures = by_frame.figures();
         let is_known = |frame: &Frame| matches!(lost.or(frame.lost), None | Some(Lost::Long));
         let mut paths = CallTreeWriter::begin(&call.callers);
+        let draw = call.frames.first().map_or(Draw::default(), |outermost| Draw {
+            number: outermost.entered_ns,
+            weight: outermost.weight(),
+        });
         for (frame, figures) in call.frames.iter().zip(&figures) {
             let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
             let host_ns = left_ns.saturating_sub(entered_ns);
             let weight = frame.weight();
-            let recorded = RecordedCall { figures, host_ns, weight };
+            let recorded = RecordedCall { figures, host_ns, weight, draw };
             // A split function's own work is known, part by part.
             let kept = match is_known(frame) {
                 true if frame.goes_on || frame.lost.is_some() => KnownWork::Own(recorded),

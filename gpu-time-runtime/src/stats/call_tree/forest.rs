@@ -121,7 +121,7 @@ impl Path {
     }
 
     fn opened_node(&self) -> Node {
-        let per_call = (self.recorded > 0).then(|| self.sums.mean(self.recorded as f64));
+        let per_call = (self.recorded > 0).then(|| self.sums.mean(self.calls));
         Node {
             recorded: self.recorded,
             calls: self.calls,
@@ -168,8 +168,8 @@ fn by_name(times: &BTreeMap<DeviceId, f64>) -> BTreeMap<String, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::call_tree::RecordedCall;
     use crate::stats::call_tree::place::{PathId, Place};
+    use crate::stats::call_tree::{Draw, RecordedCall};
     use crate::stats::kernels::CallFigures;
     use crate::types::sample::{Sample, SampleFlags};
 
@@ -183,7 +183,7 @@ mod tests {
         let own_ns = BTreeMap::from([(DeviceId::Cuda(0), ns)]);
         let figures =
             &CallFigures { busy_ns, self_busy_ns, own_ns, span_ns, waited_ns, streams, works };
-        tree.record(path, RecordedCall { figures, host_ns: 1, weight: 1.0 });
+        tree.record(path, RecordedCall { figures, host_ns: 1, weight: 1.0, draw: Draw::default() });
     }
 
     fn timed(tree: &mut CallTree, path: PathId, ns: f64, weight: f32) {
