@@ -1,10 +1,10 @@
 //! `until_stable` and `compare`: call closures repeatedly until their times are known precisely.
 
 mod back_to_back;
-#[cfg(test)]
-mod calibration;
 pub(crate) mod compare;
 mod compared;
+#[cfg(test)]
+mod interval_tests;
 mod look_plan;
 mod options;
 mod pacer;

@@ -1,5 +1,5 @@
-//! Calibration of the intervals: how often they contain the truth, for simulated times with fixed
-//! seeds and no clock. `docs/intervals.md` has the table and the command that prints it.
+//! How often the intervals of `until_stable` and `compare` contain the truth, for simulated times with fixed seeds
+//! and no clock. `docs/intervals.md` has the table and the command that prints it.
 
 mod intervals;
 mod source;
