@@ -73,7 +73,7 @@ fn entered(plan: &Plan) -> TokenStream {
     match &plan.source {
         Source::None => quote_spanned!(at=> #enter(#site, #details)),
         Source::Streams(streams) => {
-            let source = source(streams, &plan.paths);
+            let source = source(streams, plan);
             let query = local("query");
             quote_spanned!(at=> #enter(#site, |#query| #source, #details))
         }
@@ -204,7 +204,8 @@ fn checked(plan: &Plan, value: &Expr, checker: &str, maker: &str) -> TokenStream
 }
 
 /// Generates the expression that describes the stream of a call.
-fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
+fn source(streams: &[Stream], plan: &Plan) -> TokenStream {
+    let paths = &plan.paths;
     if let [stream @ Stream { cfg: None, .. }] = streams {
         return source_of(stream, paths);
     }
@@ -223,12 +224,13 @@ fn source(streams: &[Stream], paths: &Paths) -> TokenStream {
         .flat_map(|(i, one)| streams.iter().skip(i + 1).map(move |two| (one, two)));
     let clashes = pairs.map(|(one, two)| {
         let (first, second) = (predicate(one), predicate(two));
-        let message = two_params(one.expr.to_token_stream(), two.expr.to_token_stream());
+        let [one, two] = [one, two].map(|stream| stream.expr.to_token_stream());
+        let message = two_params(one, two, plan.needed_by);
         quote_spanned!(at=> #[cfg(all(#first, #second))] #private::core::compile_error!(#message);)
     });
     let any = streams.iter().map(predicate);
     let any = quote!(any(#(#any),*));
-    let message = no_stream();
+    let message = no_stream(plan.needed_by);
     quote_spanned! {at=> {
         #(#clashes)*
         #(#lets)*

@@ -15,7 +15,7 @@ use crate::func::{TimedFn, tail_future};
 use crate::launches::{Findings, LAUNCHES, find, mark};
 use crate::marks::Marks;
 use crate::paths::Paths;
-use crate::source::{Source, is_elsewhere, no_await};
+use crate::source::{Source, is_elsewhere, needed_by, no_await};
 use crate::values::{Clock, Cold, Hold, Kernels, Scope};
 
 /// The decisions about one annotated function.
@@ -34,6 +34,8 @@ pub struct Plan {
     pub scope: Scope,
     pub clock: Clock,
     pub source: Source,
+    /// The argument that needs a stream, as the user would write it.
+    pub needed_by: Option<&'static str>,
     /// Neither a stream nor a clock is given, so the default stream applies.
     pub is_unnamed: bool,
     /// The value that splits the site into series.
@@ -116,6 +118,7 @@ impl Plan {
             Some(_) => remark(&args, &func, &source, clock, scope, &found),
             None => Some(Remark::UnparsedBody),
         };
+        let needed_by = needed_by(&args);
         let paths = Paths::new(args.krate.map(|arg| arg.value));
         let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
         let body = body(stmts, is_future, &names, marks);
@@ -136,6 +139,7 @@ impl Plan {
             graph: args.graph.is_some(),
             scope,
             clock,
+            needed_by,
             is_unnamed: args.clock.is_none() && matches!(source, Source::None),
             source,
             key: args.series.map(|arg| arg.value),

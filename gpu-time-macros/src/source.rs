@@ -60,7 +60,7 @@ impl Source {
         let params: Vec<Param> = func.params().filter(|param| is_stream(param.ty)).collect();
         let mut certain = params.iter().filter(|param| cfg(param.attrs).is_none());
         if let (Some(one), Some(two)) = (certain.next(), certain.next()) {
-            errors.at(two.name, two_params(one.name, two.name));
+            errors.at(two.name, two_params(one.name, two.name, needed_by(args)));
             return Source::None;
         }
         if !params.is_empty() {
@@ -70,7 +70,7 @@ impl Source {
             (Ok(Some(stream)), _) => return Source::Streams(vec![stream]),
             (_, None) => {}
             (Ok(None), Some((key, text))) => {
-                errors.about(&[key], &func.sig.ident, no_stream_for(text));
+                errors.about(&[key], &func.sig.ident, no_stream(Some(text)));
             }
             (Err(error), Some(_)) => errors.push(error),
         }
@@ -78,21 +78,35 @@ impl Source {
     }
 }
 
+/// Returns the argument that needs a stream, as the user would write it. Messages then do not offer
+/// `clock = "kernels"`, which would conflict with it.
+pub fn needed_by(args: &Args) -> Option<&'static str> {
+    args.needing_stream().map(|(_, text)| text)
+}
+
 /// The error for two parameters that could be the stream.
-pub fn two_params(one: impl Display, two: impl Display) -> String {
-    format!(
-        "both `{one}` and `{two}` could be the stream: write `stream = {one}`, `stream = {two}`, or \
-         `clock = \"kernels\"` to time the work on both"
-    )
+pub fn two_params(one: impl Display, two: impl Display, needed_by: Option<&str>) -> String {
+    let start = format!("both `{one}` and `{two}` could be the stream: write `stream = {one}`");
+    match needed_by {
+        Some(_) => format!("{start} or `stream = {two}`"),
+        None => {
+            format!("{start}, `stream = {two}`, or `clock = \"kernels\"` to time the work on both")
+        }
+    }
 }
 
-/// The error for a function whose only stream is a parameter that a `cfg` has removed.
-pub fn no_stream() -> &'static str {
-    "no stream found: write `stream = EXPR`, or `clock = \"kernels\"`, which needs none"
-}
-
-fn no_stream_for(key: &str) -> String {
-    format!("no stream found, which `{key}` needs: write `stream = EXPR`")
+/// The error for a function without a stream. Without an argument that needs one, its only stream is a
+/// parameter that a `cfg` has removed.
+pub fn no_stream(needed_by: Option<&str>) -> String {
+    match needed_by {
+        Some(argument) => {
+            format!("no stream found, which `{argument}` needs: write `stream = EXPR`")
+        }
+        None => {
+            "no stream found: write `stream = EXPR`, or `clock = \"kernels\"`, which needs none"
+                .to_owned()
+        }
+    }
 }
 
 /// Infers the stream from the visible `X.launch_builder(…)` calls, which must have the same `X`. The

@@ -9,4 +9,12 @@ fn both(#[cfg(not(any()))] one: &CudaStream, #[cfg(not(any()))] two: &CudaStream
     let _ = (one, two);
 }
 
+#[gpu_timed(sleep)]
+fn held_out(#[cfg(any())] stream: &CudaStream) {}
+
+#[gpu_timed(sleep)]
+fn held(#[cfg(not(any()))] one: &CudaStream, #[cfg(not(any()))] two: &CudaStream) {
+    let _ = (one, two);
+}
+
 fn main() {}

@@ -13,6 +13,11 @@ fn parameters(copy: &Arc<CudaStream>, compute: Option<&CudaStream>) {
     let _ = (copy, compute);
 }
 
+#[gpu_timed(cold)]
+fn cold_parameters(copy: &CudaStream, compute: &CudaStream) {
+    let _ = (copy, compute);
+}
+
 struct Pair {
     copy: CudaStream,
     compute: CudaStream,
