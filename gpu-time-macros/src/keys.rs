@@ -46,18 +46,27 @@ const KEYS: [Key; 17] = [
 /// The key that leaves a function or an inner item untimed.
 pub const SKIP: &str = "skip";
 
+/// A name counts as misspelled if it differs from a key by at most this many letters.
+const MAX_TYPOS: usize = 2;
+
 impl Key {
     /// Returns the key of this name, or the message for an unknown key.
     pub fn find(name: &str) -> Result<&'static Key, String> {
         let known = KEYS.iter().find(|key| key.name == name);
         known.ok_or_else(|| {
-            let names: Vec<String> = KEYS.iter().map(|key| format!("`{}`", key.name)).collect();
-            let hint = match KEYS.iter().find(|key| distance(key.name, name) <= 2) {
-                Some(near) => format!("; did you mean `{}`?", near.name),
-                None => String::new(),
+            let hint = match Key::nearest(name) {
+                Some(near) => format!("did you mean `{}`?", near.name),
+                None => format!("expected one of `{}`", KEYS.map(|key| key.name).join("`, `")),
             };
-            format!("unknown key `{name}`: expected one of {}{hint}", names.join(", "))
+            format!("unknown key `{name}`: {hint}")
         })
+    }
+
+    /// Returns the key that `name` most likely misspells. It shares at least one letter with it.
+    fn nearest(name: &str) -> Option<&'static Key> {
+        let near = KEYS.iter().map(|key| (distance(key.name, name), key));
+        let near = near.filter(|(typos, _)| *typos <= MAX_TYPOS && *typos < name.chars().count());
+        near.min_by_key(|(typos, _)| *typos).map(|(_, key)| key)
     }
 
     /// The message for a key without its value.
@@ -121,7 +130,7 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::distance;
+    use super::*;
 
     #[test]
     fn distances() {
@@ -130,5 +139,20 @@ mod tests {
         assert_eq!(distance("launch", "lanch"), 1);
         assert_eq!(distance("cold", "clock"), 3);
         assert_eq!(distance("", "name"), 4);
+    }
+
+    #[test]
+    fn misspelt_key_suggests_nearest_one() {
+        for (name, near) in [
+            ("warmpu", Some("warmup")),
+            ("skop", Some("skip")),
+            ("scop", Some("scope")),
+            ("ky", Some("key")),
+            ("by", None),
+            ("", None),
+            ("iterations", None),
+        ] {
+            assert_eq!(Key::nearest(name).map(|key| key.name), near, "{name}");
+        }
     }
 }
