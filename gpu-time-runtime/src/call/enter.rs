@@ -126,7 +126,7 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
         Source::Host => HostCall::begin(ticket, details).map(TimedBy::Host),
     };
     drop(running);
-    let nests = !site.spec.is_async && matches!(call, Some(TimedBy::Stream(_)));
+    let nests = matches!(call, Some(TimedBy::Stream(_)));
     Scope::of(site, call, nests, cost)
 }
 
@@ -158,9 +158,8 @@ fn begin_kernels<S: TimedCall, D: Details>(
     drop(timing);
     match begun {
         KernelsEntry::Call(call) => Scope::of(site, Some(call.widened()), false, cost),
-        // An async function may end on another thread, so this thread does not note it.
-        KernelsEntry::PassedOver if !site.spec.is_async => Scope::passed_over(site),
-        KernelsEntry::PassedOver | KernelsEntry::Untimed => Scope::untimed(site),
+        KernelsEntry::PassedOver => Scope::passed_over(site),
+        KernelsEntry::Untimed => Scope::untimed(site),
     }
 }
 

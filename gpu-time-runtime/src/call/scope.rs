@@ -6,7 +6,7 @@ use std::thread;
 use crate::base::polled::{PollHook, Polled};
 use crate::base::{fork, inside, switches};
 use crate::nvtx::Range;
-use crate::record::opened::{self, passed_over};
+use crate::record::opened::{self, depth::DepthAround, passed_over::PassedOver};
 use crate::record::timeline::{self, CallId};
 use crate::record::window::notes::{self, CallMark};
 use crate::site::callsite::CallSite;
@@ -53,14 +53,14 @@ impl<T> Decision<T> {
     }
 }
 
-/// The change that a call has made to the state of its thread, undone when the call ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The change that a call makes to the state of its thread while it runs there.
+#[derive(Clone, Copy, PartialEq)]
 enum ThreadChange {
     Nothing,
     /// While the call runs, no call on its thread can be opened.
     Nested,
     /// The call was not chosen to be opened.
-    PassedOver,
+    PassedOver(PassedOver),
     Marked(CallMark),
 }
 
@@ -70,6 +70,25 @@ impl ThreadChange {
     fn marked(site: &'static CallSite) -> Self {
         let mark = if site.spec.is_async { None } else { notes::mark() };
         mark.map_or(ThreadChange::Nothing, ThreadChange::Marked)
+    }
+
+    /// Notes the call when it begins or continues. A mark is made only [once](Self::marked).
+    #[inline]
+    fn enter(self, around: &DepthAround) {
+        match self {
+            ThreadChange::Nothing | ThreadChange::Marked(_) => {}
+            ThreadChange::Nested => opened::nest(around),
+            ThreadChange::PassedOver(call) => call.enter(around),
+        }
+    }
+
+    /// Reverses [`enter`](Self::enter) when the call is suspended or ends.
+    #[inline]
+    fn leave(self, around: &DepthAround) {
+        match self {
+            ThreadChange::Nothing | ThreadChange::Marked(_) => {}
+            ThreadChange::Nested | ThreadChange::PassedOver(_) => around.leave(),
+        }
     }
 }
 
@@ -84,6 +103,8 @@ struct Active<C> {
     is_suspended: AtomicBool,
     was_panicking: bool,
     change: ThreadChange,
+    /// The state of the thread without the change.
+    around: DepthAround,
     cost: CostTimer,
 }
 
@@ -134,9 +155,8 @@ impl<C: TimedCall> Scope<C> {
 
     /// Creates the scope for a call that was not chosen to be opened.
     pub(crate) fn passed_over(site: &'static CallSite) -> Self {
-        passed_over::begin(site);
-        let range = Range::begin(site);
-        Scope(Some(Active::new(None, range, ThreadChange::PassedOver, CostTimer::off())))
+        let change = ThreadChange::PassedOver(PassedOver::of(site));
+        Scope(Some(Active::new(None, Range::begin(site), change, CostTimer::off())))
     }
 
     /// Creates the scope for a call, which is timed if `call` is `Some`. `nests` is `true` if no call on
@@ -150,7 +170,6 @@ impl<C: TimedCall> Scope<C> {
     ) -> Self {
         let Some(call) = call else { return Scope::untimed(site) };
         let change = if nests {
-            opened::nest();
             ThreadChange::Nested
         } else if switches::is_observed() {
             ThreadChange::marked(site)
@@ -236,10 +255,13 @@ impl<C: TimedCall> Active<C> {
     #[inline(always)]
     fn new(call: Option<C>, range: Option<Range>, change: ThreadChange, cost: CostTimer) -> Self {
         let (is_suspended, was_panicking) = (AtomicBool::new(false), thread::panicking());
-        Active { call, range, is_suspended, was_panicking, change, cost }
+        let around = DepthAround::default();
+        change.enter(&around);
+        Active { call, range, is_suspended, was_panicking, change, around, cost }
     }
 
     fn pause(&self) {
+        self.change.leave(&self.around);
         if let Some(range) = &self.range {
             range.pop();
         }
@@ -249,6 +271,7 @@ impl<C: TimedCall> Active<C> {
     }
 
     fn resume(&self) {
+        self.change.enter(&self.around);
         if let Some(call) = &self.call {
             call.resume();
         }
@@ -259,18 +282,18 @@ impl<C: TimedCall> Active<C> {
 
     #[inline(never)]
     fn end(&mut self) {
-        match self.change {
-            ThreadChange::Nothing => {}
-            ThreadChange::Nested => opened::unnest(),
-            ThreadChange::PassedOver => passed_over::end(),
-            ThreadChange::Marked(mark) => notes::unmark(mark),
+        let is_suspended = *self.is_suspended.get_mut();
+        if !is_suspended {
+            self.change.leave(&self.around);
+        }
+        if let ThreadChange::Marked(mark) = self.change {
+            notes::unmark(mark);
         }
         if fork::is_forked() {
             // The call belongs to the parent, and another thread may have held a lock at the fork.
             return;
         }
         let _inside = inside::enter();
-        let is_suspended = *self.is_suspended.get_mut();
         if let Some(range) = &self.range
             && !is_suspended
         {

@@ -39,6 +39,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/exit_amid", exit_amid),
     ("opened/killed", killed),
     ("opened/forgotten", forgotten),
+    ("opened/leaked", leaked),
     ("opened/in_flight", in_flight),
     ("opened/inner_cost", inner_cost),
     ("opened/shapes", shapes),
@@ -337,6 +338,28 @@ fn forgotten(_: &[String]) {
     });
     by_events(&gpu.stream, &gpu.spin("opened::by_events")).unwrap();
     gpu.synchronize();
+    tally::print();
+}
+
+/// Leaks guards in a function that is as good as never opened, and nor are they.
+#[gpu_timed(kernels = 1e-9)]
+fn leaks(program: &Program) {
+    ran!();
+    std::mem::forget(gpu_time::guard!("leaked", kernels = 1e-9));
+    tally::count_runs("leaked", 1);
+    std::mem::forget(gpu_time::guard!("leaked_by_events", stream = &program.stream));
+    tally::count_runs("leaked_by_events", 1);
+}
+
+/// Calls a function after another one has leaked guards.
+fn leaked(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for _ in 0..20 {
+        leaks(&program);
+        step(&program);
+        gpu.synchronize();
+    }
     tally::print();
 }
 

@@ -21,6 +21,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("tree/callers", callers),
     ("tree/shares", shares),
     ("tree/layers", layers),
+    ("tree/async_shares", async_shares),
     ("tree/late", late),
     ("tree/behind", behind_others),
     ("tree/overlap", overlap),
@@ -148,6 +149,50 @@ fn layers(_: &[String]) {
     let program = Program::new();
     for _ in 0..300 {
         pass(&program).unwrap();
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(kernels = 0.2)]
+async fn waits_sampled(program: &Program, n: u64) -> LaunchResult {
+    ran!();
+    program.launch(NS)?;
+    waits_sampled_inside(program, n).await
+}
+
+#[gpu_timed(kernels = 0.2)]
+async fn waits_sampled_inside(program: &Program, n: u64) -> LaunchResult {
+    ran!();
+    later().await;
+    program.launch(NS)?;
+    sampled_inside(program, n)
+}
+
+#[gpu_timed(scope = "body", kernels = 0.2)]
+async fn waits_on_stream(stream: Arc<CudaStream>, program: &Program) -> LaunchResult {
+    ran!();
+    program.spin.launch(&stream, NS)?;
+    later().await;
+    always(program)
+}
+
+/// Polls async functions of which one in five is opened, and completes one of them on another thread.
+fn async_shares(_: &[String]) {
+    let program = Program::new();
+    let mut context = Context::from_waker(Waker::noop());
+    for n in 0..1_500 {
+        let mut moved = pin!(waits_sampled(&program, n));
+        let mut on_stream = pin!(waits_on_stream(program.stream.clone(), &program));
+        assert!(moved.as_mut().poll(&mut context).is_pending());
+        assert!(on_stream.as_mut().poll(&mut context).is_pending());
+        // While both futures wait, this call is inside neither.
+        shared(&program).unwrap();
+        assert!(on_stream.as_mut().poll(&mut context).is_ready());
+        thread::scope(|scope| {
+            let poll = || moved.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+            assert!(scope.spawn(poll).join().unwrap());
+        });
         program.gpu.synchronize();
     }
     tally::print();

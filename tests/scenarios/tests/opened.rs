@@ -164,6 +164,14 @@ fn forgotten_guard_is_lost_when_its_thread_ends() {
 }
 
 #[test]
+fn guards_leaked_in_a_function_that_has_ended_keep_no_call_from_being_opened() {
+    let run = run("opened/leaked");
+    let (row, _) = opened(&run, "step");
+    assert_eq!((row.timed, row.opened), (20, 20));
+    assert_eq!(paths(&run)["step"].calls, 20.0);
+}
+
+#[test]
 fn open_functions_are_in_flight() {
     let run = run("opened/in_flight");
     assert_eq!((run.fact("outer"), run.fact("inner")), (1, 3));

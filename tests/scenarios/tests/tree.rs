@@ -73,6 +73,36 @@ fn sampled_totals_are_right_within_their_errors() {
 }
 
 #[test]
+fn sampled_totals_of_async_functions_are_right_within_their_errors() {
+    let run = scenario("tree/async_shares", &[]).with_cupti().untraced().run();
+    let paths = paths(&run);
+    let shared = paths["shared"];
+    assert_eq!((shared.recorded, shared.calls, shared.self_error_ns), (1_500, 1_500.0, 0.0));
+    let inside: f64 = (0..1_500).map(|n| 10_000.0 * (1 + n % 7) as f64).sum();
+    let over = if is_real() { 1_000.0 } else { 0.0 };
+    let calls = 1_500.0;
+    for (path, own, share) in [
+        ("waits_sampled", calls * 10_000.0, 0.2),
+        // A function inside others is recorded if it or one of them was chosen.
+        ("waits_sampled/waits_sampled_inside", calls * 10_000.0, 0.36),
+        ("waits_sampled/waits_sampled_inside/sampled_inside", inside, 0.488),
+        ("waits_on_stream", calls * 10_000.0, 0.2),
+        ("waits_on_stream/always", calls * 20_000.0, 0.2),
+    ] {
+        let node = paths[path];
+        let error = 4.0 * f64::sqrt(calls * share * (1.0 - share));
+        assert!((node.recorded as f64 - calls * share).abs() < error, "{node:?}");
+        // One value in 15,000 is off by more than four standard errors.
+        let error = node.self_error_ns;
+        assert!(error > 0.01 * own && error < 0.1 * own, "{node:?}");
+        assert!((node.self_ns - own).abs() < 4.0 * error + calls * over, "{own}: {node:?}");
+        let calls_error = (calls / share * (1.0 - share)).sqrt();
+        assert!((node.calls - calls).abs() < 4.0 * calls_error, "{node:?}");
+    }
+    assert_eq!(paths.len(), 6, "{:?}", paths.keys());
+}
+
+#[test]
 fn gpu_that_waits_for_the_host_is_launch_bound() {
     let run = scenario("tree/late", &[]).with_cupti().env("GPU_TIME_VIEW", "tree").run();
     let paths = paths(&run);

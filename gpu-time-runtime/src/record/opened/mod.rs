@@ -10,6 +10,7 @@ mod attribution;
 pub(crate) mod base;
 mod call_exchange;
 pub(crate) mod collector;
+pub(crate) mod depth;
 mod open_call;
 mod parts;
 pub(crate) mod passed_over;
@@ -26,6 +27,7 @@ use crate::base::lock::{locked, locked_by};
 use crate::base::switches::{self, RecordingPhase};
 use crate::base::{fork, inside};
 use crate::cupti::{self, LaunchObserver};
+use crate::record::opened::depth::{CallDepth, DepthAround};
 use crate::record::opened::open_call::SuspensionCount;
 pub(crate) use crate::record::opened::open_call::{CallSeries, FrameId, OpenCall, OpenedFunction};
 use crate::record::threads;
@@ -80,9 +82,6 @@ thread_local! {
     /// Set while the thread has an opened call, even while that is taken out of `OPEN`. It has no
     /// destructor, so callbacks can read it while the thread exits.
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
-    /// The number of timed calls on this thread that have not ended and are not part of an opened
-    /// call.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Returns `true` if the calling thread is inside an opened call.
@@ -100,24 +99,18 @@ pub(crate) fn are_open() -> bool {
 /// Returns `true` if a call that begins now is the outermost timed call on the thread, and the
 /// calls around it that were passed over are all known.
 pub(crate) fn is_outermost() -> bool {
-    DEPTH.get() == 0 && !passed_over::are_too_many()
+    !is_inside_events() && !passed_over::are_too_many()
 }
 
 /// Returns `true` if the thread is inside a call that events time.
 pub(crate) fn is_inside_events() -> bool {
-    DEPTH.get() > 0
+    CallDepth::current().by_events > 0
 }
 
-/// Counts the beginning of a timed call that is not opened.
+/// Notes that a call which events time runs on this thread until [`DepthAround::leave`].
 #[inline]
-pub(crate) fn nest() {
-    DEPTH.set(DEPTH.get().saturating_add(1));
-}
-
-/// Counts the end of a timed call that is not opened.
-#[inline]
-pub(crate) fn unnest() {
-    DEPTH.set(DEPTH.get().saturating_sub(1));
+pub(crate) fn nest(around: &DepthAround) {
+    around.enter(|depth| depth.by_events = depth.by_events.saturating_add(1));
 }
 
 /// Opens a call, or enters a function inside the thread's opened call. Returns `None` if nothing
@@ -348,7 +341,7 @@ fn launched(launched: EnqueueCall) {
         base::note(&launched);
         return;
     }
-    notes::note(&launched, IS_OPEN.get(), DEPTH.get().saturating_add(passed_over::depth()));
+    notes::note(&launched, IS_OPEN.get(), CallDepth::current().total());
     with_open(|call| call.note(&launched));
 }
 
