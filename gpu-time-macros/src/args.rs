@@ -10,7 +10,7 @@ use syn::spanned::Spanned;
 use syn::{Expr, Ident, LitStr, Path, Token};
 
 use crate::errors::Errors;
-use crate::keys::{self, Key};
+use crate::keys::{self, Arity, Key};
 use crate::pair::Pair;
 use crate::values::{Arg, Clock, Cold, Hold, Kernels, Scope};
 
@@ -146,7 +146,7 @@ impl Args {
         }
         let tokens = TokenStream::new();
         self.given.push(GivenKey { key: key.name, ident: ident.clone(), tokens });
-        if key.needs_value && !has_equals {
+        if key.arity == Arity::One && !has_equals {
             return Err(at_key(key.missing_value()));
         }
         let pair = Pair { ident, key };

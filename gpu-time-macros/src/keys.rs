@@ -7,16 +7,28 @@ pub struct Key {
     pub name: &'static str,
     /// Its accepted forms, for messages.
     pub example: &'static str,
-    /// `false` if the key is also valid without a value.
-    pub needs_value: bool,
+    pub arity: Arity,
+}
+
+/// The number of values that a key has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Arity {
+    None,
+    /// The key is valid with and without a value.
+    Optional,
+    One,
 }
 
 const fn value(name: &'static str, example: &'static str) -> Key {
-    Key { name, example, needs_value: true }
+    Key { name, example, arity: Arity::One }
+}
+
+const fn optional(name: &'static str, example: &'static str) -> Key {
+    Key { name, example, arity: Arity::Optional }
 }
 
 const fn flag(name: &'static str, example: &'static str) -> Key {
-    Key { name, example, needs_value: false }
+    Key { name, example, arity: Arity::None }
 }
 
 /// All keys, in the order in which messages list them.
@@ -26,9 +38,9 @@ const KEYS: [Key; 17] = [
     value("warmup", "`warmup = 10`"),
     value("sample", "`sample = 0.01`"),
     value("every", "`every = 100`"),
-    flag("cold", "`cold` or `cold = \"dirty\"`"),
-    flag("sleep", "`sleep` or `sleep = \"50us\"`"),
-    flag("kernels", "`kernels` or `kernels = 0.01`"),
+    optional("cold", "`cold` or `cold = \"dirty\"`"),
+    optional("sleep", "`sleep` or `sleep = \"50us\"`"),
+    optional("kernels", "`kernels` or `kernels = 0.01`"),
     flag("graph", "`graph`"),
     value("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
     value("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
@@ -69,9 +81,13 @@ impl Key {
         near.min_by_key(|(typos, _)| *typos).map(|(_, key)| key)
     }
 
-    /// The message for a key without its value.
+    /// The message for a key without its value, or with nothing after its `=`.
     pub fn missing_value(&self) -> String {
-        format!("`{}` needs a value: {}", self.name, self.example)
+        match self.arity {
+            Arity::None => self.takes_no_value(),
+            Arity::Optional => self.expected(),
+            Arity::One => format!("`{}` needs a value: {}", self.name, self.example),
+        }
     }
 
     /// The message for a value of the wrong form.

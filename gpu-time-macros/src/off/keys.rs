@@ -7,7 +7,7 @@ use proc_macro::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 
 use super::errors::CompileErrors;
 use super::tokens::{is_punct, unraw};
-use crate::keys::{self, Key};
+use crate::keys::{self, Arity, Key};
 
 type Tokens = Peekable<IntoIter>;
 
@@ -64,10 +64,10 @@ fn check_key(
         return errors.at(at, &key.repeated());
     }
     seen.push((key.name, at));
-    if key.name == keys::SKIP && has_equals {
+    if key.arity == Arity::None && has_equals {
         let value = tokens.peek().map_or(at, TokenTree::span);
         errors.at(value, &key.takes_no_value());
-    } else if key.needs_value && !has_equals {
+    } else if key.arity == Arity::One && !has_equals {
         errors.at(at, &key.missing_value());
     } else if let (false, Some(next)) = (has_equals || is_at_end, next) {
         errors.at(next.span(), keys::EXPECTED_COMMA);

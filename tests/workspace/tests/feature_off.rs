@@ -147,7 +147,8 @@ fn mistakes(program: &str, gpu_time: &Path) -> String {
 fn off_build_reports_wrong_keys_and_items_as_the_enabled_build() {
     let library = library(Off);
     let folder = ui().join("tests/ui/fail");
-    let mut programs = vec!["value/missing.rs".to_owned(), "block/arguments.rs".to_owned()];
+    let mut programs =
+        ["value/missing.rs", "value/flags.rs", "block/arguments.rs"].map(str::to_owned).to_vec();
     for kind in ["item", "repeated", "unknown"] {
         let files = std::fs::read_dir(folder.join(kind)).expect("a folder of programs");
         let names = files.map(|file| file.expect("a readable folder").file_name());
