@@ -131,7 +131,7 @@ impl Args {
         let ident = input.call(Ident::parse_any)?;
         let at_key = |message| syn::Error::new(ident.span(), message);
         let key = Key::find(&ident.unraw().to_string()).map_err(at_key)?;
-        if input.peek(syn::token::Paren) {
+        if input.peek(syn::token::Paren) || input.peek(Token![:]) {
             return Err(at_key(key.expected()));
         }
         let has_equals = input.parse::<Option<Token![=]>>()?.is_some();

@@ -50,6 +50,7 @@ fn check_key(
         Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis => {
             return errors.at(at, &key.expected());
         }
+        next if is_punct(next, ':') => return errors.at(at, &key.expected()),
         next => is_punct(next, '='),
     };
     if has_equals {

@@ -14,6 +14,9 @@ fn others(_stream: &CudaStream) {}
 #[gpu_timed(warmup(10))]
 fn parentheses(_stream: &CudaStream) {}
 
+#[gpu_timed(cold: "dirty", warmup: 10)]
+fn colons(_stream: &CudaStream) {}
+
 #[gpu_timed(cold warmup = 10)]
 fn comma(_stream: &CudaStream) {}
 
