@@ -52,13 +52,15 @@ impl Pair {
     pub fn kernels(self, value: Option<Expr>) -> syn::Result<Arg<Kernels>> {
         let kernels = match value {
             None => Kernels::Usual,
-            Some(value) if string(&value).is_some() => return Err(self.wrong(value)),
             Some(value) => Kernels::Share(self.share(value)?),
         };
         Ok(self.arg(kernels))
     }
 
     fn share(&self, value: Expr) -> syn::Result<Expr> {
+        if string(&value).is_some() {
+            return Err(self.wrong(value));
+        }
         match number(&value) {
             Some(share) if share <= 0.0 || share > 1.0 => {
                 Err(self.out_of_range(value, "a share above 0 and up to 1"))

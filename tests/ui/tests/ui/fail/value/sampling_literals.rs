@@ -21,4 +21,7 @@ fn none() {}
 #[gpu_timed(clock = "host", every = (-5))]
 fn backwards() {}
 
+#[gpu_timed(clock = "host", sample = "1%")]
+fn text() {}
+
 fn main() {}
