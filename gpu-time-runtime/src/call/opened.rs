@@ -2,10 +2,10 @@
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{fork, inside, random::happens};
-use crate::call::first;
 use crate::call::scope::TimedCall;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
+use crate::call::{decide, first};
 use crate::cupti;
 use crate::gpu::Gpu;
 use crate::record::opened::permission::{Permission, permission};
@@ -100,6 +100,7 @@ fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64
         stream: Some(stream),
         weight,
         share,
+        sampled: decide::unasked(site),
         workload,
         call_id,
         device: context.device_id(),

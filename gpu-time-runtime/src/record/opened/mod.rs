@@ -11,6 +11,7 @@ pub(crate) mod base;
 mod call_exchange;
 pub(crate) mod collector;
 pub(crate) mod depth;
+mod odds;
 mod open_call;
 mod parts;
 pub(crate) mod passed_over;
