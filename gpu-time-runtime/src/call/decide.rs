@@ -387,14 +387,6 @@ pub(crate) fn drawn(ticket: &Ticket) -> Option<f32> {
     (ticket.site.is_sampled() && !is_inside()).then_some(ticket.weight)
 }
 
-/// Returns the probability with which the sampler would have chosen a call that was timed without asking it,
-/// because the call is inside an opened one. Returns 1 if the sampler was asked, or times every call.
-pub(crate) fn unasked(site: &'static CallSite) -> f64 {
-    // Those with `graph` are always asked about.
-    let is_unasked = site.is_sampled() && is_inside() && !site.spec.graph;
-    if is_unasked { site.rate.get().rate() } else { 1.0 }
-}
-
 /// Decides how to time a call that names no stream: in the thread's opened call, by opening it, by the host
 /// clock, or not at all.
 pub(crate) fn opening(ticket: Ticket) -> Opening {

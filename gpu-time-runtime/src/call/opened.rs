@@ -2,10 +2,10 @@
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{fork, inside, random::happens};
+use crate::call::first;
 use crate::call::scope::TimedCall;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
-use crate::call::{decide, first};
 use crate::cupti;
 use crate::gpu::Gpu;
 use crate::record::opened::permission::{Permission, permission};
@@ -100,7 +100,7 @@ fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64
         stream: Some(stream),
         weight,
         share,
-        sampled: decide::unasked(site),
+        sampled: unasked(site),
         workload,
         call_id,
         device: context.device_id(),
@@ -144,6 +144,14 @@ fn flush(call: &StreamCall) -> CacheState {
         Some(Err(_)) => CacheState::Partial,
         _ => cache,
     }
+}
+
+/// Returns the probability with which the sampler would have chosen a call that was timed without asking it,
+/// because the call is inside an opened one. Returns 1 if the sampler was asked, or times every call.
+pub(crate) fn unasked(site: &'static CallSite) -> f64 {
+    // Those with `graph` are always asked about.
+    let is_unasked = site.is_sampled() && opened::is_inside() && !site.spec.graph;
+    if is_unasked { site.rate.get().rate() } else { 1.0 }
 }
 
 /// Decides whether to open a call, which must be the outermost timed call of its thread. Returns the

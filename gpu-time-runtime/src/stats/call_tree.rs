@@ -80,7 +80,7 @@ impl Total {
     /// Two calls inside of an outer one that is opened with a probability of `p` are otherwise opened independently, so
     /// the covariance of their inclusion is `(1 - p1) · (1 - p2) · p / (1 - p)`, where `p1` and `p2` are their own
     /// probabilities. Pairs are seen when the outer call is opened, with a probability of `p`.
-    fn add(&mut self, ns: f64, weight: f64, draw: Draw) {
+    fn add(&mut self, ns: f64, weight: f64, draw: OpeningDraw) {
         let above_ns = (weight - 1.0) * ns;
         if self.draw != draw.number {
             (self.draw, self.drawn_ns) = (draw.number, 0.0);
@@ -102,7 +102,7 @@ impl Total {
 
 /// The choice of an outermost call to be opened, with all calls inside of it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Draw {
+pub(crate) struct OpeningDraw {
     /// Identifies the outermost call. Parts of one call have the same number.
     pub number: u64,
     /// The number of calls that the outermost call represents.
@@ -116,7 +116,7 @@ pub(crate) struct RecordedCall<'a> {
     pub host_ns: u64,
     /// The number of calls that it represents.
     pub weight: f64,
-    pub draw: Draw,
+    pub draw: OpeningDraw,
 }
 
 impl CallTree {
@@ -259,7 +259,7 @@ mod tests {
 
     fn record(tree: &mut CallTree, path: PathId, figures: &CallFigures<'_>, weight: f64) {
         let number = tree.paths[path.index()].recorded + 1;
-        record_in(tree, path, figures, weight, Draw { number, weight });
+        record_in(tree, path, figures, weight, OpeningDraw { number, weight });
     }
 
     fn record_in(
@@ -267,7 +267,7 @@ mod tests {
         path: PathId,
         figures: &CallFigures<'_>,
         weight: f64,
-        draw: Draw,
+        draw: OpeningDraw,
     ) {
         tree.record(path, RecordedCall { figures, host_ns: 100, weight, draw });
     }
@@ -341,7 +341,7 @@ mod tests {
         let outer = tree.path(None, 1).unwrap();
         let inner = tree.path(Some(outer), 2).unwrap();
         for number in 1..=4 {
-            let draw = Draw { number, weight: 16.0 };
+            let draw = OpeningDraw { number, weight: 16.0 };
             record_in(&mut tree, outer, &figures(3_000, 0), 16.0, draw);
             for _ in 0..100 {
                 record_in(&mut tree, inner, &figures(30, 30), 16.0, draw);
@@ -368,10 +368,10 @@ mod tests {
                 for inner in 1..=10 {
                     let ns = 100.0 * f64::from(inner);
                     if is_opened {
-                        total.add(ns, weight, Draw { number, weight: outer_share.recip() });
+                        total.add(ns, weight, OpeningDraw { number, weight: outer_share.recip() });
                     } else if rng.f64() < inner_share {
                         let number = 100 * number + u64::from(inner as u8) * 1_000_000;
-                        total.add(ns, weight, Draw { number, weight });
+                        total.add(ns, weight, OpeningDraw { number, weight });
                     }
                 }
             }
@@ -416,7 +416,7 @@ mod tests {
         }
         assert_eq!(tree.path(Some(root), MAX_PATHS as u32), None);
         let figures = &figures(10, 10);
-        let draw = Draw { number: 1, weight: 2.0 };
+        let draw = OpeningDraw { number: 1, weight: 2.0 };
         tree.record_inner(root, RecordedCall { figures, host_ns: 0, weight: 2.0, draw });
         assert_eq!(report(&tree)[0].self_ns, 20.0);
     }

@@ -10,7 +10,7 @@ use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall,
 use crate::record::overlap;
 use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
-use crate::stats::call_tree::{Draw, RecordedCall};
+use crate::stats::call_tree::{OpeningDraw, RecordedCall};
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 use gpu_time_report::ElsewhereReason;
@@ -144,7 +144,7 @@ impl WaitingCall {
         let figures = by_frame.figures();
         let is_known = |frame: &Frame| matches!(lost.or(frame.lost), None | Some(Lost::Long));
         let mut paths = CallTreeWriter::begin(&call.callers);
-        let draw = call.frames.first().map_or(Draw::default(), |outermost| Draw {
+        let draw = call.frames.first().map_or(OpeningDraw::default(), |outermost| OpeningDraw {
             number: outermost.entered_ns,
             weight: outermost.weight(),
         });

@@ -169,7 +169,7 @@ fn by_name(times: &BTreeMap<DeviceId, f64>) -> BTreeMap<String, f64> {
 mod tests {
     use super::*;
     use crate::stats::call_tree::place::{PathId, Place};
-    use crate::stats::call_tree::{Draw, RecordedCall};
+    use crate::stats::call_tree::{OpeningDraw, RecordedCall};
     use crate::stats::kernels::CallFigures;
     use crate::types::sample::{Sample, SampleFlags};
 
@@ -183,7 +183,10 @@ mod tests {
         let own_ns = BTreeMap::from([(DeviceId::Cuda(0), ns)]);
         let figures =
             &CallFigures { busy_ns, self_busy_ns, own_ns, span_ns, waited_ns, streams, works };
-        tree.record(path, RecordedCall { figures, host_ns: 1, weight: 1.0, draw: Draw::default() });
+        tree.record(
+            path,
+            RecordedCall { figures, host_ns: 1, weight: 1.0, draw: OpeningDraw::default() },
+        );
     }
 
     fn timed(tree: &mut CallTree, path: PathId, ns: f64, weight: f32) {
