@@ -13,6 +13,7 @@ use syn::{
 
 use crate::awaits::{awaits, contains, is_await};
 use crate::errors::Errors;
+use crate::inherited::is_ours;
 use crate::items;
 
 /// The static that a rewritten body declares.
@@ -67,7 +68,9 @@ impl TimedFn {
         if let Some(naked) = attrs.iter().find(|attr| is_naked(attr)) {
             errors.at(naked, items::NAKED_FN);
         }
-        if has_site(body.stream()) {
+        // The second attribute is expanded later. It is only seen in the body if it is imported under
+        // another name.
+        if attrs.iter().any(is_ours) || has_site(body.stream()) {
             errors.at(&sig.ident, items::REPEATED_ATTRIBUTE);
         }
         Some(TimedFn::with_body(sig, header, &body))

@@ -99,12 +99,17 @@ pub fn handed_on(args: &Args) -> TokenStream {
     quote_spanned!(at=> #[#path(#word(#(#keys),*))])
 }
 
+/// Returns `true` for `#[gpu_timed]` by any path.
+pub fn is_ours(attr: &Attribute) -> bool {
+    attr.path().segments.last().is_some_and(|last| last.ident == NAME)
+}
+
 /// Returns `true` for a `gpu_timed` attribute that the user wrote, directly or in a `cfg_attr`.
 pub fn is_own(attr: &Attribute) -> bool {
     let is_name = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == NAME);
     match &attr.meta {
         Meta::List(list) if attr.path().is_ident("cfg_attr") => contains(&list.tokens, &is_name),
-        _ => attr.path().segments.last().is_some_and(|last| last.ident == NAME),
+        _ => is_ours(attr),
     }
 }
 
