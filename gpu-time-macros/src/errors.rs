@@ -37,9 +37,14 @@ impl Errors {
         message: impl std::fmt::Display,
     ) {
         match keys.iter().find(|key| self.inherits(key)) {
-            Some(inherited) => self.unfit.push(inherited),
+            Some(inherited) => self.mark_unfit(inherited),
             None => self.at(tokens, message),
         }
+    }
+
+    /// Marks an inherited key as one that does not apply to the function.
+    pub fn mark_unfit(&mut self, key: &'static str) {
+        self.unfit.push(key);
     }
 
     /// Returns `true` if the function inherits the key.

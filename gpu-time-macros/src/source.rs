@@ -44,7 +44,7 @@ impl Source {
         }
         if let Some(arg) = &args.stream {
             if errors.inherits("stream") && is_without_self(&arg.value, func) {
-                errors.about(&["stream"], &arg.key, "");
+                errors.mark_unfit("stream");
                 return Source::None;
             }
             if let Some(at) = await_in(&arg.value) {
