@@ -1,6 +1,7 @@
 //! Report targets: renderings, and their destinations.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{self, Path, PathBuf};
 
 use crate::base::siblings;
@@ -86,25 +87,49 @@ pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<
     targets
 }
 
-/// Returns a message for each file that cannot be written because its directory is missing. Does
-/// not create any directory, because the program may still do so.
-pub(crate) fn missing_directories(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
+/// Returns a message for each file that cannot be written because its directory is missing, or because
+/// the path leads through a file or to a directory. Does not create any directory, because the program
+/// may still do so.
+pub(crate) fn unwritable(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
     targets.iter().filter_map(|target| {
         let Sink::File(path) = &target.sink else { return None };
         let path = with_process_id(path);
-        let directory = path.parent().filter(|directory| !directory.is_dir())?;
-        let [path, directory] =
-            [&path, directory].map(|path| path.to_string_lossy().escape_debug().to_string());
-        Some(format!(
-            "cannot write the report to `{path}` yet: the directory `{directory}` does not exist"
-        ))
+        let (yet, why) = obstacle(&path)?;
+        Some(format!("cannot write the report to {}{yet}: {why}", quoted(&path)))
     })
+}
+
+/// Returns the reason why a file cannot be written, if its path shows one. The first value is ` yet` if
+/// the program may be about to change that.
+fn obstacle(path: &Path) -> Option<(&'static str, String)> {
+    if path.is_dir() {
+        return Some(("", "it is a directory".to_owned()));
+    }
+    let directory = path.parent()?;
+    let is_not_one = |path: &Path| ("", format!("{} is not a directory", quoted(path)));
+    match fs::metadata(directory) {
+        Ok(status) if status.is_dir() => None,
+        Ok(_) => Some(is_not_one(directory)),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => {
+                Some((" yet", format!("the directory {} does not exist", quoted(directory))))
+            }
+            ErrorKind::NotADirectory => {
+                directory.ancestors().find(|ancestor| ancestor.exists()).map(is_not_one)
+            }
+            _ => Some(("", format!("the directory {}: {error}", quoted(directory)))),
+        },
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    format!("`{}`", path.to_string_lossy().escape_debug())
 }
 
 /// Parses one entry of the list.
 fn target(entry: &str) -> Result<Target, String> {
     let (kind, path) =
-        entry.split_once(':').map_or((entry, None), |(kind, path)| (kind, Some(path)));
+        entry.split_once(':').map_or((entry, None), |(kind, path)| (kind, Some(path.trim_start())));
     let format = match kind {
         "table" => Format::Table,
         "json" => Format::Json,

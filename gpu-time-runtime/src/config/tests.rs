@@ -303,7 +303,7 @@ fn targets_are_parsed() {
     assert_eq!(good("GPU_TIME_REPORT", "none").targets, []);
     assert_eq!(good("GPU_TIME_REPORT", "table").targets, [Target::TABLE]);
     assert_eq!(
-        good("GPU_TIME_REPORT", " table:t.txt, json:-,csv:c:/a b-%p.csv,").targets,
+        good("GPU_TIME_REPORT", " table: t.txt, json: -,csv:c:/a b-%p.csv,").targets,
         [
             file(Format::Table, "t.txt"),
             Target { format: Format::Json, sink: Sink::Stdout },
@@ -370,13 +370,36 @@ fn missing_directory_is_reported() {
     let folder = folder.path().display();
     let list = format!("table,json:-,csv:{folder}/a.csv,json:{folder}/no/r.json,table:/dev/null");
     let config = good("GPU_TIME_REPORT", &list);
-    let messages: Vec<String> = targets::missing_directories(&config.targets).collect();
+    let messages: Vec<String> = targets::unwritable(&config.targets).collect();
     assert_eq!(
         messages,
         [format!(
             "cannot write the report to `{folder}/no/r.json` yet: the directory `{folder}/no` does not \
              exist"
         )]
+    );
+}
+
+#[test]
+fn path_through_file_or_to_directory_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let folder = folder.path().display();
+    let list =
+        format!("json:{folder}/file/a,csv:{folder}/file/b/c,table:{folder},folded:{folder}/file");
+    let config = good("GPU_TIME_REPORT", &list);
+    let messages: Vec<String> = targets::unwritable(&config.targets).collect();
+    assert_eq!(
+        messages,
+        [
+            format!(
+                "cannot write the report to `{folder}/file/a`: `{folder}/file` is not a directory"
+            ),
+            format!(
+                "cannot write the report to `{folder}/file/b/c`: `{folder}/file` is not a directory"
+            ),
+            format!("cannot write the report to `{folder}`: it is a directory"),
+        ]
     );
 }
 

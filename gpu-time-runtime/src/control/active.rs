@@ -50,11 +50,11 @@ impl ActiveConfig {
 }
 
 /// Starts the trace, the budget and the windows that are configured, and stops the others. Unless the
-/// targets are the same as `before`, reports a missing report directory now, rather than at the end of
-/// a long run.
+/// targets are the same as `before`, reports now which files cannot be written, rather than at the
+/// end of a long run.
 fn start(config: &Config, before: Option<&Config>) {
     if config.is_on && before.is_none_or(|before| before.targets != config.targets) {
-        targets::missing_directories(&config.targets).for_each(|line| console::say(&line));
+        targets::unwritable(&config.targets).for_each(|line| console::say(&line));
     }
     timeline::set(config.trace_last());
     budget_control::set(config.budget);
