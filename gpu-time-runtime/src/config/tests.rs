@@ -140,13 +140,13 @@ fn notes_are_brief_or_all() {
 }
 
 #[test]
-fn label_is_one_short_line() {
+fn label_is_short_printable_text() {
     assert_eq!(default().label, None);
     assert_eq!(good("GPU_TIME_LABEL", " abc123 fused ").label.as_deref(), Some("abc123 fused"));
-    for wrong in ["two\nlines", "\u{1b}[31m", &"x".repeat(201)] {
+    for wrong in ["two\nlines", "a\ttab", "\u{1b}[31m", &"x".repeat(201)] {
         let shown = wrong.escape_debug();
         let expected = format!(
-            "invalid value `{shown}` for `GPU_TIME_LABEL`: expected one line of at most 200 bytes"
+            "invalid value `{shown}` for `GPU_TIME_LABEL`: expected printable text of at most 200 bytes"
         );
         assert_eq!(bad("GPU_TIME_LABEL", wrong), expected);
     }
@@ -230,10 +230,15 @@ fn invalid_value_is_named_with_the_valid_ones() {
         bad("GPU_TIME", "maybe"),
         "invalid value `maybe` for `GPU_TIME`: expected `on` or `off`"
     );
-    assert_eq!(
-        bad("GPU_TIME_WARMUP", "-1"),
-        "invalid value `-1` for `GPU_TIME_WARMUP`: expected a whole number such as `10`"
-    );
+    for wrong in ["-1", "5000000000"] {
+        assert_eq!(
+            bad("GPU_TIME_WARMUP", wrong),
+            format!(
+                "invalid value `{wrong}` for `GPU_TIME_WARMUP`: expected a whole number up to \
+                 `4294967295`, such as `10`"
+            )
+        );
+    }
     assert_eq!(
         bad("GPU_TIME_COLD", "\u{1b}[31m"),
         "invalid value `\\u{1b}[31m` for `GPU_TIME_COLD`: expected `off`, `clean` or `dirty`"

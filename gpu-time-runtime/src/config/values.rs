@@ -26,7 +26,7 @@ pub(crate) fn on_or_off(text: &str) -> Result<bool, &'static str> {
 }
 
 pub(crate) fn warmup(text: &str) -> Result<u32, &'static str> {
-    text.parse().map_err(|_| "a whole number such as `10`")
+    text.parse().map_err(|_| "a whole number up to `4294967295`, such as `10`")
 }
 
 pub(crate) fn cold(text: &str) -> Result<Option<Cold>, &'static str> {
@@ -102,7 +102,7 @@ pub(crate) fn view(text: &str) -> Result<View, &'static str> {
 
 pub(crate) fn label(text: &str) -> Result<String, &'static str> {
     let is_valid = !text.is_empty() && text.len() <= MAX_LABEL && !text.contains(char::is_control);
-    is_valid.then(|| text.to_owned()).ok_or("one line of at most 200 bytes")
+    is_valid.then(|| text.to_owned()).ok_or("printable text of at most 200 bytes")
 }
 
 pub(crate) fn notes(text: &str) -> Result<Detail, &'static str> {

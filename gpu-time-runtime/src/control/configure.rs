@@ -110,8 +110,8 @@ impl Configure {
         self
     }
 
-    /// Sets the label of the run, such as a commit or an experiment, as `GPU_TIME_LABEL` does: one line
-    /// of at most 200 bytes. `""` removes it.
+    /// Sets the label of the run, such as a commit or an experiment, as `GPU_TIME_LABEL` does:
+    /// printable text of at most 200 bytes. `""` removes it.
     pub fn label(mut self, text: &str) -> Self {
         self.options.label = self.text("configure().label", text, values::label);
         self
