@@ -84,10 +84,11 @@ fn variable<T: Default>(
     parse: fn(&str) -> Option<T>,
     expected: &str,
 ) -> Result<T, Failure> {
-    let Some(value) = env::var_os(name).filter(|value| !value.is_empty()) else {
-        return Ok(T::default());
-    };
+    let value = env::var_os(name).unwrap_or_default();
     let text = value.to_string_lossy();
+    if text.trim().is_empty() {
+        return Ok(T::default());
+    }
     parse(text.trim()).ok_or_else(|| {
         let text = text.escape_debug();
         format!("invalid value `{text}` for `{name}`: expected {expected}")

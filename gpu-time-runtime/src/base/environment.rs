@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // the auxiliary vector
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 /// Returns an environment variable, unless the environment [is foreign](is_foreign).
 pub(crate) fn var(name: &str) -> Option<OsString> {
@@ -13,6 +13,11 @@ pub(crate) fn var(name: &str) -> Option<OsString> {
 /// Returns all environment variables, unless the environment [is foreign](is_foreign).
 pub(crate) fn vars() -> impl Iterator<Item = (OsString, OsString)> {
     (!is_foreign()).then(env::vars_os).into_iter().flatten()
+}
+
+/// Returns `true` for a value that counts as unset: nothing, or only blanks.
+pub(crate) fn is_blank(value: &OsStr) -> bool {
+    value.to_str().is_some_and(|text| text.trim().is_empty())
 }
 
 /// Returns `true` if the process has more rights than the user who set its environment, as in a set-user-ID

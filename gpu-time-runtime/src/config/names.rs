@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use crate::base::environment::is_blank;
+
 /// All variables that are read.
 const NAMES: [&str; 17] = [
     "GPU_TIME",
@@ -30,10 +32,10 @@ const TEST_PREFIX: &str = "GPU_TIME_TEST_";
 /// A name counts as misspelled if it differs from a known one by at most this many letters.
 const MAX_TYPOS: usize = 2;
 
-/// Returns a message for each unknown variable with the library's prefix. An empty variable counts
-/// as unset.
+/// Returns a message for each unknown variable with the library's prefix. An empty or blank
+/// variable counts as unset.
 pub(crate) fn unknown_names(vars: impl Iterator<Item = (OsString, OsString)>) -> Vec<String> {
-    let set = vars.filter(|(_, value)| !value.is_empty());
+    let set = vars.filter(|(_, value)| !is_blank(value));
     let names = set.map(|(name, _)| name.to_string_lossy().into_owned());
     let is_unknown = |name: &String| {
         name.starts_with(PREFIX) && !name.starts_with(TEST_PREFIX) && !NAMES.contains(&&**name)
@@ -128,7 +130,9 @@ mod tests {
         let others = [("GPU_TIMER", "x"), ("MY_GPU_TIME_X", "x"), ("GPU_TIME_TEST_DRIVER", "real")];
         assert_eq!(messages(&known), [""; 0]);
         assert_eq!(messages(&others), [""; 0]);
-        assert_eq!(messages(&[("GPU_TIME_REPROT", "")]), [""; 0]);
+        for blank in ["", " "] {
+            assert_eq!(messages(&[("GPU_TIME_REPROT", blank)]), [""; 0]);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use crate::base::environment::is_blank;
 use crate::config::filter::{self, Filter};
 use crate::config::problems::{Problems, UseDefault};
 use crate::config::targets::{self, Target};
@@ -95,7 +96,7 @@ impl Options {
     }
 }
 
-/// Environment variables, and the problems found in their values. An empty variable counts as
+/// Environment variables, and the problems found in their values. An empty or blank variable counts as
 /// unset.
 struct Vars<F> {
     get: F,
@@ -122,7 +123,7 @@ impl<F: Fn(&str) -> Option<OsString>> Vars<F> {
     }
 
     fn text(&mut self, name: &str) -> Setting<String> {
-        let value = (self.get)(name).filter(|value| !value.is_empty())?;
+        let value = (self.get)(name).filter(|value| !is_blank(value))?;
         let text = value.into_string();
         Some(
             text.or_else(|value| self.problems.check(name, &value.to_string_lossy(), Err("UTF-8"))),

@@ -50,11 +50,12 @@ fn unset_variables_leave_defaults() {
 }
 
 #[test]
-fn empty_variable_is_unset() {
+fn empty_or_blank_variable_is_unset() {
     for name in
-        ["GPU_TIME", "GPU_TIME_REPORT", "GPU_TIME_FILTER", "GPU_TIME_SAMPLE", "GPU_TIME_SLEEP"]
+        ["GPU_TIME", "GPU_TIME_REPORT", "GPU_TIME_FILTER", "GPU_TIME_LABEL", "GPU_TIME_SLEEP"]
     {
         assert_eq!(good(name, ""), default());
+        assert_eq!(options(&[(name, " \t")]), (Options::default(), Vec::new()));
     }
 }
 

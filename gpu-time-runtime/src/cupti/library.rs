@@ -134,7 +134,7 @@ pub(super) fn load(
     if let Some((name, loaded)) = NAMES.iter().find_map(|name| Some((name, resident(name)?))) {
         return examine(loaded, &format!("`{name}`, which the process has loaded,"));
     }
-    let var = |name: &str| environment::var(name).filter(|value| !value.is_empty());
+    let var = |name: &str| environment::var(name).filter(|value| !environment::is_blank(value));
     let search = Search { var: &var, root: Path::new("/") };
     let mut refused = None;
     if let Some(named) = search.named() {

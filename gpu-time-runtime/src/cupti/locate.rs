@@ -16,7 +16,7 @@ const TOOLKIT_FOLDERS: [&str; 4] = ["", "extras/CUPTI/lib64", "lib64", "lib"];
 
 /// The file system and the environment that are searched.
 pub(super) struct Search<'a> {
-    /// Returns an environment variable, unless it is unset or empty.
+    /// Returns an environment variable, unless it is unset or blank.
     pub var: &'a dyn Fn(&str) -> Option<OsString>,
     /// The root folder: `/`, except in tests.
     pub root: &'a Path,
