@@ -402,7 +402,8 @@ pub(crate) fn opening(ticket: Ticket) -> Opening {
         site.inside_events.fetch_add(1, Relaxed);
     }
     match opened::chosen(site) {
-        Some(share) => Opening::Opened(ticket, share),
+        // Without a stream, only functions of which every call is opened have a first one to open.
+        Some(chosen) => Opening::Opened(ticket, chosen.share),
         None => {
             if let Some(drawn) = drawn(&ticket) {
                 with_counters(site, |counters| counters.take_back_drawn(drawn));

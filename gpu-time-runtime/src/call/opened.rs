@@ -57,19 +57,23 @@ pub(crate) fn enter_stream(
     workload: Workload,
     is_captured: bool,
 ) -> StreamTiming {
-    let share = if opened::is_inside() {
-        call.site.kernels_share()
+    let chosen = if opened::is_inside() {
+        Chosen { share: call.site.kernels_share(), is_first: false }
     } else if is_captured {
         // Captured work does not run during the call.
         return StreamTiming::Events;
     } else {
         match chosen(call.site) {
-            Some(share) => share,
+            Some(chosen) => chosen,
             None => return StreamTiming::Events,
         }
     };
     let strong = guard.upgrade();
-    open_stream(call, Life::of(&strong), workload, share)
+    let timing = open_stream(call, Life::of(&strong), workload, chosen.share);
+    if chosen.is_first && !matches!(timing, StreamTiming::Opened(_)) {
+        call.site.opens_next();
+    }
+    timing
 }
 
 #[cold]
@@ -154,23 +158,32 @@ pub(crate) fn unasked(site: &'static CallSite) -> f64 {
     if is_unasked { site.rate.get().rate() } else { 1.0 }
 }
 
-/// Decides whether to open a call, which must be the outermost timed call of its thread. Returns the
-/// probability with which it was chosen, or `None` if it is not opened.
+/// The choice to open a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen {
+    /// The probability with which it was chosen.
+    pub share: f64,
+    /// It was chosen as the first timed call of its function.
+    is_first: bool,
+}
+
+/// Decides whether to open a call, which must be the outermost timed call of its thread. Returns `None` if it
+/// is not opened.
 #[inline(always)]
-pub(super) fn chosen(site: &'static CallSite) -> Option<f64> {
+pub(super) fn chosen(site: &'static CallSite) -> Option<Chosen> {
     if site.is_opened() && opened::is_outermost() { draw(site) } else { None }
 }
 
 #[cold]
-fn draw(site: &'static CallSite) -> Option<f64> {
+fn draw(site: &'static CallSite) -> Option<Chosen> {
     if permission() != Permission::Granted {
         return None;
     }
     if site.opens_first() {
-        return Some(1.0);
+        return Some(Chosen { share: 1.0, is_first: true });
     }
     let share = site.kernels_share();
-    happens(share).then_some(share)
+    happens(share).then_some(Chosen { share, is_first: false })
 }
 
 impl OpenedCall {

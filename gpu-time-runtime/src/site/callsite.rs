@@ -4,7 +4,8 @@
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicU8, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicU8, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+    Ordering::Release,
 };
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
@@ -152,10 +153,18 @@ impl CallSite {
         cfg!(feature = "kernels") && self.interest.load(Relaxed) & OPENED != 0
     }
 
-    /// Returns `true` if the first timed call is opened, whatever the share, and this is it.
+    /// Returns `true` if the first timed call is opened, whatever the share, and this is it. If the call cannot be
+    /// opened, [`opens_next`](Self::opens_next) must follow.
     pub(crate) fn opens_first(&self) -> bool {
         self.interest.load(Relaxed) & OPENED_FIRST != 0
             && self.interest.fetch_and(!OPENED_FIRST, Relaxed) & OPENED_FIRST != 0
+    }
+
+    /// Lets the next timed call be opened instead of the first one, unless no call is opened any more.
+    pub(crate) fn opens_next(&self) {
+        let opens = |interest: u8| (interest & OPENED != 0).then_some(interest | OPENED_FIRST);
+        // Pairs with the load in `is_on`, like the store in `configure`, whose order it must keep.
+        _ = self.interest.fetch_update(AcqRel, Relaxed, opens);
     }
 
     /// Returns the share of the timed calls to open; 0 if none.

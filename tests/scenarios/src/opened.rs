@@ -10,7 +10,7 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{CudaSlice, CudaStream};
+use cudarc::driver::{CudaSlice, CudaStream, sys};
 use gpu_time::gpu_timed;
 
 use crate::gpu::{Gpu, LaunchResult, Spin};
@@ -23,6 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/failing", failing),
     ("opened/empty", empty),
     ("opened/first", first),
+    ("opened/first_captured", first_captured),
     ("opened/long", long),
     ("opened/unwinding", unwinding),
     ("opened/recursive", recursive),
@@ -123,6 +124,21 @@ fn first(_: &[String]) {
     let spins = [gpu.spin("opened::at_once"), gpu.spin("opened::after_warmup")];
     at_once(&gpu.stream, &spins[0]).unwrap();
     (0..3).for_each(|_| after_warmup(&gpu.stream, &spins[1]).unwrap());
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Captures the first two calls of a function, which cannot be opened, and makes another one.
+fn first_captured(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("opened::at_once");
+    for _ in 0..2 {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        gpu.stream.begin_capture(mode).unwrap();
+        at_once(&gpu.stream, &spin).unwrap();
+        drop(gpu.stream.end_capture(sys::CUgraphInstantiate_flags(0)).unwrap());
+    }
+    at_once(&gpu.stream, &spin).unwrap();
     gpu.synchronize();
     tally::print();
 }

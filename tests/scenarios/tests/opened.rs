@@ -40,6 +40,15 @@ fn first_call_after_warmup_is_opened() {
     }
 }
 
+#[test]
+fn first_call_that_can_be_opened_is_opened() {
+    let run = run("opened/first_captured");
+    let rows = || run.site("opened::at_once").rows(None);
+    let opened: u64 = rows().map(|row| row.opened).sum();
+    let captured: u64 = rows().map(|row| row.lost("capture")).sum();
+    assert_eq!((opened, captured), (1, 2));
+}
+
 /// Each launch in an opened call takes 0.45 µs longer. This cost counts in full, like the cost of preparing
 /// a bracket, so it is part of the device time.
 #[test]
