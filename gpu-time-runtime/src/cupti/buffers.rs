@@ -4,8 +4,9 @@ use std::alloc::{self, Layout};
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{
-    AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+    AtomicBool, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
 };
+use std::thread::Thread;
 
 use crossbeam_queue::ArrayQueue;
 
@@ -16,6 +17,8 @@ use crate::cupti::gate;
 const BYTES: usize = 128 * 1024;
 /// The maximum number of buffers. They hold some 75,000 records between two drains.
 const MAX_BUFFERS: usize = 128;
+/// The number of buffers in use at which the reader is woken.
+const MANY_BUFFERS: usize = MAX_BUFFERS / 4;
 const LAYOUT: Layout = match Layout::from_size_align(BYTES, 8) {
     Ok(layout) => layout,
     Err(_) => panic!("the layout is valid"),
@@ -66,6 +69,10 @@ pub(super) struct BufferPool {
     allocated: AtomicUsize,
     /// The number of requests declined because all buffers were in use.
     declined: AtomicU64,
+    /// The thread that reads completed buffers.
+    reader: OnceLock<Thread>,
+    /// Many buffers were in use at a request.
+    is_filling: AtomicBool,
 }
 
 impl BufferPool {
@@ -76,16 +83,32 @@ impl BufferPool {
             known: [const { AtomicUsize::new(0) }; MAX_BUFFERS],
             allocated: AtomicUsize::new(0),
             declined: AtomicU64::new(0),
+            reader: OnceLock::new(),
+            is_filling: AtomicBool::new(false),
         }
     }
 
-    /// Returns a buffer for CUPTI to write into, or `None` if all buffers are in use.
+    /// Returns a buffer for CUPTI to write into, or `None` if all buffers are in use. Wakes the reader if many are.
     fn request(&self) -> Option<Buffer> {
         let buffer = self.free.pop().or_else(|| self.allocate());
         if buffer.is_none() {
             self.declined.fetch_add(1, Relaxed);
         }
+        if self.allocated.load(Relaxed).saturating_sub(self.free.len()) >= MANY_BUFFERS {
+            self.is_filling.store(true, Relaxed);
+            self.reader.get().into_iter().for_each(Thread::unpark);
+        }
         buffer
+    }
+
+    /// Sets the thread to wake when many buffers are in use. Only the first call has an effect.
+    pub fn set_reader(&self, reader: Thread) {
+        _ = self.reader.set(reader);
+    }
+
+    /// Returns `true` if many buffers were in use at a request since the last call.
+    pub fn take_filling(&self) -> bool {
+        self.is_filling.swap(false, Relaxed)
     }
 
     fn allocate(&self) -> Option<Buffer> {
@@ -213,6 +236,9 @@ pub(super) unsafe extern "C" fn on_shared_complete(
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -228,6 +254,24 @@ mod tests {
         assert_eq!((completed.start(), completed.bytes()), (handed[3].0, 216));
         drop(completed);
         assert_eq!(pool.request(), Some(handed[3]));
+    }
+
+    #[test]
+    fn reader_is_woken_when_many_buffers_are_in_use() {
+        let pool = BufferPool::new();
+        pool.set_reader(thread::current());
+        let mut handed: Vec<Buffer> = (1..MANY_BUFFERS).map(|_| pool.request().unwrap()).collect();
+        assert!(!pool.take_filling());
+        let (began, patience) = (Instant::now(), Duration::from_secs(60));
+        handed.push(pool.request().unwrap());
+        thread::park_timeout(patience);
+        assert!(began.elapsed() < patience);
+        assert_eq!((pool.take_filling(), pool.take_filling()), (true, false));
+        pool.complete(handed[0].0, 0);
+        drop(pool.take());
+        pool.complete(handed[1].0, 0);
+        drop(pool.take());
+        assert!(pool.request().is_some() && !pool.take_filling(), "one more is free");
     }
 
     #[test]

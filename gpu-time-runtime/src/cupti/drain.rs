@@ -2,6 +2,7 @@
 
 use std::ptr;
 use std::sync::LazyLock;
+use std::thread;
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
@@ -69,6 +70,17 @@ pub(crate) fn drain(which: DrainKind, each: &mut dyn FnMut(&Activity)) -> DrainO
     // that CUPTI drops belong to no call.
     drained.dropped = if is_last && control::is_recording() { 0 } else { dropped };
     drained
+}
+
+/// Lets the calling thread be unparked whenever the buffers [fill](are_buffers_filling).
+pub(crate) fn wake_when_buffers_fill() {
+    pool().set_reader(thread::current());
+}
+
+/// Returns `true` if CUPTI has begun to use a good part of its buffers since the last call, so that their records
+/// should be taken.
+pub(crate) fn are_buffers_filling() -> bool {
+    pool().take_filling()
 }
 
 /// Returns `false` if another thread is loading code, or CUPTI refuses.

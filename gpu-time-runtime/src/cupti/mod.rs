@@ -33,5 +33,5 @@ pub(crate) use control::{
     is_recording, leave, never_stops, now_ns, retry, stop_unused, surcharge_ns, switch_on, version,
     why_unavailable,
 };
-pub(crate) use drain::{DrainKind, drain};
+pub(crate) use drain::{DrainKind, are_buffers_filling, drain, wake_when_buffers_fill};
 pub(crate) use launches::{LaunchObserver, count_launches, observe_launches, take_launches};

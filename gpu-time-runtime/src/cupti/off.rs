@@ -72,6 +72,12 @@ pub(crate) fn drain(_: DrainKind, _: &mut dyn FnMut(&Activity)) -> DrainOutcome 
     DrainOutcome::default()
 }
 
+pub(crate) fn wake_when_buffers_fill() {}
+
+pub(crate) fn are_buffers_filling() -> bool {
+    false
+}
+
 pub(crate) fn captures_begun() -> u64 {
     0
 }

@@ -35,6 +35,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/futures", futures),
     ("opened/crowded", crowded),
     ("opened/long_outer", long_outer),
+    ("opened/first_and_only", first_and_only),
+    ("opened/beside_others", beside_others),
     ("opened/exit_inside", exit_inside),
     ("opened/exit_beside", exit_beside),
     ("opened/exit_amid", exit_amid),
@@ -277,6 +279,50 @@ fn long_outer(_: &[String]) {
         tally::fact("steps_in_flight", in_flight);
         tally::fact("in_flight", counts("scenario::opened::trains")[1]);
     });
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Makes many launches, and lets the GPU keep up.
+fn launch_often(spin: &Spin, stream: &CudaStream, launches: u64) {
+    for n in 1..=launches {
+        spin.launch(stream, 100).unwrap();
+        if n % 500 == 0 {
+            stream.synchronize().unwrap();
+        }
+    }
+}
+
+#[gpu_timed(clock = "kernels")]
+fn launches_all(spin: &Spin, stream: &CudaStream, launches: u64, last: impl FnOnce()) {
+    ran!();
+    launch_often(spin, stream, launches);
+    last();
+}
+
+/// Makes a single call, with this many launches.
+fn first_and_only(args: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    launches_all(&program.spin, &program.stream, args[0].parse().unwrap(), || ());
+    tally::print();
+}
+
+/// Makes calls between the launches of a thread that is not annotated.
+#[gpu_timed]
+fn alternates(gpu: &Gpu, program: &Program, launches: u64) {
+    ran!();
+    for _ in 0..10 {
+        step(program);
+        let stream = gpu.new_stream();
+        thread::scope(|scope| _ = scope.spawn(|| launch_often(&program.spin, &stream, launches)));
+    }
+}
+
+/// Makes one call, during which another thread launches ten times this often.
+fn beside_others(args: &[String]) {
+    let gpu = Gpu::new();
+    alternates(&gpu, &Program::new(&gpu), args[0].parse().unwrap());
     gpu.synchronize();
     tally::print();
 }

@@ -117,6 +117,29 @@ fn functions_inside_a_long_call_are_recorded() {
     assert_time(inner.inclusive_ns, 70_000.0 * 1_000.0, 70_000.0);
 }
 
+/// CUPTI's buffers have no room for so many records, and no call that ends makes the runtime collect them.
+#[test]
+fn records_are_collected_before_a_call_has_ended() {
+    let run = scenario("opened/first_and_only", &["100000"]).with_cupti().untraced().run();
+    let (row, times) = opened(&run, "launches_all");
+    assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (1, 0, Some(100_000.0)));
+}
+
+/// Asserts that no record of the calls in `opened/beside_others` is missing.
+fn assert_complete_beside_others(launches: &str) {
+    let run = scenario("opened/beside_others", &[launches]).with_cupti().untraced().run();
+    for (name, calls, kernels) in [("alternates", 1, 1_000.0), ("step", 10, 100.0)] {
+        let (row, times) = opened(&run, name);
+        let counts = (row.opened, row.all_lost(), times.kernels_per_call);
+        assert_eq!(counts, (calls, 0, Some(kernels)), "{name}");
+    }
+}
+
+#[test]
+fn launches_of_other_threads_do_not_fill_the_buffers() {
+    assert_complete_beside_others("10000");
+}
+
 /// A call that has not ended is lost, but the calls inside it that have ended are not.
 #[test]
 fn exit_inside_an_opened_call() {

@@ -1,9 +1,9 @@
 //! Matches the records of GPU work to the opened calls that launched it, and records each finished
 //! call in its series. This is done by the collector's own thread, ten times a second while calls
-//! wait, and by every report.
+//! wait and whenever CUPTI's buffers fill, and by every report.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -35,20 +35,14 @@ const MAX_KEPT: usize = 4_096;
 /// lost.
 pub(super) const MAX_WAITING: usize = 8_192;
 
-/// The thread that collects. Started by the first call that ends or is long, or by [`keep_up`].
+/// The thread that collects.
 struct CollectorThread {
     started: Once,
     /// Set once the thread runs.
     thread: OnceLock<Thread>,
-    /// Set once CUPTI has begun to record and cannot stop.
-    is_kept_up: AtomicBool,
 }
 
-static THREAD: CollectorThread = CollectorThread {
-    started: Once::new(),
-    thread: OnceLock::new(),
-    is_kept_up: AtomicBool::new(false),
-};
+static THREAD: CollectorThread = CollectorThread { started: Once::new(), thread: OnceLock::new() };
 
 /// Counts of records that no call can use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,55 +103,54 @@ static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new(
 /// Adds a call that has ended.
 pub(super) fn add(call: Box<OpenCall>) {
     match call_exchange::add_ended(call) {
-        Ok(true) => THREAD.wake(),
+        Ok(true) => THREAD.thread.get().into_iter().for_each(Thread::unpark),
         Ok(false) => {}
         // There is no thread, and no report.
         Err(call) => finish(WaitingCall::new(call), None, Some(Lost::Records), None),
     }
 }
 
-/// Starts the thread if CUPTI has begun to record and cannot stop, so that its buffers do not fill.
+/// Starts the thread once CUPTI has begun to record, so that its buffers do not fill.
 pub(crate) fn keep_up() {
-    if cupti::never_stops() && !THREAD.is_kept_up.swap(true, Relaxed) {
-        THREAD.wake();
-    }
-}
-
-/// Lets the thread take the records of calls that have not ended, so that CUPTI's buffers do not fill.
-pub(super) fn wake() {
-    THREAD.wake();
-}
-
-impl CollectorThread {
-    /// Wakes the thread, which is started on the first call.
-    fn wake(&'static self) {
-        self.started.call_once(|| {
+    if cupti::has_recorded() {
+        THREAD.started.call_once(|| {
             // Without the thread, reports collect.
             _ = background::spawn("gpu-time-kernels", || {
-                _ = self.thread.set(thread::current());
+                _ = THREAD.thread.set(thread::current());
+                cupti::wake_when_buffers_fill();
                 run();
             });
         });
-        if let Some(thread) = self.thread.get() {
-            thread.unpark();
-        }
     }
 }
 
 fn run() {
     while !switches::is_closed() && !fork::is_forked() {
         cupti::stop_unused();
-        // CUPTI may go on recording without a call, and fill its buffers: while another thread
-        // loads code, or if this version of CUPTI cannot stop.
         if !is_waiting() && !cupti::is_recording() {
             thread::park_timeout(Duration::from_secs(1));
             continue;
         }
-        thread::sleep(PERIOD);
-        if let Some(mut collector) = locked_by(&COLLECTOR, Instant::now() + PERIOD) {
+        // The records of a call that has not ended are taken only to make room for more.
+        if (wait_for_records() || is_waiting())
+            && let Some(mut collector) = locked_by(&COLLECTOR, Instant::now() + PERIOD)
+        {
             let due = collector.due_drain();
             collector.collect(due);
         }
+    }
+}
+
+/// Waits for [`PERIOD`], or until CUPTI's buffers fill. Returns `true` if they do.
+fn wait_for_records() -> bool {
+    let end = Instant::now() + PERIOD;
+    loop {
+        let rest = end.saturating_duration_since(Instant::now());
+        let are_filling = cupti::are_buffers_filling();
+        if are_filling || rest.is_zero() {
+            return are_filling;
+        }
+        thread::park_timeout(rest);
     }
 }
 

@@ -196,12 +196,7 @@ fn hand_over(mut call: Box<OpenCall>) {
 /// Hands over the part of the thread's call that has ended, if the call is long or the process ends.
 fn hand_over_part() {
     let is_ending = OPEN_CALLS.is_ending.load(Relaxed);
-    let state = with_open(|call| (call.has_many_records(), call.due_part(is_ending)));
-    let Some((has_many_records, due)) = state else { return };
-    if has_many_records {
-        collector::wake();
-    }
-    if let Some(reason) = due {
+    if let Some(reason) = with_open(|call| call.due_part(is_ending)).flatten() {
         let mut part = call_exchange::take_idle();
         with_open(|call| call.split_off(&mut part, reason));
         hand_over(part);

@@ -119,8 +119,6 @@ pub(crate) struct OpenCall {
     pub(super) entered: u64,
     /// The numbers of frames and launches that were left after the last part was handed over.
     pub(super) kept: (usize, usize),
-    /// The number of launches at which the collector was last woken.
-    pub(super) woken_at: usize,
     /// A part was handed over because the process ends.
     pub(super) is_ending: bool,
     pub launches: Vec<FrameLaunch>,
@@ -389,7 +387,6 @@ impl OpenCall {
     pub fn clear(&mut self) {
         self.frames.clear();
         (self.entered, self.kept, self.is_ending) = (0, (0, 0), false);
-        self.woken_at = 0;
         self.callers.clear();
         self.hit = 0.0;
         #[cfg(feature = "tracing")]

@@ -20,8 +20,6 @@ const VERY_LONG: (usize, usize) = (2 * LONG.0, 2 * LONG.1);
 const _: () = assert!(VERY_LONG.0 < MAX_FRAMES && VERY_LONG.1 < MAX_LAUNCHES);
 /// The smallest numbers of new frames or launches for which a part is worth its cost.
 const WORTH: (usize, usize) = (LONG.0 / 4, LONG.1 / 4);
-/// The number of new launches after which the collector is woken: a small part of what CUPTI's buffers can hold.
-const MANY_RECORDS: usize = 8_192;
 /// The age beyond which a call is not expected to end before the process does.
 const OLD_NS: u64 = 100_000_000;
 
@@ -40,15 +38,6 @@ impl OpenCall {
         }
         self.is_ending = true;
         Some(Lost::Unfinished)
-    }
-
-    /// Returns `true` if the call has so many new launches that their records should be taken from CUPTI.
-    pub fn has_many_records(&mut self) -> bool {
-        let has_many = self.launches.len() > self.woken_at + MANY_RECORDS;
-        if has_many {
-            self.woken_at = self.launches.len();
-        }
-        has_many
     }
 
     /// Returns `true` if the call is long enough for a part to be handed over now. While a function runs that
@@ -159,7 +148,6 @@ impl OpenCall {
         let position = |at: u32| *positions.get(at as usize)?;
         self.at = self.at.and_then(position);
         self.kept = (self.frames.len(), 0);
-        self.woken_at = 0;
         self.is_incomplete &= self.switched_on.is_none();
         if !whole.contains(&true) {
             return;
