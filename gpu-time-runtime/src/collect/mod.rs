@@ -192,7 +192,7 @@ fn host_name() -> Option<String> {
 
 /// Returns warnings if records of GPU work are missing.
 fn useless_records() -> impl Iterator<Item = String> {
-    let UselessRecords { dropped, zero_times, late } = collector::useless_records();
+    let UselessRecords { dropped, zero_times, late, evicted } = collector::useless_records();
     let lost = (dropped + zero_times > 0).then(|| {
         format!(
             "CUPTI dropped {dropped} records and gave {zero_times} without times: the calls that they \
@@ -205,7 +205,13 @@ fn useless_records() -> impl Iterator<Item = String> {
              launched them"
         )
     });
-    [lost, late].into_iter().flatten()
+    let evicted = (evicted > 0).then(|| {
+        format!(
+            "{evicted} records were dropped, because too many calls with many launches ran at once: the \
+             calls that they belong to are counted as lost (`records`)"
+        )
+    });
+    [lost, late, evicted].into_iter().flatten()
 }
 
 /// Returns a warning if the filter admits none of the functions. Most likely, a pattern is wrong.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::process;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -37,6 +37,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/long_outer", long_outer),
     ("opened/first_and_only", first_and_only),
     ("opened/beside_others", beside_others),
+    ("opened/long_at_once", long_at_once),
     ("opened/exit_inside", exit_inside),
     ("opened/exit_beside", exit_beside),
     ("opened/exit_amid", exit_amid),
@@ -305,6 +306,21 @@ fn first_and_only(args: &[String]) {
     let gpu = Gpu::new();
     let program = Program::new(&gpu);
     launches_all(&program.spin, &program.stream, args[0].parse().unwrap(), || ());
+    tally::print();
+}
+
+/// Makes calls on so many threads, with this many launches each. None ends before all launches are made.
+fn long_at_once(args: &[String]) {
+    let gpu = Gpu::new();
+    let (program, launches) = (Program::new(&gpu), args[1].parse().unwrap());
+    let barrier = Barrier::new(args[0].parse().unwrap());
+    thread::scope(|scope| {
+        for _ in 0..args[0].parse().unwrap() {
+            let stream = gpu.new_stream();
+            let (spin, last) = (&program.spin, || _ = barrier.wait());
+            scope.spawn(move || launches_all(spin, &stream, launches, last));
+        }
+    });
     tally::print();
 }
 

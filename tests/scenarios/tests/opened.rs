@@ -140,6 +140,19 @@ fn launches_of_other_threads_do_not_fill_the_buffers() {
     assert_complete_beside_others("10000");
 }
 
+/// There would be no room for the records of so many launches until the call ends.
+#[test]
+fn launches_of_other_threads_do_not_push_out_records() {
+    assert_complete_beside_others("40000");
+}
+
+#[test]
+fn long_calls_do_not_push_out_the_records_of_each_other() {
+    let run = scenario("opened/long_at_once", &["5", "60000"]).with_cupti().untraced().run();
+    let (row, times) = opened(&run, "launches_all");
+    assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (5, 0, Some(60_000.0)));
+}
+
 /// A call that has not ended is lost, but the calls inside it that have ended are not.
 #[test]
 fn exit_inside_an_opened_call() {

@@ -14,6 +14,7 @@ use crate::cupti::{self, DrainKind};
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::base::Measurement;
 use crate::record::opened::call_exchange::{self, MAX_WAITING_WORK};
+use crate::record::opened::foreign_launches;
 use crate::record::opened::open_call::{self, OpenCall};
 use crate::record::opened::unclaimed::UnclaimedRecords;
 use crate::record::opened::waiting_call::{Outlook, WaitingCall};
@@ -53,6 +54,8 @@ pub(crate) struct UselessRecords {
     pub zero_times: u64,
     /// Records of graphs that came after their calls had been recorded.
     pub late: u64,
+    /// Records that the collector had no room for before their calls ended.
+    pub evicted: u64,
 }
 
 /// The counters of [`UselessRecords`].
@@ -60,12 +63,14 @@ struct UselessCounters {
     dropped: AtomicU64,
     zero_times: AtomicU64,
     late: AtomicU64,
+    evicted: AtomicU64,
 }
 
 static USELESS: UselessCounters = UselessCounters {
     dropped: AtomicU64::new(0),
     zero_times: AtomicU64::new(0),
     late: AtomicU64::new(0),
+    evicted: AtomicU64::new(0),
 };
 
 /// Calls that wait for records.
@@ -81,7 +86,8 @@ pub(crate) struct Collector {
     launches: Option<HashMap<u32, (u64, u32)>>,
     /// The progress of the GPU on each stream.
     progress: StreamProgress,
-    /// The time at which CUPTI last said that it had dropped records; 0 if it never did.
+    /// The time at which CUPTI last said that it had dropped records, or the collector dropped one; 0 if neither
+    /// ever did.
     dropped_ns: u64,
     /// The launches of graphs whose calls have been recorded, and when.
     ended_graphs: Option<HashMap<u32, Instant>>,
@@ -165,6 +171,7 @@ pub(crate) fn useless_records() -> UselessRecords {
         dropped: USELESS.dropped.load(Relaxed),
         zero_times: USELESS.zero_times.load(Relaxed),
         late: USELESS.late.load(Relaxed),
+        evicted: USELESS.evicted.load(Relaxed),
     }
 }
 
@@ -368,11 +375,19 @@ impl Collector {
         }
     }
 
-    /// Keeps a record that a call may claim when it ends. Counts one that came too late for its call.
+    /// Keeps a record that a call may claim when it ends. Counts one that came too late for its call, and the
+    /// oldest one if it must make room.
     fn keep(&mut self, activity: &Activity) {
         if self.is_of_ended_graph(activity.correlation) {
             USELESS.late.fetch_add(1, Relaxed);
             return;
+        }
+        if foreign_launches::contains(activity.correlation) {
+            return;
+        }
+        if self.unclaimed.is_full() {
+            USELESS.evicted.fetch_add(1, Relaxed);
+            self.dropped_ns = clock::now_ns();
         }
         self.unclaimed.keep(activity);
     }

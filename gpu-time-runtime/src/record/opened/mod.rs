@@ -11,6 +11,7 @@ pub(crate) mod base;
 mod call_exchange;
 pub(crate) mod collector;
 pub(crate) mod depth;
+mod foreign_launches;
 mod odds;
 mod open_call;
 mod parts;
@@ -332,6 +333,8 @@ pub(crate) const OBSERVER: LaunchObserver = LaunchObserver { launched, failed };
 /// Notes a launch by the calling thread. Called from CUPTI's callback for driver calls, so it takes
 /// no lock, and allocates only when an opened call makes more launches than those before it.
 fn launched(launched: EnqueueCall) {
+    // Until the thread's call notes it.
+    foreign_launches::add(launched.correlation);
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {
         base::note(&launched);

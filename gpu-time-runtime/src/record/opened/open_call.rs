@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, fence};
 use crate::base::{clock, lock::locked, switches};
 use crate::cuda;
 use crate::cupti::{self, RecordingGuard};
+use crate::record::opened::foreign_launches;
 use crate::record::opened::odds::{Odds, OddsAround};
 use crate::record::opened::passed_over::PassedOver;
 use crate::record::series_counters::SeriesRef;
@@ -275,6 +276,7 @@ impl OpenCall {
                 return;
             }
         }
+        foreign_launches::remove(correlation);
         self.launches.push(FrameLaunch {
             correlation,
             frame,

@@ -374,6 +374,31 @@ fn dropped_records_lose_calls_with_graphs() {
     assert_eq!((counts(&other).opened, counts(&other).lost.total()), (1, 0));
 }
 
+/// Neither the records of launches outside of calls nor those of calls that wait push out others.
+#[test]
+fn oldest_unclaimed_record_is_lost_for_its_call_if_there_are_too_many() {
+    let evicted = || collector::useless_records().evicted;
+    let (before, most) = (evicted(), MAX_WAITING_WORK as u32);
+    let (old, new) = (subject(thread()), subject(thread()));
+    let mut open = Box::<OpenCall>::default();
+    let frame = open.enter(old).unwrap();
+    open.note(&EnqueueCall { is_graph: true, ..launch(5) });
+    let mut collector = Collector::new();
+    let ids = 4_000_000_000 - most..4_000_000_000;
+    collector.take(&activity(5, 5, 15));
+    ids.clone().skip(1).for_each(|id| collector.take(&activity(id, 10, 20)));
+    foreign_launches::add(4_000_000_001);
+    collector.take(&activity(4_000_000_001, 10, 20));
+    assert_eq!(evicted(), before);
+    collector.take(&activity(ids.start, 10, 20));
+    assert_eq!(evicted(), before + 1);
+    open.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    collector.claim([open, call(new, &[ids.start, ids.end - 1])]);
+    collector.finish(true);
+    assert_eq!((counts(&old).opened, counts(&old).lost.of(Lost::Records)), (0, 1));
+    assert_eq!((counts(&new).opened, counts(&new).lost.total()), (1, 0));
+}
+
 #[test]
 fn launch_that_lacks_records_loses_its_call() {
     let subject = subject(thread());

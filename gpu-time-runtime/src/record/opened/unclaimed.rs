@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use crate::record::opened::call_exchange::MAX_WAITING_WORK;
 use crate::types::activity::Activity;
 
-/// The maximum number of records to keep. More than the launches that an opened call keeps.
-const MAX_UNCLAIMED: usize = 262_144;
+/// The maximum number of records to keep. Enough for the launches that several opened calls keep.
+const MAX_UNCLAIMED: usize = MAX_WAITING_WORK;
+/// The number of records for which memory is kept when none are left.
+const IDLE_RECORDS: usize = MAX_UNCLAIMED / 16;
 
 /// The position of a slot.
 type Position = u32;
@@ -51,8 +54,13 @@ impl UnclaimedRecords {
         }
     }
 
+    /// Returns `true` if the oldest record must be dropped to keep another one.
+    pub fn is_full(&self) -> bool {
+        self.free == NONE && self.slots.len() >= MAX_UNCLAIMED
+    }
+
     pub fn keep(&mut self, record: &Activity) {
-        if self.free == NONE && self.slots.len() >= MAX_UNCLAIMED {
+        if self.is_full() {
             self.drop_oldest();
         }
         let slot =
@@ -125,7 +133,11 @@ impl UnclaimedRecords {
 
     pub fn clear(&mut self) {
         self.slots.clear();
-        self.launches.iter_mut().for_each(HashMap::clear);
+        self.slots.shrink_to(IDLE_RECORDS);
+        if let Some(launches) = &mut self.launches {
+            launches.clear();
+            launches.shrink_to(IDLE_RECORDS);
+        }
         (self.oldest, self.newest, self.free) = (NONE, NONE, NONE);
     }
 }
