@@ -1,8 +1,9 @@
 //! Explanations of the words and marks used in a report, one line each.
 
 use crate::marks::{
-    ESTIMATE, GB_PER_S, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC, UPPER_BOUND,
+    ESTIMATE, GB_PER_S, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC, UNCERTAIN, UPPER_BOUND,
 };
+use crate::own_times::Shares;
 use crate::{CacheState, Clock, Lost, Series, Site, Snapshot};
 
 /// The lines so far, and the report that they explain.
@@ -141,15 +142,22 @@ impl Legend<'_> {
 
     fn shares(&mut self) {
         let is_twice = self.snapshot.tree.is_empty() && self.any(Series::is_counted_twice);
+        let shares = Shares::of(self.snapshot);
+        let is_known = shares.are_known();
         self.explain(
-            is_twice,
+            is_twice && is_known,
             "share",
             "of the GPU time of all functions; nested functions count twice",
         );
         self.explain(
-            !is_twice && self.any(|s| s.is_gpu_time() && s.total().is_some()),
+            !is_twice && is_known && self.any(|s| s.is_gpu_time() && s.total().is_some()),
             "share",
             "of the GPU time, without what functions inside account for",
+        );
+        self.explain(
+            shares.are_uncertain(),
+            UNCERTAIN,
+            "share that may be too large or too small, because some of the times are upper bounds",
         );
     }
 

@@ -2,6 +2,9 @@
 
 /// Marks a time that may be longer than the timed work.
 pub const UPPER_BOUND: &str = "≤";
+/// Marks a share that may be too large or too small, because a time that it is computed from is an
+/// upper bound.
+pub const UNCERTAIN: &str = "?";
 /// Marks a rate that may be higher.
 pub const LOWER_BOUND: &str = "≥";
 /// Marks a total that is estimated from a sample of the calls.

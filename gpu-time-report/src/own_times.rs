@@ -2,8 +2,11 @@
 //! figures.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Add;
 
+use crate::marks::UNCERTAIN;
+use crate::units::percent;
 use crate::{Device, Node, Overlap, Series, Site, Snapshot, Source};
 
 /// The GPU time of a function, without the time of the functions that it calls.
@@ -17,25 +20,34 @@ pub struct OwnTime<'a> {
 
 /// The shares of all GPU time. The shares of all functions and of the work that is not annotated
 /// add up to 1.
+///
+/// An upper bound divided by a sum of upper bounds is not a bound: a wait in one function lowers
+/// the shares of all others. With a bound among the functions' own times, all shares are therefore
+/// uncertain, and with nothing but bounds there are none.
 pub struct Shares<'a> {
     /// A function's share per nanosecond in its rows, whose times may include the functions that it
     /// calls.
-    per_ns: HashMap<&'a str, PerNs>,
+    per_ns: HashMap<&'a str, f64>,
     not_annotated: Option<&'a Node>,
+    known: Known,
 }
 
-/// A share of all GPU time.
+/// How well the shares are known.
+#[derive(Clone, Copy, PartialEq)]
+enum Known {
+    Well,
+    /// The own time of a function is an upper bound.
+    Roughly,
+    /// The own time of every function is an upper bound.
+    Not,
+}
+
+/// A share of all GPU time. Displayed as a percentage with its mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
     pub of_all: f64,
-    /// The time that it is the share of is an upper bound.
-    pub is_bound: bool,
-}
-
-/// A function's share per nanosecond in its rows.
-struct PerNs {
-    share: f64,
-    is_bound: bool,
+    /// It may be too large or too small.
+    pub is_uncertain: bool,
 }
 
 /// The share of the run that a device's functions account for.
@@ -167,8 +179,25 @@ impl Add for Share {
     type Output = Share;
 
     fn add(self, other: Share) -> Share {
-        let is_bound = self.is_bound || other.is_bound;
-        Share { of_all: self.of_all + other.of_all, is_bound }
+        let is_uncertain = self.is_uncertain || other.is_uncertain;
+        Share { of_all: self.of_all + other.of_all, is_uncertain }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.is_uncertain { UNCERTAIN } else { "" };
+        write!(f, "{}{mark}", percent(self.of_all))
+    }
+}
+
+impl Known {
+    fn of(times: &[OwnTime]) -> Known {
+        match times.iter().filter(|time| time.is_bound).count() {
+            0 => Known::Well,
+            bounds if bounds < times.len() => Known::Roughly,
+            _ => Known::Not,
+        }
     }
 }
 
@@ -180,18 +209,35 @@ impl<'a> Shares<'a> {
         let all_ns = sum(&times) + not_annotated.map_or(0.0, Node::self_ns);
         let per_ns = times.iter().filter_map(|time| {
             let rows = rows.get(time.name).filter(|rows| rows.ns > 0.0)?;
-            let share = time.ns / all_ns / rows.ns;
-            Some((time.name, PerNs { share, is_bound: time.is_bound }))
+            Some((time.name, time.ns / all_ns / rows.ns))
         });
-        Shares { per_ns: per_ns.collect(), not_annotated }
+        Shares { per_ns: per_ns.collect(), not_annotated, known: Known::of(&times) }
+    }
+
+    /// Returns `true` if the own time of any function is more than an upper bound, or if there is
+    /// none.
+    pub fn are_known(&self) -> bool {
+        self.known != Known::Not
+    }
+
+    /// Returns `true` if the shares may be too large or too small.
+    pub fn are_uncertain(&self) -> bool {
+        self.known == Known::Roughly
     }
 
     /// Returns the share of a row. `None` if its clock does not measure GPU time, for a graph node,
-    /// or if the call tree contains no own time of the function. It is a bound if the own time is,
-    /// which may come from other calls than the times of the row.
+    /// if the call tree contains no own time of the function, or if shares are not known.
     pub fn of_row(&self, site: &Site, series: &Series) -> Option<Share> {
-        let PerNs { share, is_bound } = self.per_ns.get(site.name())?;
-        Some(Share { of_all: series.own_gpu_time()? * share, is_bound: *is_bound })
+        self.share(series.own_gpu_time()? * self.per_ns.get(site.name())?)
+    }
+
+    /// Returns the share of a path's self time. `None` if shares are not known.
+    pub fn of_path(&self, node: &Node) -> Option<Share> {
+        self.share(node.share)
+    }
+
+    fn share(&self, of_all: f64) -> Option<Share> {
+        self.are_known().then(|| Share { of_all, is_uncertain: self.are_uncertain() })
     }
 
     /// Returns the work outside of all annotated functions, if windows measured it.

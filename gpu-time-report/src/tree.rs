@@ -187,7 +187,8 @@ impl Node {
         self.self_error_ns
     }
 
-    /// Returns the self time as a share of that of all paths, from 0 to 1.
+    /// Returns the self time as a share of that of all paths, from 0 to 1. If the time of any path
+    /// is an [upper bound](Self::upper_bound), the share may be too large or too small.
     pub fn share(&self) -> f64 {
         self.share
     }

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use crate::html::prose::path;
 use crate::marks::bound;
-use crate::own_times::Shares;
+use crate::own_times::{Share, Shares};
 use crate::scale::Scale;
-use crate::units::{self, figure, percent, printable};
+use crate::units::{self, figure, printable};
 use crate::{Clock, Node, Series, Site, Snapshot, Stats, launch_bound, marks, opened};
 
 /// The number of digits shown for most times.
@@ -60,7 +60,8 @@ impl PageColumn {
         let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
         let mut columns = vec![Function];
         columns.extend(any(|series| series.key.is_some()).then_some(Key));
-        columns.extend([On, Cache, Calls, Samples, Median, P5, P95, Spread, Total, Share]);
+        columns.extend([On, Cache, Calls, Samples, Median, P5, P95, Spread, Total]);
+        columns.extend(Shares::of(snapshot).are_known().then_some(Share));
         columns.extend(any(|series| series.bytes.is_some()).then_some(GbPerS));
         columns.extend(any(|series| series.flops.is_some()).then_some(TflopPerS));
         columns
@@ -108,7 +109,7 @@ impl PageColumn {
                     " " small.soft { (node.self_error()) }
                 }
             },
-            PageColumn::Share => share_cell(node.share, node.upper_bound),
+            PageColumn::Share => share_cell(sheet.shares.of_path(node)),
             PageColumn::Calls | PageColumn::P5 | PageColumn::P95 => html! { td.n.wide.less {} },
             _ => html! { td.less {} },
         }
@@ -193,10 +194,7 @@ impl PageColumn {
                     }
                 }
             }
-            PageColumn::Share => match sheet.shares.of_row(row.site, series) {
-                Some(share) => share_cell(share.of_all, share.is_bound),
-                None => html! { td.n.share {} },
-            },
+            PageColumn::Share => share_cell(sheet.shares.of_row(row.site, series)),
             PageColumn::GbPerS => {
                 let bytes = series.bytes?;
                 let rate = bytes.gb_per_s?;
@@ -280,11 +278,14 @@ impl PageRow<'_> {
     }
 }
 
-fn share_cell(share: f64, is_bound: bool) -> Markup {
+fn share_cell(share: Option<Share>) -> Markup {
     html! {
-        td.n.share data-value=(share) data-label="share" {
-            i style={ "--share:" (format!("{share:.4}")) } {}
-            (bound(is_bound)) (percent(share))
+        @match share {
+            Some(share) => td.n.share data-value=(share.of_all) data-label="share" {
+                i style={ "--share:" (format!("{:.4}", share.of_all)) } {}
+                (share)
+            },
+            None => td.n.share {},
         }
     }
 }

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, OTHERS};
-use crate::marks::{LOWER_BOUND, bound};
+use crate::marks::{LOWER_BOUND, UNCERTAIN, UPPER_BOUND, bound};
 use crate::own_times::{self, BusyTime, OwnTime, own_times};
 use crate::units::{percent, printable};
 use crate::{Device, Node, Snapshot};
@@ -18,7 +18,7 @@ struct Part<'a> {
     class: &'a str,
     name: String,
     share: f64,
-    /// `≤` or `≥` if the share is a bound.
+    /// `≤` or `≥` if the share is a bound, and `?` if it is uncertain.
     mark: &'static str,
     is_function: bool,
 }
@@ -30,6 +30,9 @@ struct Whole {
     ns: f64,
     /// The functions' parts are upper bounds, even if their own times are not.
     is_bound: bool,
+    /// The functions' parts are uncertain: they divide a known time in proportion to own times of
+    /// which some are upper bounds.
+    is_uncertain: bool,
 }
 
 /// Renders the bar and its legend, or nothing if the device's time is not known.
@@ -70,7 +73,10 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
 impl<'a> Part<'a> {
     /// Creates the part for a group of functions.
     fn of(class: &'a str, name: String, times: &[OwnTime], whole: Whole) -> Part<'a> {
-        let mark = bound(whole.is_bound || times.iter().any(|time| time.is_bound));
+        let mark = match whole.is_uncertain {
+            true => UNCERTAIN,
+            false => bound(whole.is_bound || times.iter().any(|time| time.is_bound)),
+        };
         let share = own_times::sum(times) / whole.ns;
         Part { class, name, share, mark, is_function: true }
     }
@@ -86,7 +92,10 @@ impl<'a> Part<'a> {
     }
 
     fn figure(&self) -> String {
-        self.mark.to_owned() + &percent(self.share)
+        match self.mark {
+            UNCERTAIN => percent(self.share) + UNCERTAIN,
+            mark => mark.to_owned() + &percent(self.share),
+        }
     }
 
     fn text(&self) -> String {
@@ -97,6 +106,7 @@ impl<'a> Part<'a> {
 fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<Part<'a>> {
     let times = own_times(snapshot, Some(&device.id));
     let measured_ns = own_times::sum(&times);
+    let has_bounds = times.iter().any(|time| time.is_bound);
     // The whole bar, and the parts that are not functions.
     let (whole, rest) = match &device.coverage {
         Some(coverage) => {
@@ -105,7 +115,8 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
                 Part::rest(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, ""),
                 Part::rest("idle", "idle", coverage.idle, ""),
             ];
-            (Whole { ns: measured_ns / coverage.attributed, is_bound: false }, rest)
+            let ns = measured_ns / coverage.attributed;
+            (Whole { ns, is_bound: false, is_uncertain: has_bounds }, rest)
         }
         None if measured_ns <= 0.0 => return Vec::new(),
         None => {
@@ -113,9 +124,15 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
             let mark = if busy.is_bound { LOWER_BOUND } else { "" };
             let share = busy.share(snapshot);
             let rest = Part::rest("idle", "idle or not annotated", 1.0 - share, mark);
-            (Whole { ns: measured_ns / share, is_bound: busy.is_partial }, vec![rest])
+            // The sum of the own times exceeds the whole run.
+            let is_uncertain = has_bounds && share >= 1.0;
+            let ns = measured_ns / share;
+            (Whole { ns, is_bound: busy.is_partial, is_uncertain }, vec![rest])
         }
     };
+    // With nothing but bounds, it is unknown how to divide the time.
+    let is_divided = !whole.is_uncertain || times.iter().any(|time| !time.is_bound);
+    let times = if is_divided { times } else { Vec::new() };
     // One more function takes no more room than a part for "1 more functions".
     let most = if times.len() == MAX_FUNCTIONS + 1 { MAX_FUNCTIONS + 1 } else { MAX_FUNCTIONS };
     let (shown, others) = times.split_at(times.len().min(most));
@@ -125,9 +142,12 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     });
     let mut parts: Vec<Part> = shown.collect();
     parts.push(Part::of(OTHERS, format!("{} more functions", others.len()), others, whole));
-    if let Some(coverage) = device.coverage.as_ref().filter(|_| measured_ns <= 0.0) {
-        let share = coverage.attributed;
-        let functions = Part::rest(OTHERS, "annotated functions", share, "");
+    if times.is_empty() {
+        let (share, mark) = match &device.coverage {
+            Some(coverage) => (coverage.attributed, ""),
+            None => (1.0, UPPER_BOUND),
+        };
+        let functions = Part::rest(OTHERS, "annotated functions", share, mark);
         parts.push(Part { is_function: true, ..functions });
     }
     parts.extend(rest);

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::colours::{Colours, OTHERS};
 use crate::marks::bound;
+use crate::own_times::Shares;
 use crate::scale::Scale;
 use crate::tree::{bounded_totals, depth_first};
 use crate::units::{self, printable};
@@ -17,7 +18,7 @@ pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
     let nodes = &snapshot.tree;
     let shown = longest(nodes);
     let left = left_edges(nodes);
-    let bounds = bounded_totals(nodes);
+    let (bounds, shares) = (bounded_totals(nodes), Shares::of(snapshot));
     let whole_ns = total(nodes);
     let rows: Vec<_> = depth_first(nodes).filter(|(at, _)| shown[*at]).collect();
     let depth = rows.iter().map(|(_, depth)| depth + 1).max().unwrap_or(0);
@@ -50,7 +51,7 @@ pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
                                 }
                             {
                                 th scope="row" { (printable(&node.name)) }
-                                td { (bound(node.upper_bound)) (units::percent(node.share)) }
+                                td { @if let Some(share) = shares.of_path(node) { (share) } }
                                 td {
                                     (bound(node.upper_bound)) (own.number(node.self_ns))
                                     @if node.self_error_ns != Some(0.0) { " " (node.self_error()) }

@@ -8,7 +8,7 @@ use crate::fixtures::{
     coverage, everything, gpu, kernels, off, on_host, process, rated, row, site,
 };
 use crate::tree::fixtures::{node, tree};
-use crate::{Coverage, Device, Measure, Node, Overlap, ScopeKind, Terminal};
+use crate::{Coverage, Detail, Device, Measure, Node, Overlap, ScopeKind, Terminal};
 
 #[cfg(feature = "browser-tests")]
 mod browser;
@@ -458,6 +458,36 @@ fn busy_time_is_no_more_than_windows_found() {
 }
 
 #[test]
+fn known_time_divided_by_bounds_is_uncertain() {
+    let nodes = |bounds: [bool; 2]| {
+        let node = |((name, ns), upper_bound)| Node { upper_bound, ..node(name, None, ns, ns) };
+        let times = [("decode", 300e6), ("norm", 100e6)].into_iter();
+        times.zip(bounds).map(node).collect::<Vec<_>>()
+    };
+    let with_windows = Device { coverage: Some(coverage()), ..gpu() };
+    let legends = |wall_ns, gpu: &Device, bounds| {
+        let mut process = process(None);
+        process.wall_ns = wall_ns;
+        let snapshot = Snapshot::new(process, vec![gpu.clone()], vec![]).with_tree(nodes(bounds));
+        legends(&snapshot).remove(0)
+    };
+    let run = 1_000_000_000;
+    let rest = ["&lt;not annotated&gt; 35.0%", "idle 30.0%"];
+    let bars = [["decode 26.2%", "norm 8.8%"], ["decode 26.2%?", "norm 8.8%?"]];
+    for (bounds, bar) in [[false, false], [true, false]].into_iter().zip(bars) {
+        assert_eq!(legends(run, &with_windows, bounds), [bar, rest].concat());
+    }
+    let all = legends(run, &with_windows, [true, true]);
+    assert_eq!(all, ["annotated functions 35.0%", rest[0], rest[1]]);
+    // Without windows, the times are bounds on their parts of the run unless they exceed it.
+    let rest = "idle or not annotated ≥60.0%";
+    assert_eq!(legends(run, &gpu(), [true, false]), ["decode ≤30.0%", "norm 10.0%", rest]);
+    let short = 200_000_000;
+    assert_eq!(legends(short, &gpu(), [true, false]), ["decode 75.0%?", "norm 25.0%?"]);
+    assert_eq!(legends(short, &gpu(), [true, true]), ["annotated functions ≤100.0%"]);
+}
+
+#[test]
 fn rows_without_fed_samples_are_bounds() {
     let starved = |mut site: Site| {
         site.series[0].upper_bound = true;
@@ -470,12 +500,29 @@ fn rows_without_fed_samples_are_bounds() {
         let (_, row) = page.split_once(&format!("\n{name}\n")).unwrap();
         row.lines().take(12).filter(|cell| cell.starts_with('≤')).count()
     };
-    // The median, the total and the share.
-    assert_eq!([cells("decode"), cells("norm")], [3, 0], "{page}");
+    // The median and the total.
+    assert_eq!([cells("decode"), cells("norm")], [2, 0], "{page}");
     let table = snapshot.to_string();
     let row = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
-    assert_eq!(row("decode").matches('≤').count(), 3, "{table}");
+    assert_eq!(row("decode").matches('≤').count(), 2, "{table}");
     assert_eq!(row("norm").matches('≤').count(), 0, "{table}");
+    // A wait of `decode` would lower the share of `norm`.
+    assert!(row("decode").ends_with(" 75.0%?") && row("norm").ends_with(" 25.0%?"), "{table}");
+    assert!(page.contains("75.0%?") && page.contains("25.0%?"), "{page}");
+    let all = snapshot.to_table(Terminal::default(), Detail::All);
+    assert!(all.contains("  ?: share that may be too large or too small, "), "{all}");
+}
+
+#[test]
+fn rows_of_bounds_have_no_shares() {
+    let mut sites = vec![function("decode", 300), function("norm", 100)];
+    sites.iter_mut().for_each(|site| site.series[0].upper_bound = true);
+    let snapshot = Snapshot::new(process(None), vec![gpu()], sites);
+    let table = snapshot.to_table(Terminal::default(), Detail::All);
+    assert!(!table.contains("share"), "{table}");
+    let page = snapshot.to_html();
+    let (_, rows) = page.split_once("class=\"rows\"").unwrap();
+    assert!(!rows.split_once("</table>").unwrap().0.contains("share"), "{rows}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use comfy_table::CellAlignment;
 
 use crate::marks::bound;
-use crate::own_times::Share;
+use crate::own_times::{Share, Shares};
 use crate::scale::Scale;
 use crate::units::{self, printable};
 use crate::{
@@ -71,9 +71,9 @@ pub enum TableRow<'a> {
     /// The kernels that the table omits, with their share of the series' kernel time.
     OtherKernels { kernels: usize, share: f64 },
     /// The functions that the table omits, with their share of all GPU time.
-    OtherFunctions { functions: usize, share: f64, is_bound: bool },
+    OtherFunctions { functions: usize, share: Option<Share> },
     /// The work outside of all annotated functions, as measured by windows.
-    NotAnnotated { node: &'a Node },
+    NotAnnotated { node: &'a Node, share: Option<Share> },
 }
 
 impl TableColumn {
@@ -92,7 +92,9 @@ impl TableColumn {
         columns.extend([Calls, Samples, Median, Spread, Total]);
         let is_sampled = snapshot.sites.iter().any(Site::is_sampled);
         columns.extend((is_sampled && detail == Detail::All).then_some(Error));
-        columns.extend(any(Series::is_gpu_time).then_some(Share));
+        // Kernels have shares of their function's time.
+        let has_shares = Shares::of(snapshot).are_known() || any(|series| series.opened() > 0);
+        columns.extend((any(Series::is_gpu_time) && has_shares).then_some(Share));
         columns.extend(any(|series| series.bytes.is_some()).then_some(GbPerS));
         columns.extend(any(|series| series.flops.is_some()).then_some(TflopPerS));
         columns
@@ -161,10 +163,7 @@ impl TableColumn {
                     None => "?".to_owned(),
                 }
             }
-            TableColumn::Share => {
-                let Share { of_all, is_bound } = row.share()?;
-                bound(is_bound).to_owned() + &units::percent(of_all)
-            }
+            TableColumn::Share => row.share()?.to_string(),
             TableColumn::GbPerS => {
                 let bytes = series?.bytes?;
                 let peak = bytes.peak_share.map(|share| format!(" ({:.0}%)", 100.0 * share));
@@ -234,7 +233,7 @@ impl<'a> TableRow<'a> {
             TableRow::OtherFunctions { functions, .. } => {
                 format!("and {} more functions", units::count(*functions as u64))
             }
-            TableRow::NotAnnotated { node } => node.name.clone(),
+            TableRow::NotAnnotated { node, .. } => node.name.clone(),
         }
     }
 
@@ -280,7 +279,7 @@ impl<'a> TableRow<'a> {
             TableRow::Series { series, .. } => series.shown().and(series.total()),
             TableRow::Keyed { all, .. } => Some(series::total(all.iter().copied())),
             TableRow::OtherKeys { total, .. } => self.samples().map(|_| *total),
-            TableRow::NotAnnotated { node } => Some(node.self_ns),
+            TableRow::NotAnnotated { node, .. } => Some(node.self_ns),
             // Kernels are known only for opened calls, but totals cover all calls.
             _ => None,
         }
@@ -305,10 +304,8 @@ impl<'a> TableRow<'a> {
         match self {
             TableRow::Series { series, .. } => series.is_bound(),
             TableRow::Keyed { all, .. } => all.iter().any(|series| series.is_bound()),
-            TableRow::OtherKeys { is_bound, .. } | TableRow::OtherFunctions { is_bound, .. } => {
-                *is_bound
-            }
-            TableRow::NotAnnotated { node } => node.upper_bound,
+            TableRow::OtherKeys { is_bound, .. } => *is_bound,
+            TableRow::NotAnnotated { node, .. } => node.upper_bound,
             _ => false,
         }
     }
@@ -319,7 +316,7 @@ impl<'a> TableRow<'a> {
         let all = match self {
             TableRow::Series { series, .. } => std::slice::from_ref(series),
             TableRow::Keyed { all, .. } => all,
-            TableRow::NotAnnotated { node } => return Some(node.self_error_ns),
+            TableRow::NotAnnotated { node, .. } => return Some(node.self_error_ns),
             _ => return None,
         };
         // The samples of different keys are independent.
@@ -329,15 +326,17 @@ impl<'a> TableRow<'a> {
 
     /// Returns the share of all GPU time, or of the function's kernel time.
     fn share(&self) -> Option<Share> {
-        let of_all = match self {
-            TableRow::Series { share, .. } | TableRow::Keyed { share, .. } => return *share,
-            TableRow::NotAnnotated { node } => node.share,
+        match self {
+            TableRow::Series { share, .. }
+            | TableRow::Keyed { share, .. }
+            | TableRow::OtherFunctions { share, .. }
+            | TableRow::NotAnnotated { share, .. } => *share,
             TableRow::Kernel { kernel: Kernel { share, .. }, .. }
-            | TableRow::OtherKernels { share, .. }
-            | TableRow::OtherFunctions { share, .. } => *share,
-            _ => return None,
-        };
-        Some(Share { of_all, is_bound: self.is_bound() })
+            | TableRow::OtherKernels { share, .. } => {
+                Some(Share { of_all: *share, is_uncertain: false })
+            }
+            _ => None,
+        }
     }
 }
 

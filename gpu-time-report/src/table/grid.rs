@@ -2,7 +2,7 @@
 
 use super::column::{KERNEL_INDENT, TableColumn, TableRow, Units};
 use super::function::{Function, Shown};
-use crate::own_times::{Share, Shares};
+use crate::own_times::Shares;
 use crate::units::printable;
 use crate::{Detail, Measure, Site, Snapshot, groups, series};
 
@@ -62,11 +62,14 @@ impl Grid {
         let (mut rows, omitted) = rows(functions, detail);
         if !others.is_empty() {
             let shares = others.iter().filter_map(|function| function.share(function.groups));
-            let none = Share { of_all: 0.0, is_bound: false };
-            let Share { of_all: share, is_bound } = shares.fold(none, |sum, share| sum + share);
-            rows.push(TableRow::OtherFunctions { functions: others.len(), share, is_bound });
+            let share = shares.reduce(|sum, share| sum + share);
+            rows.push(TableRow::OtherFunctions { functions: others.len(), share });
         }
-        rows.extend(shares.not_annotated().map(|node| TableRow::NotAnnotated { node }));
+        rows.extend(
+            shares
+                .not_annotated()
+                .map(|node| TableRow::NotAnnotated { node, share: shares.of_path(node) }),
+        );
         let rows = rows.into_iter().map(|row| Line {
             is_function: row.is_function(),
             kernel: match &row {

@@ -1,7 +1,8 @@
 //! The last lines of the table, which explain its marks.
 
-use crate::marks::UPPER_BOUND;
 use crate::marks::{ESTIMATE, GB_PER_S, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC};
+use crate::marks::{UNCERTAIN, UPPER_BOUND};
+use crate::own_times::Shares;
 use crate::{Clock, Series, Site, Snapshot, units};
 
 /// Explains each mark in a few words. [`Detail::All`](crate::Detail::All) explains them in
@@ -10,7 +11,8 @@ pub fn line(snapshot: &Snapshot) -> String {
     let any = |is: fn(&Series) -> bool| snapshot.all_series().any(is);
     let is_sampled = snapshot.sites.iter().any(Site::is_sampled);
     let estimate = estimate(snapshot);
-    let is_shared = any(|s| s.is_gpu_time() && s.total().is_some());
+    let shares = Shares::of(snapshot);
+    let is_shared = shares.are_known() && any(|s| s.is_gpu_time() && s.total().is_some());
     let is_twice = snapshot.tree.is_empty() && any(Series::is_counted_twice);
     let words = [
         (any(Series::is_bound), UPPER_BOUND, "upper bound"),
@@ -33,6 +35,7 @@ pub fn line(snapshot: &Snapshot) -> String {
         (any(|s| s.graph), GRAPH, "sampled replays of a graph node"),
         (is_shared && !is_twice, "share", "of GPU time"),
         (is_shared && is_twice, "share", "inner functions count twice"),
+        (shares.are_uncertain(), UNCERTAIN, "share that upper bounds make uncertain"),
     ];
     let words = words.iter().filter(|(is_used, ..)| *is_used);
     words.map(|(_, mark, meaning)| format!("{mark}: {meaning}")).collect::<Vec<_>>().join(" · ")

@@ -148,11 +148,22 @@ fn launch_bound_path_gives_both_sides() {
 fn tree_by_events_marks_bounds() {
     let text = snapshot(by_events(), vec![]).to_tree(Terminal::default());
     let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap();
-    // The path whose times are bounds has marks at share, self and total. Its callers have one at total.
+    // The path whose times are bounds has marks at self and total. Its callers have one at total.
     let marks: Vec<usize> = text.lines().skip(1).map(|line| line.matches('≤').count()).collect();
-    assert_eq!(marks, [1, 1, 3, 0], "{text}");
+    assert_eq!(marks, [1, 1, 2, 0], "{text}");
+    // All shares are of a sum that contains the bound.
+    let mut shares = text.lines().skip(1).map(|line| line.split_whitespace().next().unwrap());
+    assert!(shares.all(|share| share.ends_with("%?")), "{text}");
     assert!(row("pass").contains("pass  (by events)"), "{text}");
     assert!(!text.contains("launch-bound"), "{text}");
+}
+
+#[test]
+fn tree_of_bounds_has_no_shares() {
+    let bounds = by_events().into_iter().map(|node| Node { upper_bound: true, ..node }).collect();
+    let gpu = Device { coverage: Some(reports::coverage()), ..reports::gpu() };
+    let text = snapshot(bounds, vec![gpu]).to_tree(Terminal::default());
+    assert!(text.contains("<not annotated>") && !text.contains('%'), "{text}");
 }
 
 /// Returns the lines of the tree on a terminal, none of them wider than the terminal.

@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{Node, PerCall, Source, bounded_totals, depth_first};
 use crate::launch_bound::both_sides;
 use crate::marks::bound;
+use crate::own_times::{Share, Shares};
 use crate::shorten::shortened;
 use crate::style::{DIMMED, TITLE};
 use crate::wrap::wrapped;
@@ -30,9 +31,10 @@ impl Snapshot {
         if snapshot.tree.is_empty() {
             return String::new();
         }
-        let bounds = bounded_totals(&snapshot.tree);
+        let (bounds, shares) = (bounded_totals(&snapshot.tree), Shares::of(snapshot));
         let paths = depth_first(&snapshot.tree).take(MAX_PATHS);
-        let paths: Vec<TreeRow> = paths.map(|path| TreeRow::of(snapshot, &bounds, path)).collect();
+        let paths: Vec<TreeRow> =
+            paths.map(|path| TreeRow::of(snapshot, &shares, &bounds, path)).collect();
         let mut labels: Vec<String> = paths.iter().map(|path| path.label(&path.name)).collect();
         let mut text = aligned(&paths, &labels);
         let widest = labels.iter().map(|label| label.width()).max().unwrap_or_default();
@@ -63,6 +65,7 @@ impl Snapshot {
 /// A path, and what its row shows.
 struct TreeRow<'a> {
     node: &'a Node,
+    share: Option<Share>,
     is_total_bound: bool,
     /// The indentation, followed by the depth if the path has more than [`MAX_LEVELS`].
     indent: String,
@@ -72,12 +75,18 @@ struct TreeRow<'a> {
 }
 
 impl<'a> TreeRow<'a> {
-    fn of(snapshot: &'a Snapshot, bounds: &[bool], (at, depth): (usize, usize)) -> TreeRow<'a> {
+    fn of(
+        snapshot: &'a Snapshot,
+        shares: &Shares,
+        bounds: &[bool],
+        (at, depth): (usize, usize),
+    ) -> TreeRow<'a> {
         let node = &snapshot.tree[at];
         let remarks = node.short_remarks().collect::<Vec<_>>().join(", ");
         let depth_mark = if depth > MAX_LEVELS { format!("↳{depth} ") } else { String::new() };
         TreeRow {
             node,
+            share: shares.of_path(node),
             is_total_bound: bounds[at],
             indent: "  ".repeat(depth.min(MAX_LEVELS)) + &depth_mark,
             name: units::printable(&node.name),
@@ -114,7 +123,7 @@ fn aligned(paths: &[TreeRow], labels: &[String]) -> String {
     table.load_style(presets::NOTHING);
     table.set_header(["share", "self", "total", "calls", "GPU/call", "host/call", "function"]);
     for (path, label) in paths.iter().zip(labels) {
-        table.add_row(row(path.node, path.is_total_bound, label));
+        table.add_row(row(path, label));
     }
     let last = 6;
     for (at, column) in table.column_iter_mut().enumerate() {
@@ -126,7 +135,8 @@ fn aligned(paths: &[TreeRow], labels: &[String]) -> String {
     table.trim_fmt()
 }
 
-fn row(node: &Node, is_total_bound: bool, label: &str) -> [String; 7] {
+fn row(path: &TreeRow, label: &str) -> [String; 7] {
+    let TreeRow { node, share, is_total_bound, .. } = *path;
     let error = match node.self_error_ns {
         Some(ns) if ns > 0.0 => format!(" ±{}", units::time(ns)),
         Some(_) => String::new(),
@@ -136,7 +146,7 @@ fn row(node: &Node, is_total_bound: bool, label: &str) -> [String; 7] {
         node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
     };
     [
-        bound(node.upper_bound).to_owned() + &units::percent(node.share),
+        share.map(|share| share.to_string()).unwrap_or_default(),
         bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
         bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
         if node.per_call.is_some() { format!("{:.0}", node.calls) } else { String::new() },
