@@ -70,6 +70,17 @@ fn switch_takes_the_usual_words() {
 }
 
 #[test]
+fn options_are_off_by_the_same_words() {
+    for off in ["off", "0", "false", "no", "OFF", "False", " No "] {
+        assert_eq!(good("GPU_TIME_COLD", off).cold, Some(None), "{off}");
+        assert_eq!(good("GPU_TIME_SLEEP", off).hold, Some(None), "{off}");
+        assert_eq!(good("GPU_TIME_KERNELS", off).kernels, Some(KernelRate::OFF), "{off}");
+        let windows = options(&[("GPU_TIME_WINDOWS", off)]);
+        assert_eq!((windows.0.windows, windows.1), (Some(Ok(None)), Vec::new()), "{off}");
+    }
+}
+
+#[test]
 fn variables_override_attributes() {
     assert_eq!(good("GPU_TIME_WARMUP", "0").warmup.unwrap_or(7), 0);
     assert_eq!(good("GPU_TIME_COLD", "off").cold.unwrap_or(Some(Cold::Clean)), None);

@@ -20,9 +20,14 @@ const MAX_TRACED: usize = 1_000_000;
 pub(crate) fn on_or_off(text: &str) -> Result<bool, &'static str> {
     match text.to_ascii_lowercase().as_str() {
         "on" | "1" | "true" | "yes" => Ok(true),
-        "off" | "0" | "false" | "no" => Ok(false),
+        _ if is_off(text) => Ok(false),
         _ => Err("`on` or `off`"),
     }
+}
+
+/// Returns `true` for a word that turns an option off.
+fn is_off(text: &str) -> bool {
+    ["off", "0", "false", "no"].iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 pub(crate) fn warmup(text: &str) -> Result<u32, &'static str> {
@@ -31,7 +36,7 @@ pub(crate) fn warmup(text: &str) -> Result<u32, &'static str> {
 
 pub(crate) fn cold(text: &str) -> Result<Option<Cold>, &'static str> {
     match text {
-        "off" => Ok(None),
+        off if is_off(off) => Ok(None),
         "clean" => Ok(Some(Cold::Clean)),
         "dirty" => Ok(Some(Cold::Dirty)),
         _ => Err("`off`, `clean` or `dirty`"),
@@ -40,7 +45,7 @@ pub(crate) fn cold(text: &str) -> Result<Option<Cold>, &'static str> {
 
 pub(crate) fn hold(text: &str) -> Result<Option<Hold>, &'static str> {
     match text {
-        "off" => Ok(None),
+        off if is_off(off) => Ok(None),
         "on" => Ok(Some(Hold::UntilEnqueued)),
         time => nanoseconds(time)
             .map(f64::round)
@@ -52,7 +57,7 @@ pub(crate) fn hold(text: &str) -> Result<Option<Hold>, &'static str> {
 
 pub(crate) fn kernels(text: &str) -> Result<KernelRate, &'static str> {
     let rate = match text {
-        "off" => Some(KernelRate::OFF),
+        off if is_off(off) => Some(KernelRate::OFF),
         "on" => Some(KernelRate::USUAL),
         text => share(text).and_then(KernelRate::of_share),
     };
@@ -64,7 +69,7 @@ pub(crate) fn kernels(text: &str) -> Result<KernelRate, &'static str> {
 }
 
 pub(crate) fn windows(text: &str) -> Result<Option<WindowPlan>, &'static str> {
-    if text == "off" {
+    if is_off(text) {
         return Ok(None);
     }
     let time = |text: &str| {
