@@ -81,7 +81,7 @@ impl Config {
             targets: options.targets.and_then(Result::ok).unwrap_or_else(|| vec![Target::TABLE]),
             filter: options.filter.and_then(Result::ok).unwrap_or_default(),
             sampling: options.sampling.and_then(Result::ok),
-            budget: options.budget.and_then(Result::ok),
+            budget: options.budget.and_then(Result::ok).flatten(),
             warmup: options.warmup.and_then(Result::ok),
             cold: options.cold.and_then(Result::ok),
             hold: options.hold.and_then(Result::ok),

@@ -234,6 +234,13 @@ fn environment_wins_over_program() {
     let invalid = Config::new(read(&[("GPU_TIME_COLD", "icy")]).or(program.clone()));
     assert_eq!((invalid.cold.unwrap_or(None), invalid.warmup.unwrap_or(0)), (None, 1));
     assert_eq!(Options::default().or(program.clone()), program);
+    // So does one that removes a limit.
+    let limited = read(&[("GPU_TIME_BUDGET", "1%")]);
+    for off in ["off", "No"] {
+        let unlimited = read(&[("GPU_TIME_BUDGET", off)]).or(limited.clone());
+        assert_eq!(unlimited.budget, Some(Ok(None)));
+        assert_eq!(Config::new(unlimited).budget, None);
+    }
 }
 
 #[test]
@@ -273,8 +280,8 @@ fn invalid_value_is_named_with_the_valid_ones() {
         assert_eq!(
             bad("GPU_TIME_BUDGET", wrong),
             format!(
-                "invalid value `{wrong}` for `GPU_TIME_BUDGET`: expected a share above `0` and \
-                 below `1`, such as `0.01` or `1%`"
+                "invalid value `{wrong}` for `GPU_TIME_BUDGET`: expected `off` or a share above \
+                 `0` and below `1`, such as `0.01` or `1%`"
             )
         );
     }

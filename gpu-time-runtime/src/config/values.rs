@@ -124,6 +124,16 @@ pub(crate) fn budget(share: Option<f64>) -> Result<f64, &'static str> {
         .ok_or("a share above `0` and below `1`, such as `0.01` or `1%`")
 }
 
+/// Parses a budget, or a word that removes the limit. `0` is neither: it is a share that is too small.
+pub(crate) fn budget_or_off(text: &str) -> Result<Option<f64>, &'static str> {
+    match share(text) {
+        None if is_off(text) => Ok(None),
+        share => budget(share)
+            .map(Some)
+            .map_err(|_| "`off` or a share above `0` and below `1`, such as `0.01` or `1%`"),
+    }
+}
+
 pub(crate) fn bias(text: &str) -> Result<ConfiguredBias, &'static str> {
     let (variant, time): (fn(f64) -> ConfiguredBias, _) = match text.strip_prefix("cupti:") {
         Some(time) => (ConfiguredBias::KernelBase, time.trim_start()),

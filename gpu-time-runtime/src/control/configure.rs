@@ -62,7 +62,8 @@ impl Configure {
     /// limit. No kernels are recorded if that would add more than half of the limit to the program's
     /// launches.
     pub fn budget(mut self, share: impl Into<Option<f64>>) -> Self {
-        self.options.budget = self.number("configure().budget", share, values::budget);
+        let budget = |share| values::budget(share).map(Some);
+        self.options.budget = self.number("configure().budget", share, budget);
         self
     }
 
