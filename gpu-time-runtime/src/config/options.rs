@@ -69,6 +69,9 @@ impl Options {
                 .value("GPU_TIME_TRACE_LAST", |text| values::trace_last(text.parse().ok())),
             view: vars.value("GPU_TIME_VIEW", values::view),
         };
+        // With the feature, the search for CUPTI reads the variable.
+        #[cfg(not(feature = "kernels"))]
+        vars.value("GPU_TIME_CUPTI", values::cupti);
         (options, vars.problems.into_messages())
     }
 

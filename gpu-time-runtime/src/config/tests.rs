@@ -119,6 +119,11 @@ fn kernels_take_a_switch_or_a_share() {
 #[test]
 #[cfg(not(feature = "kernels"))]
 fn kernels_without_their_feature_are_named() {
+    assert_eq!(
+        bad("GPU_TIME_CUPTI", "/nope"),
+        "invalid value `/nope` for `GPU_TIME_CUPTI`: expected no value, because this build lacks \
+         gpu-time's feature `kernels`"
+    );
     for text in ["on", "1%"] {
         assert_eq!(
             bad("GPU_TIME_KERNELS", text),

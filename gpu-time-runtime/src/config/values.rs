@@ -89,6 +89,12 @@ pub(crate) fn windows(text: &str) -> Result<Option<WindowPlan>, &'static str> {
     Ok(Some(plan))
 }
 
+/// Rejects a path to CUPTI, which a build without the feature never looks for.
+#[cfg(not(feature = "kernels"))]
+pub(crate) fn cupti(_: &str) -> Result<(), &'static str> {
+    Err("no value, because this build lacks gpu-time's feature `kernels`")
+}
+
 pub(crate) fn nvtx(text: &str) -> Result<bool, &'static str> {
     let is_on = on_or_off(text)?;
     if cfg!(not(feature = "nvtx")) && is_on {
