@@ -36,7 +36,8 @@ pub struct TimedFn {
     pub rest: TokenStream,
     /// The other statements; `None` if `syn` cannot parse them.
     pub stmts: Option<Vec<Stmt>>,
-    /// This is a block, which sees the variables of the function around it.
+    /// `true` for `scope!` and `guard!`, whose expressions may name variables of the surrounding
+    /// function.
     pub is_block: bool,
 }
 

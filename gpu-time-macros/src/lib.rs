@@ -178,7 +178,7 @@ use proc_macro::TokenStream;
 /// annotated functions inside it. Each record is attributed to the innermost annotated function at
 /// the time of the launch, and counts as inclusive time of the functions around it. An opened call
 /// has no brackets. Work that another thread enqueues for the call is not attributed to it. A call
-/// of a function without a stream counts as skipped inside a call that events time.
+/// of a function without a stream counts as skipped inside a call timed by events.
 ///
 /// With `clock = "kernels"`, opened calls are the only source of times, so every timed call is
 /// opened unless `kernels` gives a share. Name a stream if you can: it adds exact times of single

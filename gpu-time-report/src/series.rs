@@ -405,8 +405,8 @@ impl Series {
         })
     }
 
-    /// Returns the bytes that calls moved. `None` if the attribute does not give them, if no sample
-    /// has a known number, and for a launch of a function that makes several.
+    /// Returns the bytes that calls moved. `None` if the attribute does not give them, if they are
+    /// not known for any sample, and for a launch of a function that makes several.
     pub fn bytes(&self) -> Option<&Bytes> {
         self.bytes.as_ref()
     }

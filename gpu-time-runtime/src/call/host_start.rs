@@ -35,8 +35,8 @@ pub(crate) struct MeasuredHostTime {
 impl HostStart {
     pub const NONE: HostStart = HostStart(None);
 
-    /// Reads the clock if the call's host time is measured. It never is for async functions, because their
-    /// thread does other work while they wait.
+    /// Reads the clock if the call's host time is measured. Async functions are never measured, because their
+    /// thread does other work between polls.
     #[inline]
     pub fn of(call: &StreamCall) -> HostStart {
         let nth = threads::counters(call.site).map_or(0, CallCounters::timed);

@@ -104,7 +104,7 @@ pub(crate) fn is_outermost() -> bool {
     !is_inside_events() && !passed_over::are_too_many()
 }
 
-/// Returns `true` if the thread is inside a call that events time.
+/// Returns `true` if the thread is inside a call timed by events.
 pub(crate) fn is_inside_events() -> bool {
     CallDepth::current().by_events > 0
 }

@@ -120,7 +120,7 @@ pub(crate) struct OpenCall {
     pub(super) entered: u64,
     /// The numbers of frames and launches that were left after the last part was handed over.
     pub(super) kept: (usize, usize),
-    /// A part was handed over because the process ends.
+    /// Set once a part has been handed over because the process is ending.
     pub(super) is_ending: bool,
     pub launches: Vec<FrameLaunch>,
     pub at: Option<u32>,
