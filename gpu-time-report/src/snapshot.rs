@@ -51,7 +51,7 @@ impl Snapshot {
     #[must_use]
     #[doc(hidden)]
     pub fn with_tree(mut self, nodes: Vec<Node>) -> Snapshot {
-        self.tree = tree::completed(nodes, &self.devices);
+        self.tree = tree::completed(nodes, &self.devices, &self.process);
         tree::share_out(&mut self.tree, &mut self.sites);
         self
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use crate::launch_bound::{is_launch_bound, may_be_launch_bound};
-use crate::{Clock, Device, Measure, Series, Site};
+use crate::{Clock, Device, Measure, Process, Series, Site};
 
 /// A function under its callers: one path of the call tree.
 ///
@@ -205,8 +205,7 @@ impl Node {
     }
 
     /// Returns `true` if the times are upper bounds: the GPU may have waited for the host in all
-    /// calls timed by events, or these calls contain brackets other than those of callees. The time
-    /// of `<not annotated>` is an upper bound if that of any path is.
+    /// calls timed by events, or these calls contain brackets other than those of callees.
     pub fn upper_bound(&self) -> bool {
         self.upper_bound
     }
@@ -255,15 +254,28 @@ impl PerCall {
 /// Completes a call tree: adds up the inclusive times, adds the work that windows found outside of
 /// annotated functions, computes shares, and sorts paths so that each comes before its callees and
 /// the longest callees come first.
-pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device]) -> Vec<Node> {
+///
+/// The tree of a merged report already has the work outside of functions, as the sum over its
+/// processes.
+pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Process) -> Vec<Node> {
     add_up(&mut nodes);
-    nodes.extend(not_annotated(&nodes, devices));
+    if process.merged.is_empty() && !nodes.is_empty() {
+        nodes.extend(not_annotated(devices, process.wall_ns));
+    }
+    let mut nodes = sorted(nodes);
+    compute(&mut nodes);
+    nodes
+}
+
+/// Computes what follows from the paths' own times and means. Does not change their order, on which the
+/// rounding of sums depends.
+fn compute(nodes: &mut [Node]) {
+    add_up(nodes);
     let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
-    for node in &mut nodes {
+    for node in nodes {
         node.share = if total_ns > 0.0 { node.self_ns / total_ns } else { 0.0 };
         node.launch_bound = node.per_call.is_some_and(|per_call| per_call.is_launch_bound());
     }
-    sorted(nodes)
 }
 
 /// Sets three values from the tree: `launch_bound` of each site, and the own and outer shares of
@@ -350,35 +362,26 @@ fn add_up(nodes: &mut [Node]) {
     }
 }
 
-/// Estimates the time of work outside of annotated functions from its ratio to theirs in the
-/// windows.
-fn not_annotated(nodes: &[Node], devices: &[Device]) -> Option<Node> {
-    let coverages = devices.iter().filter_map(|device| device.coverage.as_ref());
-    let (mut busy_ns, mut attributed_ns, mut variance) = (0.0, 0.0, Some(0.0));
-    for coverage in coverages {
-        busy_ns += coverage.busy * coverage.total_ns;
-        attributed_ns += coverage.attributed * coverage.total_ns;
+/// Estimates the time of work outside of annotated functions from its share of wall time in the
+/// windows. Unlike its ratio to the functions' times, this depends neither on waits in those times
+/// nor on functions that run at the same time. Nothing is known of devices without windows.
+fn not_annotated(devices: &[Device], wall_ns: u64) -> Option<Node> {
+    let wall_ns = wall_ns as f64;
+    let (mut ns, mut variance) = (0.0, Some(0.0));
+    for coverage in devices.iter().filter_map(Device::coverage) {
+        ns += (coverage.busy - coverage.attributed).max(0.0) * wall_ns;
         let errors = coverage.attributed_error.zip(coverage.busy_error);
-        variance = variance.zip(errors).map(|(sum, (attributed, busy))| {
-            sum + (attributed.hypot(busy) * coverage.total_ns).powi(2)
-        });
+        variance = variance
+            .zip(errors)
+            .map(|(sum, (attributed, busy))| sum + (attributed.hypot(busy) * wall_ns).powi(2));
     }
-    let roots = nodes.iter().filter(|node| node.parent.is_none());
-    let known_ns: f64 = roots.map(|node| node.inclusive_ns).sum();
-    if attributed_ns <= 0.0 || known_ns <= 0.0 {
-        return None;
-    }
-    let factor = known_ns / attributed_ns;
-    let ns = (busy_ns - attributed_ns).max(0.0) * factor;
-    let error_ns = variance.map(|variance| variance.sqrt() * factor);
+    let error_ns = variance.map(f64::sqrt);
     (ns > 0.0).then(|| Node {
         name: Node::NOT_ANNOTATED.to_owned(),
         inclusive_ns: ns,
         inclusive_error_ns: error_ns,
         self_ns: ns,
         self_error_ns: error_ns,
-        // The time is scaled by that of the functions, so it is a bound if theirs is.
-        upper_bound: nodes.iter().any(|node| node.upper_bound),
         ..Node::of(Source::Windows)
     })
 }

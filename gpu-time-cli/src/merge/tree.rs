@@ -23,6 +23,9 @@ enum Function {
     Site(u32),
     /// A function that the report does not list.
     Name(String),
+    /// The work outside of all functions. Its time is the sum of the estimates for each process,
+    /// because processes with windows differ in wall time.
+    Outside,
 }
 
 impl MergedTree {
@@ -30,26 +33,26 @@ impl MergedTree {
     /// report, and `devices` the ids of its devices to the indices of the merged ones.
     pub fn add(&mut self, tree: &[Node], sites: &[usize], devices: &HashMap<&str, usize>) {
         // The index in `nodes` of each path of the report.
-        let mut places: Vec<Option<u32>> = Vec::with_capacity(tree.len());
+        let mut places: Vec<u32> = Vec::with_capacity(tree.len());
         for node in tree {
-            let parent = node.parent().and_then(|parent| places.get(parent).copied().flatten());
-            // Figures from windows are recomputed from the merged devices.
-            let place = (node.source != Source::Windows).then(|| {
-                let site = node.site().and_then(|site| sites.get(site)).map(|&site| site as u32);
-                let times = node.self_ns_by_device.iter();
-                let times = times.filter_map(|(id, ns)| Some((*devices.get(&**id)?, *ns)));
-                let is_known = node.self_ns <= 0.0 || !node.self_ns_by_device.is_empty();
-                let by_device = is_known.then(|| times.collect());
-                let node = Node { self_ns_by_device: BTreeMap::new(), ..node.clone() };
-                self.add_path(Node { parent, site, ..node }, by_device)
-            });
-            places.push(place);
+            let parent = node.parent().and_then(|parent| places.get(parent).copied());
+            let site = node.site().and_then(|site| sites.get(site)).map(|&site| site as u32);
+            let times = node.self_ns_by_device.iter();
+            let times = times.filter_map(|(id, ns)| Some((*devices.get(&**id)?, *ns)));
+            let is_known = node.self_ns <= 0.0 || !node.self_ns_by_device.is_empty();
+            let by_device = is_known.then(|| times.collect());
+            let node = Node { self_ns_by_device: BTreeMap::new(), ..node.clone() };
+            places.push(self.add_path(Node { parent, site, ..node }, by_device));
         }
     }
 
     /// Adds a path with its self time on each device.
     fn add_path(&mut self, node: Node, by_device: Option<BTreeMap<usize, f64>>) -> u32 {
-        let function = node.site.map_or_else(|| Function::Name(node.name.clone()), Function::Site);
+        let function = match (node.source, node.site) {
+            (Source::Windows, _) => Function::Outside,
+            (_, Some(site)) => Function::Site(site),
+            (_, None) => Function::Name(node.name.clone()),
+        };
         let next = self.nodes.len() as u32;
         let at = *self.known.entry((node.parent, function)).or_insert(next);
         match self.nodes.get_mut(at as usize) {

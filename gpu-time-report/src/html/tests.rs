@@ -70,7 +70,11 @@ fn nested() -> Snapshot {
         site.name = name.to_owned();
     }
     snapshot.sites.truncate(3);
-    snapshot.with_tree(tree())
+    // Windows found as much work outside of functions as inside.
+    let wall_ns = std::mem::replace(&mut snapshot.process.wall_ns, 914_285);
+    let mut snapshot = snapshot.with_tree(tree());
+    snapshot.process.wall_ns = wall_ns;
+    snapshot
 }
 
 #[test]
@@ -376,7 +380,7 @@ fn shares_of_nested_functions_add_up() {
     // The other half is not annotated, and has a row of its own.
     let functions: f64 =
         snapshot.tree.iter().filter(|node| node.site.is_some()).map(Node::share).sum();
-    assert!((functions - 0.5).abs() < 1e-9 && (sum - 1.0).abs() < 1e-9, "{sum} {functions}");
+    assert!((functions - 0.5).abs() < 1e-6 && (sum - 1.0).abs() < 1e-9, "{sum} {functions}");
 }
 
 /// Returns the shares in the table, on the page and in the tree, from the top.
@@ -682,10 +686,11 @@ fn lead_names_what_to_look_at_first() {
         }
         let mut snapshot = nested();
         snapshot.process.wall_ns = 100_000_000;
+        snapshot.devices[0].coverage.as_mut().unwrap().attributed = 0.7;
         self::text(&snapshot.with_tree(nodes))
     };
     let text = with_host_time(1.0);
-    let expected = "Look at attention first: 23.4% of GPU time is its own.";
+    let expected = "Look at attention first: 46.9% of GPU time is its own.";
     assert!(text.contains(expected), "{text}");
     let text = with_host_time(100.0);
     let expected =

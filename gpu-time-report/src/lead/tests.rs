@@ -5,7 +5,9 @@ use crate::tree::fixtures::{by_events, node, tree};
 /// Returns the sentences about a program with this call tree, and with windows in which the GPU had
 /// this idle share.
 fn said(nodes: Vec<Node>, idle: Option<f64>) -> [Option<String>; 2] {
-    let windows = |idle| Coverage { busy: 1.0 - idle, idle, ..coverage() };
+    let busy = |idle| Coverage { busy: 1.0 - idle, idle, ..coverage() };
+    // All work is that of functions.
+    let windows = |idle| Coverage { attributed: 1.0 - idle, ..busy(idle) };
     let gpu = Device { coverage: idle.map(windows), ..gpu() };
     let snapshot = Snapshot::new(process(None), vec![gpu], Vec::new()).with_tree(nodes);
     let Lead { time, first } = Lead::of(&snapshot);
@@ -230,6 +232,7 @@ fn warm_up_counts_as_time_in_functions() {
     nodes[0].per_call.as_mut().unwrap().host_ns = Some(1e6);
     let mut snapshot = kernels();
     snapshot.sites.truncate(1);
+    snapshot.devices[0].coverage = None;
     let site = &mut snapshot.sites[0];
     (site.calls, site.timed, site.warmup) = (640, 160, 480);
     let snapshot = snapshot.with_tree(nodes);

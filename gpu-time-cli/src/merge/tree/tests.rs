@@ -62,13 +62,29 @@ fn sum_of_two_sources_is_as_good_as_the_worse() {
     assert_eq!((node.source, node.upper_bound), (Source::Events, true));
 }
 
-/// Merging estimates this work anew, from the merged devices.
 #[test]
-fn work_outside_of_functions_is_left_out() {
+fn work_outside_of_functions_adds_up() {
+    let outside = |ns, error_ns| Node {
+        name: Node::NOT_ANNOTATED.to_owned(),
+        self_ns: ns,
+        self_error_ns: error_ns,
+        ..Node::of(Source::Windows)
+    };
+    let function =
+        Node { name: Node::NOT_ANNOTATED.to_owned(), site: None, ..path(0, None, 1, 7.0) };
     let mut merged = MergedTree::default();
-    let outside = Node { name: Node::NOT_ANNOTATED.to_owned(), ..Node::of(Source::Windows) };
-    merged.add(&[outside, path(0, None, 1, 100.0)], &[0], &HashMap::new());
-    assert_eq!(summary(&merged.finish(&[]).unwrap()), [(Some(0), None, 1.0, 100.0)]);
+    for tree in [
+        &[outside(50.0, Some(3.0)), path(0, None, 1, 100.0), function][..],
+        &[path(0, None, 1, 100.0), outside(30.0, Some(4.0))],
+        // A process without windows.
+        &[path(0, None, 1, 100.0)],
+    ] {
+        merged.add(tree, &[0], &HashMap::new());
+    }
+    let nodes = merged.finish(&[]).unwrap();
+    let expected = [(None, None, 0.0, 80.0), (Some(0), None, 3.0, 300.0), (None, None, 1.0, 7.0)];
+    assert_eq!(summary(&nodes), expected);
+    assert_eq!((nodes[0].source, nodes[0].self_error_ns), (Source::Windows, Some(5.0)));
 }
 
 #[test]
