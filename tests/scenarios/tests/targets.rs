@@ -25,7 +25,9 @@ fn missing_folder() {
 #[test]
 fn path_is_a_folder() {
     for format in FORMATS {
+        // Said at the start, and at the end.
         report_to(&format!("{format}:/"))
+            .complains("gpu-time: cannot write the report to `/`: it is a directory")
             .complains("gpu-time: cannot write the report to `/`: Is a directory")
             .run();
     }
