@@ -102,32 +102,6 @@ fn sampled_totals_of_async_functions_are_right_within_their_errors() {
     assert_eq!(paths.len(), 6, "{:?}", paths.keys());
 }
 
-/// An inner function is opened by itself where the sampler passes over the function around it, and not where events
-/// time that function.
-#[test]
-fn totals_inside_sampled_functions_are_right_within_their_errors() {
-    let run = scenario("tree/sampled_inside", &[]).with_cupti().run();
-    let paths = paths(&run);
-    let over = if is_real() { 1_000.0 } else { 0.0 };
-    for (function, most) in [
-        ("rarely_by_events", 0.05),
-        ("often_by_events", 0.06),
-        ("half_by_kernels", 0.04),
-        ("in_rarely", 0.02),
-        ("in_often", 0.06),
-        ("in_half", 0.06),
-    ] {
-        let of = |(path, _): &(&String, &&Node)| path.rsplit('/').next() == Some(function);
-        let nodes = || paths.iter().filter(of).map(|(_, node)| node);
-        let own: f64 = nodes().map(|node| node.self_ns).sum();
-        let error = nodes().map(|node| node.self_error_ns.powi(2)).sum::<f64>().sqrt();
-        let ns = 2_000.0 * if function.starts_with("in_") { 20_000.0 } else { 10_000.0 };
-        // One value in 15,000 is off by more than four standard errors.
-        assert!((own - ns).abs() < 4.0 * error + 2_000.0 * over, "{function}: {own} ±{error}");
-        assert!(error > 0.0 && error < most * ns, "{function}: {own} ±{error}");
-    }
-}
-
 #[test]
 fn gpu_that_waits_for_the_host_is_launch_bound() {
     let run = scenario("tree/late", &[]).with_cupti().env("GPU_TIME_VIEW", "tree").run();

@@ -12,7 +12,6 @@ mod call_exchange;
 pub(crate) mod collector;
 pub(crate) mod depth;
 mod foreign_launches;
-mod odds;
 mod open_call;
 mod parts;
 pub(crate) mod passed_over;
