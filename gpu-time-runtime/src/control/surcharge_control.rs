@@ -124,7 +124,7 @@ impl SurchargeControl {
         let [us, share] =
             [(cupti::surcharge_ns() / 1e3).to_string(), two_digit_percent(self.share())];
         Some(format!(
-            "the budget of {budget} has no room for it. From the first one on, CUPTI adds {us} µs to every \
+            "the budget of {budget} has no room for it. From its first record on, CUPTI adds {us} µs to every \
              launch, which is up to {share} of this program's wall time. To accept that, replace \
              `GPU_TIME_BUDGET` by a share of the calls, such as `GPU_TIME_KERNELS=1%`"
         ))

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// How deep a thread is inside calls that are not part of an opened call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallDepth {
-    /// The number of calls that events time.
+    /// The number of calls timed by events.
     pub by_events: u32,
     /// The number of calls that were not chosen to be opened.
     pub passed_over: u32,
@@ -18,13 +18,13 @@ thread_local! {
 }
 
 impl CallDepth {
-    /// Returns that of the calling thread.
+    /// Returns the depth of the calling thread.
     #[inline]
     pub fn current() -> CallDepth {
         DEPTH.get()
     }
 
-    /// Returns the number of all calls.
+    /// Returns the number of calls of both kinds.
     pub fn total(self) -> u32 {
         self.by_events.saturating_add(self.passed_over)
     }

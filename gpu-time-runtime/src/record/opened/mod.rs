@@ -108,7 +108,7 @@ pub(crate) fn is_inside_events() -> bool {
     CallDepth::current().by_events > 0
 }
 
-/// Notes that a call which events time runs on this thread until [`DepthAround::leave`].
+/// Notes that a call timed by events runs on this thread until [`DepthAround::leave`].
 #[inline]
 pub(crate) fn nest(around: &DepthAround) {
     around.enter(|depth| depth.by_events = depth.by_events.saturating_add(1));

@@ -144,10 +144,11 @@ impl WaitingCall {
         let figures = by_frame.figures();
         let is_known = |frame: &Frame| matches!(lost.or(frame.lost), None | Some(Lost::Long));
         let mut paths = CallTreeWriter::begin(&call.callers);
-        let draw = call.frames.first().map_or(OpeningDraw::default(), |outermost| OpeningDraw {
+        let draw = |outermost: &Frame| OpeningDraw {
             number: outermost.entered_ns,
             weight: outermost.weight(),
-        });
+        };
+        let draw = call.frames.first().map(draw).unwrap_or_default();
         for (frame, figures) in call.frames.iter().zip(&figures) {
             let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
             let host_ns = left_ns.saturating_sub(entered_ns);
