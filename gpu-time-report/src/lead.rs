@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::launch_bound::sides_of_series;
 use crate::marks::bound;
-use crate::own_times::{self, Accounted, Shares, own_times};
+use crate::own_times::{self, Accounted, Share, Shares, own_times};
 use crate::units::{self, percent};
 use crate::{Coverage, Device, Node, PerCall, Series, Site, Snapshot, Source, tree};
 
@@ -263,7 +263,8 @@ fn largest(snapshot: &Snapshot) -> Option<First<'_>> {
         *times.first().filter(|time| times.len() > 1 && is_worthwhile(snapshot, time.ns))?;
     let not_annotated = Shares::of(snapshot).not_annotated().map_or(0.0, Node::self_ns);
     let share = first.ns / (own_times::sum(&times) + not_annotated);
-    let why = format!("{}{} of GPU time is its own", bound(first.is_bound), percent(share));
+    let is_uncertain = times.iter().any(|time| time.is_bound);
+    let why = format!("{} of GPU time is its own", Share { of_all: share, is_uncertain });
     let why = if share >= OUTSTANDING { Why::Because(why) } else { Why::Largest };
     Some(First { name: first.name, why })
 }

@@ -262,20 +262,12 @@ pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Proc
     if process.merged.is_empty() && !nodes.is_empty() {
         nodes.extend(not_annotated(devices, process.wall_ns));
     }
-    let mut nodes = sorted(nodes);
-    compute(&mut nodes);
-    nodes
-}
-
-/// Computes what follows from the paths' own times and means. Does not change their order, on which the
-/// rounding of sums depends.
-fn compute(nodes: &mut [Node]) {
-    add_up(nodes);
     let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
-    for node in nodes {
+    for node in &mut nodes {
         node.share = if total_ns > 0.0 { node.self_ns / total_ns } else { 0.0 };
         node.launch_bound = node.per_call.is_some_and(|per_call| per_call.is_launch_bound());
     }
+    sorted(nodes)
 }
 
 /// Sets three values from the tree: `launch_bound` of each site, and the own and outer shares of
