@@ -82,6 +82,7 @@ pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::W
         stream: None,
         weight: ticket.time(),
         share,
+        sampled: opened::unasked(site),
         workload,
         call_id,
         device: cuda::only_device(),

@@ -104,6 +104,7 @@ fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64
         stream: Some(stream),
         weight,
         share,
+        sampled: unasked(site),
         workload,
         call_id,
         device: context.device_id(),
@@ -147,6 +148,14 @@ fn flush(call: &StreamCall) -> CacheState {
         Some(Err(_)) => CacheState::Partial,
         _ => cache,
     }
+}
+
+/// Returns the probability with which the sampler would have chosen a call that was timed without asking it,
+/// because the call is inside an opened one. Returns 1 if the sampler was asked, or times every call.
+pub(crate) fn unasked(site: &'static CallSite) -> f64 {
+    // Those with `graph` are always asked about.
+    let is_unasked = site.is_sampled() && opened::is_inside() && !site.spec.graph;
+    if is_unasked { site.rate.get().rate() } else { 1.0 }
 }
 
 /// The choice to open a call.

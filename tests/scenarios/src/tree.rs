@@ -22,6 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("tree/shares", shares),
     ("tree/layers", layers),
     ("tree/async_shares", async_shares),
+    ("tree/sampled_inside", sampled_between),
     ("tree/late", late),
     ("tree/behind", behind_others),
     ("tree/overlap", overlap),
@@ -193,6 +194,63 @@ fn async_shares(_: &[String]) {
             let poll = || moved.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
             assert!(scope.spawn(poll).join().unwrap());
         });
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(kernels = 0.2)]
+fn around_sampled(program: &Program) -> LaunchResult {
+    ran!();
+    rarely_by_events(&program.stream, program)?;
+    often_by_events(&program.stream, program)?;
+    half_by_kernels(program)
+}
+
+#[gpu_timed(scope = "body", sample = 0.1)]
+fn rarely_by_events(stream: &Arc<CudaStream>, program: &Program) -> LaunchResult {
+    ran!();
+    program.spin.launch(stream, NS)?;
+    in_rarely(program)
+}
+
+#[gpu_timed]
+fn in_rarely(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch(2 * NS)
+}
+
+#[gpu_timed(scope = "body", sample = 0.6, kernels = 0.3)]
+fn often_by_events(stream: &Arc<CudaStream>, program: &Program) -> LaunchResult {
+    ran!();
+    program.spin.launch(stream, NS)?;
+    in_often(program)
+}
+
+#[gpu_timed(kernels = 0.3)]
+fn in_often(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch(2 * NS)
+}
+
+#[gpu_timed(sample = 0.5, kernels = 0.6)]
+fn half_by_kernels(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch(NS)?;
+    in_half(program)
+}
+
+#[gpu_timed(kernels = 0.2)]
+fn in_half(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch(2 * NS)
+}
+
+/// Calls sampled functions inside a function of which one call in five is opened.
+fn sampled_between(_: &[String]) {
+    let program = Program::new();
+    for _ in 0..2_000 {
+        around_sampled(&program).unwrap();
         program.gpu.synchronize();
     }
     tally::print();

@@ -102,6 +102,34 @@ fn sampled_totals_of_async_functions_are_right_within_their_errors() {
     assert_eq!(paths.len(), 6, "{:?}", paths.keys());
 }
 
+/// An inner function is opened by itself where the sampler passes over the function around it, and not where events
+/// time that function.
+#[test]
+fn totals_inside_sampled_functions_are_right_within_their_errors() {
+    let run = scenario("tree/sampled_inside", &[]).with_cupti().run();
+    let paths = paths(&run);
+    for (function, most) in [
+        ("rarely_by_events", 0.05),
+        ("often_by_events", 0.06),
+        ("half_by_kernels", 0.04),
+        ("in_rarely", 0.02),
+        ("in_often", 0.06),
+        ("in_half", 0.06),
+    ] {
+        let of = |(path, _): &(&String, &&Node)| path.rsplit('/').next() == Some(function);
+        let nodes = || paths.iter().filter(of).map(|(_, node)| node);
+        let calls: f64 = nodes().map(|node| node.calls).sum();
+        let own: f64 = nodes().map(|node| node.self_ns).sum();
+        let error = nodes().map(|node| node.self_error_ns.powi(2)).sum::<f64>().sqrt() / own;
+        let ns = if function.starts_with("in_") { 20_000.0 } else { 10_000.0 };
+        assert_time(own, calls * ns, calls);
+        // All its kernels take the same time, so the relative error of their sum is that of the calls. One value in
+        // 15,000 is off by more than four standard errors.
+        assert!((calls / 2_000.0 - 1.0).abs() < 4.0 * error, "{function}: {calls} ±{error}");
+        assert!(error > 0.0 && error < most, "{function}: {calls} ±{error}");
+    }
+}
+
 #[test]
 fn gpu_that_waits_for_the_host_is_launch_bound() {
     let run = scenario("tree/late", &[]).with_cupti().env("GPU_TIME_VIEW", "tree").run();

@@ -243,6 +243,7 @@ impl SpanState {
             // Spans are weighted by the probability of recording them, which follows from `share`.
             weight: 1.0,
             share: share * timed,
+            sampled: 1.0,
             workload: Workload::UNKNOWN,
             call_id: self.call_id,
             device: cuda::only_device(),

@@ -12,6 +12,7 @@ mod call_exchange;
 pub(crate) mod collector;
 pub(crate) mod depth;
 mod foreign_launches;
+mod odds;
 mod open_call;
 mod parts;
 pub(crate) mod passed_over;

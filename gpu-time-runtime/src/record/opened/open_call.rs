@@ -7,6 +7,7 @@ use crate::base::{clock, lock::locked, switches};
 use crate::cuda;
 use crate::cupti::{self, RecordingGuard};
 use crate::record::opened::foreign_launches;
+use crate::record::opened::odds::{Odds, OddsAround};
 use crate::record::opened::passed_over::PassedOver;
 use crate::record::series_counters::SeriesRef;
 use crate::record::stream_progress::StreamId;
@@ -51,6 +52,9 @@ pub(crate) struct OpenedFunction {
     pub weight: f32,
     /// The probability with which such a call is opened if it is the outermost timed one.
     pub share: f64,
+    /// The probability with which the sampler would have chosen the call. It is 1 if the sampler was asked, or times
+    /// every call.
+    pub sampled: f64,
     pub workload: Workload,
     pub call_id: CallId,
     /// The device to count the call on if it launches nothing, and until it ends.
@@ -65,9 +69,10 @@ pub(crate) struct Frame {
     pub subject: OpenedFunction,
     /// The position of the frame around it, which is smaller than its own.
     pub parent: Option<u32>,
-    /// The probability that the call would not have been recorded, because neither it nor a call
-    /// around it was chosen.
-    pub(super) missed: f64,
+    /// The number of calls that this one represents for the chance of being recorded, by itself or inside others.
+    pub(super) represents: f64,
+    /// The odds of calls inside this one.
+    pub(super) odds_inside: Odds,
     /// Set while the function makes a launch that events would bracket.
     pub is_launching: bool,
     /// The number of records without times, for the frame's launches and for those of frames inside it.
@@ -167,9 +172,9 @@ impl Frame {
         self.series = locked(&thread.recorder).series.move_opened(self.series, identity);
     }
 
-    /// Returns the number of calls that this call represents, by the Horvitz–Thompson estimator.
+    /// Returns the number of calls that this call represents.
     pub fn weight(&self) -> f64 {
-        f64::from(self.subject.weight) / (1.0 - self.missed)
+        f64::from(self.subject.weight) * self.represents
     }
 
     /// Returns the number of calls that this call represents in its series. If the function names a stream,
@@ -196,12 +201,13 @@ impl OpenCall {
             return None;
         }
         let (at, nth) = (self.frames.len() as u32, self.entered);
-        let missed = match self.at.and_then(|at| self.frames.get(at as usize)) {
-            // A call inside one that is timed by events is never opened by itself.
-            Some(around) if around.subject.stream.is_some() => around.missed,
-            Some(around) => around.missed * (1.0 - subject.share),
-            None => (1.0 - self.hit) * (1.0 - subject.share),
+        let odds = match self.at.and_then(|at| self.frames.get(at as usize)) {
+            Some(around) => around.odds_inside,
+            None => Odds::outermost(self.hit),
         };
+        let OpenedFunction { sampled, stream, .. } = subject;
+        let share = if sampled > 0.0 { subject.share } else { 0.0 };
+        let odds_inside = odds.inside(OddsAround { share, sampled, by_events: stream.is_some() });
         let CallSeries { site, thread, .. } = subject.of;
         let identity = subject.of.identity(subject.device);
         let series = locked(&thread.recorder).series.begin_opened(site, identity);
@@ -209,7 +215,8 @@ impl OpenCall {
             nth,
             subject,
             parent: self.at,
-            missed,
+            represents: odds.weight(share),
+            odds_inside,
             is_launching: false,
             zero_times: 0,
             entered_ns: clock::now_ns(),

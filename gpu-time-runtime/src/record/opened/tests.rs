@@ -35,6 +35,7 @@ fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
         stream: Some(STREAM),
         weight: 1.0,
         share: 1.0,
+        sampled: 1.0,
         workload: Workload::UNKNOWN,
         call_id: CallId::default(),
         device: DeviceId::Cuda(0),
