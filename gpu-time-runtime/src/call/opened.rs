@@ -4,6 +4,8 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{fork, inside, random::happens};
 use crate::call::first;
 use crate::call::scope::TimedCall;
+#[cfg(feature = "tracing")]
+use crate::call::spans::passed_root;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
 use crate::cupti;
@@ -120,7 +122,11 @@ fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64
 pub(super) fn enter(subject: OpenedFunction, is_inside: bool) -> Option<OpenedCall> {
     cupti::observe_launches(opened::OBSERVER);
     let OpenedFunction { of, call_id, stream, device, .. } = subject;
-    match opened::enter(subject) {
+    #[cfg(feature = "tracing")]
+    let entered = opened::enter_in_root(passed_root::share, subject);
+    #[cfg(not(feature = "tracing"))]
+    let entered = opened::enter(subject);
+    match entered {
         Some(frame) => {
             let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
             Some(OpenedCall { of, call_id, frame, device, suspended })

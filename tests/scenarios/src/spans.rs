@@ -25,6 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("spans/futures", futures),
     ("spans/sampled", sampled),
     ("spans/around", around),
+    ("spans/around_sampled", around_sampled),
     ("spans/kept", kept),
     ("spans/polled", polled),
     ("spans/deep", deep),
@@ -208,6 +209,24 @@ fn around(_: &[String]) {
     let program = Program::new(spans().sample(0.25));
     for _ in 0..400 {
         span!("around").in_scope(|| inner(&program));
+        program.gpu.synchronize();
+    }
+    tally::print();
+}
+
+#[gpu_timed(kernels = 0.3)]
+fn sometimes(program: &Program) {
+    ran!();
+    program.launch(NS);
+}
+
+/// Calls functions of which three in ten are opened, inside spans of which one in five is recorded.
+fn around_sampled(_: &[String]) {
+    let program = Program::new(spans().sample(0.2));
+    for _ in 0..2_000 {
+        span!("task").in_scope(|| {
+            span!("step").in_scope(|| sometimes(&program));
+        });
         program.gpu.synchronize();
     }
     tally::print();

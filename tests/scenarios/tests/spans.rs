@@ -168,6 +168,32 @@ fn function_in_a_sampled_span_is_recorded_with_or_without_it() {
     assert_eq!(run.site("spans::inner").calls, 400);
 }
 
+/// Asserts that all calls of `sometimes` in the scenario `around_sampled` add up to its 2,000 calls, within the error.
+fn assert_sometimes(run: &Run) {
+    let paths = paths(run);
+    let nodes =
+        || paths.iter().filter(|(path, _)| path.ends_with("sometimes")).map(|(_, node)| node);
+    let calls: f64 = nodes().map(|node| node.calls).sum();
+    let own: f64 = nodes().map(|node| node.self_ns).sum();
+    let error = nodes().map(|node| node.self_error_ns.powi(2)).sum::<f64>().sqrt() / own;
+    assert_kernels(own, calls);
+    // One value in 15,000 is off by more than four standard errors.
+    assert!((calls / 2_000.0 - 1.0).abs() < 4.0 * error, "{calls} ±{error}");
+    assert!(error > 0.0 && error < 0.06, "{calls} ±{error}");
+}
+
+#[test]
+fn sampled_function_in_sampled_spans_stands_for_all_calls() {
+    let run = || scenario("spans/around_sampled", &[]).with_cupti().keeps_counting();
+    let all = run().run();
+    assert_sometimes(&all);
+    assert!(paths(&all)["task/step/sometimes"].recorded > 200);
+    // A root that the filter excludes opens no call.
+    let functions = run().env("GPU_TIME_FILTER", "*::sometimes").run();
+    assert_sometimes(&functions);
+    assert_eq!(paths(&functions).len(), 1);
+}
+
 /// The number of entries of a kept span that are mistaken for entries of a single call.
 const BEFORE_KEPT: f64 = 9.0;
 

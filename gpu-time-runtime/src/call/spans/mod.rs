@@ -2,6 +2,7 @@
 
 mod counts;
 mod kept;
+pub(crate) mod passed_root;
 mod roots;
 mod sites;
 mod span_state;

@@ -31,6 +31,8 @@ struct Draws {
     skip: Cell<u64>,
     /// The number of events passed over since the last chosen one.
     passed: Cell<u64>,
+    /// The probability of choosing an event, as of the last draw.
+    share: Cell<f64>,
     sampler: Sampler,
 }
 
@@ -46,6 +48,17 @@ pub(super) fn enter() -> bool {
 #[inline]
 pub(super) fn exit() {
     DEPTH.set(DEPTH.get().saturating_sub(1));
+}
+
+/// Returns `true` if the thread is inside a span.
+pub(super) fn is_inside() -> bool {
+    DEPTH.get() > 0
+}
+
+/// Returns the probability with which the thread's outermost span would have been chosen, if the filter admits it.
+pub(super) fn share() -> f64 {
+    // Each outermost entry takes part in these draws.
+    ENTERED.with(|draws| draws.share.get())
 }
 
 /// A root that was chosen to open a call.
@@ -88,6 +101,7 @@ fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<ChosenRoo
 impl Draws {
     #[cold]
     fn draw(&self, rate: KernelRate) -> Option<ChosenRoot> {
+        self.share.set(0.0);
         // In a forked child, another thread may have held a lock at the fork.
         if !switches::is_on() || fork::is_forked() {
             return None;
@@ -112,6 +126,7 @@ impl Draws {
         if (f64::MIN_POSITIVE..1.0).contains(&sampling.get()) {
             call_tree::note_sampled_spans();
         }
+        self.share.set(sampling.get());
         let draw = self.sampler.draw(sampling, LONGEST_GAP);
         self.skip.set(draw.skips);
         let Some(weight) = draw.weight else {

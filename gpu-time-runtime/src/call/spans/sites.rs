@@ -49,3 +49,8 @@ pub(super) fn find(
         Box::leak(Box::new(SpanSite { site: CallSite::new(spec), kept: KeepDetector::new() }))
     })
 }
+
+/// Returns the site of a span, if a span of its callsite has been part of a call.
+pub(super) fn known(span: &'static Metadata<'static>) -> Option<&'static SpanSite> {
+    locked(&SITES).as_ref()?.get(&span.callsite()).copied()
+}

@@ -118,10 +118,19 @@ pub(crate) fn nest(around: &DepthAround) {
 /// Opens a call, or enters a function inside the thread's opened call. Returns `None` if nothing
 /// can be recorded.
 pub(crate) fn enter(subject: OpenedFunction) -> Option<FrameId> {
+    enter_in_root(|| 0.0, subject)
+}
+
+/// Does the same as [`enter`]. If this opens a call, `root` returns the probability with which the root span around it
+/// would have opened one, or 0 without a span.
+pub(crate) fn enter_in_root(root: fn() -> f64, subject: OpenedFunction) -> Option<FrameId> {
     if is_inside() {
         hand_over_part();
     } else {
-        open(|call| passed_over::for_each(|around| call.add_caller(around)))?;
+        open(|call| {
+            passed_over::for_each(|around| call.add_caller(around));
+            call.add_chance(root());
+        })?;
     }
     with_open(|call| call.enter(subject)).flatten()
 }

@@ -128,7 +128,7 @@ pub(crate) struct OpenCall {
     pub is_incomplete: bool,
     /// The sites of the calls around it that were not chosen, the outermost first.
     pub callers: Vec<u32>,
-    /// The probability that at least one of the callers would have been chosen.
+    /// The probability that at least one of the callers, or the root span around the call, would have been chosen.
     hit: f64,
     /// The number of root spans that were passed over before the one that opened the call.
     #[cfg(feature = "tracing")]
@@ -247,7 +247,12 @@ impl OpenCall {
     /// innermost.
     pub(super) fn add_caller(&mut self, around: PassedOver) {
         self.callers.push(around.site);
-        self.hit = 1.0 - (1.0 - self.hit) * (1.0 - around.share);
+        self.add_chance(around.share);
+    }
+
+    /// Adds the probability with which something around the call would have been chosen.
+    pub(super) fn add_chance(&mut self, share: f64) {
+        self.hit = 1.0 - (1.0 - self.hit) * (1.0 - share);
     }
 
     pub fn note(&mut self, launched: &EnqueueCall) {
