@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_report::{Coverage, Device, Overlap, WindowsFrom};
+use gpu_time_report::{Coverage, Device, Overlap, Process, WindowsFrom};
 
 use super::combine::{add, add_warning, agree};
+use super::sharing::{self, Users};
 
 /// The devices of the reports merged so far, distinguished by id, name and driver.
 #[derive(Default)]
@@ -13,32 +14,39 @@ pub struct Devices(Vec<MergedDevice>);
 struct MergedDevice {
     device: Device,
     windows_from: WindowsFrom,
+    users: Users,
 }
 
 impl Devices {
-    /// Adds the devices of a report that covers this number of processes. Returns the index of the
-    /// merged device for each id in the report.
-    pub fn add<'a>(&mut self, devices: &'a [Device], processes: u64) -> HashMap<&'a str, usize> {
+    /// Adds the devices of a report that covers these processes. Returns the index of the merged
+    /// device for each id in the report.
+    pub fn add<'a>(
+        &mut self,
+        devices: &'a [Device],
+        processes: &[Process],
+    ) -> HashMap<&'a str, usize> {
         let index = |device: &'a Device| {
             let id = without_variant(device.id());
             let is_same = |MergedDevice { device: ours, .. }: &MergedDevice| {
                 (ours.id(), ours.name(), ours.driver()) == (id, device.name(), device.driver())
             };
-            let from = device.windows_from.unwrap_or(WindowsFrom {
-                with: if device.coverage.is_some() { processes } else { 0 },
-                of: processes,
-            });
+            let of = processes.len() as u64;
+            let with = if device.coverage.is_some() { of } else { 0 };
+            let from = device.windows_from.unwrap_or(WindowsFrom { with, of });
             let index = match self.0.iter().position(is_same) {
                 Some(known) => {
-                    let MergedDevice { device: ours, windows_from } = &mut self.0[known];
+                    let MergedDevice { device: ours, windows_from, users } = &mut self.0[known];
                     merge(ours, device);
                     add(&mut windows_from.with, from.with);
                     add(&mut windows_from.of, from.of);
+                    users.add(device, processes);
                     known
                 }
                 None => {
+                    let mut users = Users::default();
+                    users.add(device, processes);
                     let device = Device { id: id.to_owned(), ..device.clone() };
-                    self.0.push(MergedDevice { device, windows_from: from });
+                    self.0.push(MergedDevice { device, windows_from: from, users });
                     self.0.len() - 1
                 }
             };
@@ -49,10 +57,14 @@ impl Devices {
 
     /// Returns the devices, sorted by id, and the final id of each index.
     pub fn finish(self) -> (Vec<Device>, Vec<String>) {
-        let finished = self.0.into_iter().map(|MergedDevice { device, windows_from }| {
-            let is_part = device.coverage.is_some() && windows_from.with < windows_from.of;
-            Device { windows_from: is_part.then_some(windows_from), ..device }
-        });
+        let finished =
+            self.0.into_iter().map(|MergedDevice { mut device, windows_from, users }| {
+                if users.have_shared() {
+                    add_warning(&mut device.warnings, sharing::WARNING);
+                }
+                let is_part = device.coverage.is_some() && windows_from.with < windows_from.of;
+                Device { windows_from: is_part.then_some(windows_from), ..device }
+            });
         let mut devices: Vec<Device> = finished.collect();
         let mut variants: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (i, device) in devices.iter().enumerate() {

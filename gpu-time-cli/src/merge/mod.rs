@@ -5,6 +5,7 @@ mod device;
 mod kernels;
 mod runs;
 mod series;
+mod sharing;
 mod tree;
 
 #[cfg(test)]
@@ -110,7 +111,7 @@ impl Merge {
             |process: &Process| Process { warnings: Vec::new(), ..process.clone() };
         let runs = Processes::of(snapshot, self.processes.len());
         self.processes.extend(processes(snapshot).iter().map(without_warnings));
-        let devices = self.devices.add(snapshot.devices(), processes(snapshot).len() as u64);
+        let devices = self.devices.add(snapshot.devices(), processes(snapshot));
         let mut sites = Vec::with_capacity(snapshot.sites().len());
         for site in snapshot.sites() {
             let index = self.add_site(site);

@@ -68,6 +68,23 @@ fn provenance_is_kept_if_reports_agree() {
 }
 
 #[test]
+fn processes_that_shared_a_gpu_are_noticed() {
+    // Each runs for two seconds, and the next one starts a second later.
+    let of = |pid, uuid: Option<&str>| {
+        let device = Device { uuid: uuid.map(str::to_owned), ..gpu("cuda:0", "H200") };
+        report(pid, vec![device], vec![])
+    };
+    let warnings = |reports: &[Snapshot]| merged(reports).devices()[0].warnings().to_vec();
+    let [first, second, third] = [1, 2, 3].map(|pid| of(pid, Some("GPU-1")));
+    assert_eq!(warnings(&[first.clone(), second.clone()]), [super::sharing::WARNING]);
+    assert!(warnings(&[first.clone(), third.clone()]).is_empty());
+    assert!(warnings(&[first.clone(), of(2, Some("GPU-2"))]).is_empty());
+    assert!(warnings(&[of(1, None), of(2, None)]).is_empty());
+    let apart = merged(&[first, third]);
+    assert_eq!(warnings(&[apart, second]), [super::sharing::WARNING]);
+}
+
+#[test]
 fn counts_and_work_are_summed() {
     let with = |timed: u64, in_flight: u64, bytes: Option<Bytes>| {
         let times = vec![4000.0; (timed - in_flight) as usize];
