@@ -125,6 +125,10 @@ impl Node {
         }
     }
 
+    /// The maximum number of functions along a path that this version reports. Reports from elsewhere may have more.
+    #[doc(hidden)]
+    pub const MAX_LEVELS: usize = 64;
+
     /// The name of the work that no annotated function enqueued.
     pub const NOT_ANNOTATED: &str = "<not annotated>";
 

@@ -131,6 +131,16 @@ fn folded_stacks_add_up_to_the_self_times() {
 }
 
 #[test]
+fn folded_stacks_have_bounded_lines() {
+    let chain =
+        (0..1_000).map(|at: u32| node("f", at.checked_sub(1), 1_000.0 - f64::from(at), 1.0));
+    let folded = snapshot(chain.collect(), vec![]).to_folded();
+    assert_eq!(folded.lines().count(), 1_000);
+    let deepest = folded.lines().map(|line| line.matches('f').count()).max();
+    assert_eq!(deepest, Some(Node::MAX_LEVELS));
+}
+
+#[test]
 fn names_do_not_break_folded_stacks() {
     let folded = snapshot(vec![node("a;b\nc", None, 5.0, 5.0)], vec![]).to_folded();
     assert_eq!(folded, "a,b c 5\n");

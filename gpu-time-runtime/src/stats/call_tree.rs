@@ -12,11 +12,14 @@ use crate::stats::call_tree::place::{PathId, Place};
 use crate::stats::kernels::CallFigures;
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
-use gpu_time_report::PerCall;
+use gpu_time_report::{Node, PerCall};
 
 /// The maximum number of paths. The work of a function for which no path is left is attributed to the function
 /// around it.
 const MAX_PATHS: usize = 16_384;
+/// The maximum number of functions along a path, as for [`Node::MAX_LEVELS`]. The work of functions deeper inside is
+/// attributed to the innermost one that has a path.
+const MAX_LEVELS: usize = Node::MAX_LEVELS;
 
 /// An annotated function, identified by the number of its site.
 pub(crate) type SiteNumber = u32;
@@ -32,6 +35,8 @@ pub(crate) struct CallTree {
 struct Path {
     function: SiteNumber,
     parent: Option<PathId>,
+    /// The number of functions around it.
+    level: usize,
     /// A recorded call was outermost, and may have had a caller that was not sampled.
     callers_unknown: bool,
     /// The calls that events timed.
@@ -120,18 +125,22 @@ pub(crate) struct RecordedCall<'a> {
 }
 
 impl CallTree {
-    /// Returns the path of a function under a caller. `None` if there are too many paths.
+    /// Returns the path of a function under a caller. `None` if there are too many paths, or too many functions along
+    /// this one.
     pub fn path(&mut self, parent: Option<PathId>, function: SiteNumber) -> Option<PathId> {
         if let Some(known) = self.known.get(&(parent, function)) {
             return Some(*known);
         }
-        if self.paths.len() >= MAX_PATHS {
+        let around = parent.and_then(|parent| self.paths.get(parent.index()));
+        let level = around.map_or(0, |around| around.level + 1);
+        if self.paths.len() >= MAX_PATHS || level >= MAX_LEVELS {
             return None;
         }
         let id = PathId::at(self.paths.len());
         self.paths.push(Path {
             function,
             parent,
+            level,
             callers_unknown: false,
             timed: Vec::new(),
             timed_on_host: HostTimes::default(),
@@ -405,6 +414,17 @@ mod tests {
         record(&mut tree, path, &figures(30, 10), 1.0);
         let [node] = &report(&tree)[..] else { panic!() };
         assert_eq!((node.inclusive_error_ns, node.self_error_ns), (Some(0.0), Some(0.0)));
+    }
+
+    #[test]
+    fn deep_recursion_has_a_bounded_path() {
+        let mut tree = CallTree::default();
+        let mut path = None;
+        for _ in 0..MAX_LEVELS {
+            path = tree.path(path, 1);
+            assert!(path.is_some());
+        }
+        assert_eq!(tree.path(path, 1), None);
     }
 
     #[test]
