@@ -13,6 +13,7 @@ const STREAM_IN_CONFIG: usize = 32;
 enum Enqueues {
     Kernel,
     Copy,
+    CopyBatch,
     PeerCopy,
     Set,
     Graph,
@@ -126,10 +127,10 @@ const FUNCTIONS: [DriverFunction; 47] = [
     function(480, 480, Kernel, Several),                      // cuLaunchCooperativeKernelMultiDevice
     function(514, 515, Graph, Offset(8)),                     // cuGraphLaunch
     function(652, 653, Kernel, Config),                       // cuLaunchKernelEx
-    function(776, 777, Copy, Offset(64)),                     // cuMemcpyBatchAsync
-    function(778, 779, Copy, Offset(32)),                     // cuMemcpy3DBatchAsync
-    function(796, 797, Copy, Offset(56)),                     // cuMemcpyBatchAsync_v2
-    function(798, 799, Copy, Offset(24)),                     // cuMemcpy3DBatchAsync_v2
+    function(776, 777, CopyBatch, Offset(64)),                // cuMemcpyBatchAsync
+    function(778, 779, CopyBatch, Offset(32)),                // cuMemcpy3DBatchAsync
+    function(796, 797, CopyBatch, Offset(56)),                // cuMemcpyBatchAsync_v2
+    function(798, 799, CopyBatch, Offset(24)),                // cuMemcpy3DBatchAsync_v2
     function(837, 838, Copy, Offset(32)).sized(At(16)),       // cuMemcpyWithAttributesAsync
     function(839, 840, Copy, Offset(16)),                     // cuMemcpy3DWithAttributesAsync
 ];
@@ -184,12 +185,18 @@ impl Callback {
         self.function().enqueues == Graph
     }
 
+    /// Returns `true` if a call may have any number of records.
+    pub fn is_group(self) -> bool {
+        let DriverFunction { enqueues, stream, .. } = self.function();
+        matches!(enqueues, Graph | CopyBatch) || matches!(stream, Several)
+    }
+
     /// Returns the kinds of activity, other than kernels, that must be on for CUPTI to record the
     /// work.
     pub fn kinds(self) -> &'static [u32] {
         match self.function().enqueues {
             Kernel => &[],
-            Copy => &[MEMCPY],
+            Copy | CopyBatch => &[MEMCPY],
             PeerCopy => &[MEMCPY, MEMCPY2],
             Set => &[MEMSET],
             Graph => &[MEMCPY, MEMSET],
@@ -335,6 +342,17 @@ mod tests {
         assert_eq!(with_id(279).kinds(), [MEMCPY]);
         assert_eq!(with_id(319).kinds(), [MEMCPY, MEMCPY2]);
         assert_eq!(with_id(216).kinds(), [MEMSET]);
+        assert_eq!(with_id(796).kinds(), [MEMCPY]);
         assert_eq!((with_id(515).kinds(), with_id(515).is_graph()), (&[MEMCPY, MEMSET][..], true));
+    }
+
+    #[test]
+    fn graphs_and_batches_have_any_number_of_records() {
+        for group in [480, 514, 777, 778, 797, 798] {
+            assert!(with_id(group).is_group(), "{group}");
+        }
+        for single in [307, 279, 216, 837] {
+            assert!(!with_id(single).is_group(), "{single}");
+        }
     }
 }

@@ -174,6 +174,7 @@ unsafe fn observe(
         stream,
         capture: stream.and_then(|stream| CAPTURES.of(Stream(stream))),
         is_graph: callback.is_graph(),
+        is_group: callback.is_group(),
         lacks_records,
     });
 }
@@ -245,10 +246,17 @@ mod tests {
             stream: Some(7),
             capture: None,
             is_graph: false,
+            is_group: false,
             lacks_records: false,
         };
         assert_eq!(call(ENTER, 307, 1, &[0, 0, 0, 0, 0, 7]), [launch]);
-        let replay = EnqueueCall { correlation: 2, stream: Some(9), is_graph: true, ..launch };
+        let replay = EnqueueCall {
+            correlation: 2,
+            stream: Some(9),
+            is_graph: true,
+            is_group: true,
+            ..launch
+        };
         assert_eq!(call(ENTER, 514, 2, &[0, 9]), [replay]);
     }
 

@@ -68,6 +68,7 @@ mod tests {
             stream: Some(stream),
             capture: None,
             is_graph: false,
+            is_group: false,
             lacks_records: false,
         })
     }

@@ -56,8 +56,11 @@ pub(crate) struct EnqueueCall {
     /// The number of the stream capture that the work goes into, if any. Captured work does not
     /// run.
     pub capture: Option<u64>,
-    /// The call replays a graph: several activities share its correlation id.
+    /// The call replays a graph.
     pub is_graph: bool,
+    /// The call enqueues a group of activities, such as a graph or a batch of copies. Any number of them share its
+    /// correlation id.
+    pub is_group: bool,
     /// CUPTI does not record some of the work.
     pub lacks_records: bool,
 }

@@ -28,7 +28,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// The time from a flush of CUPTI's records to the next one by the thread. Much longer than [`PERIOD`], because
 /// each flush blocks launches on other threads, and CUPTI keeps some memory for each where many threads launch.
 pub(super) const FLUSH_PERIOD: Duration = Duration::from_millis(500);
-/// The time for which the launches of graphs are known after their calls were recorded.
+/// The time for which the launches of groups are known after their calls were recorded.
 const KEPT: Duration = Duration::from_secs(60);
 /// The maximum number of such launches.
 const MAX_KEPT: usize = 4_096;
@@ -52,7 +52,7 @@ pub(crate) struct UselessRecords {
     pub dropped: u64,
     /// Records without times.
     pub zero_times: u64,
-    /// Records of graphs that came after their calls had been recorded.
+    /// Records of groups that came after their calls had been recorded.
     pub late: u64,
     /// Records that the collector had no room for before their calls ended.
     pub evicted: u64,
@@ -89,8 +89,8 @@ pub(crate) struct Collector {
     /// The time at which CUPTI last said that it had dropped records, or the collector dropped one; 0 if neither
     /// ever did.
     dropped_ns: u64,
-    /// The launches of graphs whose calls have been recorded, and when.
-    ended_graphs: Option<HashMap<u32, Instant>>,
+    /// The launches of groups whose calls have been recorded, and when.
+    ended_groups: Option<HashMap<u32, Instant>>,
     /// Records that may belong to calls that have not ended.
     unclaimed: UnclaimedRecords,
     /// Measurements of the empty kernel that wait for their records.
@@ -230,7 +230,7 @@ impl Collector {
             launches: None,
             progress: StreamProgress::new(),
             dropped_ns: 0,
-            ended_graphs: None,
+            ended_groups: None,
             unclaimed: UnclaimedRecords::new(),
             bases: Vec::new(),
             alignment: None,
@@ -294,7 +294,7 @@ impl Collector {
         }
         self.finish(is_last && drained.has_flushed);
         self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
-        self.ended_graphs.get_or_insert_default().retain(|_, ended| ended.elapsed() < KEPT);
+        self.ended_groups.get_or_insert_default().retain(|_, ended| ended.elapsed() < KEPT);
     }
 
     /// Returns `true` if a call that has ended waits for this record.
@@ -378,7 +378,7 @@ impl Collector {
     /// Keeps a record that a call may claim when it ends. Counts one that came too late for its call, and the
     /// oldest one if it must make room.
     fn keep(&mut self, activity: &Activity) {
-        if self.is_of_ended_graph(activity.correlation) {
+        if self.is_of_ended_group(activity.correlation) {
             USELESS.late.fetch_add(1, Relaxed);
             return;
         }
@@ -392,8 +392,8 @@ impl Collector {
         self.unclaimed.keep(activity);
     }
 
-    fn is_of_ended_graph(&self, correlation: u32) -> bool {
-        self.ended_graphs.as_ref().is_some_and(|graphs| graphs.contains_key(&correlation))
+    fn is_of_ended_group(&self, correlation: u32) -> bool {
+        self.ended_groups.as_ref().is_some_and(|groups| groups.contains_key(&correlation))
     }
 
     /// Records the calls that are complete, and counts as lost those that cannot become so. If too
@@ -408,7 +408,7 @@ impl Collector {
         for (number, outlook) in ended.collect::<Vec<_>>() {
             if let Some(waiting) = self.calls.remove(&number) {
                 self.work -= waiting.work();
-                self.keep_graphs(&waiting, now);
+                self.keep_groups(&waiting, now);
                 let is_lost = outlook == Outlook::Lost || waiting.may_lack(self.dropped_ns);
                 let lost = is_lost.then_some(Lost::Records);
                 finish(waiting, self.launches.as_mut(), lost, self.alignment);
@@ -417,13 +417,13 @@ impl Collector {
         self.give_up_beyond(MAX_WAITING, MAX_WAITING_WORK);
     }
 
-    /// Keeps the launches of graphs in a call that is about to be recorded.
-    fn keep_graphs(&mut self, waiting: &WaitingCall, now: Instant) {
-        if waiting.has_graphs {
-            let graphs = self.ended_graphs.get_or_insert_default();
-            let launches = waiting.call.launches.iter().filter(|launch| launch.is_graph);
-            let space = MAX_KEPT.saturating_sub(graphs.len());
-            graphs.extend(launches.take(space).map(|launch| (launch.correlation, now)));
+    /// Keeps the launches of groups in a call that is about to be recorded.
+    fn keep_groups(&mut self, waiting: &WaitingCall, now: Instant) {
+        if waiting.has_groups {
+            let groups = self.ended_groups.get_or_insert_default();
+            let launches = waiting.call.launches.iter().filter(|launch| launch.is_group);
+            let space = MAX_KEPT.saturating_sub(groups.len());
+            groups.extend(launches.take(space).map(|launch| (launch.correlation, now)));
         }
     }
 

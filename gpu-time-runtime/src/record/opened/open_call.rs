@@ -98,12 +98,13 @@ pub(crate) struct FrameLaunch {
     pub frame: u32,
     /// The time of the call, on the host's clock.
     pub enqueued_ns: u64,
-    /// The stream that was passed to the driver. All the work ran on it, unless the launch is a graph.
+    /// The stream that all the work ran on, if known.
     pub stream: Option<Stream>,
     pub stream_id: Option<StreamId>,
     /// The reason why its function's events would not bracket it; `None` if they would.
     pub elsewhere: Option<ElsewhereReason>,
-    pub is_graph: bool,
+    /// As in [`EnqueueCall`].
+    pub is_group: bool,
     pub has_record: bool,
 }
 
@@ -273,7 +274,7 @@ impl OpenCall {
         }
         let stream = launched.stream.map(Stream);
         let elsewhere = self.frames.get(frame as usize).and_then(|frame| frame.elsewhere(stream));
-        let &EnqueueCall { correlation, is_graph, lacks_records, .. } = launched;
+        let &EnqueueCall { correlation, is_graph, is_group, lacks_records, .. } = launched;
         if lacks_records {
             self.lose_around(frame, Lost::Records);
             // A graph has records of its kernels. Another launch would be waited for in vain.
@@ -286,10 +287,11 @@ impl OpenCall {
             correlation,
             frame,
             enqueued_ns: cuda::now_ns(),
-            stream,
+            // The branches of a graph run on streams of their own.
+            stream: stream.filter(|_| !is_graph),
             stream_id: StreamId::of(launched),
             elsewhere,
-            is_graph,
+            is_group,
             has_record: false,
         });
     }

@@ -49,6 +49,7 @@ fn launch(correlation: u32) -> EnqueueCall {
         stream: Some(STREAM.0),
         capture: None,
         is_graph: false,
+        is_group: false,
         lacks_records: false,
     }
 }
@@ -246,7 +247,7 @@ fn record_without_times_loses_its_call_alone() {
 #[test]
 fn graph_waits_for_more_records() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_graph: true, ..launch(5) });
+    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
     for node in 0..3 {
         collector.begin_round();
         collector.take(&activity(5, 100 * node + 5, 100 * node + 15));
@@ -296,7 +297,7 @@ fn with_graph(subject: OpenedFunction, launched: EnqueueCall) -> Collector {
 #[test]
 fn rounds_without_a_flush_do_not_complete_a_graph() {
     let subject = subject(thread());
-    let mut collector = with_graph(subject, EnqueueCall { is_graph: true, ..launch(5) });
+    let mut collector = with_graph(subject, EnqueueCall { is_group: true, ..launch(5) });
     for _ in 0..5 {
         collector.begin_round();
         collector.repeat_round();
@@ -330,7 +331,7 @@ fn flush_is_due_after_a_while_or_if_much_work_waits() {
 #[test]
 fn graph_whose_records_are_withheld_is_waited_for() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_graph: true, ..launch(5) });
+    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
     go_on(&mut collector);
     rounds(&mut collector);
     assert_eq!(counts(&subject).in_flight, 1, "it may not be empty");
@@ -343,7 +344,7 @@ fn graph_whose_records_are_withheld_is_waited_for() {
 #[test]
 fn graph_without_a_record_for_long_is_empty_if_the_gpu_has_gone_on() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_graph: true, ..launch(5) });
+    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
     collector.wait(2 * PATIENCE);
     rounds(&mut collector);
     assert_eq!(counts(&subject).in_flight, 1, "it may not have begun");
@@ -355,7 +356,7 @@ fn graph_without_a_record_for_long_is_empty_if_the_gpu_has_gone_on() {
 #[test]
 fn graph_is_empty_if_the_last_flush_has_no_record() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_graph: true, ..launch(5) });
+    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
     collector.finish(true);
     assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (1, 0));
 }
@@ -365,7 +366,7 @@ fn graph_is_empty_if_the_last_flush_has_no_record() {
 fn dropped_records_lose_calls_with_graphs() {
     let thread = thread();
     let (one, other) = (subject(thread), subject(thread));
-    let mut collector = waiting_for(one, EnqueueCall { is_graph: true, ..launch(5) });
+    let mut collector = waiting_for(one, EnqueueCall { is_group: true, ..launch(5) });
     collector.claim([call(other, &[7])]);
     collector.note_dropped(1);
     [activity(5, 5, 15), activity(7, 20, 25)].iter().for_each(|of| collector.take(of));
@@ -382,7 +383,7 @@ fn oldest_unclaimed_record_is_lost_for_its_call_if_there_are_too_many() {
     let (old, new) = (subject(thread()), subject(thread()));
     let mut open = Box::<OpenCall>::default();
     let frame = open.enter(old).unwrap();
-    open.note(&EnqueueCall { is_graph: true, ..launch(5) });
+    open.note(&EnqueueCall { is_group: true, ..launch(5) });
     let mut collector = Collector::new();
     let ids = 4_000_000_000 - most..4_000_000_000;
     collector.take(&activity(5, 5, 15));
@@ -402,7 +403,7 @@ fn oldest_unclaimed_record_is_lost_for_its_call_if_there_are_too_many() {
 #[test]
 fn launch_that_lacks_records_loses_its_call() {
     let subject = subject(thread());
-    let launched = EnqueueCall { is_graph: true, lacks_records: true, ..launch(5) };
+    let launched = EnqueueCall { is_graph: true, is_group: true, lacks_records: true, ..launch(5) };
     let mut collector = with_graph(subject, launched);
     rounds(&mut collector);
     assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (0, 1));
@@ -433,7 +434,7 @@ fn launch_that_lacks_records_loses_only_the_functions_around_it() {
 #[test]
 fn graph_without_a_later_launch_is_complete_after_a_while() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_graph: true, ..launch(5) });
+    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
     collector.take(&activity(5, 5, 15));
     rounds(&mut collector);
     assert_eq!(counts(&subject).opened, 0);

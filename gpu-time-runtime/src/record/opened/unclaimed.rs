@@ -37,7 +37,7 @@ struct KeptRecord {
     record: Activity,
     older: Position,
     newer: Position,
-    /// The next record of the same launch. A graph has many.
+    /// The next record of the same launch. A group has many.
     next_of_launch: Position,
 }
 

@@ -16,11 +16,11 @@ use crate::types::sample::Lost;
 use gpu_time_report::ElsewhereReason;
 
 /// The time without a record after which a call is no longer waited for, once the GPU has gone on to later
-/// launches. Missing records were then lost, and graphs have no more of them.
+/// launches. Missing records were then lost, and groups have no more of them.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// The maximum number of records of one call. A graph has many for a single launch.
+/// The maximum number of records of one call. A graph or a batch of copies has many for a single launch.
 const MAX_ACTIVITIES: usize = 262_144;
-/// A call with graph launches is complete after this many collections without a new record, once
+/// A call with groups of activities is complete after this many collections without a new record, once
 /// the GPU has gone on to later launches.
 const QUIET: u32 = 2;
 
@@ -28,10 +28,10 @@ const QUIET: u32 = 2;
 pub(super) struct WaitingCall {
     pub call: Box<OpenCall>,
     activities: Vec<AttributedActivity>,
-    /// The number of launches without a record, apart from graphs. A graph without kernels, copies and memsets
+    /// The number of launches without a record, apart from groups. A graph without kernels, copies and memsets
     /// never has a record.
     missing: usize,
-    pub has_graphs: bool,
+    pub has_groups: bool,
     /// The number of collections since the last record.
     pub quiet: u32,
     /// The time of the last record or, before the first, the time at which the wait began.
@@ -52,8 +52,8 @@ impl WaitingCall {
     pub fn new(call: Box<OpenCall>) -> WaitingCall {
         WaitingCall {
             activities: Vec::with_capacity(call.launches.len()),
-            missing: call.launches.iter().filter(|launch| !launch.is_graph).count(),
-            has_graphs: call.launches.iter().any(|launch| launch.is_graph),
+            missing: call.launches.iter().filter(|launch| !launch.is_group).count(),
+            has_groups: call.launches.iter().any(|launch| launch.is_group),
             quiet: 0,
             heard: Instant::now(),
             is_incomplete: call.is_incomplete,
@@ -78,10 +78,10 @@ impl WaitingCall {
         self.heard = Instant::now();
         if !launch.has_record {
             launch.has_record = true;
-            self.missing -= usize::from(!launch.is_graph);
+            self.missing -= usize::from(!launch.is_group);
         }
         let launch = *launch;
-        let FrameLaunch { frame, enqueued_ns, elsewhere, is_graph, stream, .. } = launch;
+        let FrameLaunch { frame, enqueued_ns, elsewhere, stream, .. } = launch;
         if !activity.has_times() {
             self.call.count_zero_times(frame);
         }
@@ -89,8 +89,6 @@ impl WaitingCall {
             self.is_incomplete = true;
             return Some(launch);
         }
-        // The branches of a graph run on streams of their own.
-        let stream = stream.filter(|_| !is_graph);
         // Without a common clock, nothing counts as enqueued late.
         let enqueued_ns = alignment.map_or(0, |alignment| alignment.cupti_ns(enqueued_ns));
         let activity = *activity;
@@ -106,7 +104,7 @@ impl WaitingCall {
 
     /// Returns the state of the call's records.
     ///
-    /// A graph may have more records until the GPU goes on to a later launch. One without any record may be
+    /// A group may have more records until the GPU goes on to a later launch. One without any record may be
     /// empty, or CUPTI may withhold its records because other work in the same buffer has not ended. `is_last`
     /// means that CUPTI has returned all records, even those of work that has not ended.
     pub fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
@@ -116,22 +114,22 @@ impl WaitingCall {
         let has_ended = |launch: &FrameLaunch| launch.has_record && is_past(launch);
         let has_begun = |launch: &FrameLaunch| launch.has_record || is_past(launch);
         let launches = || self.call.launches.iter();
-        let mut graphs = launches().filter(|launch| launch.is_graph);
-        let mut unsure = launches().filter(|launch| launch.is_graph || !launch.has_record);
+        let mut groups = launches().filter(|launch| launch.is_group);
+        let mut unsure = launches().filter(|launch| launch.is_group || !launch.has_record);
         match self.missing {
-            0 if !self.has_graphs || is_last => Outlook::Complete,
-            0 if self.quiet >= QUIET && graphs.all(has_ended) => Outlook::Complete,
+            0 if !self.has_groups || is_last => Outlook::Complete,
+            0 if self.quiet >= QUIET && groups.all(has_ended) => Outlook::Complete,
             0 if is_silent && launches().all(has_begun) => Outlook::Complete,
             1.. if is_silent && unsure.all(is_past) => Outlook::Lost,
             _ => Outlook::MoreExpected,
         }
     }
 
-    /// Returns `true` if records that CUPTI dropped by this time may belong to the call's graphs, whose numbers
+    /// Returns `true` if records that CUPTI dropped by this time may belong to the call's groups, whose numbers
     /// of records are unknown.
     pub fn may_lack(&self, dropped_ns: u64) -> bool {
         let has_begun = |root: &Frame| root.entered_ns < dropped_ns;
-        self.has_graphs && self.call.frames.first().is_some_and(has_begun)
+        self.has_groups && self.call.frames.first().is_some_and(has_begun)
     }
 
     /// Records the call in the series of all its functions, or counts it as lost. With an alignment, its

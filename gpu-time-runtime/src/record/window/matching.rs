@@ -13,8 +13,8 @@ use crate::types::activity::Activity;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest time that a report waits for another thread that matches records.
 const REPORT_PATIENCE: Duration = Duration::from_secs(2);
-/// A window with graph launches is complete after this many collections without a new record, once
-/// the GPU has gone on to later launches: a graph has any number of records.
+/// A window with groups of activities is complete after this many collections without a new record, once
+/// the GPU has gone on to later launches: a group has any number of records.
 const QUIET: u32 = 2;
 /// The maximum number of windows that wait for records.
 const MOST_WAITING: usize = 16;
@@ -43,9 +43,9 @@ pub(crate) struct Windows {
 
 struct WaitingWindow {
     launches: HashMap<u32, NotedLaunch>,
-    /// The number of launches without a record, apart from graphs.
+    /// The number of launches without a record, apart from groups.
     missing: usize,
-    has_graphs: bool,
+    has_groups: bool,
     records: Vec<WindowWork>,
     length_ns: u64,
     closed: Option<Instant>,
@@ -189,7 +189,7 @@ impl WaitingWindow {
         WaitingWindow {
             launches: HashMap::new(),
             missing: 0,
-            has_graphs: false,
+            has_groups: false,
             records: Vec::new(),
             length_ns: 0,
             closed: None,
@@ -204,10 +204,10 @@ impl WaitingWindow {
             self.is_incomplete = true;
             return;
         }
-        self.has_graphs |= note.is_graph;
+        self.has_groups |= note.is_group;
         let launch = NotedLaunch { note, at, has_record: false };
         if self.launches.insert(note.correlation, launch).is_none() {
-            self.missing += usize::from(!note.is_graph);
+            self.missing += usize::from(!note.is_group);
         }
     }
 
@@ -216,7 +216,7 @@ impl WaitingWindow {
         if let Some(NotedLaunch { note, has_record: false, .. }) =
             self.launches.remove(&correlation)
         {
-            self.missing -= usize::from(!note.is_graph);
+            self.missing -= usize::from(!note.is_group);
         }
     }
 
@@ -226,7 +226,7 @@ impl WaitingWindow {
         self.quiet = 0;
         if !launch.has_record {
             launch.has_record = true;
-            self.missing -= usize::from(!launch.note.is_graph);
+            self.missing -= usize::from(!launch.note.is_group);
         }
         if !activity.has_times() || self.records.len() >= MOST_RECORDS {
             self.is_incomplete = true;
@@ -244,17 +244,17 @@ impl WaitingWindow {
 
     /// Returns `true` if the records of all launches are there. `has_all` means that CUPTI has returned all records.
     ///
-    /// A graph without a record may be empty, or CUPTI may withhold its records because other work in the same buffer
-    /// has not ended. Therefore it counts as empty only if the window `is_late`. A graph with records then counts as
+    /// A group without a record may be empty, or CUPTI may withhold its records because other work in the same buffer
+    /// has not ended. Therefore it counts as empty only if the window `is_late`. A group with records then counts as
     /// complete even if it was the last launch on its stream.
     fn is_complete(&self, progress: &StreamProgress, has_all: bool, is_late: bool) -> bool {
         let has_ended = |launch: &NotedLaunch| {
             let is_past = progress.are_past(launch.note.stream_id, launch.at);
             if is_late { is_past || launch.has_record } else { is_past && launch.has_record }
         };
-        let mut graphs = self.launches.values().filter(|launch| launch.note.is_graph);
-        let mut have_ended = || self.quiet >= QUIET && graphs.all(has_ended);
-        self.missing == 0 && (!self.has_graphs || has_all || have_ended())
+        let mut groups = self.launches.values().filter(|launch| launch.note.is_group);
+        let mut have_ended = || self.quiet >= QUIET && groups.all(has_ended);
+        self.missing == 0 && (!self.has_groups || has_all || have_ended())
     }
 }
 

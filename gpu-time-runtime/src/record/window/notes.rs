@@ -40,7 +40,8 @@ thread_local! {
 pub(crate) struct Note {
     pub correlation: u32,
     pub stream_id: Option<StreamId>,
-    pub is_graph: bool,
+    /// As in [`EnqueueCall`].
+    pub is_group: bool,
     /// The launch was made inside an annotated function.
     pub is_attributed: bool,
     /// The launch belongs to an opened call, which needs its records as well.
@@ -82,7 +83,7 @@ pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, depth: u32) {
     let note = Note {
         correlation: launched.correlation,
         stream_id: StreamId::of(launched),
-        is_graph: launched.is_graph,
+        is_group: launched.is_group,
         is_attributed: is_opened || depth > 0 || MARKED.get() > 0,
         is_opened,
     };

@@ -9,6 +9,7 @@ fn launched(correlation: u32) -> EnqueueCall {
         stream: Some(0x70),
         capture: None,
         is_graph: false,
+        is_group: false,
         lacks_records: false,
     }
 }
@@ -17,7 +18,7 @@ fn note(correlation: u32) -> Note {
     Note {
         correlation,
         stream_id: StreamId::of(&launched(correlation)),
-        is_graph: false,
+        is_group: false,
         is_attributed: false,
         is_opened: false,
     }
@@ -76,7 +77,7 @@ fn record_of_an_opened_call_is_left_to_it() {
 
 #[test]
 fn window_with_graphs_waits_for_more_records() {
-    let mut windows = closed([Note { is_graph: true, ..note(1) }]);
+    let mut windows = closed([Note { is_group: true, ..note(1) }]);
     for node in 0..3 {
         windows.begin_round();
         assert!(windows.take(&activity(1, 20 * node + 5, 20 * node + 15)));
@@ -99,7 +100,7 @@ fn window_with_graphs_waits_for_more_records() {
 /// Creates windows, of which one waits for the records of a graph. The other is complete, and its record shows
 /// that the GPU has gone on from the graph.
 fn with_graph_without_a_record() -> Windows {
-    let mut windows = closed([Note { is_graph: true, ..note(1) }]);
+    let mut windows = closed([Note { is_group: true, ..note(1) }]);
     add_closed(&mut windows, [note(2)]);
     windows.take(&activity(2, 90, 100));
     for _ in 0..QUIET {
@@ -140,7 +141,7 @@ fn graph_without_a_record_for_long_is_empty_if_the_gpu_has_gone_on() {
 
 #[test]
 fn window_with_the_last_graph_on_its_stream_is_complete_after_a_while() {
-    let mut windows = closed([Note { is_graph: true, ..note(1) }]);
+    let mut windows = closed([Note { is_group: true, ..note(1) }]);
     windows.take(&activity(1, 10, 60));
     for _ in 0..QUIET {
         windows.begin_round();
