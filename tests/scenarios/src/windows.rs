@@ -20,6 +20,7 @@ use crate::time;
 pub const SCENARIOS: &[Scenario] = &[
     ("windows/busy", busy),
     ("windows/busy_in_steps", busy_in_steps),
+    ("windows/full_queue", full_queue),
     ("windows/asked_for", asked_for),
     ("windows/planned", planned),
     ("windows/sampled", sampled),
@@ -127,6 +128,21 @@ impl Program {
         }
         tally::fact("ended_ns", time::now_ns());
     }
+}
+
+/// Launches kernels of 3 ms without waiting for them. Once the driver's queue of some 1,000 launches is full, each launch
+/// takes as long as a kernel.
+fn full_queue(_: &[String]) {
+    let program = Program::new(0);
+    // Records come when the queue has passed, and no more than 16 windows wait for them.
+    gpu_time::configure().windows("4ms/150ms").apply();
+    let end = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < end {
+        timed(&program.gpu.stream, &program.inside, 3_000_000).unwrap();
+    }
+    gpu_time::configure().windows("off").apply();
+    program.gpu.synchronize();
+    tally::print();
 }
 
 /// Keeps the GPU busy for a share of the time. The arguments are the share, the number of launches between waits,

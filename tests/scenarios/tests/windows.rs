@@ -86,6 +86,14 @@ fn busy_share_is_exact_within_its_error() {
 }
 
 #[test]
+fn launches_that_block_beyond_the_end_of_a_window_are_in_it() {
+    let run = scenario("windows/full_queue", &[]).with_cupti().run();
+    let coverage = coverage(&run);
+    assert!(coverage.windows >= 3, "{coverage:?}");
+    assert_eq!(coverage.incomplete, 0, "{coverage:?}");
+}
+
+#[test]
 fn program_asks_for_windows() {
     let run = scenario("windows/asked_for", &[]).with_cupti().run();
     let coverage = coverage(&run);
