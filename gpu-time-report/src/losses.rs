@@ -33,7 +33,7 @@ pub enum Lost {
     Records,
     /// An opened call had more launches or inner calls than are kept at once.
     Long,
-    /// The thread or the process ended inside an opened call.
+    /// The opened call around it ended first, or the thread or the process did.
     Unfinished,
 }
 
@@ -94,10 +94,9 @@ impl Lost {
                 "long",
                 "the opened call made more launches or calls than are kept at once; the calls inside it are counted",
             ),
-            Lost::Unfinished => (
-                "unfinished",
-                "the thread or the process ended before the outermost opened call did",
-            ),
+            Lost::Unfinished => {
+                ("unfinished", "the opened call around it, the thread or the process ended first")
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::cupti;
 use crate::gpu::Gpu;
 use crate::record::opened::permission::{Permission, permission};
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
-use crate::record::threads::StreamCall;
+use crate::record::threads::{self, StreamCall};
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
 use crate::site::cost::CostGuard;
@@ -209,10 +209,16 @@ impl OpenedCall {
         if context == 0 { self.device } else { first::device(context) }
     }
 
+    /// Returns the reason why the call is not in the thread's opened call any more.
+    fn why_not_here(&self) -> Lost {
+        let is_same_thread = std::ptr::eq(threads::current(), self.of.thread);
+        // On the same thread, the outermost call ended first. Otherwise, the function moved without it.
+        if is_same_thread { Lost::Unfinished } else { Lost::Thread }
+    }
+
     fn leave(&self, lost: Option<Lost>) {
         if !opened::leave(self.frame, lost, |context| self.device_of(context)) {
-            // The function has moved to another thread, without the call around it.
-            opened::lose(self.frame, &self.of, lost.unwrap_or(Lost::Thread));
+            opened::lose(self.frame, &self.of, lost.unwrap_or_else(|| self.why_not_here()));
         }
     }
 }

@@ -43,6 +43,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/exit_amid", exit_amid),
     ("opened/killed", killed),
     ("opened/forgotten", forgotten),
+    ("opened/guards", guards),
     ("opened/leaked", leaked),
     ("opened/in_flight", in_flight),
     ("opened/inner_cost", inner_cost),
@@ -416,6 +417,25 @@ fn forgotten(_: &[String]) {
     });
     by_events(&gpu.stream, &gpu.spin("opened::by_events")).unwrap();
     gpu.synchronize();
+    tally::print();
+}
+
+/// Drops guards in the order in which they were created.
+fn guards(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for _ in 0..10 {
+        let first = gpu_time::guard!("first guard");
+        tally::count_runs("first guard", 1);
+        program.launch().unwrap();
+        let second = gpu_time::guard!("second guard");
+        tally::count_runs("second guard", 1);
+        program.launch().unwrap();
+        drop(first);
+        program.launch().unwrap();
+        drop(second);
+        gpu.synchronize();
+    }
     tally::print();
 }
 

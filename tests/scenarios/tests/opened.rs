@@ -209,6 +209,16 @@ fn forgotten_guard_is_lost_when_its_thread_ends() {
 }
 
 #[test]
+fn guard_that_outlives_the_one_around_it_is_unfinished() {
+    let run = run("opened/guards");
+    let row = run.row("first guard");
+    assert_eq!((row.timed, row.opened, row.kernels.kernels_per_call), (10, 10, Some(2.0)));
+    // The first one begins before the device is known.
+    let lost = run.site("second guard").rows(None).map(|row| row.lost("unfinished"));
+    assert_eq!(lost.sum::<u64>(), 10);
+}
+
+#[test]
 fn guards_leaked_in_a_function_that_has_ended_keep_no_call_from_being_opened() {
     let run = run("opened/leaked");
     let (row, _) = opened(&run, "step");

@@ -303,7 +303,7 @@ fn spans_left_before_those_inside_keep_the_order_of_work() {
         assert_kernels(paths[path].self_ns, 5.0 * own);
     }
     // `late` is exited after the call that it belongs to.
-    assert_eq!(run.row("spans::late").lost("thread"), 5);
+    assert_eq!(run.row("spans::late").lost("unfinished"), 5);
 }
 
 #[test]

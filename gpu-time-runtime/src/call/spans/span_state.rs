@@ -138,7 +138,7 @@ impl SpanState {
             // The layer missed the exit, because the span around this one was left first.
             self.place = SpanPlace::Nowhere;
             self.entered = 0;
-            self.lose(frame, Lost::Thread);
+            self.lose(frame, Lost::Unfinished);
         }
         let place = match mem::replace(&mut self.place, SpanPlace::Nowhere) {
             SpanPlace::Chosen(chosen) if is_outermost && !is_kept => self.open(chosen),
@@ -291,7 +291,7 @@ impl SpanState {
         if !is_here {
             // The span around this one was left first.
             self.place = SpanPlace::Nowhere;
-            return self.lose(frame, Lost::Thread);
+            return self.lose(frame, Lost::Unfinished);
         }
         if self.entered > 0 {
             return;
