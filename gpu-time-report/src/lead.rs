@@ -1,13 +1,13 @@
 //! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
-//! why. The table also shows the sentence about the function.
+//! why. The table shows the last of them, because it has the times by device.
 
 use std::fmt;
 
 use crate::launch_bound::sides_of_series;
 use crate::marks::bound;
-use crate::own_times::{self, Accounted, Share, Shares, own_times};
+use crate::own_times::{Accounted, Shares, own_times};
 use crate::units::{self, percent};
-use crate::{Coverage, Device, Node, PerCall, Series, Site, Snapshot, Source, tree};
+use crate::{Coverage, Device, Node, PerCall, Series, Site, Snapshot, Source, series, tree};
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
@@ -23,8 +23,6 @@ const MOSTLY_IDLE: f64 = 0.5;
 /// The maximum ratio of the functions' host time to the GPU's idle time at which the idle time
 /// counts as lying mostly between calls.
 const INSIDE: f64 = 0.5;
-/// The text that replaces a function's name if the GPU idles while no annotated function runs.
-const OUTSIDE: &str = "what the host does outside of annotated functions";
 /// The minimum ratio of host time to GPU time at which a call is host-bound.
 const HOST_BOUND: f64 = 2.0;
 /// The minimum share of the run that a host-bound function takes on the host.
@@ -33,8 +31,10 @@ const LONG_ON_HOST: f64 = 0.1;
 const NEARLY_ALL: f64 = 0.9;
 /// The minimum share of the GPU time at which a function stands out.
 const OUTSTANDING: f64 = 0.1;
-/// The minimum share of the run at which a function is worth a look.
+/// The minimum share of the run at which a function is called launch-bound.
 const WORTHWHILE: f64 = 0.05;
+/// The reason to look at a function that is no more than the largest.
+const MOST: &str = "it has the most GPU time of its own";
 /// The minimum share of its caller's sum at which a callee is named instead of the caller.
 const MOSTLY: f64 = 0.8;
 
@@ -47,57 +47,60 @@ pub struct Lead<'a> {
         expect(dead_code, reason = "the table has it by device")
     )]
     pub time: Option<String>,
-    /// The function to look at first.
+    /// Names the host's work outside of annotated functions, if it comes before all of them.
+    pub outside: Option<String>,
+    /// The function to look at first. `None` only if no function has a time.
     pub first: Option<First<'a>>,
 }
 
-/// The function, or other work of the host, to look at first, and why. Displayed as a sentence.
+/// The function to look at first, and why. Displayed as a sentence.
 pub struct First<'a> {
-    name: &'a str,
-    why: Why,
-}
-
-/// The reason to look at a function first.
-enum Why {
-    Because(String),
-    /// No function stands out.
-    Largest,
-    /// Nearly every call starved, so times by events tell little. The name is what to set.
-    Starved,
+    pub name: &'a str,
+    why: String,
+    /// Only the first of the functions.
+    follows_outside: bool,
 }
 
 impl<'a> Lead<'a> {
     /// Returns the sentences that the report has figures for.
     pub fn of(snapshot: &'a Snapshot) -> Lead<'a> {
-        let first = outside(snapshot).or_else(|| launch_bound(snapshot));
-        let first = first.or_else(|| host_bound(snapshot)).or_else(|| starved(snapshot));
+        let outside = outside(snapshot);
+        let first = match outside {
+            Some(_) => None,
+            None => launch_bound(snapshot).or_else(|| host_bound(snapshot)),
+        };
+        let first = first.or_else(|| largest(snapshot)).or_else(|| longest_on_host(snapshot));
         Lead {
             time: idle(snapshot).or_else(|| accounted(snapshot)),
-            first: first.or_else(|| largest(snapshot)),
+            first: first.map(|first| First { follows_outside: outside.is_some(), ..first }),
+            outside,
         }
+    }
+
+    /// Returns what to look at first as one line.
+    pub fn line(&self) -> Option<String> {
+        let first = self.first.as_ref().map(First::to_string);
+        let sentences: Vec<String> = [self.outside.clone(), first].into_iter().flatten().collect();
+        (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 }
 
-impl First<'_> {
-    /// Returns what precedes the name, the name, and what follows it.
-    pub fn parts(&self) -> [String; 3] {
-        let [before, after] = match &self.why {
-            Why::Because(why) => ["Look at ", &format!(" first: {why}.")].map(str::to_owned),
-            Why::Largest => ["No function stands out. ", " has the most GPU time of its own."]
-                .map(str::to_owned),
-            Why::Starved => [
-                "Nearly every call starved: the GPU waited for the CPU. ",
-                " shows in which functions.",
-            ]
-            .map(str::to_owned),
-        };
-        [before, self.name.to_owned(), after]
+impl<'a> First<'a> {
+    fn new(name: &'a str, why: String) -> First<'a> {
+        First { name, why, follows_outside: false }
+    }
+
+    /// Returns what precedes the name, and what follows it.
+    pub fn around_name(&self) -> [String; 2] {
+        let before = if self.follows_outside { "Of the functions, look at " } else { "Look at " };
+        [before.to_owned(), format!(" first: {}.", self.why)]
     }
 }
 
 impl fmt::Display for First<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.parts().concat())
+        let [before, after] = self.around_name();
+        write!(f, "{before}{}{after}", self.name)
     }
 }
 
@@ -169,7 +172,7 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let share = waited.map(|share| format!(" for {} of the run", percent(share)));
     let share = share.unwrap_or_default();
     let why = format!("it is launch-bound (the GPU waited for the CPU{share}). {sentence}");
-    Some(First { name: node.name(), why: Why::Because(why) })
+    Some(First::new(node.name(), why))
 }
 
 /// Returns the share of the run for which the GPU waited in the calls of a path. `None` if there are
@@ -195,17 +198,20 @@ fn sides_of_path(snapshot: &Snapshot, node: &Node) -> Option<String> {
     sides_of_series(series)
 }
 
-/// Returns the host's work outside of annotated functions if the GPU idled mostly during it. The
-/// functions of several threads may run at once, so they took at most the sum of their times.
-fn outside(snapshot: &Snapshot) -> Option<First<'static>> {
+/// Returns a sentence about the host's work outside of annotated functions if the GPU idled mostly
+/// during it. The functions of several threads may run at once, so they took at most the sum of
+/// their times.
+fn outside(snapshot: &Snapshot) -> Option<String> {
     let idle = snapshot.devices.iter().filter_map(Device::coverage).map(|coverage| coverage.idle);
     let idle = idle.reduce(f64::min).filter(|idle| *idle >= MOSTLY_IDLE)?;
     let inside = in_functions_ns(snapshot)? / (snapshot.process.wall_ns as f64).max(1.0);
-    let why = format!(
-        "their calls took {} of the run on the host, and the GPU was idle mostly between them",
-        percent(inside)
-    );
-    (inside <= INSIDE * idle).then_some(First { name: OUTSIDE, why: Why::Because(why) })
+    (inside <= INSIDE * idle).then(|| {
+        format!(
+            "Look at what the host does outside of annotated functions first: their calls took {} of the run on \
+             the host, and the GPU was idle mostly between them.",
+            percent(inside)
+        )
+    })
 }
 
 /// Returns the host time of all calls of the outermost functions, or `None` if it is unknown for
@@ -239,34 +245,62 @@ fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let mean = node.per_call.filter(|_| is_long && is_idle(snapshot) == Some(true))?;
     let [host, busy] = [mean.host_ns?, mean.busy_ns].map(units::time);
     let why = format!("each call takes {host} on the host for {busy} of GPU work");
-    Some(First { name: node.name(), why: Why::Because(why) })
+    Some(First::new(node.name(), why))
 }
 
-/// Returns what shows where the GPU waited, if it was idle for long, nearly every call starved and
-/// events timed all of them, so that every time includes waits.
-fn starved(snapshot: &Snapshot) -> Option<First<'static>> {
-    let times = own_times(snapshot, None);
-    let is_bound = !times.is_empty() && times.iter().all(|time| time.is_bound);
+/// Returns `true` if the GPU was idle for long, nearly every call starved and events timed all of
+/// them, so that every time includes waits.
+fn is_starved(snapshot: &Snapshot) -> bool {
     let on_gpu = || snapshot.all_series().filter(|series| series.is_gpu_time());
     let is_opened = on_gpu().any(|series| series.opened() > 0);
     let starved = on_gpu().fold(0.0, |sum, series| sum + series.starved as f64);
     let measured = on_gpu().fold(0.0, |sum, series| sum + series.measured as f64);
     let has_starved = measured > 0.0 && starved >= NEARLY_ALL * measured;
-    let is_starved = is_bound && !is_opened && has_starved && is_idle(snapshot) == Some(true);
-    is_starved.then_some(First { name: "GPU_TIME_KERNELS=on", why: Why::Starved })
+    !is_opened && has_starved && is_idle(snapshot) == Some(true)
 }
 
-/// Returns the function with the most GPU time of its own, if there are several and it is worth a look.
+/// Returns the function with the most GPU time of its own.
 fn largest(snapshot: &Snapshot) -> Option<First<'_>> {
     let times = own_times(snapshot, None);
-    let first =
-        *times.first().filter(|time| times.len() > 1 && is_worthwhile(snapshot, time.ns))?;
-    let not_annotated = Shares::of(snapshot).not_annotated().map_or(0.0, Node::self_ns);
-    let share = first.ns / (own_times::sum(&times) + not_annotated);
-    let is_uncertain = times.iter().any(|time| time.is_bound);
-    let why = format!("{} of GPU time is its own", Share { of_all: share, is_uncertain });
-    let why = if share >= OUTSTANDING { Why::Because(why) } else { Why::Largest };
-    Some(First { name: first.name, why })
+    let first = times.first()?;
+    let is_only = times.len() == 1;
+    let has = if is_only { "it is the only function with GPU time" } else { MOST };
+    let Some(share) = Shares::of(snapshot).of_own(first) else {
+        let why = format!("{has}, at most {}", units::time(first.ns));
+        return Some(First::new(first.name, why + starved(snapshot)));
+    };
+    let why = if is_only {
+        has.to_owned()
+    } else if share.of_all >= OUTSTANDING {
+        format!("{share} of GPU time is its own")
+    } else {
+        format!("{MOST}, {share}, but no function stands out")
+    };
+    Some(First::new(first.name, why))
+}
+
+/// Returns what shows where the GPU waited, if times by events tell little.
+fn starved(snapshot: &Snapshot) -> &'static str {
+    if is_starved(snapshot) {
+        ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows in which \
+         functions"
+    } else {
+        ""
+    }
+}
+
+/// Returns the function whose calls took longest by the clock of the host, if no GPU time is known.
+fn longest_on_host(snapshot: &Snapshot) -> Option<First<'_>> {
+    let total =
+        |site: &Site| series::total(site.series.iter().filter(|series| series.launch.is_none()));
+    let longest = snapshot
+        .sites
+        .iter()
+        .reduce(|longest, site| if total(site) > total(longest) { site } else { longest });
+    let (name, ns) = longest.map(|site| (site.name(), total(site))).filter(|(_, ns)| *ns > 0.0)?;
+    let why =
+        format!("no GPU time is known, and its calls took longest, {} in total", units::time(ns));
+    Some(First::new(name, why))
 }
 
 /// Returns `true` if any GPU was idle for long. Without windows, functions that account for most of

@@ -28,6 +28,7 @@ pub struct Shares<'a> {
     /// A function's share per nanosecond in its rows, whose times may include the functions that it
     /// calls.
     per_ns: HashMap<&'a str, f64>,
+    all_ns: f64,
     not_annotated: Option<&'a Node>,
     known: Known,
 }
@@ -211,7 +212,7 @@ impl<'a> Shares<'a> {
             let rows = rows.get(time.name).filter(|rows| rows.ns > 0.0)?;
             Some((time.name, time.ns / all_ns / rows.ns))
         });
-        Shares { per_ns: per_ns.collect(), not_annotated, known: Known::of(&times) }
+        Shares { per_ns: per_ns.collect(), all_ns, not_annotated, known: Known::of(&times) }
     }
 
     /// Returns `true` if the own time of any function is more than an upper bound, or if there is
@@ -229,6 +230,11 @@ impl<'a> Shares<'a> {
     /// if the call tree contains no own time of the function, or if shares are not known.
     pub fn of_row(&self, site: &Site, series: &Series) -> Option<Share> {
         self.share(series.own_gpu_time()? * self.per_ns.get(site.name())?)
+    }
+
+    /// Returns the share of a function's own time. `None` if shares are not known.
+    pub fn of_own(&self, time: &OwnTime) -> Option<Share> {
+        self.share(time.ns / self.all_ns)
     }
 
     /// Returns the share of a path's self time. `None` if shares are not known.

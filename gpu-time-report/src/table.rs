@@ -63,8 +63,8 @@ fn render(
     for line in devices::lines(snapshot, detail) {
         write_wrapped(f, to, Style::new(), &printable(&line))?;
     }
-    if let Some(first) = Lead::of(snapshot).first {
-        write_wrapped(f, to, TITLE, &printable(&first.to_string()))?;
+    if let Some(lead) = Lead::of(snapshot).line() {
+        write_wrapped(f, to, TITLE, &printable(&lead))?;
     }
     if let Some(why) = process.off() {
         let line = format!("nothing was timed on a GPU: {}", printable(why));

@@ -704,6 +704,7 @@ fn lead_says_if_no_function_stands_out() {
     let mut snapshot = everything().with_tree(nodes);
     snapshot.process.wall_ns = 20_000;
     let text = text(&snapshot);
-    let expected = "No function stands out. f0 has the most GPU time of its own.";
+    let expected =
+        "Look at f0 first: it has the most GPU time of its own, 5.0%, but no function stands out.";
     assert!(text.contains(expected), "{text}");
 }

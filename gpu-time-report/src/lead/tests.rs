@@ -10,11 +10,12 @@ fn said(nodes: Vec<Node>, idle: Option<f64>) -> [Option<String>; 2] {
     let windows = |idle| Coverage { attributed: 1.0 - idle, ..busy(idle) };
     let gpu = Device { coverage: idle.map(windows), ..gpu() };
     let snapshot = Snapshot::new(process(None), vec![gpu], Vec::new()).with_tree(nodes);
-    let Lead { time, first } = Lead::of(&snapshot);
-    [time, first.map(|first| first.to_string())]
+    let lead = Lead::of(&snapshot);
+    let line = lead.line();
+    [lead.time, line]
 }
 
-/// Returns the second sentence, about the function to look at first.
+/// Returns the other sentences, about what to look at first.
 fn first(nodes: Vec<Node>, idle: Option<f64>) -> String {
     let [_, first] = said(nodes, idle);
     first.unwrap_or_default()
@@ -92,10 +93,15 @@ fn starved_program_is_told_what_shows_the_waits() {
         }
         snapshot
     };
-    let first = |idle| Lead::of(&snapshot(idle)).first.unwrap().to_string();
-    let expected = "Nearly every call starved: the GPU waited for the CPU. GPU_TIME_KERNELS=on shows in which functions.";
-    assert_eq!(first(0.6), expected);
-    assert!(first(0.1).starts_with("Look at "), "{}", first(0.1));
+    let first = |idle| Lead::of(&snapshot(idle)).line().unwrap();
+    let largest =
+        "Look at app::sampled first: it has the most GPU time of its own, at most 6.100 ms";
+    let starved = format!(
+        "{largest}, but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows in \
+         which functions."
+    );
+    assert_eq!(first(0.6), starved);
+    assert_eq!(first(0.1), format!("{largest}."));
 }
 
 #[test]
@@ -106,17 +112,32 @@ fn path_without_host_time_falls_through() {
 }
 
 #[test]
-fn function_with_little_of_the_run_is_not_named() {
+fn function_with_little_of_the_run_is_named() {
     // The run takes 1.234 s.
     let nodes = |ns| vec![node("mlp", None, ns, ns), node("norm", None, 2e6, 2e6)];
-    let time = "Timed functions account for 0.6% of the run.".to_owned();
-    assert_eq!(said(nodes(5.4e6), None), [Some(time), None]);
-    assert!(first(nodes(700e6), None).starts_with("Look at mlp first: 99.7% of GPU time"));
+    let [time, little] = said(nodes(5.4e6), None).map(Option::unwrap);
+    assert_eq!(time, "Timed functions account for 0.6% of the run.");
+    let expected = "Look at mlp first: 73.0% of GPU time is its own.";
+    assert_eq!(little, expected);
+    assert_eq!(first(nodes(700e6), None), "Look at mlp first: 99.7% of GPU time is its own.");
 }
 
 #[test]
-fn only_function_is_not_named() {
-    assert_eq!(first(vec![node("f", None, 700e6, 700e6)], None), "");
+fn only_function_is_named() {
+    let node = node("f", None, 700e6, 700e6);
+    let expected = "Look at f first: it is the only function with GPU time.";
+    assert_eq!(first(vec![node.clone()], None), expected);
+    let bound = Node { upper_bound: true, ..node };
+    let expected = "Look at f first: it is the only function with GPU time, at most 700.0 ms.";
+    assert_eq!(first(vec![bound], None), expected);
+}
+
+#[test]
+fn without_gpu_time_the_host_time_counts() {
+    let lead = |snapshot: &Snapshot| Lead::of(snapshot).line();
+    let expected = "Look at app::cold first: no GPU time is known, and its calls took longest, 200.0 ms in total.";
+    assert_eq!(lead(&crate::fixtures::on_host()).unwrap(), expected);
+    assert_eq!(lead(&crate::fixtures::off()), None);
 }
 
 #[test]
@@ -134,7 +155,9 @@ fn bounds_say_so() {
     };
     let [time, first] = said(nodes([true, true]), None).map(Option::unwrap);
     assert_eq!(time, "At most 89.1% busy: the GPU may have waited for the CPU in every call.");
-    assert_eq!(first, "Look at mlp first: 81.8%? of GPU time is its own.");
+    // The shares are not known.
+    let expected = "Look at mlp first: it has the most GPU time of its own, at most 900.0 ms.";
+    assert_eq!(first, expected);
     let [time, first] = said(nodes([false, true]), None).map(Option::unwrap);
     assert_eq!(time, "Timed functions account for at most 89.1% of the run.");
     assert_eq!(first, "Look at mlp first: 81.8%? of GPU time is its own.");
@@ -172,7 +195,8 @@ fn slow_first_call_is_not_launch_bound() {
     let snapshot = snapshot.with_tree(nodes);
     assert!(!snapshot.tree()[0].launch_bound());
     assert_eq!(snapshot.sites[0].launch_bound, Some(false));
-    assert!(Lead::of(&snapshot).first.is_none());
+    let first = Lead::of(&snapshot).first.unwrap().to_string();
+    assert!(!first.contains("launch-bound"), "{first}");
 }
 
 /// The site's medians describe the usual path, which most of its calls took.
@@ -190,7 +214,7 @@ fn rare_path_is_launch_bound_by_its_means() {
     assert!(first.contains("On average, "), "{first}");
 }
 
-/// Returns the second sentence for a mostly idle GPU and two functions: `decode`, whose calls take
+/// Returns what to look at first for a mostly idle GPU and two functions: `decode`, whose calls take
 /// this share of the run on the host, and `trifle`, which takes next to no time.
 fn with_host_time(share: f64, source: Source) -> String {
     let on_host = |name: &str, busy_ns: f64, host_ns: f64| {
@@ -209,13 +233,14 @@ fn with_host_time(share: f64, source: Source) -> String {
     snapshot.sites.truncate(1);
     snapshot.sites[0].warmup = 0;
     (snapshot.sites[0].calls, snapshot.sites[0].timed) = (320, 320);
-    Lead::of(&snapshot.with_tree(nodes)).first.unwrap().to_string()
+    Lead::of(&snapshot.with_tree(nodes)).line().unwrap()
 }
 
 #[test]
 fn host_outside_of_functions_is_named() {
     let outside = "Look at what the host does outside of annotated functions first: their calls took 39.1% of the run on \
-                   the host, and the GPU was idle mostly between them.";
+                   the host, and the GPU was idle mostly between them. Of the functions, look at decode first: \
+                   100.0% of GPU time is its own.";
     assert_eq!(with_host_time(0.39, Source::Opened), outside);
     assert_eq!(with_host_time(0.39, Source::Events), outside);
     let inside = with_host_time(0.6, Source::Opened);

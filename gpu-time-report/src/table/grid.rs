@@ -8,7 +8,7 @@ use crate::{Detail, Measure, Site, Snapshot, groups, series};
 
 /// The maximum number of rows at which functions show details: launches, keys and kernels. Together
 /// with the lines above and below, they fit on a screen of 40 lines.
-const ROWS: usize = 17;
+const ROWS: usize = 16;
 
 /// A header and rows. Every row has a cell for each column.
 pub struct Grid {
