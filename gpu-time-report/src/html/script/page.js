@@ -5,10 +5,10 @@ if (table) showTable(table);
 const tree = document.querySelector(".tree");
 if (tree) showTree(tree);
 
-// ---- Warnings. Many of them are folded, or they would push the table off the screen.
+// ---- Warnings. They are folded where they would push the table off the screen.
 
 const warnings = document.querySelector(".warnings:not(.off)");
-const isSmall = matchMedia("(max-width: 760px)").matches;
+const isSmall = matchMedia("(max-width: 760px), (max-height: 720px)").matches;
 if (warnings && (isSmall || warnings.querySelectorAll("li").length > 3)) warnings.open = false;
 
 // ---- Light and dark theme.

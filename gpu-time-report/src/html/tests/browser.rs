@@ -9,6 +9,9 @@ mod chromium;
 
 const DESKTOP: [u32; 2] = [1440, 900];
 const LAPTOP: [u32; 2] = [1280, 800];
+/// What the bars of a browser leave of a laptop's screen of 1366 by 768 pixels.
+const LOW: [u32; 2] = [1366, 657];
+const PHONE: [u32; 2] = [360, 800];
 
 /// Runs a script in the page for this snapshot, and returns its answer. The page must not report
 /// any error.
@@ -240,17 +243,39 @@ fn page_fits_a_phone() {
     assert!(width.as_u64() <= Some(360), "{width}");
 }
 
-#[test]
-fn first_row_is_on_the_first_screen() {
+/// Returns reports whose pages have different things above the rows.
+fn various() -> Vec<Snapshot> {
     let mut two = nested();
     two.devices.push(Device { id: "cuda:1".to_owned(), ..two.devices[0].clone() });
     two.sites[1].series[0].device = "cuda:1".to_owned();
-    for snapshot in [nested(), two] {
-        let first = "return document.querySelector('.row').getBoundingClientRect().bottom;";
-        let bottom = ask(&snapshot, first).as_f64().unwrap();
-        assert!(bottom > 0.0 && bottom <= f64::from(DESKTOP[1]) - 100.0, "{bottom}");
-        let bottom = on_phone(&snapshot)["first_row"].as_f64().unwrap();
-        assert!(bottom > 0.0 && bottom <= 800.0, "{bottom}");
+    let mut starved = nested();
+    for series in starved.sites.iter_mut().flat_map(|site| &mut site.series) {
+        (series.fed, series.starved, series.upper_bound) = (0, series.measured, true);
+        series.kernel_times = None;
+    }
+    let mut nodes = starved.tree.clone();
+    nodes.iter_mut().for_each(|node| (node.upper_bound, node.launch_bound) = (true, false));
+    // Most of the run is outside of functions.
+    let mut outside = nested();
+    outside.devices[0].coverage = Some(Coverage { busy: 0.2, idle: 0.8, ..coverage() });
+    vec![nested(), two, starved.with_tree(nodes), outside, everything(), kernels(), rated()]
+}
+
+#[test]
+fn first_row_is_on_the_first_screen() {
+    for (at, snapshot) in various().into_iter().enumerate() {
+        for [width, height] in [[1440, 800], LOW, PHONE] {
+            let seen = in_frame(
+                &snapshot,
+                [width, height],
+                "return page.querySelector('.row').getBoundingClientRect().bottom;",
+            );
+            let bottom = seen.as_f64().unwrap();
+            assert!(
+                bottom > 0.0 && bottom <= f64::from(height),
+                "{at}, {width}×{height}: {bottom}"
+            );
+        }
     }
 }
 
@@ -359,37 +384,44 @@ fn figures_end_where_their_headers_end() {
     }
 }
 
-/// Opens all rows of a page that is as narrow as a phone.
-fn on_phone(snapshot: &Snapshot) -> serde_json::Value {
-    // A window cannot be this narrow, but a frame can.
+/// Runs a script for the page in a frame of this size, which can be smaller than any window, and
+/// returns its answer.
+fn in_frame(snapshot: &Snapshot, [width, height]: [u32; 2], question: &str) -> serde_json::Value {
     let page = serde_json::to_string(&snapshot.to_html()).unwrap().replace('<', "\\u003c");
-    let outer = format!("<body><script>const page = {page};</script></body>");
-    let seen = chromium::ask(
-        &outer,
-        DESKTOP,
+    let outer = format!("<body><script>const source = {page};</script></body>");
+    let question = format!(
         r#"
         const frame = document.createElement("iframe");
-        Object.assign(frame, { width: 360, height: 800, srcdoc: page });
+        Object.assign(frame, {{ width: {width}, height: {height}, srcdoc: source }});
         const loaded = new Promise((resolve) => (frame.onload = resolve));
         document.body.append(frame);
         await loaded;
-        const inner = frame.contentDocument;
-        const first_row = inner.querySelector(".row").getBoundingClientRect().bottom;
-        inner.querySelectorAll(".row button").forEach((button) => button.click());
+        const page = frame.contentDocument;
+        {question}"#
+    );
+    let seen = chromium::ask(&outer, DESKTOP, &question);
+    assert_eq!(seen.console, [""; 0]);
+    seen.answer
+}
+
+/// Opens all rows of a page that is as narrow as a phone.
+fn on_phone(snapshot: &Snapshot) -> serde_json::Value {
+    in_frame(
+        snapshot,
+        PHONE,
+        r#"
+        page.querySelectorAll(".row button").forEach((button) => button.click());
         await new Promise((resolve) => setTimeout(resolve, 300));
-        const cut = [...inner.querySelectorAll("body *")].filter((node) => {
+        const cut = [...page.querySelectorAll("body *")].filter((node) => {
             const box = node.getBoundingClientRect();
             return box.width > 0 && box.right > 361;
         });
         return {
-            width: inner.scrollingElement.scrollWidth,
-            first_row,
+            width: page.scrollingElement.scrollWidth,
             cut: cut.map((node) => `${node.tagName}.${node.className}: ${node.textContent}`),
-            charts: inner.querySelectorAll(".pane svg").length,
+            charts: page.querySelectorAll(".pane svg").length,
         };"#,
-    );
-    assert_eq!(seen.console, [""; 0]);
-    seen.answer
+    )
 }
 
 #[test]
