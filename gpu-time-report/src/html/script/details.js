@@ -75,7 +75,7 @@ const samples = (site, series) => {
     el("div", { class: "stack" }, parts.map(([kind, , n]) => styled(el("i", { class: kind }), { flex: `${n} 0 0` }))),
     el("table", { class: "key" }, parts.map(([kind, name, n, meaning]) =>
       el("tr", {}, el("th", {}, el("i", { class: kind }), name), el("td", { class: "n" }, count(n)),
-        el("td", { class: "soft" }, meaning)))),
+        el("td", { class: "soft" }, prose(meaning))))),
     marks.map(([mark, meaning]) => el("p", { class: "soft" }, `${count(series[mark])} ${mark}: ${meaning}`)));
 };
 
@@ -173,7 +173,7 @@ const about = (site, series) => {
   const facts = entries.filter(([, value]) => value);
   const section = pane("About", "",
     el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-    site.warnings?.map((warning) => el("p", { class: "warn" }, warning)));
+    site.warnings?.map((warning) => el("p", { class: "warn" }, prose(warning))));
   section.classList.add("whole");
   return section;
 };

@@ -27,6 +27,13 @@ const styled = (node, style) => {
   Object.assign(node.style, style);
   return node;
 };
+// Returns the parts of a sentence. Text between backticks becomes code.
+const prose = (sentence) => {
+  const parts = sentence.split("`");
+  // If the number of backticks is odd, the last one stands for itself.
+  const rest = parts.length % 2 === 0 ? ["`", parts.pop()] : [];
+  return [...parts.map((part, i) => (i % 2 ? el("code", {}, part) : part)), ...rest];
+};
 const pane = (title, note, ...content) =>
   el("section", { class: "pane" }, el("header", {}, el("h3", {}, title), el("span", {}, note)), ...content);
 

@@ -279,6 +279,21 @@ fn first_row_is_on_the_first_screen() {
     }
 }
 
+#[test]
+fn no_text_has_paired_backticks() {
+    let quoted = r#"
+        page.querySelectorAll(".row button").forEach((button) => button.click());
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        return [...page.querySelectorAll("body :not(script)")].flatMap((node) => [...node.childNodes])
+            .filter((node) => node.nodeType === 3 && node.data.includes("`")).map((node) => node.data);"#;
+    for mut snapshot in various() {
+        for site in &mut snapshot.sites {
+            site.warnings.push("use `cold`".to_owned());
+        }
+        assert_eq!(in_frame(&snapshot, LOW, quoted), serde_json::json!([]));
+    }
+}
+
 /// Reads the contrast of every text with what is painted behind it, in both themes.
 const CONTRAST: &str = r#"
     const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
