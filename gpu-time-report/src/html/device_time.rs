@@ -55,7 +55,7 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
                 @for (at, part) in parts.iter().enumerate() {
                     li.small[at >= FEW && part.is_function] .rest[!part.is_function] {
                         i class=(part.classes()) {}
-                        span.name { (printable(&part.name)) } " " b { (part.figure()) }
+                        span.name title=(printable(&part.name)) { (printable(&part.name)) } " " b { (part.figure()) }
                     }
                 }
             }

@@ -34,7 +34,12 @@ fn details(device: &Device) -> Markup {
     html! {
         @if !now.is_empty() || !always.is_empty() || coverage.is_some() {
             details {
-                summary { @if now.is_empty() { "details" } @else { (printable(&now.join(" · "))) } }
+                @if now.is_empty() {
+                    summary { "details" }
+                } @else {
+                    @let now = printable(&now.join(" · "));
+                    summary title=(now) { (now) }
+                }
                 @if let Some(coverage) = coverage {
                     p { (printable(&device.coverage_sentence().unwrap_or_default())) }
                     @if !coverage.unattributed.is_empty() {

@@ -10,6 +10,9 @@ use crate::{Snapshot, units};
 /// contains all of them.
 const MAX_SERIES: usize = 600;
 
+/// What the filter compares, and its key.
+const FILTER: &str = "Filter by function, file, launch, kernel, device… ( / )";
+
 /// The row groups of the page, longest total first.
 pub struct Groups<'a> {
     shown: Vec<Group<'a>>,
@@ -48,7 +51,7 @@ pub fn table(snapshot: &Snapshot, groups: &Groups) -> Markup {
             div.section-head {
                 h2 { "Functions" }
                 div.tools {
-                    input type="search" placeholder="Filter by function, file, launch, kernel, device… ( / )" aria-label="filter";
+                    input type="search" placeholder=(FILTER) title=(FILTER) aria-label="filter";
                     label.sort { "sort by " select {} }
                     @if groups.iter().any(|group| !group.launches.is_empty()) {
                         label { input type="checkbox" checked; "launches" }

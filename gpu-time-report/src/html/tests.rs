@@ -605,10 +605,13 @@ fn tree_of_the_page_is_bounded() {
 fn legends(snapshot: &Snapshot) -> Vec<Vec<String>> {
     let page = snapshot.to_html();
     let lists = page.split("class=\"legend\">").skip(1);
-    let text = |item: &str| item.replace("</span> <b>", " ").split_once('<').unwrap().0.to_owned();
+    let text = |item: &str| {
+        let (_, item) = item.split_once("\">").unwrap();
+        item.replace("</span> <b>", " ").split_once('<').unwrap().0.to_owned()
+    };
     let items = |list: &str| {
         let (list, _) = list.split_once("</ul>").unwrap();
-        list.split("class=\"name\">").skip(1).map(text).collect()
+        list.split("class=\"name\" title=\"").skip(1).map(text).collect()
     };
     lists.map(items).collect()
 }

@@ -39,6 +39,7 @@ const showTree = (tree) => {
     said.replaceChildren();
     said.classList.toggle("said", !!row);
     fill(said, {}, [row ? describe(row) : hint()]);
+    said.title = said.textContent;
   };
   const zoom = (row) => {
     current = row === current ? undefined : row;
@@ -99,6 +100,7 @@ const showTree = (tree) => {
     });
   }
   for (const row of rows) {
+    row.cells[0].title = row.cells[0].textContent;
     const name = segments(row.cells[0].textContent);
     let from = name.length - 1;
     // A method follows its type.

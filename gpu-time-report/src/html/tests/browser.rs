@@ -280,6 +280,32 @@ fn first_row_is_on_the_first_screen() {
 }
 
 #[test]
+fn clipped_texts_have_an_ellipsis_and_a_title() {
+    let clipped = r#"
+        const style = (node) => page.defaultView.getComputedStyle(node);
+        const own = (node) => node.placeholder ?? [...node.childNodes].filter((child) => child.nodeType === 3)
+            .map((child) => child.data).join("").trim();
+        const clipped = [...page.querySelectorAll("body *")].filter((node) =>
+            node.checkVisibility({ opacityProperty: true }) && node.tagName !== "OPTION" && own(node)
+            && style(node).overflowX !== "visible" && node.scrollWidth > node.clientWidth + 1);
+        const bad = clipped.filter((node) => style(node).textOverflow !== "ellipsis"
+            || !node.title.endsWith(node.placeholder ?? node.innerText.trim()));
+        return [clipped.length, bad.map((node) => `${node.tagName}.${node.className}: ${node.title} | ${node.innerText}`)];"#;
+    let mut found = 0;
+    for mut snapshot in various() {
+        for node in &mut snapshot.tree {
+            node.name = format!("{}::{}", "module".repeat(8), node.name);
+        }
+        for window in [[1440, 800], LOW, [800, 600], PHONE] {
+            let seen = in_frame(&snapshot, window, clipped);
+            assert_eq!(seen[1], serde_json::json!([]), "{window:?}");
+            found += seen[0].as_u64().unwrap();
+        }
+    }
+    assert!(found > 20, "{found}");
+}
+
+#[test]
 fn no_text_has_paired_backticks() {
     let quoted = r#"
         page.querySelectorAll(".row button").forEach((button) => button.click());
