@@ -1,20 +1,22 @@
 //! Explanations of the words and marks used in a report, one line each.
 
 use crate::marks::{
-    ESTIMATE, GB_PER_S, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC, UNCERTAIN, UPPER_BOUND,
+    ESTIMATE, GB_PER_S, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SHARE, SYNC, UNCERTAIN,
+    UPPER_BOUND,
 };
-use crate::own_times::Shares;
-use crate::{CacheState, Clock, Lost, Series, Site, Snapshot};
+use crate::printed::Printed;
+use crate::{CacheState, Clock, Lost, Series, Snapshot};
 
 /// The lines so far, and the report that they explain.
 struct Legend<'a> {
     snapshot: &'a Snapshot,
+    printed: &'a Printed,
     lines: Vec<String>,
 }
 
-/// Returns the lines, which are indented.
-pub fn lines(snapshot: &Snapshot) -> Vec<String> {
-    let mut legend = Legend { snapshot, lines: Vec::new() };
+/// Returns the lines, which are indented. Marks are explained if they were printed.
+pub fn lines(snapshot: &Snapshot, printed: &Printed) -> Vec<String> {
+    let mut legend = Legend { snapshot, printed, lines: Vec::new() };
     legend.times();
     legend.clocks();
     legend.opened_calls();
@@ -35,9 +37,12 @@ impl Legend<'_> {
         self.lines.extend(is_used.then(|| format!("  {word}: {meaning}")));
     }
 
+    fn explain_mark(&mut self, mark: &str, meaning: &str) {
+        self.explain(self.printed.has(mark), mark, meaning);
+    }
+
     fn times(&mut self) {
-        self.explain(
-            self.any(Series::is_bound),
+        self.explain_mark(
             UPPER_BOUND,
             "upper bound: no sample was fed, so the GPU may have waited for the CPU, or most samples contain \
              other brackets; `sleep` usually prevents both",
@@ -68,30 +73,23 @@ impl Legend<'_> {
              of an empty kernel",
         );
         self.explain(
-            self.any(|s| s.graph),
+            self.printed.has(GRAPH),
             "in graphs",
             "replays of a graph node; not every replay is sampled",
         );
-        self.explain(
-            self.any(Series::is_raw_by_launches),
+        self.explain_mark(
             RAW,
             "calls made different numbers of launches, so the bias is removed from the total only",
         );
     }
 
     fn clocks(&mut self) {
-        self.explain(
-            self.any(|s| s.clock == Clock::Host),
-            HOST,
-            "wall time on the CPU, not GPU time, so it has no share",
-        );
-        self.explain(
-            self.any(|s| s.clock == Clock::Sync),
+        self.explain_mark(HOST, "wall time on the CPU, not GPU time, so it has no share");
+        self.explain_mark(
             SYNC,
             "wall time between two stream barriers, launching and waiting included, so it has no share",
         );
-        self.explain(
-            self.any(|s| s.clock == Clock::Kernels),
+        self.explain_mark(
             KERNELS,
             "time per call during which its kernels ran, by CUPTI's records of opened calls",
         );
@@ -116,7 +114,7 @@ impl Legend<'_> {
             "medians of opened calls and kernels that several of the reports have are left out",
         );
         self.explain(
-            is_opened,
+            is_opened && self.printed.has(PER_CALL),
             PER_CALL,
             "launches of the kernel per opened call; its share is of the kernel time of the function",
         );
@@ -128,34 +126,24 @@ impl Legend<'_> {
             "rates",
             "work per call by median time; where the work varies, total work by total time of the samples",
         );
-        self.explain(
-            self.any(|s| s.bytes.is_some_and(|bytes| bytes.peak_share.is_some())),
+        self.explain_mark(
             GB_PER_S,
             "in parentheses, the share of the memory's peak bandwidth; above 100%, caches served a part",
         );
-        self.explain(
-            self.any(|s| s.is_bound() && s.has_rate()),
-            LOWER_BOUND,
-            "lower bound: computed from times that are upper bounds",
-        );
+        self.explain_mark(LOWER_BOUND, "lower bound: computed from times that are upper bounds");
     }
 
     fn shares(&mut self) {
         let is_twice = self.snapshot.tree.is_empty() && self.any(Series::is_counted_twice);
-        let shares = Shares::of(self.snapshot);
-        let is_known = shares.are_known();
-        self.explain(
-            is_twice && is_known,
-            "share",
-            "of the GPU time of all functions; nested functions count twice",
+        self.explain_mark(
+            SHARE,
+            if is_twice {
+                "of the GPU time of all functions; nested functions count twice"
+            } else {
+                "of the GPU time, without what functions inside account for"
+            },
         );
-        self.explain(
-            !is_twice && is_known && self.any(|s| s.is_gpu_time() && s.total().is_some()),
-            "share",
-            "of the GPU time, without what functions inside account for",
-        );
-        self.explain(
-            shares.are_uncertain(),
+        self.explain_mark(
             UNCERTAIN,
             "share that may be too large or too small, because some of the times are upper bounds",
         );
@@ -163,10 +151,8 @@ impl Legend<'_> {
 
     fn calls(&mut self) {
         let sites = &self.snapshot.sites;
-        let is_sampled = sites.iter().any(Site::is_sampled);
         let is_skipped = sites.iter().any(|site| site.skipped > site.unsampled);
-        self.explain(
-            is_sampled,
+        self.explain_mark(
             ESTIMATE,
             "total of all calls, estimated from the sampled ones, ± its standard error; ±?, the sample cannot tell it",
         );
@@ -227,33 +213,36 @@ impl Legend<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, fixtures};
+    use crate::{Detail, Device, Terminal, fixtures};
+
+    /// Returns `true` if the table with all notes has a line about the word or mark.
+    fn explains(snapshot: &Snapshot, word: &str) -> bool {
+        let table = snapshot.to_table(Terminal::default(), Detail::All);
+        table.lines().any(|line| line.starts_with(&format!("  {word}")))
+    }
 
     /// The columns mark both kinds.
     #[test]
     fn bounds_are_explained_for_starved_and_for_nested_samples() {
-        let explains = |set: fn(&mut Series)| {
+        let are_explained = |set: fn(&mut Series)| {
             let mut snapshot = fixtures::everything();
             for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
                 (series.upper_bound, series.nested, series.inner_brackets) = (false, 0, None);
                 set(series);
             }
-            lines(&snapshot).iter().any(|line| line.trim_start().starts_with(UPPER_BOUND))
+            explains(&snapshot, UPPER_BOUND)
         };
-        assert!(!explains(|_| {}));
-        assert!(explains(|series| series.upper_bound = true));
-        assert!(explains(|series| series.nested = series.measured));
+        assert!(!are_explained(|_| {}));
+        assert!(are_explained(|series| series.upper_bound = true));
+        assert!(are_explained(|series| series.nested = series.measured));
     }
 
     #[test]
     fn bias_is_explained_only_for_rows_by_events() {
-        let explains = |snapshot: &Snapshot| {
-            lines(snapshot).iter().any(|line| line.trim_start().starts_with("bias"))
-        };
-        assert!(explains(&fixtures::everything()));
+        assert!(explains(&fixtures::everything(), "bias"));
         let mut on_host = fixtures::on_host();
         let source = Some("floor".to_owned());
         on_host.devices.push(Device { event_bias_source: source, ..fixtures::gpu() });
-        assert!(!explains(&on_host));
+        assert!(!explains(&on_host, "bias"));
     }
 }

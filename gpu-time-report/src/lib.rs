@@ -44,6 +44,7 @@ mod opened;
 mod own_times;
 #[doc(hidden)]
 pub mod pattern;
+mod printed;
 mod process;
 mod rate;
 mod remark;

@@ -23,6 +23,8 @@ pub const GRAPH: &str = "graph";
 pub const PER_CALL: &str = "×";
 /// Marks times that still include the device's bias.
 pub const RAW: &str = "raw";
+/// The header of the column with shares of all GPU time.
+pub const SHARE: &str = "share";
 /// The header of the bandwidth column.
 pub const GB_PER_S: &str = "GB/s";
 /// The header of the floating-point throughput column.

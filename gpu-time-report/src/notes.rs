@@ -1,13 +1,15 @@
 //! Notes and warnings shown below the table and the page, one line each.
 
+use crate::printed::Printed;
 use crate::units::two_digit_percent;
 use crate::{Budget, Clock, Remark, Series, Site, Snapshot, legend, opened, surcharge};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MAX_LINES: usize = 10;
 
-/// Returns the notes: calls and samples missing from the figures, then the legend for marks.
-pub fn facts(snapshot: &Snapshot) -> Vec<String> {
+/// Returns the notes: calls and samples missing from the figures, then the legend for the printed
+/// marks.
+pub fn facts(snapshot: &Snapshot, printed: &Printed) -> Vec<String> {
     let sites = &snapshot.sites;
     let mut notes = bounded(
         sites.iter().filter_map(untimed).collect(),
@@ -32,7 +34,7 @@ pub fn facts(snapshot: &Snapshot) -> Vec<String> {
     if !never.is_empty() {
         notes.push(format!("never called: {}", never.join(", ")));
     }
-    notes.extend(legend::lines(snapshot));
+    notes.extend(legend::lines(snapshot, printed));
     notes
 }
 

@@ -14,10 +14,11 @@ use anstyle::Style;
 
 use crate::lead::Lead;
 use crate::notes::{self, bounded};
+use crate::printed::Printed;
 use crate::style::{DIMMED, DOUBTFUL, TITLE};
 use crate::units::{self, printable};
 use crate::wrap::wrapped;
-use crate::{Detail, Process, Snapshot, Terminal, advice, terminal::View};
+use crate::{Detail, Process, Snapshot, Terminal, advice, terminal::View, tree};
 use grid::Grid;
 use layout::fitted;
 
@@ -71,21 +72,24 @@ fn render(
         writeln!(f, "{}", to.styled(DOUBTFUL, &line))?;
     }
     let most = to.most_functions.filter(|_| detail == Detail::Brief);
-    let grid = Grid::of(snapshot, detail, most);
-    let (mut functions, mut rows) = (grid.omitted_functions, grid.omitted);
+    let printed = Printed::default();
+    let (mut functions, mut rows) = (0, 0);
     if to.view == View::Tree && !snapshot.tree.is_empty() {
-        (functions, rows) = (0, 0);
-        writeln!(f, "\n{}", snapshot.to_tree(to).trim_end())?;
-    } else if !grid.rows.is_empty() {
-        writeln!(f, "\n{}", fitted(grid, to))?;
+        writeln!(f, "\n{}", tree::view::text(snapshot, to, &printed).trim_end())?;
+    } else {
+        let grid = Grid::of(snapshot, detail, most, &printed);
+        (functions, rows) = (grid.omitted_functions, grid.omitted);
+        if !grid.rows.is_empty() {
+            writeln!(f, "\n{}", fitted(grid, to))?;
+        }
     }
     writeln!(f)?;
     let mut left = 0;
     match detail {
-        Detail::All => all_notes(snapshot, to, f)?,
+        Detail::All => all_notes(snapshot, to, &printed, f)?,
         Detail::Brief => {
             left = brief_notes(snapshot, to, f)?;
-            write_wrapped(f, to, DIMMED, &words::line(snapshot))?;
+            write_wrapped(f, to, DIMMED, &words::line(snapshot, &printed))?;
         }
     }
     let has_bytes = |device: &str| {
@@ -98,8 +102,13 @@ fn render(
 }
 
 /// Writes every warning and every note.
-fn all_notes(snapshot: &Snapshot, to: Terminal, f: &mut impl fmt::Write) -> fmt::Result {
-    for fact in notes::facts(snapshot) {
+fn all_notes(
+    snapshot: &Snapshot,
+    to: Terminal,
+    printed: &Printed,
+    f: &mut impl fmt::Write,
+) -> fmt::Result {
+    for fact in notes::facts(snapshot, printed) {
         // Explanations of words and marks are indented.
         let style = if fact.starts_with(' ') { DIMMED } else { Style::new() };
         write_wrapped(f, to, style, &printable(&fact))?;
@@ -119,7 +128,10 @@ fn brief_notes(
     f: &mut impl fmt::Write,
 ) -> Result<usize, fmt::Error> {
     let (mut warnings, mut advice) = (advice::warnings(snapshot), advice::of(snapshot));
-    let all = notes::facts(snapshot).len() + warnings.len();
+    // With all notes, the table shows all rows, and the legend explains their marks.
+    let printed = Printed::default();
+    Grid::of(snapshot, Detail::All, None, &printed);
+    let all = notes::facts(snapshot, &printed).len() + warnings.len();
     warnings.truncate(NOTES);
     advice.truncate(NOTES - warnings.len());
     for warning in &warnings {

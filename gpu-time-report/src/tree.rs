@@ -3,7 +3,7 @@
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod folded;
-mod view;
+pub(crate) mod view;
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use crate::html::prose::path;
-use crate::marks::bound;
 use crate::own_times::{Share, Shares};
+use crate::printed::Printed;
 use crate::scale::Scale;
 use crate::units::{self, figure, printable};
 use crate::{Clock, Node, Series, Site, Snapshot, Stats, launch_bound, marks, opened};
@@ -36,6 +36,7 @@ pub enum PageColumn {
 /// Values shared by the cells of all rows.
 pub struct Sheet<'a> {
     snapshot: &'a Snapshot,
+    printed: &'a Printed,
     shares: Shares<'a>,
     times: Scale,
     totals: Scale,
@@ -105,11 +106,12 @@ impl PageColumn {
             PageColumn::Function => html! { th scope="row" { div.name { (Node::NOT_ANNOTATED) } } },
             PageColumn::Total => html! {
                 td.n data-label={ "total, " (sheet.totals.unit().name()) } {
-                    (bound(node.upper_bound)) (marks::ESTIMATE) (sheet.totals.number(node.self_ns))
+                    (sheet.printed.bound(node.upper_bound)) (sheet.printed.print(marks::ESTIMATE))
+                    (sheet.totals.number(node.self_ns))
                     " " small.soft { (node.self_error()) }
                 }
             },
-            PageColumn::Share => share_cell(sheet.shares.of_path(node)),
+            PageColumn::Share => share_cell(sheet.shares.of_path(node), sheet.printed),
             PageColumn::Calls | PageColumn::P5 | PageColumn::P95 => html! { td.n.wide.less {} },
             _ => html! { td.less {} },
         }
@@ -118,7 +120,7 @@ impl PageColumn {
     /// Returns `None` if the column does not apply to the row.
     fn filled(self, row: &PageRow, sheet: &Sheet) -> Option<Markup> {
         if self == PageColumn::Function {
-            return Some(row.name());
+            return Some(row.name(sheet.printed));
         }
         if self == PageColumn::Calls {
             let calls = row.calls?;
@@ -126,7 +128,7 @@ impl PageColumn {
                 td.n.wide.less data-value=(calls) data-label="calls" { (units::count(calls)) }
             });
         }
-        let Sheet { times, totals, .. } = sheet;
+        let Sheet { times, totals, printed, .. } = sheet;
         let series = row.series?;
         Some(match self {
             PageColumn::Function | PageColumn::Calls => return None,
@@ -135,9 +137,15 @@ impl PageColumn {
             }
             PageColumn::On => html! {
                 td.on.less[sheet.snapshot.devices.len() <= 1] {
-                    @if series.clock == Clock::Host { (marks::HOST) } @else { (printable(&series.device)) }
-                    @if series.clock == Clock::Sync { " " span.chip { (marks::SYNC) } }
-                    @if series.clock == Clock::Kernels { " " span.chip { (marks::KERNELS) } }
+                    @if series.clock == Clock::Host {
+                        (printed.print(marks::HOST))
+                    } @else {
+                        (printable(&series.device))
+                    }
+                    @if series.clock == Clock::Sync { " " span.chip { (printed.print(marks::SYNC)) } }
+                    @if series.clock == Clock::Kernels {
+                        " " span.chip { (printed.print(marks::KERNELS)) }
+                    }
                 }
             },
             PageColumn::Cache => html! {
@@ -153,8 +161,8 @@ impl PageColumn {
                     td.n.bound[is_bound] data-value=(median)
                         data-label={ "median, " (times.unit().name()) }
                     {
-                        (bound(is_bound)) (times.number(median))
-                        @if series.is_raw_by_launches() { " " span.chip { (marks::RAW) } }
+                        (printed.bound(is_bound)) (times.number(median))
+                        @if series.is_raw_by_launches() { " " span.chip { (printed.print(marks::RAW)) } }
                     }
                 }
             }
@@ -180,28 +188,30 @@ impl PageColumn {
                 let error = series.total_error().filter(|_| row.site.is_sampled());
                 html! {
                     td.n data-value=(total) data-label={ "total, " (totals.unit().name()) } {
-                        (bound(series.is_bound()))
+                        (printed.bound(series.is_bound()))
                         @match error {
                             Some(error) => {
-                                (marks::ESTIMATE) (totals.number(total))
+                                (printed.print(marks::ESTIMATE)) (totals.number(total))
                                 " " small.soft { "±" (units::share(error, total)) }
                             }
                             None if series.unknown_error.is_some() => {
-                                (marks::ESTIMATE) (totals.number(total)) " " small.soft { "±?" }
+                                (printed.print(marks::ESTIMATE)) (totals.number(total))
+                                " " small.soft { "±?" }
                             }
                             None => (totals.number(total)),
                         }
                     }
                 }
             }
-            PageColumn::Share => share_cell(sheet.shares.of_row(row.site, series)),
+            PageColumn::Share => share_cell(sheet.shares.of_row(row.site, series), sheet.printed),
             PageColumn::GbPerS => {
                 let bytes = series.bytes?;
                 let rate = bytes.gb_per_s?;
                 html! {
                     td.n data-value=(rate) data-label=(marks::GB_PER_S) {
-                        (at_least(series)) (figure(rate))
+                        (printed.mark(series.is_bound(), marks::LOWER_BOUND)) (figure(rate))
                         @if let Some(peak) = bytes.peak_share {
+                            @let _ = printed.print(marks::GB_PER_S);
                             " " small.soft { (format!("{:.0}%", 100.0 * peak)) }
                         }
                     }
@@ -211,7 +221,7 @@ impl PageColumn {
                 let rate = series.flops?.tflop_per_s?;
                 html! {
                     td.n data-value=(rate) data-label=(marks::TFLOP_PER_S) {
-                        (at_least(series)) (figure(rate))
+                        (printed.mark(series.is_bound(), marks::LOWER_BOUND)) (figure(rate))
                     }
                 }
             }
@@ -225,11 +235,12 @@ impl<'a> Sheet<'a> {
         self.shares.not_annotated()
     }
 
-    pub fn of(snapshot: &'a Snapshot) -> Sheet<'a> {
+    pub fn of(snapshot: &'a Snapshot, printed: &'a Printed) -> Sheet<'a> {
         let shown = || snapshot.all_series().filter_map(Series::shown);
         let ends = shown().flat_map(|stats| [stats.p5.max(1.0).ln(), stats.p95.max(1.0).ln()]);
         Sheet {
             snapshot,
+            printed,
             shares: Shares::of(snapshot),
             times: Scale::of(shown().map(|stats| stats.median), DIGITS),
             totals: Scale::of(snapshot.all_series().filter_map(Series::total), DIGITS),
@@ -246,7 +257,7 @@ impl<'a> Sheet<'a> {
 }
 
 impl PageRow<'_> {
-    fn name(&self) -> Markup {
+    fn name(&self, printed: &Printed) -> Markup {
         let series = self.series;
         let launch = series.and_then(|series| series.launch.as_ref());
         let launches = series.and_then(|series| series.launches).filter(|all| all.max != 1);
@@ -255,7 +266,10 @@ impl PageRow<'_> {
                 @match launch {
                     Some(launch) => {
                         div.name { (printable(&launch.label())) }
-                        @if series.is_some_and(|series| series.graph) { small { "in graphs" } }
+                        @if series.is_some_and(|series| series.graph) {
+                            @let _ = printed.print(marks::GRAPH);
+                            small { "in graphs" }
+                        }
                     }
                     None => {
                         div.name { (path(&self.site.name)) }
@@ -278,19 +292,14 @@ impl PageRow<'_> {
     }
 }
 
-fn share_cell(share: Option<Share>) -> Markup {
+fn share_cell(share: Option<Share>, printed: &Printed) -> Markup {
     html! {
         @match share {
             Some(share) => td.n.share data-value=(share.of_all) data-label="share" {
                 i style={ "--share:" (format!("{:.4}", share.of_all)) } {}
-                (share)
+                (printed.share(share))
             },
             None => td.n.share {},
         }
     }
-}
-
-/// Returns the mark for a rate that is computed from an upper bound on the time.
-fn at_least(series: &Series) -> &'static str {
-    if series.is_bound() { marks::LOWER_BOUND } else { "" }
 }

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, OTHERS};
 use crate::marks::{LOWER_BOUND, UNCERTAIN, UPPER_BOUND, bound};
 use crate::own_times::{self, BusyTime, OwnTime, own_times};
+use crate::printed::Printed;
 use crate::units::{percent, printable};
 use crate::{Device, Node, Snapshot};
 
@@ -36,8 +37,11 @@ struct Whole {
 }
 
 /// Renders the bar and its legend, or nothing if the device's time is not known.
-pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours) -> Markup {
+pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours, printed: &Printed) -> Markup {
     let parts = parts(snapshot, device, colours);
+    for part in &parts {
+        printed.mark(!part.mark.is_empty(), part.mark);
+    }
     let text: Vec<String> = parts.iter().map(|part| part.text()).collect();
     html! {
         @if !parts.is_empty() {

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use super::colours::Colours;
 use super::device_time;
+use crate::printed::Printed;
 use crate::units::{self, printable};
 use crate::{Clocks, Device, Eviction, Snapshot};
 
@@ -12,13 +13,13 @@ use crate::{Clocks, Device, Eviction, Snapshot};
 type Fact = (&'static str, String);
 
 /// Renders each device except the host, which has no such values.
-pub fn panel(snapshot: &Snapshot, colours: &Colours) -> Markup {
+pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Markup {
     html! {
         div.devices {
             @for device in snapshot.devices.iter().filter(|device| device.id != "host") {
                 section.card {
                     h3 { span.chip { (printable(&device.id)) } " " (printable(&device.name)) }
-                    (device_time::bar(snapshot, device, colours))
+                    (device_time::bar(snapshot, device, colours, printed))
                     (details(device))
                 }
             }

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::colours::{Colours, OTHERS};
-use crate::marks::bound;
 use crate::own_times::Shares;
+use crate::printed::Printed;
 use crate::scale::Scale;
 use crate::tree::{bounded_totals, depth_first};
 use crate::units::{self, printable};
@@ -14,7 +14,7 @@ use crate::{Node, PerCall, Snapshot};
 const MAX_PATHS: usize = 2000;
 
 /// Renders the tree, or nothing if there is none.
-pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
+pub fn tree(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Markup {
     let nodes = &snapshot.tree;
     let shown = longest(nodes);
     let left = left_edges(nodes);
@@ -51,12 +51,12 @@ pub fn tree(snapshot: &Snapshot, colours: &Colours) -> Markup {
                                 }
                             {
                                 th scope="row" { (printable(&node.name)) }
-                                td { @if let Some(share) = shares.of_path(node) { (share) } }
+                                td { @if let Some(share) = shares.of_path(node) { (printed.share(share)) } }
                                 td {
-                                    (bound(node.upper_bound)) (own.number(node.self_ns))
+                                    (printed.bound(node.upper_bound)) (own.number(node.self_ns))
                                     @if node.self_error_ns != Some(0.0) { " " (node.self_error()) }
                                 }
-                                td { (bound(bounds[at])) (inclusive.number(node.inclusive_ns)) }
+                                td { (printed.bound(bounds[at])) (inclusive.number(node.inclusive_ns)) }
                                 td { @if node.per_call.is_some() { (units::grouped(&format!("{:.0}", node.calls))) } }
                                 td { (per_call(node, |mean| Some(mean.busy_ns))) }
                                 td { (per_call(node, PerCall::host_ns)) }

@@ -22,9 +22,10 @@ use maud::{Markup, PreEscaped, html};
 pub use page::page;
 
 use crate::own_times::BusyTime;
+use crate::printed::Printed;
 use crate::series::saturating_sum;
 use crate::units::{self, printable};
-use crate::{Process, Series, Snapshot, advice, marks, notes};
+use crate::{Process, Series, Snapshot, advice, notes};
 
 const STYLE: &str = include_str!("page.css");
 /// The page's script. Its parts share one scope, in this order.
@@ -53,17 +54,17 @@ fn render(snapshot: &Snapshot) -> String {
     let data = charts::json(snapshot, &groups.sites);
     let snapshot = named;
     let process = &snapshot.process;
-    let colours = colours::Colours::of(snapshot);
+    let (colours, printed) = (colours::Colours::of(snapshot), Printed::default());
     let body = html! {
         (head(process))
         (lead::lead(snapshot))
-        (devices::panel(snapshot, &colours))
-        (tiles(snapshot))
+        (devices::panel(snapshot, &colours, &printed))
+        (tiles(snapshot, &printed))
         (warnings(snapshot))
-        (icicle::tree(snapshot, &colours))
-        (rows::table(snapshot, &groups))
+        (icicle::tree(snapshot, &colours, &printed))
+        (rows::table(snapshot, &groups, &printed))
         @let advice = advice::of(snapshot);
-        @let notes = notes::facts(snapshot).into_iter().filter(|note| !advice.contains(note));
+        @let notes = notes::facts(snapshot, &printed).into_iter().filter(|note| !advice.contains(note));
         (list("What to do", &advice))
         (list("Notes", &notes.collect::<Vec<_>>()))
         footer { "gpu-time " (printable(&process.version)) }
@@ -123,7 +124,7 @@ fn head(process: &Process) -> Markup {
 }
 
 /// Renders the headline figures.
-fn tiles(snapshot: &Snapshot) -> Markup {
+fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
     let sites = &snapshot.sites;
     let functions = || snapshot.all_series().filter(|s| s.launch.is_none() || s.graph);
     // Host clock samples count as fed in the report, but they are not GPU time.
@@ -141,7 +142,7 @@ fn tiles(snapshot: &Snapshot) -> Markup {
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
         dl.tiles {
-            (tile("GPU busy in functions", html! { (marks::bound(busy.is_bound)) (units::time(busy.ns)) }))
+            (tile("GPU busy in functions", html! { (printed.bound(busy.is_bound)) (units::time(busy.ns)) }))
             (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
             @if has_samples { (tile("GPU samples", html! { (units::count(gpu_samples)) })) }

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::column::{PageColumn, PageRow, Sheet};
 use crate::groups::{self, Group};
+use crate::printed::Printed;
 use crate::{Snapshot, units};
 
 /// The maximum number of series in the table, which bounds the size of the page. The JSON report
@@ -40,9 +41,9 @@ impl<'a> Groups<'a> {
 }
 
 /// Renders the table and the controls that the script uses.
-pub fn table(snapshot: &Snapshot, groups: &Groups) -> Markup {
+pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup {
     let Groups { shown: groups, left_out, sites } = groups;
-    let (columns, sheet) = (PageColumn::of(snapshot), Sheet::of(snapshot));
+    let (columns, sheet) = (PageColumn::of(snapshot), Sheet::of(snapshot, printed));
     html! {
         @if groups.is_empty() {
             h2 { "Functions" }

@@ -14,12 +14,6 @@ impl Series {
         matches!(self.clock, Clock::Events | Clock::Kernels)
     }
 
-    /// Returns `true` if a rate is known.
-    pub(crate) fn has_rate(&self) -> bool {
-        self.bytes.is_some_and(|bytes| bytes.gb_per_s.is_some())
-            || self.flops.is_some_and(|flops| flops.tflop_per_s.is_some())
-    }
-
     /// Computes the rate as a fraction of the device's peak.
     pub(crate) fn compare_with(&mut self, peak_gb_per_s: Option<f64>) {
         if let Some(bytes) = &mut self.bytes {

@@ -2,12 +2,13 @@
 
 use comfy_table::CellAlignment;
 
-use crate::marks::bound;
 use crate::own_times::{Share, Shares};
+use crate::printed::Printed;
 use crate::scale::Scale;
-use crate::units::{self, printable};
+use crate::units::{self, percent, printable};
 use crate::{
-    CacheState, Clock, Detail, Kernel, Node, Series, Site, Snapshot, Stats, marks, opened, series,
+    CacheState, Clock, Detail, Kernel, Launches, Node, Series, Site, Snapshot, Stats, marks,
+    opened, series,
 };
 
 /// The number of digits shown for most times.
@@ -46,6 +47,8 @@ pub enum TableRow<'a> {
     Series {
         series: &'a Series,
         label: String,
+        /// The number of launches per call, which follows the label.
+        launches: Option<Launches>,
         is_sampled: bool,
         calls: Option<u64>,
         /// The share of all GPU time.
@@ -112,7 +115,7 @@ impl TableColumn {
             TableColumn::Spread => format!("p5–p95 {times}"),
             TableColumn::Total => format!("total {totals}"),
             TableColumn::Error => marks::ERROR.to_owned(),
-            TableColumn::Share => "share".to_owned(),
+            TableColumn::Share => marks::SHARE.to_owned(),
             TableColumn::GbPerS => marks::GB_PER_S.to_owned(),
             TableColumn::TflopPerS => marks::TFLOP_PER_S.to_owned(),
         }
@@ -126,22 +129,23 @@ impl TableColumn {
     }
 
     /// Returns the text of a cell. Empty if the column does not apply to the row.
-    pub fn cell(self, row: &TableRow, units: &Units) -> String {
-        self.text(row, units).unwrap_or_default()
+    pub fn cell(self, row: &TableRow, units: &Units, printed: &Printed) -> String {
+        self.text(row, units, printed).unwrap_or_default()
     }
 
-    fn text(self, row: &TableRow, units: &Units) -> Option<String> {
+    fn text(self, row: &TableRow, units: &Units, printed: &Printed) -> Option<String> {
         let series = row.series();
         Some(match self {
-            TableColumn::Function => row.label(),
-            TableColumn::On => device(row.first()?),
+            TableColumn::Function => row.label(printed),
+            TableColumn::On => device(row.first()?, printed),
             TableColumn::Cache => row.first()?.cache().to_owned(),
-            TableColumn::Calls => row.calls()?,
+            TableColumn::Calls => row.calls(printed)?,
             TableColumn::Samples => row.samples()?.to_string(),
             TableColumn::Median => {
-                let is_raw = series.is_some_and(Series::is_raw_by_launches);
-                let raw = if is_raw { format!("{} ", marks::RAW) } else { String::new() };
-                format!("{raw}{}{}", bound(row.is_bound()), units.times.text(row.stats()?.median))
+                let median = units.times.text(row.stats()?.median);
+                let raw = printed.mark(series.is_some_and(Series::is_raw_by_launches), marks::RAW);
+                let space = if raw.is_empty() { "" } else { " " };
+                format!("{raw}{space}{}{median}", printed.bound(row.is_bound()))
             }
             TableColumn::Spread => {
                 let stats = row.stats()?;
@@ -151,8 +155,9 @@ impl TableColumn {
                 format!("{}–{}{name}", unit.number(stats.p5), unit.number(stats.p95))
             }
             TableColumn::Total => {
-                let mark = if row.is_estimate() { marks::ESTIMATE } else { "" };
-                format!("{}{mark}{}", bound(row.is_bound()), units.totals.text(row.total()?))
+                let total = units.totals.text(row.total()?);
+                let estimate = printed.mark(row.is_estimate(), marks::ESTIMATE);
+                format!("{}{estimate}{total}", printed.bound(row.is_bound()))
             }
             TableColumn::Error => {
                 if !row.is_estimate() {
@@ -163,13 +168,18 @@ impl TableColumn {
                     None => "?".to_owned(),
                 }
             }
-            TableColumn::Share => row.share()?.to_string(),
+            TableColumn::Share => match row.share() {
+                Some(share) => printed.share(share),
+                None => percent(row.kernel_share()?),
+            },
             TableColumn::GbPerS => {
                 let bytes = series?.bytes?;
+                let rate = rate(series?, bytes.gb_per_s?, printed);
+                printed.mark(bytes.peak_share.is_some(), marks::GB_PER_S);
                 let peak = bytes.peak_share.map(|share| format!(" ({:.0}%)", 100.0 * share));
-                rate(series?, bytes.gb_per_s?) + &peak.unwrap_or_default()
+                rate + &peak.unwrap_or_default()
             }
-            TableColumn::TflopPerS => rate(series?, series?.flops?.tflop_per_s?),
+            TableColumn::TflopPerS => rate(series?, series?.flops?.tflop_per_s?, printed),
         })
     }
 }
@@ -218,8 +228,15 @@ impl<'a> TableRow<'a> {
         }
     }
 
-    fn label(&self) -> String {
+    fn label(&self, printed: &Printed) -> String {
         match self {
+            TableRow::Series { label, launches: Some(launches), .. } => {
+                let per_call = printed.print(marks::PER_CALL);
+                match launches {
+                    Launches { min, max, .. } if min == max => format!("{label} {per_call}{max}"),
+                    Launches { min, max, .. } => format!("{label} {per_call}{min}–{max}"),
+                }
+            }
             TableRow::Series { label, .. }
             | TableRow::Keyed { label, .. }
             | TableRow::Untimed { label, .. } => label.clone(),
@@ -248,15 +265,18 @@ impl<'a> TableRow<'a> {
         }
     }
 
-    fn calls(&self) -> Option<String> {
+    fn calls(&self, printed: &Printed) -> Option<String> {
         match self {
             // The replays of a graph are not counted.
-            TableRow::Series { series, .. } if series.graph => Some(marks::GRAPH.to_owned()),
+            TableRow::Series { series, .. } if series.graph => {
+                Some(printed.print(marks::GRAPH).to_owned())
+            }
             TableRow::Series { calls, .. }
             | TableRow::Keyed { calls, .. }
             | TableRow::Untimed { calls, .. } => calls.map(|calls| calls.to_string()),
             TableRow::Kernel { kernel, .. } => {
-                Some(marks::PER_CALL.to_owned() + &opened::decimal(kernel.per_call))
+                let per_call = printed.print(marks::PER_CALL);
+                Some(per_call.to_owned() + &opened::decimal(kernel.per_call))
             }
             _ => None,
         }
@@ -324,17 +344,22 @@ impl<'a> TableRow<'a> {
         Some(all.iter().try_fold(0.0, sum))
     }
 
-    /// Returns the share of all GPU time, or of the function's kernel time.
+    /// Returns the share of all GPU time.
     fn share(&self) -> Option<Share> {
         match self {
             TableRow::Series { share, .. }
             | TableRow::Keyed { share, .. }
             | TableRow::OtherFunctions { share, .. }
             | TableRow::NotAnnotated { share, .. } => *share,
+            _ => None,
+        }
+    }
+
+    /// Returns the share of the function's kernel time.
+    fn kernel_share(&self) -> Option<f64> {
+        match self {
             TableRow::Kernel { kernel: Kernel { share, .. }, .. }
-            | TableRow::OtherKernels { share, .. } => {
-                Some(Share { of_all: *share, is_uncertain: false })
-            }
+            | TableRow::OtherKernels { share, .. } => Some(*share),
             _ => None,
         }
     }
@@ -342,16 +367,17 @@ impl<'a> TableRow<'a> {
 
 /// Returns the device, followed by the clock unless CUDA events timed the row. For the host clock,
 /// returns only the clock.
-fn device(series: &Series) -> String {
+fn device(series: &Series, printed: &Printed) -> String {
+    let with = |mark| format!("{} {}", printable(&series.device), printed.print(mark));
     match series.clock {
-        Clock::Sync => format!("{} {}", printable(&series.device), marks::SYNC),
-        Clock::Kernels => format!("{} {}", printable(&series.device), marks::KERNELS),
+        Clock::Sync => with(marks::SYNC),
+        Clock::Kernels => with(marks::KERNELS),
         Clock::Events => printable(&series.device),
-        Clock::Host => marks::HOST.to_owned(),
+        Clock::Host => printed.print(marks::HOST).to_owned(),
     }
 }
 
-fn rate(series: &Series, rate: f64) -> String {
-    let mark = if series.is_bound() { marks::LOWER_BOUND } else { "" };
+fn rate(series: &Series, rate: f64, printed: &Printed) -> String {
+    let mark = printed.mark(series.is_bound(), marks::LOWER_BOUND);
     format!("{mark}{}", units::figure(rate))
 }

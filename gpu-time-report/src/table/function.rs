@@ -3,7 +3,6 @@
 use super::column::TableRow;
 use super::keys::HiddenKeys;
 use crate::groups::{Group, IndexedSeries};
-use crate::marks::PER_CALL;
 use crate::own_times::{Share, Shares};
 use crate::units::printable;
 use crate::{Kernel, KernelTimes, Launch, Launches, Series, Site, Snapshot, kernel_names, opened};
@@ -154,12 +153,11 @@ impl<'a> Function<'a> {
             Some(if name.is_empty() { " ".to_owned() } else { name.to_owned() }),
             key,
             single.map(|kernel| format!("→ {}", short(kernel))),
-            launches(series, group),
         ];
         let label: Vec<String> = label.into_iter().flatten().collect();
         let (label, is_sampled) = (label.join(" "), group.site.is_sampled());
-        let share = self.shares.of_row(group.site, series);
-        rows.push(TableRow::Series { series, label, is_sampled, calls, share });
+        let (launches, share) = (launches(series, group), self.shares.of_row(group.site, series));
+        rows.push(TableRow::Series { series, label, launches, is_sampled, calls, share });
     }
 
     /// Adds the rows of the launches and of the kernels below a head's row.
@@ -208,7 +206,8 @@ impl<'a> Function<'a> {
             let label = format!("{indent}{label}{key}");
             let is_sampled = group.site.is_sampled();
             let share = self.shares.of_row(group.site, series);
-            rows.push(TableRow::Series { series, label, is_sampled, calls: None, share });
+            let (launches, calls) = (None, None);
+            rows.push(TableRow::Series { series, label, launches, is_sampled, calls, share });
         }
     }
 }
@@ -252,14 +251,11 @@ fn is_alone(launch: &Launch, groups: &[Group]) -> bool {
 }
 
 /// Returns the number of launches per call, unless rows of their own show them.
-fn launches(series: &Series, group: &Group) -> Option<String> {
+fn launches(series: &Series, group: &Group) -> Option<Launches> {
     let launches = series.launches.filter(|launches| launches.max > 1)?;
     let rows = group.launches.iter().filter(|launch| !launch.series.graph).count();
     let are_shown = launches.min == launches.max && rows == launches.max as usize;
-    (!are_shown).then(|| match launches {
-        Launches { min, max, .. } if min == max => format!("{PER_CALL}{max}"),
-        Launches { min, max, .. } => format!("{PER_CALL}{min}–{max}"),
-    })
+    (!are_shown).then_some(launches)
 }
 
 /// Returns the kernel of a function that runs this kernel once per call and nothing else.

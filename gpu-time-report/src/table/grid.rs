@@ -3,6 +3,7 @@
 use super::column::{KERNEL_INDENT, TableColumn, TableRow, Units};
 use super::function::{Function, Shown};
 use crate::own_times::Shares;
+use crate::printed::Printed;
 use crate::units::printable;
 use crate::{Detail, Measure, Site, Snapshot, groups, series};
 
@@ -36,7 +37,7 @@ impl Grid {
     /// Creates rows for the functions that were called, longest total first, each followed by its
     /// details. `most` limits the number of functions. Without any series, there are only names and
     /// numbers of calls.
-    pub fn of(snapshot: &Snapshot, detail: Detail, most: Option<usize>) -> Grid {
+    pub fn of(snapshot: &Snapshot, detail: Detail, most: Option<usize>, printed: &Printed) -> Grid {
         let mut groups = groups::of(snapshot);
         // Keep all groups of a function together, starting with the one that shows the number of
         // calls.
@@ -82,7 +83,7 @@ impl Grid {
                 TableRow::Opened { line } => Some(format!("{KERNEL_INDENT}{line}")),
                 _ => None,
             },
-            cells: columns.iter().map(|column| column.cell(&row, &units)).collect(),
+            cells: columns.iter().map(|column| column.cell(&row, &units, printed)).collect(),
         });
         let rows = rows.collect();
         let header = columns.iter().map(|column| column.header(&units)).collect();

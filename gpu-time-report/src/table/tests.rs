@@ -1,8 +1,11 @@
 //! Tests for tables rendered from the fixture snapshots.
 
+use std::collections::BTreeSet;
+
 use crate::fixtures::{
     SeriesFixture, everything, gpu, kernels, off, on_host, process, rated, row, site,
 };
+use crate::terminal::View;
 use crate::tree::fixtures::node;
 use crate::*;
 
@@ -83,6 +86,36 @@ fn fifteen_functions_fit_a_laptop() {
     }
     assert!(in_full(&snapshot).lines().count() > 100);
     insta::assert_snapshot!(table);
+}
+
+/// Brief tables leave out rows with marks, and a column that says the same in every row.
+#[test]
+fn legend_explains_the_printed_marks_and_no_others() {
+    let mut on_one_device = kernels();
+    on_one_device.sites.retain(|site| site.series.iter().all(|s| s.clock == Clock::Kernels));
+    let nodes = vec![node("model::decode", None, 9e8, 9e8)];
+    let snapshots = [everything(), kernels(), rated(), model(), on_one_device.with_tree(nodes)];
+    let views = [View::Functions, View::Tree].map(|view| Terminal { view, ..Terminal::default() });
+    let tables =
+        snapshots.iter().flat_map(|snapshot| views.map(|to| snapshot.to_table(to, Detail::Brief)));
+    let marks = ["≤", "≥", "~", "raw", "host", "sync", "kernels", "×", "graph", "share", "?"];
+    let mut explained = BTreeSet::new();
+    for table in tables {
+        let [_, rows, notes] = table.split("\n\n").collect::<Vec<_>>().try_into().unwrap();
+        let is_sentence =
+            |line: &&str| ["opened: ", "per call: "].iter().any(|words| line.contains(words));
+        let rows: Vec<&str> = rows.lines().filter(|line| !is_sentence(line)).collect();
+        for mark in marks {
+            let mut entries = notes.lines().flat_map(|line| line.split(" · "));
+            let is_explained = entries.any(|entry| entry.starts_with(&format!("{mark}: ")));
+            // The header has no mark but this word.
+            let header = usize::from(mark != "share");
+            let is_printed = rows.iter().skip(header).any(|row| row.contains(mark));
+            assert_eq!(is_explained, is_printed, "{mark}\n{table}");
+            explained.extend(is_explained.then_some(mark));
+        }
+    }
+    assert_eq!(explained.len(), marks.len(), "{explained:?}");
 }
 
 /// A launch's row shows the kernel if the opened calls identify it, and the launch's number if

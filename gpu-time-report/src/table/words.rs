@@ -1,44 +1,33 @@
 //! The last lines of the table, which explain its marks.
 
-use crate::marks::{ESTIMATE, GB_PER_S, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SYNC};
-use crate::marks::{UNCERTAIN, UPPER_BOUND};
-use crate::own_times::Shares;
-use crate::{Clock, Series, Site, Snapshot, units};
+use crate::marks::{
+    ESTIMATE, GB_PER_S, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SHARE, SYNC, UNCERTAIN,
+    UPPER_BOUND,
+};
+use crate::printed::Printed;
+use crate::{Series, Snapshot, units};
 
-/// Explains each mark in a few words. [`Detail::All`](crate::Detail::All) explains them in
+/// Explains each printed mark in a few words. [`Detail::All`](crate::Detail::All) explains them in
 /// sentences.
-pub fn line(snapshot: &Snapshot) -> String {
-    let any = |is: fn(&Series) -> bool| snapshot.all_series().any(is);
-    let is_sampled = snapshot.sites.iter().any(Site::is_sampled);
+pub fn line(snapshot: &Snapshot, printed: &Printed) -> String {
     let estimate = estimate(snapshot);
-    let shares = Shares::of(snapshot);
-    let is_shared = shares.are_known() && any(|s| s.is_gpu_time() && s.total().is_some());
-    let is_twice = snapshot.tree.is_empty() && any(Series::is_counted_twice);
+    let is_twice = snapshot.tree.is_empty() && snapshot.all_series().any(Series::is_counted_twice);
     let words = [
-        (any(Series::is_bound), UPPER_BOUND, "upper bound"),
-        (any(|s| s.is_bound() && s.has_rate()), LOWER_BOUND, "lower bound"),
-        (is_sampled, ESTIMATE, &*estimate),
-        (any(Series::is_raw_by_launches), RAW, "bias not removed"),
-        (any(|s| s.clock == Clock::Host), HOST, "wall time on the CPU"),
-        (any(|s| s.clock == Clock::Sync), SYNC, "wall time between barriers"),
-        (any(|s| s.clock == Clock::Kernels), KERNELS, "time that the kernels ran"),
-        (
-            any(|s| s.opened() > 0 || s.launches.is_some_and(|l| l.max > 1)),
-            PER_CALL,
-            "launches per call",
-        ),
-        (
-            any(|s| s.bytes.is_some_and(|bytes| bytes.peak_share.is_some())),
-            GB_PER_S,
-            "share of peak",
-        ),
-        (any(|s| s.graph), GRAPH, "sampled replays of a graph node"),
-        (is_shared && !is_twice, "share", "of GPU time"),
-        (is_shared && is_twice, "share", "inner functions count twice"),
-        (shares.are_uncertain(), UNCERTAIN, "share that upper bounds make uncertain"),
+        (UPPER_BOUND, "upper bound"),
+        (LOWER_BOUND, "lower bound"),
+        (ESTIMATE, &*estimate),
+        (RAW, "bias not removed"),
+        (HOST, "wall time on the CPU"),
+        (SYNC, "wall time between barriers"),
+        (KERNELS, "time that the kernels ran"),
+        (PER_CALL, "launches per call"),
+        (GB_PER_S, "share of peak"),
+        (GRAPH, "sampled replays of a graph node"),
+        (SHARE, if is_twice { "inner functions count twice" } else { "of GPU time" }),
+        (UNCERTAIN, "share that upper bounds make uncertain"),
     ];
-    let words = words.iter().filter(|(is_used, ..)| *is_used);
-    words.map(|(_, mark, meaning)| format!("{mark}: {meaning}")).collect::<Vec<_>>().join(" · ")
+    let words = words.iter().filter(|(mark, _)| printed.has(mark));
+    words.map(|(mark, meaning)| format!("{mark}: {meaning}")).collect::<Vec<_>>().join(" · ")
 }
 
 /// Explains estimated totals, with their largest standard error.

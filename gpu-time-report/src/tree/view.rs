@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Node, PerCall, Source, bounded_totals, depth_first};
 use crate::launch_bound::both_sides;
-use crate::marks::bound;
 use crate::own_times::{Share, Shares};
+use crate::printed::Printed;
 use crate::shorten::shortened;
 use crate::style::{DIMMED, TITLE};
 use crate::wrap::wrapped;
@@ -27,39 +27,43 @@ impl Snapshot {
     /// are shortened until each row fits the terminal. Empty if there is no tree.
     #[doc(hidden)]
     pub fn to_tree(&self, to: Terminal) -> String {
-        let snapshot = &*self.with_unique_names();
-        if snapshot.tree.is_empty() {
-            return String::new();
-        }
-        let (bounds, shares) = (bounded_totals(&snapshot.tree), Shares::of(snapshot));
-        let paths = depth_first(&snapshot.tree).take(MAX_PATHS);
-        let paths: Vec<TreeRow> =
-            paths.map(|path| TreeRow::of(snapshot, &shares, &bounds, path)).collect();
-        let mut labels: Vec<String> = paths.iter().map(|path| path.label(&path.name)).collect();
-        let mut text = aligned(&paths, &labels);
-        let widest = labels.iter().map(|label| label.width()).max().unwrap_or_default();
-        let width = text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
-        let room = terminal::room_for_names(to, width.saturating_sub(widest));
-        if widest > room {
-            labels = shortened_labels(&paths, room);
-            text = aligned(&paths, &labels);
-        }
-        let mut rows = text.lines();
-        let mut lines: Vec<String> =
-            rows.by_ref().take(1).map(|header| to.styled(TITLE, header)).collect();
-        for (row, path) in rows.zip(&paths) {
-            lines.push(row.to_owned());
-            let sides = path.node.launch_bound_sentence();
-            let sides = sides.map(|sides| format!("    launch-bound: {sides}"));
-            let sides = sides.iter().flat_map(|line| wrapped(line, to.columns));
-            lines.extend(sides.map(|line| to.styled(DIMMED, &line)));
-        }
-        if snapshot.tree.len() > MAX_PATHS {
-            let more = snapshot.tree.len() - MAX_PATHS;
-            lines.push(format!("and {more} more paths, which the JSON report has"));
-        }
-        lines.join("\n") + "\n"
+        text(&self.with_unique_names(), to, &Printed::default())
     }
+}
+
+/// Returns the call tree of a snapshot with unique names as lines of text.
+pub fn text(snapshot: &Snapshot, to: Terminal, printed: &Printed) -> String {
+    if snapshot.tree.is_empty() {
+        return String::new();
+    }
+    let (bounds, shares) = (bounded_totals(&snapshot.tree), Shares::of(snapshot));
+    let paths = depth_first(&snapshot.tree).take(MAX_PATHS);
+    let paths: Vec<TreeRow> =
+        paths.map(|path| TreeRow::of(snapshot, &shares, &bounds, path)).collect();
+    let mut labels: Vec<String> = paths.iter().map(|path| path.label(&path.name)).collect();
+    let mut text = aligned(&paths, &labels, printed);
+    let widest = labels.iter().map(|label| label.width()).max().unwrap_or_default();
+    let width = text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
+    let room = terminal::room_for_names(to, width.saturating_sub(widest));
+    if widest > room {
+        labels = shortened_labels(&paths, room);
+        text = aligned(&paths, &labels, printed);
+    }
+    let mut rows = text.lines();
+    let mut lines: Vec<String> =
+        rows.by_ref().take(1).map(|header| to.styled(TITLE, header)).collect();
+    for (row, path) in rows.zip(&paths) {
+        lines.push(row.to_owned());
+        let sides = path.node.launch_bound_sentence();
+        let sides = sides.map(|sides| format!("    launch-bound: {sides}"));
+        let sides = sides.iter().flat_map(|line| wrapped(line, to.columns));
+        lines.extend(sides.map(|line| to.styled(DIMMED, &line)));
+    }
+    if snapshot.tree.len() > MAX_PATHS {
+        let more = snapshot.tree.len() - MAX_PATHS;
+        lines.push(format!("and {more} more paths, which the JSON report has"));
+    }
+    lines.join("\n") + "\n"
 }
 
 /// A path, and what its row shows.
@@ -118,12 +122,12 @@ fn shortened_labels(paths: &[TreeRow], room: usize) -> Vec<String> {
 }
 
 /// Returns a line with the titles, and one for each path.
-fn aligned(paths: &[TreeRow], labels: &[String]) -> String {
+fn aligned(paths: &[TreeRow], labels: &[String], printed: &Printed) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["share", "self", "total", "calls", "GPU/call", "host/call", "function"]);
     for (path, label) in paths.iter().zip(labels) {
-        table.add_row(row(path, label));
+        table.add_row(row(path, label, printed));
     }
     let last = 6;
     for (at, column) in table.column_iter_mut().enumerate() {
@@ -135,7 +139,7 @@ fn aligned(paths: &[TreeRow], labels: &[String]) -> String {
     table.trim_fmt()
 }
 
-fn row(path: &TreeRow, label: &str) -> [String; 7] {
+fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {
     let TreeRow { node, share, is_total_bound, .. } = *path;
     let error = match node.self_error_ns {
         Some(ns) if ns > 0.0 => format!(" ±{}", units::time(ns)),
@@ -146,9 +150,9 @@ fn row(path: &TreeRow, label: &str) -> [String; 7] {
         node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
     };
     [
-        share.map(|share| share.to_string()).unwrap_or_default(),
-        bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
-        bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
+        share.map(|share| printed.share(share)).unwrap_or_default(),
+        printed.bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
+        printed.bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
         if node.per_call.is_some() { format!("{:.0}", node.calls) } else { String::new() },
         per_call(|mean| Some(mean.busy_ns)),
         per_call(PerCall::host_ns),
