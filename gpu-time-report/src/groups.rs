@@ -1,7 +1,5 @@
 //! Groups rows for the table and the page. A function and its launches form a group, and groups are
-//! sorted by total time.
-
-use std::collections::HashSet;
+//! sorted by total time, with those of one function together.
 
 use crate::{CacheState, Series, Site, Snapshot, series};
 
@@ -27,14 +25,19 @@ pub struct IndexedSeries<'a> {
     pub series: &'a Series,
 }
 
-/// Returns the groups in a report, longest total first.
+/// Returns the groups in a report, longest total first. Those of one function follow its longest.
 pub fn of(snapshot: &Snapshot) -> Vec<Group<'_>> {
     let sites = snapshot.sites.iter().enumerate();
-    let mut groups: Vec<Group> = sites.flat_map(|(at, site)| of_site(at, site)).collect();
-    groups.sort_by(|a, b| b.total().total_cmp(&a.total()));
-    let mut seen = HashSet::new();
-    groups.iter_mut().for_each(|group| group.has_calls = seen.insert(group.at));
-    groups
+    let mut functions: Vec<Vec<Group>> = sites.map(|(at, site)| of_site(at, site)).collect();
+    for groups in &mut functions {
+        groups.sort_by(|a, b| b.total().total_cmp(&a.total()));
+        if let Some(first) = groups.first_mut() {
+            first.has_calls = true;
+        }
+    }
+    let longest = |groups: &[Group]| groups.first().map_or(0.0, Group::total);
+    functions.sort_by(|a, b| longest(b).total_cmp(&longest(a)));
+    functions.into_iter().flatten().collect()
 }
 
 /// Returns the groups for one site. There are none if it was never called.
@@ -72,7 +75,7 @@ fn is_launch_of(launch: &Series, calls: &Series) -> bool {
 
 impl Group<'_> {
     /// Returns the time used for sorting groups.
-    fn total(&self) -> f64 {
+    pub fn total(&self) -> f64 {
         let launches = || series::total(self.launches.iter().map(|row| row.series));
         self.head.map_or_else(launches, |head| head.series.total().unwrap_or_default())
     }

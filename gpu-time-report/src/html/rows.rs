@@ -1,4 +1,5 @@
-//! The page's table: one row group for each function with its launches, sorted by total time.
+//! The page's table: one row group for each function with its launches, sorted by total time, with
+//! those of one function together.
 
 use maud::{Markup, html};
 

@@ -257,6 +257,37 @@ fn rows_are_sorted_by_total() {
     assert!(at("app::looped") < at("app::decode"));
 }
 
+/// The function's largest row decides its place, and not the sum of them.
+#[test]
+fn rows_of_a_function_stay_together() {
+    let with_cold = |name, hot, cold| {
+        let mut site = function(name, hot);
+        let mut row = function(name, cold).series.remove(0);
+        row.cache = crate::CacheState::Cold;
+        site.series.push(row);
+        site
+    };
+    let sites =
+        vec![with_cold("pair", 30, 20), function("largest", 40), with_cold("mixed", 10, 50)];
+    let snapshot = Snapshot::new(process(None), vec![gpu()], sites);
+    let expected =
+        ["mixed cold", "mixed as-found", "largest as-found", "pair as-found", "pair cold"];
+    let table = snapshot.to_string();
+    let rows = table.lines().skip_while(|line| !line.starts_with("function")).skip(1);
+    let rows: Vec<String> = rows
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(rows, expected, "{table}");
+    let page = snapshot.to_html();
+    let rows = page.split("<tr class=\"row\"").skip(1).map(|row| {
+        let between = |from: &str| row.split_once(from).unwrap().1.split_once('<').unwrap().0;
+        let cache = between("<span class=\"chip ").split_once('>').unwrap().1;
+        format!("{} {cache}", between("<div class=\"name\">"))
+    });
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn estimates_and_budget_are_shown() {
     let mut snapshot = everything();

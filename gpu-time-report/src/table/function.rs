@@ -81,16 +81,8 @@ impl<'a> Function<'a> {
     pub fn rows(&self, shown: Shown) -> Vec<TableRow<'a>> {
         let hidden = HiddenKeys::of(self.groups, shown.keys);
         let mut rows = Vec::new();
-        let mut places: Vec<Vec<&Group>> = Vec::new();
-        for group in self.groups {
-            match places.iter_mut().find(|of| of.iter().any(|other| is_same_place(group, other))) {
-                Some(place) => place.push(group),
-                None => places.push(vec![group]),
-            }
-        }
-        places.sort_by_key(|groups| groups.iter().all(|group| group.head.is_none()));
-        for groups in places {
-            self.add(&mut rows, &groups, &hidden, shown);
+        for (at, groups) in self.places().iter().enumerate() {
+            self.add(&mut rows, groups, at == 0, &hidden, shown);
         }
         if shown.keys == 0 {
             // No row is left for keys, so the function's row counts them.
@@ -105,17 +97,40 @@ impl<'a> Function<'a> {
         rows
     }
 
+    /// Returns the total time of the longest of the function's own rows.
+    pub fn longest(&self) -> f64 {
+        self.places().first().map_or(0.0, |groups| total(groups))
+    }
+
+    /// Returns the groups of each of the function's own rows, longest total first. Launches that
+    /// were only captured come last.
+    fn places(&self) -> Vec<Vec<&'a Group<'a>>> {
+        let mut places: Vec<Vec<&Group>> = Vec::new();
+        for group in self.groups {
+            match places.iter_mut().find(|of| of.iter().any(|other| is_same_place(group, other))) {
+                Some(place) => place.push(group),
+                None => places.push(vec![group]),
+            }
+        }
+        let is_captured = |groups: &[&Group]| groups.iter().all(|group| group.head.is_none());
+        places.sort_by(|a, b| {
+            is_captured(a).cmp(&is_captured(b)).then(total(b).total_cmp(&total(a)))
+        });
+        places
+    }
+
     /// Adds the rows of groups that differ in their keys only.
     fn add(
         &self,
         rows: &mut Vec<TableRow<'a>>,
         groups: &[&Group<'a>],
+        is_first: bool,
         hidden: &HiddenKeys,
         shown: Shown,
     ) {
         let Some(Group { site, .. }) = groups.first() else { return };
         let (name, is_sampled) = (printable(&site.name), site.is_sampled());
-        let calls = groups.iter().any(|group| group.has_calls).then_some(site.calls);
+        let calls = is_first.then_some(site.calls);
         if let [group] = groups {
             match group.head {
                 Some(head) => self.add_head(rows, group, head.series, &name, calls, shown),
@@ -222,6 +237,10 @@ fn count_keys(rows: &mut [TableRow], keys: usize) {
     if let Some(label) = label.filter(|_| keys > 0) {
         label.push_str(&format!(" ({keys} keys)"));
     }
+}
+
+fn total(groups: &[&Group]) -> f64 {
+    groups.iter().fold(0.0, |sum, group| sum + group.total())
 }
 
 /// Returns `true` if the groups differ only in their keys.

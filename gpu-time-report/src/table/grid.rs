@@ -5,7 +5,7 @@ use super::function::{Function, Shown};
 use crate::own_times::Shares;
 use crate::printed::Printed;
 use crate::units::printable;
-use crate::{Detail, Measure, Site, Snapshot, groups, series};
+use crate::{Detail, Snapshot, groups};
 
 /// The maximum number of rows at which functions show details: launches, keys and kernels. Together
 /// with the lines above and below, they fit on a screen of 40 lines.
@@ -38,15 +38,7 @@ impl Grid {
     /// details. `most` limits the number of functions. Without any series, there are only names and
     /// numbers of calls.
     pub fn of(snapshot: &Snapshot, detail: Detail, most: Option<usize>, printed: &Printed) -> Grid {
-        let mut groups = groups::of(snapshot);
-        // Keep all groups of a function together, starting with the one that shows the number of
-        // calls.
-        let totals: Vec<f64> = snapshot.sites.iter().map(total).collect();
-        groups.sort_by(|a, b| {
-            let [ours, theirs] =
-                [a, b].map(|group| totals.get(group.at).copied().unwrap_or_default());
-            theirs.total_cmp(&ours).then(a.at.cmp(&b.at))
-        });
+        let groups = groups::of(snapshot);
         let has_series = groups.iter().any(|g| g.head.is_some() || !g.launches.is_empty());
         let columns = if has_series {
             TableColumn::of(snapshot, detail)
@@ -55,8 +47,9 @@ impl Grid {
         };
         let (units, shares) = (Units::of(snapshot), &Shares::of(snapshot));
         let by_function = groups.chunk_by(|a, b| a.at == b.at);
-        let functions: Vec<Function> =
+        let mut functions: Vec<Function> =
             by_function.map(|groups| Function { snapshot, shares, groups }).collect();
+        functions.sort_by(|a, b| b.longest().total_cmp(&a.longest()));
         // A row "and 1 more function" would be no shorter than the function's own.
         let most = most.filter(|most| functions.len() > most + 1).unwrap_or(functions.len());
         let (functions, others) = functions.split_at(most);
@@ -112,11 +105,6 @@ impl Grid {
     fn place(&self, column: TableColumn) -> Option<usize> {
         self.columns.iter().position(|&other| other == column)
     }
-}
-
-/// Returns the total time for a function, over all devices, cache states and keys.
-fn total(site: &Site) -> f64 {
-    series::total(site.series.iter().filter(|series| series.measure != Measure::Launch))
 }
 
 /// Returns the rows of all functions, and the number of rows left out for lack of room. The

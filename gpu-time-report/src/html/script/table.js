@@ -38,7 +38,13 @@ const showTable = (table) => {
     heads.forEach((head) => head.removeAttribute("aria-sort"));
     heads[column].setAttribute("aria-sort", direction);
     const keyed = groups.map((group) => ({ group, value: value(group, column) }));
-    table.append(...keyed.sort(compare).map(({ group }) => group));
+    // Those of one function follow its first.
+    const functions = new Map();
+    for (const { group } of keyed.sort(compare)) {
+      const { site } = group.rows[0].dataset;
+      functions.set(site, [...(functions.get(site) ?? []), group]);
+    }
+    table.append(...[...functions.values()].flat());
   };
   const natural = (column) => (isNumeric(column) ? "descending" : "ascending");
   const choice = document.querySelector(".sort select");

@@ -102,9 +102,10 @@ fn columns_sort_in_both_directions() {
                 const numeric = head.classList.contains("n");
                 const value = (row) =>
                     numeric ? row.cells[column].dataset.value : row.cells[column].textContent;
-                const values = all(".rows tbody").map((group) => [...group.rows].map(value).find(Boolean) ?? "");
+                const groups = all(".rows tbody").map((group) =>
+                    [group.rows[0].dataset.site, [...group.rows].map(value).find(Boolean) ?? ""]);
                 sorted.push({
-                    title: head.textContent, order: head.getAttribute("aria-sort"), numeric, values,
+                    title: head.textContent, order: head.getAttribute("aria-sort"), numeric, groups,
                 });
             }
         }
@@ -113,11 +114,11 @@ fn columns_sort_in_both_directions() {
     let sorted = seen.as_array().unwrap();
     assert_eq!(sorted.len(), 2 * 11);
     for column in sorted {
-        let values: Vec<&str> = column["values"]
+        let groups: Vec<(&str, &str)> = column["groups"]
             .as_array()
             .unwrap()
             .iter()
-            .filter_map(|value| value.as_str())
+            .filter_map(|group| group[0].as_str().zip(group[1].as_str()))
             .collect();
         let is_ascending = column["order"] == "ascending";
         let in_order = |a: &str, b: &str| {
@@ -127,12 +128,23 @@ fn columns_sort_in_both_directions() {
                 _ => collated(a) <= collated(b),
             }
         };
-        // Rows without a value come last in either direction.
-        let known: Vec<&&str> = values.iter().filter(|value| !value.is_empty()).collect();
-        assert!(known.windows(2).all(|pair| in_order(pair[0], pair[1])), "{column}");
-        assert!(
-            values.iter().rev().skip_while(|value| value.is_empty()).all(|value| !value.is_empty())
-        );
+        // Those without a value come last in either direction.
+        let are_sorted = |values: &[&str]| {
+            let known = values.iter().take_while(|value| !value.is_empty()).count();
+            let (known, unknown) = values.split_at(known);
+            known.windows(2).all(|pair| in_order(pair[0], pair[1]))
+                && unknown.iter().all(|value| value.is_empty())
+        };
+        // The rows of a function stay together, and the first of them decides its place.
+        let functions: Vec<_> = groups.chunk_by(|one, other| one.0 == other.0).collect();
+        let sites: BTreeSet<&str> = groups.iter().map(|(site, _)| *site).collect();
+        assert_eq!(functions.len(), sites.len(), "{column}");
+        for rows in &functions {
+            let values: Vec<&str> = rows.iter().map(|(_, value)| *value).collect();
+            assert!(are_sorted(&values), "{column}");
+        }
+        let firsts: Vec<&str> = functions.iter().map(|rows| rows[0].1).collect();
+        assert!(are_sorted(&firsts), "{column}");
     }
     let of = |title: &str| {
         let column =
