@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::notes::{self, bounded};
 use crate::series::saturating_sum;
-use crate::{Lost, Node, Remark, Series, Site, Snapshot, Source, opened, units};
+use crate::{Lost, Measure, Node, Remark, Series, Site, Snapshot, Source, losses, opened, units};
 
 /// The number of functions that a note names before it counts the others.
 const NAMED: usize = 1;
@@ -18,17 +18,23 @@ pub fn of(snapshot: &Snapshot) -> Vec<String> {
     let remarked = names(snapshot.sites.iter().filter(remarked));
     advice.extend(remarked.map(|names| format!("{names}: {}", Remark::OtherStream.sentence())));
     advice.extend(upper_bounds(snapshot));
-    let samples =
-        |count| if count == 1 { "1 sample".to_owned() } else { format!("{count} samples") };
+    let of_samples = |(names, count): (String, u64), remedy| {
+        format!("{names} ({count} sample{}): {remedy}", if count == 1 { "" } else { "s" })
+    };
     let work = "nothing ran between the events: check that the work is on the timed stream";
-    advice.extend(about(snapshot, samples, work, |series| series.at_floor));
+    let at_floor = counted(snapshot, |series| series.at_floor);
+    advice.extend(at_floor.map(|found| of_samples(found, work)));
     for reason in Lost::ALL {
-        let lost = |count| format!("{count} lost, {}", reason.name());
-        advice.extend(about(snapshot, lost, reason.meaning(), |s| s.lost.of(reason)));
+        let lost = counted(snapshot, |series| series.lost.of(reason));
+        advice.extend(lost.map(|(names, count)| {
+            let were_lost = losses::were_lost(count, Measure::Sum);
+            format!("{names}: {were_lost} because {}", reason.meaning())
+        }));
     }
     let tracking =
         "cudarc's event tracking is in the times: call `disable_event_tracking` of the context";
-    advice.extend(about(snapshot, samples, tracking, |series| series.tracked));
+    let tracked = counted(snapshot, |series| series.tracked);
+    advice.extend(tracked.map(|found| of_samples(found, tracking)));
     advice.extend(notes::without_effect(snapshot));
     let is_floor = |source: Option<&str>| source == Some("floor");
     if snapshot.devices.iter().any(|device| is_floor(device.event_bias_source())) {
@@ -94,13 +100,8 @@ fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
     series.chain(snapshot.tree.iter().filter_map(of_path)).reduce(f64::max)
 }
 
-/// Returns a note about the functions for which `count` is not 0, with the sum of the counts.
-fn about(
-    snapshot: &Snapshot,
-    described: impl Fn(u64) -> String,
-    remedy: &str,
-    count: impl Fn(&Series) -> u64,
-) -> Option<String> {
+/// Returns the names of the functions for which `count` is not 0, and the sum of the counts.
+fn counted(snapshot: &Snapshot, count: impl Fn(&Series) -> u64) -> Option<(String, u64)> {
     let of_site = |site: &Site| {
         // A function's own series and its launches describe the same calls.
         let heads = site.series.iter().filter(|series| series.launch.is_none()).map(&count);
@@ -114,8 +115,7 @@ fn about(
         .filter(|(_, count)| *count > 0)
         .collect();
     let names = names(found.iter().map(|(site, _)| *site))?;
-    let sum = saturating_sum(found.iter().map(|(_, count)| *count));
-    Some(format!("{names} ({}): {remedy}", described(sum)))
+    Some((names, saturating_sum(found.iter().map(|(_, count)| *count))))
 }
 
 /// Lists the names of the functions. Returns `None` if there are none.

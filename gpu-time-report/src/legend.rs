@@ -201,11 +201,10 @@ impl Legend<'_> {
 
     fn losses(&mut self) {
         for reason in Lost::ALL {
-            self.explain(
-                self.any(|series| series.lost.of(reason) > 0),
-                reason.name(),
-                reason.meaning(),
-            );
+            let is_used = self.any(|series| series.lost.of(reason) > 0);
+            if let Some(details) = reason.details() {
+                self.explain(is_used, reason.cause(), details);
+            }
         }
     }
 }

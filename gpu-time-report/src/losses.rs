@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::Measure;
+
 /// The reason why a bracket gave no sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -54,49 +56,70 @@ impl Lost {
         Lost::Unfinished,
     ];
 
-    /// Returns the reason's name in reports.
+    /// Returns the reason's name in JSON, CSV and live metrics.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// Returns a clause that explains the reason.
-    pub fn meaning(self) -> &'static str {
+    /// Returns the reason as a clause that completes "lost because".
+    pub fn cause(self) -> &'static str {
         self.words().1
     }
 
-    fn words(self) -> (&'static str, &'static str) {
+    /// Returns a clause about the cause, if there is more to say.
+    pub fn details(self) -> Option<&'static str> {
+        Some(self.words().2).filter(|details| !details.is_empty())
+    }
+
+    /// Returns the cause with its details.
+    pub fn meaning(self) -> String {
+        let clauses: Vec<&str> = [self.cause()].into_iter().chain(self.details()).collect();
+        clauses.join("; ")
+    }
+
+    /// Returns the name, the cause and its details.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Lost::Capture => (
                 "capture",
-                "the stream was being captured; `graph` in the attribute times launches in graphs",
+                "the stream was being captured",
+                "`graph` in the attribute times launches in graphs",
             ),
-            Lost::Failed => ("failed", "the launch returned an error or panicked"),
+            Lost::Failed => ("failed", "the launch returned an error or panicked", ""),
             Lost::Cancelled => (
                 "cancelled",
+                "the call was cancelled",
                 "the future was dropped before it completed, or several calls of a span were mistaken for one",
             ),
             Lost::Thread => (
                 "thread",
-                "the stop was on another thread than the start, of a per-thread default stream or of an opened call",
+                "the stop was on another thread than the start",
+                "the stream is a per-thread default stream, or the call was opened",
             ),
-            Lost::Stream => ("stream", "the stream was dropped before the stop event"),
-            Lost::Context => ("context", "the context was destroyed or reset"),
-            Lost::Events => {
-                ("events", "the GPU was so far behind that the limit on pending events was reached")
-            }
-            Lost::Driver => ("driver", "a driver call of gpu-time failed"),
-            Lost::Invalid => ("invalid", "the elapsed time was negative or not a number"),
+            Lost::Stream => ("stream", "the stream was dropped before the stop event", ""),
+            Lost::Context => ("context", "the context was destroyed or reset", ""),
+            Lost::Events => (
+                "events",
+                "too many events were pending",
+                "the GPU was so far behind that their limit was reached",
+            ),
+            Lost::Driver => ("driver", "a driver call of gpu-time failed", ""),
+            Lost::Invalid => ("invalid", "the elapsed time was negative or not a number", ""),
             Lost::Records => (
                 "records",
-                "CUPTI did not deliver all records of the opened call, or could not record it while code was being loaded",
+                "CUPTI did not deliver all records",
+                "an opened call needs all of its records, and cannot be recorded while code is being loaded",
             ),
             Lost::Long => (
                 "long",
-                "the opened call made more launches or calls than are kept at once; the calls inside it are counted",
+                "the call made too many launches or calls",
+                "an opened call made more than are kept at once; the calls inside it are counted",
             ),
-            Lost::Unfinished => {
-                ("unfinished", "the opened call around it, the thread or the process ended first")
-            }
+            Lost::Unfinished => (
+                "unfinished",
+                "the opened call around it, the thread or the process ended first",
+                "",
+            ),
         }
     }
 }
@@ -140,9 +163,36 @@ impl Losses {
         Lost::ALL.into_iter().zip(self.0)
     }
 
+    /// Returns a sentence with the reasons, such as `2 calls were lost because …`. `None` if nothing
+    /// was lost.
+    pub(crate) fn sentence(&self, of: Measure) -> Option<String> {
+        let found: Vec<(Lost, u64)> = self.iter().filter(|(_, count)| *count > 0).collect();
+        let causes = match &found[..] {
+            [] => return None,
+            [(reason, _)] => format!(" because {}", reason.cause()),
+            several => {
+                let each = several
+                    .iter()
+                    .map(|(reason, count)| format!("{count} because {}", reason.cause()));
+                format!(": {}", each.collect::<Vec<_>>().join(", "))
+            }
+        };
+        Some(were_lost(self.total(), of) + &causes)
+    }
+
     /// Returns the total number of lost brackets.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+}
+
+/// Counts lost calls or launches.
+pub(crate) fn were_lost(count: u64, of: Measure) -> String {
+    let [one, several] =
+        if of == Measure::Launch { ["launch", "launches"] } else { ["call", "calls"] };
+    match count {
+        1 => format!("1 {one} was lost"),
+        count => format!("{count} {several} were lost"),
     }
 }
 
@@ -178,6 +228,19 @@ mod tests {
             assert_eq!((reason, count), (Lost::ALL[i], i as u64 + 1));
         }
         assert_eq!(losses.total(), 78);
+    }
+
+    #[test]
+    fn sentence_counts_each_cause() {
+        let mut losses = Losses::default();
+        assert_eq!(losses.sentence(Measure::Sum), None);
+        losses.add(Lost::Failed);
+        let one = losses.sentence(Measure::Launch).unwrap();
+        assert_eq!(one, "1 launch was lost because the launch returned an error or panicked");
+        (0..10).for_each(|_| losses.add(Lost::Capture));
+        let expected = "11 calls were lost: 10 because the stream was being captured, 1 because the launch returned an \
+                        error or panicked";
+        assert_eq!(losses.sentence(Measure::Sum).unwrap(), expected);
     }
 
     #[test]

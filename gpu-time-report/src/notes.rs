@@ -149,8 +149,7 @@ fn untimed(site: &Site) -> Option<String> {
 /// Counts the samples missing from a series' statistics, and the samples that include more than the
 /// timed work.
 fn gaps(site: &Site, series: &Series) -> Option<String> {
-    let lost = series.lost.iter().map(|(reason, count)| (count, reason.name()));
-    let lost = listed(&lost.collect::<Vec<_>>()).map(|lost| format!("lost: {lost}"));
+    let lost = series.lost.sentence(series.measure);
     // If no sample was fed, the figures come from the starved ones.
     let starved = if series.upper_bound { 0 } else { series.starved };
     let counts = listed(&[

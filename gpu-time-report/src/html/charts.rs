@@ -36,7 +36,7 @@ struct Page {
     timelines: Vec<Vec<Option<Slots>>>,
     kernels: Kernels,
     /// The meaning of each loss reason.
-    lost: BTreeMap<&'static str, &'static str>,
+    lost: BTreeMap<&'static str, String>,
 }
 
 /// The number of raw times in each of several adjacent intervals of equal width.

@@ -154,7 +154,7 @@ fn loss_reasons_are_explained_by_the_data() {
     for reason in crate::Lost::ALL {
         let entry = format!("\"{}\":\"{}\"", reason.name(), reason.meaning());
         assert!(page.contains(&entry), "{entry}");
-        assert!(!SCRIPT.contains(reason.meaning()), "{entry}");
+        assert!(!SCRIPT.contains(reason.cause()), "{entry}");
     }
 }
 

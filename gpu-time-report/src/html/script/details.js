@@ -64,7 +64,7 @@ const samples = (site, series) => {
     ["starved", "starved", series.starved, `the GPU may have waited for the CPU: an upper bound${remedy}`],
     ["at_floor", "at the floor", series.at_floor, "nothing ran between the events"],
     ["in_flight", "in flight", series.in_flight, "not finished when the report was made"],
-    ...lost.map(([reason, n]) => ["lost", `lost: ${reason}`, n, read().lost[reason] ?? ""]),
+    ...lost.map(([reason, n]) => ["lost", "lost", n, `because ${read().lost[reason] ?? reason}`]),
   ].filter(([, , n]) => n > 0);
   const marks = Object.entries({
     queued: "work was queued behind the bracket",
