@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::note_list::NoteList;
 use crate::notes::{self, bounded};
 use crate::series::saturating_sum;
 use crate::{Lost, Measure, Node, Remark, Series, Site, Snapshot, Source, losses, opened, units};
@@ -9,48 +10,58 @@ use crate::{Lost, Measure, Node, Remark, Series, Site, Snapshot, Source, losses,
 /// The number of functions that a note names before it counts the others.
 const NAMED: usize = 1;
 
-/// Returns the notes, the most important first. Each ends with what to do.
+/// Returns the notes, those about the function to look at first at the top, then the most important.
+/// Each ends with what to do.
 pub fn of(snapshot: &Snapshot) -> Vec<String> {
-    let mut advice: Vec<String> = notes::no_call(snapshot).into_iter().collect();
+    let mut advice = NoteList::new(snapshot);
+    advice.extend(notes::no_call(snapshot));
     advice.extend(notes::no_kernels(snapshot));
     advice.extend(notes::beyond_budget(snapshot));
     let remarked = |site: &&Site| site.remarks.contains(&Remark::OtherStream);
-    let remarked = names(snapshot.sites.iter().filter(remarked));
-    advice.extend(remarked.map(|names| format!("{names}: {}", Remark::OtherStream.sentence())));
-    advice.extend(upper_bounds(snapshot));
-    let of_samples = |(names, count): (String, u64), remedy| {
+    let remarked: Vec<&Site> = advice.sites().filter(remarked).collect();
+    let remark = |names| format!("{names}: {}", Remark::OtherStream.sentence());
+    add(&mut advice, &remarked, remark);
+    upper_bounds(snapshot, &mut advice);
+    let of_samples = |names, count, remedy| {
         format!("{names} ({count} sample{}): {remedy}", if count == 1 { "" } else { "s" })
     };
     let work = "nothing ran between the events: check that the work is on the timed stream";
-    let at_floor = counted(snapshot, |series| series.at_floor);
-    advice.extend(at_floor.map(|found| of_samples(found, work)));
+    let (sites, count) = counted(&advice, |series| series.at_floor);
+    add(&mut advice, &sites, |names| of_samples(names, count, work));
     for reason in Lost::ALL {
-        let lost = counted(snapshot, |series| series.lost.of(reason));
-        advice.extend(lost.map(|(names, count)| {
-            let were_lost = losses::were_lost(count, Measure::Sum);
+        let (sites, count) = counted(&advice, |series| series.lost.of(reason));
+        let were_lost = losses::were_lost(count, Measure::Sum);
+        add(&mut advice, &sites, |names| {
             format!("{names}: {were_lost} because {}", reason.meaning())
-        }));
+        });
     }
     let tracking =
         "cudarc's event tracking is in the times: call `disable_event_tracking` of the context";
-    let tracked = counted(snapshot, |series| series.tracked);
-    advice.extend(tracked.map(|found| of_samples(found, tracking)));
+    let (sites, count) = counted(&advice, |series| series.tracked);
+    add(&mut advice, &sites, |names| of_samples(names, count, tracking));
     advice.extend(notes::without_effect(snapshot));
     let is_floor = |source: Option<&str>| source == Some("floor");
     if snapshot.devices.iter().any(|device| is_floor(device.event_bias_source())) {
-        advice.push(
+        advice.extend([
             "kernels read about 1 µs longer than in Nsight Systems, because the bias is that of an empty pair: \
              run `gpu-time calibrate`"
                 .to_owned(),
-        );
+        ]);
     }
-    advice
+    advice.into_lines()
+}
+
+/// Adds a note about functions, if there are any.
+fn add(advice: &mut NoteList, sites: &[&Site], note: impl FnOnce(String) -> String) {
+    if let (Some(site), Some(names)) = (sites.first(), names(sites.iter().copied())) {
+        advice.add(site, note(names));
+    }
 }
 
 /// Returns the warnings, one line each. Functions with the same warning share a line.
 pub fn warnings(snapshot: &Snapshot) -> Vec<String> {
     let mut shared: Vec<(String, Vec<&Site>)> = Vec::new();
-    for site in &snapshot.sites {
+    for site in NoteList::new(snapshot).sites() {
         let of_kernels = opened::warnings(snapshot, site).into_iter().map(|(_, warning)| warning);
         for warning in notes::of_site(site).chain(of_kernels) {
             match shared.iter_mut().find(|(text, _)| *text == warning) {
@@ -66,14 +77,14 @@ pub fn warnings(snapshot: &Snapshot) -> Vec<String> {
     notes::of_devices(snapshot).chain(shared).collect()
 }
 
-/// Returns a note about the functions without a fed sample, except those that already hold their
+/// Adds a note about the functions without a fed sample, except those that already hold their
 /// stream.
-fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
+fn upper_bounds(snapshot: &Snapshot, advice: &mut NoteList) {
     let is_bound = |site: &&Site| {
         site.series.iter().any(|series| series.upper_bound) && !site.has_gpu_key("sleep")
     };
-    let bound: Vec<&Site> = snapshot.sites.iter().filter(is_bound).collect();
-    let advice = match host_ns(snapshot, &bound).map(units::time) {
+    let bound: Vec<&Site> = advice.sites().filter(is_bound).collect();
+    let remedy = match host_ns(snapshot, &bound).map(units::time) {
         Some(host) => {
             let up_to = if bound.len() > 1 { "up to " } else { "" };
             format!(
@@ -83,10 +94,11 @@ fn upper_bounds(snapshot: &Snapshot) -> Option<String> {
         }
         None => "add `sleep`".to_owned(),
     };
-    let names = names(bound.into_iter())?;
-    Some(format!(
-        "{names}: the GPU may have waited for the CPU in every sample, so the time is an upper bound (≤): {advice}"
-    ))
+    add(advice, &bound, |names| {
+        format!(
+            "{names}: the GPU may have waited for the CPU in every sample, so the time is an upper bound (≤): {remedy}"
+        )
+    });
 }
 
 /// Returns the longest host time per call of these functions, from their series and their paths with opened
@@ -100,22 +112,17 @@ fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
     series.chain(snapshot.tree.iter().filter_map(of_path)).reduce(f64::max)
 }
 
-/// Returns the names of the functions for which `count` is not 0, and the sum of the counts.
-fn counted(snapshot: &Snapshot, count: impl Fn(&Series) -> u64) -> Option<(String, u64)> {
+/// Returns the functions for which `count` is not 0, and the sum of the counts.
+fn counted<'a>(advice: &NoteList<'a>, count: impl Fn(&Series) -> u64) -> (Vec<&'a Site>, u64) {
     let of_site = |site: &Site| {
         // A function's own series and its launches describe the same calls.
         let heads = site.series.iter().filter(|series| series.launch.is_none()).map(&count);
         let heads = saturating_sum(heads);
         if heads > 0 { heads } else { saturating_sum(site.series.iter().map(&count)) }
     };
-    let found: Vec<(&Site, u64)> = snapshot
-        .sites
-        .iter()
-        .map(|site| (site, of_site(site)))
-        .filter(|(_, count)| *count > 0)
-        .collect();
-    let names = names(found.iter().map(|(site, _)| *site))?;
-    Some((names, saturating_sum(found.iter().map(|(_, count)| *count))))
+    let found = advice.sites().map(|site| (site, of_site(site))).filter(|(_, count)| *count > 0);
+    let (sites, counts): (Vec<&Site>, Vec<u64>) = found.unzip();
+    (sites, saturating_sum(counts))
 }
 
 /// Lists the names of the functions. Returns `None` if there are none.

@@ -39,6 +39,7 @@ mod legend;
 mod losses;
 mod marks;
 mod names;
+mod note_list;
 mod notes;
 mod opened;
 mod own_times;

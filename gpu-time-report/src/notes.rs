@@ -1,5 +1,6 @@
 //! Notes and warnings shown below the table and the page, one line each.
 
+use crate::note_list::NoteList;
 use crate::printed::Printed;
 use crate::units::two_digit_percent;
 use crate::{Budget, Clock, Remark, Series, Site, Snapshot, legend, opened, surcharge};
@@ -7,35 +8,47 @@ use crate::{Budget, Clock, Remark, Series, Site, Snapshot, legend, opened, surch
 /// The maximum number of lines of one kind, and of names in one line.
 const MAX_LINES: usize = 10;
 
-/// Returns the notes: calls and samples missing from the figures, then the legend for the printed
-/// marks.
+/// Returns the notes: calls and samples missing from the figures, those about the function to look
+/// at first at the top, then the legend for the printed marks.
 pub fn facts(snapshot: &Snapshot, printed: &Printed) -> Vec<String> {
-    let sites = &snapshot.sites;
-    let mut notes = bounded(
-        sites.iter().filter_map(untimed).collect(),
-        MAX_LINES,
-        "more functions had calls that were not timed: see the JSON report",
-    );
-    let gaps = sites.iter().flat_map(|site| site.series.iter().filter_map(|s| gaps(site, s)));
+    let mut notes = NoteList::new(snapshot);
+    let untimed = notes.sites().filter_map(|site| Some((site, untimed(site)?)));
+    let more = "more functions had calls that were not timed: see the JSON report";
+    add_bounded(&mut notes, untimed.collect(), more);
+    let of_site = |site| move |series| Some((site, gaps(site, series)?));
+    let gaps = notes.sites().flat_map(|site| site.series.iter().filter_map(of_site(site)));
     let more = "more rows have lost, starved or doubtful samples: see the JSON report";
-    notes.extend(bounded(gaps.collect(), MAX_LINES, more));
+    add_bounded(&mut notes, gaps.collect(), more);
     for remark in Remark::ALL {
-        let remarked = sites.iter().filter(|site| site.remarks.contains(&remark));
-        let remarked = remarked.map(|site| format!("{}: {}", site.name, remark.sentence()));
-        notes.extend(bounded(remarked.collect(), MAX_LINES, "more functions have the same remark"));
+        let remarked = notes.sites().filter(|site| site.remarks.contains(&remark));
+        let remarked = remarked.map(|site| (site, format!("{}: {}", site.name, remark.sentence())));
+        add_bounded(&mut notes, remarked.collect(), "more functions have the same remark");
     }
     notes.extend(without_effect(snapshot));
     notes.extend(snapshot.process.budget.map(budget));
     notes.extend(no_kernels(snapshot));
     notes.extend(slower_launches(snapshot));
     notes.extend(no_call(snapshot));
-    let never = sites.iter().filter(|site| site.calls == 0).map(|site| site.name.clone());
+    let never = snapshot.sites.iter().filter(|site| site.calls == 0);
+    let never = never.map(|site| site.name.clone());
     let never = bounded(never.collect(), MAX_LINES, "more");
     if !never.is_empty() {
-        notes.push(format!("never called: {}", never.join(", ")));
+        notes.extend([format!("never called: {}", never.join(", "))]);
     }
     notes.extend(legend::lines(snapshot, printed));
-    notes
+    notes.into_lines()
+}
+
+/// Adds lines of one kind, or the first of them and their number.
+fn add_bounded(notes: &mut NoteList, lines: Vec<(&Site, String)>, others: &str) {
+    let (sites, lines): (Vec<&Site>, Vec<String>) = lines.into_iter().unzip();
+    let mut sites = sites.into_iter();
+    for line in bounded(lines, MAX_LINES, others) {
+        // The last line may count the others, of which the next function is the first.
+        if let Some(site) = sites.next() {
+            notes.add(site, line);
+        }
+    }
 }
 
 /// Returns the reason why no call was opened, if calls were to be opened.
@@ -188,7 +201,7 @@ fn expired(site: &Site) -> Option<String> {
 
 /// Returns the warnings, which are reasons to doubt the figures.
 pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
-    let sites = snapshot.sites.iter().flat_map(|site| {
+    let sites = NoteList::new(snapshot).sites().flat_map(|site| {
         let of_kernels = opened::warnings(snapshot, site).into_iter();
         of_site(site)
             .map(|warning| format!("{}: {warning}", site.name))

@@ -167,6 +167,30 @@ fn at_most_five_notes_are_shown() {
 }
 
 #[test]
+fn notes_about_the_function_to_look_at_first_come_first() {
+    let mut snapshot = model();
+    // The last function of the report has the most time.
+    snapshot.sites.reverse();
+    let first = snapshot.sites.last().unwrap().name.clone();
+    let notes = |snapshot: &Snapshot, detail| {
+        let table = snapshot.to_table(Terminal::default(), detail);
+        assert!(table.contains(&format!("Look at {first} first: ")), "{table}");
+        let (_, notes) = table.rsplit_once("\n\n").unwrap();
+        let notes = notes.lines().map(|line| line.trim_start_matches("warning: "));
+        notes.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let brief = notes(&snapshot, Detail::Brief);
+    assert!(brief[0].starts_with(&format!("{first}, 14 more functions: `cold`")), "{brief:?}");
+    let tracked = format!("{first}, 14 more functions (75 samples): cudarc");
+    assert!(brief[2].starts_with(&tracked), "{brief:?}");
+    let all = notes(&snapshot, Detail::All);
+    let ours = all.iter().take_while(|line| line.starts_with(&first)).count();
+    assert!(ours >= 7, "{all:?}");
+    // Those of others are still there.
+    assert!(all[ours].starts_with("llama::") && all[ours].contains(" calls, 2 warm-up"), "{all:?}");
+}
+
+#[test]
 fn remarks_have_a_note() {
     let mut wrong = site("wrong", 1, ScopeKind::Launches, [0, 0, 0], vec![]);
     wrong.remarks = vec![Remark::OtherStream];
