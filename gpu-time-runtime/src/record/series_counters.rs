@@ -44,6 +44,35 @@ pub(crate) struct SeriesOutcome {
     pub place: Option<Place>,
 }
 
+/// The result of one opened call of a function, about to be recorded in a series.
+pub(crate) struct OpenedOutcome<'a> {
+    /// The call's figures and the time that it took on the host, in nanoseconds.
+    pub outcome: Result<(&'a CallFigures<'a>, u64), Lost>,
+    /// The number of calls that its sample represents.
+    pub weight: f32,
+    /// The number of calls that its kernels represent. If the function names a stream, these include calls that
+    /// events time.
+    pub represents: f64,
+    /// The number of the outermost call. What is in one was chosen together.
+    pub draw: u64,
+    pub ended_ns: u64,
+    pub workload: Workload,
+}
+
+impl OpenedOutcome<'_> {
+    /// A call that was lost.
+    pub fn lost(lost: Lost) -> OpenedOutcome<'static> {
+        OpenedOutcome {
+            outcome: Err(lost),
+            weight: 1.0,
+            represents: 1.0,
+            draw: 0,
+            ended_ns: 0,
+            workload: Workload::UNKNOWN,
+        }
+    }
+}
+
 /// The time that a call took on the host, about to be recorded in a series and in the call tree.
 #[derive(Clone, Copy)]
 pub(crate) struct HostTime {
@@ -172,7 +201,7 @@ impl SeriesTable {
 
     /// Counts an opened call without figures as lost, unless it was [lost](Self::lose_opened) before.
     pub fn lose_late(&mut self, series: SeriesRef, lost: Lost) {
-        self.end_opened(series, Err(lost), 1.0, 0, Workload::UNKNOWN);
+        self.end_opened(series, OpenedOutcome::lost(lost));
     }
 
     /// Counts the opened calls that are still in flight as lost.
@@ -242,28 +271,23 @@ impl SeriesTable {
         }
     }
 
-    /// Records the outcome of an opened call: its figures and the host time that it took, in
-    /// nanoseconds. The call ended at `at_ns` and no longer counts as in flight. Does nothing if the call
-    /// was [lost](Self::lose_opened) meanwhile.
-    pub fn end_opened(
-        &mut self,
-        series: SeriesRef,
-        outcome: Result<(&CallFigures, u64), Lost>,
-        weight: f32,
-        at_ns: u64,
-        workload: Workload,
-    ) {
+    /// Records the outcome of an opened call, which no longer counts as in flight. Does nothing if the call was
+    /// [lost](Self::lose_opened) meanwhile.
+    pub fn end_opened(&mut self, series: SeriesRef, of: OpenedOutcome<'_>) {
         let Some(counters) = self.counters.get_mut(series.0 as usize) else { return };
         let Some(open) = counters.open.checked_sub(1) else { return };
         counters.open = open;
-        counters.counts.end_opened(outcome.err());
-        let Ok((figures, host_ns)) = outcome else { return };
+        counters.counts.end_opened(of.outcome.err());
+        let Ok((figures, host_ns)) = of.outcome else { return };
+        if of.weight != 1.0 {
+            counters.id.note_draw(of.draw);
+        }
         let (clock, index) = (counters.id.clock, counters.id.index());
         let Some(sample) = Sample::new(figures.busy_ns as f64) else { return };
-        let sample = sample.at(at_ns).weighted(weight);
+        let sample = sample.at(of.ended_ns).weighted(of.weight);
         if let Some(cell) = counters.site.series().get_mut(index) {
             cell.series.record_host(host_ns);
-            cell.series.record_opened(figures, sample, clock, workload);
+            cell.series.record_opened(figures, of.represents, sample, clock, of.workload);
         }
     }
 

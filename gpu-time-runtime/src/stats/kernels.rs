@@ -5,12 +5,14 @@ use std::ptr;
 
 use crate::types::activity::GpuWork;
 use crate::types::device::DeviceId;
+use crate::types::handles::Stream;
 use gpu_time_report::{self as report, Distribution, ElsewhereReason, Stats};
 
 /// The maximum number of entries for kernels in a series, besides the one that further kernels share.
 const MAX_KERNELS: usize = 255;
 
 /// The GPU work of one opened call of a function, including the functions that it called.
+#[derive(Default)]
 pub(crate) struct CallFigures<'a> {
     /// The time during which at least one of its kernels, copies or memsets ran.
     pub busy_ns: u64,
@@ -27,15 +29,35 @@ pub(crate) struct CallFigures<'a> {
     pub waited_ns: u64,
     /// The number of streams that the work ran on.
     pub streams: u32,
+    /// The stream that the function names.
+    pub stream: Option<Stream>,
+    /// The function's own work comes first.
     pub works: &'a [WorkTime],
+    /// The number of its own works.
+    pub own_works: usize,
 }
 
 /// One run of a kernel, copy or memset.
 pub(crate) struct WorkTime {
     pub work: &'static GpuWork,
     pub ns: u64,
-    /// The reason why the function's events would not bracket this work, if they would not.
-    pub elsewhere: Option<ElsewhereReason>,
+    /// The stream that it was enqueued on, if known.
+    pub stream: Option<Stream>,
+    /// The events of the function that enqueued it would not bracket its launch.
+    pub is_after_stop: bool,
+}
+
+impl CallFigures<'_> {
+    /// Returns the reason why the function's events would not bracket the work at this index, or `None` if they
+    /// would.
+    fn elsewhere(&self, index: usize, work: &WorkTime) -> Option<ElsewhereReason> {
+        let streams = self.stream.zip(work.stream);
+        if streams.is_some_and(|(ours, stream)| !ours.is_same_as(stream)) {
+            return Some(ElsewhereReason::OtherStream);
+        }
+        let is_after_stop = work.is_after_stop && index < self.own_works;
+        is_after_stop.then_some(ElsewhereReason::AfterStop)
+    }
 }
 
 /// The opened calls of a series. Percentiles are of these calls. Means are of all calls: each opened call is weighted by
@@ -217,10 +239,11 @@ impl OpenedCalls {
             distribution.record(ns as f64);
         }
         self.streams = self.streams.max(call.streams);
-        for &WorkTime { work, ns, elsewhere } in call.works {
+        for (index, of) in call.works.iter().enumerate() {
+            let &WorkTime { work, ns, .. } = of;
             self.kernels += weight * f64::from(u8::from(work.is_kernel));
             self.works.of(work).record(ns as f64, weight);
-            if let Some(reason) = elsewhere {
+            if let Some(reason) = call.elsewhere(index, of) {
                 self.elsewhere.record(work, reason, ns);
             }
         }
@@ -336,8 +359,8 @@ mod tests {
     ) {
         let ns = works.iter().map(|(_, ns, _)| ns).sum();
         let work = |&(work, ns, elsewhere): &(_, _, bool)| {
-            let elsewhere = elsewhere.then_some(ElsewhereReason::OtherStream);
-            WorkTime { work, ns, elsewhere }
+            let stream = Some(Stream(if elsewhere { 8 } else { 7 }));
+            WorkTime { work, ns, stream, is_after_stop: false }
         };
         let works: Vec<_> = works.iter().map(work).collect();
         let figures = CallFigures {
@@ -345,9 +368,10 @@ mod tests {
             self_busy_ns: ns / 2,
             own_ns: BTreeMap::from([(DeviceId::Cuda(0), ns / 2)]),
             span_ns: 2 * ns,
-            waited_ns: 0,
             streams: 1,
+            stream: Some(Stream(7)),
             works: &works,
+            ..CallFigures::default()
         };
         opened.record(&figures, weight);
     }

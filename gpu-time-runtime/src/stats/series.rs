@@ -159,16 +159,17 @@ impl SeriesData {
         self.calls.get_or_insert_default().host.record(ns as f64);
     }
 
-    /// Records an opened call. Its busy time becomes a sample only with `clock = "kernels"`. With
-    /// another clock, it counts only towards the estimated total.
+    /// Records an opened call, whose kernels represent those of `represents` calls. Its busy time becomes a sample
+    /// only with `clock = "kernels"`. With another clock, it counts only towards the estimated total.
     pub fn record_opened(
         &mut self,
         call: &CallFigures<'_>,
+        represents: f64,
         sample: Sample,
         clock: Clock,
         workload: Workload,
     ) {
-        self.opened_calls().record(call, sample.weight.into());
+        self.opened_calls().record(call, represents);
         if clock == Clock::Kernels {
             let flags = SampleFlags { fed: true, ..sample.flags };
             self.record(sample.flagged(flags));

@@ -18,6 +18,11 @@ impl Stream {
         self.0 <= 1
     }
 
+    /// Returns `true` if both handles are of the same stream.
+    pub fn is_same_as(self, other: Stream) -> bool {
+        self == other || (self.is_legacy() && other.is_legacy())
+    }
+
     /// Returns `true` if the handle does not identify a context.
     pub fn is_implicit(self) -> bool {
         self.0 <= 2

@@ -8,7 +8,6 @@ use crate::stats::overlap::{CallWork, GpuInterval};
 use crate::types::activity::Activity;
 use crate::types::device::DeviceId;
 use crate::types::handles::Stream;
-use gpu_time_report::ElsewhereReason;
 
 /// The longest time from the call that launches a kernel to its start on an idle GPU. An idle H200 starts a kernel
 /// within some microseconds of that call.
@@ -20,10 +19,12 @@ pub(super) struct AttributedActivity {
     pub activity: Activity,
     /// The time at which the host enqueued it, on CUPTI's clock.
     pub enqueued_ns: u64,
-    /// The stream that it ran on, if known.
+    /// The stream that it was enqueued on, if known.
     pub stream: Option<Stream>,
-    /// The reason why the frame's events would not bracket it; `None` if they would.
-    pub elsewhere: Option<ElsewhereReason>,
+    /// It is part of a graph, whose branches run on streams of their own.
+    pub is_in_graph: bool,
+    /// As in [`WorkTime`].
+    pub is_after_stop: bool,
 }
 
 /// The activities of a call, ordered so that those of each frame are followed by those of the frames inside it.
@@ -63,13 +64,14 @@ impl<'a> ActivitiesByFrame<'a> {
         let works = by_frame.iter().map(|of| WorkTime {
             work: of.activity.work,
             ns: of.activity.end_ns.saturating_sub(of.activity.start_ns),
-            elsewhere: of.elsewhere,
+            stream: of.stream,
+            is_after_stop: of.is_after_stop,
         });
         ActivitiesByFrame { works: works.collect(), activities, by_frame, frames }
     }
 
-    /// Returns the figures of every frame. An activity counts for the frame that launched it and for all frames
-    /// around that one.
+    /// Returns the figures of every frame, without the stream that its function names. An activity counts for the
+    /// frame that launched it and for all frames around that one.
     pub fn figures(&self) -> Vec<CallFigures<'_>> {
         // From the innermost frame to the outermost, so that each hands its intervals on. Memory would grow with the
         // depth if each frame had a list of its own.
@@ -88,7 +90,9 @@ impl<'a> ActivitiesByFrame<'a> {
                 span_ns: busy.span_ns(),
                 waited_ns: busy.waited_ns(),
                 streams: busy.streams.len() as u32,
+                stream: None,
                 works: &self.works[place.begin..][..place.all],
+                own_works: place.own,
             });
             if let Some(outer) = place.parent {
                 inside[outer as usize].join(busy);
@@ -260,7 +264,14 @@ mod tests {
         }));
         let activity =
             Activity { start_ns, end_ns, correlation: 0, device: 0, context: 1, stream, work };
-        AttributedActivity { frame, activity, enqueued_ns: 0, stream: None, elsewhere: None }
+        AttributedActivity {
+            frame,
+            activity,
+            enqueued_ns: 0,
+            stream: None,
+            is_in_graph: false,
+            is_after_stop: false,
+        }
     }
 
     #[test]

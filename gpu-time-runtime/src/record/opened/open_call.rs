@@ -18,7 +18,6 @@ use crate::types::activity::EnqueueCall;
 use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey, workload::Workload};
-use gpu_time_report::ElsewhereReason;
 
 /// The maximum number of frames that an opened call keeps at once. If nothing can be [handed
 /// over](crate::record::opened::parts), calls beyond it are counted as lost, and their work belongs to the
@@ -98,11 +97,13 @@ pub(crate) struct FrameLaunch {
     pub frame: u32,
     /// The time of the call, on the host's clock.
     pub enqueued_ns: u64,
-    /// The stream that all the work ran on, if known.
+    /// The stream that was passed to the driver, if known.
     pub stream: Option<Stream>,
     pub stream_id: Option<StreamId>,
-    /// The reason why its function's events would not bracket it; `None` if they would.
-    pub elsewhere: Option<ElsewhereReason>,
+    /// The function times its launches by events, and this is none of those.
+    pub is_after_stop: bool,
+    /// As in [`EnqueueCall`].
+    pub is_graph: bool,
     /// As in [`EnqueueCall`].
     pub is_group: bool,
     pub has_record: bool,
@@ -153,17 +154,11 @@ pub(crate) struct FrameId {
 }
 
 impl Frame {
-    /// Returns the reason why the function's events would not bracket a launch on this stream, or
-    /// `None` if they would.
-    fn elsewhere(&self, stream: Option<Stream>) -> Option<ElsewhereReason> {
-        let (named, spec) = (self.subject.stream?, &self.subject.of.site.spec);
-        if stream
-            .is_some_and(|stream| named != stream && !(named.is_legacy() && stream.is_legacy()))
-        {
-            return Some(ElsewhereReason::OtherStream);
-        }
-        let is_after = spec.scope == ScopeKind::Launches && !self.is_launching;
-        (spec.clock == Clock::Events && is_after).then_some(ElsewhereReason::AfterStop)
+    /// Returns `true` if the function times its launches by events, and is not making one of those.
+    fn is_after_stop(&self) -> bool {
+        let spec = &self.subject.of.site.spec;
+        let has_brackets = spec.scope == ScopeKind::Launches && spec.clock == Clock::Events;
+        has_brackets && self.subject.stream.is_some() && !self.is_launching
     }
 
     /// Counts the call on this device.
@@ -272,8 +267,7 @@ impl OpenCall {
         if self.launches.len() >= MAX_LAUNCHES {
             return self.lose_around(frame, Lost::Long);
         }
-        let stream = launched.stream.map(Stream);
-        let elsewhere = self.frames.get(frame as usize).and_then(|frame| frame.elsewhere(stream));
+        let is_after_stop = self.frames.get(frame as usize).is_some_and(Frame::is_after_stop);
         let &EnqueueCall { correlation, is_graph, is_group, lacks_records, .. } = launched;
         if lacks_records {
             self.lose_around(frame, Lost::Records);
@@ -287,10 +281,10 @@ impl OpenCall {
             correlation,
             frame,
             enqueued_ns: cuda::now_ns(),
-            // The branches of a graph run on streams of their own.
-            stream: stream.filter(|_| !is_graph),
+            stream: launched.stream.map(Stream),
             stream_id: StreamId::of(launched),
-            elsewhere,
+            is_after_stop,
+            is_graph,
             is_group,
             has_record: false,
         });

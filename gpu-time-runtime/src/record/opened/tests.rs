@@ -132,21 +132,84 @@ fn failed_launch_is_forgotten() {
     assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 0));
 }
 
+/// Returns the reasons of the work elsewhere in the report of a function, with the number of works.
+fn elsewhere(subject: OpenedFunction) -> Vec<(ElsewhereReason, u64)> {
+    let report = subject.of.site.series()[0].series.times().opened().cloned().unwrap();
+    report.elsewhere.iter().map(|of| (of.why, of.count)).collect()
+}
+
+/// Ends the frames, the last one first, and records the call.
+fn record_launches(mut call: Box<OpenCall>, frames: &[FrameId]) {
+    for frame in frames.iter().rev() {
+        call.leave(at(*frame), None, |_| DeviceId::Cuda(0));
+    }
+    record_all(vec![call]);
+}
+
 #[test]
 fn launch_on_another_stream_is_elsewhere() {
-    let thread = thread();
+    let subject = subject(thread());
     let mut call = Box::<OpenCall>::default();
-    call.enter(subject(thread)).unwrap();
+    let frame = call.enter(subject).unwrap();
     call.frames[0].is_launching = true;
-    for stream in [Some(STREAM.0), Some(0x71), None] {
-        call.note(&EnqueueCall { stream, ..launch(1) });
+    for (id, stream) in [(1, Some(STREAM.0)), (2, Some(0x71)), (3, None)] {
+        call.note(&EnqueueCall { stream, ..launch(id) });
     }
     // Not one of the launches that events bracket.
     call.frames[0].is_launching = false;
-    call.note(&launch(1));
-    let elsewhere: Vec<_> = call.launches.iter().map(|launch| launch.elsewhere).collect();
+    call.note(&launch(4));
+    record_launches(call, &[frame]);
     let (other, after) = (ElsewhereReason::OtherStream, ElsewhereReason::AfterStop);
-    assert_eq!(elsewhere, [None, Some(other), None, Some(after)]);
+    assert_eq!(elsewhere(subject), [(other, 1), (after, 1)]);
+}
+
+/// The work of inner functions is elsewhere for each function whose stream it does not run on.
+#[test]
+fn work_of_inner_functions_is_elsewhere_for_those_around_them() {
+    let named = |stream| OpenedFunction { stream, ..subject(thread()) };
+    let [outer, bare, inner] = [Some(STREAM), None, Some(Stream(0x71))].map(named);
+    let mut call = Box::<OpenCall>::default();
+    let frames = [outer, bare, inner].map(|subject| {
+        let frame = call.enter(subject).unwrap();
+        call.frames.last_mut().unwrap().is_launching = true;
+        frame
+    });
+    call.note(&EnqueueCall { stream: Some(0x71), ..launch(1) });
+    call.note(&EnqueueCall { stream: Some(STREAM.0), ..launch(2) });
+    record_launches(call, &frames);
+    let other = ElsewhereReason::OtherStream;
+    assert_eq!([outer, bare, inner].map(elsewhere), [vec![(other, 1)], vec![], vec![(other, 1)]]);
+}
+
+#[test]
+fn calls_inside_one_sampled_call_are_not_independent() {
+    let of_share = |share| OpenedFunction { share, stream: None, ..subject(thread()) };
+    let [outer, inner, always] = [0.5, 0.5, 1.0].map(of_share);
+    let mut call = Box::<OpenCall>::default();
+    let frame = call.enter(outer).unwrap();
+    for (id, subject) in [(1, inner), (2, inner), (3, always), (4, always)] {
+        let frame = call.enter(subject).unwrap();
+        call.note(&launch(id));
+        call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    }
+    record_launches(call, &[frame]);
+    let repeats = |subject: OpenedFunction| subject.of.site.series()[0].id.repeats();
+    assert_eq!([outer, inner, always].map(repeats), [false, true, false]);
+}
+
+/// Events time the calls of such a function that are not opened.
+#[test]
+fn kernels_of_a_function_with_a_stream_represent_all_its_calls() {
+    let function = subject(thread());
+    // The first one, which is opened in any case, launches three kernels. One in ten of the others is opened.
+    for (share, launches) in [(1.0, 3), (0.1, 1)] {
+        let mut call = Box::<OpenCall>::default();
+        let frame = call.enter(OpenedFunction { share, ..function }).unwrap();
+        (0..launches).for_each(|id| call.note(&launch(id)));
+        record_launches(call, &[frame]);
+    }
+    let report = function.of.site.series()[0].series.times().opened().cloned().unwrap();
+    assert_eq!((report.opened, report.kernels_per_call), (2, Some(13.0 / 11.0)));
 }
 
 #[test]
@@ -174,11 +237,13 @@ fn captured_launch_loses_the_functions_inside_the_capture() {
 
 #[test]
 fn legacy_streams_are_the_same() {
+    let subject = OpenedFunction { stream: Some(Stream(0)), ..subject(thread()) };
     let mut call = Box::<OpenCall>::default();
-    call.enter(OpenedFunction { stream: Some(Stream(0)), ..subject(thread()) }).unwrap();
+    let frame = call.enter(subject).unwrap();
     call.frames[0].is_launching = true;
     call.note(&EnqueueCall { stream: Some(1), ..launch(1) });
-    assert_eq!(call.launches[0].elsewhere, None);
+    record_launches(call, &[frame]);
+    assert_eq!(elsewhere(subject), []);
 }
 
 #[test]

@@ -8,12 +8,12 @@ use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{ActivitiesByFrame, AttributedActivity};
 use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
 use crate::record::overlap;
+use crate::record::series_counters::OpenedOutcome;
 use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
 use crate::stats::call_tree::{OpeningDraw, RecordedCall};
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
-use gpu_time_report::ElsewhereReason;
 
 /// The time without a record after which a call is no longer waited for, once the GPU has gone on to later
 /// launches. Missing records were then lost, and groups have no more of them.
@@ -81,7 +81,7 @@ impl WaitingCall {
             self.missing -= usize::from(!launch.is_group);
         }
         let launch = *launch;
-        let FrameLaunch { frame, enqueued_ns, elsewhere, stream, .. } = launch;
+        let FrameLaunch { frame, enqueued_ns, stream, is_graph, is_after_stop, .. } = launch;
         if !activity.has_times() {
             self.call.count_zero_times(frame);
         }
@@ -94,8 +94,9 @@ impl WaitingCall {
         let activity = *activity;
         self.activities.push(AttributedActivity {
             frame,
-            elsewhere,
             stream,
+            is_in_graph: is_graph,
+            is_after_stop,
             enqueued_ns,
             activity,
         });
@@ -139,7 +140,10 @@ impl WaitingCall {
         let lost = lost.or(is_incomplete.then_some(Lost::Records));
         let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
         let by_frame = ActivitiesByFrame::new(call.frames.len(), parent, &mut activities);
-        let figures = by_frame.figures();
+        let mut figures = by_frame.figures();
+        for (figures, frame) in figures.iter_mut().zip(&call.frames) {
+            figures.stream = frame.subject.stream;
+        }
         let is_known = |frame: &Frame| matches!(lost.or(frame.lost), None | Some(Lost::Long));
         let mut paths = CallTreeWriter::begin(&call.callers);
         let draw = |outermost: &Frame| OpeningDraw {
@@ -166,7 +170,6 @@ impl WaitingCall {
         overlap::add(&by_frame.work_by_device(is_known), is_sampled);
         for (frame, figures) in call.frames.iter().zip(figures) {
             let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
-            let weight = frame.series_weight();
             if frame.goes_on || left_ns == 0 {
                 continue;
             }
@@ -174,8 +177,16 @@ impl WaitingCall {
                 Some(reason) => Err(reason),
                 None => Ok((&figures, left_ns.saturating_sub(entered_ns))),
             };
+            let outcome = OpenedOutcome {
+                outcome,
+                weight: frame.series_weight(),
+                represents: frame.weight(),
+                draw: draw.number,
+                ended_ns: left_ns,
+                workload: subject.workload,
+            };
             let mut recorder = locked(&subject.of.thread.recorder);
-            recorder.series.end_opened(series, outcome, weight, left_ns, subject.workload);
+            recorder.series.end_opened(series, outcome);
             recorder.series.count_zero_times(series, frame.zero_times);
         }
         if let Some(alignment) = alignment.filter(|_| timeline::is_on()) {
@@ -192,8 +203,9 @@ fn stream_work(
     of: &AttributedActivity,
     alignment: Alignment,
 ) -> Option<StreamWork> {
-    let OpenedFunction { of: CallSeries { site, .. }, call_id, .. } =
+    let OpenedFunction { of: CallSeries { site, .. }, call_id, stream: named, .. } =
         call.frames.get(of.frame as usize)?.subject;
+    let is_elsewhere = named.zip(of.stream).is_some_and(|(named, ran)| !named.is_same_as(ran));
     let Activity { start_ns, end_ns, device, context, stream, work, .. } = of.activity;
     Some(StreamWork {
         site,
@@ -201,8 +213,9 @@ fn stream_work(
         device,
         context,
         stream_id: stream,
-        stream: of.stream,
-        elsewhere: of.elsewhere == Some(ElsewhereReason::OtherStream),
+        // The branches of a graph run on streams of their own.
+        stream: of.stream.filter(|_| !of.is_in_graph),
+        elsewhere: is_elsewhere,
         begin_ns: alignment.host_ns(start_ns),
         end_ns: alignment.host_ns(end_ns),
         error_ns: alignment.error_ns,

@@ -177,12 +177,16 @@ mod tests {
     const WARMED: SiteNumber = 200;
 
     fn opened(tree: &mut CallTree, path: PathId, ns: u64) {
-        let works = &[];
-        let (span_ns, waited_ns, streams) = (ns, 0, 1);
-        let (busy_ns, self_busy_ns) = (ns, ns);
+        let (busy_ns, self_busy_ns, span_ns) = (ns, ns, ns);
         let own_ns = BTreeMap::from([(DeviceId::Cuda(0), ns)]);
-        let figures =
-            &CallFigures { busy_ns, self_busy_ns, own_ns, span_ns, waited_ns, streams, works };
+        let figures = &CallFigures {
+            busy_ns,
+            self_busy_ns,
+            own_ns,
+            span_ns,
+            streams: 1,
+            ..CallFigures::default()
+        };
         tree.record(
             path,
             RecordedCall { figures, host_ns: 1, weight: 1.0, draw: OpeningDraw::default() },
