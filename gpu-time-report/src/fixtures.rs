@@ -443,10 +443,10 @@ pub fn kernels() -> Snapshot {
         kernel_times: Some(KernelTimes { zero_times: 2, streams: Some(3), ..decode }),
         ..row("cuda:0", Measure::Span, (0..8).map(|i| (busy.median + f64::from(i) * 32.0) as u32))
     };
-    let single = |times: u32, kernel_ns| SeriesFixture {
+    let single = |times: u32, samples: usize, kernel_ns| SeriesFixture {
         kernel_times: Some(opened(6, vec![kernel("saxpy", 6, 1, kernel_ns)])),
         launches: Some([1, 1]),
-        ..row("cuda:0", Measure::Sum, [times; 90])
+        ..row("cuda:0", Measure::Sum, vec![times; samples])
     };
     let elsewhere = |name: &str, count, why| Elsewhere {
         name: name.to_owned(),
@@ -468,8 +468,14 @@ pub fn kernels() -> Snapshot {
     };
     let sites = vec![
         site("model::decode", 10, ScopeKind::Body, [1, 0, 10], vec![decode]),
-        site("app::saxpy", 20, ScopeKind::Launches, [0, 0, 96], vec![single(23_207, 21_100.0)]),
-        site("app::biased", 30, ScopeKind::Launches, [0, 0, 96], vec![single(24_207, 21_100.0)]),
+        site("app::saxpy", 20, ScopeKind::Launches, [0, 0, 96], vec![single(23_207, 90, 21_100.0)]),
+        site(
+            "app::biased",
+            30,
+            ScopeKind::Launches,
+            [0, 0, 91],
+            vec![single(26_207, 85, 21_100.0)],
+        ),
         site("app::forked", 40, ScopeKind::Body, [0, 0, 67], vec![forked]),
     ];
     let process = Process { cupti_version: Some(130_000), ..process(None) };

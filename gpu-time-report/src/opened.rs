@@ -21,6 +21,8 @@ pub struct CrossCheck {
     events_ns: f64,
     /// The stated error of times by events: the error of the bias, plus one clock step.
     error_ns: Option<f64>,
+    /// Twice the standard error of the difference of the medians, because of the chance of sampling.
+    sampling_ns: f64,
     samples: u64,
 }
 
@@ -40,19 +42,25 @@ impl CrossCheck {
         let error_ns = device.and_then(|device| {
             Some(device.event_bias_error_ns? + device.event_step_ns.unwrap_or_default())
         });
+        let (by_cupti, by_events) = (kernel.time_ns?, series.net_ns?);
+        let events_error_ns = match series.ci95_ns {
+            Some([low, high]) => (high - low) / 2.0,
+            None => median_error_ns(by_events, series.fed),
+        };
         Some(CrossCheck {
-            kernel_ns: kernel.time_ns?.median,
-            events_ns: series.net_ns?.median,
+            kernel_ns: by_cupti.median,
+            events_ns: by_events.median,
             error_ns,
+            sampling_ns: median_error_ns(by_cupti, kernel.count).hypot(events_error_ns),
             samples: times.opened.min(series.fed),
         })
     }
 
-    /// Returns a warning if the medians differ by more than the stated error of event times.
+    /// Returns a warning if the medians differ by more than the stated error of event times and chance explain.
     fn contradiction(self) -> Option<String> {
-        let CrossCheck { kernel_ns, events_ns, error_ns, samples } = self;
+        let CrossCheck { kernel_ns, events_ns, error_ns, sampling_ns, samples } = self;
         let error_ns = error_ns?;
-        let differs = (events_ns - kernel_ns).abs() > error_ns;
+        let differs = (events_ns - kernel_ns).abs() > error_ns + sampling_ns;
         let cause = match events_ns > kernel_ns {
             true => ": it may have waited for work on other streams",
             false => "",
@@ -67,6 +75,14 @@ impl CrossCheck {
             )
         })
     }
+}
+
+/// Returns twice the standard error of the median of this many times, if they are normally distributed.
+fn median_error_ns(times: Stats, count: u64) -> f64 {
+    // The distance of these percentiles is 3.29 standard deviations, and the standard error of the median is 1.25
+    // times that of the mean.
+    let stddev = (times.p95 - times.p5) / 3.29;
+    2.0 * 1.2533 * stddev / (count.max(1) as f64).sqrt()
 }
 
 /// Returns a line about the opened calls of a series, with medians per call. The busy time is left

@@ -369,7 +369,7 @@ fn opened_calls_are_shown() {
         "\nmodel::decode8 opened, per call: 133 kernels\n",
         "\ncuda:0 kernels\n",
         "\napp::saxpy6 opened, per call: 1 kernel\n",
-        "\napp::biased on cuda:0: the kernel takes 21.10 µs by CUPTI and 22.00 µs by events",
+        "\napp::biased on cuda:0: the kernel takes 21.10 µs by CUPTI and 24.00 µs by events",
         "14 × reduce",
     ] {
         assert!(text.contains(part), "{part}: {text}");
