@@ -83,12 +83,20 @@ pub(crate) struct CallCounters {
     gap: AtomicU64,
     /// The device for leased warm-up calls, as a [`code`].
     skip_device: AtomicU64,
-    /// The device and the number of warm-up calls to which `warm_keys` applies.
-    warm_device: AtomicU64,
-    warm_total: AtomicU64,
-    /// Keys that had no warm-up calls left when the thread last checked, one bit each.
-    warm_keys: [AtomicU64; 2],
+    /// Two devices that the thread has used, such as a GPU and the host. Calls that alternate between them take no
+    /// lock.
+    warm: [WarmKeys; 2],
     sampler: Sampler,
+}
+
+/// The keys that have no warm-up calls left on one device.
+#[derive(Default)]
+struct WarmKeys {
+    /// The device, as a [`code`], and the number of warm-up calls to which `keys` applies.
+    device: AtomicU64,
+    total: AtomicU64,
+    /// Keys that had none left when the thread last checked, one bit each.
+    keys: [AtomicU64; 2],
 }
 
 impl CallCounters {
@@ -205,21 +213,29 @@ impl CallCounters {
     /// have been used. This also holds for any smaller `total`.
     pub fn is_warm(&self, device: DeviceId, key: SeriesKey, total: u32) -> bool {
         let (word, bit) = key_bit(key);
-        self.warm_device.load(Relaxed) == code(device)
-            && self.warm_total.load(Relaxed) >= u64::from(total)
-            && self.warm_keys.get(word).is_some_and(|keys| keys.load(Relaxed) & bit != 0)
+        let warm = self.warm.iter().find(|warm| warm.device.load(Relaxed) == code(device));
+        warm.is_some_and(|warm| {
+            warm.total.load(Relaxed) >= u64::from(total)
+                && warm.keys.get(word).is_some_and(|keys| keys.load(Relaxed) & bit != 0)
+        })
     }
 
     /// Remembers that all `total` warm-up calls for this device and key have been used.
     pub fn set_warm(&self, device: DeviceId, key: SeriesKey, total: u32) {
         let (word, bit) = key_bit(key);
         let (device, total) = (code(device), u64::from(total));
-        if self.warm_device.load(Relaxed) != device || self.warm_total.load(Relaxed) != total {
-            self.warm_keys.iter().for_each(|keys| keys.store(0, Relaxed));
-            self.warm_device.store(device, Relaxed);
-            self.warm_total.store(total, Relaxed);
+        let is_of = |of| move |warm: &&WarmKeys| warm.device.load(Relaxed) == of;
+        let known =
+            self.warm.iter().find(is_of(device)).or_else(|| self.warm.iter().find(is_of(0)));
+        let Some(warm) = known.or_else(|| self.warm.get(device as usize % self.warm.len())) else {
+            return;
+        };
+        if warm.device.load(Relaxed) != device || warm.total.load(Relaxed) != total {
+            warm.keys.iter().for_each(|keys| keys.store(0, Relaxed));
+            warm.device.store(device, Relaxed);
+            warm.total.store(total, Relaxed);
         }
-        if let Some(keys) = self.warm_keys.get(word) {
+        if let Some(keys) = warm.keys.get(word) {
             keys.store(keys.load(Relaxed) | bit, Relaxed);
         }
     }
@@ -252,7 +268,7 @@ fn device(code: u64) -> DeviceId {
     }
 }
 
-/// Returns the word and the bit for a key in `warm_keys`.
+/// Returns the word and the bit for a key in [`WarmKeys`].
 fn key_bit(key: SeriesKey) -> (usize, u64) {
     let index = key.index();
     (index / 64, 1 << (index % 64))
@@ -355,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn warm_keys_are_valid_for_one_device_and_total() {
+    fn warm_keys_are_valid_for_their_device_and_total() {
         let counters = CallCounters::default();
         let (device, keys) = (DeviceId::Cuda(0), [SeriesKey::NONE, SeriesKey::OTHER]);
         for key in keys {
@@ -366,8 +382,22 @@ mod tests {
         assert!(!counters.is_warm(device, keys[0], 11));
         assert!(!counters.is_warm(DeviceId::Host, keys[0], 10));
         counters.set_warm(DeviceId::Host, keys[1], 10);
-        assert!(!counters.is_warm(device, keys[1], 10));
+        assert!(counters.is_warm(DeviceId::Host, keys[1], 10));
         assert!(!counters.is_warm(DeviceId::Host, keys[0], 10));
+        assert!(counters.is_warm(device, keys[1], 10), "calls may alternate between devices");
+        counters.set_warm(device, keys[1], 11);
+        assert!(counters.is_warm(device, keys[1], 11) && !counters.is_warm(device, keys[0], 10));
+    }
+
+    #[test]
+    fn warm_keys_of_many_devices_replace_each_other() {
+        let counters = CallCounters::default();
+        let devices = || (0..9).map(DeviceId::Cuda);
+        for device in devices() {
+            counters.set_warm(device, KEY, 10);
+            assert!(counters.is_warm(device, KEY, 10));
+        }
+        assert_eq!(devices().filter(|device| counters.is_warm(*device, KEY, 10)).count(), 2);
     }
 
     const KEY: SeriesKey = SeriesKey::NONE;

@@ -73,9 +73,9 @@ impl Drop for OpenSlot {
         }
         let _inside = inside::enter();
         call.switched_on = None;
-        switches::end_recording(RecordingPhase::Now);
         call.give_up();
         hand_over(call);
+        switches::end_recording(RecordingPhase::Now);
     }
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn leave(
     device: impl FnOnce(usize) -> DeviceId,
 ) -> bool {
     match with_frame(frame, |call, at| call.leave(at, lost, device)) {
-        Some(true) => take().into_iter().for_each(hand_over),
+        Some(true) => end(hand_over).unwrap_or_default(),
         Some(false) => hand_over_part(),
         None => return false,
     }
@@ -302,7 +302,7 @@ pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
         with_frame(frame, |call, _| {
             _ = call.suspension.get_or_insert_with(SuspensionCount::new);
         })?;
-        return take();
+        return end(|call| call);
     }
     with_frame(frame, |call, at| call.at = call.frames.get(at).and_then(|frame| frame.parent));
     None
@@ -388,14 +388,16 @@ fn put(call: Box<OpenCall>) {
     }
 }
 
-/// Takes the open call off the thread and stops recording.
-fn take() -> Option<Box<OpenCall>> {
+/// Takes the open call off the thread and stops recording. Counts the recording as ended only after `leave`, which
+/// takes over the call: until then, records may belong to a call that nobody has.
+fn end<T>(leave: impl FnOnce(Box<OpenCall>) -> T) -> Option<T> {
     let mut call = OPEN.try_with(|open| open.0.take()).ok()??;
     call.switched_on = None;
     IS_OPEN.set(false);
     OPEN_CALLS.count_end();
+    let left = leave(call);
     switches::end_recording(RecordingPhase::Now);
-    Some(call)
+    Some(left)
 }
 
 #[cfg(test)]
