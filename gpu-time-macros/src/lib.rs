@@ -106,7 +106,7 @@ use proc_macro::TokenStream;
 /// | `graph` | launches in a stream capture become timed nodes of the graph, see [below](#graphs) | without it, such a call is lost as `capture` |
 /// | `scope = "launches"` | a bracket around each [visible launch](#what-is-bracketed) | if at least one launch is visible and none is hidden |
 /// | `scope = "body"` | a bracket around the whole body | otherwise, and with every clock other than `"events"` |
-/// | `launch = "gemm"`, `launch = ["gemm", "conv"]` | further methods, functions or macros to treat as launches, by name without path | `launch`, `launch_cooperative`, `launch_kernel`, `cuLaunchKernel`, `cuLaunchKernelEx`, and those of NVIDIA's cuda-core: `cuda_launch!`, `launch_kernel_on_stream` and its variants with `ex` and `cooperative` |
+/// | `launch = "gemm"`, `launch = ["gemm", "conv"]` | further methods, functions or macros to treat as launches, by name without path | `launch`, `launch_cooperative`, `launch_kernel`, `cuLaunchKernel`, `cuLaunchKernelEx`, and those of NVIDIA's cuda-core: `cuda_launch!`, `launch_kernel_on_stream` and its variants with `ex`, `pdl` and `cooperative` |
 /// | `clock = "events"` | time with CUDA events | if there is a stream |
 /// | `clock = "sync"` | time with the host clock between two [barriers](#barriers) on the stream | |
 /// | `clock = "host"` | time with the host clock; needs no stream | |

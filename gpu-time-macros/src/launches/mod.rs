@@ -22,7 +22,7 @@ use crate::marks::Marks;
 use crate::positions::{hide_places, is_constant};
 
 /// Methods, functions and macros that are launches by default.
-pub const LAUNCHES: [&str; 13] = [
+pub const LAUNCHES: [&str; 14] = [
     // cudarc, cust and the driver.
     "launch",
     "launch_cooperative",
@@ -32,6 +32,7 @@ pub const LAUNCHES: [&str; 13] = [
     // cuda-core.
     "launch_kernel_on_stream",
     "launch_kernel_ex",
+    "launch_kernel_pdl",
     "launch_kernel_ex_on_stream",
     "launch_kernel_cooperative",
     "launch_kernel_cooperative_on_stream",

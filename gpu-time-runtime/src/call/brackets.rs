@@ -76,7 +76,7 @@ impl<G: StreamGuard, W: Work> Scope<LaunchesCall<G, W>> {
         }
         let Some((LaunchesCall::Stream(LaunchBrackets { call, guard, .. }), cost)) = self.timed()
         else {
-            // An opened call has no brackets to stop.
+            // A launch of an opened call has no bracket that could be lost.
             return launch.abandon(Lost::Failed);
         };
         let _inside = inside::enter();

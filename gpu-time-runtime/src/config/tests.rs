@@ -95,17 +95,21 @@ fn variables_override_attributes() {
     assert_eq!(good("GPU_TIME_KERNELS", "off").kernels, Some(KernelRate::OFF));
     assert_eq!(good("GPU_TIME_KERNELS", "0").kernels, Some(KernelRate::OFF));
     assert_eq!(good("GPU_TIME_SLEEP", "off").hold.unwrap_or(Some(Hold::UntilEnqueued)), None);
-    assert_eq!(good("GPU_TIME_SLEEP", "on").hold.unwrap_or(None), Some(Hold::UntilEnqueued));
+    for on in ["on", "ON", "true", "yes"] {
+        assert_eq!(good("GPU_TIME_SLEEP", on).hold.unwrap_or(None), Some(Hold::UntilEnqueued));
+    }
 }
 
 #[test]
 #[cfg(feature = "kernels")]
 fn kernels_take_a_switch_or_a_share() {
-    assert_eq!(good("GPU_TIME_KERNELS", "on").kernels, Some(KernelRate::USUAL));
+    for on in ["on", "ON", "true", "yes"] {
+        assert_eq!(good("GPU_TIME_KERNELS", on).kernels, Some(KernelRate::USUAL));
+    }
     for (text, share) in [("0.01", 0.01), ("2.5 %", 0.025), ("1", 1.0), ("100%", 1.0)] {
         assert_eq!(good("GPU_TIME_KERNELS", text).kernels, Some(KernelRate::share(share)));
     }
-    for wrong in ["yes", "2", "-1%", "NaN", "1/16"] {
+    for wrong in ["2", "-1%", "NaN", "1/16"] {
         assert_eq!(
             bad("GPU_TIME_KERNELS", wrong),
             format!(

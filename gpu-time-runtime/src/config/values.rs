@@ -18,11 +18,17 @@ const MAX_LABEL: usize = 200;
 const MAX_TRACED: usize = 1_000_000;
 
 pub(crate) fn on_or_off(text: &str) -> Result<bool, &'static str> {
-    match text.to_ascii_lowercase().as_str() {
-        "on" | "1" | "true" | "yes" => Ok(true),
-        _ if is_off(text) => Ok(false),
+    match text {
+        "1" => Ok(true),
+        on if is_on(on) => Ok(true),
+        off if is_off(off) => Ok(false),
         _ => Err("`on` or `off`"),
     }
+}
+
+/// Returns `true` for a word that turns an option on. A number may mean something else.
+fn is_on(text: &str) -> bool {
+    ["on", "true", "yes"].iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// Returns `true` for a word that turns an option off.
@@ -46,7 +52,7 @@ pub(crate) fn cold(text: &str) -> Result<Option<Cold>, &'static str> {
 pub(crate) fn hold(text: &str) -> Result<Option<Hold>, &'static str> {
     match text {
         off if is_off(off) => Ok(None),
-        "on" => Ok(Some(Hold::UntilEnqueued)),
+        on if is_on(on) => Ok(Some(Hold::UntilEnqueued)),
         time => nanoseconds(time)
             .map(f64::round)
             .filter(|ns| (1.0..=MAX_HOLD_NS).contains(ns))
@@ -58,7 +64,7 @@ pub(crate) fn hold(text: &str) -> Result<Option<Hold>, &'static str> {
 pub(crate) fn kernels(text: &str) -> Result<KernelRate, &'static str> {
     let rate = match text {
         off if is_off(off) => Some(KernelRate::OFF),
-        "on" => Some(KernelRate::USUAL),
+        on if is_on(on) => Some(KernelRate::USUAL),
         text => share(text).and_then(KernelRate::of_share),
     };
     let rate = rate.ok_or("`off`, `on` or a share from `0` to `1`, such as `0.01` or `1%`")?;

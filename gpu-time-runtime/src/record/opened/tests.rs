@@ -2,7 +2,7 @@ use std::sync::atomic::AtomicU32;
 
 use super::call_exchange::MAX_WAITING_WORK;
 use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING};
-use super::waiting_call::PATIENCE;
+use super::waiting_call::{LONGEST_PATIENCE, PATIENCE};
 use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::cupti::DrainKind;
@@ -522,6 +522,17 @@ fn call_without_a_record_is_lost_once_the_gpu_has_gone_on() {
     collector.finish(false);
     assert_eq!(counts(&subject).in_flight, 1, "its kernel may run for long");
     go_on(&mut collector);
+    collector.finish(false);
+    assert_eq!((counts(&subject).in_flight, counts(&subject).lost.total()), (0, 1));
+}
+
+#[test]
+fn call_without_a_record_is_lost_after_the_longest_patience() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    collector.claim([call(subject, &[1, 2])]);
+    collector.take(&activity(1, 10, 20));
+    collector.wait(2 * LONGEST_PATIENCE);
     collector.finish(false);
     assert_eq!((counts(&subject).in_flight, counts(&subject).lost.total()), (0, 1));
 }

@@ -18,6 +18,9 @@ use crate::types::sample::Lost;
 /// The time without a record after which a call is no longer waited for, once the GPU has gone on to later
 /// launches. Missing records were then lost, and groups have no more of them.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// The time without a record after which a call is lost in any case. What the GPU has reached is not always known, and
+/// CUPTI is flushed for as long as a call is waited for.
+pub(super) const LONGEST_PATIENCE: Duration = Duration::from_secs(600);
 /// The maximum number of records of one call. A graph or a batch of copies has many for a single launch.
 const MAX_ACTIVITIES: usize = 262_144;
 /// A call with groups of activities is complete after this many collections without a new record, once
@@ -109,7 +112,8 @@ impl WaitingCall {
     /// empty, or CUPTI may withhold its records because other work in the same buffer has not ended. `is_last`
     /// means that CUPTI has returned all records, even those of work that has not ended.
     pub fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
-        let is_silent = now.saturating_duration_since(self.heard) > PATIENCE;
+        let silence = now.saturating_duration_since(self.heard);
+        let is_silent = silence > PATIENCE;
         let is_past =
             |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.enqueued_ns);
         let has_ended = |launch: &FrameLaunch| launch.has_record && is_past(launch);
@@ -122,6 +126,7 @@ impl WaitingCall {
             0 if self.quiet >= QUIET && groups.all(has_ended) => Outlook::Complete,
             0 if is_silent && launches().all(has_begun) => Outlook::Complete,
             1.. if is_silent && unsure.all(is_past) => Outlook::Lost,
+            _ if silence > LONGEST_PATIENCE => Outlook::Lost,
             _ => Outlook::MoreExpected,
         }
     }
