@@ -44,8 +44,8 @@ impl Legend<'_> {
     fn times(&mut self) {
         self.explain_mark(
             UPPER_BOUND,
-            "upper bound: no sample was fed, so the GPU may have waited for the CPU, or most samples contain \
-             other brackets; `sleep` usually prevents both",
+            "upper bound: the GPU may have waited for the CPU in all samples or, for a total, in more than 5% of \
+             it, or most samples contain other brackets; `sleep` usually prevents both",
         );
         self.explain(
             self.any(|s| s.net_ns.is_some() && s.clock == Clock::Events),
@@ -227,6 +227,7 @@ mod tests {
             let mut snapshot = fixtures::everything();
             for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
                 (series.upper_bound, series.nested, series.inner_brackets) = (false, 0, None);
+                series.starved = 0;
                 set(series);
             }
             explains(&snapshot, UPPER_BOUND)

@@ -55,6 +55,8 @@ mod series;
 mod shorten;
 mod site;
 mod snapshot;
+#[doc(hidden)]
+pub mod starved;
 mod stats;
 mod style;
 #[doc(hidden)]

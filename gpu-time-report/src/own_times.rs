@@ -16,6 +16,8 @@ pub struct OwnTime<'a> {
     pub ns: f64,
     /// The time is an upper bound.
     pub is_bound: bool,
+    /// A part of the time is known better than by an upper bound.
+    pub is_partly_known: bool,
 }
 
 /// The shares of all GPU time. The shares of all functions and of the work that is not annotated
@@ -39,7 +41,7 @@ enum Known {
     Well,
     /// The own time of a function is an upper bound.
     Roughly,
-    /// The own time of every function is an upper bound.
+    /// No part of any function's own time is more than an upper bound.
     Not,
 }
 
@@ -57,7 +59,7 @@ pub struct Accounted {
     pub share: f64,
     /// The share is an upper bound.
     pub is_bound: bool,
-    /// Every function's time is an upper bound.
+    /// No part of any function's time is more than an upper bound.
     pub is_all_bound: bool,
 }
 
@@ -149,8 +151,12 @@ fn of_tree<'a>(
             _ => node.self_ns,
         };
         if ns > 0.0 {
-            times.entry(&node.name).or_default().add(ns, node.upper_bound);
+            times.entry(&node.name).or_default().add(ns, node.upper_bound, !node.upper_bound);
         }
+    }
+    // A path does not tell whether all of its samples are starved, but the rows do.
+    for (name, row) in rows(snapshot, None) {
+        times.entry(name).and_modify(|time| time.is_partly_known |= row.is_partly_known);
     }
     (!times.is_empty()).then_some(times)
 }
@@ -162,7 +168,8 @@ fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> HashMap<&'a str, Ow
         let is_here = |series: &&Series| device.is_none_or(|id| series.device == id);
         for series in site.series.iter().filter(is_here).filter(|series| series.launch.is_none()) {
             if let Some(ns) = series.own_gpu_time() {
-                times.entry(&site.name).or_default().add(ns, series.is_bound());
+                let time = times.entry(&site.name).or_default();
+                time.add(ns, series.is_total_bound(), !series.is_bound());
             }
         }
     }
@@ -170,9 +177,10 @@ fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> HashMap<&'a str, Ow
 }
 
 impl OwnTime<'_> {
-    fn add(&mut self, ns: f64, is_bound: bool) {
+    fn add(&mut self, ns: f64, is_bound: bool, is_partly_known: bool) {
         self.ns += ns;
         self.is_bound |= is_bound;
+        self.is_partly_known |= is_partly_known;
     }
 }
 
@@ -194,10 +202,12 @@ impl fmt::Display for Share {
 
 impl Known {
     fn of(times: &[OwnTime]) -> Known {
-        match times.iter().filter(|time| time.is_bound).count() {
-            0 => Known::Well,
-            bounds if bounds < times.len() => Known::Roughly,
-            _ => Known::Not,
+        if !times.iter().any(|time| time.is_bound) {
+            Known::Well
+        } else if times.iter().any(|time| time.is_partly_known) {
+            Known::Roughly
+        } else {
+            Known::Not
         }
     }
 }
@@ -215,8 +225,8 @@ impl<'a> Shares<'a> {
         Shares { per_ns: per_ns.collect(), all_ns, not_annotated, known: Known::of(&times) }
     }
 
-    /// Returns `true` if the own time of any function is more than an upper bound, or if there is
-    /// none.
+    /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
+    /// is none.
     pub fn are_known(&self) -> bool {
         self.known != Known::Not
     }
@@ -259,7 +269,7 @@ impl Accounted {
         let times = own_times(snapshot, Some(&device.id));
         let is_known = device.id != "host" && device.coverage.is_none() && !times.is_empty();
         let busy = BusyTime::of(snapshot, device, &times);
-        let is_all_bound = times.iter().all(|time| time.is_bound);
+        let is_all_bound = !times.iter().any(|time| time.is_partly_known);
         is_known.then(|| Accounted {
             share: busy.share(snapshot),
             is_bound: busy.is_bound,

@@ -188,7 +188,7 @@ impl PageColumn {
                 let error = series.total_error().filter(|_| row.site.is_sampled());
                 html! {
                     td.n data-value=(total) data-label={ "total, " (totals.unit().name()) } {
-                        (printed.bound(series.is_bound()))
+                        (printed.bound(series.is_total_bound()))
                         @match error {
                             Some(error) => {
                                 (printed.print(marks::ESTIMATE)) (totals.number(total))

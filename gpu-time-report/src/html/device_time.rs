@@ -135,7 +135,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
         }
     };
     // With nothing but bounds, it is unknown how to divide the time.
-    let is_divided = !whole.is_uncertain || times.iter().any(|time| !time.is_bound);
+    let is_divided = !whole.is_uncertain || times.iter().any(|time| time.is_partly_known);
     let times = if is_divided { times } else { Vec::new() };
     // One more function takes no more room than a part for "1 more functions".
     let most = if times.len() == MAX_FUNCTIONS + 1 { MAX_FUNCTIONS + 1 } else { MAX_FUNCTIONS };

@@ -548,6 +548,29 @@ fn rows_without_fed_samples_are_bounds() {
     assert!(all.contains("  ?: share that may be too large or too small, "), "{all}");
 }
 
+/// One fed sample gives a median, but the total and the share are those of the starved ones.
+#[test]
+fn total_of_nearly_starved_samples_is_a_bound() {
+    let mut site = function("decode", 300);
+    let series = &mut site.series[0];
+    (series.fed, series.starved) = (1, 1);
+    let raw = series.raw_ns.as_mut().unwrap();
+    raw.mean = raw.sum / 100.0;
+    let by_events = Node { source: crate::Source::Events, ..node("decode", None, 3e8, 3e8) };
+    let rows = Snapshot::new(process(None), vec![gpu()], vec![site]);
+    for snapshot in [rows.clone(), rows.with_tree(vec![by_events])] {
+        let table = snapshot.to_string();
+        let row = table.lines().find(|line| line.starts_with("decode")).unwrap();
+        assert_eq!(row.matches('≤').count(), 1, "{table}");
+        assert!(row.ends_with(" 100.0%?"), "{table}");
+        assert!(table.contains("Timed functions account for at most "), "{table}");
+        let page = text(&snapshot);
+        assert!(page.contains("GPU busy in functions≤") && page.contains("100.0%?"), "{page}");
+        let json = snapshot.to_json();
+        assert_eq!(Snapshot::from_json(json.as_bytes()).unwrap().to_string(), table);
+    }
+}
+
 #[test]
 fn rows_of_bounds_have_no_shares() {
     let mut sites = vec![function("decode", 300), function("norm", 100)];

@@ -1,6 +1,6 @@
 //! The figures that renderings derive from a series.
 
-use crate::{Clock, Series, Stats};
+use crate::{Clock, Series, Stats, starved};
 
 impl Series {
     /// Returns the number of samples behind the times.
@@ -56,6 +56,20 @@ impl Series {
     /// them, or most of them contain other brackets that add an unknown time.
     pub(crate) fn is_bound(&self) -> bool {
         self.upper_bound || self.unknown_nested() > self.measured / 2
+    }
+
+    /// Returns `true` if the total is an upper bound: the times are, or starved samples make up more
+    /// than a small part of it.
+    pub(crate) fn is_total_bound(&self) -> bool {
+        self.is_bound() || self.is_starved()
+    }
+
+    /// Returns `true` if starved samples make up more than a small part of the total.
+    pub(crate) fn is_starved(&self) -> bool {
+        // The sum is that of all samples, and the mean that of the fed ones, if there are any.
+        let starved_ns = |raw: Stats| raw.sum - raw.mean * self.fed as f64;
+        self.starved > 0
+            && self.raw_ns.is_some_and(|raw| !starved::are_few(starved_ns(raw), raw.sum))
     }
 
     /// Returns the number of samples that contain other brackets, if the time that these add is

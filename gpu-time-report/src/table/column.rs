@@ -145,7 +145,10 @@ impl TableColumn {
                 let median = units.times.text(row.stats()?.median);
                 let raw = printed.mark(series.is_some_and(Series::is_raw_by_launches), marks::RAW);
                 let space = if raw.is_empty() { "" } else { " " };
-                format!("{raw}{space}{}{median}", printed.bound(row.is_bound()))
+                format!(
+                    "{raw}{space}{}{median}",
+                    printed.bound(series.is_some_and(Series::is_bound))
+                )
             }
             TableColumn::Spread => {
                 let stats = row.stats()?;
@@ -157,7 +160,7 @@ impl TableColumn {
             TableColumn::Total => {
                 let total = units.totals.text(row.total()?);
                 let estimate = printed.mark(row.is_estimate(), marks::ESTIMATE);
-                format!("{}{estimate}{total}", printed.bound(row.is_bound()))
+                format!("{}{estimate}{total}", printed.bound(row.is_total_bound()))
             }
             TableColumn::Error => {
                 if !row.is_estimate() {
@@ -319,11 +322,11 @@ impl<'a> TableRow<'a> {
         }
     }
 
-    /// Returns `true` if the row's times, and therefore its total, are upper bounds.
-    fn is_bound(&self) -> bool {
+    /// Returns `true` if the row's total is an upper bound.
+    fn is_total_bound(&self) -> bool {
         match self {
-            TableRow::Series { series, .. } => series.is_bound(),
-            TableRow::Keyed { all, .. } => all.iter().any(|series| series.is_bound()),
+            TableRow::Series { series, .. } => series.is_total_bound(),
+            TableRow::Keyed { all, .. } => all.iter().any(|series| series.is_total_bound()),
             TableRow::OtherKeys { is_bound, .. } => *is_bound,
             TableRow::NotAnnotated { node, .. } => node.upper_bound,
             _ => false,

@@ -45,6 +45,6 @@ impl<'a> HiddenKeys<'a> {
             heads.filter(|series| self.has(series))
         };
         let samples = series::saturating_sum(heads().map(Series::samples));
-        (samples, series::total(heads()), heads().any(Series::is_bound))
+        (samples, series::total(heads()), heads().any(Series::is_total_bound))
     }
 }

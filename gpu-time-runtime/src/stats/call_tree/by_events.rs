@@ -7,6 +7,7 @@ use crate::stats::call_tree::place::PathId;
 use crate::stats::tally::are_few;
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
+use gpu_time_report::starved;
 
 /// The maximum number of enclosing paths that a call's time is subtracted from.
 const MOST_AROUND: usize = 64;
@@ -34,6 +35,8 @@ pub(super) struct TimedCalls {
     whole: u64,
     fed: u64,
     starved: u64,
+    /// The part of `sums` that is of starved samples.
+    starved_ns: f64,
     queued: u64,
     /// The number of calls with an unknown number of brackets inside.
     unknown: u64,
@@ -83,6 +86,7 @@ impl TimedCalls {
             whole: 0,
             fed: 0,
             starved: 0,
+            starved_ns: 0.0,
             queued: 0,
             unknown: 0,
         }
@@ -116,7 +120,10 @@ impl TimedCalls {
         self.near += weight * near as f64;
         self.far += weight * (inside - near) as f64;
         self.fed += u64::from(sample.flags.fed);
-        self.starved += u64::from(!sample.flags.fed);
+        if !sample.flags.fed {
+            self.starved += 1;
+            self.starved_ns += weight * sample.raw_ns();
+        }
         self.queued += u64::from(sample.flags.queued);
         self.unknown += u64::from(sample.inner.is_none());
     }
@@ -238,12 +245,14 @@ impl EventTimes {
     /// Returns the figures that do not depend on other paths.
     fn of(path: &[TimedCalls]) -> EventTimes {
         let sum = |of: fn(&TimedCalls) -> u64| path.iter().map(of).sum::<u64>();
-        let [fed, starved] = [sum(|timed| timed.fed), sum(|timed| timed.starved)];
+        let sum_ns = |of: fn(&TimedCalls) -> f64| path.iter().map(of).sum::<f64>();
+        let is_starved =
+            !starved::are_few(sum_ns(|timed| timed.starved_ns), sum_ns(|timed| timed.sums.ns));
         let (recorded, unknown) = (sum(|timed| timed.recorded), sum(|timed| timed.unknown));
         EventTimes {
             recorded,
             calls: path.iter().map(|timed| timed.calls).sum(),
-            is_bound: (fed == 0 && starved > 0) || unknown > recorded / 2,
+            is_bound: is_starved || unknown > recorded / 2,
             ..EventTimes::default()
         }
     }
@@ -433,7 +442,9 @@ mod tests {
             tree.settle(None)[0].is_bound
         };
         let fed = sample(100.0, 0);
-        assert!(!bound(&[fed, fed.flagged(starved)]));
+        assert!(!bound(&[sample(1_900.0, 0), fed.flagged(starved)]));
+        // Starved samples make up half of the time, though not of the calls.
+        assert!(bound(&[fed, fed, fed, sample(300.0, 0).flagged(starved)]));
         assert!(bound(&[fed.flagged(starved); 2]));
         assert!(bound(&[fed, fed.around(None), fed.around(None)]));
         // Brackets inside that belong to no recorded call.
