@@ -3,11 +3,12 @@
 
 use std::fmt;
 
+use crate::idle::Idle;
 use crate::launch_bound::sides_of_series;
 use crate::marks::bound;
 use crate::own_times::{Accounted, Shares, own_times};
 use crate::units::{self, percent};
-use crate::{Coverage, Device, Node, PerCall, Series, Site, Snapshot, Source, series, tree};
+use crate::{Node, PerCall, Series, Site, Snapshot, Source, series, tree};
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
@@ -106,15 +107,18 @@ impl fmt::Display for First<'_> {
 
 /// Returns how idle each device with windows was.
 fn idle(snapshot: &Snapshot) -> Option<String> {
-    let known = snapshot.devices.iter().filter_map(|device| Some((device, device.coverage()?)));
+    let known =
+        snapshot.devices.iter().filter_map(|device| Some((device, Idle::of(snapshot, device)?)));
     let known: Vec<_> = known.collect();
     match &known[..] {
         [] => None,
-        [(_, coverage)] => Some(format!("The GPU was idle {} of the time.", idle_share(coverage))),
+        [(_, idle)] => {
+            Some(format!("The GPU was idle {} of the time{}.", idle.words(), idle.doubt()))
+        }
         all => {
             let each = all
                 .iter()
-                .map(|(device, coverage)| format!("{} {}", device.id, idle_share(coverage)));
+                .map(|(device, idle)| format!("{} {}{}", device.id, idle.words(), idle.doubt()));
             Some(format!("Idle: {}.", each.collect::<Vec<_>>().join(", ")))
         }
     }
@@ -181,8 +185,8 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
 fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<f64> {
     let mut gpus = snapshot.devices.iter().filter(|device| device.id != "host");
     let (Some(gpu), None) = (gpus.next(), gpus.next()) else { return None };
-    let idle = match gpu.coverage() {
-        Some(coverage) => coverage.idle,
+    let idle = match Idle::of(snapshot, gpu) {
+        Some(idle) => idle.share,
         None => 1.0 - Accounted::of(snapshot, gpu).filter(|all| !all.is_bound)?.share,
     };
     let is_exact = node.inclusive_error_ns? <= EXACT * node.inclusive_ns;
@@ -202,8 +206,7 @@ fn sides_of_path(snapshot: &Snapshot, node: &Node) -> Option<String> {
 /// during it. The functions of several threads may run at once, so they took at most the sum of
 /// their times.
 fn outside(snapshot: &Snapshot) -> Option<String> {
-    let idle = snapshot.devices.iter().filter_map(Device::coverage).map(|coverage| coverage.idle);
-    let idle = idle.reduce(f64::min).filter(|idle| *idle >= MOSTLY_IDLE)?;
+    let idle = idle_shares(snapshot).reduce(f64::min).filter(|idle| *idle >= MOSTLY_IDLE)?;
     let inside = in_functions_ns(snapshot)? / (snapshot.process.wall_ns as f64).max(1.0);
     (inside <= INSIDE * idle).then(|| {
         format!(
@@ -303,11 +306,15 @@ fn longest_on_host(snapshot: &Snapshot) -> Option<First<'_>> {
     Some(First::new(name, why))
 }
 
+/// Returns the idle share of each device with windows that tell it.
+fn idle_shares(snapshot: &Snapshot) -> impl Iterator<Item = f64> + '_ {
+    snapshot.devices.iter().filter_map(|device| Some(Idle::of(snapshot, device)?.share))
+}
+
 /// Returns `true` if any GPU was idle for long. Without windows, functions that account for most of
 /// the run on every GPU tell that none was, and the rest is unknown.
 fn is_idle(snapshot: &Snapshot) -> Option<bool> {
-    let known = snapshot.devices.iter().filter_map(Device::coverage);
-    let known = known.map(|coverage| coverage.idle >= IDLE).reduce(|one, other| one || other);
+    let known = idle_shares(snapshot).map(|share| share >= IDLE).reduce(|one, other| one || other);
     known.or_else(|| {
         let mut gpus = snapshot.devices.iter().filter(|device| device.id != "host").peekable();
         let is_busy = |device| {
@@ -321,7 +328,7 @@ fn is_idle(snapshot: &Snapshot) -> Option<bool> {
 /// Returns `true` if a function's time is a worthwhile share of the run. With windows, any time is,
 /// because the windows show how busy the GPU was.
 fn is_worthwhile(snapshot: &Snapshot, ns: f64) -> bool {
-    let is_known = snapshot.devices.iter().any(|device| device.coverage.is_some());
+    let is_known = idle_shares(snapshot).next().is_some();
     is_known || ns >= WORTHWHILE * snapshot.process.wall_ns as f64
 }
 
@@ -350,14 +357,6 @@ fn longest(
 /// Returns the sum of a value over all calls of a path.
 fn total(node: &Node, of: fn(&PerCall) -> Option<f64>) -> f64 {
     node.per_call.as_ref().and_then(of).map_or(0.0, |mean_ns| mean_ns * node.calls)
-}
-
-/// Returns the idle share with its error.
-fn idle_share(coverage: &Coverage) -> String {
-    match coverage.idle_error {
-        Some(error) => format!("{:.1} ±{:.1}%", 100.0 * coverage.idle, 100.0 * error),
-        None => percent(coverage.idle),
-    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod flush_proof;
 mod groups;
 #[cfg(feature = "html")]
 mod html;
+mod idle;
 mod json;
 mod kernel_names;
 mod kinds;

@@ -3,7 +3,7 @@
 use crate::note_list::NoteList;
 use crate::printed::Printed;
 use crate::units::two_digit_percent;
-use crate::{Budget, Clock, Remark, Series, Site, Snapshot, legend, opened, surcharge};
+use crate::{Budget, Clock, Remark, Series, Site, Snapshot, idle, legend, opened, surcharge};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MAX_LINES: usize = 10;
@@ -214,7 +214,8 @@ pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
 pub fn of_devices(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
     let process = snapshot.process.warnings.iter().cloned();
     process.chain(snapshot.devices.iter().flat_map(|device| {
-        device.warnings.iter().map(|warning| format!("{}: {warning}", device.id))
+        let all = device.warnings.iter().cloned().chain(idle::contradiction(snapshot, device));
+        all.map(|warning| format!("{}: {warning}", device.id))
     }))
 }
 

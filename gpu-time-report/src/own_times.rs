@@ -263,11 +263,11 @@ impl<'a> Shares<'a> {
 }
 
 impl Accounted {
-    /// Returns the share of the run. `None` for the host, for a device with windows, and if no
-    /// function has GPU time on the device.
+    /// Returns the share of the run. `None` for the host, and if no function has GPU time on the
+    /// device.
     pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Accounted> {
         let times = own_times(snapshot, Some(&device.id));
-        let is_known = device.id != "host" && device.coverage.is_none() && !times.is_empty();
+        let is_known = device.id != "host" && !times.is_empty();
         let busy = BusyTime::of(snapshot, device, &times);
         let is_all_bound = !times.iter().any(|time| time.is_partly_known);
         is_known.then(|| Accounted {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fixtures::{coverage, gpu, kernels, process};
 use crate::tree::fixtures::{by_events, node, tree};
+use crate::{Coverage, Device};
 
 /// Returns the sentences about a program with this call tree, and with windows in which the GPU had
 /// this idle share.

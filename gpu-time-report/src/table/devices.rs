@@ -1,5 +1,6 @@
 //! The lines about devices above and below the table.
 
+use crate::idle::{Idle, windows_sentence};
 use crate::own_times::Accounted;
 use crate::units;
 use crate::{Clocks, Coverage, Detail, Device, Snapshot};
@@ -19,10 +20,11 @@ fn of_device(snapshot: &Snapshot, device: &Device, detail: Detail) -> Vec<String
     let parts = [format!("{}: {}", device.id, device.name)];
     let parts = parts.into_iter().chain(device.clocks.and_then(|clocks| health(device, clocks)));
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
-    lines.extend(device.coverage_sentence().map(|sentence| format!("  {sentence}")));
+    lines.extend(windows_sentence(snapshot, device).map(|sentence| format!("  {sentence}")));
     lines.extend(device.coverage.iter().flat_map(|coverage| outside_lines(coverage, detail)));
-    let accounted = Accounted::of(snapshot, device);
-    let windows = snapshot.process.advised_windows();
+    let accounted =
+        Accounted::of(snapshot, device).filter(|_| Idle::of(snapshot, device).is_none());
+    let windows = snapshot.process.advised_windows().filter(|_| device.coverage.is_none());
     lines.extend(accounted.map(|accounted| accounted_line(accounted, windows)));
     lines
 }

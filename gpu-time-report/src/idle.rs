@@ -1,0 +1,171 @@
+//! How idle a device was, from windows and from what opened calls measured exactly.
+
+use crate::own_times::{own_times, sum};
+use crate::units::{self, percent};
+use crate::{Coverage, Device, Snapshot, Source};
+
+/// The minimum share of the run for which functions ran that windows must have seen.
+const NOTICEABLE: f64 = 0.01;
+/// The number of standard errors by which windows contradict what is known exactly.
+const FAR: f64 = 3.0;
+
+/// The share of the run for which a device was idle. Displayed as a percentage with its error.
+pub struct Idle {
+    pub share: f64,
+    /// The standard error. `None` if there are too few windows.
+    error: Option<f64>,
+    /// Windows found more idle time than there can have been, so that the share is an upper bound.
+    is_bound: bool,
+}
+
+impl Idle {
+    /// Returns the idle share that windows found, but no more than opened calls leave room for.
+    /// `None` without windows that tell it.
+    pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Idle> {
+        let coverage = device.coverage().filter(|_| !is_missed(snapshot, device))?;
+        let (found, error) = (coverage.idle, coverage.idle_error);
+        let most = 1.0 - exact_share(snapshot, device);
+        let is_bound = found > most + FAR * error.unwrap_or(0.0);
+        Some(Idle { share: found.min(most), error, is_bound })
+    }
+
+    /// Returns the share in words, with its error.
+    pub fn words(&self) -> String {
+        let share = percent(self.share);
+        match self.error {
+            _ if self.is_bound => format!("at most {share}"),
+            Some(error) => format!("{:.1} ±{:.1}%", 100.0 * self.share, 100.0 * error),
+            None => format!("about {share}"),
+        }
+    }
+
+    /// Returns the reason why the share has no error, if it has none.
+    pub fn doubt(&self) -> &'static str {
+        if self.error.is_none() && !self.is_bound { " (too few windows)" } else { "" }
+    }
+}
+
+/// Returns `true` if the windows of a device saw no work of annotated functions, although functions
+/// ran on it for long. Nothing that they found stands for the run then.
+fn is_missed(snapshot: &Snapshot, device: &Device) -> bool {
+    let ran_ns = sum(&own_times(snapshot, Some(&device.id)));
+    device.coverage().is_some_and(|coverage| coverage.attributed <= 0.0)
+        && ran_ns > NOTICEABLE * snapshot.process.wall_ns as f64
+}
+
+/// Returns how busy windows found a device, in words. `None` without windows.
+pub fn windows_sentence(snapshot: &Snapshot, device: &Device) -> Option<String> {
+    let Coverage { windows, total_ns, .. } = device.coverage()?;
+    if is_missed(snapshot, device) {
+        let total = units::time(*total_ns);
+        return Some(format!(
+            "{windows} windows of {total} in total saw no work of annotated functions"
+        ));
+    }
+    device.coverage_sentence()
+}
+
+/// Returns a warning if the windows of a device contradict what opened calls measured exactly.
+/// Windows of merged reports do not have the weights of the processes, so they need not agree.
+pub fn contradiction(snapshot: &Snapshot, device: &Device) -> Option<String> {
+    let coverage = device.coverage().filter(|_| snapshot.process.merged.len() <= 1)?;
+    let (busy, error) = (coverage.busy, coverage.busy_error?);
+    let exact = exact_share(snapshot, device);
+    (exact > busy + FAR * error).then(|| {
+        format!(
+            "windows found the GPU busy for {:.1} ±{:.1}% of the time, but opened calls alone kept it busy for {} \
+             of the run: the windows do not stand for the run",
+            100.0 * busy,
+            100.0 * error,
+            percent(exact)
+        )
+    })
+}
+
+/// Returns the share of the run for which opened calls are known to have kept the device busy. Calls
+/// that were sampled do not count, nor does any if it is unknown how much of their work ran at once.
+fn exact_share(snapshot: &Snapshot, device: &Device) -> f64 {
+    let is_exact = |source, error| source == Source::Opened && error == Some(0.0);
+    let exact = snapshot.tree.iter().filter(|node| is_exact(node.source, node.self_error_ns));
+    let sum_ns: f64 = exact.filter_map(|node| node.self_ns_by_device.get(&device.id)).sum();
+    let busy_ns = match device.overlap() {
+        Some(overlap) if overlap.partial => 0.0,
+        Some(overlap) => sum_ns - overlap.ns,
+        None => sum_ns,
+    };
+    (busy_ns / (snapshot.process.wall_ns as f64).max(1.0)).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Node;
+    use crate::fixtures::{coverage, gpu, process};
+    use crate::lead::Lead;
+    use crate::tree::fixtures::node;
+
+    /// Returns a report of windows, and of one function that keeps the GPU busy for half of the run.
+    fn report(windows: Coverage) -> Snapshot {
+        let process = process(None);
+        let gpu = Device { coverage: Some(windows), ..gpu() };
+        let ns = 0.5 * process.wall_ns as f64;
+        let self_ns_by_device = [(gpu.id.clone(), ns)].into();
+        let node = Node { self_ns_by_device, ..node("decode", None, ns, ns) };
+        Snapshot::new(process, vec![gpu], Vec::new()).with_tree(vec![node])
+    }
+
+    fn windows(idle: f64, error: Option<f64>) -> Coverage {
+        let [busy_error, idle_error] = [error; 2];
+        Coverage { busy: 1.0 - idle, busy_error, idle, idle_error, ..coverage() }
+    }
+
+    fn said(windows: Coverage) -> String {
+        Lead::of(&report(windows)).time.unwrap()
+    }
+
+    fn warnings(windows: Coverage) -> usize {
+        report(windows).to_string().matches("do not stand for the run").count()
+    }
+
+    #[test]
+    fn idle_time_leaves_room_for_opened_calls() {
+        let agreeing = windows(0.45, Some(0.01));
+        assert_eq!(said(agreeing.clone()), "The GPU was idle 45.0 ±1.0% of the time.");
+        let close = windows(0.52, Some(0.01));
+        assert_eq!(said(close.clone()), "The GPU was idle 50.0 ±1.0% of the time.");
+        let far = windows(0.95, Some(0.01));
+        assert_eq!(said(far.clone()), "The GPU was idle at most 50.0% of the time.");
+        assert_eq!([agreeing, close, far].map(warnings), [0, 0, 1]);
+    }
+
+    #[test]
+    fn sampled_or_overlapping_calls_leave_room() {
+        let mut snapshot = report(windows(0.95, Some(0.01)));
+        snapshot.tree[0].self_error_ns = Some(1.0);
+        assert_eq!(exact_share(&snapshot, &snapshot.devices[0]), 0.0);
+        snapshot.tree[0].self_error_ns = Some(0.0);
+        let ns = 0.1 * snapshot.process.wall_ns as f64;
+        for (partial, share) in [(false, 0.4), (true, 0.0)] {
+            snapshot.devices[0].overlap = Some(crate::Overlap { ns, partial });
+            assert!((exact_share(&snapshot, &snapshot.devices[0]) - share).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn few_windows_tell_about() {
+        assert_eq!(
+            said(windows(0.45, None)),
+            "The GPU was idle about 45.0% of the time (too few windows)."
+        );
+        assert_eq!(said(windows(0.9, None)), "The GPU was idle at most 50.0% of the time.");
+    }
+
+    #[test]
+    fn windows_that_saw_no_function_tell_nothing() {
+        let blind = Coverage { attributed: 0.0, ..windows(1.0, None) };
+        assert_eq!(said(blind.clone()), "Timed functions account for 50.0% of the run.");
+        let table = report(blind).to_string();
+        let line = "  40 windows of 800.0 ms in total saw no work of annotated functions\n";
+        assert!(table.contains(line) && !table.contains("idle 100"), "{table}");
+    }
+}
