@@ -71,6 +71,10 @@ pub struct Device {
     pub mps: Option<bool>,
     #[doc(hidden)]
     pub other_processes: Option<u32>,
+    /// Several of the merged processes used the device at the same time.
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
     #[doc(hidden)]
     #[serde(default)]
     pub overlap: Option<Overlap>,
@@ -153,6 +157,7 @@ impl Device {
             mig: None,
             mps: None,
             other_processes: None,
+            shared: false,
             overlap: None,
             coverage: None,
             windows_from: None,
@@ -347,6 +352,12 @@ impl Device {
     /// the processes is assumed to be this one.
     pub fn other_processes(&self) -> Option<u32> {
         self.other_processes
+    }
+
+    /// Returns `true` if other processes used the device at the same time. How idle it was is then
+    /// not known from the work of this one.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared || self.other_processes.is_some_and(|others| others > 0)
     }
 
     /// Returns how long work of different opened calls ran at the same time. `None` if it never did, as

@@ -1,11 +1,12 @@
 //! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
 //! why. The table shows the last of them, because it has the times by device.
 
+mod time;
+
 use std::fmt;
 
 use crate::idle::Idle;
 use crate::launch_bound::sides_of_series;
-use crate::marks::bound;
 use crate::own_times::{Accounted, Shares, own_times};
 use crate::units::{self, percent};
 use crate::{Node, PerCall, Series, Site, Snapshot, Source, series, tree};
@@ -72,7 +73,7 @@ impl<'a> Lead<'a> {
         };
         let first = first.or_else(|| largest(snapshot)).or_else(|| longest_on_host(snapshot));
         Lead {
-            time: idle(snapshot).or_else(|| accounted(snapshot)),
+            time: time::sentence(snapshot),
             first: first.map(|first| First { follows_outside: outside.is_some(), ..first }),
             outside,
         }
@@ -102,57 +103,6 @@ impl fmt::Display for First<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [before, after] = self.around_name();
         write!(f, "{before}{}{after}", self.name)
-    }
-}
-
-/// Returns how idle each device with windows was.
-fn idle(snapshot: &Snapshot) -> Option<String> {
-    let known =
-        snapshot.devices.iter().filter_map(|device| Some((device, Idle::of(snapshot, device)?)));
-    let known: Vec<_> = known.collect();
-    match &known[..] {
-        [] => None,
-        [(_, idle)] => {
-            Some(format!("The GPU was idle {} of the time{}.", idle.words(), idle.doubt()))
-        }
-        all => {
-            let each = all
-                .iter()
-                .map(|(device, idle)| format!("{} {}{}", device.id, idle.words(), idle.doubt()));
-            Some(format!("Idle: {}.", each.collect::<Vec<_>>().join(", ")))
-        }
-    }
-}
-
-/// Returns the share of the run that functions account for on each device.
-fn accounted(snapshot: &Snapshot) -> Option<String> {
-    let known = snapshot.devices.iter();
-    let known = known.filter_map(|device| Some((device, Accounted::of(snapshot, device)?)));
-    let known: Vec<_> = known.collect();
-    match &known[..] {
-        [] => None,
-        [(_, accounted)] => Some(accounted.sentence()),
-        all => {
-            let each = all.iter().map(|(device, Accounted { share, is_bound, .. })| {
-                format!("{}{} on {}", bound(*is_bound), percent(*share), device.id)
-            });
-            let each = each.collect::<Vec<_>>().join(", ");
-            Some(format!("Timed functions account for {each} of the run."))
-        }
-    }
-}
-
-impl Accounted {
-    /// Returns the share of the run as a sentence.
-    pub fn sentence(&self) -> String {
-        let share = percent(self.share);
-        if self.is_all_bound {
-            return format!(
-                "At most {share} busy: the GPU may have waited for the CPU in every call."
-            );
-        }
-        let at_most = if self.is_bound { "at most " } else { "" };
-        format!("Timed functions account for {at_most}{share} of the run.")
     }
 }
 

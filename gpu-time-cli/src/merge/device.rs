@@ -60,6 +60,7 @@ impl Devices {
         let finished =
             self.0.into_iter().map(|MergedDevice { mut device, windows_from, users }| {
                 if users.have_shared() {
+                    device.shared = true;
                     add_warning(&mut device.warnings, sharing::WARNING);
                 }
                 let is_part = device.coverage.is_some() && windows_from.with < windows_from.of;
@@ -119,6 +120,7 @@ fn merge(ours: &mut Device, theirs: &Device) {
     agree(&mut ours.mig, &theirs.mig);
     agree(&mut ours.mps, &theirs.mps);
     agree(&mut ours.other_processes, &theirs.other_processes);
+    ours.shared |= theirs.shared;
     ours.overlap = match (ours.overlap, theirs.overlap) {
         (Some(ours), Some(theirs)) => {
             let (ns, partial) = (ours.ns + theirs.ns, ours.partial || theirs.partial);

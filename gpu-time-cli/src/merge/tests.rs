@@ -74,7 +74,11 @@ fn processes_that_shared_a_gpu_are_noticed() {
         let device = Device { uuid: uuid.map(str::to_owned), ..gpu("cuda:0", "H200") };
         report(pid, vec![device], vec![])
     };
-    let warnings = |reports: &[Snapshot]| merged(reports).devices()[0].warnings().to_vec();
+    let warnings = |reports: &[Snapshot]| {
+        let device = merged(reports).devices()[0].clone();
+        assert_eq!(device.shared, !device.warnings().is_empty());
+        device.warnings
+    };
     let [first, second, third] = [1, 2, 3].map(|pid| of(pid, Some("GPU-1")));
     assert_eq!(warnings(&[first.clone(), second.clone()]), [super::sharing::WARNING]);
     assert!(warnings(&[first.clone(), third.clone()]).is_empty());

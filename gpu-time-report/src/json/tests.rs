@@ -47,6 +47,7 @@ fn in_full() -> Snapshot {
     }
     for device in &mut snapshot.devices {
         device.windows_from = Some(WindowsFrom { with: 1, of: 2 });
+        device.shared = true;
     }
     for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
         series.net_histogram = series.histogram.less(2207.0);
