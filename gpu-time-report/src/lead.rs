@@ -1,9 +1,12 @@
 //! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
 //! why. The table shows the last of them, because it has the times by device.
 
+mod longest;
 mod time;
 
 use std::fmt;
+
+use longest::{Longest, total};
 
 use crate::idle::Idle;
 use crate::launch_bound::sides_of_series;
@@ -37,8 +40,6 @@ const OUTSTANDING: f64 = 0.1;
 const WORTHWHILE: f64 = 0.05;
 /// The reason to look at a function that is no more than the largest.
 const MOST: &str = "it has the most GPU time of its own";
-/// The minimum share of its caller's sum at which a callee is named instead of the caller.
-const MOSTLY: f64 = 0.8;
 
 /// The sentences at the top of the page.
 pub struct Lead<'a> {
@@ -115,21 +116,22 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
         .filter(|node| node.parent.is_none())
         .map(|node| total(node, |mean| Some(mean.span_ns)))
         .sum();
-    let node = longest(&snapshot.tree, PerCall::waited_ns, |node| node.launch_bound)?;
+    let Longest { name, ref node } =
+        Longest::of(&snapshot.tree, PerCall::waited_ns, |node| node.launch_bound)?;
     let matters = total(node, PerCall::waited_ns) >= WAITED * span_ns
         && is_worthwhile(snapshot, total(node, |mean| Some(mean.span_ns)))
         && is_idle(snapshot) != Some(false);
-    let medians = sides_of_path(snapshot, node).map(|sides| format!("In each call, {sides}"));
+    let medians = sides_of_paths(snapshot, node).map(|sides| format!("In each call, {sides}"));
     let means = || Some(format!("On average, {}", node.launch_bound_sentence()?));
     let sentence = medians.or_else(means).filter(|_| matters)?;
     let waited = waited_share(snapshot, node);
     let share = waited.map(|share| format!(" for {} of the run", percent(share)));
     let share = share.unwrap_or_default();
     let why = format!("it is launch-bound (the GPU waited for the CPU{share}). {sentence}");
-    Some(First::new(node.name(), why))
+    Some(First::new(name, why))
 }
 
-/// Returns the share of the run for which the GPU waited in the calls of a path. `None` if there are
+/// Returns the share of the run for which the GPU waited in the calls of a function. `None` if there are
 /// several GPUs, if the number of calls is not known well, or if the GPU is not known to have been
 /// idle that long: calls of several threads may wait at once.
 fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<f64> {
@@ -144,8 +146,9 @@ fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<f64> {
     (is_exact && share >= LONG_WAIT && share <= idle).then_some(share)
 }
 
-/// Describes the medians of a launch-bound path, if most opened calls took it and are in one series.
-fn sides_of_path(snapshot: &Snapshot, node: &Node) -> Option<String> {
+/// Describes the medians of a launch-bound function, if most of its opened calls took these paths and
+/// are in one series.
+fn sides_of_paths(snapshot: &Snapshot, node: &Node) -> Option<String> {
     let site = tree::described(node, &snapshot.tree, &snapshot.sites)?;
     let mut opened = site.series.iter().filter(|series| series.opened() > 0);
     let (Some(series), None) = (opened.next(), opened.next()) else { return None };
@@ -193,12 +196,12 @@ fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);
     let is_host_bound =
         |node: &Node| node.source == Source::Opened && node.per_call.as_ref().is_some_and(is_long);
-    let node = longest(&snapshot.tree, PerCall::host_ns, is_host_bound)?;
+    let Longest { name, ref node } = Longest::of(&snapshot.tree, PerCall::host_ns, is_host_bound)?;
     let is_long = total(node, PerCall::host_ns) >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
     let mean = node.per_call.filter(|_| is_long && is_idle(snapshot) == Some(true))?;
     let [host, busy] = [mean.host_ns?, mean.busy_ns].map(units::time);
     let why = format!("each call takes {host} on the host for {busy} of GPU work");
-    Some(First::new(node.name(), why))
+    Some(First::new(name, why))
 }
 
 /// Returns `true` if the GPU was idle for long, nearly every call starved and events timed all of
@@ -280,33 +283,6 @@ fn is_idle(snapshot: &Snapshot) -> Option<bool> {
 fn is_worthwhile(snapshot: &Snapshot, ns: f64) -> bool {
     let is_known = idle_shares(snapshot).next().is_some();
     is_known || ns >= WORTHWHILE * snapshot.process.wall_ns as f64
-}
-
-/// Returns the selected path with the largest sum over its calls. Descends to a callee with most of
-/// its caller's sum.
-fn longest(
-    nodes: &[Node],
-    of: fn(&PerCall) -> Option<f64>,
-    is_selected: impl Fn(&Node) -> bool,
-) -> Option<&Node> {
-    let (children, roots) = tree::children(nodes);
-    let largest = |among: &[usize]| {
-        let selected = among.iter().copied().filter(|&at| is_selected(&nodes[at]));
-        selected.max_by(|&one, &two| total(&nodes[one], of).total_cmp(&total(&nodes[two], of)))
-    };
-    let mut at = largest(&roots)?;
-    while let Some(inner) = largest(&children[at]) {
-        if total(&nodes[inner], of) < MOSTLY * total(&nodes[at], of) {
-            break;
-        }
-        at = inner;
-    }
-    nodes.get(at)
-}
-
-/// Returns the sum of a value over all calls of a path.
-fn total(node: &Node, of: fn(&PerCall) -> Option<f64>) -> f64 {
-    node.per_call.as_ref().and_then(of).map_or(0.0, |mean_ns| mean_ns * node.calls)
 }
 
 #[cfg(test)]
