@@ -152,9 +152,9 @@ impl Coverage {
             count => format!(", {count} more incomplete"),
         };
         format!(
-            "busy {}, idle {:.1}%, annotated functions {} of wall time ({} windows of {} in total{few}{incomplete})",
+            "busy {}, idle {}, annotated functions {} of wall time ({} windows of {} in total{few}{incomplete})",
             share(self.busy, self.busy_error),
-            100.0 * self.idle,
+            share(self.idle, self.idle_error),
             share(self.attributed, self.attributed_error),
             self.windows,
             crate::units::time(self.total_ns),
@@ -286,7 +286,7 @@ mod tests {
     fn sentence_says_if_there_are_too_few_windows() {
         assert_eq!(
             coverage(40, 0.7, Some(0.005)).sentence(),
-            "busy 70.0 ±0.5%, idle 30.0%, annotated functions 35.0 ±0.5% of wall time (40 windows of 800.0 ms in \
+            "busy 70.0 ±0.5%, idle 30.0 ±0.5%, annotated functions 35.0 ±0.5% of wall time (40 windows of 800.0 ms in \
              total, 1 more incomplete)"
         );
         assert!(coverage(2, 0.7, None).sentence().contains("too few for errors"));

@@ -54,9 +54,14 @@ pub(crate) fn both_sides([busy_ns, span_ns, host_ns]: [f64; 3], kernels: f64) ->
     } else {
         format!("{kernels:.1}")
     };
-    let noun = if count == "1" { "kernel" } else { "kernels" };
+    let of_kernels = match &*count {
+        // Copies and memsets are not counted.
+        "0" => String::new(),
+        "1" => " for 1 kernel".to_owned(),
+        _ => format!(" for {count} kernels"),
+    };
     format!(
-        "GPU busy {} of {}; the host took {} for {count} {noun}",
+        "GPU busy {} of {}; the host took {}{of_kernels}",
         units::Unit::of(span_ns).number(busy_ns),
         units::time(span_ns),
         units::time(host_ns),
@@ -71,6 +76,7 @@ mod tests {
     fn both_sides_count_kernels() {
         let sides = |kernels| both_sides([4_290.0, 24_040.0, 40_020.0], kernels);
         assert_eq!(sides(1.0), "GPU busy 4.290 of 24.04 µs; the host took 40.02 µs for 1 kernel");
+        assert_eq!(sides(0.0), "GPU busy 4.290 of 24.04 µs; the host took 40.02 µs");
         assert!(sides(87.02).ends_with(" 87 kernels") && sides(2.5).ends_with(" 2.5 kernels"));
     }
 }
