@@ -15,7 +15,7 @@ pub struct Idle {
     /// The standard error. `None` if there are too few windows.
     error: Option<f64>,
     /// Windows found more idle time than there can have been, so that the share is an upper bound.
-    is_bound: bool,
+    pub is_bound: bool,
 }
 
 impl Idle {

@@ -7,6 +7,9 @@ use crate::own_times::Accounted;
 use crate::units::percent;
 use crate::{Device, Snapshot};
 
+/// The minimum number of devices whose shares are told as a range.
+const MANY: usize = 4;
+
 /// Returns the sentence, or `None` if no time on a device is known.
 pub fn sentence(snapshot: &Snapshot) -> Option<String> {
     idle(snapshot).or_else(|| accounted(snapshot))
@@ -20,6 +23,19 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
     match &known[..] {
         [] => None,
         [(device, idle)] => Some(of_one(snapshot, device, idle)),
+        all if all.len() >= MANY => {
+            let is_few = all.iter().any(|(_, idle)| !idle.doubt().is_empty());
+            let (about, few) = match is_few {
+                _ if all.iter().any(|(_, idle)| idle.is_bound) => ("at most ", ""),
+                true => ("about ", " (too few windows)"),
+                false => ("", ""),
+            };
+            let (range, ends) = range(all.iter().map(|(device, idle)| (*device, idle.share)));
+            let ends = ends.map(|[least, most]| format!(": {least} the least, {most} the most"));
+            let ends = ends.unwrap_or_default();
+            let shared = shared(snapshot, all.iter().map(|(device, _)| *device));
+            Some(format!("The GPUs were idle {about}{range} of the time{few}{ends}.{shared}"))
+        }
         all => {
             let each = all
                 .iter()
@@ -54,8 +70,25 @@ fn shared<'a>(snapshot: &Snapshot, devices: impl Iterator<Item = &'a Device>) ->
         if is_merged(snapshot) { "These are means over the processes, and other" } else { "Other" };
     match &shared[..] {
         [] => String::new(),
+        shared if shared.len() >= MANY => {
+            format!(" {means} processes used {} of them too.", shared.len())
+        }
         shared => format!(" {means} processes used {} too.", shared.join(", ")),
     }
+}
+
+/// Returns the range of these shares, and the devices with the least and with the largest unless all
+/// shares are the same.
+fn range<'a>(shares: impl Iterator<Item = (&'a Device, f64)>) -> (String, Option<[&'a str; 2]>) {
+    let mut shares: Vec<_> = shares.collect();
+    shares.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    let ends = shares.first().zip(shares.last());
+    let Some(((least, low), (most, high))) = ends else { return (String::new(), None) };
+    let [low, high] = [low, high].map(|share| format!("{:.0}", 100.0 * share));
+    if low == high {
+        return (format!("{low}%"), None);
+    }
+    (format!("{low} to {high}%"), Some([&least.id, &most.id]))
 }
 
 fn is_merged(snapshot: &Snapshot) -> bool {
@@ -70,6 +103,15 @@ fn accounted(snapshot: &Snapshot) -> Option<String> {
     match &known[..] {
         [] => None,
         [(_, accounted)] => Some(accounted.sentence()),
+        all if all.len() >= MANY => {
+            let is_bound = all.iter().any(|(_, accounted)| accounted.is_bound);
+            let at_most = if is_bound { "at most " } else { "" };
+            let shares = all.iter().map(|(device, accounted)| (*device, accounted.share));
+            let (range, ends) = range(shares);
+            let ends = ends.map(|[least, most]| format!(": least on {least}, most on {most}"));
+            let ends = ends.unwrap_or_default();
+            Some(format!("Timed functions account for {at_most}{range} of the run{ends}."))
+        }
         all => {
             let each = all.iter().map(|(device, Accounted { share, is_bound, .. })| {
                 format!("{}{} on {}", bound(*is_bound), percent(*share), device.id)
@@ -98,7 +140,8 @@ impl Accounted {
 mod tests {
     use super::*;
     use crate::fixtures::{coverage, gpu, process};
-    use crate::{Coverage, Process};
+    use crate::tree::fixtures::node;
+    use crate::{Coverage, Node, Process};
 
     /// Returns the sentence about devices with windows that found them idle for these shares.
     fn said(shares: &[f64], change: impl Fn(&mut Device), processes: usize) -> String {
@@ -130,5 +173,33 @@ mod tests {
         let expected = "Idle: cuda:0 60.0 ±0.5%, cuda:1 70.0 ±0.5%. These are means over the processes, and other \
                         processes used cuda:1 too.";
         assert_eq!(two, expected);
+    }
+
+    #[test]
+    fn many_gpus_have_a_range() {
+        let three = said(&[0.99, 0.5, 0.36], |_| {}, 1);
+        assert_eq!(three, "Idle: cuda:0 99.0 ±0.5%, cuda:1 50.0 ±0.5%, cuda:2 36.0 ±0.5%.");
+        let four = said(&[0.99, 0.5, 0.36, 0.9], |_| {}, 1);
+        let expected =
+            "The GPUs were idle 36 to 99% of the time: cuda:2 the least, cuda:0 the most.";
+        assert_eq!(four, expected);
+        let few = |device: &mut Device| device.coverage.as_mut().unwrap().idle_error = None;
+        let alike = said(&[0.95; 8], few, 1);
+        assert_eq!(alike, "The GPUs were idle about 95% of the time (too few windows).");
+    }
+
+    #[test]
+    fn functions_on_many_gpus_account_for_a_range() {
+        let ids: Vec<String> = (0..4).map(|at| format!("cuda:{at}")).collect();
+        let devices = ids.iter().map(|id| Device { id: id.clone(), ..gpu() }).collect();
+        let process = process(None);
+        let of_run = [0.4, 0.1, 0.03, 0.2].map(|share| share * process.wall_ns as f64);
+        let ns = of_run.iter().sum();
+        let self_ns_by_device = ids.into_iter().zip(of_run).collect();
+        let node = Node { self_ns_by_device, ..node("decode", None, ns, ns) };
+        let snapshot = Snapshot::new(process, devices, Vec::new()).with_tree(vec![node]);
+        let expected =
+            "Timed functions account for 3 to 40% of the run: least on cuda:2, most on cuda:0.";
+        assert_eq!(sentence(&snapshot).unwrap(), expected);
     }
 }
