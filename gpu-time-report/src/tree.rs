@@ -57,7 +57,7 @@ pub struct Node {
     pub callers_unknown: bool,
 }
 
-/// Means over the recorded calls of a path.
+/// Means over the calls of a path. Each recorded call counts for as many as it represents.
 ///
 /// Events measure only the time of a call, in which the GPU may have paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -197,7 +197,7 @@ impl Node {
         self.share
     }
 
-    /// Returns the means per recorded call. `None` for `<not annotated>`.
+    /// Returns the means per call, in which each recorded call counts for as many as it represents. `None` for `<not annotated>`.
     pub fn per_call(&self) -> Option<&PerCall> {
         self.per_call.as_ref()
     }

@@ -1,6 +1,6 @@
 //! The kernels of opened calls in merged reports.
 
-use gpu_time_report::{Elsewhere, Kernel, KernelTimes};
+use gpu_time_report::{Elsewhere, Kernel, KernelTimes, Series, Site};
 
 use super::combine::add;
 
@@ -10,33 +10,44 @@ const MAX_KERNELS: usize = 255;
 
 /// Adds the opened calls of another report. Counts and totals are added up. Statistics are dropped
 /// if both reports have them, because percentiles cannot be combined without all of the times.
-pub fn add_opened(ours: &mut Option<KernelTimes>, theirs: Option<&KernelTimes>) {
+/// `calls` are the numbers of calls that [the opened ones represent](represented), ours first.
+pub fn add_opened(ours: &mut Option<KernelTimes>, theirs: Option<&KernelTimes>, calls: [f64; 2]) {
     match (&mut *ours, theirs) {
         (_, None) => {}
         (None, Some(theirs)) => *ours = Some(theirs.clone()),
-        (Some(ours), Some(theirs)) => merge(ours, theirs),
+        (Some(ours), Some(theirs)) => merge(ours, theirs, calls),
     }
 }
 
-fn merge(ours: &mut KernelTimes, theirs: &KernelTimes) {
-    let calls = [ours.opened as f64, theirs.opened as f64];
+/// Estimates the number of calls that a series' opened calls represent: those that were timed or
+/// skipped by sampling, if the function's calls of every series were sampled alike.
+pub fn represented(site: &Site, series: &Series) -> f64 {
+    if series.opened() == 0 {
+        return 0.0;
+    }
+    let (timed, unsampled) = (site.timed as f64, site.unsampled as f64);
+    series.timed as f64 * (timed + unsampled) / timed.max(1.0)
+}
+
+fn merge(ours: &mut KernelTimes, theirs: &KernelTimes, calls: [f64; 2]) {
+    let all = calls[0] + calls[1];
     let mean = |ours: f64, theirs: f64| {
-        let all = calls[0] + calls[1];
         if all > 0.0 { (ours * calls[0] + theirs * calls[1]) / all } else { ours }
     };
     ours.kernels_per_call = match (ours.kernels_per_call, theirs.kernels_per_call) {
         (Some(ours), Some(theirs)) => Some(mean(ours, theirs)),
         (one, other) => one.or(other),
     };
+    let opened = [ours.opened, theirs.opened];
     for (ours, theirs) in [
         (&mut ours.busy_ns, theirs.busy_ns),
         (&mut ours.self_busy_ns, theirs.self_busy_ns),
         (&mut ours.span_ns, theirs.span_ns),
         (&mut ours.gaps_ns, theirs.gaps_ns),
     ] {
-        *ours = match calls {
-            [0.0, _] => theirs,
-            [_, 0.0] => *ours,
+        *ours = match opened {
+            [0, _] => theirs,
+            [_, 0] => *ours,
             _ => None,
         };
     }
@@ -63,7 +74,7 @@ fn merge(ours: &mut KernelTimes, theirs: &KernelTimes) {
     }
     bound(&mut ours.kernels);
     for kernel in &mut ours.kernels {
-        kernel.per_call /= (ours.opened as f64).max(1.0);
+        kernel.per_call /= if all > 0.0 { all } else { 1.0 };
     }
     let of_call: f64 = ours.kernels.iter().map(ns_per_call).sum();
     for kernel in &mut ours.kernels {

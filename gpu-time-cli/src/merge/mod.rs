@@ -122,8 +122,8 @@ impl Merge {
                 let device =
                     device.ok_or("a series names a device that the report does not list")?;
                 match merged.iter_mut().find(|merged| merged.is_of(device, series)) {
-                    Some(known) => known.add(series, &runs)?,
-                    None => merged.push(MergedSeries::new(device, series, &runs)?),
+                    Some(known) => known.add(site, series, &runs)?,
+                    None => merged.push(MergedSeries::new(device, site, series, &runs)?),
                 }
             }
         }

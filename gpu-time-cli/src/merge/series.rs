@@ -1,7 +1,7 @@
 //! A series of the merged report.
 
 use gpu_time_report::{
-    Clock, Dependence, Histogram, Launch, Launches, Series, Stats, Summary, Work,
+    Clock, Dependence, Histogram, Launch, Launches, Series, Site, Stats, Summary, Work,
 };
 
 use super::combine::{add, agree};
@@ -18,6 +18,8 @@ pub struct MergedSeries {
     /// The times behind the statistics; `None` if there are no samples yet.
     samples: Option<Samples>,
     raw_sum_ns: f64,
+    /// The number of calls that the opened calls represent.
+    represented: f64,
     bytes: Option<Work>,
     flops: Option<Work>,
     runs: Runs,
@@ -43,9 +45,10 @@ enum Net {
 }
 
 impl MergedSeries {
-    /// Creates the sum from one report.
+    /// Creates the sum from one report, in which `site` has the series.
     pub fn new(
         device: usize,
+        site: &Site,
         series: &Series,
         processes: &Processes,
     ) -> Result<MergedSeries, &'static str> {
@@ -56,6 +59,7 @@ impl MergedSeries {
             device,
             samples: Samples::of(series)?,
             raw_sum_ns: series.raw_ns.map_or(0.0, |raw| raw.sum),
+            represented: kernels::represented(site, series),
             bytes: series.bytes.as_ref().map(Work::of_bytes),
             flops: series.flops.as_ref().map(Work::of_flops),
             series: series.clone(),
@@ -70,8 +74,13 @@ impl MergedSeries {
             && line(&self.series) == line(series)
     }
 
-    /// Adds the same series of another report.
-    pub fn add(&mut self, theirs: &Series, processes: &Processes) -> Result<(), &'static str> {
+    /// Adds the same series of another report, in which `site` has it.
+    pub fn add(
+        &mut self,
+        site: &Site,
+        theirs: &Series,
+        processes: &Processes,
+    ) -> Result<(), &'static str> {
         self.runs.add(theirs, processes)?;
         let ours = &mut self.series;
         let estimate = add_estimates(estimate(ours), estimate(theirs));
@@ -106,7 +115,9 @@ impl MergedSeries {
             add(count, more);
         }
         ours.lost.add_all(theirs.lost);
-        kernels::add_opened(&mut ours.kernel_times, theirs.kernel_times());
+        let calls = [self.represented, kernels::represented(site, theirs)];
+        kernels::add_opened(&mut ours.kernel_times, theirs.kernel_times(), calls);
+        self.represented += calls[1];
         add_work(&mut self.bytes, theirs.bytes.as_ref().map(Work::of_bytes));
         add_work(&mut self.flops, theirs.flops.as_ref().map(Work::of_flops));
         match (&mut self.samples, Samples::of(theirs)?) {
@@ -119,7 +130,7 @@ impl MergedSeries {
 
     /// Returns the merged series. `ids` are the ids of the merged devices.
     pub fn finish(self, ids: &[String]) -> Series {
-        let MergedSeries { device, mut series, samples, raw_sum_ns, bytes, flops, runs } = self;
+        let MergedSeries { device, mut series, samples, raw_sum_ns, bytes, flops, runs, .. } = self;
         series.runs = runs.finish();
         // The reports cover different periods.
         series.timeline = None;

@@ -357,7 +357,7 @@ fn opened_calls_and_kernels_are_added_up() {
     assert_eq!((series.timed(), series.measured(), series.opened()), (34, 18, 16));
     let times = series.kernel_times().unwrap();
     assert_eq!((times.streams(), times.zero_times()), (Some(3), 2));
-    assert_eq!(times.kernels_per_call(), Some((3.0 * 4.0 + 3.0 * 12.0) / 16.0));
+    assert_eq!(times.kernels_per_call(), Some(3.0));
     let kernels: Vec<_> = times
         .kernels()
         .iter()
@@ -365,9 +365,12 @@ fn opened_calls_and_kernels_are_added_up() {
         .collect();
     assert_eq!(
         kernels,
-        [("a", 32, 2.0, 10_000.0), ("c", 12, 0.75, 9_000.0), ("b", 4, 0.25, 1_000.0)]
+        [("a", 32, 2.0, 10_000.0), ("c", 12, 21.0 / 34.0, 9_000.0), ("b", 4, 13.0 / 34.0, 1_000.0)],
+        "the opened calls represent all of the 13 and 21 that were timed"
     );
-    assert_eq!(times.kernels()[0].share(), 0.5);
+    let of_call = [2.0 * 10_000.0 / 32.0, 21.0 / 34.0 * 750.0, 13.0 / 34.0 * 250.0];
+    let share = of_call[0] / of_call.iter().sum::<f64>();
+    assert!((times.kernels()[0].share() - share).abs() < 1e-9);
     // Only kernels of one report keep their percentiles.
     let known = times.kernels().iter().map(|kernel| kernel.time_ns().is_some());
     assert_eq!(known.collect::<Vec<_>>(), [false, true, true]);
@@ -376,6 +379,32 @@ fn opened_calls_and_kernels_are_added_up() {
         times.elsewhere().iter().map(|work| (work.why(), work.count(), work.total_ns())).collect();
     assert_eq!(elsewhere, [("other-stream", 3, 300.0), ("after-stop", 5, 500.0)]);
     assert!(both.to_string().contains("    16 opened: 3 kernels, 3 streams\n"), "{both}");
+}
+
+/// Each process's kernels per call count for all of its calls, however few of them it opened.
+#[test]
+fn kernels_per_call_are_weighted_by_all_calls() {
+    let of = |pid, opened_calls, unsampled, kernels| {
+        let series = series("cuda:0", &[], &[], 0.0);
+        let times = Some(opened(opened_calls, &[("a", kernels, 9e3)]));
+        let series = Series { timed: opened_calls, kernel_times: times, ..series };
+        let mut site = site("f", 1, vec![series]);
+        (site.unsampled, site.skipped) = (unsampled, unsampled);
+        site.calls += unsampled;
+        report(pid, vec![gpu("cuda:0", "H200")], vec![site])
+    };
+    let all = of(1, 1000, 0, 2);
+    let some = of(2, 90, 8910, 12);
+    let more = of(3, 10, 9990, 1);
+    for both in
+        [merged(&[all.clone(), some.clone(), more.clone()]), merged(&[merged(&[all, some]), more])]
+    {
+        assert_eq!(both.inconsistencies(), [""; 0]);
+        let times = only(&both).kernel_times().unwrap();
+        let expected = (2.0 * 1e3 + 12.0 * 9e3 + 1.0 * 10e3) / 20e3;
+        assert!((times.kernels_per_call().unwrap() - expected).abs() < 1e-9, "{times:?}");
+        assert!((times.kernels()[0].per_call() - expected).abs() < 1e-9, "{times:?}");
+    }
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl MergedTree {
 
 fn add_node(ours: &mut Node, theirs: &Node) {
     ours.per_call = match (ours.per_call, theirs.per_call) {
-        (Some(one), Some(other)) => Some(mean(one, ours.recorded, other, theirs.recorded)),
+        (Some(one), Some(other)) => Some(mean(one, ours.calls, other, theirs.calls)),
         (one, other) => one.or(other),
     };
     add(&mut ours.recorded, theirs.recorded);
@@ -108,9 +108,11 @@ fn add_node(ours: &mut Node, theirs: &Node) {
     ours.callers_unknown |= theirs.callers_unknown;
 }
 
-/// Returns the means over two sets of calls. A figure is unknown if either set lacks it.
-fn mean(one: PerCall, calls: u64, other: PerCall, other_calls: u64) -> PerCall {
-    let share = other_calls as f64 / (calls as f64 + other_calls as f64).max(1.0);
+/// Returns the means over two sets of calls: all calls, because each recorded one counts for as many as it represents.
+/// A figure is unknown if either set lacks it.
+fn mean(one: PerCall, calls: f64, other: PerCall, other_calls: f64) -> PerCall {
+    let all = calls + other_calls;
+    let share = if all > 0.0 { other_calls / all } else { 0.0 };
     let of = |one: f64, other: f64| one + (other - one) * share;
     let of_both = |one: Option<f64>, other: Option<f64>| Some(of(one?, other?));
     PerCall {

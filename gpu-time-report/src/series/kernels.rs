@@ -169,7 +169,8 @@ impl Kernel {
         self.shared_bytes
     }
 
-    /// Returns the mean number of launches per opened call.
+    /// Returns the mean number of launches per call. Each opened call counts for as many as it
+    /// represents.
     pub fn per_call(&self) -> f64 {
         self.per_call
     }

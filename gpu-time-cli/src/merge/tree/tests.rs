@@ -52,6 +52,22 @@ fn means_are_weighted_by_calls_and_kept_if_both_have_them() {
     assert_eq!((mean.waited_ns, mean.host_ns), (None, None));
 }
 
+/// A process that recorded few of its calls counts for all of them.
+#[test]
+fn means_are_weighted_by_all_calls_not_by_recorded_ones() {
+    let of = |recorded: u64, calls: f64, host_ns: f64| {
+        let mut path = path(0, None, recorded, 0.0);
+        path.calls = calls;
+        path.per_call = path.per_call.map(|mean| PerCall { host_ns: Some(host_ns), ..mean });
+        path
+    };
+    let mut merged = MergedTree::default();
+    merged.add(&[of(1000, 1000.0, 320e3)], &[0], &HashMap::new());
+    merged.add(&[of(90, 9000.0, 720e3)], &[0], &HashMap::new());
+    let node = &merged.finish(&[]).unwrap()[0];
+    assert_eq!((node.calls, node.per_call.unwrap().host_ns), (10_000.0, Some(680e3)));
+}
+
 #[test]
 fn sum_of_two_sources_is_as_good_as_the_worse() {
     let mut merged = MergedTree::default();
