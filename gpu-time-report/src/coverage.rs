@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The share of wall time that a device was busy, estimated from windows.
 ///
-/// The shares are means over the windows. Their errors are standard errors across the windows,
+/// The shares are means over the windows; in a merged report, over the wall times of the processes
+/// with windows. Their errors are standard errors across the windows,
 /// widened if there are few, so that the interval of two errors on either side contains the true
 /// share in 19 of 20 runs. They are `None` with fewer than five windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,48 +85,56 @@ impl Coverage {
     }
 
     /// Returns the kernels, copies and memsets that were enqueued outside of annotated functions,
-    /// longest total first. There are at most 16.
+    /// largest share first. There are at most 16.
     pub fn unattributed(&self) -> &[Unattributed] {
         &self.unattributed
     }
 
-    /// Adds the windows of another report. Returns the figures of all windows: shares are weighted
-    /// by the time of the windows.
+    /// Returns the figures of two reports together. Shares and rates are weighted by the wall times,
+    /// because they are of wall time, and one process may have opened more windows than the other.
     #[doc(hidden)]
     #[must_use]
-    pub fn pooled(&self, other: &Coverage) -> Coverage {
-        let total_ns = self.total_ns + other.total_ns;
-        let weights = match total_ns {
-            total if total > 0.0 => [self.total_ns / total, other.total_ns / total],
-            _ => [0.5; 2],
-        };
+    pub fn pooled(&self, other: &Coverage, wall_ns: [f64; 2]) -> Coverage {
+        let all_ns = wall_ns[0] + wall_ns[1];
+        let weights = if all_ns > 0.0 { wall_ns.map(|ns| ns / all_ns) } else { [0.5; 2] };
         let mean = |[one, two]: [f64; 2]| weights[0] * one + weights[1] * two;
         let error = |one: Option<f64>, two: Option<f64>| {
-            let (one, two) = one.zip(two)?;
-            Some((weights[0] * one).hypot(weights[1] * two))
+            let of = |error: Option<f64>, weight: f64| match weight {
+                0.0 => Some(0.0),
+                weight => Some(weight * error?),
+            };
+            Some(of(one, weights[0])?.hypot(of(two, weights[1])?))
         };
-        let mut unattributed = self.unattributed.clone();
-        for kernel in &other.unattributed {
-            match unattributed.iter_mut().find(|known| known.name == kernel.name) {
-                Some(known) => {
-                    known.count = known.count.saturating_add(kernel.count);
-                    known.total_ns += kernel.total_ns;
+        let busy = mean([self.busy, other.busy]);
+        let mut unattributed: Vec<Unattributed> = Vec::new();
+        for (of, weight) in [self, other].into_iter().zip(weights) {
+            let of_busy = if busy > 0.0 { weight * of.busy / busy } else { 0.0 };
+            for kernel in &of.unattributed {
+                let (share, per_s) = (of_busy * kernel.share, weight * kernel.per_s);
+                match unattributed.iter_mut().find(|known| known.name == kernel.name) {
+                    Some(known) => {
+                        known.count = known.count.saturating_add(kernel.count);
+                        known.total_ns += kernel.total_ns;
+                        known.share += share;
+                        known.per_s += per_s;
+                    }
+                    None => unattributed.push(Unattributed { share, per_s, ..kernel.clone() }),
                 }
-                None => unattributed.push(kernel.clone()),
             }
         }
-        let busy_ns = self.busy * self.total_ns + other.busy * other.total_ns;
+        unattributed.sort_by(|one, other| other.share.total_cmp(&one.share));
+        unattributed.truncate(Coverage::MAX_UNATTRIBUTED);
         Coverage {
             windows: self.windows.saturating_add(other.windows),
             incomplete: self.incomplete.saturating_add(other.incomplete),
-            total_ns,
-            busy: mean([self.busy, other.busy]),
+            total_ns: self.total_ns + other.total_ns,
+            busy,
             busy_error: error(self.busy_error, other.busy_error),
             idle: mean([self.idle, other.idle]),
             idle_error: error(self.idle_error, other.idle_error),
             attributed: mean([self.attributed, other.attributed]),
             attributed_error: error(self.attributed_error, other.attributed_error),
-            unattributed: Unattributed::largest(unattributed, busy_ns, total_ns),
+            unattributed,
         }
     }
 
@@ -194,7 +203,7 @@ impl Unattributed {
         self.total_ns
     }
 
-    /// Returns the total time as a share of the busy time.
+    /// Returns the work's time as a share of the busy time.
     pub fn share(&self) -> f64 {
         self.share
     }
@@ -249,29 +258,37 @@ mod tests {
         }
     }
 
+    /// The second process opened three times as many windows in the same wall time.
     #[test]
-    fn pooled_shares_are_weighted_by_time() {
-        let pooled = coverage(10, 0.4, Some(0.03)).pooled(&coverage(30, 0.8, Some(0.02)));
+    fn pooled_shares_are_weighted_by_wall_time() {
+        let (few, many) = (coverage(10, 0.4, Some(0.03)), coverage(30, 0.8, Some(0.02)));
+        let pooled = few.pooled(&many, [5e9, 5e9]);
         assert_eq!((pooled.windows, pooled.incomplete, pooled.total_ns), (40, 2, 800e6));
-        assert!((pooled.busy - 0.7).abs() < 1e-12 && (pooled.idle - 0.3).abs() < 1e-12);
-        assert!((pooled.attributed - 0.35).abs() < 1e-12);
-        let expected = (0.25 * 0.03_f64).hypot(0.75 * 0.02);
+        assert!((pooled.busy - 0.6).abs() < 1e-12 && (pooled.idle - 0.4).abs() < 1e-12);
+        assert!((pooled.attributed - 0.3).abs() < 1e-12);
+        let expected = 0.5 * 0.03_f64.hypot(0.02);
         assert!((pooled.busy_error.unwrap() - expected).abs() < 1e-12);
         let b = &pooled.unattributed[0];
         assert_eq!((&*b.name, b.count, b.total_ns, b.per_s), ("b", 40, 4e6, 50.0));
-        assert!((b.share - 4.0 / 560.0).abs() < 1e-12);
+        // It ran for 2 of 200 ms and for 2 of 600 ms.
+        assert!((b.share - (0.01 + 0.01 / 3.0) / 2.0 / 0.6).abs() < 1e-12, "{b:?}");
+        let pooled = few.pooled(&many, [15e9, 5e9]);
+        assert!((pooled.busy - 0.5).abs() < 1e-12 && pooled.unattributed[0].per_s == 50.0);
     }
 
     #[test]
     fn pooled_error_is_unknown_if_one_is() {
-        let pooled = coverage(10, 0.4, Some(0.03)).pooled(&coverage(2, 0.8, None));
+        let (known, unknown) = (coverage(10, 0.4, Some(0.03)), coverage(2, 0.8, None));
+        let pooled = known.pooled(&unknown, [1e9, 1e9]);
         assert_eq!((pooled.busy_error, pooled.attributed_error), (None, None));
+        let pooled = known.pooled(&unknown, [1e9, 0.0]);
+        assert_eq!((pooled.busy, pooled.busy_error), (0.4, Some(0.03)));
     }
 
     #[test]
     fn overflow_is_noticed() {
         let forged = Coverage { total_ns: f64::MAX, ..coverage(10, 0.4, Some(0.03)) };
-        assert!(forged.is_finite() && !forged.pooled(&forged).is_finite());
+        assert!(forged.is_finite() && !forged.pooled(&forged, [1.0; 2]).is_finite());
     }
 
     #[test]

@@ -14,15 +14,18 @@ pub struct Devices(Vec<MergedDevice>);
 struct MergedDevice {
     device: Device,
     windows_from: WindowsFrom,
+    /// The wall time of the processes with windows.
+    covered_ns: f64,
     users: Users,
 }
 
 impl Devices {
-    /// Adds the devices of a report that covers these processes. Returns the index of the merged
+    /// Adds the devices of the report of a process, which may be merged from these. Returns the index of the merged
     /// device for each id in the report.
     pub fn add<'a>(
         &mut self,
         devices: &'a [Device],
+        process: &Process,
         processes: &[Process],
     ) -> HashMap<&'a str, usize> {
         let index = |device: &'a Device| {
@@ -33,10 +36,13 @@ impl Devices {
             let of = processes.len() as u64;
             let with = if device.coverage.is_some() { of } else { 0 };
             let from = device.windows_from.unwrap_or(WindowsFrom { with, of });
+            let covered = covered_ns(device, from, process.wall_ns, of);
             let index = match self.0.iter().position(is_same) {
                 Some(known) => {
-                    let MergedDevice { device: ours, windows_from, users } = &mut self.0[known];
-                    merge(ours, device);
+                    let MergedDevice { device: ours, windows_from, covered_ns, users } =
+                        &mut self.0[known];
+                    merge(ours, device, [*covered_ns, covered]);
+                    *covered_ns += covered;
                     add(&mut windows_from.with, from.with);
                     add(&mut windows_from.of, from.of);
                     users.add(device, processes);
@@ -46,7 +52,12 @@ impl Devices {
                     let mut users = Users::default();
                     users.add(device, processes);
                     let device = Device { id: id.to_owned(), ..device.clone() };
-                    self.0.push(MergedDevice { device, windows_from: from, users });
+                    self.0.push(MergedDevice {
+                        device,
+                        windows_from: from,
+                        covered_ns: covered,
+                        users,
+                    });
                     self.0.len() - 1
                 }
             };
@@ -58,7 +69,7 @@ impl Devices {
     /// Returns the devices, sorted by id, and the final id of each index.
     pub fn finish(self) -> (Vec<Device>, Vec<String>) {
         let finished =
-            self.0.into_iter().map(|MergedDevice { mut device, windows_from, users }| {
+            self.0.into_iter().map(|MergedDevice { mut device, windows_from, users, .. }| {
                 if users.have_shared() {
                     device.shared = true;
                     add_warning(&mut device.warnings, sharing::WARNING);
@@ -93,9 +104,22 @@ fn without_variant(id: &str) -> &str {
     }
 }
 
+/// Returns the wall time of the processes whose windows a device has, `from.with` of `processes`.
+///
+/// A merged report with windows from some of its processes does not say which, so they count as if
+/// they had run for as long as the mean process.
+fn covered_ns(device: &Device, from: WindowsFrom, wall_ns: u64, processes: u64) -> f64 {
+    match &device.coverage {
+        Some(coverage) if coverage.windows > 0 => {
+            wall_ns as f64 * (from.with as f64 / (processes as f64).max(1.0)).min(1.0)
+        }
+        _ => 0.0,
+    }
+}
+
 /// Merges another report of the same device. Throttled times and overlaps are summed, and windows
-/// are pooled. Other values become unknown if they differ.
-fn merge(ours: &mut Device, theirs: &Device) {
+/// are pooled, weighted by the wall times of the processes. Other values become unknown if they differ.
+fn merge(ours: &mut Device, theirs: &Device, covered_ns: [f64; 2]) {
     agree(&mut ours.driver_release, &theirs.driver_release);
     agree(&mut ours.uuid, &theirs.uuid);
     agree(&mut ours.l2_bytes, &theirs.l2_bytes);
@@ -130,7 +154,9 @@ fn merge(ours: &mut Device, theirs: &Device) {
     };
     ours.coverage = match (ours.coverage.take(), &theirs.coverage) {
         // Sums of forged values can overflow, which JSON cannot represent.
-        (Some(ours), Some(theirs)) => Some(ours.pooled(theirs)).filter(Coverage::is_finite),
+        (Some(ours), Some(theirs)) => {
+            Some(ours.pooled(theirs, covered_ns)).filter(Coverage::is_finite)
+        }
         (ours, theirs) => ours.or_else(|| theirs.clone()),
     };
     for (reason, held) in theirs.throttle.iter().flatten() {

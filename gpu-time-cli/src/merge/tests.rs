@@ -1,8 +1,8 @@
 //! Tests that a merged report equals the report that a single process would have written.
 
 use gpu_time_report::{
-    Bytes, Clock, Coverage, Device, Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launches, Run,
-    Series, Snapshot, Stats, Unattributed,
+    Bytes, Clock, Coverage, Device, Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launches,
+    Process, Run, Series, Snapshot, Stats, Unattributed,
 };
 use proptest::prelude::*;
 
@@ -206,15 +206,36 @@ fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> S
     report(pid, vec![gpu], vec![])
 }
 
+/// Returns a report with the same figures of a process that ran for another time.
+fn with_wall(report: &Snapshot, wall_ns: u64) -> Snapshot {
+    let process = Process { wall_ns, ..report.process().clone() };
+    Snapshot::new(process, report.devices().to_vec(), report.sites().to_vec())
+}
+
+/// The shares are of wall time, so how many windows each process opened does not matter.
+#[test]
+fn windows_are_weighted_by_wall_time() {
+    let (long, short) = (with_windows(1, 10, 0.4, None), with_windows(2, 30, 0.8, None));
+    let [long, short] = [with_wall(&long, 9_000_000_000), with_wall(&short, 1_000_000_000)];
+    let last = with_wall(&with_windows(3, 500, 0.7, None), 10_000_000_000);
+    let without = one(4, series("cuda:0", &[1_000.0], &[], 0.0));
+    let busy = |all: &Snapshot| all.devices()[0].coverage().unwrap().busy;
+    let first = merged(&[long.clone(), short.clone()]);
+    assert!((busy(&first) - 0.44).abs() < 1e-9, "{}", busy(&first));
+    for all in [merged(&[first, last.clone()]), merged(&[long, without, short, last])] {
+        assert!((busy(&all) - 0.57).abs() < 1e-9, "{}", busy(&all));
+    }
+}
+
 #[test]
 fn windows_are_pooled() {
     let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 30, 0.8, Some(0.02))]);
     let pooled = all.devices()[0].coverage().unwrap();
     assert_eq!((pooled.windows, pooled.incomplete), (40, 2));
-    assert!((pooled.busy - 0.7).abs() < 1e-9 && pooled.busy_error.unwrap() < 0.02, "{pooled:?}");
+    assert!((pooled.busy - 0.6).abs() < 1e-9 && pooled.busy_error.unwrap() < 0.02, "{pooled:?}");
     let [outside] = &pooled.unattributed[..] else { panic!("{pooled:?}") };
     assert_eq!((outside.count, outside.per_s), (40, 50.0));
-    assert!((outside.share - 0.05 / 0.7).abs() < 1e-9, "{outside:?}");
+    assert!((outside.share - 0.05 / 0.6).abs() < 1e-9, "{outside:?}");
     // One report has too few windows for an error.
     let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 2, 0.8, None)]);
     assert_eq!(all.devices()[0].coverage().unwrap().busy_error, None);
