@@ -20,7 +20,8 @@ impl Snapshot {
 
     /// Reads a JSON report. Floats are exact if the program enables serde_json's `float_roundtrip`
     /// feature; otherwise they may differ in the last bit. Unknown fields are ignored, so reports
-    /// from later versions can be read too.
+    /// from later versions can be read too. Impossible figures of devices and of the call tree, and
+    /// impossible estimates, such as negative times, are brought into range.
     ///
     /// # Errors
     ///
@@ -29,6 +30,7 @@ impl Snapshot {
     pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
         let mut snapshot: Snapshot =
             serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
+        snapshot.limit_to_ranges();
         for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
             series.net_sum_ns = series.net_sum_ns.or_else(|| net_sum_ns(series));
         }

@@ -48,6 +48,7 @@ mod own_times;
 pub mod pattern;
 mod printed;
 mod process;
+mod ranges;
 mod rate;
 mod remark;
 mod scale;
