@@ -163,9 +163,12 @@ impl Merge {
             Ok(Site { series, ..site })
         });
         let snapshot = Snapshot::new(process, devices, sites.collect::<Result<_, _>>()?);
-        let tree =
-            self.tree.finish(&ids).ok_or("cannot merge the reports: the call tree overflows")?;
-        Ok(snapshot.with_tree(tree))
+        // Completing the tree adds up times.
+        let merged = snapshot.with_tree(self.tree.finish(&ids));
+        if !merged.tree().iter().all(tree::is_finite) {
+            return Err("cannot merge the reports: the call tree overflows".to_owned());
+        }
+        Ok(merged)
     }
 }
 

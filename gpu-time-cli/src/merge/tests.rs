@@ -2,7 +2,7 @@
 
 use gpu_time_report::{
     Bytes, Clock, Coverage, Device, Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launches,
-    Process, Run, Series, Snapshot, Stats, Unattributed,
+    Node, PerCall, Process, Run, Series, Snapshot, Source, Stats, Unattributed,
 };
 use proptest::prelude::*;
 
@@ -349,6 +349,19 @@ fn run_of_unlisted_process_is_refused() {
 fn counts_saturate() {
     let full = Series { timed: u64::MAX, ..series("cuda:0", &[5.0], &[], 0.0) };
     assert_eq!(only(&merged(&[one(1, full.clone()), one(2, full)])).timed(), u64::MAX);
+}
+
+#[test]
+fn means_that_overflow_are_refused() {
+    let mut merge = Merge::default();
+    for (pid, busy_ns) in [(1, 1e308), (2, -1e308)] {
+        let per_call = Some(PerCall { busy_ns, ..PerCall::default() });
+        let path = Node { recorded: 1, calls: 1.0, per_call, ..Node::of(Source::Opened) };
+        let report = one(pid, series("cuda:0", &[5.0], &[], 0.0)).with_tree(vec![path]);
+        assert_eq!(merge.add(&report), Ok(()));
+    }
+    let why = merge.finish().unwrap_err();
+    assert_eq!(why, "cannot merge the reports: the call tree overflows");
 }
 
 /// Returns the report of a process with these opened calls and some calls timed by events.

@@ -70,21 +70,28 @@ impl MergedTree {
         at
     }
 
-    /// Returns the paths, or `None` if a sum overflowed, which only happens with forged values. `ids`
-    /// are those of the merged devices.
-    pub fn finish(mut self, ids: &[String]) -> Option<Vec<Node>> {
+    /// Returns the paths. `ids` are those of the merged devices.
+    pub fn finish(mut self, ids: &[String]) -> Vec<Node> {
         for (node, by_device) in self.nodes.iter_mut().zip(self.by_device) {
             let by_device = by_device.unwrap_or_default().into_iter();
             let named = by_device.filter_map(|(at, ns)| Some((ids.get(at)?.clone(), ns)));
             node.self_ns_by_device = named.collect();
         }
-        let is_finite = |node: &Node| {
-            let errors = [node.self_error_ns, node.inclusive_error_ns].into_iter().flatten();
-            let sums = [node.calls, node.self_ns, node.inclusive_ns].into_iter().chain(errors);
-            sums.chain(node.self_ns_by_device.values().copied()).all(f64::is_finite)
-        };
-        self.nodes.iter().all(is_finite).then_some(self.nodes)
+        self.nodes
     }
+}
+
+/// Returns `false` if a sum or a mean of forged values overflowed.
+pub fn is_finite(node: &Node) -> bool {
+    let errors = [node.self_error_ns, node.inclusive_error_ns].into_iter().flatten();
+    let sums = [node.calls, node.self_ns, node.inclusive_ns, node.share].into_iter().chain(errors);
+    let means = node.per_call.into_iter().flat_map(|mean| {
+        let PerCall { busy_ns, span_ns, waited_ns, host_ns, kernels } = mean;
+        let known = [waited_ns, host_ns, kernels].into_iter().flatten();
+        [busy_ns, span_ns].into_iter().chain(known)
+    });
+    let by_device = node.self_ns_by_device.values().copied();
+    sums.chain(means).chain(by_device).all(f64::is_finite)
 }
 
 fn add_node(ours: &mut Node, theirs: &Node) {
