@@ -253,7 +253,7 @@ impl<'a> TableRow<'a> {
             TableRow::OtherFunctions { functions, .. } => {
                 format!("and {} more functions", units::count(*functions as u64))
             }
-            TableRow::NotAnnotated { node, .. } => node.name.clone(),
+            TableRow::NotAnnotated { .. } => Node::NOT_ANNOTATED.to_owned(),
         }
     }
 

@@ -358,6 +358,16 @@ fn brief_table_of_a_program_is_bounded() {
     assert_eq!(names(&snapshot.to_table(by_itself, Detail::All)).len(), 300);
 }
 
+/// A report from elsewhere may name the work outside of functions as it likes.
+#[test]
+fn name_of_work_outside_of_functions_is_fixed() {
+    let forged = Node { source: Source::Windows, ..node("\u{202e}\u{1b}[31m", None, 1e8, 1e8) };
+    let mut snapshot = kernels().with_tree(vec![node("model::decode", None, 9e8, 9e8)]);
+    snapshot.tree.push(forged);
+    let table = snapshot.to_string();
+    assert!(table.contains("\n<not annotated> ") && !table.contains('\u{202e}'), "{table}");
+}
+
 #[test]
 fn largest_function_is_named_above_the_table() {
     let nodes = vec![node("model::decode", None, 9e8, 9e8), node("app::saxpy", None, 1e8, 1e8)];

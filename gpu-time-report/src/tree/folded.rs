@@ -2,6 +2,7 @@
 
 use super::{Node, depth_first};
 use crate::Snapshot;
+use crate::units::printable;
 
 impl Snapshot {
     /// Returns a line for each path with self time: the functions from the outermost to the
@@ -25,7 +26,7 @@ impl Snapshot {
     }
 }
 
-/// Returns a name without the characters that separate frames and lines.
+/// Returns a name as in the table, without the characters that separate frames and lines.
 fn frame(name: &str) -> String {
-    name.replace(';', ",").replace(|c: char| c.is_control(), " ")
+    if name.is_empty() { "<unnamed>".to_owned() } else { printable(name).replace(';', ",") }
 }

@@ -142,8 +142,10 @@ fn folded_stacks_have_bounded_lines() {
 
 #[test]
 fn names_do_not_break_folded_stacks() {
-    let folded = snapshot(vec![node("a;b\nc", None, 5.0, 5.0)], vec![]).to_folded();
-    assert_eq!(folded, "a,b c 5\n");
+    for (name, frame) in [("a;b\nc", r"a,b\nc"), ("a\u{202e}b", r"a\u{202e}b"), ("", "<unnamed>")] {
+        let folded = snapshot(vec![node(name, None, 5.0, 5.0)], vec![]).to_folded();
+        assert_eq!(folded, format!("{frame} 5\n"));
+    }
 }
 
 #[test]
