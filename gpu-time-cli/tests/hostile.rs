@@ -98,6 +98,20 @@ fn merge_rejects_overflowing_sum() {
     );
 }
 
+#[test]
+fn change_beyond_all_numbers_is_unknown() {
+    let folder = Folder::new();
+    let [base, new] = [5e-324, 20e3].map(|median| {
+        let times = series("cuda:0", &[20e3; 9], &[], 0.0);
+        let stats = times.raw_ns.map(|raw| Stats { median, ..raw });
+        let series = Series { raw_ns: stats, net_ns: stats, ..times };
+        let report = report(1, vec![gpu("cuda:0", "H200")], vec![site("f", 1, vec![series])]);
+        folder.report(&format!("median{median:e}"), &report)
+    });
+    let text = tool(&["compare".into(), base, new]).success();
+    assert!(text.contains("out of range") && !text.contains("inf"), "{text}");
+}
+
 /// A corruption of a file: truncation, a changed byte, or a replaced number.
 #[derive(Clone, Debug)]
 enum Corruption {

@@ -88,6 +88,9 @@ impl Change {
         let [before, after] = [(base, before), (new, after)]
             .map(|(series, medians)| side(series, &medians, net, under.clock_step_ns));
         let share = (after.mean() - before.mean()).exp() - 1.0;
+        if !share.is_finite() {
+            return Change { medians_ns, why: "out of range", ..unknown };
+        }
         let unknown = Change { medians_ns, share: Some(share), ..unknown };
         if base.upper_bound() || new.upper_bound() {
             return Change { why: "starved", ..unknown };
@@ -98,6 +101,9 @@ impl Change {
         let interval = evidence.interval();
         let bias_gap = bias_gap_ns / medians_ns[0];
         let widened = [(interval[0] - bias_gap).max(-1.0), interval[1] + bias_gap];
+        if !widened.iter().all(|bound| bound.is_finite()) {
+            return Change { why: "interval too wide", ..unknown };
+        }
         let known = Change {
             interval: Some(widened),
             p_value: Some(evidence.p_value(bias_gap)),
