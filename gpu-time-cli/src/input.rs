@@ -8,15 +8,15 @@ use gpu_time_report::Snapshot;
 
 use crate::message::Failure;
 
-/// The maximum size of a file. A report of 500 series takes a few megabytes.
-const MAX_BYTES: u64 = 1 << 30;
+/// The maximum size of a file. A report of 500 series takes a few megabytes, and one of 73,000 series a gigabyte.
+const MAX_BYTES: u64 = 4 << 30;
 
 /// Reads a report.
 pub fn report(path: &Path) -> Result<Snapshot, Failure> {
     Snapshot::from_json(&bytes(path)?).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
-/// Reads a whole file of at most 1 GiB.
+/// Reads a whole file of at most 4 GiB.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let cannot = |error: io::Error| format!("cannot read `{}`: {error}", path.display());
     let file = File::open(path).map_err(cannot)?;
@@ -28,7 +28,7 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
     }
     if size > MAX_BYTES || bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("`{}` is not a report: it is larger than 1 GiB", path.display()));
+        return Err(format!("`{}` is not a report: it is larger than 4 GiB", path.display()));
     }
     Ok(bytes)
 }

@@ -39,13 +39,13 @@ fn invalid_report_is_refused() {
 }
 
 #[test]
-fn file_over_1_gib_is_refused() {
+fn file_over_4_gib_is_refused() {
     let folder = Folder::new();
     let file = folder.write("huge", "");
     // A sparse file takes no disk space.
-    std::fs::File::options().write(true).open(&file).unwrap().set_len((1 << 30) + 1).unwrap();
+    std::fs::File::options().write(true).open(&file).unwrap().set_len((4 << 30) + 1).unwrap();
     let line = tool(&["show".into(), file]).refusal();
-    assert!(line.ends_with("huge` is not a report: it is larger than 1 GiB"), "{line}");
+    assert!(line.ends_with("huge` is not a report: it is larger than 4 GiB"), "{line}");
 }
 
 #[test]
