@@ -154,7 +154,7 @@ impl Legend<'_> {
         let is_skipped = sites.iter().any(|site| site.skipped > site.unsampled);
         self.explain_mark(
             ESTIMATE,
-            "total of all calls, estimated from the sampled ones, ± its standard error; ±?, the sample cannot tell it",
+            "estimated from sampled calls or windows, ± its standard error; ±?, the sample cannot tell it",
         );
         self.explain(
             is_skipped,

@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 
 use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, OTHERS};
-use crate::marks::{LOWER_BOUND, UNCERTAIN, UPPER_BOUND, bound};
+use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND, bound};
 use crate::own_times::{self, BusyTime, OwnTime, own_times};
 use crate::printed::Printed;
 use crate::units::{percent, printable};
-use crate::{Device, Node, Snapshot};
+use crate::{Coverage, Device, Node, Snapshot};
 
 /// The maximum number of functions in the legend on a phone.
 const FEW: usize = 2;
@@ -19,7 +19,10 @@ struct Part<'a> {
     class: &'a str,
     name: String,
     share: f64,
-    /// `≤` or `≥` if the share is a bound, and `?` if it is uncertain.
+    /// The standard error of a share that windows tell.
+    error: Option<f64>,
+    /// `≤` or `≥` if the share is a bound, `?` if it is uncertain, and `~` if it is an estimate
+    /// without a known error.
     mark: &'static str,
     is_function: bool,
 }
@@ -29,11 +32,8 @@ struct Part<'a> {
 struct Whole {
     /// The length in units of the functions' own times, which divides concurrent work among them.
     ns: f64,
-    /// The functions' parts are upper bounds, even if their own times are not.
-    is_bound: bool,
-    /// The functions' parts are uncertain: they divide a known time in proportion to own times of
-    /// which some are upper bounds.
-    is_uncertain: bool,
+    /// The mark of the functions' parts. Without one, they have that of their own times.
+    mark: &'static str,
 }
 
 /// Renders the bar and its legend, or nothing if the device's time is not known.
@@ -59,7 +59,7 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours, printed: &Pr
                 @for (at, part) in parts.iter().enumerate() {
                     li.small[at >= FEW && part.is_function] .rest[!part.is_function] {
                         i class=(part.classes()) {}
-                        span.name title=(printable(&part.name)) { (printable(&part.name)) } " " b { (part.figure()) }
+                        span.name title=(printable(&part.name)) { (printable(&part.name)) } " " b { (part.figure_with_error()) }
                     }
                 }
             }
@@ -77,21 +77,27 @@ pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours, printed: &Pr
 impl<'a> Part<'a> {
     /// Creates the part for a group of functions.
     fn of(class: &'a str, name: String, times: &[OwnTime], whole: Whole) -> Part<'a> {
-        let mark = match whole.is_uncertain {
-            true => UNCERTAIN,
-            false => bound(whole.is_bound || times.iter().any(|time| time.is_bound)),
+        let mark = match whole.mark {
+            "" => bound(times.iter().any(|time| time.is_bound)),
+            mark => mark,
         };
         let share = own_times::sum(times) / whole.ns;
-        Part { class, name, share, mark, is_function: true }
+        Part { class, name, share, error: None, mark, is_function: true }
     }
 
     /// Creates a part for time outside of functions.
     fn rest(class: &'a str, name: &str, share: f64, mark: &'static str) -> Part<'a> {
-        Part { class, name: name.to_owned(), share, mark, is_function: false }
+        Part { class, name: name.to_owned(), share, error: None, mark, is_function: false }
+    }
+
+    /// Creates a part that windows tell.
+    fn estimated(class: &'a str, name: &str, share: f64, error: Option<f64>) -> Part<'a> {
+        let mark = if error.is_none() { ESTIMATE } else { "" };
+        Part { error, ..Part::rest(class, name, share, mark) }
     }
 
     fn classes(&self) -> String {
-        let is_bound = self.is_function && !self.mark.is_empty();
+        let is_bound = self.is_function && [UPPER_BOUND, UNCERTAIN].contains(&self.mark);
         format!("{}{}", self.class, if is_bound { " bound" } else { "" })
     }
 
@@ -102,8 +108,20 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// Returns the figure with its error, which the stylesheet hides if there is little room.
+    fn figure_with_error(&self) -> Markup {
+        let figure = self.figure();
+        match self.error.zip(figure.strip_suffix('%')) {
+            Some((error, share)) => html! {
+                (share) span.error { (format!(" ±{:.1}", 100.0 * error)) } "%"
+            },
+            None => html! { (figure) },
+        }
+    }
+
     fn text(&self) -> String {
-        format!("{} {}", self.name, self.figure())
+        let error = self.error.map(|error| format!(" ±{}", percent(error))).unwrap_or_default();
+        format!("{} {}{error}", self.name, self.figure())
     }
 }
 
@@ -111,31 +129,29 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     let times = own_times(snapshot, Some(&device.id));
     let measured_ns = own_times::sum(&times);
     let has_bounds = times.iter().any(|time| time.is_bound);
+    let busy = BusyTime::of(snapshot, device, &times);
+    let share = busy.share(snapshot);
+    let measured = Whole { ns: measured_ns / share, mark: bound(busy.is_partial) };
     // The whole bar, and the parts that are not functions.
     let (whole, rest) = match &device.coverage {
-        Some(coverage) => {
-            let not_annotated = (coverage.busy - coverage.attributed).max(0.0);
-            let rest = vec![
-                Part::rest(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, ""),
-                Part::rest("idle", "idle", coverage.idle, ""),
-            ];
-            let ns = measured_ns / coverage.attributed;
-            (Whole { ns, is_bound: false, is_uncertain: has_bounds }, rest)
+        // Windows know better than bounds how long functions kept the device busy.
+        Some(coverage) if coverage.attributed > 0.0 && (busy.is_bound || times.is_empty()) => {
+            let mark = if has_bounds { UNCERTAIN } else { ESTIMATE };
+            (Whole { ns: measured_ns / coverage.attributed, mark }, outside(coverage))
         }
+        Some(coverage) => (measured, remaining(coverage, 1.0 - share)),
         None if measured_ns <= 0.0 => return Vec::new(),
         None => {
-            let busy = BusyTime::of(snapshot, device, &times);
             let mark = if busy.is_bound { LOWER_BOUND } else { "" };
-            let share = busy.share(snapshot);
             let rest = Part::rest("idle", "idle or not annotated", 1.0 - share, mark);
             // The sum of the own times exceeds the whole run.
             let is_uncertain = has_bounds && share >= 1.0;
-            let ns = measured_ns / share;
-            (Whole { ns, is_bound: busy.is_partial, is_uncertain }, vec![rest])
+            let mark = if is_uncertain { UNCERTAIN } else { measured.mark };
+            (Whole { mark, ..measured }, vec![rest])
         }
     };
     // With nothing but bounds, it is unknown how to divide the time.
-    let is_divided = !whole.is_uncertain || times.iter().any(|time| time.is_partly_known);
+    let is_divided = whole.mark != UNCERTAIN || times.iter().any(|time| time.is_partly_known);
     let times = if is_divided { times } else { Vec::new() };
     // One more function takes no more room than a part for "1 more functions".
     let most = if times.len() == MAX_FUNCTIONS + 1 { MAX_FUNCTIONS + 1 } else { MAX_FUNCTIONS };
@@ -147,14 +163,40 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     let mut parts: Vec<Part> = shown.collect();
     parts.push(Part::of(OTHERS, format!("{} more functions", others.len()), others, whole));
     if times.is_empty() {
-        let (share, mark) = match &device.coverage {
-            Some(coverage) => (coverage.attributed, ""),
-            None => (1.0, UPPER_BOUND),
+        const ALL: &str = "annotated functions";
+        let functions = match &device.coverage {
+            Some(Coverage { attributed, attributed_error, .. }) => {
+                Part::estimated(OTHERS, ALL, *attributed, *attributed_error)
+            }
+            None => Part::rest(OTHERS, ALL, 1.0, UPPER_BOUND),
         };
-        let functions = Part::rest(OTHERS, "annotated functions", share, mark);
         parts.push(Part { is_function: true, ..functions });
     }
     parts.extend(rest);
     parts.retain(|part| part.share.is_finite() && part.share > 0.0);
     parts
+}
+
+/// Returns the parts that are not functions, as windows found them.
+fn outside(coverage: &Coverage) -> Vec<Part<'static>> {
+    let Coverage { busy, idle, attributed, .. } = *coverage;
+    let errors = coverage.busy_error.zip(coverage.attributed_error);
+    let error = errors.map(|(busy, attributed)| busy.hypot(attributed));
+    vec![
+        Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, (busy - attributed).max(0.0), error),
+        Part::estimated("idle", "idle", idle, coverage.idle_error),
+    ]
+}
+
+/// Returns the parts of the time that functions are known to leave, of which windows know how much
+/// was idle.
+fn remaining(coverage: &Coverage, share: f64) -> Vec<Part<'static>> {
+    let (not_annotated, error) = (share - coverage.idle, coverage.idle_error);
+    if not_annotated <= 0.0 {
+        return vec![Part::estimated("idle", "idle", share, None)];
+    }
+    vec![
+        Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, error),
+        Part::estimated("idle", "idle", coverage.idle, error),
+    ]
 }
