@@ -13,8 +13,13 @@ use crate::{Node, PerCall, Snapshot};
 /// The maximum number of paths on the page.
 const MAX_PATHS: usize = 2000;
 
-/// Renders the tree, or nothing if there is none.
-pub fn tree(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Markup {
+/// Renders the tree, or nothing if there is none. Marks the paths of the function to look at first.
+pub fn tree(
+    snapshot: &Snapshot,
+    first: Option<&str>,
+    colours: &Colours,
+    printed: &Printed,
+) -> Markup {
     let nodes = &snapshot.tree;
     let shown = longest(nodes);
     let left = left_edges(nodes);
@@ -44,7 +49,7 @@ pub fn tree(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Markup
                     tbody {
                         @for (at, depth) in rows {
                             @let node = &nodes[at];
-                            tr class=[class(node, colours)]
+                            tr class=[class(node, first, colours)]
                                 style={
                                     "--x:" (fraction(left[at] / whole_ns))
                                     ";--w:" (fraction(node.inclusive_ns / whole_ns)) ";--d:" (depth)
@@ -85,10 +90,11 @@ fn fraction(of_whole: f64) -> String {
 }
 
 /// Returns the stylesheet classes of a path, if it needs any.
-fn class(node: &Node, colours: &Colours) -> Option<String> {
+fn class(node: &Node, first: Option<&str>, colours: &Colours) -> Option<String> {
     let bound = node.launch_bound.then_some("launch-bound");
+    let first = (first == Some(&node.name)).then_some("first");
     let colour = Some(colours.of_path(node)).filter(|class| *class != OTHERS);
-    let classes: Vec<&str> = colour.into_iter().chain(bound).collect();
+    let classes: Vec<&str> = colour.into_iter().chain(bound).chain(first).collect();
     (!classes.is_empty()).then(|| classes.join(" "))
 }
 

@@ -3,21 +3,25 @@
 use maud::{Markup, html};
 
 use super::prose::{path, prose};
-use crate::Snapshot;
+use super::rows::FIRST;
 use crate::lead::Lead;
 use crate::units::printable;
 
-/// Renders the sentences, or nothing if no time is known.
-pub fn lead(snapshot: &Snapshot) -> Markup {
-    let Lead { time, outside, first } = Lead::of(snapshot);
+/// Renders the sentences, or nothing if no time is known. The function's name is a link if it has a
+/// row.
+pub fn lead(lead: &Lead, has_row: bool) -> Markup {
+    let Lead { time, outside, first } = lead;
     html! {
         @if time.is_some() || first.is_some() {
             p.lead {
-                @if let Some(time) = time { b { (printable(&time)) } " " }
+                @if let Some(time) = time { b { (printable(time)) } " " }
                 @if let Some(outside) = outside { (outside) " " }
                 @if let Some(first) = first {
                     @let [before, after] = first.around_name();
-                    (before) b { (path(first.name)) } (prose(&after))
+                    @let name = html! { b { (path(first.name)) } };
+                    (before)
+                    @if has_row { a href={ "#" (FIRST) } { (name) } } @else { (name) }
+                    (prose(&after))
                 }
             }
         }

@@ -21,6 +21,7 @@ use maud::{Markup, PreEscaped, html};
 
 pub use page::page;
 
+use crate::lead::Lead;
 use crate::own_times::BusyTime;
 use crate::printed::Printed;
 use crate::series::saturating_sum;
@@ -50,18 +51,20 @@ impl Snapshot {
 
 fn render(snapshot: &Snapshot) -> String {
     let named = &*snapshot.with_unique_names();
-    let groups = rows::Groups::of(named);
+    let lead = Lead::of(named);
+    let first = lead.first.as_ref().map(|first| first.name);
+    let groups = rows::Groups::of(named, first);
     let data = charts::json(snapshot, &groups.sites);
     let snapshot = named;
     let process = &snapshot.process;
     let (colours, printed) = (colours::Colours::of(snapshot), Printed::default());
     let body = html! {
         (head(process))
-        (lead::lead(snapshot))
+        (lead::lead(&lead, groups.first.is_some()))
         (devices::panel(snapshot, &colours, &printed))
         (tiles(snapshot, &printed))
         (warnings(snapshot))
-        (icicle::tree(snapshot, &colours, &printed))
+        (icicle::tree(snapshot, first, &colours, &printed))
         (rows::table(snapshot, &groups, &printed))
         @let advice = advice::of(snapshot);
         @let notes = notes::facts(snapshot, &printed).into_iter().filter(|note| !advice.contains(note));

@@ -12,6 +12,9 @@ use crate::{Snapshot, units};
 /// contains all of them.
 const MAX_SERIES: usize = 600;
 
+/// The id of the row of the function to look at first, and the class of what marks it.
+pub const FIRST: &str = "first";
+
 /// What the filter compares, and its key.
 const FILTER: &str = "Filter by function, file, launch, kernel, device… ( / )";
 
@@ -19,12 +22,14 @@ const FILTER: &str = "Filter by function, file, launch, kernel, device… ( / )"
 pub struct Groups<'a> {
     shown: Vec<Group<'a>>,
     left_out: usize,
+    /// The position of the first group of the function to look at first, if the page has it.
+    pub first: Option<usize>,
     /// The indices in the report of the functions that the page has data for, in ascending order.
     pub sites: Vec<usize>,
 }
 
 impl<'a> Groups<'a> {
-    pub fn of(snapshot: &'a Snapshot) -> Groups<'a> {
+    pub fn of(snapshot: &'a Snapshot, first: Option<&str>) -> Groups<'a> {
         let mut shown = groups::of(snapshot);
         let rows = |group: &Group| usize::from(group.head.is_some()) + group.launches.len();
         let mut series = 0;
@@ -37,13 +42,14 @@ impl<'a> Groups<'a> {
         let left_out = shown.split_off(most).iter().map(rows).sum();
         let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);
         let sites = (0..snapshot.sites.len()).filter(has_rows).collect();
-        Groups { shown, left_out, sites }
+        let first = shown.iter().position(|group| Some(group.site.name()) == first);
+        Groups { shown, left_out, first, sites }
     }
 }
 
 /// Renders the table and the controls that the script uses.
 pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup {
-    let Groups { shown: groups, left_out, sites } = groups;
+    let Groups { shown: groups, left_out, first, sites } = groups;
     let (columns, sheet) = (PageColumn::of(snapshot), Sheet::of(snapshot, printed));
     html! {
         @if groups.is_empty() {
@@ -64,7 +70,9 @@ pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup 
             div.scroll {
                 table.rows {
                     thead { tr { @for column in &columns { (column.header(&sheet)) } } }
-                    @for group in groups { (rows(group, sites, &columns, &sheet)) }
+                    @for (at, group) in groups.iter().enumerate() {
+                        (rows(group, *first == Some(at), sites, &columns, &sheet))
+                    }
                     @if let Some(node) = sheet.not_annotated() {
                         tfoot { tr { @for column in &columns { (column.of_not_annotated(node, &sheet)) } } }
                     }
@@ -77,14 +85,22 @@ pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup 
     }
 }
 
-fn rows(group: &Group, sites: &[usize], columns: &[PageColumn], sheet: &Sheet) -> Markup {
+fn rows(
+    group: &Group,
+    is_first: bool,
+    sites: &[usize],
+    columns: &[PageColumn],
+    sheet: &Sheet,
+) -> Markup {
     let Group { at, site, head, launches, has_calls } = group;
     let at = sites.binary_search(at).ok();
     let series = head.map(|head| head.series);
     let function = PageRow { site, series, calls: has_calls.then_some(site.calls) };
     html! {
         tbody {
-            tr.row data-site=[at] data-series=[head.map(|head| head.at)] {
+            tr.row.first[is_first] id=[is_first.then_some(FIRST)]
+                data-site=[at] data-series=[head.map(|head| head.at)]
+            {
                 @for column in columns { (column.cell(&function, sheet)) }
             }
             @for launch in launches {

@@ -132,7 +132,7 @@ fn page_of_many_functions_has_the_rows_with_the_longest_times() {
         })
         .collect();
     let page = snapshot.to_html();
-    assert_eq!(page.matches("<tr class=\"row\"").count(), 600);
+    assert_eq!(page.matches("<tr class=\"row").count(), 600);
     assert!(page.contains("100 rows with shorter times are only in the JSON report."));
     let (_, data) = page.split_once("id=\"report\">").unwrap();
     let data: serde_json::Value =
@@ -142,8 +142,8 @@ fn page_of_many_functions_has_the_rows_with_the_longest_times() {
     let names: Vec<&str> = names.map(Option::unwrap).collect();
     assert_eq!((names.len(), names[0], names[599]), (600, "f100", "f699"));
     // The function with the longest total is first in the table and last in the data.
-    let first = page.split_once("<tr class=\"row\"").unwrap().1;
-    assert!(first.starts_with(" data-site=\"599\""), "{}", &first[..80]);
+    let first = page.split_once("<tr class=\"row").unwrap().1;
+    assert!(first.starts_with(" first\" id=\"first\" data-site=\"599\""), "{}", &first[..80]);
 }
 
 #[test]
@@ -188,7 +188,8 @@ fn page_loads_nothing() {
         assert!(!page.contains(load), "{load}");
     }
     let links: Vec<&str> = page.split("href=").skip(1).collect();
-    assert!(links.len() == 1 && links[0].starts_with("\"data:,\""), "{links:?}");
+    let [icon, row] = &links[..] else { panic!("{links:?}") };
+    assert!(icon.starts_with("\"data:,\"") && row.starts_with("\"#first\""), "{links:?}");
 }
 
 /// Returns the text of the page, one line per cell.
@@ -278,7 +279,7 @@ fn rows_of_a_function_stay_together() {
         .collect();
     assert_eq!(rows, expected, "{table}");
     let page = snapshot.to_html();
-    let rows = page.split("<tr class=\"row\"").skip(1).map(|row| {
+    let rows = page.split("<tr class=\"row").skip(1).map(|row| {
         let between = |from: &str| row.split_once(from).unwrap().1.split_once('<').unwrap().0;
         let cache = between("<span class=\"chip ").split_once('>').unwrap().1;
         format!("{} {cache}", between("<div class=\"name\">"))
@@ -773,6 +774,22 @@ fn lead_names_what_to_look_at_first() {
     let expected =
         "Look at pass first: each call takes 200.0 µs on the host for 2.000 µs of GPU work.";
     assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn function_to_look_at_first_is_marked() {
+    let page = nested().to_html();
+    assert!(page.contains("Look at <a href=\"#first\"><b>pass</b></a> first"), "{page}");
+    let [_, row] = &page.split("<tr class=\"row first\" id=\"first\"").collect::<Vec<_>>()[..]
+    else {
+        panic!("{page}")
+    };
+    assert!(row.split_once("<div class=\"name\">").unwrap().1.starts_with("pass</div>"), "{row}");
+    let (_, path) = page.split_once(" first\" style=\"--x:").unwrap();
+    assert!(path.split_once("<th scope=\"row\">").unwrap().1.starts_with("pass</th>"), "{path}");
+    // A function without a row.
+    let page = everything().with_tree(vec![node("f", None, 1e9, 1e9)]).to_html();
+    assert!(page.contains("Look at <b>f</b> first") && !page.contains("href=\"#"), "{page}");
 }
 
 #[test]

@@ -85,6 +85,13 @@ const showTable = (table) => {
   };
   search.addEventListener("input", filter);
   filter();
+  // The link to the function to look at first.
+  document.querySelector(".lead a")?.addEventListener("click", () => {
+    search.value = "";
+    filter();
+    const row = document.getElementById("first");
+    if (row.querySelector("[aria-expanded=false]")) toggle(row);
+  });
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && document.activeElement !== search) {
       event.preventDefault();

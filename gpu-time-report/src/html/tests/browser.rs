@@ -173,6 +173,28 @@ fn filter_matches_names_launches_and_devices() {
 }
 
 #[test]
+fn link_at_the_top_opens_the_row() {
+    let seen = in_frame(
+        &nested(),
+        LOW,
+        r#"
+        const search = page.querySelector("[type=search]");
+        search.value = "nothing";
+        search.dispatchEvent(new page.defaultView.Event("input"));
+        const row = page.getElementById("first");
+        const look = async () => {
+            page.querySelector(".lead a").click();
+            await new Promise((resolve) => setTimeout(resolve, 300));
+            const { top } = row.getBoundingClientRect();
+            const header = page.querySelector(".rows thead th").getBoundingClientRect().bottom;
+            return [row.nextElementSibling?.className, top >= header - 1 && top < innerHeight];
+        };
+        return [await look(), await look()];"#,
+    );
+    assert_eq!(seen, serde_json::json!([["detail", true], ["detail", true]]));
+}
+
+#[test]
 fn filter_matches_places() {
     let mut snapshot = everything();
     for site in &mut snapshot.sites {
