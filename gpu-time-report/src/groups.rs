@@ -1,5 +1,6 @@
-//! Groups rows for the table and the page. A function and its launches form a group, and groups are
-//! sorted by total time, with those of one function together.
+//! Groups rows for the table and the page. A function and its launches form a group.
+
+use std::collections::HashMap;
 
 use crate::{CacheState, Series, Site, Snapshot, series};
 
@@ -28,16 +29,20 @@ pub struct IndexedSeries<'a> {
 /// Returns the groups in a report, longest total first. Those of one function follow its longest.
 pub fn of(snapshot: &Snapshot) -> Vec<Group<'_>> {
     let sites = snapshot.sites.iter().enumerate();
-    let mut functions: Vec<Vec<Group>> = sites.map(|(at, site)| of_site(at, site)).collect();
-    for groups in &mut functions {
-        groups.sort_by(|a, b| b.total().total_cmp(&a.total()));
-        if let Some(first) = groups.first_mut() {
-            first.has_calls = true;
-        }
+    sorted(sites.flat_map(|(at, site)| of_site(at, site)).collect(), Group::total)
+}
+
+/// Sorts groups, largest value first. Those of one function follow its largest, and those with equal
+/// values keep their order.
+pub fn sorted<'a>(mut groups: Vec<Group<'a>>, value: impl Fn(&Group<'a>) -> f64) -> Vec<Group<'a>> {
+    groups.sort_by(|a, b| value(b).total_cmp(&value(a)));
+    let mut places = HashMap::new();
+    for (place, group) in groups.iter_mut().enumerate() {
+        let first = *places.entry(group.at).or_insert(place);
+        group.has_calls = first == place;
     }
-    let longest = |groups: &[Group]| groups.first().map_or(0.0, Group::total);
-    functions.sort_by(|a, b| longest(b).total_cmp(&longest(a)));
-    functions.into_iter().flatten().collect()
+    groups.sort_by_key(|group| places[&group.at]);
+    groups
 }
 
 /// Returns the groups for one site. There are none if it was never called.

@@ -68,8 +68,9 @@ impl PageColumn {
         columns
     }
 
-    pub fn header(self, sheet: &Sheet) -> Markup {
+    pub fn header(self, is_sorted_by: bool, sheet: &Sheet) -> Markup {
         let (times, totals) = (sheet.times.unit().name(), sheet.totals.unit().name());
+        let order = is_sorted_by.then_some("descending");
         html! {
             @match self {
                 PageColumn::Function => th data-sortable { "function" },
@@ -83,9 +84,11 @@ impl PageColumn {
                 PageColumn::P95 => th.n.wide data-sortable { "p95 " small { (times) } },
                 PageColumn::Spread => th { "p5–p95 " small { "log" } },
                 PageColumn::Total => {
-                    th.n data-sortable aria-sort="descending" { "total " small { (totals) } }
+                    th.n data-sortable aria-sort=[order] { "total " small { (totals) } }
                 }
-                PageColumn::Share => th.n data-sortable { "share " small { "of GPU time" } },
+                PageColumn::Share => {
+                    th.n data-sortable aria-sort=[order] { "share " small { "of GPU time" } }
+                }
                 PageColumn::GbPerS => th.n data-sortable { (marks::GB_PER_S) },
                 PageColumn::TflopPerS => th.n data-sortable { (marks::TFLOP_PER_S) },
             }

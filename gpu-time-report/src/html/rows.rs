@@ -1,10 +1,14 @@
-//! The page's table: one row group for each function with its launches, sorted by total time, with
-//! those of one function together.
+//! The page's table: one row group for each function with its launches. Those of one function are
+//! together.
+//!
+//! With a call tree, rows are sorted by share, because a function that only calls others has a long
+//! total and no time of its own. Without one, they are sorted by total.
 
 use maud::{Markup, html};
 
 use super::column::{PageColumn, PageRow, Sheet};
 use crate::groups::{self, Group};
+use crate::own_times::Shares;
 use crate::printed::Printed;
 use crate::{Snapshot, units};
 
@@ -18,12 +22,13 @@ pub const FIRST: &str = "first";
 /// What the filter compares, and its key.
 const FILTER: &str = "Filter by function, file, launch, kernel, device… ( / )";
 
-/// The row groups of the page, longest total first.
+/// The row groups of the page.
 pub struct Groups<'a> {
     shown: Vec<Group<'a>>,
     left_out: usize,
     /// The position of the first group of the function to look at first, if the page has it.
     pub first: Option<usize>,
+    sorted_by: PageColumn,
     /// The indices in the report of the functions that the page has data for, in ascending order.
     pub sites: Vec<usize>,
 }
@@ -42,14 +47,27 @@ impl<'a> Groups<'a> {
         let left_out = shown.split_off(most).iter().map(rows).sum();
         let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);
         let sites = (0..snapshot.sites.len()).filter(has_rows).collect();
+        let shares = Shares::of(snapshot);
+        let mut sorted_by = PageColumn::Total;
+        if !snapshot.tree.is_empty() && shares.are_known() {
+            sorted_by = PageColumn::Share;
+            shown = groups::sorted(shown, |group| share(group, &shares));
+        }
         let first = shown.iter().position(|group| Some(group.site.name()) == first);
-        Groups { shown, left_out, first, sites }
+        Groups { shown, left_out, first, sorted_by, sites }
     }
+}
+
+/// Returns the value by which a group is sorted: the share of its first row that has one.
+fn share(group: &Group, shares: &Shares) -> f64 {
+    let mut rows = group.head.iter().chain(&group.launches);
+    let share = rows.find_map(|row| shares.of_row(group.site, row.series));
+    share.map_or(-1.0, |share| share.of_all)
 }
 
 /// Renders the table and the controls that the script uses.
 pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup {
-    let Groups { shown: groups, left_out, first, sites } = groups;
+    let Groups { shown: groups, left_out, first, sorted_by, sites } = groups;
     let (columns, sheet) = (PageColumn::of(snapshot), Sheet::of(snapshot, printed));
     html! {
         @if groups.is_empty() {
@@ -69,7 +87,7 @@ pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup 
             }
             div.scroll {
                 table.rows {
-                    thead { tr { @for column in &columns { (column.header(&sheet)) } } }
+                    thead { tr { @for column in &columns { (column.header(column == sorted_by, &sheet)) } } }
                     @for (at, group) in groups.iter().enumerate() {
                         (rows(group, *first == Some(at), sites, &columns, &sheet))
                     }

@@ -288,6 +288,31 @@ fn rows_of_a_function_stay_together() {
 }
 
 #[test]
+fn rows_are_sorted_by_share_if_functions_call_others() {
+    let names = |snapshot: &Snapshot| -> Vec<String> {
+        let page = snapshot.to_html();
+        let (_, rows) = page.split_once("class=\"rows\"").unwrap();
+        let names = rows.split("<div class=\"name\">").skip(1);
+        names.map(|name| name.split_once('<').unwrap().0.to_owned()).collect()
+    };
+    let sites = vec![function("pass", 300), function("norm", 100), function("attention", 200)];
+    let mut on_host = function("load", 900);
+    on_host.series[0].device = "host".to_owned();
+    on_host.series[0].clock = crate::Clock::Host;
+    let sites = [sites, vec![on_host]].concat();
+    let snapshot = Snapshot::new(process(None), vec![gpu()], sites);
+    assert_eq!(names(&snapshot), ["load", "pass", "attention", "norm"]);
+    let mut nodes = vec![node("pass", None, 3e8, 0.0)];
+    nodes.extend(
+        [(1, "norm", 1e8), (2, "attention", 2e8)]
+            .map(|(site, name, ns)| Node { site: Some(site), ..node(name, Some(0), ns, ns) }),
+    );
+    let snapshot = snapshot.with_tree(nodes);
+    assert_eq!(names(&snapshot), ["attention", "norm", "load", "pass"]);
+    assert!(snapshot.to_html().contains("aria-sort=\"descending\">share "));
+}
+
+#[test]
 fn estimates_and_budget_are_shown() {
     let mut snapshot = everything();
     snapshot.process.budget =
