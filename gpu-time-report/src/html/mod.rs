@@ -37,6 +37,7 @@ const SCRIPT: &str = concat!(
     include_str!("script/details.js"),
     include_str!("script/table.js"),
     include_str!("script/tree.js"),
+    include_str!("script/names.js"),
     include_str!("script/page.js"),
     "})();\n",
 );

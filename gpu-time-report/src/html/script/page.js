@@ -4,6 +4,7 @@ const table = document.querySelector(".rows");
 if (table) showTable(table);
 const tree = document.querySelector(".tree");
 if (tree) showTree(tree);
+shorten(all(".tree tbody th, .legend .name"));
 
 // ---- Warnings. They are folded where they would push the table off the screen.
 

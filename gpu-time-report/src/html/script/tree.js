@@ -85,28 +85,4 @@ const showTree = (tree) => {
   flipped();
   say();
   box.previousElementSibling.append(said, flip);
-  // Bars hide the module, because they only have room for the function, unless only the module
-  // tells it from another function.
-  const segments = (name) => {
-    const [, module, last] = /^((?:\w+::)*)(.*)$/s.exec(name);
-    return [...(module.match(/\w+::/g) ?? []), last];
-  };
-  const names = [...new Set(rows.map((row) => row.cells[0].textContent))].map(segments);
-  const endings = new Map();
-  for (const name of names) {
-    name.forEach((_, i) => {
-      const end = name.slice(i).join("");
-      endings.set(end, (endings.get(end) ?? 0) + 1);
-    });
-  }
-  for (const row of rows) {
-    row.cells[0].title = row.cells[0].textContent;
-    const name = segments(row.cells[0].textContent);
-    let from = name.length - 1;
-    // A method follows its type.
-    if (from > 0 && /^[A-Z]/.test(name[from - 1])) from--;
-    while (from > 0 && endings.get(name.slice(from).join("")) > 1) from--;
-    const [module, rest] = [name.slice(0, from), name.slice(from)].map((part) => part.join(""));
-    if (module) row.cells[0].replaceChildren(el("span", { class: "module" }, module), rest);
-  }
 };

@@ -675,9 +675,10 @@ fn bars_with_equal_functions_have_their_types_and_modules() {
     let snapshot = kernels().with_tree(nodes);
     let seen = ask(
         &snapshot,
-        r#"return [...document.querySelectorAll(".icicle tbody th")].map((bar) => bar.innerText);"#,
+        r#"return [".icicle tbody th", ".legend .name"].map((names) =>
+            [...document.querySelectorAll(names)].map((name) => name.innerText));"#,
     );
-    let mut seen: Vec<String> = serde_json::from_value(seen).unwrap();
+    let [mut seen, legend]: [Vec<String>; 2] = serde_json::from_value(seen).unwrap();
     seen.retain(|name| !name.starts_with('<'));
     let expected = [
         "Block::forward",
@@ -688,6 +689,8 @@ fn bars_with_equal_functions_have_their_types_and_modules() {
         "gather",
     ];
     assert_eq!(seen, expected);
+    let functions = legend.iter().filter(|name| expected.contains(&name.as_str()));
+    assert_eq!((functions.count(), &*legend[0]), (6, "Attention::forward"));
 }
 
 /// Two devices leave little room for their legends.
