@@ -6,12 +6,16 @@ use super::colours::{Colours, OTHERS};
 use crate::own_times::Shares;
 use crate::printed::Printed;
 use crate::scale::Scale;
-use crate::tree::{bounded_totals, depth_first};
+use crate::tree::{bounded_totals, children, depth_first};
 use crate::units::{self, printable};
 use crate::{Node, PerCall, Snapshot};
 
 /// The maximum number of paths on the page.
 const MAX_PATHS: usize = 2000;
+/// The minimum share of all waits of the GPU at which a launch-bound path is underlined.
+const MUCH: f64 = 0.1;
+/// The minimum share of a path's waits at which its callee is underlined instead.
+const MOSTLY: f64 = 0.8;
 
 /// Renders the tree, or nothing if there is none. Marks the paths of the function to look at first.
 pub fn tree(
@@ -24,7 +28,7 @@ pub fn tree(
     let shown = longest(nodes);
     let left = left_edges(nodes);
     let (bounds, shares) = (bounded_totals(nodes), Shares::of(snapshot));
-    let whole_ns = total(nodes);
+    let (waits, whole_ns) = (waits(nodes), total(nodes));
     let rows: Vec<_> = depth_first(nodes).filter(|(at, _)| shown[*at]).collect();
     let depth = rows.iter().map(|(_, depth)| depth + 1).max().unwrap_or(0);
     let scale = |of: fn(&Node) -> f64| Scale::of(nodes.iter().map(of), 3);
@@ -49,7 +53,7 @@ pub fn tree(
                     tbody {
                         @for (at, depth) in rows {
                             @let node = &nodes[at];
-                            tr class=[class(node, first, colours)]
+                            tr class=[class(node, waits[at], first, colours)]
                                 style={
                                     "--x:" (fraction(left[at] / whole_ns))
                                     ";--w:" (fraction(node.inclusive_ns / whole_ns)) ";--d:" (depth)
@@ -90,16 +94,34 @@ fn fraction(of_whole: f64) -> String {
 }
 
 /// Returns the stylesheet classes of a path, if it needs any.
-fn class(node: &Node, first: Option<&str>, colours: &Colours) -> Option<String> {
-    let bound = node.launch_bound.then_some("launch-bound");
+fn class(node: &Node, waits: bool, first: Option<&str>, colours: &Colours) -> Option<String> {
+    let waits = waits.then_some("waits");
     let first = (first == Some(&node.name)).then_some("first");
     let colour = Some(colours.of_path(node)).filter(|class| *class != OTHERS);
-    let classes: Vec<&str> = colour.into_iter().chain(bound).chain(first).collect();
+    let classes: Vec<&str> = colour.into_iter().chain(waits).chain(first).collect();
     (!classes.is_empty()).then(|| classes.join(" "))
 }
 
 fn per_call(node: &Node, of: fn(&PerCall) -> Option<f64>) -> String {
     node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
+}
+
+/// Selects the launch-bound paths in which the GPU waited for much of all its waits, unless it did so
+/// mostly in one of their callees. In a program that waits everywhere, nearly all are launch-bound.
+fn waits(nodes: &[Node]) -> Vec<bool> {
+    let waited_ns = |node: &Node| {
+        let mean_ns = node.per_call.as_ref().and_then(PerCall::waited_ns);
+        mean_ns.filter(|_| node.launch_bound).map_or(0.0, |mean_ns| mean_ns * node.calls)
+    };
+    let (callees, roots) = children(nodes);
+    let of = |among: &[usize]| among.iter().map(|&at| waited_ns(&nodes[at])).collect::<Vec<_>>();
+    let all_ns: f64 = of(&roots).iter().sum();
+    let is_selected = |(node, callees): (&Node, &Vec<usize>)| {
+        let ns = waited_ns(node);
+        let most_ns = of(callees).into_iter().fold(0.0, f64::max);
+        ns > 0.0 && ns >= MUCH * all_ns && most_ns < MOSTLY * ns
+    };
+    nodes.iter().zip(&callees).map(is_selected).collect()
 }
 
 /// Selects the paths with the longest inclusive times. A selected path's callers are always

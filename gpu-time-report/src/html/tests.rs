@@ -668,6 +668,34 @@ fn bars_of_the_tree_are_as_wide_as_their_times() {
 }
 
 #[test]
+fn paths_in_which_the_gpu_waits_are_underlined() {
+    let path = |name, parent, waited_ns| {
+        let mut node = node(name, parent, 1e3, 1e3);
+        node.per_call.as_mut().unwrap().waited_ns = Some(waited_ns);
+        node
+    };
+    let nodes = vec![
+        path("forward", None, 1000.0),
+        // Most of the waits above.
+        path("block", Some(0), 900.0),
+        path("attention", Some(1), 500.0),
+        // Little of all waits.
+        path("mlp", Some(1), 90.0),
+    ];
+    let snapshot = everything().with_tree(nodes);
+    assert!(snapshot.tree.iter().all(Node::launch_bound));
+    let page = snapshot.to_html();
+    let rows = page.split("<tr").filter(|row| row.contains("--x:"));
+    let (waiting, _): (Vec<&str>, Vec<_>) =
+        rows.partition(|row| row.split_once('>').unwrap().0.contains("waits"));
+    let name = |row: &&str| {
+        let (_, row) = row.split_once("<th scope=\"row\">").unwrap();
+        row.split_once('<').unwrap().0.to_owned()
+    };
+    assert_eq!(waiting.iter().map(name).collect::<Vec<_>>(), ["block", "attention"]);
+}
+
+#[test]
 fn tree_of_the_page_is_bounded() {
     let nodes = (0..5000).map(|i| node("f", None, 0.0, f64::from(i + 1))).collect();
     let snapshot = everything().with_tree(nodes);

@@ -27,10 +27,10 @@ const showTree = (tree) => {
       calls && `${calls} calls`, busy && `GPU ${busy} per call`, host && `host ${host}`, remarks,
     ].filter(Boolean).join(" · ");
   };
-  const bound = tree.querySelector(".launch-bound");
+  const waits = tree.querySelector(".waits");
   const hint = () => [
     "width: GPU time · click to enlarge",
-    bound && [" · ", el("u", {}, "underlined"), ": launch-bound"],
+    waits && [" · ", el("u", {}, "underlined"), ": waits for the CPU"],
   ];
   const said = el("output", {});
   const flip = el("button", { type: "button" }, "as a table");
