@@ -14,6 +14,9 @@ const FEW: usize = 2;
 /// The smallest share that is labelled. The stylesheet hides a label that does not fit.
 const LABELLED: f64 = 0.03;
 
+/// The stylesheet class of idle time.
+const IDLE: &str = "idle";
+
 /// A part of the bar. The shares of all parts add up to 1.
 struct Part<'a> {
     class: &'a str,
@@ -36,39 +39,88 @@ struct Whole {
     mark: &'static str,
 }
 
-/// Renders the bar and its legend, or nothing if the device's time is not known.
-pub fn bar(snapshot: &Snapshot, device: &Device, colours: &Colours, printed: &Printed) -> Markup {
-    let parts = parts(snapshot, device, colours);
-    for part in &parts {
-        printed.mark(!part.mark.is_empty(), part.mark);
+/// A device's time in parts.
+pub struct Bar<'a>(Vec<Part<'a>>);
+
+impl<'a> Bar<'a> {
+    /// Returns a bar without parts if the device's time is not known.
+    pub fn of(
+        snapshot: &Snapshot,
+        device: &Device,
+        colours: &'a Colours,
+        printed: &Printed,
+    ) -> Bar<'a> {
+        let parts = parts(snapshot, device, colours);
+        for part in &parts {
+            printed.mark(!part.mark.is_empty(), part.mark);
+        }
+        Bar(parts)
     }
-    let text: Vec<String> = parts.iter().map(|part| part.text()).collect();
-    html! {
-        @if !parts.is_empty() {
-            div.time-bar role="img" aria-label=(printable(&text.join(", "))) {
-                @for part in &parts {
-                    i class=(part.classes()) style={ "flex-grow:" (format!("{:.5}", part.share)) }
-                        title=(printable(&part.text()))
-                    {
-                        @if part.share >= LABELLED { span { (part.figure()) } }
+
+    pub fn line(&self) -> Markup {
+        let text: Vec<String> = self.0.iter().map(|part| part.text()).collect();
+        html! {
+            @if !self.0.is_empty() {
+                div.time-bar role="img" aria-label=(printable(&text.join(", "))) {
+                    @for part in &self.0 {
+                        i class=(part.classes()) style={ "flex-grow:" (format!("{:.5}", part.share)) }
+                            title=(printable(&part.text()))
+                        {
+                            @if part.share >= LABELLED {
+                                span { (part.figure()) }
+                            }
+                        }
                     }
                 }
             }
+        }
+    }
+
+    pub fn legend(&self) -> Markup {
+        let entries = self.0.iter().map(|part| (part, &*part.name, part.figure_with_error()));
+        legend(&entries.collect::<Vec<_>>())
+    }
+}
+
+/// Renders one legend for several bars, without figures.
+pub fn shared_legend(bars: &[Bar]) -> Markup {
+    let mut entries: Vec<(&Part, &str, Markup)> = Vec::new();
+    for part in bars.iter().flat_map(|bar| &bar.0) {
+        let name = if part.class == OTHERS { "other functions" } else { &part.name };
+        if !entries.iter().any(|(_, known, _)| *known == name) {
+            entries.push((part, name, html! {}));
+        }
+    }
+    // In the order of the parts.
+    entries.sort_by_key(|(part, ..)| (part.class == IDLE, part.class == NOT_ANNOTATED, part.class));
+    legend(&entries)
+}
+
+/// Renders parts with their names and figures.
+fn legend(entries: &[(&Part, &str, Markup)]) -> Markup {
+    html! {
+        @if !entries.is_empty() {
             ul.legend {
                 li.soft { "share of the run:" }
-                @for (at, part) in parts.iter().enumerate() {
+                @for (at, (part, name, figure)) in entries.iter().enumerate() {
                     li.small[at >= FEW && part.is_function] .rest[!part.is_function] {
                         i class=(part.classes()) {}
-                        span.name title=(printable(&part.name)) { (printable(&part.name)) } " " b { (part.figure_with_error()) }
+                        span.name title=(printable(name)) { (printable(name)) } " " b { (figure) }
                     }
                 }
             }
-            @if let Some(windows) = snapshot.process.advised_windows()
-                && device.coverage.is_none()
-            {
-                p.soft {
-                    "Set " code { "GPU_TIME_WINDOWS=" (windows) } " to tell idle time from work that is not annotated."
-                }
+        }
+    }
+}
+
+/// Renders the hint to set windows, if a device is without.
+pub fn hint(snapshot: &Snapshot, devices: &[&Device]) -> Markup {
+    html! {
+        @if let Some(windows) = snapshot.process.advised_windows()
+            && devices.iter().any(|device| device.coverage.is_none())
+        {
+            p.soft {
+                "Set " code { "GPU_TIME_WINDOWS=" (windows) } " to tell idle time from work that is not annotated."
             }
         }
     }
@@ -143,7 +195,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
         None if measured_ns <= 0.0 => return Vec::new(),
         None => {
             let mark = if busy.is_bound { LOWER_BOUND } else { "" };
-            let rest = Part::rest("idle", "idle or not annotated", 1.0 - share, mark);
+            let rest = Part::rest(IDLE, "idle or not annotated", 1.0 - share, mark);
             // The sum of the own times exceeds the whole run.
             let is_uncertain = has_bounds && share >= 1.0;
             let mark = if is_uncertain { UNCERTAIN } else { measured.mark };
@@ -184,7 +236,7 @@ fn outside(coverage: &Coverage) -> Vec<Part<'static>> {
     let error = errors.map(|(busy, attributed)| busy.hypot(attributed));
     vec![
         Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, (busy - attributed).max(0.0), error),
-        Part::estimated("idle", "idle", idle, coverage.idle_error),
+        Part::estimated(IDLE, "idle", idle, coverage.idle_error),
     ]
 }
 
@@ -193,10 +245,10 @@ fn outside(coverage: &Coverage) -> Vec<Part<'static>> {
 fn remaining(coverage: &Coverage, share: f64) -> Vec<Part<'static>> {
     let (not_annotated, error) = (share - coverage.idle, coverage.idle_error);
     if not_annotated <= 0.0 {
-        return vec![Part::estimated("idle", "idle", share, None)];
+        return vec![Part::estimated(IDLE, "idle", share, None)];
     }
     vec![
         Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, error),
-        Part::estimated("idle", "idle", coverage.idle, error),
+        Part::estimated(IDLE, "idle", coverage.idle, error),
     ]
 }

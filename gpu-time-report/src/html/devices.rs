@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 use super::colours::Colours;
-use super::device_time;
+use super::device_time::{self, Bar};
 use crate::printed::Printed;
 use crate::units::{self, printable};
 use crate::{Clocks, Device, Eviction, Snapshot};
@@ -12,45 +12,86 @@ use crate::{Clocks, Device, Eviction, Snapshot};
 /// A label and its value.
 type Fact = (&'static str, String);
 
+/// The minimum number of devices that share a card and a legend.
+const MANY: usize = 4;
+
 /// Renders each device except the host, which has no such values.
 pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Markup {
+    let devices: Vec<&Device> =
+        snapshot.devices.iter().filter(|device| device.id != "host").collect();
+    let bars: Vec<Bar> =
+        devices.iter().map(|device| Bar::of(snapshot, device, colours, printed)).collect();
     html! {
         div.devices {
-            @for device in snapshot.devices.iter().filter(|device| device.id != "host") {
-                section.card {
-                    h3 { span.chip { (printable(&device.id)) } " " (printable(&device.name)) }
-                    (device_time::bar(snapshot, device, colours, printed))
-                    (details(device))
+            @if devices.len() >= MANY {
+                (lines(snapshot, &devices, &bars))
+            } @else {
+                @for (device, bar) in devices.iter().zip(&bars) {
+                    section.card {
+                        h3 { span.chip { (printable(&device.id)) } " " (printable(&device.name)) }
+                        (bar.line())
+                        (bar.legend())
+                        (device_time::hint(snapshot, &[device]))
+                        (details(device))
+                    }
                 }
             }
         }
     }
 }
 
+/// Renders devices as one card, with a line for each that expands to show the rest.
+fn lines(snapshot: &Snapshot, devices: &[&Device], bars: &[Bar]) -> Markup {
+    let mut names: Vec<&str> = devices.iter().map(|device| &*device.name).collect();
+    names.dedup();
+    html! {
+        section.card {
+            h3 { (devices.len()) " GPUs: " (printable(&names.join(", "))) }
+            div.lines {
+                @for (device, bar) in devices.iter().zip(bars) {
+                    details {
+                        summary { span.chip { (printable(&device.id)) } (bar.line()) }
+                        p { (printable(&device.name)) }
+                        p { (printable(&state(device))) }
+                        (more(device))
+                    }
+                }
+            }
+            (device_time::shared_legend(bars))
+            (device_time::hint(snapshot, devices))
+        }
+    }
+}
+
 /// Renders the state of the device as a line that expands to show the rest.
 fn details(device: &Device) -> Markup {
-    let (now, always) = (state(device), properties(device));
-    let now: Vec<String> = now.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    let coverage = device.coverage.as_ref();
+    let now = state(device);
     html! {
-        @if !now.is_empty() || !always.is_empty() || coverage.is_some() {
+        @if !now.is_empty() || !properties(device).is_empty() || device.coverage.is_some() {
             details {
                 @if now.is_empty() {
                     summary { "details" }
                 } @else {
-                    @let now = printable(&now.join(" · "));
+                    @let now = printable(&now);
                     summary title=(now) { (now) }
                 }
-                @if let Some(coverage) = coverage {
-                    p { (printable(&device.coverage_sentence().unwrap_or_default())) }
-                    @if !coverage.unattributed.is_empty() {
-                        p { "Outside of annotated functions:" }
-                        ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence())) } } }
-                    }
-                }
-                (list(&always))
+                (more(device))
             }
         }
+    }
+}
+
+/// Renders what windows found, and the properties of the device.
+fn more(device: &Device) -> Markup {
+    html! {
+        @if let Some(coverage) = &device.coverage {
+            p { (printable(&device.coverage_sentence().unwrap_or_default())) }
+            @if !coverage.unattributed.is_empty() {
+                p { "Outside of annotated functions:" }
+                ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence())) } } }
+            }
+        }
+        (list(&properties(device)))
     }
 }
 
@@ -64,8 +105,8 @@ fn list(facts: &[Fact]) -> Markup {
     }
 }
 
-/// Returns the state of the device during the run.
-fn state(device: &Device) -> Vec<Fact> {
+/// Returns the state of the device during the run as a line, which is empty if it is unknown.
+fn state(device: &Device) -> String {
     let clocks = device.clocks;
     let sm = |clocks: Clocks| {
         let most = clocks.sm_max_mhz.map(|most| format!(" of {most}"));
@@ -80,14 +121,16 @@ fn state(device: &Device) -> Vec<Fact> {
         })
         .collect();
     let lowered = if throttled.is_empty() { "nothing".to_owned() } else { throttled.join(", ") };
-    known([
+    let known = known([
         ("SM clock", clocks.and_then(sm)),
         ("memory clock", clocks.and_then(|clocks| range(clocks.mem_start_mhz, clocks.mem_end_mhz))),
         ("clocks lowered by", device.throttle.as_ref().map(|_| lowered)),
         ("temperature", device.temperature_c.map(|degrees| format!("{degrees} °C"))),
         ("power", device.power_w.map(|watts| format!("{watts:.0} W"))),
         ("other processes", device.other_processes.map(|others| others.to_string())),
-    ])
+    ]);
+    let known: Vec<String> = known.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    known.join(" · ")
 }
 
 /// Returns the device properties that affect measurements.

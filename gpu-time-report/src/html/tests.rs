@@ -781,6 +781,26 @@ fn device_time_is_that_of_each_device() {
 }
 
 #[test]
+fn many_devices_share_a_legend() {
+    let mut snapshot = nested();
+    let first = snapshot.devices[0].clone();
+    let more = (1..4).map(|i| Device { id: format!("cuda:{i}"), ..first.clone() });
+    snapshot.devices.extend(more);
+    for (at, node) in snapshot.tree.iter_mut().enumerate() {
+        node.self_ns_by_device = BTreeMap::from([(format!("cuda:{}", at % 4), node.self_ns)]);
+    }
+    let page = snapshot.to_html();
+    assert_eq!(page.matches("class=\"time-bar\"").count(), 4);
+    let names = ["attention ", "norm ", "pass ", "&lt;not annotated&gt; ", "idle "];
+    assert_eq!(legends(&snapshot), [names]);
+    let text = text(&snapshot);
+    assert_eq!(text.matches("4 GPUs: NVIDIA").count(), 1, "{text}");
+    // The details of each.
+    assert_eq!(text.matches("Outside of annotated functions:").count(), 4);
+    assert_eq!(text.matches("busy 70.0 ±0.5%").count(), 4);
+}
+
+#[test]
 fn device_time_counts_overlapping_work_once() {
     let mut snapshot = nested();
     snapshot.devices[0].coverage = None;

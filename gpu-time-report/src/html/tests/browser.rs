@@ -292,7 +292,10 @@ fn various() -> Vec<Snapshot> {
     // Most of the run is outside of functions.
     let mut outside = nested();
     outside.devices[0].coverage = Some(Coverage { busy: 0.2, idle: 0.8, ..coverage() });
-    vec![nested(), two, starved.with_tree(nodes), outside, everything(), kernels(), rated()]
+    let mut eight = two.clone();
+    let more = (2..8).map(|i| Device { id: format!("cuda:{i}"), ..two.devices[0].clone() });
+    eight.devices.extend(more);
+    vec![nested(), two, eight, starved.with_tree(nodes), outside, everything(), kernels(), rated()]
 }
 
 #[test]
