@@ -67,7 +67,7 @@ impl<'a> Bar<'a> {
                             title=(printable(&part.text()))
                         {
                             @if part.share >= LABELLED {
-                                span { (part.figure()) }
+                                span.marked[!part.mark.is_empty()] { (part.figure()) }
                             }
                         }
                     }
