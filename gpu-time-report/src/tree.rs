@@ -208,9 +208,9 @@ impl Node {
         self.launch_bound
     }
 
-    /// Returns `true` if the times are upper bounds: the GPU may have waited for the host in calls
-    /// timed by events that make up more than 5 % of the time, or these calls contain brackets other
-    /// than those of callees.
+    /// Returns `true` if the times are upper bounds: calls timed by events in which the GPU may have
+    /// waited for the host took longer than the others, by more than 5 % of the time, or these calls
+    /// contain brackets other than those of callees.
     pub fn upper_bound(&self) -> bool {
         self.upper_bound
     }

@@ -1,6 +1,7 @@
 //! The figures that renderings derive from a series.
 
-use crate::{Clock, Series, Stats, starved};
+use crate::starved::{self, SampleSum};
+use crate::{Clock, Series, Stats};
 
 impl Series {
     /// Returns the number of samples behind the times.
@@ -58,18 +59,19 @@ impl Series {
         self.upper_bound || self.unknown_nested() > self.measured / 2
     }
 
-    /// Returns `true` if the total is an upper bound: the times are, or starved samples make up more
-    /// than a small part of it.
+    /// Returns `true` if the total is an upper bound: the times are, or starved samples make it one.
     pub(crate) fn is_total_bound(&self) -> bool {
         self.is_bound() || self.is_starved()
     }
 
-    /// Returns `true` if starved samples make up more than a small part of the total.
+    /// Returns `true` if starved samples make the total an upper bound.
     pub(crate) fn is_starved(&self) -> bool {
-        // The sum is that of all samples, and the mean that of the fed ones, if there are any.
-        let starved_ns = |raw: Stats| raw.sum - raw.mean * self.fed as f64;
-        self.starved > 0
-            && self.raw_ns.is_some_and(|raw| !starved::are_few(starved_ns(raw), raw.sum))
+        let [fed, starved] = [self.fed as f64, self.starved as f64];
+        self.raw_ns.is_some_and(|raw| {
+            // The sum is that of all samples, and the mean that of the fed ones, if there are any.
+            let fed = SampleSum { samples: fed, ns: raw.mean * fed };
+            starved::make_bound(fed, SampleSum { samples: starved, ns: raw.sum - fed.ns })
+        })
     }
 
     /// Returns the number of samples that contain other brackets, if the time that these add is

@@ -118,7 +118,7 @@ fn runtimes_write_files_of_their_own() {
     let (loader, reports) = three_runtimes(dir.path());
     let (_, stderr) = succeed(loader);
     assert_complete(&reports);
-    assert_eq!(stderr.matches("plugin_alone::alone ").count(), 3, "{stderr}");
+    assert_eq!(stderr.matches("\nplugin_alone::alone ").count(), 3, "{stderr}");
 }
 
 fn send(signal: &str, pid: u32) {

@@ -291,7 +291,8 @@ fn secure_program_ignores_variables() {
     assert!(!ranges.exists(), "the library of a tool was loaded");
     assert!(stderr.starts_with("gpu-time 0"), "{stderr}");
     assert!(!stderr.contains("warm-up") && !stderr.contains("not shown"), "{stderr}");
-    let row = stderr.lines().find(|line| line.contains("process::timed ")).expect("a row");
+    let is_row = |line: &&str| line.starts_with("scenario::process::timed ");
+    let row = stderr.lines().find(is_row).expect("a row");
     // The numbers of calls and samples are equal, so there was no warm-up.
     let counts: Vec<u64> = row.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     assert_eq!(counts[0], counts[1], "{stderr}");

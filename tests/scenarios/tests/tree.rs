@@ -222,8 +222,11 @@ fn events_give_every_path_its_time() {
     // Nested functions count once.
     let page = run.page.as_ref().unwrap();
     let measured = 20.0 * (13.0 + 5.0 + 3.0 + 3.0) * LONG / 1e6;
+    // No GPU is busy for longer than the process runs. The simulated one may be, in virtual time.
+    let measured = measured.min(run.report().process.wall_ns as f64 / 1e6);
     let found = page.split("GPU busy in functions</dt><dd>").nth(1).unwrap();
-    let found: f64 = found.split(' ').next().unwrap().parse().unwrap();
+    let found = found.split(' ').next().unwrap().trim_start_matches('≤');
+    let found: f64 = found.parse().unwrap();
     assert!((found / measured - 1.0).abs() < 0.03, "{found} for {measured} ms");
 }
 

@@ -7,7 +7,7 @@ use crate::stats::call_tree::place::PathId;
 use crate::stats::tally::are_few;
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
-use gpu_time_report::starved;
+use gpu_time_report::starved::{self, SampleSum};
 
 /// The maximum number of enclosing paths that a call's time is subtracted from.
 const MOST_AROUND: usize = 64;
@@ -35,8 +35,9 @@ pub(super) struct TimedCalls {
     whole: u64,
     fed: u64,
     starved: u64,
-    /// The part of `sums` that is of starved samples.
-    starved_ns: f64,
+    /// The parts of `sums` that are of fed and of starved samples.
+    of_fed: SampleSum,
+    of_starved: SampleSum,
     queued: u64,
     /// The number of calls with an unknown number of brackets inside.
     unknown: u64,
@@ -86,7 +87,8 @@ impl TimedCalls {
             whole: 0,
             fed: 0,
             starved: 0,
-            starved_ns: 0.0,
+            of_fed: SampleSum::default(),
+            of_starved: SampleSum::default(),
             queued: 0,
             unknown: 0,
         }
@@ -119,11 +121,13 @@ impl TimedCalls {
         let near = inside.min(InnerCost::NEAR as u64);
         self.near += weight * near as f64;
         self.far += weight * (inside - near) as f64;
-        self.fed += u64::from(sample.flags.fed);
-        if !sample.flags.fed {
-            self.starved += 1;
-            self.starved_ns += weight * sample.raw_ns();
-        }
+        let sum = SampleSum { samples: weight, ns: weight * sample.raw_ns() };
+        let (count, of) = match sample.flags.fed {
+            true => (&mut self.fed, &mut self.of_fed),
+            false => (&mut self.starved, &mut self.of_starved),
+        };
+        *count += 1;
+        of.add(sum);
         self.queued += u64::from(sample.flags.queued);
         self.unknown += u64::from(sample.inner.is_none());
     }
@@ -245,9 +249,12 @@ impl EventTimes {
     /// Returns the figures that do not depend on other paths.
     fn of(path: &[TimedCalls]) -> EventTimes {
         let sum = |of: fn(&TimedCalls) -> u64| path.iter().map(of).sum::<u64>();
-        let sum_ns = |of: fn(&TimedCalls) -> f64| path.iter().map(of).sum::<f64>();
-        let is_starved =
-            !starved::are_few(sum_ns(|timed| timed.starved_ns), sum_ns(|timed| timed.sums.ns));
+        let (mut of_fed, mut of_starved) = (SampleSum::default(), SampleSum::default());
+        for timed in path {
+            of_fed.add(timed.of_fed);
+            of_starved.add(timed.of_starved);
+        }
+        let is_starved = starved::make_bound(of_fed, of_starved);
         let (recorded, unknown) = (sum(|timed| timed.recorded), sum(|timed| timed.unknown));
         EventTimes {
             recorded,
@@ -442,8 +449,8 @@ mod tests {
             tree.settle(None)[0].is_bound
         };
         let fed = sample(100.0, 0);
-        assert!(!bound(&[sample(1_900.0, 0), fed.flagged(starved)]));
-        // Starved samples make up half of the time, though not of the calls.
+        assert!(!bound(&[fed, fed.flagged(starved)]));
+        // The starved sample takes longer than the fed ones.
         assert!(bound(&[fed, fed, fed, sample(300.0, 0).flagged(starved)]));
         assert!(bound(&[fed.flagged(starved); 2]));
         assert!(bound(&[fed, fed.around(None), fed.around(None)]));
