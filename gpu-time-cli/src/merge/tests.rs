@@ -10,6 +10,9 @@ use super::Merge;
 use crate::fixtures::{gpu, report, series, site};
 use crate::opened_calls::opened;
 
+mod devices;
+mod opened;
+
 fn merged(reports: &[Snapshot]) -> Snapshot {
     let mut merge = Merge::default();
     // Write and read each report, as merging files does.
@@ -65,27 +68,6 @@ fn provenance_is_kept_if_reports_agree() {
     assert_eq!(process.warnings(), ["the merged reports have different labels: a, b"]);
     let hosts: Vec<_> = process.merged().iter().filter_map(|process| process.host()).collect();
     assert_eq!(hosts, ["node", "node", "other"]);
-}
-
-#[test]
-fn processes_that_shared_a_gpu_are_noticed() {
-    // Each runs for two seconds, and the next one starts a second later.
-    let of = |pid, uuid: Option<&str>| {
-        let device = Device { uuid: uuid.map(str::to_owned), ..gpu("cuda:0", "H200") };
-        report(pid, vec![device], vec![])
-    };
-    let warnings = |reports: &[Snapshot]| {
-        let device = merged(reports).devices()[0].clone();
-        assert_eq!(device.shared, !device.warnings().is_empty());
-        device.warnings
-    };
-    let [first, second, third] = [1, 2, 3].map(|pid| of(pid, Some("GPU-1")));
-    assert_eq!(warnings(&[first.clone(), second.clone()]), [super::sharing::WARNING]);
-    assert!(warnings(&[first.clone(), third.clone()]).is_empty());
-    assert!(warnings(&[first.clone(), of(2, Some("GPU-2"))]).is_empty());
-    assert!(warnings(&[of(1, None), of(2, None)]).is_empty());
-    let apart = merged(&[first, third]);
-    assert_eq!(warnings(&[apart, second]), [super::sharing::WARNING]);
 }
 
 #[test]
@@ -179,108 +161,6 @@ fn net_times_use_bias_of_each_launch_count() {
     assert_eq!((only(&varied).net_ns(), only(&varied).net_sum_ns), (None, Some(40_000.0)));
 }
 
-/// Returns a report with this many windows of 20 ms, in which the device was busy for this share of
-/// the time.
-fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> Snapshot {
-    let total_ns = windows as f64 * 20e6;
-    let outside = Unattributed {
-        name: "outside".to_owned(),
-        count: windows,
-        total_ns: 1e6 * windows as f64,
-        share: 0.05 / busy,
-        per_s: 50.0,
-    };
-    let coverage = Coverage {
-        windows,
-        incomplete: 1,
-        total_ns,
-        busy,
-        busy_error,
-        idle: 1.0 - busy,
-        idle_error: busy_error,
-        attributed: busy / 2.0,
-        attributed_error: busy_error,
-        unattributed: vec![outside],
-    };
-    let gpu = Device { coverage: Some(coverage), ..gpu("cuda:0", "H200") };
-    report(pid, vec![gpu], vec![])
-}
-
-/// Returns a report with the same figures of a process that ran for another time.
-fn with_wall(report: &Snapshot, wall_ns: u64) -> Snapshot {
-    let process = Process { wall_ns, ..report.process().clone() };
-    Snapshot::new(process, report.devices().to_vec(), report.sites().to_vec())
-}
-
-/// The shares are of wall time, so how many windows each process opened does not matter.
-#[test]
-fn windows_are_weighted_by_wall_time() {
-    let (long, short) = (with_windows(1, 10, 0.4, None), with_windows(2, 30, 0.8, None));
-    let [long, short] = [with_wall(&long, 9_000_000_000), with_wall(&short, 1_000_000_000)];
-    let last = with_wall(&with_windows(3, 500, 0.7, None), 10_000_000_000);
-    let without = one(4, series("cuda:0", &[1_000.0], &[], 0.0));
-    let busy = |all: &Snapshot| all.devices()[0].coverage().unwrap().busy;
-    let first = merged(&[long.clone(), short.clone()]);
-    assert!((busy(&first) - 0.44).abs() < 1e-9, "{}", busy(&first));
-    for all in [merged(&[first, last.clone()]), merged(&[long, without, short, last])] {
-        assert!((busy(&all) - 0.57).abs() < 1e-9, "{}", busy(&all));
-    }
-}
-
-#[test]
-fn windows_are_pooled() {
-    let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 30, 0.8, Some(0.02))]);
-    let pooled = all.devices()[0].coverage().unwrap();
-    assert_eq!((pooled.windows, pooled.incomplete), (40, 2));
-    assert!((pooled.busy - 0.6).abs() < 1e-9 && pooled.busy_error.unwrap() < 0.02, "{pooled:?}");
-    let [outside] = &pooled.unattributed[..] else { panic!("{pooled:?}") };
-    assert_eq!((outside.count, outside.per_s), (40, 50.0));
-    assert!((outside.share - 0.05 / 0.6).abs() < 1e-9, "{outside:?}");
-    // One report has too few windows for an error.
-    let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 2, 0.8, None)]);
-    assert_eq!(all.devices()[0].coverage().unwrap().busy_error, None);
-}
-
-#[test]
-fn windows_of_one_report_are_kept() {
-    let report = with_windows(1, 10, 0.4, Some(0.03));
-    let without = one(2, series("cuda:0", &[1_000.0], &[], 0.0));
-    let all = merged(&[without, report.clone()]);
-    assert_eq!(all.devices()[0].coverage(), report.devices()[0].coverage());
-}
-
-#[test]
-fn windows_of_some_reports_say_so() {
-    let without = |pid| one(pid, series("cuda:0", &[1_000.0], &[], 0.0));
-    let with = |pid| with_windows(pid, 10, 0.4, Some(0.03));
-    let said = |all: &Snapshot| {
-        let table = all.to_string();
-        let line = table.lines().find(|line| line.contains(" windows of ")).unwrap();
-        line.split_once(" in total").unwrap().1.to_owned()
-    };
-    let two = merged(&[without(1), with(2)]);
-    assert_eq!(said(&two), ", 1 more incomplete), in 1 of 2 reports");
-    let all =
-        merged(&[two, without(3), merged(&[with(4), with(5)]), merged(&[without(6), without(7)])]);
-    assert_eq!(said(&all), ", 3 more incomplete), in 3 of 7 reports");
-    assert_eq!(said(&merged(&[with(1), with(2)])), ", 2 more incomplete)");
-}
-
-#[test]
-fn different_devices_with_same_id_are_kept_apart() {
-    let on = |name: &str, ns: f64| {
-        let site = site("f", 1, vec![series("cuda:0", &[ns; 9], &[], 0.0)]);
-        report(1, vec![gpu("cuda:0", name)], vec![site])
-    };
-    let both = merged(&[on("H200", 1000.0), on("A100", 2000.0), on("H200", 1000.0)]);
-    let devices: Vec<_> = both.devices().iter().map(|d| (d.id(), d.name())).collect();
-    assert_eq!(devices, [("cuda:0/1", "A100"), ("cuda:0/2", "H200")]);
-    let more = merged(&[both, on("H200", 1000.0)]);
-    let series: Vec<_> =
-        more.sites()[0].series().iter().map(|s| (s.device(), s.measured())).collect();
-    assert_eq!(series, [("cuda:0/1", 9), ("cuda:0/2", 27)]);
-}
-
 #[test]
 fn merge_rejects_report_without_histogram() {
     let first = include_bytes!("../../tests/reports/first.json");
@@ -362,151 +242,6 @@ fn means_that_overflow_are_refused() {
     }
     let why = merge.finish().unwrap_err();
     assert_eq!(why, "cannot merge the reports: the call tree overflows");
-}
-
-/// Returns the report of a process with these opened calls and some calls timed by events.
-fn with_opened(pid: u32, times: Option<KernelTimes>) -> Snapshot {
-    let series = series("cuda:0", &[4000.0; 9], &[], 0.0);
-    let timed = 9 + times.as_ref().map_or(0, |times| times.opened);
-    one(pid, Series { timed, kernel_times: times, ..series })
-}
-
-#[test]
-fn opened_calls_and_kernels_are_added_up() {
-    let work = |count, why| Elsewhere {
-        name: "late".to_owned(),
-        count,
-        total_ns: 100.0 * count as f64,
-        why,
-    };
-    let mut few = opened(4, &[("a", 2, 4000.0), ("b", 1, 1000.0)]);
-    few.elsewhere = vec![work(1, ElsewhereReason::OtherStream)];
-    let mut many = opened(12, &[("c", 1, 9000.0), ("a", 2, 6000.0)]);
-    (many.streams, many.kernels[0].grid) = (Some(3), [7, 1, 1]);
-    many.elsewhere =
-        vec![work(2, ElsewhereReason::OtherStream), work(5, ElsewhereReason::AfterStop)];
-    let both = merged(&[with_opened(1, Some(few)), with_opened(2, Some(many))]);
-    assert_eq!(both.inconsistencies(), [""; 0]);
-    let series = only(&both);
-    assert_eq!((series.timed(), series.measured(), series.opened()), (34, 18, 16));
-    let times = series.kernel_times().unwrap();
-    assert_eq!((times.streams(), times.zero_times()), (Some(3), 2));
-    assert_eq!(times.kernels_per_call(), Some(3.0));
-    let kernels: Vec<_> = times
-        .kernels()
-        .iter()
-        .map(|kernel| (kernel.name(), kernel.count(), kernel.per_call(), kernel.total_ns()))
-        .collect();
-    assert_eq!(
-        kernels,
-        [("a", 32, 2.0, 10_000.0), ("c", 12, 21.0 / 34.0, 9_000.0), ("b", 4, 13.0 / 34.0, 1_000.0)],
-        "the opened calls represent all of the 13 and 21 that were timed"
-    );
-    let of_call = [2.0 * 10_000.0 / 32.0, 21.0 / 34.0 * 750.0, 13.0 / 34.0 * 250.0];
-    let share = of_call[0] / of_call.iter().sum::<f64>();
-    assert!((times.kernels()[0].share() - share).abs() < 1e-9);
-    // Only kernels of one report keep their percentiles.
-    let known = times.kernels().iter().map(|kernel| kernel.time_ns().is_some());
-    assert_eq!(known.collect::<Vec<_>>(), [false, true, true]);
-    assert_eq!((times.busy_ns(), series.host_ns()), (None, None));
-    let elsewhere: Vec<_> =
-        times.elsewhere().iter().map(|work| (work.why(), work.count(), work.total_ns())).collect();
-    assert_eq!(elsewhere, [("other-stream", 3, 300.0), ("after-stop", 5, 500.0)]);
-    assert!(both.to_string().contains("    16 opened: 3 kernels, 3 streams\n"), "{both}");
-}
-
-/// Each process's kernels per call count for all of its calls, however few of them it opened.
-#[test]
-fn kernels_per_call_are_weighted_by_all_calls() {
-    let of = |pid, opened_calls, unsampled, kernels| {
-        let series = series("cuda:0", &[], &[], 0.0);
-        let times = Some(opened(opened_calls, &[("a", kernels, 9e3)]));
-        let series = Series { timed: opened_calls, kernel_times: times, ..series };
-        let mut site = site("f", 1, vec![series]);
-        (site.unsampled, site.skipped) = (unsampled, unsampled);
-        site.calls += unsampled;
-        report(pid, vec![gpu("cuda:0", "H200")], vec![site])
-    };
-    let all = of(1, 1000, 0, 2);
-    let some = of(2, 90, 8910, 12);
-    let more = of(3, 10, 9990, 1);
-    for both in
-        [merged(&[all.clone(), some.clone(), more.clone()]), merged(&[merged(&[all, some]), more])]
-    {
-        assert_eq!(both.inconsistencies(), [""; 0]);
-        let times = only(&both).kernel_times().unwrap();
-        let expected = (2.0 * 1e3 + 12.0 * 9e3 + 1.0 * 10e3) / 20e3;
-        assert!((times.kernels_per_call().unwrap() - expected).abs() < 1e-9, "{times:?}");
-        assert!((times.kernels()[0].per_call() - expected).abs() < 1e-9, "{times:?}");
-    }
-}
-
-#[test]
-fn kernels_with_other_launch_configurations_are_kept_apart() {
-    let mut other = opened(4, &[("a", 2, 4000.0)]);
-    other.kernels[0].block = [128, 1, 1];
-    let both =
-        merged(&[with_opened(1, Some(opened(4, &[("a", 1, 9e3)]))), with_opened(2, Some(other))]);
-    let kernels = only(&both).kernel_times().unwrap().kernels();
-    let blocks: Vec<_> = kernels.iter().map(|kernel| (kernel.block()[0], kernel.count())).collect();
-    assert_eq!(blocks, [(64, 4), (128, 8)]);
-}
-
-#[test]
-fn reports_without_opened_calls_change_nothing() {
-    let times = opened(4, &[("a", 2, 4000.0)]);
-    let [with, without] = [Some(times.clone()), None].map(|times| with_opened(7, times));
-    for reports in [[with.clone(), without.clone()], [without, with]] {
-        assert_eq!(only(&merged(&reports)).kernel_times(), Some(&times));
-    }
-}
-
-#[test]
-fn kernels_beyond_the_limit_become_one() {
-    let names: Vec<String> = (0..200).map(|i| format!("kernel_{i}")).collect();
-    let of = |from: usize| {
-        let kernels: Vec<_> =
-            names[from..from + 150].iter().map(|name| (&**name, 1, 10.0 + from as f64)).collect();
-        opened(2, &kernels)
-    };
-    let renamed = |mut times: KernelTimes, by: &str| {
-        times.kernels.iter_mut().for_each(|kernel| kernel.name += by);
-        times
-    };
-    let three = merged(&[
-        with_opened(1, Some(of(0))),
-        with_opened(2, Some(renamed(of(50), "_b"))),
-        with_opened(3, Some(renamed(of(30), "_c"))),
-    ]);
-    let times = only(&three).kernel_times().unwrap();
-    assert_eq!(times.kernels().len(), 256);
-    let other = times.kernels().last().unwrap();
-    // There are 450 kernels with 2 launches each.
-    assert_eq!((other.name(), other.count(), other.grid()), ("<other>", 2 * (450 - 255), [0; 3]));
-    let total: f64 = times.kernels().iter().map(Kernel::total_ns).sum();
-    assert_eq!(total, 150.0 * (10.0 + 60.0 + 40.0));
-    let shares: f64 = times.kernels().iter().map(Kernel::share).sum();
-    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
-}
-
-/// With the clock `kernels`, the busy times have a histogram.
-#[test]
-fn busy_times_of_the_clock_kernels_keep_their_percentiles() {
-    let of = |pid, ns: &[f64]| {
-        let of_events = series("cuda:0", ns, &[], 0.0);
-        let count = ns.len() as u64;
-        let mut times = opened(count, &[("a", 1, 9e3)]);
-        times.busy_ns = of_events.raw_ns;
-        let (measured, fed, kernel_times) = (0, 0, Some(times));
-        one(pid, Series { clock: Clock::Kernels, measured, fed, kernel_times, ..of_events })
-    };
-    let both = merged(&[of(1, &[1000.0; 3]), of(2, &[2000.0, 3000.0])]);
-    assert_eq!(both.inconsistencies(), [""; 0]);
-    let series = only(&both);
-    let busy = *series.kernel_times().unwrap().busy_ns().unwrap();
-    assert_eq!(Some(&busy), series.raw_ns());
-    assert_eq!((busy.median(), busy.max(), busy.sum()), (1000.0, 3000.0, 8000.0));
-    assert_eq!((series.opened(), series.measured(), series.upper_bound()), (5, 0, false));
 }
 
 /// The fed and the starved times of one process. Either may be empty.

@@ -1,0 +1,127 @@
+//! Tests of merged devices: their windows, and the processes that used them.
+
+use super::*;
+use crate::merge::sharing;
+
+#[test]
+fn processes_that_shared_a_gpu_are_noticed() {
+    // Each runs for two seconds, and the next one starts a second later.
+    let of = |pid, uuid: Option<&str>| {
+        let device = Device { uuid: uuid.map(str::to_owned), ..gpu("cuda:0", "H200") };
+        report(pid, vec![device], vec![])
+    };
+    let warnings = |reports: &[Snapshot]| {
+        let device = merged(reports).devices()[0].clone();
+        assert_eq!(device.shared, !device.warnings().is_empty());
+        device.warnings
+    };
+    let [first, second, third] = [1, 2, 3].map(|pid| of(pid, Some("GPU-1")));
+    assert_eq!(warnings(&[first.clone(), second.clone()]), [sharing::WARNING]);
+    assert!(warnings(&[first.clone(), third.clone()]).is_empty());
+    assert!(warnings(&[first.clone(), of(2, Some("GPU-2"))]).is_empty());
+    assert!(warnings(&[of(1, None), of(2, None)]).is_empty());
+    let apart = merged(&[first, third]);
+    assert_eq!(warnings(&[apart, second]), [sharing::WARNING]);
+}
+
+/// Returns a report with this many windows of 20 ms, in which the device was busy for this share of
+/// the time.
+fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> Snapshot {
+    let total_ns = windows as f64 * 20e6;
+    let outside = Unattributed {
+        name: "outside".to_owned(),
+        count: windows,
+        total_ns: 1e6 * windows as f64,
+        share: 0.05 / busy,
+        per_s: 50.0,
+    };
+    let coverage = Coverage {
+        windows,
+        incomplete: 1,
+        total_ns,
+        busy,
+        busy_error,
+        idle: 1.0 - busy,
+        idle_error: busy_error,
+        attributed: busy / 2.0,
+        attributed_error: busy_error,
+        unattributed: vec![outside],
+    };
+    let gpu = Device { coverage: Some(coverage), ..gpu("cuda:0", "H200") };
+    report(pid, vec![gpu], vec![])
+}
+
+/// Returns a report with the same figures of a process that ran for another time.
+fn with_wall(report: &Snapshot, wall_ns: u64) -> Snapshot {
+    let process = Process { wall_ns, ..report.process().clone() };
+    Snapshot::new(process, report.devices().to_vec(), report.sites().to_vec())
+}
+
+/// The shares are of wall time, so how many windows each process opened does not matter.
+#[test]
+fn windows_are_weighted_by_wall_time() {
+    let (long, short) = (with_windows(1, 10, 0.4, None), with_windows(2, 30, 0.8, None));
+    let [long, short] = [with_wall(&long, 9_000_000_000), with_wall(&short, 1_000_000_000)];
+    let last = with_wall(&with_windows(3, 500, 0.7, None), 10_000_000_000);
+    let without = one(4, series("cuda:0", &[1_000.0], &[], 0.0));
+    let busy = |all: &Snapshot| all.devices()[0].coverage().unwrap().busy;
+    let first = merged(&[long.clone(), short.clone()]);
+    assert!((busy(&first) - 0.44).abs() < 1e-9, "{}", busy(&first));
+    for all in [merged(&[first, last.clone()]), merged(&[long, without, short, last])] {
+        assert!((busy(&all) - 0.57).abs() < 1e-9, "{}", busy(&all));
+    }
+}
+
+#[test]
+fn windows_are_pooled() {
+    let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 30, 0.8, Some(0.02))]);
+    let pooled = all.devices()[0].coverage().unwrap();
+    assert_eq!((pooled.windows, pooled.incomplete), (40, 2));
+    assert!((pooled.busy - 0.6).abs() < 1e-9 && pooled.busy_error.unwrap() < 0.02, "{pooled:?}");
+    let [outside] = &pooled.unattributed[..] else { panic!("{pooled:?}") };
+    assert_eq!((outside.count, outside.per_s), (40, 50.0));
+    assert!((outside.share - 0.05 / 0.6).abs() < 1e-9, "{outside:?}");
+    // One report has too few windows for an error.
+    let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 2, 0.8, None)]);
+    assert_eq!(all.devices()[0].coverage().unwrap().busy_error, None);
+}
+
+#[test]
+fn windows_of_one_report_are_kept() {
+    let report = with_windows(1, 10, 0.4, Some(0.03));
+    let without = one(2, series("cuda:0", &[1_000.0], &[], 0.0));
+    let all = merged(&[without, report.clone()]);
+    assert_eq!(all.devices()[0].coverage(), report.devices()[0].coverage());
+}
+
+#[test]
+fn windows_of_some_reports_say_so() {
+    let without = |pid| one(pid, series("cuda:0", &[1_000.0], &[], 0.0));
+    let with = |pid| with_windows(pid, 10, 0.4, Some(0.03));
+    let said = |all: &Snapshot| {
+        let table = all.to_string();
+        let line = table.lines().find(|line| line.contains(" windows of ")).unwrap();
+        line.split_once(" in total").unwrap().1.to_owned()
+    };
+    let two = merged(&[without(1), with(2)]);
+    assert_eq!(said(&two), ", 1 more incomplete), in 1 of 2 reports");
+    let all =
+        merged(&[two, without(3), merged(&[with(4), with(5)]), merged(&[without(6), without(7)])]);
+    assert_eq!(said(&all), ", 3 more incomplete), in 3 of 7 reports");
+    assert_eq!(said(&merged(&[with(1), with(2)])), ", 2 more incomplete)");
+}
+
+#[test]
+fn different_devices_with_same_id_are_kept_apart() {
+    let on = |name: &str, ns: f64| {
+        let site = site("f", 1, vec![series("cuda:0", &[ns; 9], &[], 0.0)]);
+        report(1, vec![gpu("cuda:0", name)], vec![site])
+    };
+    let both = merged(&[on("H200", 1000.0), on("A100", 2000.0), on("H200", 1000.0)]);
+    let devices: Vec<_> = both.devices().iter().map(|d| (d.id(), d.name())).collect();
+    assert_eq!(devices, [("cuda:0/1", "A100"), ("cuda:0/2", "H200")]);
+    let more = merged(&[both, on("H200", 1000.0)]);
+    let series: Vec<_> =
+        more.sites()[0].series().iter().map(|s| (s.device(), s.measured())).collect();
+    assert_eq!(series, [("cuda:0/1", 9), ("cuda:0/2", 27)]);
+}

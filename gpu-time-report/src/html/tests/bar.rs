@@ -1,0 +1,172 @@
+//! Tests of the bars of device time and their legends.
+
+use super::*;
+
+#[test]
+fn bounds_in_the_bar_are_marked() {
+    let nodes = [("decode", 9e8), ("norm", 2e8)]
+        .map(|(name, ns)| Node { upper_bound: true, ..node(name, None, ns, ns) });
+    let snapshot = Snapshot::new(process(None), vec![gpu()], vec![]).with_tree(nodes.into());
+    let expected = ["decode ≤72.9%", "norm ≤16.2%", "idle or not annotated ≥10.9%"];
+    assert_eq!(legends(&snapshot), [expected]);
+    let page = snapshot.to_html();
+    assert_eq!(page.matches("<i class=\"c0 bound\"").count(), 2);
+    assert!(text(&snapshot).contains("GPU busy in functions≤1.100 s\n"));
+}
+
+/// Events include pauses of the GPU, of which windows know.
+#[test]
+fn busy_time_is_no_more_than_windows_found() {
+    let bound = |name, ns| Node { upper_bound: true, ..node(name, None, ns, ns) };
+    let gpu = Device { coverage: Some(Coverage { busy: 0.5, idle: 0.5, ..coverage() }), ..gpu() };
+    let nodes = vec![bound("decode", 900e6), bound("norm", 200e6)];
+    let snapshot = Snapshot::new(process(None), vec![gpu], vec![]).with_tree(nodes);
+    // Half of the run, which takes 1.234 s.
+    assert!(text(&snapshot).contains("GPU busy in functions≤617.0 ms\n"), "{}", text(&snapshot));
+}
+
+#[test]
+fn known_time_divided_by_bounds_is_uncertain() {
+    let nodes = |bounds: [bool; 2]| {
+        let node = |((name, ns), upper_bound)| Node { upper_bound, ..node(name, None, ns, ns) };
+        let times = [("decode", 300e6), ("norm", 100e6)].into_iter();
+        times.zip(bounds).map(node).collect::<Vec<_>>()
+    };
+    let with_windows = Device { coverage: Some(coverage()), ..gpu() };
+    let legends = |wall_ns, gpu: &Device, bounds| {
+        let mut process = process(None);
+        process.wall_ns = wall_ns;
+        let snapshot = Snapshot::new(process, vec![gpu.clone()], vec![]).with_tree(nodes(bounds));
+        legends(&snapshot).remove(0)
+    };
+    let run = 1_000_000_000;
+    let rest = ["&lt;not annotated&gt; 35.0 ±0.6%", "idle 30.0 ±0.5%"];
+    let some = legends(run, &with_windows, [true, false]);
+    assert_eq!(some, ["decode 26.2%?", "norm 8.8%?", rest[0], rest[1]]);
+    let all = legends(run, &with_windows, [true, true]);
+    assert_eq!(all, ["annotated functions 35.0 ±0.4%", rest[0], rest[1]]);
+    // Without windows, the times are bounds on their parts of the run unless they exceed it.
+    let rest = "idle or not annotated ≥60.0%";
+    assert_eq!(legends(run, &gpu(), [true, false]), ["decode ≤30.0%", "norm 10.0%", rest]);
+    let short = 200_000_000;
+    assert_eq!(legends(short, &gpu(), [true, false]), ["decode 75.0%?", "norm 25.0%?"]);
+    assert_eq!(legends(short, &gpu(), [true, true]), ["annotated functions ≤100.0%"]);
+}
+
+/// Returns the names and the shares in the legends of the bars of device time.
+fn legends(snapshot: &Snapshot) -> Vec<Vec<String>> {
+    let page = snapshot.to_html();
+    let lists = page.split("class=\"legend\">").skip(1);
+    let text = |item: &str| {
+        let (_, item) = item.split_once("\">").unwrap();
+        let item = item.replace("</span> <b>", " ").replace("<span class=\"error\">", "");
+        item.replace("</span>%", "%").split_once('<').unwrap().0.to_owned()
+    };
+    let items = |list: &str| {
+        let (list, _) = list.split_once("</ul>").unwrap();
+        list.split("class=\"name\" title=\"").skip(1).map(text).collect()
+    };
+    lists.map(items).collect()
+}
+
+#[test]
+fn device_time_adds_up() {
+    // Windows found the device busy for 70 % of the time, and functions for 35 %.
+    let functions = ["attention 16.4%", "norm 16.4%", "pass 2.2%"];
+    let rest = ["&lt;not annotated&gt; 35.0 ±0.5%", "idle 30.0 ±0.5%"];
+    assert_eq!(legends(&nested())[0], [&functions[..], &rest].concat());
+}
+
+#[test]
+fn device_time_has_the_exact_times_of_functions() {
+    let nodes =
+        [("decode", 300e6), ("norm", 100e6)].map(|(name, ns)| node(name, None, ns, ns)).to_vec();
+    let bar = |coverage| {
+        let mut process = process(None);
+        process.wall_ns = 1_000_000_000;
+        let gpu = Device { coverage: Some(coverage), ..gpu() };
+        legends(&Snapshot::new(process, vec![gpu], vec![]).with_tree(nodes.clone())).remove(0)
+    };
+    // The rest differs from what windows found, since they found functions at work for 35 %.
+    let expected =
+        ["decode 30.0%", "norm 10.0%", "&lt;not annotated&gt; 30.0 ±0.5%", "idle 30.0 ±0.5%"];
+    assert_eq!(bar(coverage()), expected);
+    assert_eq!(bar(Coverage { attributed: 0.0, ..coverage() }), expected);
+    let few = Coverage { busy_error: None, idle_error: None, ..coverage() };
+    assert_eq!(bar(few)[2..], ["&lt;not annotated&gt; ~30.0%", "idle ~30.0%"]);
+    let idler = Coverage { busy: 0.3, idle: 0.7, ..coverage() };
+    assert_eq!(bar(idler), ["decode 30.0%", "norm 10.0%", "idle ~60.0%"]);
+}
+
+#[test]
+fn device_time_without_windows_leaves_the_rest_open() {
+    let mut snapshot = nested();
+    snapshot.process.wall_ns = 640_000;
+    snapshot.devices[0].coverage = None;
+    let mut snapshot = snapshot.with_tree(tree());
+    let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
+    assert_eq!(legends(&snapshot), [expected]);
+    assert!(text(&snapshot).contains("Set GPU_TIME_WINDOWS=20ms/200ms to tell idle time"));
+    snapshot.process.wall_ns = 60_000_000_000;
+    assert!(text(&snapshot).contains("Set GPU_TIME_WINDOWS=20ms/10s to tell idle time"));
+}
+
+#[test]
+fn device_time_is_that_of_each_device() {
+    let mut snapshot = nested();
+    snapshot.devices.push(Device { id: "cuda:1".to_owned(), ..gpu() });
+    for node in &mut snapshot.tree {
+        let device = if node.name == "norm" { "cuda:1" } else { "cuda:0" };
+        node.self_ns_by_device = BTreeMap::from([(device.to_owned(), node.self_ns)]);
+    }
+    let legends = legends(&snapshot);
+    let has = |list: &[String], name: &str| list.iter().any(|item| item.starts_with(name));
+    assert_eq!(legends.len(), 2);
+    assert!(!has(&legends[0], "norm") && has(&legends[0], "pass"), "{legends:?}");
+    assert!(has(&legends[1], "norm") && !has(&legends[1], "pass"), "{legends:?}");
+    // Nested functions are counted once.
+    assert_eq!(legends[0][..2], ["attention 16.4%", "pass 2.2%"]);
+}
+
+#[test]
+fn many_devices_share_a_legend() {
+    let mut snapshot = nested();
+    let first = snapshot.devices[0].clone();
+    let more = (1..4).map(|i| Device { id: format!("cuda:{i}"), ..first.clone() });
+    snapshot.devices.extend(more);
+    for (at, node) in snapshot.tree.iter_mut().enumerate() {
+        node.self_ns_by_device = BTreeMap::from([(format!("cuda:{}", at % 4), node.self_ns)]);
+    }
+    let page = snapshot.to_html();
+    assert_eq!(page.matches("class=\"time-bar\"").count(), 4);
+    let names = ["attention ", "norm ", "pass ", "&lt;not annotated&gt; ", "idle "];
+    assert_eq!(legends(&snapshot), [names]);
+    let text = text(&snapshot);
+    assert_eq!(text.matches("4 GPUs: NVIDIA").count(), 1, "{text}");
+    // The details of each.
+    assert_eq!(text.matches("Outside of annotated functions:").count(), 4);
+    assert_eq!(text.matches("busy 70.0 ±0.5%").count(), 4);
+}
+
+#[test]
+fn device_time_counts_overlapping_work_once() {
+    let mut snapshot = nested();
+    snapshot.devices[0].coverage = None;
+    let mut snapshot = snapshot.with_tree(tree());
+    // The functions' own times add up to 320 µs, but the device was busy for only 240 µs.
+    snapshot.process.wall_ns = 480_000;
+    snapshot.devices[0].overlap = Some(Overlap { ns: 80_000.0, partial: false });
+    let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
+    assert_eq!(legends(&snapshot), [expected]);
+    let lead = "Timed functions account for 50.0% of the run.";
+    assert!(text(&snapshot).contains(lead));
+    snapshot.devices[0].overlap = Some(Overlap { ns: 80_000.0, partial: true });
+    assert!(text(&snapshot).contains("Timed functions account for at most 50.0% of the run."));
+    let expected =
+        ["attention ≤23.4%", "norm ≤23.4%", "pass ≤3.1%", "idle or not annotated ≥50.0%"];
+    assert_eq!(legends(&snapshot), [expected]);
+    // Own times on the host do not count as GPU time.
+    snapshot.devices.push(Device::host());
+    let text = text(&snapshot);
+    assert!(text.contains("≤240.0 µs"), "{text}");
+}

@@ -1,0 +1,155 @@
+//! Tests of the drawn call tree and of the bars of device time.
+
+use super::*;
+
+#[test]
+fn shares_on_the_bar_fit_or_are_hidden() {
+    let mut two = nested();
+    two.devices.push(Device { id: "cuda:1".to_owned(), ..two.devices[0].clone() });
+    for site in &mut two.sites {
+        site.series[0].device = "cuda:1".to_owned();
+    }
+    let labels = r#"
+        const labels = [...document.querySelectorAll(".time-bar span")].filter((label) => label.checkVisibility());
+        return labels.map((label) => {
+            const part = label.parentElement.getBoundingClientRect();
+            return [label.textContent, part.width - label.getBoundingClientRect().width];
+        });"#;
+    for window in [DESKTOP, LAPTOP, [800, 600], [500, 800]] {
+        for parts in [0.01, 0.03, 0.05, 0.08] {
+            let mut snapshot = two.clone();
+            for device in &mut snapshot.devices {
+                let coverage = device.coverage.as_mut().unwrap();
+                (coverage.busy, coverage.idle) = (coverage.attributed + parts, 1.0 - parts);
+            }
+            let seen = chromium::ask(&snapshot.to_html(), window, labels);
+            let spare: Vec<(String, f64)> = serde_json::from_value(seen.answer).unwrap();
+            assert!(!spare.is_empty() && spare.iter().all(|(_, spare)| *spare >= 0.0), "{spare:?}");
+        }
+    }
+}
+
+#[test]
+fn bars_with_equal_functions_have_their_types_and_modules() {
+    let mut nodes = tree();
+    nodes.push(node("app::Model::load", None, 1e4, 1e4));
+    let names = [
+        "llama::Block::forward",
+        "llama::ops::norm",
+        "llama::Attention::forward",
+        "bert::ops::norm",
+    ];
+    for (node, name) in nodes.iter_mut().zip(names) {
+        node.name = name.to_owned();
+    }
+    nodes.push(node("llama::ops::gather", None, 1e4, 1e4));
+    let snapshot = kernels().with_tree(nodes);
+    let seen = ask(
+        &snapshot,
+        r#"return [".icicle tbody th", ".legend .name"].map((names) =>
+            [...document.querySelectorAll(names)].map((name) => name.innerText));"#,
+    );
+    let [mut seen, legend]: [Vec<String>; 2] = serde_json::from_value(seen).unwrap();
+    seen.retain(|name| !name.starts_with('<'));
+    let expected = [
+        "Block::forward",
+        "Attention::forward",
+        "bert::ops::norm",
+        "llama::ops::norm",
+        "Model::load",
+        "gather",
+    ];
+    assert_eq!(seen, expected);
+    let functions = legend.iter().filter(|name| expected.contains(&name.as_str()));
+    assert_eq!((functions.count(), &*legend[0]), (6, "Attention::forward"));
+}
+
+/// Two devices leave little room for their legends.
+#[test]
+fn legend_of_each_device_names_a_function_on_a_phone() {
+    let mut snapshot = kernels();
+    let mut second = snapshot.devices[0].clone();
+    second.id = "cuda:1".to_owned();
+    snapshot.devices.push(second);
+    let mut nodes = tree();
+    for node in &mut nodes {
+        let half_ns = 0.5 * node.self_ns;
+        node.self_ns_by_device = ["cuda:0", "cuda:1"].map(|id| (id.to_owned(), half_ns)).into();
+    }
+    let page = snapshot.with_tree(nodes).to_html();
+    // A window is at least 500 pixels wide, which is narrow enough.
+    let seen = chromium::ask(
+        &page,
+        [500, 800],
+        r#"return [...document.querySelectorAll(".legend")].map((legend) =>
+            [...legend.children].filter((part) => part.checkVisibility())
+                .map((part) => part.querySelector(".name")?.textContent ?? part.textContent));"#,
+    );
+    let seen: Vec<Vec<String>> = serde_json::from_value(seen.answer).unwrap();
+    assert_eq!(seen.len(), 2);
+    assert!(seen.iter().all(|legend| legend[0] == "attention"), "{seen:?}");
+}
+
+#[test]
+fn icicle_enlarges_the_clicked_path() {
+    let seen = ask(
+        &nested(),
+        r#"
+        const rows = [...document.querySelectorAll(".tree tbody tr")];
+        const row = (name) => rows.find((row) => row.cells[0].textContent === name);
+        const whole = document.querySelector(".tree").getBoundingClientRect().width;
+        const wide = (name) => Math.round((100 * row(name).getBoundingClientRect().width) / whole);
+        const look = async () => {
+            await new Promise((resolve) => setTimeout(resolve, 400));
+            return ["pass", "attention", "<not annotated>"].map(wide);
+        };
+        const said = () => document.querySelector(".section-head > output").textContent;
+        const before = await look();
+        row("attention").click();
+        const enlarged = await look();
+        const about = said();
+        row("attention").click();
+        return { before, enlarged, about, after: await look() };"#,
+    );
+    assert_eq!(seen["before"], serde_json::json!([50, 31, 50]));
+    assert_eq!(seen["enlarged"], serde_json::json!([100, 100, 0]));
+    assert_eq!(seen["after"], seen["before"]);
+    let about = seen["about"].as_str().unwrap();
+    assert!(about.contains("(23.4%) · 160 calls · GPU 1.250 µs per call"), "{about}");
+    assert!(about.starts_with("pass › attention: 200.0 µs in total, 150.0 µs its own"), "{about}");
+}
+
+#[test]
+fn bars_stay_under_the_pointer() {
+    let seen = ask(
+        &nested(),
+        r#"
+        const rows = [...document.querySelectorAll(".tree tbody tr")];
+        const tops = () => rows.map((row) => row.getBoundingClientRect().top);
+        const before = tops();
+        rows[0].dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
+        const said = document.querySelector(".section-head > output").textContent;
+        return [said.includes("launch-bound: GPU busy"), JSON.stringify(tops()) === JSON.stringify(before)];"#,
+    );
+    assert_eq!(seen, serde_json::json!([true, true]));
+}
+
+#[test]
+fn icicle_follows_the_keyboard_and_turns_into_a_table() {
+    let seen = ask(
+        &nested(),
+        r#"
+        const rows = [...document.querySelectorAll(".tree tbody tr")];
+        const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+        const name = () => document.activeElement.cells[0].textContent;
+        rows[0].focus();
+        const names = ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowRight", "ArrowUp"].map((key) => (press(key), name()));
+        document.querySelector(".section-head > button").click();
+        const shown = getComputedStyle(rows[0].cells[1]).display;
+        return { names, shown, stops: document.querySelectorAll(".tree [tabindex]").length };"#,
+    );
+    let names = ["<not annotated>", "pass", "attention", "norm", "pass"];
+    // `pass` and `<not annotated>` took the same time.
+    assert_eq!(seen["names"], serde_json::json!(names));
+    assert_eq!((&seen["shown"], &seen["stops"]), (&"table-cell".into(), &0.into()));
+}
