@@ -22,7 +22,7 @@ impl Idle {
     /// Returns the idle share that windows found, but no more than opened calls leave room for.
     /// `None` without windows that tell it.
     pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Idle> {
-        let coverage = device.coverage().filter(|_| !is_missed(snapshot, device))?;
+        let coverage = telling(snapshot, device)?;
         let (found, error) = (coverage.idle, coverage.idle_error);
         let most = 1.0 - exact_share(snapshot, device);
         let is_bound = found > most + FAR * error.unwrap_or(0.0);
@@ -43,6 +43,11 @@ impl Idle {
     pub fn doubt(&self) -> &'static str {
         if self.error.is_none() && !self.is_bound { " (too few windows)" } else { "" }
     }
+}
+
+/// Returns the windows of a device, if they tell how idle it was.
+pub fn telling<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a Coverage> {
+    device.coverage().filter(|_| !is_missed(snapshot, device))
 }
 
 /// Returns `true` if the windows of a device saw no work of annotated functions, although functions

@@ -7,7 +7,7 @@ use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND, bound};
 use crate::own_times::{self, BusyTime, OwnTime, own_times};
 use crate::printed::Printed;
 use crate::units::{percent, printable};
-use crate::{Coverage, Device, Node, Snapshot};
+use crate::{Coverage, Device, Node, Snapshot, idle};
 
 /// The maximum number of functions in the legend on a phone.
 const FEW: usize = 2;
@@ -185,7 +185,8 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     let share = busy.share(snapshot);
     let measured = Whole { ns: measured_ns / share, mark: bound(busy.is_partial) };
     // The whole bar, and the parts that are not functions.
-    let (whole, rest) = match &device.coverage {
+    let windows = idle::telling(snapshot, device);
+    let (whole, rest) = match windows {
         // Windows know better than bounds how long functions kept the device busy.
         Some(coverage) if coverage.attributed > 0.0 && (busy.is_bound || times.is_empty()) => {
             let mark = if has_bounds { UNCERTAIN } else { ESTIMATE };
@@ -216,7 +217,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     parts.push(Part::of(OTHERS, format!("{} more functions", others.len()), others, whole));
     if times.is_empty() {
         const ALL: &str = "annotated functions";
-        let functions = match &device.coverage {
+        let functions = match windows {
             Some(Coverage { attributed, attributed_error, .. }) => {
                 Part::estimated(OTHERS, ALL, *attributed, *attributed_error)
             }

@@ -91,7 +91,9 @@ fn device_time_has_the_exact_times_of_functions() {
     let expected =
         ["decode 30.0%", "norm 10.0%", "&lt;not annotated&gt; 30.0 ±0.5%", "idle 30.0 ±0.5%"];
     assert_eq!(bar(coverage()), expected);
-    assert_eq!(bar(Coverage { attributed: 0.0, ..coverage() }), expected);
+    // Windows that saw no function at work do not stand for the run.
+    let blind = bar(Coverage { attributed: 0.0, ..coverage() });
+    assert_eq!(blind, ["decode 30.0%", "norm 10.0%", "idle or not annotated 60.0%"]);
     let few = Coverage { busy_error: None, idle_error: None, ..coverage() };
     assert_eq!(bar(few)[2..], ["&lt;not annotated&gt; ~30.0%", "idle ~30.0%"]);
     let idler = Coverage { busy: 0.3, idle: 0.7, ..coverage() };
