@@ -5,7 +5,7 @@ pub(crate) mod fixtures;
 mod folded;
 pub(crate) mod view;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -278,7 +278,6 @@ pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Proc
 /// Sets three values from the tree: `launch_bound` of each site, and the own and outer shares of
 /// its series. A path is launch-bound only if the medians of its function agree.
 pub(crate) fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
-    mark_bounds(nodes, sites);
     for at in 0..nodes.len() {
         let described = described(&nodes[at], nodes, sites);
         nodes[at].launch_bound &= described.is_none_or(may_be_launch_bound);
@@ -318,21 +317,6 @@ pub(crate) fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
             series.own_share = Some(if has_others { own_share } else { 1.0 });
             series.outer_share = outer_share.filter(|_| has_others);
         }
-    }
-}
-
-/// Marks the paths by events of functions whose totals are upper bounds because of starved samples,
-/// where none of the function's paths is marked. Reports of earlier versions need it, in which one
-/// fed sample was enough for a path to have no mark.
-fn mark_bounds(nodes: &mut [Node], sites: &[Site]) {
-    let marked: HashSet<_> =
-        nodes.iter().filter(|node| node.upper_bound).filter_map(Node::site).collect();
-    let is_starved = |at: usize| {
-        let is_one = |site: &Site| site.series.iter().any(Series::is_starved);
-        !marked.contains(&at) && sites.get(at).is_some_and(is_one)
-    };
-    for node in nodes.iter_mut().filter(|node| node.source == Source::Events) {
-        node.upper_bound |= node.site().is_some_and(is_starved);
     }
 }
 

@@ -65,7 +65,7 @@ impl Series {
     }
 
     /// Returns `true` if starved samples make the total an upper bound.
-    pub(crate) fn is_starved(&self) -> bool {
+    fn is_starved(&self) -> bool {
         let [fed, starved] = [self.fed as f64, self.starved as f64];
         self.raw_ns.is_some_and(|raw| {
             // The sum is that of all samples, and the mean that of the fed ones, if there are any.

@@ -193,7 +193,9 @@ fn total_of_nearly_starved_samples_is_a_bound() {
     (series.fed, series.starved) = (1, 1);
     let raw = series.raw_ns.as_mut().unwrap();
     raw.mean = raw.sum / 100.0;
-    let by_events = Node { source: crate::Source::Events, ..node("decode", None, 3e8, 3e8) };
+    // The runtime marks the path.
+    let by_events = node("decode", None, 3e8, 3e8);
+    let by_events = Node { source: crate::Source::Events, upper_bound: true, ..by_events };
     let rows = Snapshot::new(process(None), vec![gpu()], vec![site]);
     for snapshot in [rows.clone(), rows.with_tree(vec![by_events])] {
         let table = snapshot.to_string();
