@@ -24,17 +24,17 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
         [] => None,
         [(device, idle)] => Some(of_one(snapshot, device, idle)),
         all if all.len() >= MANY => {
-            let is_few = all.iter().any(|(_, idle)| !idle.doubt().is_empty());
-            let (about, few) = match is_few {
+            let doubt = all.iter().map(|(_, idle)| idle.doubt()).find(|doubt| !doubt.is_empty());
+            let (about, doubt) = match doubt {
                 _ if all.iter().any(|(_, idle)| idle.is_bound) => ("at most ", ""),
-                true => ("about ", " (too few windows)"),
-                false => ("", ""),
+                Some(doubt) => ("about ", doubt),
+                None => ("", ""),
             };
             let (range, ends) = range(all.iter().map(|(device, idle)| (*device, idle.share)));
             let ends = ends.map(|[least, most]| format!(": {least} the least, {most} the most"));
             let ends = ends.unwrap_or_default();
             let shared = shared(snapshot, all.iter().map(|(device, _)| *device));
-            Some(format!("The GPUs were idle {about}{range} of the time{few}{ends}.{shared}"))
+            Some(format!("The GPUs were idle {about}{range} of the time{doubt}{ends}.{shared}"))
         }
         all => {
             let each = all

@@ -158,7 +158,7 @@ fn flush(call: &StreamCall) -> CacheState {
 
 /// Returns the probability with which the sampler would have chosen a call that was timed without asking it,
 /// because the call is inside an opened one. Returns 1 if the sampler was asked, or times every call.
-pub(crate) fn unasked(site: &'static CallSite) -> f64 {
+pub(super) fn unasked(site: &'static CallSite) -> f64 {
     // Those with `graph` are always asked about.
     let is_unasked = site.is_sampled() && opened::is_inside() && !site.spec.graph;
     if is_unasked { site.rate.get().rate() } else { 1.0 }
