@@ -181,6 +181,18 @@ fn work_of_inner_functions_is_elsewhere_for_those_around_them() {
     assert_eq!([outer, bare, inner].map(elsewhere), [vec![(other, 1)], vec![], vec![(other, 1)]]);
 }
 
+/// The stop event of the inner function says nothing about that of the outer one.
+#[test]
+fn work_after_the_stop_is_elsewhere_for_its_own_function() {
+    let [outer, inner] = [(); 2].map(|()| subject(thread()));
+    let mut call = Box::<OpenCall>::default();
+    let frames = [outer, inner].map(|subject| call.enter(subject).unwrap());
+    call.frames[0].is_launching = true;
+    call.note(&launch(1));
+    record_launches(call, &frames);
+    assert_eq!([outer, inner].map(elsewhere), [vec![], vec![(ElsewhereReason::AfterStop, 1)]]);
+}
+
 #[test]
 fn calls_inside_one_sampled_call_are_not_independent() {
     let of_share = |share| OpenedFunction { share, stream: None, ..subject(thread()) };
