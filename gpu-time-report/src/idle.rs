@@ -1,4 +1,4 @@
-//! How idle a device was, from windows and from what opened calls measured exactly.
+//! The idle share of a device, from windows and from what opened calls measured exactly.
 
 use crate::own_times::{own_times, sum};
 use crate::units::{self, percent};

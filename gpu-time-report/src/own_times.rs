@@ -35,7 +35,7 @@ pub struct Shares<'a> {
     known: Known,
 }
 
-/// How well the shares are known.
+/// The degree to which the shares are known.
 #[derive(Clone, Copy, PartialEq)]
 enum Known {
     Well,

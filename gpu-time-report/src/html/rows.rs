@@ -19,7 +19,7 @@ const MAX_SERIES: usize = 600;
 /// The id of the row of the function to look at first, and the class of what marks it.
 pub const FIRST: &str = "first";
 
-/// What the filter compares, and its key.
+/// The text that the filter compares, and its key.
 const FILTER: &str = "Filter by function, file, launch, kernel, device… ( / )";
 
 /// The row groups of the page.

@@ -1,4 +1,4 @@
-//! How often the intervals of `until_stable` and `compare` contain the truth, for simulated times with fixed seeds
+//! The share of intervals of `until_stable` and `compare` that contain the truth, for simulated times with fixed seeds
 //! and no clock. `docs/intervals.md` has the table and the command that prints it.
 
 mod intervals;

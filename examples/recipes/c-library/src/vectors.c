@@ -17,7 +17,7 @@ struct dim3 {
     unsigned x, y, z;
 };
 
-// What the toolkit's headers declare.
+// The declarations of the toolkit's headers.
 static int (*cudaStreamCreate)(void **stream);
 static int (*cudaStreamSynchronize)(void *stream);
 static int (*cudaMalloc)(void **memory, size_t size);

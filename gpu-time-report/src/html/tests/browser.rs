@@ -11,7 +11,7 @@ mod tree;
 
 const DESKTOP: [u32; 2] = [1440, 900];
 const LAPTOP: [u32; 2] = [1280, 800];
-/// What the bars of a browser leave of a laptop's screen of 1366 by 768 pixels.
+/// A laptop's screen of 1366 by 768 pixels, without the bars of a browser.
 const LOW: [u32; 2] = [1366, 657];
 const PHONE: [u32; 2] = [360, 800];
 

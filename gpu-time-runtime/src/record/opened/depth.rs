@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// How deep a thread is inside calls that are not part of an opened call.
+/// The depth of a thread inside calls that are not part of an opened call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallDepth {
     /// The number of calls timed by events.
