@@ -28,7 +28,7 @@ use crate::gpu::{Gpu, ONE, is_present};
 
 /// The time for which the threads work, and the time that they then get to end.
 const WORK: Duration = Duration::from_secs(2);
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
 const LAUNCHERS: usize = 4;
 const KERNEL_NS: u64 = 5_000;
 const GRAPH_KERNELS: usize = 8;

@@ -43,10 +43,19 @@ fn ours(arguments: &[&str]) -> Value {
     parse(run_on(SMALL_L2, arguments, dir.path(), true))
 }
 
-/// Compiles the CUPTI stand-in into the driver's folder.
+/// Compiles the CUPTI stand-in into the driver's folder. It is optimised, because a flush parses whatever several
+/// threads have launched since the last one.
 fn install_cupti(dir: &Path) {
     let mut compile = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
-    compile.args(["--edition", "2024", "--crate-type", "cdylib", "--allow", "non_snake_case"]);
+    compile.args([
+        "--edition",
+        "2024",
+        "-O",
+        "--crate-type",
+        "cdylib",
+        "--allow",
+        "non_snake_case",
+    ]);
     compile.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stand-in/cupti.rs"));
     assert!(compile.arg("-o").arg(dir.join("libcupti.so")).status().unwrap().success());
 }

@@ -2,6 +2,8 @@
 //! that uses it compiles it, using only the standard library.
 
 use std::ffi::{CString, c_char, c_void};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -16,7 +18,7 @@ const RECORD: usize = 216;
 
 static CALLBACKS: Mutex<Option<(Request, Complete)>> = Mutex::new(None);
 /// The number of bytes returned from the trace so far.
-static SEEN: Mutex<usize> = Mutex::new(0);
+static SEEN: Mutex<u64> = Mutex::new(0);
 
 #[unsafe(no_mangle)]
 extern "C" fn cuptiGetVersion(version: *mut u32) -> u32 {
@@ -92,10 +94,13 @@ extern "C" fn cuptiActivityFlushAll(_flag: u32) -> u32 {
     let Some((request, complete)) = *CALLBACKS.lock().unwrap() else { return SUCCESS };
     let path = std::env::var("GPU_TIME_TEST_SIM_TRACE").expect("tracing is enabled");
     let path = path.replace("%p", &std::process::id().to_string());
-    let trace = std::fs::read_to_string(path).unwrap_or_default();
     let mut seen = SEEN.lock().unwrap();
-    let records: Vec<_> = trace[*seen..].lines().filter_map(record).collect();
-    *seen = trace.len();
+    let mut trace = String::new();
+    if let Ok(mut file) = File::open(path) {
+        file.seek(SeekFrom::Start(*seen)).unwrap();
+        *seen += file.read_to_string(&mut trace).unwrap() as u64;
+    }
+    let records: Vec<_> = trace.lines().filter_map(record).collect();
     let mut records = records.as_slice();
     while !records.is_empty() {
         let (mut buffer, mut size, mut most) = (null_mut(), 0, 0);
