@@ -38,9 +38,15 @@ const SWITCH_COST_NS: u64 = 6_000;
 /// The requests to the thread.
 struct WindowOrders {
     plan: Option<WindowPlan>,
-    /// The length of the requested window; `None` if none is requested.
-    requested: Option<Duration>,
+    requested: Option<WindowRequest>,
     has_thread: bool,
+}
+
+/// A window that is to open as soon as possible.
+struct WindowRequest {
+    length: Duration,
+    /// Exists from the request on, unless the window must wait for a context or the budget.
+    marking: Option<Marking>,
 }
 
 /// The state that the thread shares with the rest of the runtime.
@@ -74,12 +80,18 @@ pub(crate) fn set(plan: Option<WindowPlan>) {
 }
 
 /// Requests a window of this length, or of the plan's length by default. It opens as soon as the process has a
-/// CUDA context.
+/// CUDA context. Calls that begin after the request are attributed.
 pub(crate) fn request(length: Option<Duration>) {
+    let may_open = has_context() && decided() == Permission::Granted;
     let change = |orders: &mut WindowOrders| {
         let usual = orders.plan.map_or(WindowPlan::USUAL_LENGTH, WindowPlan::length);
         let length = length.unwrap_or(usual).min(WindowPlan::LONGEST);
-        orders.requested = orders.requested.max(Some(length));
+        let new = || WindowRequest { length, marking: None };
+        let request = orders.requested.get_or_insert_with(new);
+        request.length = request.length.max(length);
+        if may_open {
+            request.marking.get_or_insert_with(|| Marking::begin(RecordingPhase::Soon));
+        }
     };
     order(change, true);
 }
@@ -135,6 +147,7 @@ fn order(change: impl FnOnce(&mut WindowOrders), needs_thread: bool) {
     orders.has_thread |= is_first;
     drop(orders);
     if is_first && let Err(error) = background::spawn("gpu-time-windows", run) {
+        locked(&STATE.orders).requested = None;
         console::say(&format!("failed to start the thread for windows: {error}"));
     }
     wake();
@@ -149,6 +162,11 @@ fn run() {
         let can_open = has_orders() && can_open();
         let (plan, requested) = {
             let mut orders = locked(&STATE.orders);
+            if let Some(request) = &mut orders.requested
+                && !can_open
+            {
+                request.marking = None;
+            }
             (orders.plan.filter(|_| can_open), orders.requested.take_if(|_| can_open))
         };
         let planned = schedule.next(plan, now);
@@ -159,10 +177,10 @@ fn run() {
             collect();
             now = Instant::now();
         }
-        if let Some(length) = requested {
-            if !record(length) {
+        if let Some(request) = requested {
+            if !record(request.length) {
                 // CUPTI cannot be switched on while another thread loads code.
-                locked(&STATE.orders).requested.get_or_insert(length);
+                locked(&STATE.orders).requested.get_or_insert(request);
                 thread::park_timeout(STEP);
             }
             collections.restart();
@@ -195,11 +213,15 @@ fn has_orders() -> bool {
 /// Returns `true` if timing is on, the process has a context, and the budget permits it. Without a context,
 /// there is no GPU work to record, and no reason to load CUPTI.
 fn can_open() -> bool {
-    // The driver knows primary contexts even if no call was timed on them.
-    let has_context = || !cuda::contexts().is_empty() || !cuda::active_devices().is_empty();
     // Without CUPTI, opening a window does nothing.
     let is_forbidden = || permission() != Permission::Granted && cupti::is_in_use();
     switches::is_on() && has_context() && !is_forbidden()
+}
+
+/// Returns `true` if the process has a context. The driver knows primary contexts even if no call was timed on
+/// them.
+fn has_context() -> bool {
+    !cuda::contexts().is_empty() || !cuda::active_devices().is_empty()
 }
 
 /// Remembers the devices whose primary context exists.
@@ -395,7 +417,7 @@ mod tests {
 
     /// The program may even have the same period as the windows and have started with them.
     #[test]
-    fn every_moment_of_a_program_falls_into_a_window_as_often() {
+    fn windows_fall_on_all_moments_equally() {
         const WINDOWS: u32 = 20_000;
         // Far in the future, so that no window is skipped.
         let began = Instant::now() + Duration::from_secs(100_000);
