@@ -66,6 +66,8 @@ pub fn ask(page: &str, [width, height]: [u32; 2], question: &str) -> Seen {
     let mut command = Command::new("chromium");
     command
         .args(FLAGS)
+        // It leaves files there when it is killed.
+        .env("TMPDIR", folder.path())
         .arg(format!("--user-data-dir={}", folder.path().join("user").display()))
         .arg(format!("--window-size={width},{height}"))
         .arg(format!("file://{}", path.display()))
