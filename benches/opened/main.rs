@@ -12,6 +12,9 @@
 //! back to back, opens many calls, and measures again. Hosts drift by more than the bound, so control
 //! processes, which make the same calls without opening any, alternate with these.
 //!
+//! The collector is the thread that reads CUPTI's records. Its cost is the CPU time that Linux counts for it, divided
+//! by the number of launches in opened calls.
+//!
 //! Needs a GPU and `libcupti`. Prints one table and fails if a bound is missed.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc
@@ -180,7 +183,22 @@ fn compare_processes(table: &mut Table) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn run(gpu: &Gpu, table: &mut Table) {
+/// Returns the CPU time that the collector has used, in ns and in steps of the kernel's clock (usually 10 ms).
+fn collector_ns() -> Result<f64, Box<dyn Error>> {
+    // SAFETY: no pointers are involved.
+    let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        let stat = std::fs::read_to_string(thread?.path().join("stat"))?;
+        // Linux cuts names after 15 bytes.
+        let Some((_, fields)) = stat.split_once("(gpu-time-kernel) ") else { continue };
+        // `utime` and `stime`, the fields 14 and 15 of proc(5), of which the name is the second.
+        let ticks: Vec<u64> = fields.split(' ').skip(11).take(2).flat_map(str::parse).collect();
+        return Ok(ticks.iter().sum::<u64>() as f64 / ticks_per_s * 1e9);
+    }
+    Ok(0.0)
+}
+
+fn run(gpu: &Gpu, table: &mut Table) -> Result<(), Box<dyn Error>> {
     (0..50).for_each(|_| untimed(gpu, 64));
     for (launches, [plain, over]) in LAUNCHES.into_iter().zip(LABELS) {
         // Warms up: the first opened call loads CUPTI.
@@ -195,6 +213,13 @@ fn run(gpu: &Gpu, table: &mut Table) {
         let most = 4_000.0 + 600.0 * launches as f64;
         table.row(over, Figure::of(more), "ns", Bound::AtMost(most));
     }
+    // A snapshot waits for the records that the collector still has to read.
+    gpu_time::snapshot();
+    let launches: usize =
+        LAUNCHES.into_iter().map(|launches| (BATCHES + 1) * BATCH * launches).sum();
+    let per_record = collector_ns()? / launches as f64;
+    table.value("collector, CPU time per record", per_record, "ns", Bound::AtMost(1_000.0));
+    Ok(())
 }
 
 fn main() -> ExitCode {
@@ -226,7 +251,7 @@ fn measure(gpu: &Gpu, role: &str) -> Result<bool, Box<dyn Error>> {
         "opened" => print_leftovers(gpu, opened),
         "untimed" => print_leftovers(gpu, untimed),
         _ => {
-            run(gpu, &mut table);
+            run(gpu, &mut table)?;
             let compared = compare_processes(&mut table);
             print!("{table}");
             compared?;
