@@ -64,7 +64,7 @@ fn runs_that_differ_are_not_slower() {
 /// The workers of a server differ little, because they share the clocks and the temperature of a
 /// run.
 #[test]
-fn processes_of_one_host_at_the_same_time_are_one_run() {
+fn simultaneous_processes_of_host_are_one_run() {
     let folder = Folder::new();
     let side = |name: &str, ns: f64, host: Option<&str>, gap: Duration| {
         let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_170_600);

@@ -202,7 +202,7 @@ fn folded_stacks_of_a_saved_report_are_shown() {
 }
 
 #[test]
-fn kernels_of_one_report_and_of_merged_reports_are_shown() {
+fn kernels_of_single_and_merged_reports_are_shown() {
     let folder = Folder::new();
     let files = [1, 2].map(|pid| {
         let kernel_times = Some(opened(4, &[("gemm", 2, 9_000.0), ("add", 1, 500.0)]));

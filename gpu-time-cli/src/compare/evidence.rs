@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn p_value_is_below_alpha_if_the_interval_excludes_zero() {
+    fn p_value_is_below_alpha_if_interval_excludes_zero() {
         for shift in [-0.3, -0.08, -0.03, 0.0, 0.02, 0.06, 0.08, 0.3] {
             let base = side(&[0.0, 0.03, 0.01], [0.0; 2]);
             let new = side(&[shift, shift + 0.02, shift + 0.05], [0.0; 2]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_agree_by_the_clock_step_have_a_spread() {
+    fn runs_within_clock_step_have_spread() {
         let step = |logs: &[f64]| SideMedians { half_step: 0.003, ..side(logs, [0.0; 2]) };
         let evidence = Evidence::of(&step(&[0.0; 2]), &step(&[0.006; 2]), 0.0).unwrap();
         assert!(evidence.p_value(0.0) > ALPHA);

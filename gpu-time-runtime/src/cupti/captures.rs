@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capture_takes_the_work_of_its_stream_until_it_ends() {
+    fn capture_takes_work_of_its_stream_until_end() {
         let captures = Captures::new();
         captures.note(539, 0x70, SUCCESS);
         captures.note(720, 0x71, SUCCESS);

@@ -438,7 +438,7 @@ mod tests {
 
     /// Otherwise, records would lack their launches.
     #[test]
-    fn callbacks_that_were_half_off_are_all_on_for_recording() {
+    fn half_disabled_callbacks_are_enabled_for_recording() {
         let session = fake::session();
         let mut control = control();
         fake::refuse(Call::Callback(652, false), 39);

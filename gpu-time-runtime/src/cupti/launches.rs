@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn launches_of_the_program_are_counted_while_nothing_is_recorded() {
+    fn launches_are_counted_while_nothing_is_recorded() {
         let (recording, counter) = (Recording::new(), LaunchCounter::new());
         let launch = |site, correlation| {
             let (callback, mut result) = (Callback::with_id(307).unwrap(), SUCCESS);

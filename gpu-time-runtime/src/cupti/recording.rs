@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_switched_on_by_the_first_call_that_needs_them() {
+    fn first_call_switches_kinds_on() {
         let (session, recording) = (fake::session(), Recording::new());
         for _ in 0..2 {
             recording.start(&session, &permit()).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn kind_that_cannot_be_switched_on_does_not_keep_the_window_open() {
+    fn refused_kind_does_not_keep_window_open() {
         let (session, recording) = (fake::session(), Recording::new());
         recording.start(&session, &permit()).unwrap();
         fake::refuse(Call::Enable(MEMSET), 1);

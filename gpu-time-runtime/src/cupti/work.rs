@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn address_of_another_symbol_is_noticed_in_the_next_drain() {
+    fn reused_symbol_address_is_noticed_in_next_drain() {
         let mut interned = InternedWork::default();
         let mut symbol = *b"one\0";
         let mut name_at_once = |symbol: &[u8]| {

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_module_has_a_slot_for_each_id_and_ends_with_null() {
+    fn modules_have_slot_per_id_and_end_with_null() {
         for (module, ids) in (1..).zip(SIZES) {
             let table = attached(module).unwrap();
             assert_eq!(table.len(), ids + 1);

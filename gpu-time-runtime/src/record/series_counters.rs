@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn each_launch_cache_state_and_key_has_its_own_series() {
+    fn launch_cache_state_and_key_select_series() {
         let (mut table, site) = (SeriesTable::default(), site());
         let keys: Vec<_> = (0..4).map(|n| site.keys.find(&KeyText::of(&n))).collect();
         let mut begin_all = || {

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn state_with_an_open_bracket_is_not_reassigned_by_another_thread() {
+    fn state_with_open_bracket_is_not_reassigned() {
         let states = Mutex::new(Rank::Streams, StreamStates::default());
         let get = |n| locked(&states).get(key(n));
         std::thread::scope(|scope| {

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn base_is_median_and_its_error_reaches_to_the_slow_tenth() {
+    fn error_of_base_reaches_to_slow_tenth() {
         let mut durations = vec![545.0; 20];
         assert_eq!(KernelBase::of(durations.clone()).unwrap().error_ns, 0.0);
         durations.extend([609.0; 10]);

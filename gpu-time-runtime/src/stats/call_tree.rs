@@ -345,7 +345,7 @@ mod tests {
 
     /// An outer call with a hundred calls inside is one draw: the error of what they take is that of the outer call.
     #[test]
-    fn calls_that_are_recorded_together_have_the_error_of_one_draw() {
+    fn calls_recorded_together_are_one_draw() {
         let mut tree = CallTree::default();
         let outer = tree.path(None, 1).unwrap();
         let inner = tree.path(Some(outer), 2).unwrap();

@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_of_the_kernel_with_the_most_are_combined_if_they_are_too_many() {
+    fn too_many_shapes_of_one_kernel_are_combined() {
         let (name, steady) = ("grows", [1, 2].map(|blocks| kernel("steady", blocks)));
         let mut opened = OpenedCalls::default();
         let grow = |opened: &mut OpenedCalls, blocks: std::ops::RangeInclusive<u32>| {
@@ -456,7 +456,7 @@ mod tests {
 
     /// The reader of CUPTI's records uses the same name for kernels beyond its own limit.
     #[test]
-    fn shapes_are_combined_although_there_is_an_entry_for_others() {
+    fn shapes_are_combined_beside_entry_for_others() {
         let mut opened = OpenedCalls::default();
         record(&mut opened, &[(kernel(report::Kernel::OTHER, 1), 10, false)]);
         for blocks in 1..=300 {

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_calls_that_follow_each_other_does_not_overlap() {
+    fn successive_calls_do_not_overlap() {
         assert_eq!(overlap(&[&[(10, 20), (30, 40)], &[(20, 30), (40, 41)]]), None);
         // An empty or reversed interval covers nothing.
         assert_eq!(overlap(&[&[(10, 20)], &[(15, 15), (18, 12)]]), None);

@@ -236,7 +236,7 @@ mod simulated {
     }
 
     #[test]
-    fn device_that_cupti_could_not_measure_at_first_is_measured_beside_another() {
+    fn device_is_measured_later_beside_another() {
         let run = scenario("cupti/mixed_devices", &[]).simulated(|sim| sim.devices(2)).with_cupti();
         let run = run.run();
         let sources = run.report().devices.iter().map(|device| device.event_bias_source.as_deref());

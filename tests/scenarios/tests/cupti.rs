@@ -46,7 +46,7 @@ mod simulated {
     }
 
     #[test]
-    fn only_library_that_is_too_new_is_tried_and_named() {
+    fn only_library_is_tried_although_too_new() {
         let run = on_old_driver().on_cupti(SimCupti::new(Version::V13_2)).run();
         let why = "CUPTI of CUDA 13.2 cannot record kernels with a driver of CUDA 12.4 \
                    (CUPTI_ERROR_NOT_INITIALIZED): install the PyPI package `nvidia-cuda-cupti-cu12`";
@@ -55,7 +55,7 @@ mod simulated {
     }
 
     #[test]
-    fn named_library_is_tried_even_if_it_is_too_new() {
+    fn named_library_is_tried_although_too_new() {
         let named = SimCupti::new(Version::V13_0);
         let path = cupti_dir(&named).join(Version::V13_0.file());
         let run = on_old_driver().on_cupti(SimCupti::new(Version::V12_4));
@@ -79,7 +79,7 @@ mod simulated {
     }
 
     #[test]
-    fn next_library_is_not_tried_while_another_tool_holds_cupti() {
+    fn held_cupti_stops_search_for_libraries() {
         let run = scenario("kernels/nested", &["5"])
             .simulated(|sim| sim.faults("cuptiSubscribe:1+=39"))
             .on_cupti(SimCupti::new(Version::V13_0))

@@ -21,7 +21,7 @@ fn assert_time(ns: f64, expected: u64, kernels: u64) {
 }
 
 #[test]
-fn kernels_belong_to_the_innermost_function_and_those_around_it() {
+fn kernels_belong_to_innermost_and_outer_functions() {
     let run = scenario("kernels/nested", &["20"]).with_cupti().run();
     for (name, calls, kernels, busy_ns, self_kernels, self_ns) in [
         ("kernels::outer", 20, 8, 160_000, 2, 20_000),
@@ -386,7 +386,7 @@ mod simulated {
     }
 
     #[test]
-    fn call_on_two_gpus_is_one_row_with_the_copy_between_them() {
+    fn call_on_two_gpus_is_one_row_with_copy() {
         const BYTES: u64 = 1 << 20;
         for version in [Version::V12_4, Version::V13_0, Version::V13_5] {
             let run = scenario("kernels/two_gpus", &[&BYTES.to_string()])

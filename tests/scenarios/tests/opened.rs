@@ -63,7 +63,7 @@ fn budget_counts_launches_of_opened_calls() {
 }
 
 #[test]
-fn unwinding_function_is_lost_and_the_one_around_it_is_not() {
+fn unwinding_loses_only_inner_function() {
     let run = run("opened/unwinding");
     let (row, times) = opened(&run, "catches");
     assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (5, 0, Some(3.0)));
@@ -85,7 +85,7 @@ fn recursive_function_includes_its_inner_calls() {
 /// An opened call keeps a few thousand inner calls. If there are more, the runtime records earlier
 /// ones while the opened call runs, so only the opened call itself is lost.
 #[test]
-fn functions_beyond_the_most_of_an_opened_call_are_recorded() {
+fn functions_beyond_limit_of_opened_call_are_recorded() {
     let run = run("opened/crowded");
     let (row, times) = opened(&run, "one_of_many");
     assert_eq!((row.timed, row.opened, row.all_lost()), (5_000, 5_000, 0));
@@ -147,7 +147,7 @@ fn launches_of_other_threads_do_not_push_out_records() {
 }
 
 #[test]
-fn long_calls_do_not_push_out_the_records_of_each_other() {
+fn long_calls_keep_each_other_s_records() {
     let run = scenario("opened/long_at_once", &["5", "60000"]).with_cupti().untraced().run();
     let (row, times) = opened(&run, "launches_all");
     assert_eq!((row.opened, row.all_lost(), times.kernels_per_call), (5, 0, Some(60_000.0)));
@@ -219,7 +219,7 @@ fn guard_that_outlives_the_one_around_it_is_unfinished() {
 }
 
 #[test]
-fn guards_leaked_in_a_function_that_has_ended_keep_no_call_from_being_opened() {
+fn leaked_guards_do_not_stop_opening() {
     let run = run("opened/leaked");
     let (row, _) = opened(&run, "step");
     assert_eq!((row.timed, row.opened), (20, 20));

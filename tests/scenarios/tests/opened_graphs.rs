@@ -34,7 +34,7 @@ mod simulated {
     use super::*;
 
     #[test]
-    fn new_stream_at_the_address_of_a_captured_one_is_not_captured() {
+    fn stream_at_reused_address_is_not_captured() {
         let run = scenario("opened_graphs/abandoned", &[]).with_cupti();
         assert_abandoned(&run.simulated(|sim| sim.model("reuses_streams=1")).run());
     }

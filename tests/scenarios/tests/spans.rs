@@ -150,7 +150,7 @@ fn sampled_roots_give_totals_within_their_errors() {
 }
 
 #[test]
-fn function_in_a_sampled_span_is_recorded_with_or_without_it() {
+fn function_is_recorded_with_or_without_its_span() {
     let run = scenario("spans/around", &[]).with_cupti().keeps_counting().run();
     let paths = paths(&run);
     assert_eq!(
@@ -267,7 +267,7 @@ fn span_made_outside_and_entered_inside_is_no_root() {
 }
 
 #[test]
-fn spans_that_cannot_be_recorded_leave_the_choice_to_others() {
+fn refused_spans_leave_choice_to_others() {
     let run = scenario("spans/beside", &[]).with_cupti().keeps_counting().run();
     assert_of_400(paths(&run)["beside"].calls);
     let site = run.site("spans::beside");
@@ -291,7 +291,7 @@ fn spans_fifty_deep_are_paths() {
 }
 
 #[test]
-fn spans_left_before_those_inside_keep_the_order_of_work() {
+fn spans_left_before_inner_ones_keep_order() {
     let run = scenario("spans/crossed", &[]).with_cupti().run();
     let paths = paths(&run);
     for (path, inclusive, own) in [

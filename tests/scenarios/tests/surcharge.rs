@@ -70,7 +70,7 @@ fn program_with_few_launches_has_room_for_kernels() {
 
 /// The call around them could not be opened when it began, so it does not make them more likely.
 #[test]
-fn calls_inside_one_that_began_before_the_verdict_stand_for_others() {
+fn calls_begun_before_verdict_represent_others() {
     let run = scenario("surcharge/outer", &[]).with_cupti().untraced();
     let run = run.env("GPU_TIME_BUDGET", "1%").run();
     let paths = paths(&run);

@@ -73,7 +73,7 @@ fn sampled_totals_are_right_within_their_errors() {
 }
 
 #[test]
-fn sampled_totals_of_async_functions_are_right_within_their_errors() {
+fn sampled_totals_of_async_functions_are_within_error() {
     let run = scenario("tree/async_shares", &[]).with_cupti().untraced().run();
     let paths = paths(&run);
     let shared = paths["shared"];
@@ -150,7 +150,7 @@ fn gpu_that_waits_for_the_host_is_launch_bound() {
 }
 
 #[test]
-fn function_behind_the_work_of_another_stream_is_not_launch_bound() {
+fn waiting_for_other_stream_is_not_launch_bound() {
     let run = scenario("tree/behind", &[]).with_cupti().env("GPU_TIME_VIEW", "tree").run();
     let behind = paths(&run)["behind"];
     let per_call = behind.per_call.as_ref().unwrap();
@@ -161,7 +161,7 @@ fn function_behind_the_work_of_another_stream_is_not_launch_bound() {
 }
 
 #[test]
-fn work_that_runs_at_once_keeps_the_gpu_busy_once() {
+fn concurrent_work_counts_once_as_busy() {
     let run = scenario("tree/overlap", &["100"]).with_cupti().run();
     let (device, node) = (&run.report().devices[0], paths(&run)["long"]);
     assert_time(node.self_ns, 200.0 * LONG, 200.0);

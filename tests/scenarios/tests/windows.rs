@@ -86,7 +86,7 @@ fn busy_share_is_exact_within_its_error() {
 }
 
 #[test]
-fn launches_that_block_beyond_the_end_of_a_window_are_in_it() {
+fn launches_blocking_past_window_end_are_in_it() {
     let run = scenario("windows/full_queue", &[]).with_cupti().run();
     let coverage = coverage(&run);
     assert!(coverage.windows >= 3, "{coverage:?}");
@@ -206,7 +206,7 @@ mod simulated {
     }
 
     #[test]
-    fn device_that_comes_into_use_during_a_window_is_shown() {
+    fn device_first_used_during_window_is_shown() {
         let run = scenario("windows/late_device", &[]).simulated(|sim| sim.devices(2)).with_cupti();
         let run = run.run();
         let [_, second] = &run.report().devices[..] else { panic!("{:?}", run.report().devices) };

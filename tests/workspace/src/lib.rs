@@ -65,7 +65,7 @@ mod tests {
 
     /// The README shows the function without its program, so it cannot be compiled as a doc test.
     #[test]
-    fn first_function_of_the_readme_is_that_of_the_example() {
+    fn readme_function_matches_example() {
         let readme = include_str!("../../../README.md");
         let shown = readme
             .split("```text\n#[gpu_timed]\n")

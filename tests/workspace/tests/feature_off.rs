@@ -144,7 +144,7 @@ fn mistakes(program: &str, gpu_time: &Path) -> String {
 }
 
 #[test]
-fn off_build_reports_wrong_keys_and_items_as_the_enabled_build() {
+fn off_build_reports_same_mistakes_as_enabled_build() {
     let library = library(Off);
     let folder = ui().join("tests/ui/fail");
     let mut programs =

@@ -62,7 +62,7 @@ fn runtime_imports_point_down() {
 }
 
 #[test]
-fn runtime_root_holds_folders_and_the_faces_of_the_crate() {
+fn runtime_root_holds_only_folders_and_crate_faces() {
     for entry in fs::read_dir(targets::repository().join(RUNTIME)).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();

@@ -91,13 +91,13 @@ fn default_features_rebuild_cudarc() {
 
 /// The `tracing` crates request once_cell's default features, but tempfile uses once_cell without them.
 #[test]
-fn full_rebuilds_only_dependents_of_once_cell_with_features_of_syn_always_on() {
+fn full_with_syn_features_rebuilds_dependents_of_once_cell() {
     let always = ["syn-features", "syn-2-features"];
     assert_eq!(rebuilt("gpu-time-full", &always), set(["once_cell", "tempfile"]));
 }
 
 #[test]
-fn full_rebuilds_nothing_in_a_program_with_tracing_and_features_of_syn_always_on() {
+fn full_with_syn_features_and_tracing_rebuilds_nothing() {
     let always = ["syn-features", "syn-2-features", "with-tracing"];
     assert_eq!(rebuilt("gpu-time-full", &always), set([]));
 }

@@ -93,7 +93,7 @@ fn is_subsequence(lines: &[&str], code: &[&str]) -> bool {
 }
 
 #[test]
-fn every_recipe_has_a_lock_file_and_is_not_published() {
+fn recipes_have_lock_file_and_are_unpublished() {
     for name in RECIPES {
         let folder = folder().join(name);
         let manifest = read(folder.join("Cargo.toml"));

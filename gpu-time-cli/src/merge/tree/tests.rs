@@ -41,7 +41,7 @@ fn paths_are_those_of_the_merged_functions() {
 }
 
 #[test]
-fn means_are_weighted_by_calls_and_kept_if_both_have_them() {
+fn means_are_weighted_by_calls_if_both_exist() {
     let mut merged = MergedTree::default();
     merged.add(&[path(0, None, 1, 100.0)], &[0], &HashMap::new());
     let mut other = path(0, None, 3, 900.0);
@@ -54,7 +54,7 @@ fn means_are_weighted_by_calls_and_kept_if_both_have_them() {
 
 /// A process that recorded few of its calls counts for all of them.
 #[test]
-fn means_are_weighted_by_all_calls_not_by_recorded_ones() {
+fn means_are_weighted_by_all_calls() {
     let of = |recorded: u64, calls: f64, host_ns: f64| {
         let mut path = path(0, None, recorded, 0.0);
         path.calls = calls;
@@ -69,7 +69,7 @@ fn means_are_weighted_by_all_calls_not_by_recorded_ones() {
 }
 
 #[test]
-fn sum_of_two_sources_is_as_good_as_the_worse() {
+fn sum_has_worse_source_of_both() {
     let mut merged = MergedTree::default();
     merged.add(&[path(0, None, 1, 100.0)], &[0], &HashMap::new());
     let other = Node { source: Source::Events, upper_bound: true, ..path(0, None, 1, 50.0) };

@@ -227,7 +227,7 @@ fn real_cudarc(stream: &Arc<cudarc::driver::CudaStream>, owned: cudarc::driver::
 }
 
 #[test]
-fn nothing_is_kept_alive_and_what_has_gone_is_known() {
+fn streams_are_not_kept_alive_and_dead_ones_are_known() {
     fn guard<G>(source: Source<G>) -> G {
         match source {
             Source::Stream(StreamSource { guard, .. }) => guard,

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn activity_counts_for_its_frame_and_the_frames_around_it() {
+    fn activity_counts_for_its_frame_and_outer_ones() {
         // 0 calls 1 and 3; 1 calls 2.
         let parent = |frame| [None, Some(0), Some(1), Some(0)][frame as usize];
         let mut activities = [
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_waits_for_what_is_enqueued_after_it_has_finished() {
+    fn gpu_waits_for_late_work() {
         let mut activities = [(100, 110, 50), (130, 140, 120), (150, 160, 139), (165, 170, 161)]
             .map(|(start, end, enqueued_ns)| AttributedActivity {
                 enqueued_ns,
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn gpu_does_not_wait_for_what_was_enqueued_long_before_it_started() {
+    fn gpu_does_not_wait_for_early_work() {
         let mut activities =
             [(1_000, 11_000, 0), (991_000, 1_001_000, 31_000)].map(|(start, end, enqueued_ns)| {
                 AttributedActivity { enqueued_ns, ..attributed(0, 7, (start, end)) }

@@ -160,7 +160,7 @@ mod tests {
 
     /// Otherwise, a function with many launches would allocate in each of its calls.
     #[test]
-    fn long_idle_call_keeps_its_memory_while_there_is_room() {
+    fn idle_call_keeps_memory_while_there_is_room() {
         let mut idle = IdleCalls::new();
         idle.keep(call(50_000));
         assert!(idle.take().is_some_and(|call| call.launches.capacity() >= 50_000));

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rarely_timed_by_events_inside_is_mostly_opened_by_itself() {
+    fn rarely_timed_inner_function_opens_by_itself() {
         let [outer, middle] = [(1.0, false), (0.1, true)].map(|(sampled, by_events)| OddsAround {
             share: if by_events { 0.0 } else { 0.1 },
             sampled,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn sampled_function_around_changes_the_odds_as_often_as_it_is_chosen() {
+    fn sampled_outer_function_changes_odds_when_chosen() {
         let middle = OddsAround { share: 0.5, sampled: 0.25, by_events: false };
         let odds = Odds::outermost(0.0);
         let halved = (0..4_000).filter(|_| odds.inside(middle).missed == 0.5).count();

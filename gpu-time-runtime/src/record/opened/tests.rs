@@ -165,7 +165,7 @@ fn launch_on_another_stream_is_elsewhere() {
 
 /// The work of inner functions is elsewhere for each function whose stream it does not run on.
 #[test]
-fn work_of_inner_functions_is_elsewhere_for_those_around_them() {
+fn inner_work_is_elsewhere_for_outer_function() {
     let named = |stream| OpenedFunction { stream, ..subject(thread()) };
     let [outer, bare, inner] = [Some(STREAM), None, Some(Stream(0x71))].map(named);
     let mut call = Box::<OpenCall>::default();
@@ -183,7 +183,7 @@ fn work_of_inner_functions_is_elsewhere_for_those_around_them() {
 
 /// The stop event of the inner function says nothing about that of the outer one.
 #[test]
-fn work_after_the_stop_is_elsewhere_for_its_own_function() {
+fn work_after_stop_is_elsewhere_for_own_function() {
     let [outer, inner] = [(); 2].map(|()| subject(thread()));
     let mut call = Box::<OpenCall>::default();
     let frames = [outer, inner].map(|subject| call.enter(subject).unwrap());
@@ -211,7 +211,7 @@ fn calls_inside_one_sampled_call_are_not_independent() {
 
 /// Events time the calls of such a function that are not opened.
 #[test]
-fn kernels_of_a_function_with_a_stream_represent_all_its_calls() {
+fn opened_calls_represent_all_calls_with_stream() {
     let function = subject(thread());
     // The first one, which is opened in any case, launches three kernels. One in ten of the others is opened.
     for (share, launches) in [(1.0, 3), (0.1, 1)] {
@@ -277,7 +277,7 @@ fn records_before_and_after_the_end_are_matched() {
 }
 
 #[test]
-fn call_looks_only_for_the_records_of_its_own_launches() {
+fn call_searches_only_its_own_records() {
     let subject = subject(thread());
     let mut collector = Collector::new();
     let others: Vec<u32> = (1_000..2_000).collect();
@@ -386,7 +386,7 @@ fn rounds_without_a_flush_do_not_complete_a_graph() {
 }
 
 #[test]
-fn flush_is_due_after_a_while_or_if_much_work_waits() {
+fn flush_is_due_after_a_while_or_much_work() {
     let mut collector = Collector::new();
     assert_eq!(collector.due_drain(), DrainKind::Flushed);
     collector.note_flush();
@@ -419,7 +419,7 @@ fn graph_whose_records_are_withheld_is_waited_for() {
 }
 
 #[test]
-fn graph_without_a_record_for_long_is_empty_if_the_gpu_has_gone_on() {
+fn graph_without_records_is_empty_once_gpu_has_gone_on() {
     let subject = subject(thread());
     let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
     collector.wait(2 * PATIENCE);
@@ -431,7 +431,7 @@ fn graph_without_a_record_for_long_is_empty_if_the_gpu_has_gone_on() {
 }
 
 #[test]
-fn graph_is_empty_if_the_last_flush_has_no_record() {
+fn graph_is_empty_if_last_flush_has_no_record() {
     let subject = subject(thread());
     let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
     collector.finish(true);
@@ -454,7 +454,7 @@ fn dropped_records_lose_calls_with_graphs() {
 
 /// Neither the records of launches outside of calls nor those of calls that wait push out others.
 #[test]
-fn oldest_unclaimed_record_is_lost_for_its_call_if_there_are_too_many() {
+fn too_many_unclaimed_records_lose_oldest() {
     let evicted = || collector::useless_records().evicted;
     let (before, most) = (evicted(), MAX_WAITING_WORK as u32);
     let (old, new) = (subject(thread()), subject(thread()));
@@ -488,7 +488,7 @@ fn launch_that_lacks_records_loses_its_call() {
 
 /// CUPTI refused to record a copy, so there is no use in waiting for its record.
 #[test]
-fn launch_that_lacks_records_loses_only_the_functions_around_it() {
+fn launch_without_records_loses_functions_around_it() {
     let thread = thread();
     let [outer, copies, other] = [(); 3].map(|()| subject(thread));
     let mut call = Box::<OpenCall>::default();
@@ -509,7 +509,7 @@ fn launch_that_lacks_records_loses_only_the_functions_around_it() {
 }
 
 #[test]
-fn graph_without_a_later_launch_is_complete_after_a_while() {
+fn last_graph_completes_after_a_while() {
     let subject = subject(thread());
     let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
     collector.take(&activity(5, 5, 15));
@@ -525,7 +525,7 @@ fn graph_without_a_later_launch_is_complete_after_a_while() {
 }
 
 #[test]
-fn call_without_a_record_is_lost_once_the_gpu_has_gone_on() {
+fn call_without_record_is_lost_once_gpu_has_gone_on() {
     let subject = subject(thread());
     let mut collector = Collector::new();
     collector.claim([call(subject, &[1, 2])]);
@@ -539,7 +539,7 @@ fn call_without_a_record_is_lost_once_the_gpu_has_gone_on() {
 }
 
 #[test]
-fn call_without_a_record_is_lost_after_the_longest_patience() {
+fn call_without_record_is_lost_after_longest_patience() {
     let subject = subject(thread());
     let mut collector = Collector::new();
     collector.claim([call(subject, &[1, 2])]);
@@ -758,7 +758,7 @@ fn too_many_launches_of_one_function_lose_it() {
 }
 
 #[test]
-fn call_that_is_given_up_loses_what_has_not_ended() {
+fn abandoned_call_loses_what_has_not_ended() {
     let thread = thread();
     let [outer, inner] = [(); 2].map(|()| subject(thread));
     let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());

@@ -162,7 +162,7 @@ impl Bench {
 }
 
 #[test]
-fn bracket_is_in_flight_until_the_gpu_has_passed_it() {
+fn bracket_is_in_flight_until_gpu_passes_it() {
     let mut bench = Bench::new();
     bench.span(STREAM);
     bench.drain();

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn time_inside_a_bracket_is_not_its_function_s_own() {
+    fn inner_bracket_is_not_own_time() {
         let mut tree = Bench::default();
         let outer = tree.path();
         let inner = tree.path();
@@ -379,7 +379,7 @@ mod tests {
 
     /// Each call is timed at random. The mean over many runs is the true own time.
     #[test]
-    fn own_time_is_right_on_average_though_callers_are_missing() {
+    fn own_time_is_unbiased_without_some_callers() {
         const RUNS: u32 = 4_000;
         let rates = [0.5, 0.4, 1.0, 0.5];
         let net = [1_000.0, 600.0, 300.0, 100.0];
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn time_inside_of_lost_calls_is_not_subtracted_from_the_others() {
+    fn time_inside_lost_calls_is_not_subtracted() {
         let mut tree = Bench::default();
         let outer = tree.path();
         let middle = tree.path();

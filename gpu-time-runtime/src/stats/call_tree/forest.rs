@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_a_path_are_parts_of_the_one_around() {
+    fn calls_without_path_belong_to_outer_one() {
         let mut tree = CallTree::default();
         let outer = tree.path(None, 1).unwrap();
         let sample = |ns| Ok(Sample::new(ns).unwrap());

@@ -90,7 +90,7 @@ fn estimate(
 /// Windows are shorter than the deepest queue takes to run. Of 200 runs of one program, 190 are
 /// expected to be right; at least 184 must be, to allow for chance.
 #[test]
-fn two_errors_hold_the_true_share_in_19_of_20_runs() {
+fn true_share_is_within_two_errors_in_19_of_20_runs() {
     const RUNS: u64 = 200;
     let windows = [4 * MS, 100 * MS, 4 * S];
     let (mut all, mut held) = (0, 0);

@@ -4,7 +4,7 @@ use crate::record::recorder::tests::*;
 
 /// The GPU's timer may have steps of 1,024 ns, so a hold may end up to one step early.
 #[test]
-fn fixed_hold_proves_fed_up_to_a_timer_step_less() {
+fn fixed_hold_proves_fed_within_timer_step() {
     for (took_ns, fed) in [(48_976, true), (48_977, false), (50_000, false)] {
         let mut bench = Bench::new();
         bench.gpu.finish();

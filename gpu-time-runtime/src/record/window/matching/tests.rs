@@ -132,7 +132,7 @@ fn graph_whose_records_are_withheld_is_waited_for() {
 }
 
 #[test]
-fn graph_without_a_record_for_long_is_empty_if_the_gpu_has_gone_on() {
+fn graph_without_records_is_empty_once_gpu_has_gone_on() {
     let mut windows = with_graph_without_a_record();
     wait(&mut windows);
     windows.end_round(false, true, false);
@@ -140,7 +140,7 @@ fn graph_without_a_record_for_long_is_empty_if_the_gpu_has_gone_on() {
 }
 
 #[test]
-fn window_with_the_last_graph_on_its_stream_is_complete_after_a_while() {
+fn window_with_last_graph_completes_after_a_while() {
     let mut windows = closed([Note { is_group: true, ..note(1) }]);
     windows.take(&activity(1, 10, 60));
     for _ in 0..QUIET {
@@ -154,7 +154,7 @@ fn window_with_the_last_graph_on_its_stream_is_complete_after_a_while() {
 }
 
 #[test]
-fn graph_is_unknown_if_the_last_round_has_no_flush() {
+fn graph_is_unknown_without_last_flush() {
     for (has_flushed, expected) in [(true, (2, 0)), (false, (1, 1))] {
         let mut windows = with_graph_without_a_record();
         windows.end_round(false, has_flushed, true);
@@ -257,7 +257,7 @@ fn notes_are_taken_while_the_window_is_open() {
 
 /// As a thread does to which CUPTI does not hand over its records.
 #[test]
-fn report_does_not_wait_for_a_thread_that_keeps_the_windows() {
+fn report_does_not_wait_for_windows_lock() {
     std::thread::scope(|scope| {
         let (locked, is_locked) = std::sync::mpsc::channel();
         let (done, is_done) = std::sync::mpsc::channel::<()>();
