@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// The share of wall time that a device was busy, estimated from windows.
 ///
-/// The shares are means over the windows; in a merged report, over the wall times of the processes
-/// with windows. Their errors are standard errors across the windows,
+/// The shares are means over the windows; in a merged report, over the times that the windows of the processes
+/// [cover](Self::covered_ns). Their errors are standard errors across the windows,
 /// widened if there are few, so that the interval of two errors on either side contains the true
 /// share in 19 of 20 runs. They are `None` with fewer than five windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,6 +16,9 @@ pub struct Coverage {
     pub incomplete: u64,
     #[doc(hidden)]
     pub total_ns: f64,
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covered_ns: Option<f64>,
     #[doc(hidden)]
     pub busy: f64,
     #[doc(hidden)]
@@ -51,6 +54,12 @@ impl Coverage {
     /// Returns the total time of the windows, in nanoseconds.
     pub fn total_ns(&self) -> f64 {
         self.total_ns
+    }
+
+    /// Returns the wall time that the windows stand for, in nanoseconds: since the process had a CUDA context. In a
+    /// merged report, this is a sum. `None` in reports of earlier versions.
+    pub fn covered_ns(&self) -> Option<f64> {
+        self.covered_ns
     }
 
     /// Returns the share of wall time during which a kernel, a copy or a memset of the process ran
@@ -90,13 +99,13 @@ impl Coverage {
         &self.unattributed
     }
 
-    /// Returns the figures of two reports together. Shares and rates are weighted by the wall times,
-    /// because they are of wall time, and one process may have opened more windows than the other.
+    /// Returns the figures of two reports together. Shares and rates are weighted by the times that the windows cover,
+    /// because one process may have opened more windows than the other.
     #[doc(hidden)]
     #[must_use]
-    pub fn pooled(&self, other: &Coverage, wall_ns: [f64; 2]) -> Coverage {
-        let all_ns = wall_ns[0] + wall_ns[1];
-        let weights = if all_ns > 0.0 { wall_ns.map(|ns| ns / all_ns) } else { [0.5; 2] };
+    pub fn pooled(&self, other: &Coverage, covered_ns: [f64; 2]) -> Coverage {
+        let all_ns = covered_ns[0] + covered_ns[1];
+        let weights = if all_ns > 0.0 { covered_ns.map(|ns| ns / all_ns) } else { [0.5; 2] };
         let mean = |[one, two]: [f64; 2]| weights[0] * one + weights[1] * two;
         let error = |one: Option<f64>, two: Option<f64>| {
             let of = |error: Option<f64>, weight: f64| match weight {
@@ -128,6 +137,7 @@ impl Coverage {
             windows: self.windows.saturating_add(other.windows),
             incomplete: self.incomplete.saturating_add(other.incomplete),
             total_ns: self.total_ns + other.total_ns,
+            covered_ns: Some(all_ns),
             busy,
             busy_error: error(self.busy_error, other.busy_error),
             idle: mean([self.idle, other.idle]),
@@ -144,9 +154,18 @@ impl Coverage {
         let of_kernels = self.unattributed.iter();
         let of_kernels =
             of_kernels.flat_map(|kernel| [kernel.total_ns, kernel.share, kernel.per_s]);
-        let errors = [self.busy_error, self.idle_error, self.attributed_error];
+        let errors = [self.busy_error, self.idle_error, self.attributed_error, self.covered_ns];
         let shares = [self.total_ns, self.busy, self.idle, self.attributed];
         shares.into_iter().chain(errors.into_iter().flatten()).chain(of_kernels).all(f64::is_finite)
+    }
+
+    /// Returns the number of windows and their time in words.
+    pub(crate) fn windows_words(&self) -> String {
+        let total = crate::units::time(self.total_ns);
+        match self.windows {
+            1 => format!("1 window of {total}"),
+            windows => format!("{windows} windows of {total} in total"),
+        }
     }
 
     /// Returns the shares in words.
@@ -161,12 +180,11 @@ impl Coverage {
             count => format!(", {count} more incomplete"),
         };
         format!(
-            "busy {}, idle {}, annotated functions {} of wall time ({} windows of {} in total{few}{incomplete})",
+            "busy {}, idle {}, annotated functions {} of wall time ({}{few}{incomplete})",
             share(self.busy, self.busy_error),
             share(self.idle, self.idle_error),
             share(self.attributed, self.attributed_error),
-            self.windows,
-            crate::units::time(self.total_ns),
+            self.windows_words(),
         )
     }
 }
@@ -248,6 +266,7 @@ mod tests {
             windows,
             incomplete: 1,
             total_ns,
+            covered_ns: None,
             busy,
             busy_error: error,
             idle: 1.0 - busy,
@@ -258,9 +277,9 @@ mod tests {
         }
     }
 
-    /// The second process opened three times as many windows in the same wall time.
+    /// The second process opened three times as many windows in the same time.
     #[test]
-    fn pooled_shares_are_weighted_by_wall_time() {
+    fn pooled_shares_are_weighted_by_covered_time() {
         let (few, many) = (coverage(10, 0.4, Some(0.03)), coverage(30, 0.8, Some(0.02)));
         let pooled = few.pooled(&many, [5e9, 5e9]);
         assert_eq!((pooled.windows, pooled.incomplete, pooled.total_ns), (40, 2, 800e6));

@@ -71,6 +71,10 @@ pub struct Device {
     pub mps: Option<bool>,
     #[doc(hidden)]
     pub other_processes: Option<u32>,
+    /// The merged processes that used the device: indices in `process.merged`.
+    #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_by: Vec<u32>,
     /// Several of the merged processes used the device at the same time.
     #[doc(hidden)]
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -157,6 +161,7 @@ impl Device {
             mig: None,
             mps: None,
             other_processes: None,
+            used_by: Vec::new(),
             shared: false,
             overlap: None,
             coverage: None,

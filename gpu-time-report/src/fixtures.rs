@@ -192,6 +192,7 @@ pub fn coverage() -> Coverage {
         windows: 40,
         incomplete: 1,
         total_ns: 800e6,
+        covered_ns: None,
         busy: 0.7,
         busy_error: Some(0.005),
         idle: 0.3,

@@ -1,21 +1,29 @@
 //! The idle share of a device, from windows and from what opened calls measured exactly.
 
+use std::borrow::Cow;
+
+use crate::in_use::{all_windows, in_use_ns};
 use crate::own_times::{own_times, sum};
-use crate::units::{self, percent};
-use crate::{Coverage, Device, Snapshot, Source};
+use crate::units::percent;
+use crate::{Coverage, Device, Node, Snapshot, Source, WindowsFrom};
 
 /// The minimum share of the run for which functions ran that windows must have seen.
 const NOTICEABLE: f64 = 0.01;
 /// The number of standard errors by which windows contradict what is known exactly.
 const FAR: f64 = 3.0;
 
+/// The reason why a share has no error.
+pub const TOO_FEW: &str = " (too few windows)";
+
 /// The share of the run for which a device was idle. Displayed as a percentage with its error.
 pub struct Idle {
     pub share: f64,
     /// The standard error. `None` if there are too few windows.
-    error: Option<f64>,
+    pub error: Option<f64>,
     /// Windows found more idle time than there can have been, so that the share is an upper bound.
     pub is_bound: bool,
+    /// The merged reports that the share is of, unless it is of all.
+    from: Option<WindowsFrom>,
 }
 
 impl Idle {
@@ -23,10 +31,12 @@ impl Idle {
     /// `None` without windows that tell it.
     pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Idle> {
         let coverage = telling(snapshot, device)?;
-        let (found, error) = (coverage.idle, coverage.idle_error);
-        let most = 1.0 - exact_share(snapshot, device);
+        let (found, error, from) = (coverage.idle, coverage.idle_error, device.windows_from);
+        // Opened calls of all processes do not tell about those with windows.
+        let exact = if from.is_none() { exact_share(snapshot, device) } else { 0.0 };
+        let most = 1.0 - exact;
         let is_bound = found > most + FAR * error.unwrap_or(0.0);
-        Some(Idle { share: found.min(most), error, is_bound })
+        Some(Idle { share: found.min(most), error, is_bound, from })
     }
 
     /// Returns the share in words, with its error.
@@ -39,9 +49,13 @@ impl Idle {
         }
     }
 
-    /// Returns the reason why the share has no error, if it has none.
-    pub fn doubt(&self) -> &'static str {
-        if self.error.is_none() && !self.is_bound { " (too few windows)" } else { "" }
+    /// Returns, in parentheses, the reason why the share has no error, or the part of the reports that it is of.
+    pub fn doubt(&self) -> Cow<'static, str> {
+        match self.from {
+            _ if self.error.is_none() && !self.is_bound => TOO_FEW.into(),
+            Some(WindowsFrom { with, of }) => format!(" (in {with} of {of} reports)").into(),
+            None => "".into(),
+        }
     }
 }
 
@@ -55,25 +69,23 @@ pub fn telling<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a Covera
 fn is_missed(snapshot: &Snapshot, device: &Device) -> bool {
     let ran_ns = sum(&own_times(snapshot, Some(&device.id)));
     device.coverage().is_some_and(|coverage| coverage.attributed <= 0.0)
-        && ran_ns > NOTICEABLE * snapshot.process.wall_ns as f64
+        && ran_ns > NOTICEABLE * in_use_ns(&snapshot.process, device)
 }
 
 /// Returns how busy windows found a device, in words. `None` without windows.
 pub fn windows_sentence(snapshot: &Snapshot, device: &Device) -> Option<String> {
-    let Coverage { windows, total_ns, .. } = device.coverage()?;
+    let coverage = device.coverage()?;
     if is_missed(snapshot, device) {
-        let total = units::time(*total_ns);
-        return Some(format!(
-            "{windows} windows of {total} in total saw no work of annotated functions"
-        ));
+        let windows = coverage.windows_words();
+        return Some(format!("{windows} saw no work of annotated functions"));
     }
     device.coverage_sentence()
 }
 
-/// Returns a warning if the windows of a device contradict what opened calls measured exactly.
-/// Windows of merged reports do not have the weights of the processes, so they need not agree.
+/// Returns a warning if the windows of a device contradict what opened calls measured exactly. In a
+/// merged report, only some of the processes may have done so.
 pub fn contradiction(snapshot: &Snapshot, device: &Device) -> Option<String> {
-    let coverage = device.coverage().filter(|_| snapshot.process.merged.len() <= 1)?;
+    let coverage = all_windows(device).filter(|_| snapshot.process.merged.len() <= 1)?;
     let (busy, error) = (coverage.busy, coverage.busy_error?);
     let exact = exact_share(snapshot, device);
     (exact > busy + FAR * error).then(|| {
@@ -90,21 +102,28 @@ pub fn contradiction(snapshot: &Snapshot, device: &Device) -> Option<String> {
 /// Returns the share of the run for which opened calls are known to have kept the device busy. Calls
 /// that were sampled do not count, nor does any if it is unknown how much of their work ran at once.
 fn exact_share(snapshot: &Snapshot, device: &Device) -> f64 {
-    let is_exact = |source, error| source == Source::Opened && error == Some(0.0);
-    let exact = snapshot.tree.iter().filter(|node| is_exact(node.source, node.self_error_ns));
-    let sum_ns: f64 = exact.filter_map(|node| node.self_ns_by_device.get(&device.id)).sum();
+    let is_exact = |node: &&Node| {
+        node.source == Source::Opened && node.self_error_ns == Some(0.0) && !node.upper_bound
+    };
+    let exact = snapshot.tree.iter().filter(is_exact);
+    let is_only = snapshot.devices.iter().filter(|device| device.id != "host").count() == 1;
+    let sum_ns: f64 = exact
+        .filter_map(|node| match node.self_ns_by_device.get(&device.id) {
+            None if is_only => Some(node.self_ns),
+            ns => ns.copied(),
+        })
+        .sum();
     let busy_ns = match device.overlap() {
         Some(overlap) if overlap.partial => 0.0,
         Some(overlap) => sum_ns - overlap.ns,
         None => sum_ns,
     };
-    (busy_ns / (snapshot.process.wall_ns as f64).max(1.0)).clamp(0.0, 1.0)
+    (busy_ns / in_use_ns(&snapshot.process, device)).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Node;
     use crate::fixtures::{coverage, gpu, process};
     use crate::lead::Lead;
     use crate::tree::fixtures::node;

@@ -8,9 +8,11 @@ use std::fmt;
 
 use longest::{Longest, total};
 
+use crate::busy_time::Accounted;
 use crate::idle::Idle;
+use crate::in_use::{in_use_ns, in_use_words};
 use crate::launch_bound::sides_of_series;
-use crate::own_times::{Accounted, Shares, own_times};
+use crate::own_times::{Shares, own_times};
 use crate::units::{self, percent};
 use crate::{Node, PerCall, Series, Site, Snapshot, Source, series, tree};
 
@@ -124,17 +126,16 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let medians = sides_of_paths(snapshot, node).map(|sides| format!("In each call, {sides}"));
     let means = || Some(format!("On average, {}", node.launch_bound_sentence()?));
     let sentence = medians.or_else(means).filter(|_| matters)?;
-    let waited = waited_share(snapshot, node);
-    let share = waited.map(|share| format!(" for {} of the run", percent(share)));
+    let share = waited_share(snapshot, node).map(|share| format!(" for {share}"));
     let share = share.unwrap_or_default();
     let why = format!("it is launch-bound (the GPU waited for the CPU{share}). {sentence}");
     Some(First::new(name, why))
 }
 
-/// Returns the share of the run for which the GPU waited in the calls of a function. `None` if there are
-/// several GPUs, if the number of calls is not known well, or if the GPU is not known to have been
-/// idle that long: calls of several threads may wait at once.
-fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<f64> {
+/// Returns the share of the run for which the GPU waited in the calls of a function, in words. `None` if
+/// there are several GPUs, if the number of calls is not known well, or if the GPU is not known to have
+/// been idle that long: calls of several threads may wait at once.
+fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<String> {
     let mut gpus = snapshot.devices.iter().filter(|device| device.id != "host");
     let (Some(gpu), None) = (gpus.next(), gpus.next()) else { return None };
     let idle = match Idle::of(snapshot, gpu) {
@@ -142,8 +143,9 @@ fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<f64> {
         None => 1.0 - Accounted::of(snapshot, gpu).filter(|all| !all.is_bound)?.share,
     };
     let is_exact = node.inclusive_error_ns? <= EXACT * node.inclusive_ns;
-    let share = total(node, PerCall::waited_ns) / (snapshot.process.wall_ns as f64).max(1.0);
-    (is_exact && share >= LONG_WAIT && share <= idle).then_some(share)
+    let share = total(node, PerCall::waited_ns) / in_use_ns(&snapshot.process, gpu);
+    let is_known = is_exact && share >= LONG_WAIT && share <= idle;
+    is_known.then(|| format!("{} of {}", percent(share), in_use_words(&snapshot.process, gpu)))
 }
 
 /// Describes the medians of a launch-bound function, if most of its opened calls took these paths and

@@ -20,6 +20,7 @@
 
 mod advice;
 mod budget;
+mod busy_time;
 mod coverage;
 mod csv;
 mod detail;
@@ -31,6 +32,7 @@ mod groups;
 #[cfg(feature = "html")]
 mod html;
 mod idle;
+mod in_use;
 mod json;
 mod kernel_names;
 mod kinds;

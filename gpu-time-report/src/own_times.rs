@@ -7,15 +7,15 @@ use std::ops::Add;
 
 use crate::marks::UNCERTAIN;
 use crate::units::percent;
-use crate::{Device, Node, Overlap, Series, Site, Snapshot, Source};
+use crate::{Node, Series, Site, Snapshot, Source};
 
 /// The GPU time of a function, without the time of the functions that it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnTime<'a> {
     pub name: &'a str,
     pub ns: f64,
-    /// The time is an upper bound.
-    pub is_bound: bool,
+    /// The part of the time that is an upper bound.
+    pub bound_ns: f64,
     /// A part of the time is known better than by an upper bound.
     pub is_partly_known: bool,
 }
@@ -53,16 +53,6 @@ pub struct Share {
     pub is_uncertain: bool,
 }
 
-/// The share of the run that a device's functions account for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Accounted {
-    pub share: f64,
-    /// The share is an upper bound.
-    pub is_bound: bool,
-    /// No part of any function's time is more than an upper bound.
-    pub is_all_bound: bool,
-}
-
 /// Returns the functions' own times on one device, or on all devices, longest first.
 ///
 /// They come from the call tree if there is one, because it counts the time of nested functions
@@ -73,56 +63,6 @@ pub fn own_times<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Vec<OwnTim
     let mut times: Vec<OwnTime> = named.filter(|time| time.ns > 0.0).collect();
     times.sort_by(|one, other| other.ns.total_cmp(&one.ns).then(one.name.cmp(other.name)));
     times
-}
-
-/// The time during which a device ran work of annotated functions.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BusyTime {
-    pub ns: f64,
-    /// The time is an upper bound.
-    pub is_bound: bool,
-    /// An unknown part of the work ran at the same time as other work.
-    pub is_partial: bool,
-}
-
-impl BusyTime {
-    /// Returns the busy time of a device: the sum of its functions' own times without the overlap,
-    /// but not more than the wall time. An upper bound is not more than windows found.
-    pub fn of(snapshot: &Snapshot, device: &Device, times: &[OwnTime]) -> BusyTime {
-        let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
-        let ns = (sum(times) - overlap.ns).max(0.0);
-        let wall_ns = wall_ns(snapshot);
-        // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
-        let is_partial = overlap.partial || ns > wall_ns;
-        let is_bound = is_partial || times.iter().any(|time| time.is_bound);
-        // Times by events may include pauses, but windows know how busy the GPU was.
-        let coverage = device.coverage().filter(|_| is_bound);
-        let most_ns = coverage.map_or(1.0, |coverage| coverage.busy) * wall_ns;
-        BusyTime { ns: ns.min(most_ns), is_bound, is_partial }
-    }
-
-    /// Returns the sum over all devices.
-    #[cfg(feature = "html")]
-    pub fn of_all(snapshot: &Snapshot) -> BusyTime {
-        let devices = snapshot.devices.iter().filter(|device| device.id != "host");
-        let times = devices
-            .map(|device| BusyTime::of(snapshot, device, &own_times(snapshot, Some(&device.id))));
-        let none = BusyTime { ns: 0.0, is_bound: false, is_partial: false };
-        times.fold(none, |sum, time| BusyTime {
-            ns: sum.ns + time.ns,
-            is_bound: sum.is_bound || time.is_bound,
-            is_partial: sum.is_partial || time.is_partial,
-        })
-    }
-
-    /// Returns the share of the run.
-    pub fn share(self, snapshot: &Snapshot) -> f64 {
-        self.ns / wall_ns(snapshot)
-    }
-}
-
-fn wall_ns(snapshot: &Snapshot) -> f64 {
-    (snapshot.process.wall_ns as f64).max(1.0)
 }
 
 /// Returns the sum of these own times.
@@ -177,9 +117,19 @@ fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> HashMap<&'a str, Ow
 }
 
 impl OwnTime<'_> {
+    /// Returns `true` if the time is an upper bound.
+    pub fn is_bound(&self) -> bool {
+        self.bound_ns > 0.0
+    }
+
+    /// Returns the part of the time that is no upper bound.
+    pub fn known_ns(&self) -> f64 {
+        (self.ns - self.bound_ns).max(0.0)
+    }
+
     fn add(&mut self, ns: f64, is_bound: bool, is_partly_known: bool) {
         self.ns += ns;
-        self.is_bound |= is_bound;
+        self.bound_ns += if is_bound { ns } else { 0.0 };
         self.is_partly_known |= is_partly_known;
     }
 }
@@ -202,7 +152,7 @@ impl fmt::Display for Share {
 
 impl Known {
     fn of(times: &[OwnTime]) -> Known {
-        if !times.iter().any(|time| time.is_bound) {
+        if !times.iter().any(OwnTime::is_bound) {
             Known::Well
         } else if times.iter().any(|time| time.is_partly_known) {
             Known::Roughly
@@ -259,22 +209,6 @@ impl<'a> Shares<'a> {
     /// Returns the work outside of all annotated functions, if windows measured it.
     pub fn not_annotated(&self) -> Option<&'a Node> {
         self.not_annotated
-    }
-}
-
-impl Accounted {
-    /// Returns the share of the run. `None` for the host, and if no function has GPU time on the
-    /// device.
-    pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Accounted> {
-        let times = own_times(snapshot, Some(&device.id));
-        let is_known = device.id != "host" && !times.is_empty();
-        let busy = BusyTime::of(snapshot, device, &times);
-        let is_all_bound = !times.iter().any(|time| time.is_partly_known);
-        is_known.then(|| Accounted {
-            share: busy.share(snapshot),
-            is_bound: busy.is_bound,
-            is_all_bound,
-        })
     }
 }
 

@@ -45,6 +45,7 @@ fn limit_coverage(coverage: &mut Coverage) {
     let Coverage { total_ns, busy, idle, attributed, .. } = coverage;
     [busy, idle, attributed].into_iter().for_each(limit_share);
     limit_amount(total_ns);
+    coverage.covered_ns.iter_mut().for_each(limit_amount);
     let Coverage { busy_error, idle_error, attributed_error, .. } = coverage;
     [busy_error, idle_error, attributed_error].into_iter().flatten().for_each(limit_amount);
     for Unattributed { total_ns, share, per_s, .. } in &mut coverage.unattributed {
@@ -83,6 +84,7 @@ mod tests {
     fn forged_figures_are_finite_in_all_renderings() {
         let mut report = kernels().with_tree(tree());
         let coverage = report.devices[0].coverage.as_mut().unwrap();
+        coverage.covered_ns = Some(1e9);
         coverage.unattributed.truncate(1);
         report.devices[0].overlap = Some(Overlap { ns: 5.0, partial: false });
         let whole = serde_json::to_value(report).unwrap();

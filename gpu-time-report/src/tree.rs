@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
+use crate::in_use::in_use_ns;
 use crate::launch_bound::{is_launch_bound, may_be_launch_bound};
 use crate::{Clock, Device, Measure, Process, Series, Site};
 
@@ -265,7 +266,7 @@ impl PerCall {
 pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Process) -> Vec<Node> {
     add_up(&mut nodes);
     if process.merged.is_empty() && !nodes.is_empty() {
-        nodes.extend(not_annotated(devices, process.wall_ns));
+        nodes.extend(not_annotated(devices, process));
     }
     let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
     for node in &mut nodes {
@@ -362,10 +363,11 @@ fn add_up(nodes: &mut [Node]) {
 /// Estimates the time of work outside of annotated functions from its share of wall time in the
 /// windows. Unlike its ratio to the functions' times, this depends neither on waits in those times
 /// nor on functions that run at the same time. Nothing is known of devices without windows.
-fn not_annotated(devices: &[Device], wall_ns: u64) -> Option<Node> {
-    let wall_ns = wall_ns as f64;
+fn not_annotated(devices: &[Device], process: &Process) -> Option<Node> {
     let (mut ns, mut variance) = (0.0, Some(0.0));
-    for coverage in devices.iter().filter_map(Device::coverage) {
+    let with_windows = devices.iter().filter_map(|device| Some((device, device.coverage()?)));
+    for (device, coverage) in with_windows {
+        let wall_ns = in_use_ns(process, device);
         ns += (coverage.busy - coverage.attributed).max(0.0) * wall_ns;
         let errors = coverage.attributed_error.zip(coverage.busy_error);
         variance = variance

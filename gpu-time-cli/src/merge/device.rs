@@ -1,5 +1,6 @@
 //! The devices of merged reports.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use gpu_time_report::{Coverage, Device, Overlap, Process, WindowsFrom};
@@ -9,23 +10,28 @@ use super::sharing::{self, Users};
 
 /// The devices of the reports merged so far, distinguished by id, name and driver.
 #[derive(Default)]
-pub struct Devices(Vec<MergedDevice>);
+pub struct Devices {
+    merged: Vec<MergedDevice>,
+    /// The number of processes whose reports were merged.
+    processes: u32,
+}
 
 struct MergedDevice {
     device: Device,
     windows_from: WindowsFrom,
-    /// The wall time of the processes with windows.
+    /// The time that the windows stand for.
     covered_ns: f64,
+    /// The processes that used the device, by their order in the merged report.
+    used_by: Vec<u32>,
     users: Users,
 }
 
 impl Devices {
-    /// Adds the devices of the report of a process, which may be merged from these. Returns the index of the merged
-    /// device for each id in the report.
+    /// Adds the devices of a report of these processes. Returns the index of the merged device for each id in the
+    /// report.
     pub fn add<'a>(
         &mut self,
         devices: &'a [Device],
-        process: &Process,
         processes: &[Process],
     ) -> HashMap<&'a str, usize> {
         let index = |device: &'a Device| {
@@ -33,50 +39,60 @@ impl Devices {
             let is_same = |MergedDevice { device: ours, .. }: &MergedDevice| {
                 (ours.id(), ours.name(), ours.driver()) == (id, device.name(), device.driver())
             };
-            let of = processes.len() as u64;
+            let used_by = used_by(device, processes.len());
+            let of = used_by.len() as u64;
             let with = if device.coverage.is_some() { of } else { 0 };
             let from = device.windows_from.unwrap_or(WindowsFrom { with, of });
-            let covered = covered_ns(device, from, process.wall_ns, of);
-            let index = match self.0.iter().position(is_same) {
-                Some(known) => {
-                    let MergedDevice { device: ours, windows_from, covered_ns, users } =
-                        &mut self.0[known];
-                    merge(ours, device, [*covered_ns, covered]);
-                    *covered_ns += covered;
-                    add(&mut windows_from.with, from.with);
-                    add(&mut windows_from.of, from.of);
-                    users.add(device, processes);
-                    known
-                }
+            let using = || used_by.iter().filter_map(|at| processes.get(*at as usize));
+            let covered = covered_ns(device, from, using().map(|of| of.wall_ns as f64).sum());
+            let index = match self.merged.iter().position(is_same) {
+                Some(known) => known,
                 None => {
-                    let mut users = Users::default();
-                    users.add(device, processes);
-                    let device = Device { id: id.to_owned(), ..device.clone() };
-                    self.0.push(MergedDevice {
-                        device,
-                        windows_from: from,
-                        covered_ns: covered,
-                        users,
+                    let id = id.to_owned();
+                    self.merged.push(MergedDevice {
+                        // Without what is summed.
+                        device: Device {
+                            id,
+                            coverage: None,
+                            overlap: None,
+                            throttle: None,
+                            ..device.clone()
+                        },
+                        windows_from: WindowsFrom { with: 0, of: 0 },
+                        covered_ns: 0.0,
+                        used_by: Vec::new(),
+                        users: Users::default(),
                     });
-                    self.0.len() - 1
+                    self.merged.len() - 1
                 }
             };
+            let ours = &mut self.merged[index];
+            merge(&mut ours.device, device, [ours.covered_ns, covered]);
+            ours.covered_ns += covered;
+            add(&mut ours.windows_from.with, from.with);
+            add(&mut ours.windows_from.of, from.of);
+            ours.used_by.extend(used_by.iter().map(|at| self.processes.saturating_add(*at)));
+            ours.users.add(device, using());
             (device.id(), index)
         };
-        devices.iter().map(index).collect()
+        let indices = devices.iter().map(index).collect();
+        self.processes = self.processes.saturating_add(processes.len() as u32);
+        indices
     }
 
     /// Returns the devices, sorted by id, and the final id of each index.
     pub fn finish(self) -> (Vec<Device>, Vec<String>) {
-        let finished =
-            self.0.into_iter().map(|MergedDevice { mut device, windows_from, users, .. }| {
-                if users.have_shared() {
-                    device.shared = true;
-                    add_warning(&mut device.warnings, sharing::WARNING);
-                }
-                let is_part = device.coverage.is_some() && windows_from.with < windows_from.of;
-                Device { windows_from: is_part.then_some(windows_from), ..device }
-            });
+        let all = self.processes as usize;
+        let finished = self.merged.into_iter().map(|merged| {
+            let MergedDevice { mut device, windows_from, used_by, users, .. } = merged;
+            if users.have_shared() {
+                device.shared = true;
+                add_warning(&mut device.warnings, sharing::WARNING);
+            }
+            let is_part = device.coverage.is_some() && windows_from.with < windows_from.of;
+            let used_by = if used_by.len() < all { used_by } else { Vec::new() };
+            Device { windows_from: is_part.then_some(windows_from), used_by, ..device }
+        });
         let mut devices: Vec<Device> = finished.collect();
         let mut variants: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (i, device) in devices.iter().enumerate() {
@@ -104,21 +120,30 @@ fn without_variant(id: &str) -> &str {
     }
 }
 
-/// Returns the wall time of the processes whose windows a device has, `from.with` of `processes`.
+/// Returns the processes that used a device, of so many in its report.
+fn used_by(device: &Device, processes: usize) -> Cow<'_, [u32]> {
+    let are_known = device.used_by.iter().all(|at| (*at as usize) < processes);
+    if are_known && !device.used_by.is_empty() {
+        return Cow::Borrowed(&device.used_by);
+    }
+    Cow::Owned((0..processes as u32).collect())
+}
+
+/// Returns the time that a device's windows stand for, if its processes ran for `run_ns` in all.
 ///
-/// A merged report with windows from some of its processes does not say which, so they count as if
-/// they had run for as long as the mean process.
-fn covered_ns(device: &Device, from: WindowsFrom, wall_ns: u64, processes: u64) -> f64 {
+/// Reports of earlier versions do not tell. A merged one with windows from some of its processes does
+/// not say which, so they count as if they had run for as long as the mean process.
+fn covered_ns(device: &Device, from: WindowsFrom, run_ns: f64) -> f64 {
     match &device.coverage {
-        Some(coverage) if coverage.windows > 0 => {
-            wall_ns as f64 * (from.with as f64 / (processes as f64).max(1.0)).min(1.0)
-        }
+        Some(coverage) if coverage.windows > 0 => coverage
+            .covered_ns
+            .unwrap_or_else(|| run_ns * (from.with as f64 / (from.of as f64).max(1.0)).min(1.0)),
         _ => 0.0,
     }
 }
 
 /// Merges another report of the same device. Throttled times and overlaps are summed, and windows
-/// are pooled, weighted by the wall times of the processes. Other values become unknown if they differ.
+/// are pooled, weighted by the times that they stand for. Other values become unknown if they differ.
 fn merge(ours: &mut Device, theirs: &Device, covered_ns: [f64; 2]) {
     agree(&mut ours.driver_release, &theirs.driver_release);
     agree(&mut ours.uuid, &theirs.uuid);
@@ -157,7 +182,10 @@ fn merge(ours: &mut Device, theirs: &Device, covered_ns: [f64; 2]) {
         (Some(ours), Some(theirs)) => {
             Some(ours.pooled(theirs, covered_ns)).filter(Coverage::is_finite)
         }
-        (ours, theirs) => ours.or_else(|| theirs.clone()),
+        (None, Some(theirs)) => {
+            Some(Coverage { covered_ns: Some(covered_ns[1]), ..theirs.clone() })
+        }
+        (ours, None) => ours,
     };
     for (reason, held) in theirs.throttle.iter().flatten() {
         let ours = ours.throttle.get_or_insert_default().entry(reason.clone()).or_insert(Some(0));

@@ -111,7 +111,7 @@ impl Merge {
             |process: &Process| Process { warnings: Vec::new(), ..process.clone() };
         let runs = Processes::of(snapshot, self.processes.len());
         self.processes.extend(processes(snapshot).iter().map(without_warnings));
-        let devices = self.devices.add(snapshot.devices(), process, processes(snapshot));
+        let devices = self.devices.add(snapshot.devices(), processes(snapshot));
         let mut sites = Vec::with_capacity(snapshot.sites().len());
         for site in snapshot.sites() {
             let index = self.add_site(site);

@@ -20,11 +20,11 @@ struct User {
 }
 
 impl Users {
-    /// Adds the processes of a report with this device. Does nothing if it is not known which GPU it was.
-    pub fn add(&mut self, device: &Device, processes: &[Process]) {
+    /// Adds processes that used this device. Does nothing if it is not known which GPU it was.
+    pub fn add<'a>(&mut self, device: &Device, processes: impl Iterator<Item = &'a Process>) {
         let Some(uuid) = device.uuid() else { return };
         let user = |[from_ms, to_ms]: [u64; 2]| User { uuid: uuid.to_owned(), from_ms, to_ms };
-        self.0.extend(processes.iter().filter_map(Process::period_ms).map(user));
+        self.0.extend(processes.filter_map(Process::period_ms).map(user));
     }
 
     /// Returns `true` if two of the processes used the same GPU at the same time.

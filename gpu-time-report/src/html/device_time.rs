@@ -3,8 +3,11 @@
 use maud::{Markup, html};
 
 use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, OTHERS};
-use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND, bound};
-use crate::own_times::{self, BusyTime, OwnTime, own_times};
+use super::function_shares::{FunctionShare, FunctionShares};
+use crate::idle::Idle;
+use crate::in_use::{all_windows, in_use_words};
+use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND};
+use crate::own_times::own_times;
 use crate::printed::Printed;
 use crate::units::{percent, printable};
 use crate::{Coverage, Device, Node, Snapshot, idle};
@@ -14,8 +17,14 @@ const FEW: usize = 2;
 /// The smallest share that is labelled. The stylesheet hides a label that does not fit.
 const LABELLED: f64 = 0.03;
 
-/// The stylesheet class of idle time.
+/// The number of standard errors, and the share if there is none, from which on windows found more work of functions
+/// than was timed.
+const FAR: f64 = 3.0;
+const FAR_WITHOUT_ERROR: f64 = 0.1;
+
+/// The stylesheet classes of idle time, and of work of functions whose calls were not timed.
 const IDLE: &str = "idle";
+const NOT_TIMED: &str = "not-timed";
 
 /// A part of the bar. The shares of all parts add up to 1.
 struct Part<'a> {
@@ -30,17 +39,12 @@ struct Part<'a> {
     is_function: bool,
 }
 
-/// The whole bar.
-#[derive(Clone, Copy)]
-struct Whole {
-    /// The length in units of the functions' own times, which divides concurrent work among them.
-    ns: f64,
-    /// The mark of the functions' parts. Without one, they have that of their own times.
-    mark: &'static str,
-}
-
 /// A device's time in parts.
-pub struct Bar<'a>(Vec<Part<'a>>);
+pub struct Bar<'a> {
+    parts: Vec<Part<'a>>,
+    /// The time that the parts add up to, in words.
+    of: &'static str,
+}
 
 impl<'a> Bar<'a> {
     /// Returns a bar without parts if the device's time is not known.
@@ -54,15 +58,15 @@ impl<'a> Bar<'a> {
         for part in &parts {
             printed.mark(!part.mark.is_empty(), part.mark);
         }
-        Bar(parts)
+        Bar { parts, of: in_use_words(&snapshot.process, device) }
     }
 
     pub fn line(&self) -> Markup {
-        let text: Vec<String> = self.0.iter().map(|part| part.text()).collect();
+        let text: Vec<String> = self.parts.iter().map(|part| part.text()).collect();
         html! {
-            @if !self.0.is_empty() {
+            @if !self.parts.is_empty() {
                 div.time-bar role="img" aria-label=(printable(&text.join(", "))) {
-                    @for part in &self.0 {
+                    @for part in &self.parts {
                         i class=(part.classes()) style={ "flex-grow:" (format!("{:.5}", part.share)) }
                             title=(printable(&part.text()))
                         {
@@ -77,31 +81,38 @@ impl<'a> Bar<'a> {
     }
 
     pub fn legend(&self) -> Markup {
-        let entries = self.0.iter().map(|part| (part, &*part.name, part.figure_with_error()));
-        legend(&entries.collect::<Vec<_>>())
+        let entries = self.parts.iter().map(|part| (part, &*part.name, part.figure_with_error()));
+        legend(self.of, &entries.collect::<Vec<_>>())
     }
 }
 
 /// Renders one legend for several bars, without figures.
 pub fn shared_legend(bars: &[Bar]) -> Markup {
     let mut entries: Vec<(&Part, &str, Markup)> = Vec::new();
-    for part in bars.iter().flat_map(|bar| &bar.0) {
+    for part in bars.iter().flat_map(|bar| &bar.parts) {
         let name = if part.class == OTHERS { "other functions" } else { &part.name };
         if !entries.iter().any(|(_, known, _)| *known == name) {
             entries.push((part, name, html! {}));
         }
     }
     // In the order of the parts.
-    entries.sort_by_key(|(part, ..)| (part.class == IDLE, part.class == NOT_ANNOTATED, part.class));
-    legend(&entries)
+    entries.sort_by_key(|(part, ..)| {
+        let place = [NOT_TIMED, NOT_ANNOTATED, IDLE].iter().position(|class| *class == part.class);
+        (place, part.class)
+    });
+    // Devices may have been in use for different times.
+    let ofs = bars.iter().map(|bar| bar.of);
+    let of =
+        ofs.reduce(|one, other| if one == other { one } else { "the run" }).unwrap_or_default();
+    legend(of, &entries)
 }
 
 /// Renders parts with their names and figures.
-fn legend(entries: &[(&Part, &str, Markup)]) -> Markup {
+fn legend(of: &str, entries: &[(&Part, &str, Markup)]) -> Markup {
     html! {
         @if !entries.is_empty() {
             ul.legend {
-                li.soft { "share of the run:" }
+                li.soft { "share of " (of) ":" }
                 @for (at, (part, name, figure)) in entries.iter().enumerate() {
                     li.small[at >= FEW && part.is_function] .rest[!part.is_function] {
                         i class=(part.classes()) {}
@@ -127,13 +138,11 @@ pub fn hint(snapshot: &Snapshot, devices: &[&Device]) -> Markup {
 }
 
 impl<'a> Part<'a> {
-    /// Creates the part for a group of functions.
-    fn of(class: &'a str, name: String, times: &[OwnTime], whole: Whole) -> Part<'a> {
-        let mark = match whole.mark {
-            "" => bound(times.iter().any(|time| time.is_bound)),
-            mark => mark,
-        };
-        let share = own_times::sum(times) / whole.ns;
+    /// Creates the part for a function, or for several together.
+    fn of(class: &'a str, name: String, shares: &[FunctionShare]) -> Part<'a> {
+        let share = shares.iter().map(|of| of.share).sum();
+        let mark = shares.iter().map(|of| of.mark).find(|mark| !mark.is_empty());
+        let mark = mark.unwrap_or_default();
         Part { class, name, share, error: None, mark, is_function: true }
     }
 
@@ -179,77 +188,69 @@ impl<'a> Part<'a> {
 
 fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<Part<'a>> {
     let times = own_times(snapshot, Some(&device.id));
-    let measured_ns = own_times::sum(&times);
-    let has_bounds = times.iter().any(|time| time.is_bound);
-    let busy = BusyTime::of(snapshot, device, &times);
-    let share = busy.share(snapshot);
-    let measured = Whole { ns: measured_ns / share, mark: bound(busy.is_partial) };
-    // The whole bar, and the parts that are not functions.
-    let windows = idle::telling(snapshot, device);
-    let (whole, rest) = match windows {
-        // Windows know better than bounds how long functions kept the device busy.
-        Some(coverage) if coverage.attributed > 0.0 && (busy.is_bound || times.is_empty()) => {
-            let mark = if has_bounds { UNCERTAIN } else { ESTIMATE };
-            (Whole { ns: measured_ns / coverage.attributed, mark }, outside(coverage))
-        }
-        Some(coverage) => (measured, remaining(coverage, 1.0 - share)),
-        None if measured_ns <= 0.0 => return Vec::new(),
-        None => {
-            let mark = if busy.is_bound { LOWER_BOUND } else { "" };
-            let rest = Part::rest(IDLE, "idle or not annotated", 1.0 - share, mark);
-            // The sum of the own times exceeds the whole run.
-            let is_uncertain = has_bounds && share >= 1.0;
-            let mark = if is_uncertain { UNCERTAIN } else { measured.mark };
-            (Whole { mark, ..measured }, vec![rest])
-        }
-    };
-    // With nothing but bounds, it is unknown how to divide the time.
-    let is_divided = whole.mark != UNCERTAIN || times.iter().any(|time| time.is_partly_known);
-    let times = if is_divided { times } else { Vec::new() };
-    // One more function takes no more room than a part for "1 more functions".
-    let most = if times.len() == MAX_FUNCTIONS + 1 { MAX_FUNCTIONS + 1 } else { MAX_FUNCTIONS };
-    let (shown, others) = times.split_at(times.len().min(most));
-    let shown = shown.iter().map(|time| {
-        let (class, name) = (colours.class(time.name), time.name.to_owned());
-        Part::of(class, name, std::slice::from_ref(time), whole)
-    });
-    let mut parts: Vec<Part> = shown.collect();
-    parts.push(Part::of(OTHERS, format!("{} more functions", others.len()), others, whole));
-    if times.is_empty() {
-        const ALL: &str = "annotated functions";
-        let functions = match windows {
-            Some(Coverage { attributed, attributed_error, .. }) => {
-                Part::estimated(OTHERS, ALL, *attributed, *attributed_error)
-            }
-            None => Part::rest(OTHERS, ALL, 1.0, UPPER_BOUND),
-        };
-        parts.push(Part { is_function: true, ..functions });
+    // Windows of some of the merged reports say nothing about the others.
+    let windows = all_windows(device).and_then(|_| idle::telling(snapshot, device));
+    if windows.is_none() && times.is_empty() {
+        return Vec::new();
     }
-    parts.extend(rest);
+    let shares = FunctionShares::of(snapshot, device, windows);
+    let mut parts = Vec::new();
+    match shares.of_each(&times) {
+        // One more function takes no more room than a part for "1 more functions".
+        Some(each) => {
+            let most = MAX_FUNCTIONS + usize::from(each.len() == MAX_FUNCTIONS + 1);
+            let (shown, others) = each.split_at(each.len().min(most));
+            for (time, share) in times.iter().zip(shown) {
+                let (class, name) = (colours.class(time.name), time.name.to_owned());
+                parts.push(Part::of(class, name, std::slice::from_ref(share)));
+            }
+            parts.push(Part::of(OTHERS, format!("{} more functions", others.len()), others));
+        }
+        // It is unknown how to divide the time.
+        None => {
+            const ALL: &str = "annotated functions";
+            let functions = match windows {
+                Some(Coverage { attributed, attributed_error, .. }) => {
+                    Part::estimated(OTHERS, ALL, *attributed, *attributed_error)
+                }
+                None => Part::rest(OTHERS, ALL, 1.0, UPPER_BOUND),
+            };
+            parts.push(Part { is_function: true, ..functions });
+        }
+    }
+    let functions = parts.iter().map(|part| part.share).sum();
+    match windows {
+        Some(coverage) => parts.extend(outside(coverage, Idle::of(snapshot, device), functions)),
+        None => {
+            let mark = if shares.is_bound() { LOWER_BOUND } else { "" };
+            parts.push(Part::rest(IDLE, "idle or not annotated", 1.0 - functions, mark));
+        }
+    }
     parts.retain(|part| part.share.is_finite() && part.share > 0.0);
     parts
 }
 
-/// Returns the parts that are not functions, as windows found them.
-fn outside(coverage: &Coverage) -> Vec<Part<'static>> {
-    let Coverage { busy, idle, attributed, .. } = *coverage;
+/// Returns the parts that are not functions, as windows found them. They leave room for the time of
+/// functions, which may be known better.
+fn outside(coverage: &Coverage, idle: Option<Idle>, functions: f64) -> Vec<Part<'static>> {
     let errors = coverage.busy_error.zip(coverage.attributed_error);
     let error = errors.map(|(busy, attributed)| busy.hypot(attributed));
-    vec![
-        Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, (busy - attributed).max(0.0), error),
-        Part::estimated(IDLE, "idle", idle, coverage.idle_error),
-    ]
-}
-
-/// Returns the parts of the time that functions are known to leave, of which windows know how much
-/// was idle.
-fn remaining(coverage: &Coverage, share: f64) -> Vec<Part<'static>> {
-    let (not_annotated, error) = (share - coverage.idle, coverage.idle_error);
-    if not_annotated <= 0.0 {
-        return vec![Part::estimated(IDLE, "idle", share, None)];
+    let mut parts = Vec::new();
+    let room = 1.0 - functions - idle.as_ref().map_or(0.0, |idle| idle.share);
+    let not_annotated = (coverage.busy - coverage.attributed).clamp(0.0, room.max(0.0));
+    // Calls in warm-up, for example.
+    let not_timed = room - not_annotated;
+    let far = coverage.attributed_error.map_or(FAR_WITHOUT_ERROR, |error| FAR * error);
+    if not_timed > far && coverage.attributed - functions > far {
+        parts.push(Part::estimated(NOT_TIMED, "annotated, windows only", not_timed, error));
     }
-    vec![
-        Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, error),
-        Part::estimated(IDLE, "idle", coverage.idle, error),
-    ]
+    parts.push(Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, error));
+    if let Some(idle) = idle {
+        let part = Part::estimated(IDLE, "idle", idle.share, idle.error);
+        parts.push(match idle.is_bound {
+            true => Part { error: None, mark: UPPER_BOUND, ..part },
+            false => part,
+        });
+    }
+    parts
 }

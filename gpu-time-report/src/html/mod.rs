@@ -10,6 +10,7 @@ mod column;
 mod device_time;
 mod devices;
 mod digits;
+mod function_shares;
 mod icicle;
 mod kernels;
 mod lead;
@@ -21,8 +22,8 @@ use maud::{Markup, PreEscaped, html};
 
 pub use page::page;
 
+use crate::busy_time::BusyTime;
 use crate::lead::Lead;
-use crate::own_times::BusyTime;
 use crate::printed::Printed;
 use crate::series::saturating_sum;
 use crate::units::{self, printable};

@@ -48,6 +48,8 @@ fn in_full() -> Snapshot {
     for device in &mut snapshot.devices {
         device.windows_from = Some(WindowsFrom { with: 1, of: 2 });
         device.shared = true;
+        device.used_by = vec![0];
+        device.coverage.iter_mut().for_each(|coverage| coverage.covered_ns = Some(1e9));
     }
     for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
         series.net_histogram = series.histogram.less(2207.0);

@@ -1,9 +1,9 @@
 //! The sentence about the time of the devices: how idle they were or, without windows, the share of
 //! the run that functions account for.
 
-use crate::idle::Idle;
+use crate::busy_time::Accounted;
+use crate::idle::{Idle, TOO_FEW};
 use crate::marks::bound;
-use crate::own_times::Accounted;
 use crate::units::percent;
 use crate::{Device, Snapshot};
 
@@ -20,21 +20,28 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
     let known = snapshot.devices.iter();
     let known = known.filter_map(|device| Some((device, Idle::of(snapshot, device)?)));
     let known: Vec<_> = known.collect();
+    let gpus = snapshot.devices.iter().filter(|device| device.id != "host").count();
     match &known[..] {
         [] => None,
-        [(device, idle)] => Some(of_one(snapshot, device, idle)),
+        [(device, idle)] => {
+            let name = if gpus > 1 { &device.id } else { "the GPU" };
+            Some(of_one(snapshot, device, name, idle))
+        }
         all if all.len() >= MANY => {
-            let doubt = all.iter().map(|(_, idle)| idle.doubt()).find(|doubt| !doubt.is_empty());
-            let (about, doubt) = match doubt {
-                _ if all.iter().any(|(_, idle)| idle.is_bound) => ("at most ", ""),
-                Some(doubt) => ("about ", doubt),
-                None => ("", ""),
+            let are_some = all.len() < gpus;
+            let some = if are_some { format!("{} of {gpus}", all.len()) } else { "The".to_owned() };
+            let (about, doubt) = if all.iter().any(|(_, idle)| idle.is_bound) {
+                ("at most ", "")
+            } else if all.iter().any(|(_, idle)| idle.error.is_none()) {
+                ("about ", TOO_FEW)
+            } else {
+                ("", "")
             };
             let (range, ends) = range(all.iter().map(|(device, idle)| (*device, idle.share)));
             let ends = ends.map(|[least, most]| format!(": {least} the least, {most} the most"));
             let ends = ends.unwrap_or_default();
             let shared = shared(snapshot, all.iter().map(|(device, _)| *device));
-            Some(format!("The GPUs were idle {about}{range} of the time{doubt}{ends}.{shared}"))
+            Some(format!("{some} GPUs were idle {about}{range} of the time{doubt}{ends}.{shared}"))
         }
         all => {
             let each = all
@@ -49,15 +56,16 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
 
 /// Returns how idle the only device with windows was. If other processes used it too, it is only
 /// known how idle each of the reported ones left it.
-fn of_one(snapshot: &Snapshot, device: &Device, idle: &Idle) -> String {
+fn of_one(snapshot: &Snapshot, device: &Device, name: &str, idle: &Idle) -> String {
     let (share, doubt) = (idle.words(), idle.doubt());
     if !device.is_shared() {
-        return format!("The GPU was idle {share} of the time{doubt}.");
+        let name = name.replacen("the", "The", 1);
+        return format!("{name} was idle {share} of the time{doubt}.");
     }
     let [process, mean] =
         if is_merged(snapshot) { ["Each process", " on average"] } else { ["The process", ""] };
     format!(
-        "{process} left the GPU idle for {share} of the time{mean}{doubt}, and other processes used it too."
+        "{process} left {name} idle for {share} of the time{mean}{doubt}, and other processes used it too."
     )
 }
 

@@ -1,7 +1,7 @@
 //! The lines about devices above and below the table.
 
+use crate::busy_time::Accounted;
 use crate::idle::{Idle, windows_sentence};
-use crate::own_times::Accounted;
 use crate::units;
 use crate::{Clocks, Coverage, Detail, Device, Snapshot};
 

@@ -31,6 +31,7 @@ pub fn coverage(busy: f64, attributed: f64) -> Coverage {
         windows: 190,
         incomplete: 0,
         total_ns,
+        covered_ns: None,
         busy,
         busy_error: Some(0.006),
         idle: 1.0 - busy,

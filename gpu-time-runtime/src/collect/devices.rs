@@ -9,7 +9,7 @@ use crate::control::active;
 use crate::cuda::{self, Context, DeviceInfo};
 use crate::cupti;
 use crate::health;
-use crate::record::window::{self, matching};
+use crate::record::window;
 use crate::record::{disturbance, overlap};
 use crate::stats::bias::{Bias, KernelBase};
 use crate::types::device::DeviceId;
@@ -122,7 +122,7 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
             l2_bytes: (info.l2_bytes > 0).then_some(info.l2_bytes),
             peak_gb_per_s: info.peak_bandwidth.map(|peak| peak as f64 / 1e9),
             overlap: overlap::report(info.ordinal),
-            coverage: matching::coverage(info.ordinal),
+            coverage: window::thread::coverage(info.ordinal),
             ..report::Device::new(DeviceId::Cuda(info.ordinal).to_string(), info.name.clone())
         };
         health::describe(&mut device, &info);
@@ -169,7 +169,7 @@ pub(crate) fn live() -> Vec<LiveDevice> {
         LiveDevice {
             id: DeviceId::Cuda(device.ordinal).to_string(),
             uuid: device.uuid.as_deref().map(|hex| uuid(hex, None)),
-            coverage: matching::coverage(device.ordinal),
+            coverage: window::thread::coverage(device.ordinal),
             name: device.name,
             sm_mhz,
             mem_mhz,

@@ -157,6 +157,7 @@ impl CoverageSums {
             windows: self.windows,
             incomplete: self.incomplete,
             total_ns,
+            covered_ns: None,
             busy,
             busy_error: error,
             idle: 1.0 - busy,

@@ -24,6 +24,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/asked_for", asked_for),
     ("windows/planned", planned),
     ("windows/sampled", sampled),
+    ("windows/loading", loading),
     ("windows/raised", raised),
     ("windows/end", end),
     ("windows/fork", fork),
@@ -315,6 +316,16 @@ fn sampled(_: &[String]) {
         rarely_timed(&program.gpu.stream, &program.inside, 20_000).unwrap();
         program.gpu.synchronize();
     }
+    thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+/// Asks for a window long before there is a context.
+fn loading(_: &[String]) {
+    gpu_time::open_window(Duration::from_millis(50));
+    thread::sleep(Duration::from_millis(300));
+    let program = Program::new(0);
+    program.run(0.5, 1, Duration::from_millis(100));
     thread::sleep(Duration::from_millis(300));
     tally::print();
 }

@@ -118,6 +118,15 @@ fn calls_that_are_not_timed_account_for_their_work() {
 }
 
 #[test]
+fn windows_stand_for_the_time_with_a_context() {
+    let run = scenario("windows/loading", &[]).with_cupti().run();
+    let coverage = coverage(&run);
+    let before_ns = run.report().process.wall_ns as f64 - coverage.covered_ns;
+    assert!(coverage.windows == 1 && coverage.covered_ns >= coverage.total_ns, "{coverage:?}");
+    assert!(before_ns >= 290e6, "{before_ns}: {coverage:?}");
+}
+
+#[test]
 fn signal_opens_a_window() {
     let run = scenario("windows/raised", &[]).with_cupti().run();
     assert_eq!(coverage(&run).windows, 1);

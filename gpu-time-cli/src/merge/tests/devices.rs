@@ -39,6 +39,7 @@ fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> S
         windows,
         incomplete: 1,
         total_ns,
+        covered_ns: None,
         busy,
         busy_error,
         idle: 1.0 - busy,
@@ -72,6 +73,29 @@ fn windows_are_weighted_by_wall_time() {
     }
 }
 
+/// Merging in steps gives the same figures, whichever devices each process used.
+#[test]
+fn devices_know_their_processes() {
+    let on = |pid, id: &str, busy| {
+        let of = with_windows(pid, 10, busy, Some(0.01));
+        let (id, uuid) = (id.to_owned(), Some(format!("GPU of {id}")));
+        report(pid, vec![Device { id, uuid, ..of.devices()[0].clone() }], vec![])
+    };
+    // All of them run at the same time.
+    let [a, b, c] = [on(1, "cuda:0", 0.4), on(2, "cuda:1", 0.5), on(2, "cuda:0", 0.8)];
+    let b = with_wall(&b, 900_000_000_000);
+    let cpu = report(4, Vec::new(), Vec::new());
+    let ab = merged(&[a.clone(), b.clone()]);
+    let steps = merged(&[merged(std::slice::from_ref(&ab)), merged(&[cpu.clone(), c.clone()])]);
+    let at_once = merged(&[a, b, cpu, c]);
+    assert_eq!(steps.devices(), at_once.devices());
+    assert!(ab.devices().iter().all(|device| !device.shared), "{ab:?}");
+    let [first, second] = at_once.devices() else { panic!() };
+    assert_eq!((&first.used_by[..], &second.used_by[..]), (&[0, 3][..], &[1][..]));
+    assert!(first.shared && !second.shared && first.windows_from.is_none());
+    assert!((first.coverage().unwrap().busy - 0.6).abs() < 1e-9);
+}
+
 #[test]
 fn windows_are_pooled() {
     let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 30, 0.8, Some(0.02))]);
@@ -91,7 +115,11 @@ fn windows_of_one_report_are_kept() {
     let report = with_windows(1, 10, 0.4, Some(0.03));
     let without = one(2, series("cuda:0", &[1_000.0], &[], 0.0));
     let all = merged(&[without, report.clone()]);
-    assert_eq!(all.devices()[0].coverage(), report.devices()[0].coverage());
+    // They stand for the run of their process.
+    let covered_ns = Some(report.process().wall_ns as f64);
+    let expected = report.devices()[0].coverage().cloned();
+    let expected = expected.map(|coverage| Coverage { covered_ns, ..coverage });
+    assert_eq!(all.devices()[0].coverage().cloned(), expected);
 }
 
 #[test]

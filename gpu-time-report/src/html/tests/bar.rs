@@ -41,8 +41,9 @@ fn known_time_divided_by_bounds_is_uncertain() {
     };
     let run = 1_000_000_000;
     let rest = ["&lt;not annotated&gt; 35.0 ±0.6%", "idle 30.0 ±0.5%"];
+    // The time that is known stays, and the bound gets the rest of what windows found.
     let some = legends(run, &with_windows, [true, false]);
-    assert_eq!(some, ["decode 26.2%?", "norm 8.8%?", rest[0], rest[1]]);
+    assert_eq!(some, ["decode ~25.0%", "norm 10.0%", rest[0], rest[1]]);
     let all = legends(run, &with_windows, [true, true]);
     assert_eq!(all, ["annotated functions 35.0 ±0.4%", rest[0], rest[1]]);
     // Without windows, the times are bounds on their parts of the run unless they exceed it.
@@ -73,7 +74,7 @@ fn legends(snapshot: &Snapshot) -> Vec<Vec<String>> {
 fn device_time_adds_up() {
     // Windows found the device busy for 70 % of the time, and functions for 35 %.
     let functions = ["attention 16.4%", "norm 16.4%", "pass 2.2%"];
-    let rest = ["&lt;not annotated&gt; 35.0 ±0.5%", "idle 30.0 ±0.5%"];
+    let rest = ["&lt;not annotated&gt; 35.0 ±0.6%", "idle 30.0 ±0.5%"];
     assert_eq!(legends(&nested())[0], [&functions[..], &rest].concat());
 }
 
@@ -89,7 +90,7 @@ fn device_time_has_the_exact_times_of_functions() {
     };
     // The rest differs from what windows found, since they found functions at work for 35 %.
     let expected =
-        ["decode 30.0%", "norm 10.0%", "&lt;not annotated&gt; 30.0 ±0.5%", "idle 30.0 ±0.5%"];
+        ["decode 30.0%", "norm 10.0%", "&lt;not annotated&gt; 30.0 ±0.6%", "idle 30.0 ±0.5%"];
     assert_eq!(bar(coverage()), expected);
     // Windows that saw no function at work do not stand for the run.
     let blind = bar(Coverage { attributed: 0.0, ..coverage() });
@@ -97,7 +98,61 @@ fn device_time_has_the_exact_times_of_functions() {
     let few = Coverage { busy_error: None, idle_error: None, ..coverage() };
     assert_eq!(bar(few)[2..], ["&lt;not annotated&gt; ~30.0%", "idle ~30.0%"]);
     let idler = Coverage { busy: 0.3, idle: 0.7, ..coverage() };
-    assert_eq!(bar(idler), ["decode 30.0%", "norm 10.0%", "idle ~60.0%"]);
+    assert_eq!(bar(idler), ["decode 30.0%", "norm 10.0%", "idle ≤60.0%"]);
+}
+
+/// The first 600 ms of a second were before the process had a context.
+#[test]
+fn device_time_begins_with_its_first_use() {
+    let process = Process { wall_ns: 1_000_000_000, ..process(None) };
+    let windows = Coverage { covered_ns: Some(400e6), attributed: 0.7, ..coverage() };
+    let gpu = Device { coverage: Some(windows), ..gpu() };
+    let decode = vec![node("decode", None, 280e6, 280e6)];
+    let snapshot = Snapshot::new(process, vec![gpu], vec![]).with_tree(decode);
+    assert_eq!(legends(&snapshot), [["decode 70.0%", "idle 30.0 ±0.5%"]]);
+    let text = text(&snapshot);
+    assert!(text.contains("share of the time since its first use:"), "{text}");
+    assert!(text.contains("The GPU was idle 30.0 ±0.5% of the time."), "{text}");
+}
+
+/// For example calls in warm-up.
+#[test]
+fn work_of_calls_that_were_not_timed_is_shown() {
+    let process = Process { wall_ns: 1_000_000_000, ..process(None) };
+    let gpu = Device { coverage: Some(coverage()), ..gpu() };
+    let snapshot = Snapshot::new(process, vec![gpu], vec![]);
+    let snapshot = snapshot.with_tree(vec![node("decode", None, 100e6, 100e6)]);
+    let expected = [
+        "decode 10.0%",
+        "annotated, windows only 25.0 ±0.6%",
+        "&lt;not annotated&gt; 35.0 ±0.6%",
+        "idle 30.0 ±0.5%",
+    ];
+    assert_eq!(legends(&snapshot), [expected]);
+}
+
+/// Bounds get what windows found beside the times that are known, and no more than they are.
+#[test]
+fn known_times_stay_beside_bounds() {
+    let legends = |nodes: &[(&str, f64, bool)], windows| {
+        let process = Process { wall_ns: 1_000_000_000, ..process(None) };
+        let gpu = Device { coverage: Some(windows), ..gpu() };
+        let node = |&(name, ns, upper_bound): &(_, f64, bool)| Node {
+            upper_bound,
+            ..node(name, None, ns, ns)
+        };
+        let nodes = nodes.iter().map(node).collect();
+        legends(&Snapshot::new(process, vec![gpu], vec![]).with_tree(nodes)).remove(0)
+    };
+    let step = ("step", 300e6, false);
+    let small = legends(&[step, ("late", 20e6, true)], coverage());
+    assert_eq!(small[..2], ["step 30.0%", "late ≤2.0%"]);
+    let two = legends(&[step, ("late", 200e6, true), ("later", 300e6, true)], coverage());
+    assert_eq!(two[..3], ["later 3.0%?", "step 30.0%", "late 2.0%?"].map(|part| part));
+    // Windows that contradict the known time leave nothing for bounds to share.
+    let idler = Coverage { busy: 0.1, idle: 0.9, attributed: 0.1, ..coverage() };
+    let far = legends(&[step, ("late", 20e6, true)], idler);
+    assert_eq!(far, ["step 30.0%", "late ≤2.0%", "idle ≤70.0%"]);
 }
 
 #[test]
@@ -141,8 +196,9 @@ fn many_devices_share_a_legend() {
     }
     let page = snapshot.to_html();
     assert_eq!(page.matches("class=\"time-bar\"").count(), 4);
-    let names = ["attention ", "norm ", "pass ", "&lt;not annotated&gt; ", "idle "];
-    assert_eq!(legends(&snapshot), [names]);
+    // Windows found each device to work as long for functions, but only the first has their times.
+    let rest = ["annotated, windows only ", "&lt;not annotated&gt; ", "idle "];
+    assert_eq!(legends(&snapshot), [[&["attention ", "norm ", "pass "][..], &rest].concat()]);
     let text = text(&snapshot);
     assert_eq!(text.matches("4 GPUs: NVIDIA").count(), 1, "{text}");
     // The details of each.

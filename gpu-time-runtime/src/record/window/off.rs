@@ -20,10 +20,6 @@ pub(crate) mod matching {
     pub(crate) fn windows() -> Windows {
         Windows
     }
-
-    pub(crate) fn coverage(_: u32) -> Option<gpu_time_report::Coverage> {
-        None
-    }
 }
 
 pub(crate) mod notes {
@@ -61,6 +57,10 @@ pub(crate) mod thread {
 
     pub(crate) fn devices() -> Vec<DeviceInfo> {
         Vec::new()
+    }
+
+    pub(crate) fn coverage(_: u32) -> Option<gpu_time_report::Coverage> {
+        None
     }
 
     pub(crate) fn is_used() -> bool {

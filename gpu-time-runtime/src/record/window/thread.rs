@@ -5,13 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use gpu_time_report::Coverage;
+
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingPhase};
 use crate::base::{background, console, fork, random::generator};
 use crate::cuda::{self, DeviceInfo};
 use crate::record::opened::permission::{Permission, decided, permission};
 use crate::record::opened::{self, collector};
-use crate::record::window::{matching::windows, notes};
+use crate::record::window::matching::{self, windows};
+use crate::record::window::notes;
 use crate::site::cost;
 use crate::types::window_plan::WindowPlan;
 use crate::{cupti, health};
@@ -59,6 +62,8 @@ struct WindowState {
     /// The devices whose primary context existed during a window. By the time of a report, it may be
     /// gone.
     devices: Mutex<Vec<DeviceInfo>>,
+    /// The time from which on windows stand for the run, because the process had a context.
+    covered_since: OnceLock<Instant>,
     /// The host time of windows that has not been charged to the budget yet.
     cost_ns: AtomicU64,
 }
@@ -71,6 +76,7 @@ static STATE: WindowState = WindowState {
     thread: OnceLock::new(),
     before_opening: OnceLock::new(),
     devices: Mutex::new(Rank::WindowDevices, Vec::new()),
+    covered_since: OnceLock::new(),
     cost_ns: AtomicU64::new(0),
 };
 
@@ -111,6 +117,13 @@ pub(crate) fn before_opening(prepare: fn()) {
 /// Returns the devices whose primary context existed during a window.
 pub(crate) fn devices() -> Vec<DeviceInfo> {
     locked(&STATE.devices).clone()
+}
+
+/// Returns how busy the device with this ordinal was, as [`matching::coverage`] does, and the time that the windows
+/// stand for.
+pub(crate) fn coverage(device: u32) -> Option<Coverage> {
+    let covered_ns = STATE.covered_since.get().map(|since| since.elapsed().as_nanos() as f64);
+    Some(Coverage { covered_ns, ..matching::coverage(device)? })
 }
 
 /// Returns `true` if windows have ever been planned or requested.
@@ -213,9 +226,12 @@ fn has_orders() -> bool {
 /// Returns `true` if timing is on, the process has a context, and the budget permits it. Without a context,
 /// there is no GPU work to record, and no reason to load CUPTI.
 fn can_open() -> bool {
+    if !switches::is_on() || !has_context() {
+        return false;
+    }
+    STATE.covered_since.get_or_init(Instant::now);
     // Without CUPTI, opening a window does nothing.
-    let is_forbidden = || permission() != Permission::Granted && cupti::is_in_use();
-    switches::is_on() && has_context() && !is_forbidden()
+    permission() == Permission::Granted || !cupti::is_in_use()
 }
 
 /// Returns `true` if the process has a context. The driver knows primary contexts even if no call was timed on

@@ -128,6 +128,7 @@ pub struct Coverage {
     pub windows: u64,
     pub incomplete: u64,
     pub total_ns: f64,
+    pub covered_ns: f64,
     pub busy: f64,
     #[serde(deserialize_with = "nullable")]
     pub busy_error: Option<f64>,

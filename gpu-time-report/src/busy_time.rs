@@ -1,0 +1,108 @@
+//! The time for which annotated functions kept a device busy.
+
+use crate::in_use::{all_windows, in_use_ns};
+use crate::own_times::{OwnTime, own_times, sum};
+use crate::{Device, Overlap, Snapshot, idle};
+
+/// The time during which a device ran work of annotated functions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BusyTime {
+    pub ns: f64,
+    /// The time is an upper bound.
+    pub is_bound: bool,
+    /// An unknown part of the work ran at the same time as other work.
+    pub is_partial: bool,
+}
+
+/// The share of the run that a device's functions account for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Accounted {
+    pub share: f64,
+    /// The share is an upper bound.
+    pub is_bound: bool,
+    /// No part of any function's time is more than an upper bound.
+    pub is_all_bound: bool,
+}
+
+impl BusyTime {
+    /// Returns the busy time of a device: the sum of its functions' own times without the overlap,
+    /// but not more than the wall time. The part of it that is an upper bound is not more than
+    /// windows leave room for.
+    pub fn of(snapshot: &Snapshot, device: &Device, times: &[OwnTime]) -> BusyTime {
+        let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
+        let ns = (sum(times) - overlap.ns).max(0.0);
+        let wall_ns = in_use_ns(&snapshot.process, device);
+        // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
+        let is_partial = overlap.partial || ns > wall_ns;
+        let is_bound = is_partial || times.iter().any(OwnTime::is_bound);
+        // Times by events may include pauses, but windows know how busy the GPU was.
+        let coverage = idle::telling(snapshot, device).filter(|_| is_bound);
+        let coverage = coverage.and_then(|_| all_windows(device));
+        let most_ns = coverage.map_or(wall_ns, |coverage| {
+            let known_ns = times.iter().map(OwnTime::known_ns).sum::<f64>() - overlap.ns;
+            if is_partial { coverage.busy * wall_ns } else { known_ns.max(coverage.busy * wall_ns) }
+        });
+        BusyTime { ns: ns.min(most_ns).min(wall_ns), is_bound, is_partial }
+    }
+
+    /// Returns the sum over all devices.
+    #[cfg(feature = "html")]
+    pub fn of_all(snapshot: &Snapshot) -> BusyTime {
+        let devices = snapshot.devices.iter().filter(|device| device.id != "host");
+        let times = devices
+            .map(|device| BusyTime::of(snapshot, device, &own_times(snapshot, Some(&device.id))));
+        let none = BusyTime { ns: 0.0, is_bound: false, is_partial: false };
+        times.fold(none, |sum, time| BusyTime {
+            ns: sum.ns + time.ns,
+            is_bound: sum.is_bound || time.is_bound,
+            is_partial: sum.is_partial || time.is_partial,
+        })
+    }
+
+    /// Returns the share of the time for which the device was in use.
+    pub fn share(self, snapshot: &Snapshot, device: &Device) -> f64 {
+        self.ns / in_use_ns(&snapshot.process, device)
+    }
+}
+
+impl Accounted {
+    /// Returns the share of the run. `None` for the host, and if no function has GPU time on the
+    /// device.
+    pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Accounted> {
+        let times = own_times(snapshot, Some(&device.id));
+        let is_known = device.id != "host" && !times.is_empty();
+        let busy = BusyTime::of(snapshot, device, &times);
+        let is_all_bound = !times.iter().any(|time| time.is_partly_known);
+        is_known.then(|| Accounted {
+            share: busy.share(snapshot, device),
+            is_bound: busy.is_bound,
+            is_all_bound,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{coverage, gpu, process};
+    use crate::tree::fixtures::node;
+    use crate::{Coverage, Node};
+
+    #[test]
+    fn bounds_are_not_below_what_is_known() {
+        let process = process(None);
+        let run_ns = process.wall_ns as f64;
+        let windows = Coverage { busy: 0.2, idle: 0.8, attributed: 0.1, ..coverage() };
+        let blind = Coverage { attributed: 0.0, ..windows.clone() };
+        for (windows, expected) in [(windows, 0.5), (blind, 0.9)] {
+            let gpu = Device { coverage: Some(windows), ..gpu() };
+            let bound =
+                Node { upper_bound: true, ..node("held", None, 0.4 * run_ns, 0.4 * run_ns) };
+            let known = node("opened", None, 0.5 * run_ns, 0.5 * run_ns);
+            let snapshot = Snapshot::new(process.clone(), vec![gpu], Vec::new());
+            let snapshot = snapshot.with_tree(vec![bound, known]);
+            let share = Accounted::of(&snapshot, &snapshot.devices[0]).unwrap().share;
+            assert!((share - expected).abs() < 1e-9, "{share}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The functions' shares of a device's time.
+
+use crate::busy_time::BusyTime;
+use crate::in_use::in_use_ns;
+use crate::marks::{ESTIMATE, UNCERTAIN, UPPER_BOUND, bound};
+use crate::own_times::{OwnTime, own_times, sum};
+use crate::{Coverage, Device, Snapshot};
+
+/// The share of one function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FunctionShare {
+    pub share: f64,
+    /// `≤` if the share is a bound, `?` if it is uncertain, and `~` if it is an estimate without a
+    /// known error.
+    pub mark: &'static str,
+}
+
+/// The rule by which a device's time is divided among functions.
+pub struct FunctionShares {
+    rule: Rule,
+    /// The time for which the device was in use.
+    run_ns: f64,
+    busy: BusyTime,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Rule {
+    /// Each function has its own time, of which work that ran at once is a part that counts once.
+    Own { scale: f64, mark: &'static str },
+    /// Upper bounds share what windows found beside the times that are known.
+    Rest { scale: f64, mark: &'static str },
+    /// It is unknown how to divide the time.
+    None,
+}
+
+impl FunctionShares {
+    /// Returns the rule for a device with these windows, if they tell about it.
+    pub fn of(snapshot: &Snapshot, device: &Device, windows: Option<&Coverage>) -> FunctionShares {
+        let times = own_times(snapshot, Some(&device.id));
+        let busy = BusyTime::of(snapshot, device, &times);
+        let run_ns = in_use_ns(&snapshot.process, device);
+        let measured_ns = sum(&times);
+        let bounds = times.iter().filter(|time| time.is_bound()).count();
+        let is_partly_known = times.iter().any(|time| time.is_partly_known);
+        let has_bounds = bounds > 0;
+        let own = |mark| Rule::Own { scale: busy.ns / measured_ns / run_ns, mark };
+        let rule = match windows {
+            Some(_) if !busy.is_bound => own(""),
+            Some(coverage)
+                if coverage.attributed > 0.0 && (busy.is_partial || !is_partly_known) =>
+            {
+                // What windows found is divided by the times, which are uncertain with a bound among them.
+                let mark = if has_bounds && times.len() > 1 { UNCERTAIN } else { ESTIMATE };
+                match mark == UNCERTAIN && !is_partly_known {
+                    true => Rule::None,
+                    false => Rule::Own { scale: coverage.attributed / measured_ns, mark },
+                }
+            }
+            Some(coverage) => {
+                let overlap_ns = device.overlap.map_or(0.0, |overlap| overlap.ns);
+                let known_ns: f64 = times.iter().map(OwnTime::known_ns).sum();
+                let known = ((known_ns - overlap_ns).max(0.0) / run_ns).min(1.0);
+                let bound_ns = measured_ns - known_ns;
+                let rest = coverage.attributed - known;
+                if rest <= 0.0 || bound_ns / run_ns <= rest {
+                    let scale = (bound_ns / run_ns).min(1.0 - known) / bound_ns;
+                    Rule::Rest { scale, mark: UPPER_BOUND }
+                } else {
+                    let mark = if bounds > 1 { UNCERTAIN } else { ESTIMATE };
+                    Rule::Rest { scale: rest / bound_ns, mark }
+                }
+            }
+            // The sum of the own times exceeds the whole run.
+            None if has_bounds && busy.ns >= run_ns => {
+                if is_partly_known {
+                    own(UNCERTAIN)
+                } else {
+                    Rule::None
+                }
+            }
+            None => own(bound(busy.is_partial)),
+        };
+        FunctionShares { rule, run_ns, busy }
+    }
+
+    /// Returns `true` if the sum of the shares is an upper bound.
+    pub fn is_bound(&self) -> bool {
+        self.busy.is_bound
+    }
+
+    /// Returns the share of each of these own times on the device. `None` if it is unknown how to
+    /// divide the time.
+    pub fn of_each(&self, times: &[OwnTime]) -> Option<Vec<FunctionShare>> {
+        let of = |time: &OwnTime| match self.rule {
+            Rule::Own { scale, mark: "" } => {
+                Some(FunctionShare { share: scale * time.ns, mark: bound(time.is_bound()) })
+            }
+            Rule::Own { scale, mark } => Some(FunctionShare { share: scale * time.ns, mark }),
+            Rule::Rest { scale, mark } => {
+                let share = time.known_ns() / self.run_ns + scale * time.bound_ns;
+                Some(FunctionShare { share, mark: if time.is_bound() { mark } else { "" } })
+            }
+            Rule::None => None,
+        };
+        times.iter().map(of).collect()
+    }
+}

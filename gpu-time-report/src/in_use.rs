@@ -1,0 +1,72 @@
+//! The part of the run for which a device was in use. Shares of a device's time are shares of it.
+
+use crate::{Coverage, Device, Process};
+
+/// The minimum share of its processes' run for which a device is in use throughout.
+const THROUGHOUT: f64 = 0.95;
+
+/// Returns the wall time for which a device was in use, in nanoseconds: since the process had a context, if windows
+/// tell, and otherwise the whole run. In a merged report, this is the sum over the processes that used the device.
+pub fn in_use_ns(process: &Process, device: &Device) -> f64 {
+    let run_ns = run_ns(process, device);
+    let covered_ns = all_windows(device).and_then(|coverage| coverage.covered_ns);
+    covered_ns.filter(|ns| *ns > 0.0).map_or(run_ns, |ns| ns.min(run_ns))
+}
+
+/// Returns what [`in_use_ns`] is a part of, in words.
+pub fn in_use_words(process: &Process, device: &Device) -> &'static str {
+    if in_use_ns(process, device) < THROUGHOUT * run_ns(process, device) {
+        "the time since its first use"
+    } else {
+        "the run"
+    }
+}
+
+/// Returns the windows of a device unless some of the merged reports with the device have none.
+pub fn all_windows(device: &Device) -> Option<&Coverage> {
+    device.coverage().filter(|_| device.windows_from.is_none())
+}
+
+/// Returns the wall time of the processes that used a device, and at least a nanosecond.
+fn run_ns(process: &Process, device: &Device) -> f64 {
+    let of = |at: &u32| process.merged.get(*at as usize).map(|process| process.wall_ns as f64);
+    let users: Option<f64> = device.used_by.iter().map(of).sum();
+    let users = users.filter(|_| !device.used_by.is_empty());
+    users.unwrap_or(process.wall_ns as f64).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WindowsFrom;
+    use crate::fixtures::{coverage, gpu, process};
+
+    fn lasting(wall_ns: u64) -> Process {
+        Process { wall_ns, ..process(None) }
+    }
+
+    #[test]
+    fn windows_tell_since_when_a_device_is_in_use() {
+        let process = lasting(1_000);
+        let found = |covered_ns, windows_from| {
+            let coverage = Some(Coverage { covered_ns, ..coverage() });
+            let gpu = Device { coverage, windows_from, ..gpu() };
+            (in_use_ns(&process, &gpu), in_use_words(&process, &gpu))
+        };
+        assert_eq!(found(Some(400.0), None), (400.0, "the time since its first use"));
+        assert_eq!(found(Some(980.0), None), (980.0, "the run"));
+        assert_eq!(found(None, None), (1_000.0, "the run"));
+        let of_some = Some(WindowsFrom { with: 1, of: 2 });
+        assert_eq!(found(Some(400.0), of_some), (1_000.0, "the run"));
+        assert_eq!(in_use_ns(&process, &gpu()), 1_000.0);
+    }
+
+    #[test]
+    fn only_users_of_a_device_count() {
+        let merged = vec![lasting(300), lasting(500), lasting(200)];
+        let process = Process { merged, ..lasting(1_000) };
+        let used_by = |used_by| in_use_ns(&process, &Device { used_by, ..gpu() });
+        assert_eq!(used_by(vec![0, 2]), 500.0);
+        assert_eq!((used_by(Vec::new()), used_by(vec![7])), (1_000.0, 1_000.0));
+    }
+}
