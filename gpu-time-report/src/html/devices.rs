@@ -42,11 +42,9 @@ pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Marku
 
 /// Renders devices as one card, with a line for each that expands to show the rest.
 fn lines(snapshot: &Snapshot, devices: &[&Device], bars: &[Bar]) -> Markup {
-    let mut names: Vec<&str> = devices.iter().map(|device| &*device.name).collect();
-    names.dedup();
     html! {
         section.card {
-            h3 { (devices.len()) " GPUs: " (printable(&names.join(", "))) }
+            h3 { (printable(&kinds(devices))) }
             div.lines {
                 @for (device, bar) in devices.iter().zip(bars) {
                     details {
@@ -61,6 +59,22 @@ fn lines(snapshot: &Snapshot, devices: &[&Device], bars: &[Bar]) -> Markup {
             (device_time::hint(snapshot, devices))
         }
     }
+}
+
+/// Counts the devices of each kind, in the order of the devices.
+fn kinds(devices: &[&Device]) -> String {
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for device in devices {
+        match kinds.iter_mut().find(|(name, _)| *name == device.name) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((&device.name, 1)),
+        }
+    }
+    let kinds: Vec<String> = match kinds[..] {
+        [(name, _)] => vec![name.to_owned()],
+        _ => kinds.iter().map(|(name, count)| format!("{count} × {name}")).collect(),
+    };
+    format!("{} GPUs: {}", devices.len(), kinds.join(", "))
 }
 
 /// Renders the state of the device as a line that expands to show the rest.

@@ -151,6 +151,15 @@ fn many_devices_share_a_legend() {
 }
 
 #[test]
+fn each_kind_of_many_devices_is_named_once() {
+    let mut snapshot = nested();
+    let names = ["NVIDIA H200", "NVIDIA H100"].into_iter().cycle().map(str::to_owned);
+    let device = |(at, name)| Device { id: format!("cuda:{at}"), name, ..gpu() };
+    snapshot.devices = names.take(4).enumerate().map(device).collect();
+    assert!(text(&snapshot).contains("4 GPUs: 2 × NVIDIA H200, 2 × NVIDIA H100cuda:0"));
+}
+
+#[test]
 fn device_time_counts_overlapping_work_once() {
     let mut snapshot = nested();
     snapshot.devices[0].coverage = None;
