@@ -7,7 +7,7 @@ use super::colours::Colours;
 use super::device_time::{self, Bar};
 use crate::printed::Printed;
 use crate::units::{self, printable};
-use crate::{Clocks, Device, Eviction, Snapshot};
+use crate::{Clocks, Device, Eviction, Snapshot, idle};
 
 /// A label and its value.
 type Fact = (&'static str, String);
@@ -32,7 +32,7 @@ pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Marku
                         (bar.line())
                         (bar.legend())
                         (device_time::hint(snapshot, &[device]))
-                        (details(device))
+                        (details(snapshot, device))
                     }
                 }
             }
@@ -51,7 +51,7 @@ fn lines(snapshot: &Snapshot, devices: &[&Device], bars: &[Bar]) -> Markup {
                         summary { span.chip { (printable(&device.id)) } (bar.line()) }
                         p { (printable(&device.name)) }
                         p { (printable(&state(device))) }
-                        (more(device))
+                        (more(snapshot, device))
                     }
                 }
             }
@@ -78,7 +78,7 @@ fn kinds(devices: &[&Device]) -> String {
 }
 
 /// Renders the state of the device as a line that expands to show the rest.
-fn details(device: &Device) -> Markup {
+fn details(snapshot: &Snapshot, device: &Device) -> Markup {
     let now = state(device);
     html! {
         @if !now.is_empty() || !properties(device).is_empty() || device.coverage.is_some() {
@@ -89,17 +89,17 @@ fn details(device: &Device) -> Markup {
                     @let now = printable(&now);
                     summary title=(now) { (now) }
                 }
-                (more(device))
+                (more(snapshot, device))
             }
         }
     }
 }
 
 /// Renders what windows found, and the properties of the device.
-fn more(device: &Device) -> Markup {
+fn more(snapshot: &Snapshot, device: &Device) -> Markup {
     html! {
         @if let Some(coverage) = &device.coverage {
-            p { (printable(&device.coverage_sentence().unwrap_or_default())) }
+            p { (printable(&idle::windows_sentence(snapshot, device).unwrap_or_default())) }
             @if !coverage.unattributed.is_empty() {
                 p { "Outside of annotated functions:" }
                 ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence())) } } }

@@ -159,6 +159,16 @@ fn each_kind_of_many_devices_is_named_once() {
     assert!(text(&snapshot).contains("4 GPUs: 2 × NVIDIA H200, 2 × NVIDIA H100cuda:0"));
 }
 
+/// Windows that saw no work of functions do not tell how busy the device was.
+#[test]
+fn details_do_not_say_what_blind_windows_found() {
+    let gpu = Device { coverage: Some(Coverage { attributed: 0.0, ..coverage() }), ..gpu() };
+    let nodes = vec![node("decode", None, 3e8, 3e8)];
+    let text = text(&Snapshot::new(process(None), vec![gpu], vec![]).with_tree(nodes));
+    assert!(text.contains("saw no work of annotated functions"), "{text}");
+    assert!(!text.contains("busy 70.0"), "{text}");
+}
+
 #[test]
 fn device_time_counts_overlapping_work_once() {
     let mut snapshot = nested();
