@@ -9,7 +9,7 @@ use crate::printed::Printed;
 use crate::units::{percent, printable};
 use crate::{Coverage, Device, Node, Snapshot, idle};
 
-/// The maximum number of functions in the legend on a phone.
+/// The maximum number of functions in the legend of one device on a phone.
 const FEW: usize = 2;
 /// The smallest share that is labelled. The stylesheet hides a label that does not fit.
 const LABELLED: f64 = 0.03;
@@ -78,11 +78,12 @@ impl<'a> Bar<'a> {
 
     pub fn legend(&self) -> Markup {
         let entries = self.0.iter().map(|part| (part, &*part.name, part.figure_with_error()));
-        legend(&entries.collect::<Vec<_>>())
+        legend(&entries.collect::<Vec<_>>(), FEW)
     }
 }
 
-/// Renders one legend for several bars, without figures.
+/// Renders one legend for several bars, without figures. It has all functions on a phone too, as
+/// each may be the longest of some device.
 pub fn shared_legend(bars: &[Bar]) -> Markup {
     let mut entries: Vec<(&Part, &str, Markup)> = Vec::new();
     for part in bars.iter().flat_map(|bar| &bar.0) {
@@ -93,17 +94,17 @@ pub fn shared_legend(bars: &[Bar]) -> Markup {
     }
     // In the order of the parts.
     entries.sort_by_key(|(part, ..)| (part.class == IDLE, part.class == NOT_ANNOTATED, part.class));
-    legend(&entries)
+    legend(&entries, usize::MAX)
 }
 
-/// Renders parts with their names and figures.
-fn legend(entries: &[(&Part, &str, Markup)]) -> Markup {
+/// Renders parts with their names and figures, on a phone only the first functions.
+fn legend(entries: &[(&Part, &str, Markup)], on_phone: usize) -> Markup {
     html! {
         @if !entries.is_empty() {
             ul.legend {
                 li.soft { "share of the run:" }
                 @for (at, (part, name, figure)) in entries.iter().enumerate() {
-                    li.small[at >= FEW && part.is_function] .rest[!part.is_function] {
+                    li.small[at >= on_phone && part.is_function] .rest[!part.is_function] {
                         i class=(part.classes()) {}
                         span.name title=(printable(name)) { (printable(name)) } " " b { (figure) }
                     }

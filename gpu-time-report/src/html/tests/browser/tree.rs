@@ -87,7 +87,32 @@ fn legend_of_each_device_names_a_function_on_a_phone() {
     );
     let seen: Vec<Vec<String>> = serde_json::from_value(seen.answer).unwrap();
     assert_eq!(seen.len(), 2);
-    assert!(seen.iter().all(|legend| legend[0] == "attention"), "{seen:?}");
+    assert!(
+        seen.iter().all(|legend| legend[..2] == ["share of the run:", "attention"]),
+        "{seen:?}"
+    );
+}
+
+/// The function that is the longest of one device may be short on another.
+#[test]
+fn shared_legend_names_every_function_on_a_phone() {
+    let mut snapshot = kernels();
+    let device = snapshot.devices[0].clone();
+    let id = |at: usize| format!("cuda:{at}");
+    snapshot.devices = (0..8).map(|at| Device { id: id(at), ..device.clone() }).collect();
+    let nodes = (0..8).map(|at| {
+        let ns = 1e5 / (at + 1) as f64;
+        Node { self_ns_by_device: [(id(at), ns)].into(), ..node(&format!("f{at}"), None, ns, ns) }
+    });
+    let nodes = nodes.collect();
+    let seen = in_frame(
+        &snapshot.with_tree(nodes),
+        PHONE,
+        r#"return [...page.querySelectorAll(".legend .name")].filter((name) => name.checkVisibility())
+            .map((name) => name.textContent);"#,
+    );
+    let functions = ["f0", "f1", "f2", "f3", "f4", "f5", "f6", "other functions"];
+    assert_eq!(seen, serde_json::json!([&functions[..], &["<not annotated>", "idle"]].concat()));
 }
 
 #[test]
