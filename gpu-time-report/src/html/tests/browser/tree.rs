@@ -144,6 +144,42 @@ fn icicle_enlarges_the_clicked_path() {
     assert!(about.starts_with("pass › attention: 200.0 µs in total, 150.0 µs its own"), "{about}");
 }
 
+/// A short function far down the tree has a narrow bar below the edge of the box.
+#[test]
+fn first_function_is_marked_and_in_sight() {
+    let mut nodes = vec![node("main", None, 100e6, 1e6)];
+    for depth in 1..12 {
+        nodes.push(node(&format!("f{depth}"), Some(depth - 1), 99e6, 1e6));
+    }
+    nodes.push(node("gather", Some(11), 88e6, 88e6));
+    let mut snapshot = kernels();
+    snapshot.sites.truncate(1);
+    snapshot.sites[0].name = "gather".to_owned();
+    let more = (0..20).map(|at| node(&format!("g{at}"), None, 50e6, 50e6));
+    nodes.extend(more);
+    for window in [[1440, 800], LOW, PHONE] {
+        let seen = in_frame(
+            &snapshot.clone().with_tree(nodes.clone()),
+            window,
+            r#"
+            const bounds = (node) => node.getBoundingClientRect();
+            const first = page.querySelector(".icicle .first");
+            const [box, bar] = [page.querySelector(".icicle"), first].map(bounds);
+            const key = page.querySelector(".section-head > .key");
+            const fits = key.scrollWidth <= key.clientWidth && bounds(key).right < innerWidth;
+            const name = first.cells[0].innerText;
+            const said = () => page.querySelector(".section-head > output").textContent.split(":")[0];
+            key.click();
+            await new Promise((resolve) => setTimeout(resolve, 400));
+            return [name, key.innerText, fits, bar.top >= box.top && bar.bottom <= box.bottom,
+                said(), bounds(first).width > 0.9 * box.width];"#,
+        );
+        let path = "… › f10 › f11 › gather";
+        let expected = serde_json::json!(["gather", "look here", true, true, path, true]);
+        assert_eq!(seen, expected, "{window:?}");
+    }
+}
+
 #[test]
 fn bars_stay_under_the_pointer() {
     let seen = ask(
@@ -169,7 +205,7 @@ fn icicle_follows_the_keyboard_and_turns_into_a_table() {
         const name = () => document.activeElement.cells[0].textContent;
         rows[0].focus();
         const names = ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowRight", "ArrowUp"].map((key) => (press(key), name()));
-        document.querySelector(".section-head > button").click();
+        document.querySelector(".section-head > .flip").click();
         const shown = getComputedStyle(rows[0].cells[1]).display;
         return { names, shown, stops: document.querySelectorAll(".tree [tabindex]").length };"#,
     );
