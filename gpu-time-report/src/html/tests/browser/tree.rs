@@ -181,6 +181,37 @@ fn first_function_is_marked_and_in_sight() {
 }
 
 #[test]
+fn underlines_have_enough_contrast() {
+    let question = r#"
+        const rows = [...document.querySelectorAll(".icicle tbody tr")];
+        const fills = ["", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
+        const low = [];
+        for (const theme of ["light", "dark"]) {
+            document.documentElement.dataset.theme = theme;
+            const page = style(document.querySelector(".icicle")).backgroundColor;
+            for (const [first, fill] of ["", "first"].flatMap((first) => fills.map((fill) => [first, fill]))) {
+                rows[0].className = `${fill} waits ${first}`;
+                const colours = (text) => text.match(/rgba?\([^)]*\)/g) ?? [];
+                const edge = style(rows[0], "::after");
+                const lines = first
+                    ? [edge.borderBottomColor, ...colours(edge.boxShadow)]
+                    : colours(style(rows[0]).boxShadow);
+                // From the page to the fill.
+                const seen = [page, ...lines, style(rows[0]).backgroundColor].map((colour) => pixel([colour]));
+                for (let i = 1; i < seen.length; i++) {
+                    const found = contrast(seen[i - 1], seen[i]);
+                    if (found < 3) low.push(`${theme} ${fill} ${first} ${i}: ${found.toFixed(2)}`);
+                }
+            }
+        }
+        return low;"#;
+    // The transition of the bars must not delay their colours.
+    let still = "document.querySelectorAll('.icicle tr').forEach((row) => (row.style.transition = 'none'));";
+    let seen = ask(&nested(), &format!("{COLOURS} {still} {question}"));
+    assert_eq!(seen, serde_json::json!([]));
+}
+
+#[test]
 fn bars_stay_under_the_pointer() {
     let seen = ask(
         &nested(),
