@@ -1,6 +1,6 @@
 //! Notes that tell the user what to do to get better figures.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::note_list::NoteList;
 use crate::notes::{self, bounded};
@@ -58,23 +58,54 @@ fn add(advice: &mut NoteList, sites: &[&Site], note: impl FnOnce(String) -> Stri
     }
 }
 
+/// A warning, and what it is about.
+struct Shared<'a> {
+    warning: String,
+    sites: Vec<&'a Site>,
+    /// The place, if the warning is about a single series.
+    place: Option<String>,
+}
+
 /// Returns the warnings, one line each. Functions with the same warning share a line.
 pub fn warnings(snapshot: &Snapshot) -> Vec<String> {
-    let mut shared: Vec<(String, Vec<&Site>)> = Vec::new();
+    let lines = shared(snapshot).into_iter().filter_map(|Shared { warning, sites, .. }| {
+        names(sites.into_iter()).map(|names| format!("{names}: {warning}"))
+    });
+    notes::of_devices(snapshot).chain(lines).collect()
+}
+
+/// Returns the same lines for the page, where there is room for the places of series.
+#[cfg(feature = "html")]
+pub fn warnings_with_places(snapshot: &Snapshot) -> Vec<String> {
+    let lines = shared(snapshot).into_iter().filter_map(|Shared { warning, sites, place }| {
+        let place = place.map(|place| format!(" on {place}")).unwrap_or_default();
+        names(sites.into_iter()).map(|names| format!("{names}{place}: {warning}"))
+    });
+    notes::of_devices(snapshot).chain(lines).collect()
+}
+
+/// Returns the different warnings about functions.
+fn shared(snapshot: &Snapshot) -> Vec<Shared<'_>> {
+    let mut shared: Vec<Shared> = Vec::new();
+    let mut index: HashMap<String, usize> = HashMap::new();
     for site in NoteList::new(snapshot).sites() {
-        let of_kernels = opened::warnings(snapshot, site).into_iter().map(|(_, warning)| warning);
-        for warning in notes::of_site(site).chain(of_kernels) {
-            match shared.iter_mut().find(|(text, _)| *text == warning) {
-                Some((_, sites)) if sites.last().is_some_and(|last| last.name == site.name) => {}
-                Some((_, sites)) => sites.push(site),
-                None => shared.push((warning, vec![site])),
+        let of_kernels = opened::warnings(snapshot, site).into_iter();
+        let of_kernels = of_kernels.map(|(place, warning)| (Some(place), warning));
+        let of_site = notes::of_site(site).map(|warning| (None, warning));
+        for (place, warning) in of_site.chain(of_kernels) {
+            if let Some(&at) = index.get(&warning) {
+                let Shared { sites, place, .. } = &mut shared[at];
+                *place = None;
+                if sites.last().is_none_or(|last| last.name != site.name) {
+                    sites.push(site);
+                }
+            } else {
+                index.insert(warning.clone(), shared.len());
+                shared.push(Shared { warning, sites: vec![site], place });
             }
         }
     }
-    let shared = shared.into_iter().filter_map(|(warning, sites)| {
-        names(sites.into_iter()).map(|names| format!("{names}: {warning}"))
-    });
-    notes::of_devices(snapshot).chain(shared).collect()
+    shared
 }
 
 /// Adds a note about the functions without a fed sample, except those that already hold their

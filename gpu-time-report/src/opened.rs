@@ -135,8 +135,9 @@ pub fn label(series: &Series) -> Option<String> {
 /// Returns the number of kernels per call.
 fn kernels(times: &KernelTimes) -> Option<String> {
     times.kernels_per_call.map(|count| {
-        let kernels = if count == 1.0 { "kernel" } else { "kernels" };
-        format!("{} {kernels}", decimal(count))
+        let count = decimal(count);
+        let kernels = if count == "1" { "kernel" } else { "kernels" };
+        format!("{count} {kernels}")
     })
 }
 
@@ -156,9 +157,13 @@ fn idle(times: &KernelTimes) -> String {
     }
 }
 
-/// Formats a number of launches per call.
+/// Formats a number of launches per call, without decimals if they would all be zero.
 pub fn decimal(count: f64) -> String {
-    if count.fract() == 0.0 && count < 1e15 { count.to_string() } else { figure(count) }
+    let figure = figure(count);
+    match figure.split_once('.') {
+        Some((whole, decimals)) if decimals.bytes().all(|digit| digit == b'0') => whole.to_owned(),
+        _ => figure,
+    }
 }
 
 /// Returns reasons to doubt the figures of a site's opened calls or its event times, each paired
@@ -221,4 +226,17 @@ fn short(name: &str) -> String {
     const COLUMNS: usize = 60;
     let mut short = crate::kernel_names::shortened(std::iter::once(name), COLUMNS);
     short.remove(name).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearly_whole_numbers_have_no_decimals() {
+        let texts = [2.0, 1.999_97, 2.4, 2.000_6, 1e3, 12_000.0].map(decimal);
+        assert_eq!(texts, ["2", "2", "2.400", "2.001", "1000", "12000"]);
+        let times = KernelTimes { kernels_per_call: Some(1.000_01), ..KernelTimes::default() };
+        assert_eq!(kernels(&times).as_deref(), Some("1 kernel"));
+    }
 }

@@ -1,7 +1,9 @@
 //! The ranges of the values in a report. Reports from elsewhere may contain any number, of which
 //! sums, products and ratios can be infinite or undefined.
 
-use crate::{Coverage, Device, Eviction, Node, PerCall, Series, Snapshot, Unattributed};
+use crate::{
+    Coverage, Device, Eviction, Kernel, KernelTimes, Node, PerCall, Series, Snapshot, Unattributed,
+};
 
 /// The largest amount: more than all GPUs compute in a millennium, and small enough for sums and
 /// products.
@@ -11,16 +13,30 @@ const LARGEST: f64 = 1e30;
 const SMALLEST: f64 = 1e-30;
 
 impl Snapshot {
-    /// Brings the figures of the devices and of the call tree, and the estimated totals of series,
-    /// into their ranges.
+    /// Brings the figures of the devices and of the call tree, the sampling rates, and the estimated
+    /// totals and the kernels of series, into their ranges.
     pub(crate) fn limit_to_ranges(&mut self) {
         self.devices.iter_mut().for_each(limit_device);
         self.tree.iter_mut().for_each(limit_node);
-        for series in self.sites.iter_mut().flat_map(|site| &mut site.series) {
-            let Series { estimated_total_ns, estimated_total_error_ns, .. } = series;
-            estimated_total_ns.iter_mut().chain(estimated_total_error_ns).for_each(limit_amount);
+        for site in &mut self.sites {
+            limit_share(&mut site.sample_rate);
+            site.series.iter_mut().for_each(limit_series);
         }
     }
+}
+
+fn limit_series(series: &mut Series) {
+    let Series { estimated_total_ns, estimated_total_error_ns, kernel_times, .. } = series;
+    estimated_total_ns.iter_mut().chain(estimated_total_error_ns).for_each(limit_amount);
+    let Some(KernelTimes { kernels_per_call, kernels, elsewhere, .. }) = kernel_times else {
+        return;
+    };
+    for Kernel { per_call, total_ns, share, .. } in kernels {
+        [per_call, total_ns].into_iter().for_each(limit_amount);
+        limit_share(share);
+    }
+    let totals = elsewhere.iter_mut().map(|work| &mut work.total_ns);
+    kernels_per_call.iter_mut().chain(totals).for_each(limit_amount);
 }
 
 fn limit_device(device: &mut Device) {
@@ -77,7 +93,7 @@ fn limit_amount(amount: &mut f64) {
 mod tests {
     use crate::fixtures::kernels;
     use crate::tree::fixtures::tree;
-    use crate::{Overlap, Snapshot, Terminal};
+    use crate::{Detail, Overlap, Snapshot, Terminal};
 
     /// Replaces each of these numbers in turn.
     #[test]
@@ -86,12 +102,15 @@ mod tests {
         let coverage = report.devices[0].coverage.as_mut().unwrap();
         coverage.covered_ns = Some(1e9);
         coverage.unattributed.truncate(1);
+        report.sites[0].unsampled = 1;
         report.devices[0].overlap = Some(Overlap { ns: 5.0, partial: false });
         let whole = serde_json::to_value(report).unwrap();
         for list in ["devices", "tree", "sites"] {
             let mut paths = Vec::new();
             numbers(&whole[list], format!("/{list}"), &mut paths);
-            paths.retain(|path| list != "sites" || path.contains("/estimated_total"));
+            let limited = ["/sample_rate", "/estimated_total", "/kernels/", "/elsewhere/"];
+            let is_limited = |path: &str| limited.iter().any(|name| path.contains(name));
+            paths.retain(|path| list != "sites" || is_limited(path));
             assert!(paths.len() > 5, "{list}: {paths:?}");
             for (path, number) in paths.iter().flat_map(|path| NUMBERS.map(|number| (path, number)))
             {
@@ -100,7 +119,8 @@ mod tests {
                 let json = forged.to_string();
                 let report = Snapshot::from_json(json.as_bytes()).unwrap();
                 let tree = report.to_tree(Terminal::default());
-                for text in [report.to_string(), tree, report.to_csv()] {
+                let table = report.to_table(Terminal::default(), Detail::All);
+                for text in [table, tree, report.to_csv()] {
                     let word = text
                         .split(|c: char| !c.is_alphanumeric())
                         .find(|word| ["inf", "NaN"].contains(word));

@@ -12,7 +12,7 @@ use crate::printed::Printed;
 use crate::units::{percent, printable};
 use crate::{Coverage, Device, Node, Snapshot, idle};
 
-/// The maximum number of functions in the legend on a phone.
+/// The maximum number of functions in the legend of one device on a phone.
 const FEW: usize = 2;
 /// The smallest share that is labelled. The stylesheet hides a label that does not fit.
 const LABELLED: f64 = 0.03;
@@ -22,6 +22,8 @@ const LABELLED: f64 = 0.03;
 const FAR: f64 = 3.0;
 const FAR_WITHOUT_ERROR: f64 = 0.1;
 
+/// The name of the part for all functions, if it is unknown how to divide the time.
+const ALL: &str = "annotated functions";
 /// The stylesheet classes of idle time, and of work of functions whose calls were not timed.
 const IDLE: &str = "idle";
 const NOT_TIMED: &str = "not-timed";
@@ -82,15 +84,17 @@ impl<'a> Bar<'a> {
 
     pub fn legend(&self) -> Markup {
         let entries = self.parts.iter().map(|part| (part, &*part.name, part.figure_with_error()));
-        legend(self.of, &entries.collect::<Vec<_>>())
+        legend(self.of, &entries.collect::<Vec<_>>(), FEW)
     }
 }
 
-/// Renders one legend for several bars, without figures.
+/// Renders one legend for several bars, without figures. It has all functions on a phone too, as
+/// each may be the longest of some device.
 pub fn shared_legend(bars: &[Bar]) -> Markup {
     let mut entries: Vec<(&Part, &str, Markup)> = Vec::new();
     for part in bars.iter().flat_map(|bar| &bar.parts) {
-        let name = if part.class == OTHERS { "other functions" } else { &part.name };
+        let is_rest = part.class == OTHERS && part.name != ALL;
+        let name = if is_rest { "other functions" } else { &part.name };
         if !entries.iter().any(|(_, known, _)| *known == name) {
             entries.push((part, name, html! {}));
         }
@@ -104,17 +108,17 @@ pub fn shared_legend(bars: &[Bar]) -> Markup {
     let ofs = bars.iter().map(|bar| bar.of);
     let of =
         ofs.reduce(|one, other| if one == other { one } else { "the run" }).unwrap_or_default();
-    legend(of, &entries)
+    legend(of, &entries, usize::MAX)
 }
 
-/// Renders parts with their names and figures.
-fn legend(of: &str, entries: &[(&Part, &str, Markup)]) -> Markup {
+/// Renders parts with their names and figures, on a phone only the first functions.
+fn legend(of: &str, entries: &[(&Part, &str, Markup)], on_phone: usize) -> Markup {
     html! {
         @if !entries.is_empty() {
             ul.legend {
                 li.soft { "share of " (of) ":" }
                 @for (at, (part, name, figure)) in entries.iter().enumerate() {
-                    li.small[at >= FEW && part.is_function] .rest[!part.is_function] {
+                    li.small[at >= on_phone && part.is_function] .rest[!part.is_function] {
                         i class=(part.classes()) {}
                         span.name title=(printable(name)) { (printable(name)) } " " b { (figure) }
                     }
@@ -208,7 +212,6 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
         }
         // It is unknown how to divide the time.
         None => {
-            const ALL: &str = "annotated functions";
             let functions = match windows {
                 Some(Coverage { attributed, attributed_error, .. }) => {
                     Part::estimated(OTHERS, ALL, *attributed, *attributed_error)

@@ -7,7 +7,7 @@ use super::colours::Colours;
 use super::device_time::{self, Bar};
 use crate::printed::Printed;
 use crate::units::{self, printable};
-use crate::{Clocks, Device, Eviction, Snapshot};
+use crate::{Clocks, Device, Eviction, Snapshot, idle};
 
 /// A label and its value.
 type Fact = (&'static str, String);
@@ -32,7 +32,7 @@ pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Marku
                         (bar.line())
                         (bar.legend())
                         (device_time::hint(snapshot, &[device]))
-                        (details(device))
+                        (details(snapshot, device))
                     }
                 }
             }
@@ -42,18 +42,16 @@ pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Marku
 
 /// Renders devices as one card, with a line for each that expands to show the rest.
 fn lines(snapshot: &Snapshot, devices: &[&Device], bars: &[Bar]) -> Markup {
-    let mut names: Vec<&str> = devices.iter().map(|device| &*device.name).collect();
-    names.dedup();
     html! {
         section.card {
-            h3 { (devices.len()) " GPUs: " (printable(&names.join(", "))) }
+            h3 { (printable(&kinds(devices))) }
             div.lines {
                 @for (device, bar) in devices.iter().zip(bars) {
                     details {
                         summary { span.chip { (printable(&device.id)) } (bar.line()) }
                         p { (printable(&device.name)) }
                         p { (printable(&state(device))) }
-                        (more(device))
+                        (more(snapshot, device))
                     }
                 }
             }
@@ -63,8 +61,24 @@ fn lines(snapshot: &Snapshot, devices: &[&Device], bars: &[Bar]) -> Markup {
     }
 }
 
+/// Counts the devices of each kind, in the order of the devices.
+fn kinds(devices: &[&Device]) -> String {
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for device in devices {
+        match kinds.iter_mut().find(|(name, _)| *name == device.name) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((&device.name, 1)),
+        }
+    }
+    let kinds: Vec<String> = match kinds[..] {
+        [(name, _)] => vec![name.to_owned()],
+        _ => kinds.iter().map(|(name, count)| format!("{count} × {name}")).collect(),
+    };
+    format!("{} GPUs: {}", devices.len(), kinds.join(", "))
+}
+
 /// Renders the state of the device as a line that expands to show the rest.
-fn details(device: &Device) -> Markup {
+fn details(snapshot: &Snapshot, device: &Device) -> Markup {
     let now = state(device);
     html! {
         @if !now.is_empty() || !properties(device).is_empty() || device.coverage.is_some() {
@@ -75,17 +89,17 @@ fn details(device: &Device) -> Markup {
                     @let now = printable(&now);
                     summary title=(now) { (now) }
                 }
-                (more(device))
+                (more(snapshot, device))
             }
         }
     }
 }
 
 /// Renders what windows found, and the properties of the device.
-fn more(device: &Device) -> Markup {
+fn more(snapshot: &Snapshot, device: &Device) -> Markup {
     html! {
         @if let Some(coverage) = &device.coverage {
-            p { (printable(&device.coverage_sentence().unwrap_or_default())) }
+            p { (printable(&idle::windows_sentence(snapshot, device).unwrap_or_default())) }
             @if !coverage.unattributed.is_empty() {
                 p { "Outside of annotated functions:" }
                 ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence())) } } }

@@ -227,6 +227,17 @@ fn page_of_a_run_with_timing_off() {
 }
 
 #[test]
+fn functions_with_the_same_warning_share_a_line() {
+    let mut snapshot = nested();
+    for site in &mut snapshot.sites {
+        site.warnings = vec!["the flush is not proved".to_owned()];
+    }
+    let text = text(&snapshot);
+    assert!(text.contains("\n3 warnings\n"), "{text}");
+    assert!(text.contains(", 2 more functions: the flush is not proved\n"), "{text}");
+}
+
+#[test]
 fn estimates_and_budget_are_shown() {
     let mut snapshot = everything();
     snapshot.process.budget =

@@ -101,7 +101,7 @@ const opened = (series) => {
     el("tr", {}, el("th", {}, name), el("td", { class: "n" }, time(stats.median)),
       el("td", { class: "n range" }, range(stats)), el("td", { class: "soft" }, meaning)))));
 };
-const decimal = (n) => (Number.isInteger(n) ? count(n) : figure(n));
+const decimal = (n) => (Number.isInteger(n) ? count(n) : figure(n).replace(/\.0+$/, ""));
 const shape = ([x, y, z]) => [x, ...(y > 1 || z > 1 ? [y] : []), ...(z > 1 ? [z] : [])].join("×");
 const range = ({ p5, p95 }) => `${time(p5)} – ${time(p95)}`;
 

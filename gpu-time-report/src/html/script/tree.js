@@ -33,7 +33,11 @@ const showTree = (tree) => {
     waits && [" · ", el("u", {}, "underlined"), ": waits for the CPU"],
   ];
   const said = el("output", {});
-  const flip = el("button", { type: "button" }, "as a table");
+  const flip = el("button", { type: "button", class: "flip" }, "as a table");
+  // The longest path of the function to look at first.
+  const first = all(".first", tree).sort((a, b) => number(b, "--w") - number(a, "--w"))[0];
+  const colour = first && [...first.classList].find((name) => /^c\d$/.test(name));
+  const key = first && el("button", { type: "button", class: ["key", colour].filter(Boolean).join(" ") }, "look here");
   let current;
   const say = (row = current) => {
     said.replaceChildren();
@@ -81,8 +85,19 @@ const showTree = (tree) => {
     }
     if (event.key.startsWith("Arrow") || event.key === " ") event.preventDefault();
   });
+  // Deep paths are below the edge of the box.
+  const reveal = (row) => {
+    box.scrollTop = Math.max(0, row.offsetTop + row.offsetHeight + 8 - box.clientHeight);
+  };
+  key?.addEventListener("click", () => {
+    zoom(first);
+    reveal(first);
+  });
+  key?.addEventListener("pointerover", () => say(first));
+  key?.addEventListener("pointerleave", () => say());
   flip.addEventListener("click", flipped);
   flipped();
   say();
-  box.previousElementSibling.append(said, flip);
+  box.previousElementSibling.append(...[key, said, flip].filter(Boolean));
+  if (first) reveal(first);
 };

@@ -207,6 +207,25 @@ fn many_devices_share_a_legend() {
 }
 
 #[test]
+fn each_kind_of_many_devices_is_named_once() {
+    let mut snapshot = nested();
+    let names = ["NVIDIA H200", "NVIDIA H100"].into_iter().cycle().map(str::to_owned);
+    let device = |(at, name)| Device { id: format!("cuda:{at}"), name, ..gpu() };
+    snapshot.devices = names.take(4).enumerate().map(device).collect();
+    assert!(text(&snapshot).contains("4 GPUs: 2 × NVIDIA H200, 2 × NVIDIA H100cuda:0"));
+}
+
+/// Windows that saw no work of functions do not tell how busy the device was.
+#[test]
+fn details_do_not_say_what_blind_windows_found() {
+    let gpu = Device { coverage: Some(Coverage { attributed: 0.0, ..coverage() }), ..gpu() };
+    let nodes = vec![node("decode", None, 3e8, 3e8)];
+    let text = text(&Snapshot::new(process(None), vec![gpu], vec![]).with_tree(nodes));
+    assert!(text.contains("saw no work of annotated functions"), "{text}");
+    assert!(!text.contains("busy 70.0"), "{text}");
+}
+
+#[test]
 fn device_time_counts_overlapping_work_once() {
     let mut snapshot = nested();
     snapshot.devices[0].coverage = None;

@@ -87,7 +87,32 @@ fn legend_of_each_device_names_a_function_on_a_phone() {
     );
     let seen: Vec<Vec<String>> = serde_json::from_value(seen.answer).unwrap();
     assert_eq!(seen.len(), 2);
-    assert!(seen.iter().all(|legend| legend[0] == "attention"), "{seen:?}");
+    assert!(
+        seen.iter().all(|legend| legend[..2] == ["share of the run:", "attention"]),
+        "{seen:?}"
+    );
+}
+
+/// The function that is the longest of one device may be short on another.
+#[test]
+fn shared_legend_names_every_function_on_a_phone() {
+    let mut snapshot = kernels();
+    let device = snapshot.devices[0].clone();
+    let id = |at: usize| format!("cuda:{at}");
+    snapshot.devices = (0..8).map(|at| Device { id: id(at), ..device.clone() }).collect();
+    let nodes = (0..8).map(|at| {
+        let ns = 1e5 / (at + 1) as f64;
+        Node { self_ns_by_device: [(id(at), ns)].into(), ..node(&format!("f{at}"), None, ns, ns) }
+    });
+    let nodes = nodes.collect();
+    let seen = in_frame(
+        &snapshot.with_tree(nodes),
+        PHONE,
+        r#"return [...page.querySelectorAll(".legend .name")].filter((name) => name.checkVisibility())
+            .map((name) => name.textContent);"#,
+    );
+    let functions = ["f0", "f1", "f2", "f3", "f4", "f5", "f6", "other functions"];
+    assert_eq!(seen, serde_json::json!([&functions[..], &["<not annotated>", "idle"]].concat()));
 }
 
 #[test]
@@ -119,6 +144,73 @@ fn icicle_enlarges_the_clicked_path() {
     assert!(about.starts_with("pass › attention: 200.0 µs in total, 150.0 µs its own"), "{about}");
 }
 
+/// A short function far down the tree has a narrow bar below the edge of the box.
+#[test]
+fn first_function_is_marked_and_in_sight() {
+    let mut nodes = vec![node("main", None, 100e6, 1e6)];
+    for depth in 1..12 {
+        nodes.push(node(&format!("f{depth}"), Some(depth - 1), 99e6, 1e6));
+    }
+    nodes.push(node("gather", Some(11), 88e6, 88e6));
+    let mut snapshot = kernels();
+    snapshot.sites.truncate(1);
+    snapshot.sites[0].name = "gather".to_owned();
+    let more = (0..20).map(|at| node(&format!("g{at}"), None, 50e6, 50e6));
+    nodes.extend(more);
+    for window in [[1440, 800], LOW, PHONE] {
+        let seen = in_frame(
+            &snapshot.clone().with_tree(nodes.clone()),
+            window,
+            r#"
+            const bounds = (node) => node.getBoundingClientRect();
+            const first = page.querySelector(".icicle .first");
+            const [box, bar] = [page.querySelector(".icicle"), first].map(bounds);
+            const key = page.querySelector(".section-head > .key");
+            const fits = key.scrollWidth <= key.clientWidth && bounds(key).right < innerWidth;
+            const name = first.cells[0].innerText;
+            const said = () => page.querySelector(".section-head > output").textContent.split(":")[0];
+            key.click();
+            await new Promise((resolve) => setTimeout(resolve, 400));
+            return [name, key.innerText, fits, bar.top >= box.top && bar.bottom <= box.bottom,
+                said(), bounds(first).width > 0.9 * box.width];"#,
+        );
+        let path = "… › f10 › f11 › gather";
+        let expected = serde_json::json!(["gather", "look here", true, true, path, true]);
+        assert_eq!(seen, expected, "{window:?}");
+    }
+}
+
+#[test]
+fn underlines_have_enough_contrast() {
+    let question = r#"
+        const rows = [...document.querySelectorAll(".icicle tbody tr")];
+        const fills = ["", "c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
+        const low = [];
+        for (const theme of ["light", "dark"]) {
+            document.documentElement.dataset.theme = theme;
+            const page = style(document.querySelector(".icicle")).backgroundColor;
+            for (const [first, fill] of ["", "first"].flatMap((first) => fills.map((fill) => [first, fill]))) {
+                rows[0].className = `${fill} waits ${first}`;
+                const colours = (text) => text.match(/rgba?\([^)]*\)/g) ?? [];
+                const edge = style(rows[0], "::after");
+                const lines = first
+                    ? [edge.borderBottomColor, ...colours(edge.boxShadow)]
+                    : colours(style(rows[0]).boxShadow);
+                // From the page to the fill.
+                const seen = [page, ...lines, style(rows[0]).backgroundColor].map((colour) => pixel([colour]));
+                for (let i = 1; i < seen.length; i++) {
+                    const found = contrast(seen[i - 1], seen[i]);
+                    if (found < 3) low.push(`${theme} ${fill} ${first} ${i}: ${found.toFixed(2)}`);
+                }
+            }
+        }
+        return low;"#;
+    // The transition of the bars must not delay their colours.
+    let still = "document.querySelectorAll('.icicle tr').forEach((row) => (row.style.transition = 'none'));";
+    let seen = ask(&nested(), &format!("{COLOURS} {still} {question}"));
+    assert_eq!(seen, serde_json::json!([]));
+}
+
 #[test]
 fn bars_stay_under_the_pointer() {
     let seen = ask(
@@ -144,7 +236,7 @@ fn icicle_follows_the_keyboard_and_turns_into_a_table() {
         const name = () => document.activeElement.cells[0].textContent;
         rows[0].focus();
         const names = ["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowRight", "ArrowUp"].map((key) => (press(key), name()));
-        document.querySelector(".section-head > button").click();
+        document.querySelector(".section-head > .flip").click();
         const shown = getComputedStyle(rows[0].cells[1]).display;
         return { names, shown, stops: document.querySelectorAll(".tree [tabindex]").length };"#,
     );
