@@ -209,8 +209,9 @@ impl Node {
     }
 
     /// Returns `true` if the times are upper bounds: calls timed by events in which the GPU may have
-    /// waited for the host took longer than the others, by more than 5 % of the time, or these calls
-    /// contain brackets other than those of callees.
+    /// waited for the host took longer than the others, by more than 5 % of the time, or are so much
+    /// shorter that they are other work and more than 5 % of the time, or these calls contain
+    /// brackets other than those of callees.
     pub fn upper_bound(&self) -> bool {
         self.upper_bound
     }
