@@ -378,7 +378,7 @@ fn largest_function_is_named_above_the_table() {
     snapshot.devices[0].coverage = None;
     let table = snapshot.with_tree(nodes).to_string();
     let account = "\n  Timed functions account for 81.0% of the run; the rest is idle or not annotated, which \
-                   `GPU_TIME_WINDOWS=20ms/200ms` tells apart\n\
+                   `GPU_TIME_WINDOWS=2ms/20ms` tells apart\n\
                    Look at model::decode first: 90.0% of GPU time is its own.\n";
     assert!(table.contains(account), "{table}");
 }
