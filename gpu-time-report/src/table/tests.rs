@@ -710,3 +710,17 @@ fn shares_of_opened_calls_do_not_count_inner_functions_twice() {
     assert_eq!([share("model::decode"), share("model::inner")], ["25.0%", "75.0%"], "{table}");
     assert!(!table.contains("count twice"), "{table}");
 }
+
+/// No function is sampled, and only windows give an estimate.
+#[test]
+fn estimate_of_work_outside_of_functions_is_explained_briefly() {
+    let mut snapshot = kernels();
+    snapshot.devices[0].coverage.as_mut().unwrap().attributed = 0.1;
+    for site in &mut snapshot.sites {
+        (site.sample_rate, site.unsampled) = (1.0, 0);
+        site.series.iter_mut().for_each(|series| series.estimated_total_ns = None);
+    }
+    let tree = vec![node("model::decode", None, 1e6, 1e6)];
+    let table = snapshot.with_tree(tree).to_table(Terminal::default(), Detail::Brief);
+    assert!(table.contains("~: estimate · ") || table.contains("~: estimate\n"), "{table}");
+}
