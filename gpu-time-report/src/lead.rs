@@ -116,9 +116,10 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
         .filter(|node| node.parent.is_none())
         .map(|node| total(node, |mean| Some(mean.span_ns)))
         .sum();
+    let waited_ns = |node: &Node| total(node, PerCall::waited_ns);
     let Longest { name, ref node } =
-        Longest::of(&snapshot.tree, PerCall::waited_ns, |node| node.launch_bound)?;
-    let matters = total(node, PerCall::waited_ns) >= WAITED * span_ns
+        Longest::of(&snapshot.tree, |node| node.launch_bound.then(|| waited_ns(node)))?;
+    let matters = waited_ns(node) >= WAITED * span_ns
         && is_worthwhile(snapshot, total(node, |mean| Some(mean.span_ns)))
         && is_idle(snapshot) != Some(false);
     let medians = sides_of_paths(snapshot, node).map(|sides| format!("In each call, {sides}"));
@@ -196,8 +197,10 @@ fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);
     let is_host_bound =
         |node: &Node| node.source == Source::Opened && node.per_call.as_ref().is_some_and(is_long);
-    let Longest { name, ref node } = Longest::of(&snapshot.tree, PerCall::host_ns, is_host_bound)?;
-    let is_long = total(node, PerCall::host_ns) >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
+    let host_ns = |node: &Node| total(node, PerCall::host_ns);
+    let Longest { name, ref node } =
+        Longest::of(&snapshot.tree, |node| is_host_bound(node).then(|| host_ns(node)))?;
+    let is_long = host_ns(node) >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
     let mean = node.per_call.filter(|_| is_long && is_idle(snapshot) == Some(true))?;
     let [host, busy] = [mean.host_ns?, mean.busy_ns].map(units::time);
     let why = format!("each call takes {host} on the host for {busy} of GPU work");
