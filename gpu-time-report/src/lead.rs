@@ -1,6 +1,7 @@
 //! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
 //! why. The table shows the last of them, because it has the times by device.
 
+mod host_bound;
 mod longest;
 mod time;
 
@@ -28,10 +29,6 @@ const MOSTLY_IDLE: f64 = 0.5;
 /// The maximum ratio of the functions' host time to the GPU's idle time at which the idle time
 /// counts as lying mostly between calls.
 const INSIDE: f64 = 0.5;
-/// The minimum ratio of host time to GPU time at which a call is host-bound.
-const HOST_BOUND: f64 = 2.0;
-/// The minimum share of the run that a host-bound function takes on the host.
-const LONG_ON_HOST: f64 = 0.1;
 /// The minimum share of starved samples at which a program as a whole is starved.
 const NEARLY_ALL: f64 = 0.9;
 /// The minimum share of the GPU time at which a function stands out.
@@ -70,7 +67,7 @@ impl<'a> Lead<'a> {
         let outside = outside(snapshot);
         let first = match outside {
             Some(_) => None,
-            None => launch_bound(snapshot).or_else(|| host_bound(snapshot)),
+            None => launch_bound(snapshot).or_else(|| host_bound::longest(snapshot)),
         };
         let first = first.or_else(|| largest(snapshot)).or_else(|| longest_on_host(snapshot));
         Lead {
@@ -188,23 +185,6 @@ fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
     let others = snapshot.all_series().filter(|series| !series.is_gpu_time());
     let others = others.filter(|series| series.launch.is_none()).filter_map(Series::total);
     (sum_ns > 0.0 && snapshot.sites.iter().all(is_timed)).then(|| sum_ns + others.sum::<f64>())
-}
-
-/// Returns the host-bound function with the most host time: its calls take, on average, much longer
-/// on the host than on the GPU. `None` unless a GPU is known to have been idle for long and the
-/// function took a good part of the run.
-fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
-    let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);
-    let is_host_bound =
-        |node: &Node| node.source == Source::Opened && node.per_call.as_ref().is_some_and(is_long);
-    let host_ns = |node: &Node| total(node, PerCall::host_ns);
-    let Longest { name, ref node } =
-        Longest::of(&snapshot.tree, |node| is_host_bound(node).then(|| host_ns(node)))?;
-    let is_long = host_ns(node) >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
-    let mean = node.per_call.filter(|_| is_long && is_idle(snapshot) == Some(true))?;
-    let [host, busy] = [mean.host_ns?, mean.busy_ns].map(units::time);
-    let why = format!("each call takes {host} on the host for {busy} of GPU work");
-    Some(First::new(name, why))
 }
 
 /// Returns `true` if the GPU was idle for long, nearly every call starved and events timed all of

@@ -245,7 +245,10 @@ fn host_outside_of_functions_is_named() {
     assert_eq!(with_host_time(0.39, Source::Opened), outside);
     assert_eq!(with_host_time(0.39, Source::Events), outside);
     let inside = with_host_time(0.6, Source::Opened);
-    assert!(inside.starts_with("Look at decode first: each call takes 4.628 ms on "), "{inside}");
+    assert!(
+        inside.starts_with("Look at decode first: on average, a call takes 4.628 ms on "),
+        "{inside}"
+    );
     // Events give only a mean, which one slow first call may dominate.
     let inside = with_host_time(0.6, Source::Events);
     assert!(inside.ends_with("of GPU time is its own."), "{inside}");
