@@ -32,7 +32,7 @@ pub fn longest(snapshot: &Snapshot) -> Option<First<'_>> {
     let each = if times.are_medians { "each call takes" } else { "on average, a call takes" };
     let why = format!("{each} {host} on the host for {busy} of GPU work");
     let is_long = ns >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
-    is_long.then(|| First::new(name, why))
+    is_long.then(|| First::new(name, why, ns))
 }
 
 impl CallTimes {
