@@ -18,10 +18,16 @@ const INSIDE: f64 = 0.5;
 pub fn on_host(snapshot: &Snapshot) -> Option<String> {
     let idle = idle_shares(snapshot).reduce(f64::min).filter(|idle| *idle >= MOSTLY_IDLE)?;
     let inside = in_functions_ns(snapshot)? / (snapshot.process.wall_ns as f64).max(1.0);
+    // Other processes may have used the GPU meanwhile.
+    let idle_gpu = match snapshot.devices.iter().any(Device::is_shared) {
+        false => "the GPU was idle",
+        true if snapshot.process.merged.len() > 1 => "each process left the GPU idle",
+        true => "this process left the GPU idle",
+    };
     (inside <= INSIDE * idle).then(|| {
         format!(
             "Look at what the host does outside of annotated functions first: their calls took {} of the run on \
-             the host, and the GPU was idle mostly between them.",
+             the host, and {idle_gpu} mostly between them.",
             percent(inside)
         )
     })
@@ -85,10 +91,10 @@ pub fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixtures::{coverage, gpu, process};
+    use crate::fixtures::{coverage, gpu, kernels, process};
     use crate::lead::Lead;
     use crate::tree::fixtures::node;
-    use crate::{Coverage, Device, Snapshot, Unattributed};
+    use crate::{Coverage, Device, Node, Snapshot, Unattributed};
 
     /// Returns a report of a GPU that was busy for 65 % of the run with work that is not annotated, and
     /// for 1 % with a function whose calls waited for this share of the run.
@@ -163,6 +169,33 @@ mod tests {
         assert!(
             line.contains("enqueue `conv` first (50.0% of the busy time of cuda:1)."),
             "{line}"
+        );
+    }
+
+    #[test]
+    fn shared_gpu_is_not_called_idle() {
+        let between = |others, processes| {
+            let mut snapshot = kernels();
+            snapshot.process.merged = vec![snapshot.process.clone(); processes];
+            let gpu = &mut snapshot.devices[0];
+            gpu.coverage = Some(Coverage { busy: 0.2, idle: 0.8, ..coverage() });
+            gpu.other_processes = Some(others);
+            snapshot.sites.truncate(1);
+            let site = &mut snapshot.sites[0];
+            (site.warmup, site.calls, site.timed) = (0, 160, 160);
+            let node = Node { recorded: 160, ..node("decode", None, 1e6, 1e6) };
+            line(&snapshot.with_tree(vec![node]))
+        };
+        assert!(between(0, 0).contains(", and the GPU was idle mostly between them."));
+        let shared = between(1, 0);
+        assert!(
+            shared.contains(", and this process left the GPU idle mostly between them."),
+            "{shared}"
+        );
+        let merged = between(1, 2);
+        assert!(
+            merged.contains(", and each process left the GPU idle mostly between them."),
+            "{merged}"
         );
     }
 }
