@@ -8,7 +8,9 @@ mod time;
 
 use std::fmt;
 
+use host_bound::HostBound;
 use longest::{Longest, total};
+use outside::idle_shares;
 
 use crate::idle::Idle;
 use crate::launch_bound::sides_of_series;
@@ -74,7 +76,7 @@ impl<'a> Lead<'a> {
         let on_host = outside::on_host(snapshot);
         let first = match on_host {
             Some(_) => None,
-            None => launch_bound(snapshot).or_else(|| host_bound::longest(snapshot)),
+            None => launch_bound(snapshot).or_else(|| host_bound(snapshot)),
         };
         let first = first.or_else(|| largest(snapshot, on_host.is_some()));
         let first = first.or_else(|| longest_on_host(snapshot));
@@ -162,6 +164,14 @@ fn sides_of_paths(snapshot: &Snapshot, node: &Node) -> Option<String> {
     sides_of_series(series)
 }
 
+/// Returns the host-bound function with the most host time, if a GPU is known to have been idle for
+/// long.
+fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
+    let HostBound { name, why, ns } =
+        host_bound::longest(snapshot).filter(|_| is_idle(snapshot) == Some(true))?;
+    Some(First::new(name, why, ns))
+}
+
 /// Returns `true` if the GPU was idle for long, nearly every call starved and events timed all of
 /// them, so that every time includes waits.
 fn is_starved(snapshot: &Snapshot) -> bool {
@@ -212,11 +222,6 @@ fn longest_on_host(snapshot: &Snapshot) -> Option<First<'_>> {
     let why =
         format!("no GPU time is known, and its calls took longest, {} in total", units::time(ns));
     Some(First::new(name, why, ns))
-}
-
-/// Returns the idle share of each device with windows that tell it.
-fn idle_shares(snapshot: &Snapshot) -> impl Iterator<Item = f64> + '_ {
-    snapshot.devices.iter().filter_map(|device| Some(Idle::of(snapshot, device)?.share))
 }
 
 /// Returns `true` if any GPU was idle for long. Without windows, functions that account for most of

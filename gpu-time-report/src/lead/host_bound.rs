@@ -1,7 +1,6 @@
 //! The function whose calls take much longer on the host than on the GPU.
 
 use super::longest::Longest;
-use super::{First, is_idle};
 use crate::units;
 use crate::{Node, Series, Snapshot, Source, tree};
 
@@ -9,6 +8,15 @@ use crate::{Node, Series, Snapshot, Source, tree};
 const HOST_BOUND: f64 = 2.0;
 /// The minimum share of the run that a host-bound function takes on the host.
 const LONG_ON_HOST: f64 = 0.1;
+
+/// A function whose calls take much longer on the host than on the GPU.
+pub struct HostBound<'a> {
+    pub name: &'a str,
+    /// The reason to look at it.
+    pub why: String,
+    /// The host time of all its calls.
+    pub ns: f64,
+}
 
 /// The times of a call of a path, in nanoseconds.
 #[derive(Clone, Copy)]
@@ -19,12 +27,8 @@ struct CallTimes {
 }
 
 /// Returns the host-bound function with the most host time: its calls take much longer on the host
-/// than on the GPU. `None` unless a GPU is known to have been idle for long and the function took a
-/// good part of the run.
-pub fn longest(snapshot: &Snapshot) -> Option<First<'_>> {
-    if is_idle(snapshot) != Some(true) {
-        return None;
-    }
+/// than on the GPU. `None` if it took only a small part of the run.
+pub fn longest(snapshot: &Snapshot) -> Option<HostBound<'_>> {
     let host_ns = |node: &Node| Some(CallTimes::of(snapshot, node)?.host * node.calls);
     let Longest { name, ref node } = Longest::of(&snapshot.tree, host_ns)?;
     let (times, ns) = (CallTimes::of(snapshot, node)?, host_ns(node)?);
@@ -32,7 +36,7 @@ pub fn longest(snapshot: &Snapshot) -> Option<First<'_>> {
     let each = if times.are_medians { "each call takes" } else { "on average, a call takes" };
     let why = format!("{each} {host} on the host for {busy} of GPU work");
     let is_long = ns >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
-    is_long.then(|| First::new(name, why, ns))
+    is_long.then_some(HostBound { name, why, ns })
 }
 
 impl CallTimes {

@@ -1,7 +1,7 @@
 //! Sentences about what comes before all functions: the host's work outside of them, or work on the
 //! GPU that none of them enqueued.
 
-use super::idle_shares;
+use crate::idle::Idle;
 use crate::own_times::{Shares, own_times};
 use crate::units::percent;
 use crate::{Device, Series, Site, Snapshot, Source, Unattributed, opened};
@@ -11,6 +11,11 @@ const MOSTLY_IDLE: f64 = 0.5;
 /// The maximum ratio of the functions' host time to the GPU's idle time at which the idle time
 /// counts as lying mostly between calls.
 const INSIDE: f64 = 0.5;
+
+/// Returns the idle share of each device with windows that tell it.
+pub fn idle_shares(snapshot: &Snapshot) -> impl Iterator<Item = f64> + '_ {
+    snapshot.devices.iter().filter_map(|device| Some(Idle::of(snapshot, device)?.share))
+}
 
 /// Returns a sentence about the host's work outside of annotated functions if the GPU idled mostly
 /// during it. The functions of several threads may run at once, so they took at most the sum of
