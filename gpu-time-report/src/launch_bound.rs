@@ -27,19 +27,25 @@ fn of_medians(times: &KernelTimes) -> Option<bool> {
 
 /// Describes the medians of a series, unless the gaps are too short for it to be launch-bound.
 pub(crate) fn sides_of_series(series: &Series) -> Option<String> {
+    let kernels = series.kernel_times.as_ref()?.kernels_per_call?;
+    Some(sides_of_medians(series)? + &of_kernels(kernels))
+}
+
+/// Describes the medians of a series without the number of kernels.
+fn sides_of_medians(series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref()?;
     let [busy, span, host] = [times.busy_ns, times.span_ns, series.host_ns].map(median);
-    let sides = both_sides([busy?, span?, host?], times.kernels_per_call?);
+    let sides = sides([busy?, span?, host?]);
     of_medians(times)?.then_some(sides)
 }
 
 /// Returns the text for a launch-bound series in its row, which is empty if its medians are
-/// unknown. `None` if the series is not launch-bound.
+/// unknown. `None` if the series is not launch-bound. The number of kernels stands beside it.
 #[cfg(feature = "html")]
 pub(crate) fn of_row(site: &Site, series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
     let is_bound = site.launch_bound == Some(true) && of_medians(times) != Some(false);
-    is_bound.then(|| sides_of_series(series).unwrap_or_default())
+    is_bound.then(|| sides_of_medians(series).unwrap_or_default())
 }
 
 fn median(stats: Option<Stats>) -> Option<f64> {
@@ -48,24 +54,31 @@ fn median(stats: Option<Stats>) -> Option<f64> {
 
 /// Describes how long the GPU was busy with a launch-bound call, and how long the host took for it,
 /// with whatever else it did: the time inside the launches is not known.
-pub(crate) fn both_sides([busy_ns, span_ns, host_ns]: [f64; 3], kernels: f64) -> String {
+pub(crate) fn both_sides(times_ns: [f64; 3], kernels: f64) -> String {
+    sides(times_ns) + &of_kernels(kernels)
+}
+
+fn sides([busy_ns, span_ns, host_ns]: [f64; 3]) -> String {
+    format!(
+        "GPU busy {} of {}; the host took {}",
+        units::Unit::of(span_ns).number(busy_ns),
+        units::time(span_ns),
+        units::time(host_ns),
+    )
+}
+
+fn of_kernels(kernels: f64) -> String {
     let count = if (kernels - kernels.round()).abs() < 0.05 {
         format!("{kernels:.0}")
     } else {
         format!("{kernels:.1}")
     };
-    let of_kernels = match &*count {
+    match &*count {
         // Copies and memsets are not counted.
         "0" => String::new(),
         "1" => " for 1 kernel".to_owned(),
         _ => format!(" for {count} kernels"),
-    };
-    format!(
-        "GPU busy {} of {}; the host took {}{of_kernels}",
-        units::Unit::of(span_ns).number(busy_ns),
-        units::time(span_ns),
-        units::time(host_ns),
-    )
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
 //! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
 //! why. The table shows the last of them, because it has the times by device.
 
+mod host_bound;
 mod longest;
+mod outside;
 mod time;
 
 use std::fmt;
 
+use host_bound::HostBound;
 use longest::{Longest, total};
+use outside::idle_shares;
 
 use crate::busy_time::Accounted;
 use crate::idle::Idle;
@@ -14,7 +18,7 @@ use crate::in_use::{in_use_ns, in_use_words};
 use crate::launch_bound::sides_of_series;
 use crate::own_times::{Shares, own_times};
 use crate::units::{self, percent};
-use crate::{Node, PerCall, Series, Site, Snapshot, Source, series, tree};
+use crate::{Node, PerCall, Site, Snapshot, series, tree};
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
@@ -25,23 +29,22 @@ const EXACT: f64 = 0.05;
 /// The minimum idle share of a device at which a host-bound function is named first. Below it, no
 /// launch-bound function is named either.
 const IDLE: f64 = 0.3;
-/// The minimum idle share of every device at which the host's work outside of functions is named.
-const MOSTLY_IDLE: f64 = 0.5;
-/// The maximum ratio of the functions' host time to the GPU's idle time at which the idle time
-/// counts as lying mostly between calls.
-const INSIDE: f64 = 0.5;
-/// The minimum ratio of host time to GPU time at which a call is host-bound.
-const HOST_BOUND: f64 = 2.0;
-/// The minimum share of the run that a host-bound function takes on the host.
-const LONG_ON_HOST: f64 = 0.1;
 /// The minimum share of starved samples at which a program as a whole is starved.
 const NEARLY_ALL: f64 = 0.9;
 /// The minimum share of the GPU time at which a function stands out.
 const OUTSTANDING: f64 = 0.1;
+/// The minimum share of the GPU time at which a function is the only one that has any.
+const ALL: f64 = 0.995;
 /// The minimum share of the run at which a function is called launch-bound.
 const WORTHWHILE: f64 = 0.05;
 /// The reason to look at a function that is no more than the largest.
 const MOST: &str = "it has the most GPU time of its own";
+/// Says what shows where the GPU waited, if times by events tell little.
+const STARVED: &str = ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` \
+     shows in which functions";
+/// Says the same of the only function.
+const STARVED_ALONE: &str = ", but nearly every call starved: the GPU waited for the CPU, and \
+     `GPU_TIME_KERNELS=on` shows for how long";
 
 /// The sentences at the top of the page.
 pub struct Lead<'a> {
@@ -52,7 +55,8 @@ pub struct Lead<'a> {
         expect(dead_code, reason = "the table has it by device")
     )]
     pub time: Option<String>,
-    /// Names the host's work outside of annotated functions, if it comes before all of them.
+    /// Names what comes before all functions: the host's work outside of annotated functions, or
+    /// work on the GPU that is not annotated.
     pub outside: Option<String>,
     /// The function to look at first. `None` only if no function has a time.
     pub first: Option<First<'a>>,
@@ -62,6 +66,8 @@ pub struct Lead<'a> {
 pub struct First<'a> {
     pub name: &'a str,
     why: String,
+    /// The time that the reason is about: waits, host time or GPU time.
+    ns: f64,
     /// Only the first of the functions.
     follows_outside: bool,
 }
@@ -69,12 +75,14 @@ pub struct First<'a> {
 impl<'a> Lead<'a> {
     /// Returns the sentences that the report has figures for.
     pub fn of(snapshot: &'a Snapshot) -> Lead<'a> {
-        let outside = outside(snapshot);
-        let first = match outside {
+        let on_host = outside::on_host(snapshot);
+        let first = match on_host {
             Some(_) => None,
             None => launch_bound(snapshot).or_else(|| host_bound(snapshot)),
         };
-        let first = first.or_else(|| largest(snapshot)).or_else(|| longest_on_host(snapshot));
+        let first = first.or_else(|| largest(snapshot, on_host.is_some()));
+        let first = first.or_else(|| longest_on_host(snapshot));
+        let outside = on_host.or_else(|| outside::on_gpu(snapshot, first.as_ref()?.ns));
         Lead {
             time: time::sentence(snapshot),
             first: first.map(|first| First { follows_outside: outside.is_some(), ..first }),
@@ -91,8 +99,8 @@ impl<'a> Lead<'a> {
 }
 
 impl<'a> First<'a> {
-    fn new(name: &'a str, why: String) -> First<'a> {
-        First { name, why, follows_outside: false }
+    fn new(name: &'a str, why: String, ns: f64) -> First<'a> {
+        First { name, why, ns, follows_outside: false }
     }
 
     /// Returns what precedes the name, and what follows it.
@@ -118,9 +126,10 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
         .filter(|node| node.parent.is_none())
         .map(|node| total(node, |mean| Some(mean.span_ns)))
         .sum();
+    let waited_ns = |node: &Node| total(node, PerCall::waited_ns);
     let Longest { name, ref node } =
-        Longest::of(&snapshot.tree, PerCall::waited_ns, |node| node.launch_bound)?;
-    let matters = total(node, PerCall::waited_ns) >= WAITED * span_ns
+        Longest::of(&snapshot.tree, |node| node.launch_bound.then(|| waited_ns(node)))?;
+    let matters = waited_ns(node) >= WAITED * span_ns
         && is_worthwhile(snapshot, total(node, |mean| Some(mean.span_ns)))
         && is_idle(snapshot) != Some(false);
     let medians = sides_of_paths(snapshot, node).map(|sides| format!("In each call, {sides}"));
@@ -129,7 +138,7 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let share = waited_share(snapshot, node).map(|share| format!(" for {share}"));
     let share = share.unwrap_or_default();
     let why = format!("it is launch-bound (the GPU waited for the CPU{share}). {sentence}");
-    Some(First::new(name, why))
+    Some(First::new(name, why, waited_ns(node)))
 }
 
 /// Returns the share of the run for which the GPU waited in the calls of a function, in words. `None` if
@@ -157,53 +166,12 @@ fn sides_of_paths(snapshot: &Snapshot, node: &Node) -> Option<String> {
     sides_of_series(series)
 }
 
-/// Returns a sentence about the host's work outside of annotated functions if the GPU idled mostly
-/// during it. The functions of several threads may run at once, so they took at most the sum of
-/// their times.
-fn outside(snapshot: &Snapshot) -> Option<String> {
-    let idle = idle_shares(snapshot).reduce(f64::min).filter(|idle| *idle >= MOSTLY_IDLE)?;
-    let inside = in_functions_ns(snapshot)? / (snapshot.process.wall_ns as f64).max(1.0);
-    (inside <= INSIDE * idle).then(|| {
-        format!(
-            "Look at what the host does outside of annotated functions first: their calls took {} of the run on \
-             the host, and the GPU was idle mostly between them.",
-            percent(inside)
-        )
-    })
-}
-
-/// Returns the host time of all calls of the outermost functions, or `None` if it is unknown for
-/// any of them.
-fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
-    let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
-    let mut sum_ns = 0.0;
-    for node in roots.filter(|node| node.source != Source::Windows) {
-        // The tree has no calls in warm-up.
-        let site = snapshot.sites.get(node.site()?)?;
-        let in_tree = site.timed.saturating_add(site.unsampled).max(1);
-        let all = (site.calls as f64 / in_tree as f64).max(1.0);
-        sum_ns += all * node.calls * node.per_call?.host_ns?;
-    }
-    // The tree contains neither untimed functions nor those timed by other clocks.
-    let is_timed = |site: &Site| site.calls == 0 || site.timed > 0 || site.unsampled > 0;
-    let others = snapshot.all_series().filter(|series| !series.is_gpu_time());
-    let others = others.filter(|series| series.launch.is_none()).filter_map(Series::total);
-    (sum_ns > 0.0 && snapshot.sites.iter().all(is_timed)).then(|| sum_ns + others.sum::<f64>())
-}
-
-/// Returns the host-bound function with the most host time: its calls take, on average, much longer
-/// on the host than on the GPU. `None` unless a GPU is known to have been idle for long and the
-/// function took a good part of the run.
+/// Returns the host-bound function with the most host time, if a GPU is known to have been idle for
+/// long.
 fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
-    let is_long = |mean: &PerCall| mean.host_ns.is_some_and(|ns| ns >= HOST_BOUND * mean.busy_ns);
-    let is_host_bound =
-        |node: &Node| node.source == Source::Opened && node.per_call.as_ref().is_some_and(is_long);
-    let Longest { name, ref node } = Longest::of(&snapshot.tree, PerCall::host_ns, is_host_bound)?;
-    let is_long = total(node, PerCall::host_ns) >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
-    let mean = node.per_call.filter(|_| is_long && is_idle(snapshot) == Some(true))?;
-    let [host, busy] = [mean.host_ns?, mean.busy_ns].map(units::time);
-    let why = format!("each call takes {host} on the host for {busy} of GPU work");
-    Some(First::new(name, why))
+    let HostBound { name, why, ns } =
+        host_bound::longest(snapshot).filter(|_| is_idle(snapshot) == Some(true))?;
+    Some(First::new(name, why, ns))
 }
 
 /// Returns `true` if the GPU was idle for long, nearly every call starved and events timed all of
@@ -217,34 +185,31 @@ fn is_starved(snapshot: &Snapshot) -> bool {
     !is_opened && has_starved && is_idle(snapshot) == Some(true)
 }
 
-/// Returns the function with the most GPU time of its own.
-fn largest(snapshot: &Snapshot) -> Option<First<'_>> {
+/// Returns the function with the most GPU time of its own. `is_outside` says that the GPU waited for
+/// the host mostly between the calls of functions.
+fn largest(snapshot: &Snapshot, is_outside: bool) -> Option<First<'_>> {
     let times = own_times(snapshot, None);
     let first = times.first()?;
     let is_only = times.len() == 1;
     let has = if is_only { "it is the only function with GPU time" } else { MOST };
     let Some(share) = Shares::of(snapshot).of_own(first) else {
         let why = format!("{has}, at most {}", units::time(first.ns));
-        return Some(First::new(first.name, why + starved(snapshot)));
+        let what = match is_starved(snapshot) {
+            true if !is_only => STARVED,
+            // The GPU waited elsewhere.
+            true if !is_outside => STARVED_ALONE,
+            _ => "",
+        };
+        return Some(First::new(first.name, why + what, first.ns));
     };
-    let why = if is_only {
+    let why = if is_only && share.of_all >= ALL {
         has.to_owned()
-    } else if share.of_all >= OUTSTANDING {
+    } else if is_only || share.of_all >= OUTSTANDING {
         format!("{share} of GPU time is its own")
     } else {
         format!("{MOST}, {share}, but no function stands out")
     };
-    Some(First::new(first.name, why))
-}
-
-/// Returns what shows where the GPU waited, if times by events tell little.
-fn starved(snapshot: &Snapshot) -> &'static str {
-    if is_starved(snapshot) {
-        ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows in which \
-         functions"
-    } else {
-        ""
-    }
+    Some(First::new(first.name, why, first.ns))
 }
 
 /// Returns the function whose calls took longest by the clock of the host, if no GPU time is known.
@@ -258,12 +223,7 @@ fn longest_on_host(snapshot: &Snapshot) -> Option<First<'_>> {
     let (name, ns) = longest.map(|site| (site.name(), total(site))).filter(|(_, ns)| *ns > 0.0)?;
     let why =
         format!("no GPU time is known, and its calls took longest, {} in total", units::time(ns));
-    Some(First::new(name, why))
-}
-
-/// Returns the idle share of each device with windows that tell it.
-fn idle_shares(snapshot: &Snapshot) -> impl Iterator<Item = f64> + '_ {
-    snapshot.devices.iter().filter_map(|device| Some(Idle::of(snapshot, device)?.share))
+    Some(First::new(name, why, ns))
 }
 
 /// Returns `true` if any GPU was idle for long. Without windows, functions that account for most of

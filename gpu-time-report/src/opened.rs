@@ -222,7 +222,7 @@ fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
 }
 
 /// Returns a name shortened for use in a sentence.
-fn short(name: &str) -> String {
+pub fn short(name: &str) -> String {
     const COLUMNS: usize = 60;
     let mut short = crate::kernel_names::shortened(std::iter::once(name), COLUMNS);
     short.remove(name).unwrap_or_default()

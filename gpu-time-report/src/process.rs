@@ -138,12 +138,16 @@ impl Process {
     }
 
     /// Returns the value of `GPU_TIME_WINDOWS` that gives a run like this one enough windows. `None`
-    /// if CUPTI, which they need, cannot record.
+    /// if CUPTI, which they need, cannot record, or if the run is too short for them.
     pub(crate) fn advised_windows(&self) -> Option<&'static str> {
-        const MINUTE_NS: u64 = 60_000_000_000;
         let longest_ns = self.merged.iter().map(|process| process.wall_ns).max();
-        let is_short = longest_ns.unwrap_or(self.wall_ns) < MINUTE_NS;
-        let windows = if is_short { "20ms/200ms" } else { "20ms/10s" };
+        let windows = match Duration::from_nanos(longest_ns.unwrap_or(self.wall_ns)).as_millis() {
+            // CUPTI takes a good part of such a run to start.
+            ..300 => return None,
+            300..2_000 => "2ms/20ms",
+            2_000..60_000 => "20ms/200ms",
+            60_000.. => "20ms/10s",
+        };
         self.kernels.is_none().then_some(windows)
     }
 
@@ -293,6 +297,17 @@ mod tests {
         let many = provenance(&["a", "b", "c", "d", "e", "f"]);
         assert_eq!(many, Some("6 hosts: a, b, c, d and 2 more".to_owned()));
         assert_eq!(provenance(&["a"]), None);
+    }
+
+    #[test]
+    fn advised_windows_fit_the_run() {
+        let advised = |ms: u64| {
+            Process { wall_ns: ms * 1_000_000, ..fixtures::process(None) }.advised_windows()
+        };
+        assert_eq!([56, 152].map(advised), [None, None]);
+        assert_eq!(advised(300), Some("2ms/20ms"));
+        assert_eq!(advised(2_000), Some("20ms/200ms"));
+        assert_eq!(advised(60_000), Some("20ms/10s"));
     }
 
     #[test]

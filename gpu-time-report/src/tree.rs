@@ -204,14 +204,16 @@ impl Node {
     }
 
     /// Returns `true` if the GPU idled for 5 % of the calls' mean span or more because the host was still
-    /// enqueueing their work. If the function's medians describe this path, they must show the same.
+    /// enqueueing their work. If the function's medians describe this path, they must show the same. In a
+    /// merged report, the path must be launch-bound in one of the processes as well.
     pub fn launch_bound(&self) -> bool {
         self.launch_bound
     }
 
     /// Returns `true` if the times are upper bounds: calls timed by events in which the GPU may have
-    /// waited for the host took longer than the others, by more than 5 % of the time, or these calls
-    /// contain brackets other than those of callees.
+    /// waited for the host took longer than the others, by more than 5 % of the time, or are so much
+    /// shorter that they are other work and more than 5 % of the time, or these calls contain
+    /// brackets other than those of callees.
     pub fn upper_bound(&self) -> bool {
         self.upper_bound
     }
@@ -262,16 +264,19 @@ impl PerCall {
 /// the longest callees come first.
 ///
 /// The tree of a merged report already has the work outside of functions, as the sum over its
-/// processes.
+/// processes, and its paths are launch-bound only where those of a process were.
 pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Process) -> Vec<Node> {
     add_up(&mut nodes);
     if process.merged.is_empty() && !nodes.is_empty() {
         nodes.extend(not_annotated(devices, process));
     }
     let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
+    // A merged report has no medians that could disagree, but those of its processes have.
+    let may_be = |node: &Node| process.merged.is_empty() || node.launch_bound;
     for node in &mut nodes {
         node.share = if total_ns > 0.0 { node.self_ns / total_ns } else { 0.0 };
-        node.launch_bound = node.per_call.is_some_and(|per_call| per_call.is_launch_bound());
+        let is_by_means = node.per_call.is_some_and(|per_call| per_call.is_launch_bound());
+        node.launch_bound = is_by_means && may_be(node);
     }
     sorted(nodes)
 }

@@ -140,7 +140,8 @@ impl Merge {
         }
         let index = self.sites.len();
         self.by_name.entry(site.name().to_owned()).or_default().push(index);
-        let site = Site { series: Vec::new(), ..site.clone() };
+        // Whether the function is launch-bound follows from the merged paths.
+        let site = Site { series: Vec::new(), launch_bound: None, ..site.clone() };
         self.sites.push(MergedSite { site, series: Vec::new() });
         index
     }

@@ -111,6 +111,7 @@ fn add_node(ours: &mut Node, theirs: &Node) {
         // Events tell less about calls than CUPTI's records, so the sum counts as timed by events.
         ours.source = Source::Events;
     }
+    ours.launch_bound |= theirs.launch_bound;
     ours.upper_bound |= theirs.upper_bound;
     ours.callers_unknown |= theirs.callers_unknown;
 }

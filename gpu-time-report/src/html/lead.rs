@@ -15,7 +15,7 @@ pub fn lead(lead: &Lead, has_row: bool) -> Markup {
         @if time.is_some() || first.is_some() {
             p.lead {
                 @if let Some(time) = time { b { (printable(time)) } " " }
-                @if let Some(outside) = outside { (outside) " " }
+                @if let Some(outside) = outside { (prose(outside)) " " }
                 @if let Some(first) = first {
                     @let [before, after] = first.around_name();
                     @let name = html! { b { (path(first.name)) } };

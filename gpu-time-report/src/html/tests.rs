@@ -440,8 +440,7 @@ fn lead_names_what_to_look_at_first() {
     let expected = "Look at attention first: 46.9% of GPU time is its own.";
     assert!(text.contains(expected), "{text}");
     let text = with_host_time(100.0);
-    let expected =
-        "Look at pass first: each call takes 200.0 µs on the host for 2.000 µs of GPU work.";
+    let expected = "Look at pass first: on average, a call takes 200.0 µs on the host for 2.000 µs of GPU work.";
     assert!(text.contains(expected), "{text}");
 }
 

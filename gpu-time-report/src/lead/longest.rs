@@ -15,25 +15,21 @@ pub struct Longest<'a> {
 }
 
 /// The paths among which a function is looked for.
-struct Search<'a, S> {
+struct Search<'a> {
     nodes: &'a [Node],
     children: Vec<Vec<usize>>,
-    of: fn(&PerCall) -> Option<f64>,
-    is_selected: S,
+    /// The sum of each path, or `None` if it must not be named.
+    sums: Vec<Option<f64>>,
 }
 
 impl<'a> Longest<'a> {
-    /// Returns the outermost selected path with the largest sum over its calls, or a function inside
-    /// with most of it: one that it calls itself or, if none of these has that much, one that is
-    /// called in several places.
-    pub fn of(
-        nodes: &'a [Node],
-        of: fn(&PerCall) -> Option<f64>,
-        is_selected: impl Fn(&Node) -> bool,
-    ) -> Option<Longest<'a>> {
+    /// Returns the outermost function with the largest sum over its calls, or a function inside with
+    /// most of it: one that it calls itself or, if none of these has that much, one that is called
+    /// in several places. `sum` returns the sum of a path, or `None` if the path must not be named.
+    pub fn of(nodes: &'a [Node], sum: impl Fn(&Node) -> Option<f64>) -> Option<Longest<'a>> {
         let (children, roots) = tree::children(nodes);
-        let search = Search { nodes, children, of, is_selected };
-        let mut paths = search.largest(roots)?;
+        let search = Search { nodes, children, sums: nodes.iter().map(sum).collect() };
+        let mut paths = search.largest(search.outermost(roots))?;
         for _ in 0..Node::MAX_LEVELS {
             let Some(inner) = search.inside(&paths) else { break };
             paths = inner;
@@ -43,7 +39,19 @@ impl<'a> Longest<'a> {
     }
 }
 
-impl<S: Fn(&Node) -> bool> Search<'_, S> {
+impl Search<'_> {
+    /// Returns the paths that may be named and are inside no other such path.
+    fn outermost(&self, roots: Vec<usize>) -> Vec<usize> {
+        let (mut outermost, mut waiting) = (Vec::new(), roots);
+        while let Some(at) = waiting.pop() {
+            match self.sums[at] {
+                Some(_) => outermost.push(at),
+                None => waiting.extend(&self.children[at]),
+            }
+        }
+        outermost
+    }
+
     /// Returns the paths of the function that most of the sum of these paths is in.
     fn inside(&self, around: &[usize]) -> Option<Vec<usize>> {
         let most = MOSTLY * self.sum(around);
@@ -74,14 +82,14 @@ impl<S: Fn(&Node) -> bool> Search<'_, S> {
     /// Returns those of the paths that are of the function with the largest sum.
     fn largest(&self, paths: impl IntoIterator<Item = usize>) -> Option<Vec<usize>> {
         let mut functions = BTreeMap::<&str, Vec<usize>>::new();
-        for at in paths.into_iter().filter(|&at| (self.is_selected)(&self.nodes[at])) {
+        for at in paths.into_iter().filter(|&at| self.sums[at].is_some()) {
             functions.entry(self.nodes[at].name()).or_default().push(at);
         }
         functions.into_values().max_by(|one, two| self.sum(one).total_cmp(&self.sum(two)))
     }
 
     fn sum(&self, paths: &[usize]) -> f64 {
-        paths.iter().map(|&at| total(&self.nodes[at], self.of)).sum()
+        paths.iter().filter_map(|&at| self.sums[at]).sum()
     }
 }
 
@@ -132,8 +140,12 @@ mod tests {
         node
     }
 
+    fn waited_ns(node: &Node) -> Option<f64> {
+        Some(total(node, PerCall::waited_ns))
+    }
+
     fn longest(nodes: &[Node]) -> (&str, f64) {
-        let Longest { name, node } = Longest::of(nodes, PerCall::waited_ns, |_| true).unwrap();
+        let Longest { name, node } = Longest::of(nodes, waited_ns).unwrap();
         (name, total(&node, PerCall::waited_ns))
     }
 
@@ -147,7 +159,7 @@ mod tests {
             nodes.push(path("gemm", Some(caller + 1), 20.0));
         }
         assert_eq!(longest(&nodes), ("gemm", 96.0));
-        let gemm = Longest::of(&nodes, PerCall::waited_ns, |_| true).unwrap().node;
+        let gemm = Longest::of(&nodes, waited_ns).unwrap().node;
         assert_eq!((gemm.calls, gemm.recorded), (4.0, 40));
         nodes.retain(|node| node.name != "gemm");
         nodes.iter_mut().skip(1).for_each(|node| node.parent = Some(0));
@@ -164,5 +176,21 @@ mod tests {
             path("gemm", Some(0), 10.0),
         ];
         assert_eq!(longest(&nodes), ("layer", 90.0));
+    }
+
+    /// Most calls of `handle` wait for nothing, so that it must not be named.
+    #[test]
+    fn callee_of_function_that_must_not_be_named_is_found() {
+        let nodes = [
+            path("handle", None, 100.0),
+            path("forward", Some(0), 60.0),
+            path("check", Some(0), 30.0),
+            path("layer", Some(1), 20.0),
+            path("poll", None, 50.0),
+            path("forward", Some(4), 10.0),
+        ];
+        let sum = |node: &Node| waited_ns(node).filter(|_| node.name != "handle");
+        let Longest { name, node } = Longest::of(&nodes, sum).unwrap();
+        assert_eq!((name, node.calls), ("forward", 1.0));
     }
 }

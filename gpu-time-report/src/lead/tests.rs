@@ -1,7 +1,8 @@
+use super::outside::in_functions_ns;
 use super::*;
 use crate::fixtures::{coverage, gpu, kernels, process};
 use crate::tree::fixtures::{by_events, node, tree};
-use crate::{Coverage, Device};
+use crate::{Coverage, Device, Source};
 
 /// Returns the sentences about a program with this call tree, and with windows in which the GPU had
 /// this idle share.
@@ -103,6 +104,23 @@ fn starved_program_is_told_what_shows_the_waits() {
     );
     assert_eq!(first(0.6), starved);
     assert_eq!(first(0.1), format!("{largest}."));
+}
+
+/// The GPU may also have waited for what the host does between the calls.
+#[test]
+fn only_function_is_not_told_to_show_which_function_waits() {
+    let mut snapshot = crate::fixtures::everything();
+    snapshot.sites.retain(|site| site.name == "app::sampled");
+    for series in &mut snapshot.sites[0].series {
+        (series.fed, series.starved, series.upper_bound) = (0, series.measured, true);
+    }
+    let coverage = Coverage { busy: 0.4, idle: 0.6, ..coverage() };
+    snapshot.devices[0].coverage = Some(coverage);
+    let why = |is_outside| largest(&snapshot, is_outside).unwrap().why;
+    let only = "it is the only function with GPU time, at most 6.100 ms";
+    assert_eq!(why(true), only);
+    let waited = "the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows for how long";
+    assert_eq!(why(false), format!("{only}, but nearly every call starved: {waited}"));
 }
 
 #[test]
@@ -245,7 +263,10 @@ fn host_outside_of_functions_is_named() {
     assert_eq!(with_host_time(0.39, Source::Opened), outside);
     assert_eq!(with_host_time(0.39, Source::Events), outside);
     let inside = with_host_time(0.6, Source::Opened);
-    assert!(inside.starts_with("Look at decode first: each call takes 4.628 ms on "), "{inside}");
+    assert!(
+        inside.starts_with("Look at decode first: on average, a call takes 4.628 ms on "),
+        "{inside}"
+    );
     // Events give only a mean, which one slow first call may dominate.
     let inside = with_host_time(0.6, Source::Events);
     assert!(inside.ends_with("of GPU time is its own."), "{inside}");

@@ -378,7 +378,7 @@ fn largest_function_is_named_above_the_table() {
     snapshot.devices[0].coverage = None;
     let table = snapshot.with_tree(nodes).to_string();
     let account = "\n  Timed functions account for 81.0% of the run; the rest is idle or not annotated, which \
-                   `GPU_TIME_WINDOWS=20ms/200ms` tells apart\n\
+                   `GPU_TIME_WINDOWS=2ms/20ms` tells apart\n\
                    Look at model::decode first: 90.0% of GPU time is its own.\n";
     assert!(table.contains(account), "{table}");
 }
@@ -709,4 +709,18 @@ fn shares_of_opened_calls_do_not_count_inner_functions_twice() {
     };
     assert_eq!([share("model::decode"), share("model::inner")], ["25.0%", "75.0%"], "{table}");
     assert!(!table.contains("count twice"), "{table}");
+}
+
+/// No function is sampled, and only windows give an estimate.
+#[test]
+fn estimate_of_work_outside_of_functions_is_explained_briefly() {
+    let mut snapshot = kernels();
+    snapshot.devices[0].coverage.as_mut().unwrap().attributed = 0.1;
+    for site in &mut snapshot.sites {
+        (site.sample_rate, site.unsampled) = (1.0, 0);
+        site.series.iter_mut().for_each(|series| series.estimated_total_ns = None);
+    }
+    let tree = vec![node("model::decode", None, 1e6, 1e6)];
+    let table = snapshot.with_tree(tree).to_table(Terminal::default(), Detail::Brief);
+    assert!(table.contains("~: estimate · ") || table.contains("~: estimate\n"), "{table}");
 }

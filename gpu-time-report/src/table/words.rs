@@ -43,8 +43,9 @@ fn estimate(snapshot: &Snapshot) -> String {
     let largest = largest
         .map(|largest| format!("standard error up to {}", units::two_digit_percent(largest)));
     let unknown = (!unknown.is_empty()).then(|| "error of some unknown".to_owned());
-    let errors: Vec<String> = [largest, unknown].into_iter().flatten().collect();
-    format!("estimate, {}", errors.join(", "))
+    // Empty if only the work that is not annotated is estimated, whose row has its error.
+    let errors = [largest, unknown].into_iter().flatten();
+    std::iter::once("estimate".to_owned()).chain(errors).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns a line on how to see the functions, rows and notes that the table omits.

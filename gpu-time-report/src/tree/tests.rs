@@ -281,6 +281,21 @@ fn few_windows_have_an_unknown_error() {
     }
 }
 
+/// The medians of both processes say that the means are those of a slow call. They are not merged.
+#[test]
+fn merged_path_is_launch_bound_only_if_it_was_in_a_process() {
+    let is_bound = |was_bound| {
+        let mut process = crate::fixtures::process(None);
+        process.merged = vec![process.clone(), process.clone()];
+        let nodes =
+            fixtures::tree().into_iter().map(|node| Node { launch_bound: was_bound, ..node });
+        let snapshot = Snapshot::new(process, Vec::new(), Vec::new()).with_tree(nodes.collect());
+        [&snapshot.tree[0], &snapshot.tree[1]].map(Node::launch_bound)
+    };
+    assert_eq!(is_bound(true), [true, false]);
+    assert_eq!(is_bound(false), [false, false]);
+}
+
 #[test]
 fn function_is_launch_bound_if_a_path_is() {
     let mut nodes = pass();

@@ -79,6 +79,19 @@ fn sum_has_worse_source_of_both() {
 }
 
 #[test]
+fn path_may_be_launch_bound_if_it_was_in_a_report() {
+    let merged = |were_bound: [bool; 2]| {
+        let mut merged = MergedTree::default();
+        for launch_bound in were_bound {
+            let path = Node { launch_bound, ..path(0, None, 1, 100.0) };
+            merged.add(&[path], &[0], &HashMap::new());
+        }
+        merged.finish(&[])[0].launch_bound
+    };
+    assert_eq!([[false, true], [true, false], [false, false]].map(merged), [true, true, false]);
+}
+
+#[test]
 fn work_outside_of_functions_adds_up() {
     let outside = |ns, error_ns| Node {
         name: Node::NOT_ANNOTATED.to_owned(),

@@ -163,6 +163,8 @@ fn device_time_without_windows_leaves_the_rest_open() {
     let mut snapshot = snapshot.with_tree(tree());
     let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
     assert_eq!(legends(&snapshot), [expected]);
+    assert!(!text(&snapshot).contains("GPU_TIME_WINDOWS"));
+    snapshot.process.wall_ns = 2_000_000_000;
     assert!(text(&snapshot).contains("Set GPU_TIME_WINDOWS=20ms/200ms to tell idle time"));
     snapshot.process.wall_ns = 60_000_000_000;
     assert!(text(&snapshot).contains("Set GPU_TIME_WINDOWS=20ms/10s to tell idle time"));

@@ -1,0 +1,214 @@
+//! Sentences about what comes before all functions: the host's work outside of them, or work on the
+//! GPU that none of them enqueued.
+
+use crate::idle::Idle;
+use crate::in_use::{in_use_ns, in_use_words};
+use crate::own_times::{Shares, own_times};
+use crate::units::percent;
+use crate::{Device, Series, Site, Snapshot, Source, Unattributed, opened};
+
+/// The minimum idle share of every device at which the host's work outside of functions is named.
+const MOSTLY_IDLE: f64 = 0.5;
+/// The maximum ratio of the functions' host time to the GPU's idle time at which the idle time
+/// counts as lying mostly between calls.
+const INSIDE: f64 = 0.5;
+
+/// Returns the idle share of each device with windows that tell it.
+pub fn idle_shares(snapshot: &Snapshot) -> impl Iterator<Item = f64> + '_ {
+    known_idle(snapshot).map(|(_, share)| share)
+}
+
+fn known_idle(snapshot: &Snapshot) -> impl Iterator<Item = (&Device, f64)> + '_ {
+    snapshot.devices.iter().filter_map(|device| Some((device, Idle::of(snapshot, device)?.share)))
+}
+
+/// Returns a sentence about the host's work outside of annotated functions if the GPU idled mostly
+/// during it. The functions of several threads may run at once, so they took at most the sum of
+/// their times.
+pub fn on_host(snapshot: &Snapshot) -> Option<String> {
+    let least = known_idle(snapshot).min_by(|(_, one), (_, other)| one.total_cmp(other));
+    let (device, idle) = least.filter(|(_, idle)| *idle >= MOSTLY_IDLE)?;
+    let process = &snapshot.process;
+    let inside = in_functions_ns(snapshot)? / in_use_ns(process, device);
+    // Other processes may have used the GPU meanwhile.
+    let idle_gpu = match snapshot.devices.iter().any(Device::is_shared) {
+        false => "the GPU was idle",
+        true if process.merged.len() > 1 => "each process left the GPU idle",
+        true => "this process left the GPU idle",
+    };
+    (inside <= INSIDE * idle).then(|| {
+        format!(
+            "Look at what the host does outside of annotated functions first: their calls took {} of {} on \
+             the host, and {idle_gpu} mostly between them.",
+            percent(inside),
+            in_use_words(process, device)
+        )
+    })
+}
+
+/// Returns a sentence about the work that is not annotated, if windows found more of it than the own
+/// time of any function and than `first_ns`, the time for which a function is named.
+pub fn on_gpu(snapshot: &Snapshot, first_ns: f64) -> Option<String> {
+    let shares = Shares::of(snapshot);
+    let node = shares.not_annotated()?;
+    let most_ns = own_times(snapshot, None).first()?.ns.max(first_ns);
+    let are_telling = idle_shares(snapshot).next().is_some();
+    let share = (node.self_ns > most_ns && are_telling).then(|| shares.of_path(node))?;
+    let how_much = match share {
+        Some(share) if share.of_all > 0.5 => format!("Most GPU time, {share},"),
+        Some(share) => format!("More GPU time than any function has, {share},"),
+        None => "More GPU time than any function has".to_owned(),
+    };
+    let what = match largest_kernel(snapshot) {
+        Some((kernel, device)) => {
+            let (name, share) = (opened::short(&kernel.name), percent(kernel.share));
+            let of = device.map(|device| format!(" of {}", device.id)).unwrap_or_default();
+            format!("the functions that enqueue `{name}` first ({share} of the busy time{of})")
+        }
+        None => "the functions that enqueue it first".to_owned(),
+    };
+    Some(format!("{how_much} is not annotated: annotate {what}."))
+}
+
+/// Returns the kernel with the most time of those that are not annotated, and its device if there
+/// are several.
+fn largest_kernel(snapshot: &Snapshot) -> Option<(&Unattributed, Option<&Device>)> {
+    let known = snapshot.devices.iter().filter_map(|device| Some((device, device.coverage()?)));
+    let is_one = known.clone().count() == 1;
+    let largest = known.filter_map(|(device, coverage)| {
+        let kernel = coverage.unattributed.first()?;
+        Some((device, kernel, coverage.busy * kernel.share))
+    });
+    let (device, kernel, _) = largest.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
+    Some((kernel, (!is_one).then_some(device)))
+}
+
+/// Returns the host time of all calls of the outermost functions, or `None` if it is unknown for
+/// any of them.
+pub fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
+    let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
+    let mut sum_ns = 0.0;
+    for node in roots.filter(|node| node.source != Source::Windows) {
+        // The tree has no calls in warm-up.
+        let site = snapshot.sites.get(node.site()?)?;
+        let in_tree = site.timed.saturating_add(site.unsampled).max(1);
+        let all = (site.calls as f64 / in_tree as f64).max(1.0);
+        sum_ns += all * node.calls * node.per_call?.host_ns?;
+    }
+    // The tree contains neither untimed functions nor those timed by other clocks.
+    let is_timed = |site: &Site| site.calls == 0 || site.timed > 0 || site.unsampled > 0;
+    let others = snapshot.all_series().filter(|series| !series.is_gpu_time());
+    let others = others.filter(|series| series.launch.is_none()).filter_map(Series::total);
+    (sum_ns > 0.0 && snapshot.sites.iter().all(is_timed)).then(|| sum_ns + others.sum::<f64>())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixtures::{coverage, gpu, kernels, process};
+    use crate::lead::Lead;
+    use crate::tree::fixtures::node;
+    use crate::{Coverage, Device, Node, Snapshot, Unattributed};
+
+    /// Returns a report of a GPU that was busy for 65 % of the run with work that is not annotated, and
+    /// for 1 % with a function whose calls waited for this share of the run.
+    fn report(waited: f64) -> Snapshot {
+        let wall_ns = process(None).wall_ns as f64;
+        let kernel = |name: &str, share| Unattributed {
+            name: name.to_owned(),
+            count: 100,
+            total_ns: 1e6,
+            share,
+            per_s: 100.0,
+        };
+        let coverage = Coverage {
+            busy: 0.66,
+            idle: 0.34,
+            attributed: 0.01,
+            unattributed: vec![kernel("gemm<float>", 0.62), kernel("norm", 0.3)],
+            ..coverage()
+        };
+        let gpu = Device { coverage: Some(coverage), ..gpu() };
+        let mut node = node("app::a", None, 0.01 * wall_ns, 0.01 * wall_ns);
+        let mean = node.per_call.as_mut().unwrap();
+        let waited_ns = waited * wall_ns / node.calls;
+        (mean.waited_ns, mean.span_ns) = (Some(waited_ns), mean.busy_ns + waited_ns);
+        Snapshot::new(process(None), vec![gpu], Vec::new()).with_tree(vec![node])
+    }
+
+    fn line(snapshot: &Snapshot) -> String {
+        Lead::of(snapshot).line().unwrap()
+    }
+
+    const ANNOTATE: &str = "Most GPU time, 98.5%, is not annotated: annotate the functions that enqueue `gemm<float>` first \
+         (62.0% of the busy time). Of the functions, look at app::a first: ";
+
+    #[test]
+    fn work_that_is_not_annotated_comes_first() {
+        let expected = format!("{ANNOTATE}1.5% of GPU time is its own.");
+        assert_eq!(line(&report(0.0)), expected);
+        let table = report(0.0).to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(table.contains(&expected), "{table}");
+        #[cfg(feature = "html")]
+        assert!(report(0.0).to_html().contains("enqueue <code>gemm&lt;float&gt;</code> first"));
+    }
+
+    #[test]
+    fn longer_waits_come_before_work_that_is_not_annotated() {
+        let short = line(&report(0.01));
+        assert!(short.starts_with(&format!("{ANNOTATE}it is launch-bound")), "{short}");
+        // Several threads waited at once.
+        let long = line(&report(0.7));
+        assert!(long.starts_with("Look at app::a first: it is launch-bound"), "{long}");
+    }
+
+    #[test]
+    fn windows_that_miss_functions_do_not_tell_what_is_not_annotated() {
+        let mut snapshot = report(0.0);
+        snapshot.devices[0].coverage.as_mut().unwrap().attributed = 0.0;
+        snapshot.tree[1].self_ns *= 2.0;
+        assert!(line(&snapshot).starts_with("Look at app::a first: "), "{}", line(&snapshot));
+    }
+
+    /// The largest kernel is that of the busier GPU.
+    #[test]
+    fn kernel_of_several_gpus_is_named_with_its_device() {
+        let mut snapshot = report(0.0);
+        let mut other = Device { id: "cuda:1".to_owned(), ..snapshot.devices[0].clone() };
+        let coverage = other.coverage.as_mut().unwrap();
+        (coverage.busy, coverage.unattributed[0].share) = (0.9, 0.5);
+        coverage.unattributed[0].name = "conv".to_owned();
+        snapshot.devices.push(other);
+        let line = line(&snapshot);
+        assert!(
+            line.contains("enqueue `conv` first (50.0% of the busy time of cuda:1)."),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn shared_gpu_is_not_called_idle() {
+        let between = |others, processes| {
+            let mut snapshot = kernels();
+            snapshot.process.merged = vec![snapshot.process.clone(); processes];
+            let gpu = &mut snapshot.devices[0];
+            gpu.coverage = Some(Coverage { busy: 0.2, idle: 0.8, ..coverage() });
+            gpu.other_processes = Some(others);
+            snapshot.sites.truncate(1);
+            let site = &mut snapshot.sites[0];
+            (site.warmup, site.calls, site.timed) = (0, 160, 160);
+            let node = Node { recorded: 160, ..node("decode", None, 1e6, 1e6) };
+            line(&snapshot.with_tree(vec![node]))
+        };
+        assert!(between(0, 0).contains(", and the GPU was idle mostly between them."));
+        let shared = between(1, 0);
+        assert!(
+            shared.contains(", and this process left the GPU idle mostly between them."),
+            "{shared}"
+        );
+        let merged = between(1, 2);
+        assert!(
+            merged.contains(", and each process left the GPU idle mostly between them."),
+            "{merged}"
+        );
+    }
+}
