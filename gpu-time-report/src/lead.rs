@@ -17,8 +17,9 @@ use crate::idle::Idle;
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::launch_bound::sides_of_series;
 use crate::own_times::{Shares, own_times};
+use crate::tree::OpenedCalls;
 use crate::units::{self, percent};
-use crate::{Node, PerCall, Site, Snapshot, series, tree};
+use crate::{Node, PerCall, Site, Snapshot, series};
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
@@ -160,7 +161,7 @@ fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<String> {
 /// Describes the medians of a launch-bound function, if most of its opened calls took these paths and
 /// are in one series.
 fn sides_of_paths(snapshot: &Snapshot, node: &Node) -> Option<String> {
-    let site = tree::described(node, &snapshot.tree, &snapshot.sites)?;
+    let site = OpenedCalls::of(&snapshot.tree).described(node, &snapshot.sites)?;
     let mut opened = site.series.iter().filter(|series| series.opened() > 0);
     let (Some(series), None) = (opened.next(), opened.next()) else { return None };
     sides_of_series(series)

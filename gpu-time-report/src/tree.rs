@@ -284,9 +284,10 @@ pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Proc
 /// Sets three values from the tree: `launch_bound` of each site, and the own and outer shares of
 /// its series. A path is launch-bound only if the medians of its function agree.
 pub(crate) fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
-    for at in 0..nodes.len() {
-        let described = described(&nodes[at], nodes, sites);
-        nodes[at].launch_bound &= described.is_none_or(may_be_launch_bound);
+    let opened = OpenedCalls::of(nodes);
+    for node in nodes.iter_mut() {
+        let described = opened.described(node, sites);
+        node.launch_bound &= described.is_none_or(may_be_launch_bound);
     }
     for node in nodes.iter().filter(|node| node.source == Source::Opened) {
         if let Some(site) = node.site().and_then(|site| sites.get_mut(site)) {
@@ -345,13 +346,27 @@ fn recursive(nodes: &[Node]) -> Vec<bool> {
     are_recursive
 }
 
-/// Returns the path's function if its medians describe the path: if most of the function's opened
-/// calls took this path.
-pub(crate) fn described<'a>(node: &Node, nodes: &[Node], sites: &'a [Site]) -> Option<&'a Site> {
-    let paths = nodes.iter().filter(|other| other.site == node.site);
-    let opened = paths.filter(|other| other.source == Source::Opened).map(|other| other.recorded);
-    let opened = opened.fold(0, u64::saturating_add);
-    sites.get(node.site()?).filter(|_| node.recorded > opened / 2)
+/// The number of recorded opened calls of each function in a call tree.
+pub(crate) struct OpenedCalls(HashMap<u32, u64>);
+
+impl OpenedCalls {
+    pub fn of(nodes: &[Node]) -> OpenedCalls {
+        let mut calls = HashMap::new();
+        for node in nodes.iter().filter(|node| node.source == Source::Opened) {
+            if let Some(site) = node.site {
+                let of_site: &mut u64 = calls.entry(site).or_default();
+                *of_site = of_site.saturating_add(node.recorded);
+            }
+        }
+        OpenedCalls(calls)
+    }
+
+    /// Returns a path's function if its medians describe the path: if most of the function's opened
+    /// calls took this path.
+    pub fn described<'a>(&self, node: &Node, sites: &'a [Site]) -> Option<&'a Site> {
+        let opened = self.0.get(&node.site?).copied().unwrap_or_default();
+        sites.get(node.site()?).filter(|_| node.recorded > opened / 2)
+    }
 }
 
 /// Computes the inclusive times: a path's own time plus those of the paths below it.

@@ -1,8 +1,9 @@
 //! The function whose calls take much longer on the host than on the GPU.
 
 use super::longest::Longest;
+use crate::tree::OpenedCalls;
 use crate::units;
-use crate::{Node, Series, Snapshot, Source, tree};
+use crate::{Node, Series, Site, Snapshot, Source};
 
 /// The minimum ratio of host time to GPU time at which a call is host-bound.
 const HOST_BOUND: f64 = 2.0;
@@ -29,9 +30,11 @@ struct CallTimes {
 /// Returns the host-bound function with the most host time: its calls take much longer on the host
 /// than on the GPU. `None` if it took only a small part of the run.
 pub fn longest(snapshot: &Snapshot) -> Option<HostBound<'_>> {
-    let host_ns = |node: &Node| Some(CallTimes::of(snapshot, node)?.host * node.calls);
+    let opened = OpenedCalls::of(&snapshot.tree);
+    let times = |node: &Node| CallTimes::of(node, opened.described(node, &snapshot.sites));
+    let host_ns = |node: &Node| Some(times(node)?.host * node.calls);
     let Longest { name, ref node } = Longest::of(&snapshot.tree, host_ns)?;
-    let (times, ns) = (CallTimes::of(snapshot, node)?, host_ns(node)?);
+    let (times, ns) = (times(node)?, host_ns(node)?);
     let [host, busy] = [times.host, times.busy].map(units::time);
     let each = if times.are_medians { "each call takes" } else { "on average, a call takes" };
     let why = format!("{each} {host} on the host for {busy} of GPU work");
@@ -40,17 +43,16 @@ pub fn longest(snapshot: &Snapshot) -> Option<HostBound<'_>> {
 }
 
 impl CallTimes {
-    /// Returns the times of a host-bound path: the medians of its function if they describe it and
+    /// Returns the times of a host-bound path: the medians of the function that describes it, if they
     /// are those of one series, otherwise the means over its calls. `None` if the path is not
     /// host-bound. One slow call, such as the first, can make the means say that it is, so that the
     /// medians must agree.
-    fn of(snapshot: &Snapshot, node: &Node) -> Option<CallTimes> {
+    fn of(node: &Node, site: Option<&Site>) -> Option<CallTimes> {
         let mean = node.per_call.filter(|_| node.source == Source::Opened)?;
         let means = CallTimes { host: mean.host_ns?, busy: mean.busy_ns, are_medians: false };
         if !means.are_host_bound() {
             return None;
         }
-        let site = tree::described(node, &snapshot.tree, &snapshot.sites);
         let all = site.iter().flat_map(|site| &site.series).filter(|series| series.opened() > 0);
         let medians: Vec<Option<CallTimes>> = all.map(CallTimes::medians).collect();
         match &medians[..] {
