@@ -79,7 +79,7 @@ pub(crate) struct Collector {
     calls: BTreeMap<u64, WaitingCall>,
     /// The number of the next call.
     next: u64,
-    /// The number of their launches and records.
+    /// The number of their frames, launches and records.
     work: usize,
     /// Maps each correlation id to its launch: the number of the call, and the index of the launch
     /// in it.

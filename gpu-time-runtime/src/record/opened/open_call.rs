@@ -373,6 +373,11 @@ impl OpenCall {
         }
     }
 
+    /// Returns the number of the call's frames and launches.
+    pub fn work(&self) -> usize {
+        self.frames.len() + self.launches.len()
+    }
+
     /// Returns the memory that the call has, in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<OpenCall>()

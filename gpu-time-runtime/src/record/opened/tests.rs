@@ -2,7 +2,7 @@ use std::sync::atomic::AtomicU32;
 
 use super::call_exchange::MAX_WAITING_WORK;
 use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING};
-use super::waiting_call::{LONGEST_PATIENCE, PATIENCE};
+use super::waiting_call::{LONGEST_PATIENCE, PATIENCE, WaitingCall};
 use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::cupti::DrainKind;
@@ -18,14 +18,14 @@ use gpu_time_report::ElsewhereReason;
 
 const STREAM: Stream = Stream(0x70);
 
-fn thread() -> &'static ThreadRecorder {
+pub(super) fn thread() -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
         counters: ThreadCounters::NONE,
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
     }))
 }
 
-fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
+pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
     static LAST_ID: AtomicU32 = AtomicU32::new(0);
     let site = fake::site();
     site.set_id(1 + LAST_ID.fetch_add(1, Relaxed));
@@ -75,7 +75,7 @@ fn at(frame: FrameId) -> usize {
 }
 
 /// Makes a call of one function that launches with the given ids.
-fn call(subject: OpenedFunction, launches: &[u32]) -> Box<OpenCall> {
+pub(super) fn call(subject: OpenedFunction, launches: &[u32]) -> Box<OpenCall> {
     let mut call = Box::<OpenCall>::default();
     let frame = call.enter(subject).unwrap();
     launches.iter().for_each(|&id| call.note(&launch(id)));
@@ -796,6 +796,16 @@ fn oldest_calls_are_lost_if_too_much_work_waits() {
     (100_000..150_000).for_each(|id| collector.take(&activity(id, 10, 20)));
     collector.finish(false);
     assert_eq!((counts(&old).lost.of(Lost::Records), counts(&new).in_flight), (1, 10));
+}
+
+#[test]
+fn functions_count_as_work_that_waits() {
+    let mut call = Box::<OpenCall>::default();
+    let [outer, inner] = [(); 2].map(|()| subject(thread()));
+    let frame = call.enter(outer).unwrap();
+    (0..3).for_each(|id| run_inner(&mut call, inner, &[id], &mut Vec::new()));
+    call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    assert_eq!(WaitingCall::new(call).work(), 4 + 3);
 }
 
 /// What has ended in a call that is not about to end is recorded when the process ends.

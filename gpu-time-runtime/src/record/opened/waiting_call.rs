@@ -64,9 +64,9 @@ impl WaitingCall {
         }
     }
 
-    /// Returns the number of the call's launches and records.
+    /// Returns the number of the call's frames, launches and records.
     pub fn work(&self) -> usize {
-        self.call.launches.len() + self.activities.len()
+        self.call.work() + self.activities.len()
     }
 
     /// Takes a record of the launch with this index, and returns that launch.
