@@ -41,6 +41,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/exit_inside", exit_inside),
     ("opened/exit_beside", exit_beside),
     ("opened/exit_amid", exit_amid),
+    ("opened/exit_inside_beside_short", exit_inside_beside_short),
     ("opened/killed", killed),
     ("opened/forgotten", forgotten),
     ("opened/guards", guards),
@@ -383,6 +384,23 @@ fn goes_on_for_ever(program: &Program) {
         program.stream.synchronize().unwrap();
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Ends while a thread is inside a call that never ends, and others make short calls all the time.
+fn exit_inside_beside_short(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    thread::spawn(move || goes_on_for_ever(&program));
+    for _ in 0..2 {
+        let program = Program { stream: gpu.new_stream(), spin: gpu.spin("opened") };
+        thread::spawn(move || {
+            while on_thread(&program).is_ok() && program.stream.synchronize().is_ok() {
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+    }
+    thread::sleep(Duration::from_millis(500));
+    tally::print();
 }
 
 /// Raises SIGTERM while the program is inside a call that never ends.

@@ -198,6 +198,16 @@ fn signal_inside_an_opened_call() {
     assert_eq!((row.timed, row.lost("unfinished")), (1, 1));
 }
 
+/// Calls that other threads begin and end meanwhile do not end the wait for that thread.
+#[test]
+fn exit_inside_a_long_call_beside_short_calls() {
+    let run = scenario("opened/exit_inside_beside_short", &[]).with_cupti().untraced();
+    let run = run.keeps_counting().run();
+    let (row, _) = opened(&run, "step");
+    assert!(row.opened > 0 && row.all_lost() <= 1, "{row:?}");
+    assert_eq!(paths(&run)["goes_on_for_ever/step"].recorded, row.opened);
+}
+
 /// When a thread ends inside a call, the call's recording ends too. Otherwise, it would prevent calibrations.
 #[test]
 fn forgotten_guard_is_lost_when_its_thread_ends() {

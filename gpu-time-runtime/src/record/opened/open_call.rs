@@ -122,8 +122,8 @@ pub(crate) struct OpenCall {
     pub(super) entered: u64,
     /// The numbers of frames and launches that were left after the last part was handed over.
     pub(super) kept: (usize, usize),
-    /// Set once a part has been handed over because the process is ending.
-    pub(super) is_ending: bool,
+    /// The end of the process waits for the call to end, or to hand over what has ended inside it.
+    pub(super) is_awaited: bool,
     pub launches: Vec<FrameLaunch>,
     pub at: Option<u32>,
     /// Launches are missing, because they were made while the call was not open.
@@ -394,7 +394,7 @@ impl OpenCall {
     /// Resets everything for another call, but keeps the memory.
     pub fn clear(&mut self) {
         self.frames.clear();
-        (self.entered, self.kept, self.is_ending) = (0, (0, 0), false);
+        (self.entered, self.kept, self.is_awaited) = (0, (0, 0), false);
         self.callers.clear();
         self.hit = 0.0;
         #[cfg(feature = "tracing")]
