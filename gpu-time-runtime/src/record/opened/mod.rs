@@ -129,6 +129,7 @@ pub(crate) fn enter_in_root(root: fn() -> f64, subject: OpenedFunction) -> Optio
     } else {
         open(|call| {
             passed_over::for_each(|around| call.add_caller(around));
+            call.passed_over = passed_over::depth();
             call.add_chance(root());
         })?;
     }
