@@ -27,6 +27,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/long", long),
     ("opened/unwinding", unwinding),
     ("opened/recursive", recursive),
+    ("opened/alternating", alternating),
     ("opened/threads", threads),
     ("opened/in_turns", in_turns),
     ("opened/during_flushes", during_flushes),
@@ -213,6 +214,31 @@ fn recursive(_: &[String]) {
     let program = Program::new(&gpu);
     for _ in 0..10 {
         recurs(&program, 4).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Launches as much as [`pong`].
+#[gpu_timed]
+fn ping(program: &Program, levels: u32) -> LaunchResult {
+    ran!();
+    program.launch()?;
+    if levels > 1 { pong(program, levels - 1) } else { Ok(()) }
+}
+
+#[gpu_timed]
+fn pong(program: &Program, levels: u32) -> LaunchResult {
+    ran!();
+    program.launch()?;
+    if levels > 1 { ping(program, levels - 1) } else { Ok(()) }
+}
+
+fn alternating(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for _ in 0..5 {
+        ping(&program, 200).unwrap();
         gpu.synchronize();
     }
     tally::print();

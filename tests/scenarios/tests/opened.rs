@@ -82,6 +82,27 @@ fn recursive_function_includes_its_inner_calls() {
     assert!((own / busy - 0.4).abs() < 0.05, "{own} of {busy}");
 }
 
+/// They are nested deeper than a path of the call tree is long.
+#[test]
+fn functions_that_call_each_other_have_their_own_times() {
+    let run = run("opened/alternating");
+    for name in ["ping", "pong"] {
+        let (row, times) = opened(&run, name);
+        assert_eq!((row.opened, row.all_lost()), (500, 0), "{name}");
+        let tree = &run.report().tree;
+        let paths = || tree.iter().filter(|node| node.name.ends_with(name));
+        assert_eq!(paths().map(|node| node.recorded).sum::<u64>(), 500, "{name}");
+        let all_ns: f64 = paths().map(|n| n.calls * n.per_call.as_ref().unwrap().busy_ns).sum();
+        for (of_paths, of_row) in [
+            (paths().map(|node| node.self_ns).sum(), &times.self_busy_ns),
+            (all_ns, &times.busy_ns),
+        ] {
+            let of_row = of_row.as_ref().unwrap().sum;
+            assert!((of_paths / of_row - 1.0).abs() < 1e-6, "{of_paths} of {of_row}: {name}");
+        }
+    }
+}
+
 /// An opened call keeps a few thousand inner calls. If there are more, the runtime records earlier
 /// ones while the opened call runs, so only the opened call itself is lost.
 #[test]
