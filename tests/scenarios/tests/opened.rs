@@ -247,6 +247,11 @@ fn guard_that_outlives_the_one_around_it_is_unfinished() {
     // The first one begins before the device is known.
     let lost = run.site("second guard").rows(None).map(|row| row.lost("unfinished"));
     assert_eq!(lost.sum::<u64>(), 10);
+    // Its launches are known, and not how long it took.
+    let paths = paths(&run);
+    let second = paths["first guard/second guard"];
+    assert_eq!((second.recorded, second.calls), (0, 0.0));
+    assert!(second.self_ns > 0.0 && second.per_call.is_none(), "{second:?}");
 }
 
 #[test]

@@ -161,9 +161,11 @@ impl WaitingCall {
             let host_ns = left_ns.saturating_sub(entered_ns);
             let weight = frame.weight();
             let recorded = RecordedCall { figures, host_ns, weight, draw };
-            // A split function's own work is known, part by part.
+            // A split function's own work is known, part by part, and so is that of one that outlives the call, such as
+            // a guard. Its row counts it as lost.
+            let is_partial = frame.goes_on || frame.lost.is_some() || left_ns == 0;
             let kept = match is_known(frame) {
-                true if frame.goes_on || frame.lost.is_some() => KnownWork::Own(recorded),
+                true if is_partial => KnownWork::Own(recorded),
                 true => KnownWork::Call(recorded),
                 false => KnownWork::Nothing,
             };
