@@ -19,7 +19,8 @@ use crate::types::sample::Lost;
 /// launches. Missing records were then lost, and groups have no more of them.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The time without a record after which a call is lost in any case. What the GPU has reached is not always known, and
-/// CUPTI is flushed for as long as a call is waited for.
+/// CUPTI is flushed for as long as a call is waited for. This includes calls of which only a group without any record is
+/// left: it may be empty, but CUPTI may as well withhold its records behind a kernel that runs for as long.
 pub(super) const LONGEST_PATIENCE: Duration = Duration::from_secs(600);
 /// The maximum number of records of one call. A graph or a batch of copies has many for a single launch.
 const MAX_ACTIVITIES: usize = 262_144;
