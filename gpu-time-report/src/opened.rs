@@ -67,11 +67,12 @@ impl CrossCheck {
         };
         (differs && samples >= FEWEST).then(|| {
             format!(
-                "the kernel takes {} by CUPTI and {} by events, which differ by more than the error of the \
-                 bias, ±{}{cause}",
+                "the kernel takes {} by CUPTI and {} by events, which differ by more than the error of times \
+                 by events, ±{}, and chance, ±{}, allow{cause}",
                 time(kernel_ns),
                 time(events_ns),
-                time(error_ns)
+                time(error_ns),
+                time(sampling_ns)
             )
         })
     }

@@ -41,7 +41,7 @@ pub(crate) fn have_all_spans_passed() -> bool {
 /// The known part of a function's call.
 pub(super) enum KnownWork<'a> {
     Call(RecordedCall<'a>),
-    /// Only the function's own work, because the call is recorded in parts.
+    /// Only the function's own work, because the call is recorded in parts or has not ended.
     Own(RecordedCall<'a>),
     Nothing,
 }

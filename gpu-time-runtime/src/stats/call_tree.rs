@@ -17,8 +17,8 @@ use gpu_time_report::{Node, PerCall};
 /// The maximum number of paths. The work of a function for which no path is left is attributed to the function
 /// around it.
 const MAX_PATHS: usize = 16_384;
-/// The maximum number of functions along a path, as for [`Node::MAX_LEVELS`]. The work of functions deeper inside is
-/// attributed to the innermost one that has a path.
+/// The maximum number of functions along a path, as for [`Node::MAX_LEVELS`]. A function deeper inside takes the place
+/// of the last one.
 const MAX_LEVELS: usize = Node::MAX_LEVELS;
 
 /// An annotated function, identified by the number of its site.
@@ -125,15 +125,19 @@ pub(crate) struct RecordedCall<'a> {
 }
 
 impl CallTree {
-    /// Returns the path of a function under a caller. `None` if there are too many paths, or too many functions along
-    /// this one.
+    /// Returns the path of a function under a caller, or under the functions around that if there are too many of them.
+    /// So each function keeps its own time and its calls, however deep it is nested. `None` if there are too many
+    /// paths.
     pub fn path(&mut self, parent: Option<PathId>, function: SiteNumber) -> Option<PathId> {
+        let on_last_level = |of: &&Path| of.level + 1 >= MAX_LEVELS;
+        let last = parent.and_then(|parent| self.paths.get(parent.index())).filter(on_last_level);
+        let parent = last.map_or(parent, |last| last.parent);
         if let Some(known) = self.known.get(&(parent, function)) {
             return Some(*known);
         }
         let around = parent.and_then(|parent| self.paths.get(parent.index()));
         let level = around.map_or(0, |around| around.level + 1);
-        if self.paths.len() >= MAX_PATHS || level >= MAX_LEVELS {
+        if self.paths.len() >= MAX_PATHS {
             return None;
         }
         let id = PathId::at(self.paths.len());
@@ -424,7 +428,30 @@ mod tests {
             path = tree.path(path, 1);
             assert!(path.is_some());
         }
-        assert_eq!(tree.path(path, 1), None);
+        assert_eq!((tree.path(path, 1), tree.paths.len()), (path, MAX_LEVELS));
+    }
+
+    /// Two functions that call each other have equal times, as have their calls in sum.
+    #[test]
+    fn deep_recursion_keeps_functions_apart() {
+        const CALLS: u64 = 200;
+        let mut tree = CallTree::default();
+        let mut path = None;
+        for level in 0..CALLS {
+            path = tree.path(path, (level % 2) as u32);
+            record(&mut tree, path.unwrap(), &figures(10 * (CALLS - level), 10), 1.0);
+        }
+        let sums = |name: &str| {
+            let nodes = report(&tree).into_iter().filter(|node| node.name == name);
+            nodes.fold((0.0, 0, 0.0), |(own_ns, recorded, all_ns), node| {
+                let ns = node.calls * node.per_call.unwrap().busy_ns;
+                (own_ns + node.self_ns, recorded + node.recorded, (all_ns + ns).round())
+            })
+        };
+        let all_ns =
+            |first| (first..=CALLS).step_by(2).map(|calls| 10.0 * calls as f64).sum::<f64>();
+        assert_eq!(sums("f0"), (1_000.0, 100, all_ns(2)));
+        assert_eq!(sums("f1"), (1_000.0, 100, all_ns(1)));
     }
 
     #[test]

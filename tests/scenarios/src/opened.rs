@@ -27,6 +27,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/long", long),
     ("opened/unwinding", unwinding),
     ("opened/recursive", recursive),
+    ("opened/alternating", alternating),
     ("opened/threads", threads),
     ("opened/in_turns", in_turns),
     ("opened/during_flushes", during_flushes),
@@ -41,6 +42,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/exit_inside", exit_inside),
     ("opened/exit_beside", exit_beside),
     ("opened/exit_amid", exit_amid),
+    ("opened/exit_inside_beside_short", exit_inside_beside_short),
     ("opened/killed", killed),
     ("opened/forgotten", forgotten),
     ("opened/guards", guards),
@@ -217,6 +219,31 @@ fn recursive(_: &[String]) {
     tally::print();
 }
 
+/// Launches as much as [`pong`].
+#[gpu_timed]
+fn ping(program: &Program, levels: u32) -> LaunchResult {
+    ran!();
+    program.launch()?;
+    if levels > 1 { pong(program, levels - 1) } else { Ok(()) }
+}
+
+#[gpu_timed]
+fn pong(program: &Program, levels: u32) -> LaunchResult {
+    ran!();
+    program.launch()?;
+    if levels > 1 { ping(program, levels - 1) } else { Ok(()) }
+}
+
+fn alternating(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    for _ in 0..5 {
+        ping(&program, 200).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
 /// Makes more calls on a stream than an opened call keeps at once.
 #[gpu_timed]
 fn crowds(gpu: &Gpu, spin: &Spin) {
@@ -383,6 +410,23 @@ fn goes_on_for_ever(program: &Program) {
         program.stream.synchronize().unwrap();
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Ends while a thread is inside a call that never ends, and others make short calls all the time.
+fn exit_inside_beside_short(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    thread::spawn(move || goes_on_for_ever(&program));
+    for _ in 0..2 {
+        let program = Program { stream: gpu.new_stream(), spin: gpu.spin("opened") };
+        thread::spawn(move || {
+            while on_thread(&program).is_ok() && program.stream.synchronize().is_ok() {
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+    }
+    thread::sleep(Duration::from_millis(500));
+    tally::print();
 }
 
 /// Raises SIGTERM while the program is inside a call that never ends.

@@ -82,6 +82,27 @@ fn recursive_function_includes_its_inner_calls() {
     assert!((own / busy - 0.4).abs() < 0.05, "{own} of {busy}");
 }
 
+/// They are nested deeper than a path of the call tree is long.
+#[test]
+fn functions_that_call_each_other_have_their_own_times() {
+    let run = run("opened/alternating");
+    for name in ["ping", "pong"] {
+        let (row, times) = opened(&run, name);
+        assert_eq!((row.opened, row.all_lost()), (500, 0), "{name}");
+        let tree = &run.report().tree;
+        let paths = || tree.iter().filter(|node| node.name.ends_with(name));
+        assert_eq!(paths().map(|node| node.recorded).sum::<u64>(), 500, "{name}");
+        let all_ns: f64 = paths().map(|n| n.calls * n.per_call.as_ref().unwrap().busy_ns).sum();
+        for (of_paths, of_row) in [
+            (paths().map(|node| node.self_ns).sum(), &times.self_busy_ns),
+            (all_ns, &times.busy_ns),
+        ] {
+            let of_row = of_row.as_ref().unwrap().sum;
+            assert!((of_paths / of_row - 1.0).abs() < 1e-6, "{of_paths} of {of_row}: {name}");
+        }
+    }
+}
+
 /// An opened call keeps a few thousand inner calls. If there are more, the runtime records earlier
 /// ones while the opened call runs, so only the opened call itself is lost.
 #[test]
@@ -198,6 +219,16 @@ fn signal_inside_an_opened_call() {
     assert_eq!((row.timed, row.lost("unfinished")), (1, 1));
 }
 
+/// Calls that other threads begin and end meanwhile do not end the wait for that thread.
+#[test]
+fn exit_inside_a_long_call_beside_short_calls() {
+    let run = scenario("opened/exit_inside_beside_short", &[]).with_cupti().untraced();
+    let run = run.keeps_counting().run();
+    let (row, _) = opened(&run, "step");
+    assert!(row.opened > 0 && row.all_lost() <= 1, "{row:?}");
+    assert_eq!(paths(&run)["goes_on_for_ever/step"].recorded, row.opened);
+}
+
 /// When a thread ends inside a call, the call's recording ends too. Otherwise, it would prevent calibrations.
 #[test]
 fn forgotten_guard_is_lost_when_its_thread_ends() {
@@ -216,6 +247,11 @@ fn guard_that_outlives_the_one_around_it_is_unfinished() {
     // The first one begins before the device is known.
     let lost = run.site("second guard").rows(None).map(|row| row.lost("unfinished"));
     assert_eq!(lost.sum::<u64>(), 10);
+    // Its launches are known, and not how long it took.
+    let paths = paths(&run);
+    let second = paths["first guard/second guard"];
+    assert_eq!((second.recorded, second.calls), (0, 0.0));
+    assert!(second.self_ns > 0.0 && second.per_call.is_none(), "{second:?}");
 }
 
 #[test]

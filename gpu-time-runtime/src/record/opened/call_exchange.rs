@@ -8,8 +8,8 @@ use crate::record::opened::open_call::OpenCall;
 /// The maximum number of calls that have ended since the last collection. Further ones are counted
 /// as lost.
 const MAX_ENDED: usize = 65_536;
-/// The maximum number of launches and records of the calls that have ended since the last collection, and
-/// of those that wait. Each takes about 100 bytes.
+/// The maximum number of frames, launches and records of the calls that have ended since the last collection, and
+/// of those that wait. A frame takes about 250 bytes, and each of the others about 100.
 pub(super) const MAX_WAITING_WORK: usize = 1 << 20;
 /// The maximum memory of idle calls that are kept for reuse. Enough for all small calls that wait for a flush:
 /// memory that one thread allocates and another one frees, over and over, is scattered.
@@ -32,22 +32,22 @@ static CALLS: CallExchange = CallExchange {
 struct EndedCalls {
     #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
     calls: Vec<Box<OpenCall>>,
-    /// The number of their launches.
-    launches: usize,
+    /// The number of their frames and launches.
+    work: usize,
 }
 
 impl EndedCalls {
     const fn new() -> EndedCalls {
-        EndedCalls { calls: Vec::new(), launches: 0 }
+        EndedCalls { calls: Vec::new(), work: 0 }
     }
 
     /// Adds a call, or returns it if there are too many. Returns `true` if it is the first.
     fn add(&mut self, call: Box<OpenCall>) -> Result<bool, Box<OpenCall>> {
-        let launches = self.launches + call.launches.len();
-        if self.calls.len() >= MAX_ENDED || launches > MAX_WAITING_WORK {
+        let work = self.work + call.work();
+        if self.calls.len() >= MAX_ENDED || work > MAX_WAITING_WORK {
             return Err(call);
         }
-        self.launches = launches;
+        self.work = work;
         self.calls.push(call);
         Ok(self.calls.len() == 1)
     }
@@ -56,7 +56,7 @@ impl EndedCalls {
     #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
     fn take(&mut self, empty: &mut Vec<Box<OpenCall>>) {
         std::mem::swap(&mut self.calls, empty);
-        self.launches = 0;
+        self.work = 0;
     }
 }
 
@@ -132,6 +132,7 @@ pub(super) fn give_back(mut call: Box<OpenCall>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::opened::tests;
 
     fn call(launches: usize) -> Box<OpenCall> {
         let mut call = Box::<OpenCall>::default();
@@ -171,6 +172,21 @@ mod tests {
         assert!(idle.take().is_some_and(|call| call.launches.capacity() >= 100_000));
     }
 
+    /// Each takes more memory than a launch, and most calls inside others launch nothing.
+    #[test]
+    fn ended_calls_are_bounded_by_their_frames() {
+        let with_frames = |count| {
+            let mut call = tests::call(tests::subject(tests::thread()), &[]);
+            let frame = call.frames[0].clone();
+            call.frames.resize(count, frame);
+            call
+        };
+        let mut ended = EndedCalls { calls: Vec::new(), work: MAX_WAITING_WORK - 10 };
+        assert!(ended.add(with_frames(11)).is_err());
+        assert!(ended.add(with_frames(8)).is_ok());
+        assert!(ended.add(with_frames(3)).is_err());
+    }
+
     #[test]
     fn memory_of_the_list_of_ended_calls_is_reused() {
         let mut ended = EndedCalls::new();
@@ -178,7 +194,7 @@ mod tests {
         assert_eq!(ended.add(call(0)).ok(), Some(true));
         assert_eq!(ended.add(call(0)).ok(), Some(false));
         ended.take(&mut taken);
-        assert_eq!((taken.len(), ended.calls.len(), ended.launches), (2, 0, 0));
+        assert_eq!((taken.len(), ended.calls.len(), ended.work), (2, 0, 0));
         assert!(ended.calls.capacity() >= 100);
         assert_eq!(ended.add(call(0)).ok(), Some(true));
     }

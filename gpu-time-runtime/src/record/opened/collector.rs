@@ -79,7 +79,7 @@ pub(crate) struct Collector {
     calls: BTreeMap<u64, WaitingCall>,
     /// The number of the next call.
     next: u64,
-    /// The number of their launches and records.
+    /// The number of their frames, launches and records.
     work: usize,
     /// Maps each correlation id to its launch: the number of the call, and the index of the launch
     /// in it.
@@ -99,6 +99,9 @@ pub(crate) struct Collector {
     alignment: Option<Alignment>,
     /// The time of the last flush.
     flushed: Option<Instant>,
+    /// Set once the last report has given up. Its rows have counted all calls as lost that were open, so that
+    /// later parts of these must not be in its call tree.
+    has_given_up: bool,
     /// Empty. Takes the place of the list of calls that have ended.
     #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
     spare: Vec<Box<OpenCall>>,
@@ -235,6 +238,7 @@ impl Collector {
             bases: Vec::new(),
             alignment: None,
             flushed: None,
+            has_given_up: false,
             spare: Vec::new(),
         }
     }
@@ -410,7 +414,8 @@ impl Collector {
                 self.work -= waiting.work();
                 self.keep_groups(&waiting, now);
                 let is_lost = outlook == Outlook::Lost || waiting.may_lack(self.dropped_ns);
-                let lost = is_lost.then_some(Lost::Records);
+                let too_late = self.has_given_up.then_some(Lost::Unfinished);
+                let lost = is_lost.then_some(Lost::Records).or(too_late);
                 finish(waiting, self.launches.as_mut(), lost, self.alignment);
             }
         }
@@ -427,9 +432,10 @@ impl Collector {
         }
     }
 
-    /// Counts all calls that still wait as lost.
+    /// Counts all calls that still wait as lost, and those that end from now on.
     pub fn give_up(&mut self) {
         self.give_up_beyond(0, 0);
+        self.has_given_up = true;
     }
 
     /// Counts the oldest calls as lost until at most `calls` are left, with at most this much work.

@@ -21,7 +21,8 @@ mod unclaimed;
 mod waiting_call;
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,20 +39,18 @@ use crate::site::{callsite::CallSite, cost};
 use crate::types::activity::EnqueueCall;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
-/// Counts the calls that are open on threads, so that the end of the process can wait for them.
+/// The calls that are open on threads, as far as the end of the process waits for them.
 struct OpenCalls {
-    count: AtomicUsize,
-    /// The process is ending, so calls must hand over what has ended inside them.
+    /// The number of calls that the end of the process would wait for now, each marked as
+    /// [awaited](OpenCall::is_awaited).
+    awaited: AtomicUsize,
+    /// The process is ending, so calls must hand over what has ended inside them. Those that are opened from now on
+    /// are not waited for.
     is_ending: AtomicBool,
-    /// The number of calls that have done so, or have ended themselves, since then.
-    answers: AtomicUsize,
 }
 
-static OPEN_CALLS: OpenCalls = OpenCalls {
-    count: AtomicUsize::new(0),
-    is_ending: AtomicBool::new(false),
-    answers: AtomicUsize::new(0),
-};
+static OPEN_CALLS: OpenCalls =
+    OpenCalls { awaited: AtomicUsize::new(0), is_ending: AtomicBool::new(false) };
 
 /// The longest wait for threads inside opened calls at the end of the process.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -66,7 +65,6 @@ impl Drop for OpenSlot {
     fn drop(&mut self) {
         let Some(mut call) = self.0.take() else { return };
         IS_OPEN.set(false);
-        OPEN_CALLS.count_end();
         if fork::is_forked() {
             // Another thread may have held a lock at the fork.
             return std::mem::forget(call);
@@ -74,7 +72,9 @@ impl Drop for OpenSlot {
         let _inside = inside::enter();
         call.switched_on = None;
         call.give_up();
+        let was_awaited = std::mem::take(&mut call.is_awaited);
         hand_over(call);
+        OPEN_CALLS.count_answer(was_awaited);
         switches::end_recording(RecordingPhase::Now);
     }
 }
@@ -129,6 +129,7 @@ pub(crate) fn enter_in_root(root: fn() -> f64, subject: OpenedFunction) -> Optio
     } else {
         open(|call| {
             passed_over::for_each(|around| call.add_caller(around));
+            call.passed_over = passed_over::depth();
             call.add_chance(root());
         })?;
     }
@@ -211,9 +212,12 @@ fn hand_over_part() {
         with_open(|call| call.split_off(&mut part, reason));
         hand_over(part);
         if is_ending {
-            // The rest of the call is lost. Its records would fill CUPTI's buffers during the report.
-            with_open(|call| call.switched_on = None);
-            OPEN_CALLS.answers.fetch_add(1, Relaxed);
+            let was_awaited = with_open(|call| {
+                // The rest of the call is lost. Its records would fill CUPTI's buffers during the report.
+                call.switched_on = None;
+                std::mem::take(&mut call.is_awaited)
+            });
+            OPEN_CALLS.count_answer(was_awaited.unwrap_or_default());
         }
     }
 }
@@ -221,18 +225,27 @@ fn hand_over_part() {
 /// At the end of the process, asks all threads for what has ended inside their open calls. Waits for the
 /// answers, but not for long, because the threads may be waiting themselves.
 pub(crate) fn ask_for_parts() {
-    let (open, deadline) = (OPEN_CALLS.count.load(Relaxed), Instant::now() + PATIENCE);
+    let deadline = Instant::now() + PATIENCE;
     OPEN_CALLS.is_ending.store(true, Relaxed);
-    while OPEN_CALLS.answers.load(Relaxed) < open && Instant::now() < deadline {
+    while OPEN_CALLS.awaited.load(Acquire) > 0 && Instant::now() < deadline {
         thread::sleep(PAUSE);
     }
 }
 
 impl OpenCalls {
-    fn count_end(&self) {
-        self.count.fetch_sub(1, Relaxed);
-        if self.is_ending.load(Relaxed) {
-            self.answers.fetch_add(1, Relaxed);
+    /// Marks a call that is about to be open as awaited, unless the process is ending.
+    fn count(&self, call: &mut OpenCall) {
+        if !self.is_ending.load(Relaxed) {
+            call.is_awaited = true;
+            self.awaited.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Notes that a call has ended, or has handed over what had ended inside it, after it did so.
+    fn count_answer(&self, was_awaited: bool) {
+        if was_awaited {
+            // Pairs with the load in `ask_for_parts`.
+            self.awaited.fetch_sub(1, Release);
         }
     }
 }
@@ -380,10 +393,13 @@ fn with_open<T>(change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
     Some(changed)
 }
 
-fn put(call: Box<OpenCall>) {
-    if OPEN.try_with(|open| open.0.set(Some(call))).is_ok() {
+fn put(mut call: Box<OpenCall>) {
+    let open = |slot: &OpenSlot| {
+        OPEN_CALLS.count(&mut call);
+        slot.0.set(Some(call));
+    };
+    if OPEN.try_with(open).is_ok() {
         IS_OPEN.set(true);
-        OPEN_CALLS.count.fetch_add(1, Relaxed);
         switches::begin_recording(RecordingPhase::Now);
     }
 }
@@ -394,8 +410,9 @@ fn end<T>(leave: impl FnOnce(Box<OpenCall>) -> T) -> Option<T> {
     let mut call = OPEN.try_with(|open| open.0.take()).ok()??;
     call.switched_on = None;
     IS_OPEN.set(false);
-    OPEN_CALLS.count_end();
+    let was_awaited = std::mem::take(&mut call.is_awaited);
     let left = leave(call);
+    OPEN_CALLS.count_answer(was_awaited);
     switches::end_recording(RecordingPhase::Now);
     Some(left)
 }

@@ -7,7 +7,7 @@ use crate::base::{clock, lock::locked, switches};
 use crate::cuda;
 use crate::cupti::{self, RecordingGuard};
 use crate::record::opened::foreign_launches;
-use crate::record::opened::odds::{Odds, OddsAround};
+use crate::record::opened::odds::{NestedCall, Odds};
 use crate::record::opened::passed_over::PassedOver;
 use crate::record::series_counters::SeriesRef;
 use crate::record::stream_progress::StreamId;
@@ -122,8 +122,8 @@ pub(crate) struct OpenCall {
     pub(super) entered: u64,
     /// The numbers of frames and launches that were left after the last part was handed over.
     pub(super) kept: (usize, usize),
-    /// Set once a part has been handed over because the process is ending.
-    pub(super) is_ending: bool,
+    /// The end of the process waits for the call to end, or to hand over what has ended inside it.
+    pub(super) is_awaited: bool,
     pub launches: Vec<FrameLaunch>,
     pub at: Option<u32>,
     /// Launches are missing, because they were made while the call was not open.
@@ -132,6 +132,8 @@ pub(crate) struct OpenCall {
     pub callers: Vec<u32>,
     /// The probability that at least one of the callers, or the root span around the call, would have been chosen.
     hit: f64,
+    /// The number of calls around it on its thread that were not chosen. It may be larger than that of the callers.
+    pub(super) passed_over: usize,
     /// The number of root spans that were passed over before the one that opened the call.
     #[cfg(feature = "tracing")]
     pub passed: u64,
@@ -199,20 +201,21 @@ impl OpenCall {
         let (at, nth) = (self.frames.len() as u32, self.entered);
         let odds = match self.at.and_then(|at| self.frames.get(at as usize)) {
             Some(around) => around.odds_inside,
-            None => Odds::outermost(self.hit),
+            None => Odds::outermost(self.hit, self.passed_over),
         };
         let OpenedFunction { sampled, stream, .. } = subject;
-        let share = if sampled > 0.0 { subject.share } else { 0.0 };
-        let odds_inside = odds.inside(OddsAround { share, sampled, by_events: stream.is_some() });
         let CallSeries { site, thread, .. } = subject.of;
+        let share = if sampled > 0.0 { subject.share } else { 0.0 };
+        let (by_events, is_span) = (stream.is_some(), site.is_span());
+        let nested = NestedCall { share, sampled, by_events, is_span };
         let identity = subject.of.identity(subject.device);
         let series = locked(&thread.recorder).series.begin_opened(site, identity);
         self.frames.push(Frame {
             nth,
             subject,
             parent: self.at,
-            represents: odds.weight(share),
-            odds_inside,
+            represents: odds.weight(nested),
+            odds_inside: odds.inside(nested),
             is_launching: false,
             zero_times: 0,
             entered_ns: clock::now_ns(),
@@ -373,6 +376,11 @@ impl OpenCall {
         }
     }
 
+    /// Returns the number of the call's frames and launches.
+    pub fn work(&self) -> usize {
+        self.frames.len() + self.launches.len()
+    }
+
     /// Returns the memory that the call has, in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<OpenCall>()
@@ -389,9 +397,9 @@ impl OpenCall {
     /// Resets everything for another call, but keeps the memory.
     pub fn clear(&mut self) {
         self.frames.clear();
-        (self.entered, self.kept, self.is_ending) = (0, (0, 0), false);
+        (self.entered, self.kept, self.is_awaited) = (0, (0, 0), false);
         self.callers.clear();
-        self.hit = 0.0;
+        (self.hit, self.passed_over) = (0.0, 0);
         #[cfg(feature = "tracing")]
         {
             self.passed = 0;

@@ -24,20 +24,16 @@ const WORTH: (usize, usize) = (LONG.0 / 4, LONG.1 / 4);
 const OLD_NS: u64 = 100_000_000;
 
 impl OpenCall {
-    /// Returns the reason to hand over a part of the call now: the call is long or, once, the process is
-    /// ending. The functions that go on are lost for this reason. Returns `None` if no part is due. A call that
-    /// has just begun gets no part when the process ends, because it may still end in time.
-    pub fn due_part(&mut self, is_ending: bool) -> Option<Lost> {
+    /// Returns the reason to hand over a part of the call now: the call is long, or the process is ending and
+    /// waits for the call. The functions that go on are lost for this reason. Returns `None` if no part is due. A call
+    /// that has just begun gets no part when the process ends, because it may still end in time.
+    pub fn due_part(&self, is_ending: bool) -> Option<Lost> {
         if self.is_long() {
             return Some(Lost::Long);
         }
         let began = self.frames.first().map_or(u64::MAX, |outermost| outermost.entered_ns);
         let is_old = || clock::now_ns().saturating_sub(began) > OLD_NS;
-        if !is_ending || self.is_ending || !is_old() {
-            return None;
-        }
-        self.is_ending = true;
-        Some(Lost::Unfinished)
+        (is_ending && self.is_awaited && is_old()).then_some(Lost::Unfinished)
     }
 
     /// Returns `true` if the call is long enough for a part to be handed over now. While a function runs that

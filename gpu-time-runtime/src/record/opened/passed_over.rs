@@ -7,7 +7,7 @@ use crate::record::opened::permission::{self, Permission};
 use crate::site::callsite::CallSite;
 
 /// The maximum number of nested calls. If there are more, no call inside them is opened.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
 
 /// A call that was not chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +44,8 @@ impl PassedOver {
     }
 }
 
-fn depth() -> usize {
+/// Returns the number of calls on this thread.
+pub(super) fn depth() -> usize {
     CallDepth::current().passed_over as usize
 }
 

@@ -2,7 +2,7 @@ use std::sync::atomic::AtomicU32;
 
 use super::call_exchange::MAX_WAITING_WORK;
 use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING};
-use super::waiting_call::{LONGEST_PATIENCE, PATIENCE};
+use super::waiting_call::{LONGEST_PATIENCE, PATIENCE, WaitingCall};
 use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::cupti::DrainKind;
@@ -18,14 +18,14 @@ use gpu_time_report::ElsewhereReason;
 
 const STREAM: Stream = Stream(0x70);
 
-fn thread() -> &'static ThreadRecorder {
+pub(super) fn thread() -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
         counters: ThreadCounters::NONE,
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
     }))
 }
 
-fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
+pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
     static LAST_ID: AtomicU32 = AtomicU32::new(0);
     let site = fake::site();
     site.set_id(1 + LAST_ID.fetch_add(1, Relaxed));
@@ -75,7 +75,7 @@ fn at(frame: FrameId) -> usize {
 }
 
 /// Makes a call of one function that launches with the given ids.
-fn call(subject: OpenedFunction, launches: &[u32]) -> Box<OpenCall> {
+pub(super) fn call(subject: OpenedFunction, launches: &[u32]) -> Box<OpenCall> {
     let mut call = Box::<OpenCall>::default();
     let frame = call.enter(subject).unwrap();
     launches.iter().for_each(|&id| call.note(&launch(id)));
@@ -561,6 +561,21 @@ fn missing_records_are_lost_in_the_end() {
     assert_eq!(counts(&subject).lost.total(), 1);
 }
 
+/// Its row has counted it already.
+#[test]
+fn part_that_comes_after_the_last_report_is_lost() {
+    let [recorded, late] = [(); 2].map(|()| subject(thread()));
+    let mut collector = Collector::new();
+    collector.claim([call(recorded, &[1])]);
+    collector.take(&activity(1, 10, 20));
+    collector.finish(true);
+    collector.give_up();
+    collector.claim([call(late, &[2])]);
+    collector.take(&activity(2, 30, 40));
+    collector.finish(true);
+    assert_eq!((counts(&recorded).opened, counts(&late).lost.of(Lost::Unfinished)), (1, 1));
+}
+
 #[test]
 fn long_call_waits_behind_many_short_ones() {
     let (long, short) = (subject(thread()), subject(thread()));
@@ -798,6 +813,31 @@ fn oldest_calls_are_lost_if_too_much_work_waits() {
     assert_eq!((counts(&old).lost.of(Lost::Records), counts(&new).in_flight), (1, 10));
 }
 
+#[test]
+fn functions_count_as_work_that_waits() {
+    let mut call = Box::<OpenCall>::default();
+    let [outer, inner] = [(); 2].map(|()| subject(thread()));
+    let frame = call.enter(outer).unwrap();
+    (0..3).for_each(|id| run_inner(&mut call, inner, &[id], &mut Vec::new()));
+    call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    assert_eq!(WaitingCall::new(call).work(), 4 + 3);
+}
+
+/// Threads that make short calls must not answer for a thread inside a long one.
+#[test]
+fn end_of_the_process_waits_for_calls_that_were_open() {
+    let calls = OpenCalls { awaited: AtomicUsize::new(0), is_ending: AtomicBool::new(false) };
+    let [mut long, mut short, mut later] = std::array::from_fn(|_| Box::<OpenCall>::default());
+    [&mut long, &mut short].into_iter().for_each(|call| calls.count(call));
+    calls.is_ending.store(true, Relaxed);
+    calls.count(&mut later);
+    let awaited = [later, short, long].map(|call| {
+        calls.count_answer(call.is_awaited);
+        calls.awaited.load(Relaxed)
+    });
+    assert_eq!(awaited, [2, 1, 0]);
+}
+
 /// What has ended in a call that is not about to end is recorded when the process ends.
 #[test]
 fn end_of_the_process_splits_an_old_call() {
@@ -806,11 +846,15 @@ fn end_of_the_process_splits_an_old_call() {
     let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
     call.enter(outer).unwrap();
     run_inner(&mut call, inner, &[1], &mut parts);
+    call.is_awaited = true;
     assert_eq!((call.due_part(false), call.due_part(true)), (None, None));
     call.frames[0].entered_ns -= 200_000_000;
     assert_eq!(call.due_part(true), Some(Lost::Unfinished));
-    let mut part = Box::default();
+    let mut part = Box::<OpenCall>::default();
     call.split_off(&mut part, Lost::Unfinished);
+    assert!(!part.is_awaited);
+    // It has answered, or was opened afterwards.
+    call.is_awaited = false;
     assert_eq!(call.due_part(true), None);
     record_all(vec![part]);
     assert_eq!((counts(&outer).in_flight, counts(&inner).opened), (1, 1));

@@ -19,7 +19,8 @@ use crate::types::sample::Lost;
 /// launches. Missing records were then lost, and groups have no more of them.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// The time without a record after which a call is lost in any case. What the GPU has reached is not always known, and
-/// CUPTI is flushed for as long as a call is waited for.
+/// CUPTI is flushed for as long as a call is waited for. This includes calls of which only a group without any record is
+/// left: it may be empty, but CUPTI may as well withhold its records behind a kernel that runs for as long.
 pub(super) const LONGEST_PATIENCE: Duration = Duration::from_secs(600);
 /// The maximum number of records of one call. A graph or a batch of copies has many for a single launch.
 const MAX_ACTIVITIES: usize = 262_144;
@@ -64,9 +65,9 @@ impl WaitingCall {
         }
     }
 
-    /// Returns the number of the call's launches and records.
+    /// Returns the number of the call's frames, launches and records.
     pub fn work(&self) -> usize {
-        self.call.launches.len() + self.activities.len()
+        self.call.work() + self.activities.len()
     }
 
     /// Takes a record of the launch with this index, and returns that launch.
@@ -161,9 +162,11 @@ impl WaitingCall {
             let host_ns = left_ns.saturating_sub(entered_ns);
             let weight = frame.weight();
             let recorded = RecordedCall { figures, host_ns, weight, draw };
-            // A split function's own work is known, part by part.
+            // A split function's own work is known, part by part, and so is that of one that outlives the call, such as
+            // a guard. Its row counts it as lost.
+            let is_partial = frame.goes_on || frame.lost.is_some() || left_ns == 0;
             let kept = match is_known(frame) {
-                true if frame.goes_on || frame.lost.is_some() => KnownWork::Own(recorded),
+                true if is_partial => KnownWork::Own(recorded),
                 true => KnownWork::Call(recorded),
                 false => KnownWork::Nothing,
             };
