@@ -101,8 +101,8 @@ impl Coverage {
 
     /// Returns the figures of two reports together. Shares and rates are weighted by the times that the windows cover,
     /// because one process may have opened more windows than the other.
-    #[doc(hidden)]
     #[must_use]
+    #[doc(hidden)]
     pub fn pooled(&self, other: &Coverage, covered_ns: [f64; 2]) -> Coverage {
         let all_ns = covered_ns[0] + covered_ns[1];
         let weights = if all_ns > 0.0 { covered_ns.map(|ns| ns / all_ns) } else { [0.5; 2] };

@@ -350,7 +350,7 @@ fn recursive(nodes: &[Node]) -> Vec<bool> {
 pub(crate) struct OpenedCalls(HashMap<u32, u64>);
 
 impl OpenedCalls {
-    pub fn of(nodes: &[Node]) -> OpenedCalls {
+    pub(crate) fn of(nodes: &[Node]) -> OpenedCalls {
         let mut calls = HashMap::new();
         for node in nodes.iter().filter(|node| node.source == Source::Opened) {
             if let Some(site) = node.site {
@@ -363,7 +363,7 @@ impl OpenedCalls {
 
     /// Returns a path's function if its medians describe the path: if most of the function's opened
     /// calls took this path.
-    pub fn described<'a>(&self, node: &Node, sites: &'a [Site]) -> Option<&'a Site> {
+    pub(crate) fn described<'a>(&self, node: &Node, sites: &'a [Site]) -> Option<&'a Site> {
         let opened = self.0.get(&node.site?).copied().unwrap_or_default();
         sites.get(node.site()?).filter(|_| node.recorded > opened / 2)
     }

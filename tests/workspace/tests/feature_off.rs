@@ -214,6 +214,7 @@ fn program_calls_every_accessor() {
         "budget",
         "device",
         "flush_proof",
+        "coverage",
         "site",
         "series",
         "rate",
