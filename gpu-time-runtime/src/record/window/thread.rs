@@ -62,7 +62,9 @@ struct WindowState {
     /// The devices whose primary context existed during a window. By the time of a report, it may be
     /// gone.
     devices: Mutex<Vec<DeviceInfo>>,
-    /// The time from which on windows stand for the run, because the process had a context.
+    /// The time from which on windows were wanted and the process had a context.
+    wanted_since: OnceLock<Instant>,
+    /// The time from which on windows stand for the run. They could not open while CUPTI was loaded.
     covered_since: OnceLock<Instant>,
     /// The host time of windows that has not been charged to the budget yet.
     cost_ns: AtomicU64,
@@ -76,6 +78,7 @@ static STATE: WindowState = WindowState {
     thread: OnceLock::new(),
     before_opening: OnceLock::new(),
     devices: Mutex::new(Rank::WindowDevices, Vec::new()),
+    wanted_since: OnceLock::new(),
     covered_since: OnceLock::new(),
     cost_ns: AtomicU64::new(0),
 };
@@ -229,7 +232,7 @@ fn can_open() -> bool {
     if !switches::is_on() || !has_context() {
         return false;
     }
-    STATE.covered_since.get_or_init(Instant::now);
+    STATE.wanted_since.get_or_init(Instant::now);
     // Without CUPTI, opening a window does nothing.
     permission() == Permission::Granted || !cupti::is_in_use()
 }
@@ -290,6 +293,7 @@ impl Drop for Marking {
 /// Records a window of this length. Returns `false` if CUPTI cannot be switched on yet, so the
 /// caller must try again. Returns `true` without a window if CUPTI is unavailable.
 fn record(length: Duration) -> bool {
+    let began = Instant::now();
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(RecordingPhase::Now);
     STATE.before_opening.get().into_iter().for_each(|prepare| prepare());
@@ -301,6 +305,8 @@ fn record(length: Duration) -> bool {
         note_devices();
     }
     let Some(switched_on) = cupti::switch_on() else { return !cupti::is_available() };
+    let wanted_since = *STATE.wanted_since.get_or_init(|| began);
+    STATE.covered_since.get_or_init(|| wanted_since + began.elapsed());
     collector::keep_up();
     windows().open();
     notes::open();
