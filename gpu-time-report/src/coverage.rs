@@ -56,8 +56,9 @@ impl Coverage {
         self.total_ns
     }
 
-    /// Returns the wall time that the windows stand for, in nanoseconds: since the process had a CUDA context,
-    /// without the time to load CUPTI. In a merged report, this is a sum. `None` in reports of earlier versions.
+    /// Returns the wall time that the windows stand for, in nanoseconds: the run without the time in which windows
+    /// were wanted and could not open, before there was a CUDA context and while CUPTI was loaded. In a merged
+    /// report, this is a sum. `None` in reports of earlier versions.
     pub fn covered_ns(&self) -> Option<f64> {
         self.covered_ns
     }

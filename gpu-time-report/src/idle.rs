@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::in_use::{all_windows, in_use_ns};
+use crate::in_use::{all_windows, in_use_ns, in_use_words};
 use crate::own_times::{own_times, sum};
 use crate::units::percent;
 use crate::{Coverage, Device, Node, Snapshot, Source, WindowsFrom};
@@ -91,10 +91,11 @@ pub fn contradiction(snapshot: &Snapshot, device: &Device) -> Option<String> {
     (exact > busy + FAR * error).then(|| {
         format!(
             "windows found the GPU busy for {:.1} ±{:.1}% of the time, but opened calls alone kept it busy for {} \
-             of the run: the windows do not stand for the run",
+             of {}: the windows do not stand for the run",
             100.0 * busy,
             100.0 * error,
-            percent(exact)
+            percent(exact),
+            in_use_words(&snapshot.process, device)
         )
     })
 }

@@ -5,8 +5,11 @@ use crate::{Coverage, Device, Process};
 /// The minimum share of its processes' run for which a device is in use throughout.
 const THROUGHOUT: f64 = 0.95;
 
-/// Returns the wall time for which a device was in use, in nanoseconds: since the process had a context, if windows
-/// tell, and otherwise the whole run. In a merged report, this is the sum over the processes that used the device.
+/// What shares of several devices are of, if [`in_use_words`] differ.
+pub const MIXED_USE: &str = "each GPU's time in use";
+
+/// Returns the wall time for which a device was in use, in nanoseconds: the time for which windows stand, if there are
+/// any, and otherwise the whole run. In a merged report, this is the sum over the processes that used the device.
 pub fn in_use_ns(process: &Process, device: &Device) -> f64 {
     let run_ns = run_ns(process, device);
     let covered_ns = all_windows(device).and_then(|coverage| coverage.covered_ns);
@@ -16,10 +19,19 @@ pub fn in_use_ns(process: &Process, device: &Device) -> f64 {
 /// Returns what [`in_use_ns`] is a part of, in words.
 pub fn in_use_words(process: &Process, device: &Device) -> &'static str {
     if in_use_ns(process, device) < THROUGHOUT * run_ns(process, device) {
-        "the time since its first use"
+        "the time since the GPU's first use"
     } else {
         "the run"
     }
+}
+
+/// Returns [`in_use_words`] for several devices.
+pub fn all_in_use_words<'a>(
+    process: &Process,
+    devices: impl Iterator<Item = &'a Device>,
+) -> &'static str {
+    let words = devices.map(|device| in_use_words(process, device));
+    words.reduce(|one, other| if one == other { one } else { MIXED_USE }).unwrap_or("the run")
 }
 
 /// Returns the windows of a device unless some of the merged reports with the device have none.
@@ -53,7 +65,7 @@ mod tests {
             let gpu = Device { coverage, windows_from, ..gpu() };
             (in_use_ns(&process, &gpu), in_use_words(&process, &gpu))
         };
-        assert_eq!(found(Some(400.0), None), (400.0, "the time since its first use"));
+        assert_eq!(found(Some(400.0), None), (400.0, "the time since the GPU's first use"));
         assert_eq!(found(Some(980.0), None), (980.0, "the run"));
         assert_eq!(found(None, None), (1_000.0, "the run"));
         let of_some = Some(WindowsFrom { with: 1, of: 2 });

@@ -40,6 +40,8 @@ fn limit_series(series: &mut Series) {
 }
 
 fn limit_device(device: &mut Device) {
+    device.used_by.sort_unstable();
+    device.used_by.dedup();
     if let Some(overlap) = &mut device.overlap {
         limit_amount(&mut overlap.ns);
     }

@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, OTHERS};
-use super::function_shares::{FunctionShare, FunctionShares};
+use super::function_shares::{FAR, FAR_WITHOUT_ERROR, FunctionShare, FunctionShares};
 use crate::idle::Idle;
-use crate::in_use::{all_windows, in_use_words};
+use crate::in_use::{MIXED_USE, all_windows, in_use_words};
 use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND};
 use crate::own_times::own_times;
 use crate::printed::Printed;
@@ -17,18 +17,13 @@ const FEW: usize = 2;
 /// The smallest share that is labelled. The stylesheet hides a label that does not fit.
 const LABELLED: f64 = 0.03;
 
-/// The number of standard errors, and the share if there is none, from which on windows found more work of functions
-/// than was timed.
-const FAR: f64 = 3.0;
-const FAR_WITHOUT_ERROR: f64 = 0.1;
-
 /// The name of the part for all functions, if it is unknown how to divide the time.
 const ALL: &str = "annotated functions";
 /// The stylesheet classes of idle time, and of work of functions whose calls were not timed.
 const IDLE: &str = "idle";
 const NOT_TIMED: &str = "not-timed";
 
-/// A part of the bar. The shares of all parts add up to 1.
+/// A part of the bar. The shares of all parts add up to 1, within the errors of the windows.
 struct Part<'a> {
     class: &'a str,
     name: String,
@@ -107,7 +102,7 @@ pub fn shared_legend(bars: &[Bar]) -> Markup {
     // Devices may have been in use for different times.
     let ofs = bars.iter().map(|bar| bar.of);
     let of =
-        ofs.reduce(|one, other| if one == other { one } else { "the run" }).unwrap_or_default();
+        ofs.reduce(|one, other| if one == other { one } else { MIXED_USE }).unwrap_or_default();
     legend(of, &entries, usize::MAX)
 }
 
@@ -245,7 +240,12 @@ fn outside(coverage: &Coverage, idle: Option<Idle>, functions: f64) -> Vec<Part<
     let not_timed = room - not_annotated;
     let far = coverage.attributed_error.map_or(FAR_WITHOUT_ERROR, |error| FAR * error);
     if not_timed > far && coverage.attributed - functions > far {
-        parts.push(Part::estimated(NOT_TIMED, "annotated, windows only", not_timed, error));
+        parts.push(Part::estimated(
+            NOT_TIMED,
+            "annotated, windows only",
+            not_timed,
+            coverage.attributed_error,
+        ));
     }
     parts.push(Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, error));
     if let Some(idle) = idle {

@@ -6,6 +6,10 @@ use crate::marks::{ESTIMATE, UNCERTAIN, UPPER_BOUND, bound};
 use crate::own_times::{OwnTime, own_times, sum};
 use crate::{Coverage, Device, Snapshot};
 
+/// The number of standard errors, and the share if there is none, by which windows contradict what is known.
+pub const FAR: f64 = 3.0;
+pub const FAR_WITHOUT_ERROR: f64 = 0.1;
+
 /// The share of one function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FunctionShare {
@@ -18,8 +22,6 @@ pub struct FunctionShare {
 /// The rule by which a device's time is divided among functions.
 pub struct FunctionShares {
     rule: Rule,
-    /// The time for which the device was in use.
-    run_ns: f64,
     busy: BusyTime,
 }
 
@@ -27,8 +29,8 @@ pub struct FunctionShares {
 enum Rule {
     /// Each function has its own time, of which work that ran at once is a part that counts once.
     Own { scale: f64, mark: &'static str },
-    /// Upper bounds share what windows found beside the times that are known.
-    Rest { scale: f64, mark: &'static str },
+    /// Upper bounds share what windows found beside the times that are known. Each of both has its scale.
+    Rest { known: f64, bounds: f64, mark: &'static str },
     /// It is unknown how to divide the time.
     None,
 }
@@ -58,17 +60,20 @@ impl FunctionShares {
             }
             Some(coverage) => {
                 let overlap_ns = device.overlap.map_or(0.0, |overlap| overlap.ns);
-                let known_ns: f64 = times.iter().map(OwnTime::known_ns).sum();
-                let known = ((known_ns - overlap_ns).max(0.0) / run_ns).min(1.0);
-                let bound_ns = measured_ns - known_ns;
-                let rest = coverage.attributed - known;
-                if rest <= 0.0 || bound_ns / run_ns <= rest {
-                    let scale = (bound_ns / run_ns).min(1.0 - known) / bound_ns;
-                    Rule::Rest { scale, mark: UPPER_BOUND }
-                } else {
-                    let mark = if bounds > 1 { UNCERTAIN } else { ESTIMATE };
-                    Rule::Rest { scale: rest / bound_ns, mark }
-                }
+                let sum_ns: f64 = times.iter().map(OwnTime::known_ns).sum();
+                let known_ns = (sum_ns - overlap_ns).clamp(0.0, run_ns);
+                let (bound_ns, rest_ns) =
+                    (measured_ns - sum_ns, coverage.attributed * run_ns - known_ns);
+                let most_ns = most_beside_ns(coverage, known_ns, run_ns);
+                let (ns, mark) = match rest_ns {
+                    rest_ns if rest_ns >= bound_ns => (bound_ns, UPPER_BOUND),
+                    rest_ns if rest_ns <= 0.0 => (bound_ns.min(most_ns), UPPER_BOUND),
+                    rest_ns if bounds > 1 => (rest_ns, UNCERTAIN),
+                    rest_ns => (rest_ns, ESTIMATE),
+                };
+                let scale =
+                    |ns: f64, of_ns: f64| if of_ns > 0.0 { ns / of_ns / run_ns } else { 0.0 };
+                Rule::Rest { known: scale(known_ns, sum_ns), bounds: scale(ns, bound_ns), mark }
             }
             // The sum of the own times exceeds the whole run.
             None if has_bounds && busy.ns >= run_ns => {
@@ -80,7 +85,7 @@ impl FunctionShares {
             }
             None => own(bound(busy.is_partial)),
         };
-        FunctionShares { rule, run_ns, busy }
+        FunctionShares { rule, busy }
     }
 
     /// Returns `true` if the sum of the shares is an upper bound.
@@ -96,12 +101,23 @@ impl FunctionShares {
                 Some(FunctionShare { share: scale * time.ns, mark: bound(time.is_bound()) })
             }
             Rule::Own { scale, mark } => Some(FunctionShare { share: scale * time.ns, mark }),
-            Rule::Rest { scale, mark } => {
-                let share = time.known_ns() / self.run_ns + scale * time.bound_ns;
+            Rule::Rest { known, bounds, mark } => {
+                let share = known * time.known_ns() + bounds * time.bound_ns;
                 Some(FunctionShare { share, mark: if time.is_bound() { mark } else { "" } })
             }
             Rule::None => None,
         };
         times.iter().map(of).collect()
+    }
+}
+
+/// Returns the time that windows leave for upper bounds beside times that are known, or the rest of the run if windows
+/// contradict these.
+fn most_beside_ns(coverage: &Coverage, known_ns: f64, run_ns: f64) -> f64 {
+    let busy_ns = coverage.busy * run_ns;
+    let error = coverage.busy_error.map_or(FAR_WITHOUT_ERROR, |error| FAR * error);
+    match known_ns > busy_ns + error * run_ns {
+        true => run_ns - known_ns,
+        false => (busy_ns - known_ns).max(0.0),
     }
 }

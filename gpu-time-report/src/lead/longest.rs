@@ -28,7 +28,14 @@ impl<'a> Longest<'a> {
     /// in several places. `sum` returns the sum of a path, or `None` if the path must not be named.
     pub fn of(nodes: &'a [Node], sum: impl Fn(&Node) -> Option<f64>) -> Option<Longest<'a>> {
         let (children, roots) = tree::children(nodes);
-        let search = Search { nodes, children, sums: nodes.iter().map(sum).collect() };
+        let mut sums: Vec<Option<f64>> = nodes.iter().map(sum).collect();
+        for (at, depth) in tree::depth_first(nodes) {
+            // Calls on the last level may be inside each other, so that their sum counts them several times.
+            if depth + 1 >= Node::MAX_LEVELS {
+                sums[at] = None;
+            }
+        }
+        let search = Search { nodes, children, sums };
         let mut paths = search.largest(search.outermost(roots))?;
         for _ in 0..Node::MAX_LEVELS {
             let Some(inner) = search.inside(&paths) else { break };
@@ -163,6 +170,18 @@ mod tests {
         assert_eq!((gemm.calls, gemm.recorded), (4.0, 40));
         nodes.retain(|node| node.name != "gemm");
         nodes.iter_mut().skip(1).for_each(|node| node.parent = Some(0));
+        assert_eq!(longest(&nodes), ("main", 100.0));
+    }
+
+    /// On the last level, a function is under its own callers too.
+    #[test]
+    fn deep_recursion_is_not_named_for_its_calls_inside_each_other() {
+        let mut nodes = vec![path("main", None, 100.0)];
+        for level in 1..Node::MAX_LEVELS as u32 {
+            nodes.push(path("f", Some(level - 1), 20.0));
+        }
+        nodes.last_mut().unwrap().calls = 300.0;
+        nodes.push(path("g", Some(0), 30.0));
         assert_eq!(longest(&nodes), ("main", 100.0));
     }
 

@@ -1,7 +1,7 @@
 //! Sentences about what comes before all functions: the host's work outside of them, or work on the
 //! GPU that none of them enqueued.
 
-use crate::idle::Idle;
+use crate::idle::{self, Idle};
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::own_times::{Shares, own_times};
 use crate::units::percent;
@@ -29,7 +29,12 @@ pub fn on_host(snapshot: &Snapshot) -> Option<String> {
     let least = known_idle(snapshot).min_by(|(_, one), (_, other)| one.total_cmp(other));
     let (device, idle) = least.filter(|(_, idle)| *idle >= MOSTLY_IDLE)?;
     let process = &snapshot.process;
-    let inside = in_functions_ns(snapshot)? / in_use_ns(process, device);
+    // The functions of all processes, of which some may not have used the device.
+    let (run_ns, of) = match device.used_by.is_empty() {
+        true => (in_use_ns(process, device), in_use_words(process, device)),
+        false => ((process.wall_ns as f64).max(1.0), "the run"),
+    };
+    let inside = in_functions_ns(snapshot)? / run_ns;
     // Other processes may have used the GPU meanwhile.
     let idle_gpu = match snapshot.devices.iter().any(Device::is_shared) {
         false => "the GPU was idle",
@@ -38,10 +43,9 @@ pub fn on_host(snapshot: &Snapshot) -> Option<String> {
     };
     (inside <= INSIDE * idle).then(|| {
         format!(
-            "Look at what the host does outside of annotated functions first: their calls took {} of {} on \
-             the host, and {idle_gpu} mostly between them.",
-            percent(inside),
-            in_use_words(process, device)
+            "Look at what the host does outside of annotated functions first: on the host, their calls took {} of \
+             {of}, and {idle_gpu} mostly between them.",
+            percent(inside)
         )
     })
 }
@@ -73,7 +77,8 @@ pub fn on_gpu(snapshot: &Snapshot, first_ns: f64) -> Option<String> {
 /// Returns the kernel with the most time of those that are not annotated, and its device if there
 /// are several.
 fn largest_kernel(snapshot: &Snapshot) -> Option<(&Unattributed, Option<&Device>)> {
-    let known = snapshot.devices.iter().filter_map(|device| Some((device, device.coverage()?)));
+    let known = snapshot.devices.iter();
+    let known = known.filter_map(|device| Some((device, idle::telling(snapshot, device)?)));
     let is_one = known.clone().count() == 1;
     let largest = known.filter_map(|(device, coverage)| {
         let kernel = coverage.unattributed.first()?;

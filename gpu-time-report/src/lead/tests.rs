@@ -257,8 +257,8 @@ fn with_host_time(share: f64, source: Source) -> String {
 
 #[test]
 fn host_outside_of_functions_is_named() {
-    let outside = "Look at what the host does outside of annotated functions first: their calls took 39.1% of the run on \
-                   the host, and the GPU was idle mostly between them. Of the functions, look at decode first: \
+    let outside = "Look at what the host does outside of annotated functions first: on the host, their calls took 39.1% of \
+                   the run, and the GPU was idle mostly between them. Of the functions, look at decode first: \
                    100.0% of GPU time is its own.";
     assert_eq!(with_host_time(0.39, Source::Opened), outside);
     assert_eq!(with_host_time(0.39, Source::Events), outside);

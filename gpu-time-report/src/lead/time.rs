@@ -3,6 +3,7 @@
 
 use crate::busy_time::Accounted;
 use crate::idle::{Idle, TOO_FEW};
+use crate::in_use::{all_in_use_words, in_use_words};
 use crate::marks::bound;
 use crate::units::percent;
 use crate::{Device, Snapshot};
@@ -108,9 +109,10 @@ fn accounted(snapshot: &Snapshot) -> Option<String> {
     let known = snapshot.devices.iter();
     let known = known.filter_map(|device| Some((device, Accounted::of(snapshot, device)?)));
     let known: Vec<_> = known.collect();
+    let of = all_in_use_words(&snapshot.process, known.iter().map(|(device, _)| *device));
     match &known[..] {
         [] => None,
-        [(_, accounted)] => Some(accounted.sentence()),
+        [(device, accounted)] => Some(accounted.sentence(snapshot, device)),
         all if all.len() >= MANY => {
             let is_bound = all.iter().any(|(_, accounted)| accounted.is_bound);
             let at_most = if is_bound { "at most " } else { "" };
@@ -118,29 +120,29 @@ fn accounted(snapshot: &Snapshot) -> Option<String> {
             let (range, ends) = range(shares);
             let ends = ends.map(|[least, most]| format!(": least on {least}, most on {most}"));
             let ends = ends.unwrap_or_default();
-            Some(format!("Timed functions account for {at_most}{range} of the run{ends}."))
+            Some(format!("Timed functions account for {at_most}{range} of {of}{ends}."))
         }
         all => {
             let each = all.iter().map(|(device, Accounted { share, is_bound, .. })| {
                 format!("{}{} on {}", bound(*is_bound), percent(*share), device.id)
             });
             let each = each.collect::<Vec<_>>().join(", ");
-            Some(format!("Timed functions account for {each} of the run."))
+            Some(format!("Timed functions account for {each} of {of}."))
         }
     }
 }
 
 impl Accounted {
-    /// Returns the share of the run as a sentence.
-    pub fn sentence(&self) -> String {
-        let share = percent(self.share);
+    /// Returns the share of a device's time as a sentence.
+    pub fn sentence(&self, snapshot: &Snapshot, device: &Device) -> String {
+        let (share, of) = (percent(self.share), in_use_words(&snapshot.process, device));
         if self.is_all_bound {
             return format!(
                 "At most {share} busy: the GPU may have waited for the CPU in every call."
             );
         }
         let at_most = if self.is_bound { "at most " } else { "" };
-        format!("Timed functions account for {at_most}{share} of the run.")
+        format!("Timed functions account for {at_most}{share} of {of}.")
     }
 }
 

@@ -25,7 +25,9 @@ fn of_device(snapshot: &Snapshot, device: &Device, detail: Detail) -> Vec<String
     let accounted =
         Accounted::of(snapshot, device).filter(|_| Idle::of(snapshot, device).is_none());
     let windows = snapshot.process.advised_windows().filter(|_| device.coverage.is_none());
-    lines.extend(accounted.map(|accounted| accounted_line(accounted, windows)));
+    lines.extend(accounted.map(|accounted| {
+        accounted_line(accounted, &accounted.sentence(snapshot, device), windows)
+    }));
     lines
 }
 
@@ -86,8 +88,7 @@ fn outside_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
 }
 
 /// Returns the share of the run that functions account for, on a device without windows.
-fn accounted_line(accounted: Accounted, windows: Option<&str>) -> String {
-    let sentence = accounted.sentence();
+fn accounted_line(accounted: Accounted, sentence: &str, windows: Option<&str>) -> String {
     let windows = windows
         .map(|windows| format!(", which `GPU_TIME_WINDOWS={windows}` tells apart"))
         .unwrap_or_default();

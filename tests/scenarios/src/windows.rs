@@ -25,6 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/planned", planned),
     ("windows/sampled", sampled),
     ("windows/loading", loading),
+    ("windows/asked_late", asked_late),
     ("windows/raised", raised),
     ("windows/end", end),
     ("windows/fork", fork),
@@ -325,6 +326,16 @@ fn loading(_: &[String]) {
     gpu_time::open_window(Duration::from_millis(50));
     thread::sleep(Duration::from_millis(300));
     let program = Program::new(0);
+    program.run(0.5, 1, Duration::from_millis(100));
+    thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+/// Asks for a window after 300 ms of work.
+fn asked_late(_: &[String]) {
+    let program = Program::new(0);
+    program.run(0.5, 1, Duration::from_millis(300));
+    gpu_time::open_window(Duration::from_millis(50));
     program.run(0.5, 1, Duration::from_millis(100));
     thread::sleep(Duration::from_millis(300));
     tally::print();

@@ -126,6 +126,14 @@ fn windows_stand_for_the_time_with_a_context() {
     assert!(before_ns >= 290e6, "{before_ns}: {coverage:?}");
 }
 
+/// The work before the request is in the functions' times.
+#[test]
+fn late_window_stands_for_the_time_before_it() {
+    let run = scenario("windows/asked_late", &[]).with_cupti().run();
+    let coverage = coverage(&run);
+    assert!(coverage.windows == 1 && coverage.covered_ns >= 300e6, "{coverage:?}");
+}
+
 #[test]
 fn signal_opens_a_window() {
     let run = scenario("windows/raised", &[]).with_cupti().run();

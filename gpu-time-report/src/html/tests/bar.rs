@@ -111,7 +111,7 @@ fn device_time_begins_with_its_first_use() {
     let snapshot = Snapshot::new(process, vec![gpu], vec![]).with_tree(decode);
     assert_eq!(legends(&snapshot), [["decode 70.0%", "idle 30.0 ±0.5%"]]);
     let text = text(&snapshot);
-    assert!(text.contains("share of the time since its first use:"), "{text}");
+    assert!(text.contains("share of the time since the GPU's first use:"), "{text}");
     assert!(text.contains("The GPU was idle 30.0 ±0.5% of the time."), "{text}");
 }
 
@@ -124,7 +124,7 @@ fn work_of_calls_that_were_not_timed_is_shown() {
     let snapshot = snapshot.with_tree(vec![node("decode", None, 100e6, 100e6)]);
     let expected = [
         "decode 10.0%",
-        "annotated, windows only 25.0 ±0.6%",
+        "annotated, windows only 25.0 ±0.4%",
         "&lt;not annotated&gt; 35.0 ±0.6%",
         "idle 30.0 ±0.5%",
     ];
@@ -153,6 +153,41 @@ fn known_times_stay_beside_bounds() {
     let idler = Coverage { busy: 0.1, idle: 0.9, attributed: 0.1, ..coverage() };
     let far = legends(&[step, ("late", 20e6, true)], idler);
     assert_eq!(far, ["step 30.0%", "late ≤2.0%", "idle ≤70.0%"]);
+    // They leave little if they agree within their error.
+    let close = Coverage { busy: 0.31, idle: 0.69, attributed: 0.299, ..coverage() };
+    let near = legends(&[step, ("late", 400e6, true)], close);
+    assert_eq!(near[..2], ["late ≤1.0%", "step 30.0%"]);
+}
+
+/// Work that ran at once counts once, with and without a bound beside it.
+#[test]
+fn known_overlap_counts_once_beside_bounds() {
+    let nodes = |late| {
+        let known = ["one", "two"].map(|name| node(name, None, 600e6, 600e6));
+        let late = Node { upper_bound: true, ..node("late", None, late, late) };
+        [&known[..], &[late]].concat()
+    };
+    let process = Process { wall_ns: 1_000_000_000, ..process(None) };
+    let windows = Coverage { busy: 0.92, idle: 0.08, attributed: 0.91, ..coverage() };
+    let overlap = Some(Overlap { ns: 300e6, partial: false });
+    let gpu = Device { coverage: Some(windows), overlap, ..gpu() };
+    for (late, expected) in [(0.0, vec![]), (10e6, vec!["late ≤1.0%"])] {
+        let snapshot = Snapshot::new(process.clone(), vec![gpu.clone()], vec![]);
+        let legends = legends(&snapshot.with_tree(nodes(late))).remove(0);
+        let rest = ["&lt;not annotated&gt; 1.0 ±0.6%", "idle 8.0 ±0.5%"];
+        assert_eq!(legends, [&["one 45.0%", "two 45.0%"], &expected[..], &rest].concat());
+    }
+}
+
+#[test]
+fn short_overlapping_functions_stay_beside_windows_without_them() {
+    let process = Process { wall_ns: 1_000_000_000, ..process(None) };
+    let windows = Coverage { busy: 0.1, idle: 0.9, attributed: 0.0, ..coverage() };
+    let overlap = Some(Overlap { ns: 0.0, partial: true });
+    let gpu = Device { coverage: Some(windows), overlap, ..gpu() };
+    let snapshot = Snapshot::new(process, vec![gpu], vec![]);
+    let legends = legends(&snapshot.with_tree(vec![node("short", None, 5e6, 5e6)]));
+    assert_eq!(legends, [["short 0.5%", "&lt;not annotated&gt; 9.5 ±0.6%", "idle 90.0 ±0.5%"]]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! wait and whenever CUPTI's buffers fill, and by every report.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -109,6 +109,9 @@ pub(crate) struct Collector {
 
 static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
 
+/// Set if the last report has given up while another thread kept the collector.
+static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
+
 /// Adds a call that has ended.
 pub(super) fn add(call: Box<OpenCall>) {
     match call_exchange::add_ended(call) {
@@ -194,9 +197,12 @@ pub(crate) fn give_up(deadline: Instant) {
     if fork::is_forked() {
         return;
     }
-    if let Some(mut collector) = locked_by(&COLLECTOR, deadline) {
-        collector.collect(DrainKind::Last);
-        collector.give_up();
+    match locked_by(&COLLECTOR, deadline) {
+        Some(mut collector) => {
+            collector.collect(DrainKind::Last);
+            collector.give_up();
+        }
+        None => IS_ABANDONED.store(true, Relaxed),
     }
 }
 
@@ -414,7 +420,8 @@ impl Collector {
                 self.work -= waiting.work();
                 self.keep_groups(&waiting, now);
                 let is_lost = outlook == Outlook::Lost || waiting.may_lack(self.dropped_ns);
-                let too_late = self.has_given_up.then_some(Lost::Unfinished);
+                let has_given_up = self.has_given_up || IS_ABANDONED.load(Relaxed);
+                let too_late = has_given_up.then_some(Lost::Unfinished);
                 let lost = is_lost.then_some(Lost::Records).or(too_late);
                 finish(waiting, self.launches.as_mut(), lost, self.alignment);
             }

@@ -9,7 +9,7 @@ use gpu_time_report::Coverage;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingPhase};
-use crate::base::{background, console, fork, random::generator};
+use crate::base::{background, clock, console, fork, random::generator};
 use crate::cuda::{self, DeviceInfo};
 use crate::record::opened::permission::{Permission, decided, permission};
 use crate::record::opened::{self, collector};
@@ -62,10 +62,10 @@ struct WindowState {
     /// The devices whose primary context existed during a window. By the time of a report, it may be
     /// gone.
     devices: Mutex<Vec<DeviceInfo>>,
-    /// The time from which on windows were wanted and the process had a context.
-    wanted_since: OnceLock<Instant>,
-    /// The time from which on windows stand for the run. They could not open while CUPTI was loaded.
-    covered_since: OnceLock<Instant>,
+    /// The time for which windows were wanted and the process had no context.
+    without_context: OnceLock<Duration>,
+    /// The time that the first window took to open, mostly to load CUPTI.
+    preparation: OnceLock<Duration>,
     /// The host time of windows that has not been charged to the budget yet.
     cost_ns: AtomicU64,
 }
@@ -78,8 +78,8 @@ static STATE: WindowState = WindowState {
     thread: OnceLock::new(),
     before_opening: OnceLock::new(),
     devices: Mutex::new(Rank::WindowDevices, Vec::new()),
-    wanted_since: OnceLock::new(),
-    covered_since: OnceLock::new(),
+    without_context: OnceLock::new(),
+    preparation: OnceLock::new(),
     cost_ns: AtomicU64::new(0),
 };
 
@@ -123,10 +123,12 @@ pub(crate) fn devices() -> Vec<DeviceInfo> {
 }
 
 /// Returns how busy the device with this ordinal was, as [`matching::coverage`] does, and the time that the windows
-/// stand for.
+/// stand for: the run without the time in which none could open although they were wanted.
 pub(crate) fn coverage(device: u32) -> Option<Coverage> {
-    let covered_ns = STATE.covered_since.get().map(|since| since.elapsed().as_nanos() as f64);
-    Some(Coverage { covered_ns, ..matching::coverage(device)? })
+    let closed = [&STATE.without_context, &STATE.preparation];
+    let closed: Duration = closed.into_iter().filter_map(OnceLock::get).sum();
+    let covered = clock::started().monotonic.elapsed().saturating_sub(closed);
+    Some(Coverage { covered_ns: Some(covered.as_nanos() as f64), ..matching::coverage(device)? })
 }
 
 /// Returns `true` if windows have ever been planned or requested.
@@ -173,12 +175,16 @@ fn run() {
     _ = STATE.thread.set(thread::current());
     let mut schedule = Schedule::default();
     let mut collections = Collections::default();
+    // The first order starts the thread.
+    let wanted_since = Instant::now();
     while !has_ended() {
         let mut now = Instant::now();
-        let can_open = has_orders() && can_open();
+        let has_orders = has_orders();
+        let can_open = has_orders && can_open(wanted_since);
         let (plan, requested) = {
             let mut orders = locked(&STATE.orders);
             if let Some(request) = &mut orders.requested
+                && has_orders
                 && !can_open
             {
                 request.marking = None;
@@ -228,11 +234,11 @@ fn has_orders() -> bool {
 
 /// Returns `true` if timing is on, the process has a context, and the budget permits it. Without a context,
 /// there is no GPU work to record, and no reason to load CUPTI.
-fn can_open() -> bool {
+fn can_open(wanted_since: Instant) -> bool {
     if !switches::is_on() || !has_context() {
         return false;
     }
-    STATE.wanted_since.get_or_init(Instant::now);
+    STATE.without_context.get_or_init(|| wanted_since.elapsed());
     // Without CUPTI, opening a window does nothing.
     permission() == Permission::Granted || !cupti::is_in_use()
 }
@@ -305,8 +311,7 @@ fn record(length: Duration) -> bool {
         note_devices();
     }
     let Some(switched_on) = cupti::switch_on() else { return !cupti::is_available() };
-    let wanted_since = *STATE.wanted_since.get_or_init(|| began);
-    STATE.covered_since.get_or_init(|| wanted_since + began.elapsed());
+    STATE.preparation.get_or_init(|| began.elapsed());
     collector::keep_up();
     windows().open();
     notes::open();
