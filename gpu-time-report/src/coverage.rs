@@ -32,6 +32,9 @@ pub struct Coverage {
     #[doc(hidden)]
     pub attributed_error: Option<f64>,
     #[doc(hidden)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_annotated_error: Option<f64>,
+    #[doc(hidden)]
     pub unattributed: Vec<Unattributed>,
 }
 
@@ -94,6 +97,18 @@ impl Coverage {
         self.attributed_error
     }
 
+    /// Returns the share of wall time during which only work outside of annotated functions ran.
+    pub fn not_annotated(&self) -> f64 {
+        (self.busy - self.attributed).max(0.0)
+    }
+
+    /// Returns the error of the share that is not annotated. It is smaller than those of the two shares of which it is
+    /// the difference, because both are of the same windows. Reports of earlier versions have only these.
+    pub fn not_annotated_error(&self) -> Option<f64> {
+        let (busy, attributed) = (self.busy_error, self.attributed_error);
+        self.not_annotated_error.or_else(|| Some(busy?.hypot(attributed?)))
+    }
+
     /// Returns the kernels, copies and memsets that were enqueued outside of annotated functions,
     /// largest share first. There are at most 16.
     pub fn unattributed(&self) -> &[Unattributed] {
@@ -145,6 +160,7 @@ impl Coverage {
             idle_error: error(self.idle_error, other.idle_error),
             attributed: mean([self.attributed, other.attributed]),
             attributed_error: error(self.attributed_error, other.attributed_error),
+            not_annotated_error: error(self.not_annotated_error(), other.not_annotated_error()),
             unattributed,
         }
     }
@@ -155,9 +171,10 @@ impl Coverage {
         let of_kernels = self.unattributed.iter();
         let of_kernels =
             of_kernels.flat_map(|kernel| [kernel.total_ns, kernel.share, kernel.per_s]);
-        let errors = [self.busy_error, self.idle_error, self.attributed_error, self.covered_ns];
+        let errors = [self.busy_error, self.idle_error, self.attributed_error];
+        let errors = errors.into_iter().chain([self.not_annotated_error, self.covered_ns]);
         let shares = [self.total_ns, self.busy, self.idle, self.attributed];
-        shares.into_iter().chain(errors.into_iter().flatten()).chain(of_kernels).all(f64::is_finite)
+        shares.into_iter().chain(errors.flatten()).chain(of_kernels).all(f64::is_finite)
     }
 
     /// Returns the number of windows and their time in words.
@@ -274,6 +291,7 @@ mod tests {
             idle_error: error,
             attributed: busy / 2.0,
             attributed_error: error,
+            not_annotated_error: None,
             unattributed: Unattributed::largest(kernels, busy * total_ns, total_ns),
         }
     }

@@ -199,6 +199,7 @@ pub fn coverage() -> Coverage {
         idle_error: Some(0.005),
         attributed: 0.35,
         attributed_error: Some(0.004),
+        not_annotated_error: None,
         unattributed: Unattributed::largest((0..20).map(kernel).collect(), 560e6, 800e6),
     }
 }

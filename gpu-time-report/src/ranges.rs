@@ -63,7 +63,8 @@ fn limit_coverage(coverage: &mut Coverage) {
     let Coverage { total_ns, busy, idle, attributed, .. } = coverage;
     [busy, idle, attributed].into_iter().for_each(limit_share);
     limit_amount(total_ns);
-    coverage.covered_ns.iter_mut().for_each(limit_amount);
+    let Coverage { not_annotated_error, covered_ns, .. } = coverage;
+    not_annotated_error.iter_mut().chain(covered_ns).for_each(limit_amount);
     let Coverage { busy_error, idle_error, attributed_error, .. } = coverage;
     [busy_error, idle_error, attributed_error].into_iter().flatten().for_each(limit_amount);
     for Unattributed { total_ns, share, per_s, .. } in &mut coverage.unattributed {
@@ -102,7 +103,7 @@ mod tests {
     fn forged_figures_are_finite_in_all_renderings() {
         let mut report = kernels().with_tree(tree());
         let coverage = report.devices[0].coverage.as_mut().unwrap();
-        coverage.covered_ns = Some(1e9);
+        (coverage.covered_ns, coverage.not_annotated_error) = (Some(1e9), Some(0.001));
         coverage.unattributed.truncate(1);
         report.sites[0].unsampled = 1;
         report.devices[0].overlap = Some(Overlap { ns: 5.0, partial: false });

@@ -388,11 +388,9 @@ fn not_annotated(devices: &[Device], process: &Process) -> Option<Node> {
     let with_windows = devices.iter().filter_map(|device| Some((device, device.coverage()?)));
     for (device, coverage) in with_windows {
         let wall_ns = in_use_ns(process, device);
-        ns += (coverage.busy - coverage.attributed).max(0.0) * wall_ns;
-        let errors = coverage.attributed_error.zip(coverage.busy_error);
-        variance = variance
-            .zip(errors)
-            .map(|(sum, (attributed, busy))| sum + (attributed.hypot(busy) * wall_ns).powi(2));
+        ns += coverage.not_annotated() * wall_ns;
+        let error = coverage.not_annotated_error();
+        variance = variance.zip(error).map(|(sum, error)| sum + (error * wall_ns).powi(2));
     }
     let error_ns = variance.map(f64::sqrt);
     (ns > 0.0).then(|| Node {

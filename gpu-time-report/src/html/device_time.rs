@@ -231,11 +231,10 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
 /// Returns the parts that are not functions, as windows found them. They leave room for the time of
 /// functions, which may be known better.
 fn outside(coverage: &Coverage, idle: Option<Idle>, functions: f64) -> Vec<Part<'static>> {
-    let errors = coverage.busy_error.zip(coverage.attributed_error);
-    let error = errors.map(|(busy, attributed)| busy.hypot(attributed));
+    let error = coverage.not_annotated_error();
     let mut parts = Vec::new();
     let room = 1.0 - functions - idle.as_ref().map_or(0.0, |idle| idle.share);
-    let not_annotated = (coverage.busy - coverage.attributed).clamp(0.0, room.max(0.0));
+    let not_annotated = coverage.not_annotated().min(room.max(0.0));
     // Calls in warm-up, for example.
     let not_timed = room - not_annotated;
     let far = coverage.attributed_error.map_or(FAR_WITHOUT_ERROR, |error| FAR * error);

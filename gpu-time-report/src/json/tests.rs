@@ -49,7 +49,9 @@ fn in_full() -> Snapshot {
         device.windows_from = Some(WindowsFrom { with: 1, of: 2 });
         device.shared = true;
         device.used_by = vec![0];
-        device.coverage.iter_mut().for_each(|coverage| coverage.covered_ns = Some(1e9));
+        if let Some(coverage) = &mut device.coverage {
+            (coverage.covered_ns, coverage.not_annotated_error) = (Some(1e9), Some(0.001));
+        }
     }
     for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
         series.net_histogram = series.histogram.less(2207.0);

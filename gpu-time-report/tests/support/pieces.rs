@@ -38,6 +38,7 @@ pub fn coverage(busy: f64, attributed: f64) -> Coverage {
         idle_error: Some(0.006),
         attributed,
         attributed_error: Some(0.006),
+        not_annotated_error: None,
         unattributed: Unattributed::largest(kernels, busy * total_ns, total_ns),
     }
 }

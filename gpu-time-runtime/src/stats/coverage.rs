@@ -68,6 +68,8 @@ pub(crate) struct CoverageSums {
 struct DeviceSums {
     busy: WindowSums,
     attributed: WindowSums,
+    /// The time for which only work outside of annotated functions ran.
+    outside: WindowSums,
     /// The count and total time of work outside annotated functions, by name. The number of names
     /// is bounded, because the reader of CUPTI's records distinguishes a limited number of kernels.
     unattributed: HashMap<&'static str, (u64, f64)>,
@@ -124,9 +126,11 @@ impl CoverageSums {
         for works in works.chunk_by(|one, other| one.device == other.device) {
             let Some(first) = works.first() else { continue };
             let sums = self.devices.entry(first.device).or_default();
-            sums.busy.add(union_s(works.iter()), length_s);
-            let attributed = works.iter().filter(|work| work.is_attributed);
-            sums.attributed.add(union_s(attributed), length_s);
+            let busy_s = union_s(works.iter());
+            let attributed_s = union_s(works.iter().filter(|work| work.is_attributed));
+            sums.busy.add(busy_s, length_s);
+            sums.attributed.add(attributed_s, length_s);
+            sums.outside.add(busy_s - attributed_s, length_s);
             for work in works.iter().filter(|work| !work.is_attributed) {
                 let (count, total_ns) = sums.unattributed.entry(work.name).or_default();
                 *count += 1;
@@ -145,6 +149,7 @@ impl CoverageSums {
         let total_ns = 1e9 * self.length_s;
         let (busy, error) = self.share(sums.busy);
         let (attributed, attributed_error) = self.share(sums.attributed);
+        let (_, not_annotated_error) = self.share(sums.outside);
         let kernel = |(name, (count, total_ns)): (&&'static str, &(u64, f64))| Unattributed {
             name: (*name).to_owned(),
             count: *count,
@@ -164,6 +169,7 @@ impl CoverageSums {
             idle_error: error,
             attributed,
             attributed_error,
+            not_annotated_error,
             unattributed: Unattributed::largest(unattributed, 1e9 * sums.busy.time_s, total_ns),
         })
     }

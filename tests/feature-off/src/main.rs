@@ -420,6 +420,7 @@ fn show_coverage(coverage: &Coverage) -> impl Debug {
         (coverage.windows(), coverage.incomplete(), coverage.total_ns(), coverage.covered_ns()),
         (coverage.busy(), coverage.busy_error(), coverage.idle(), coverage.idle_error()),
         (coverage.attributed(), coverage.attributed_error()),
+        (coverage.not_annotated(), coverage.not_annotated_error()),
         coverage.unattributed().iter().map(unattributed).collect::<Vec<_>>(),
     )
 }

@@ -46,6 +46,7 @@ fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> S
         idle_error: busy_error,
         attributed: busy / 2.0,
         attributed_error: busy_error,
+        not_annotated_error: None,
         unattributed: vec![outside],
     };
     let gpu = Device { coverage: Some(coverage), ..gpu("cuda:0", "H200") };

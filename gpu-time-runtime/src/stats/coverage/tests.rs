@@ -96,7 +96,7 @@ fn true_share_is_within_two_errors_in_19_of_20_runs() {
     let (mut all, mut held) = (0, 0);
     for busy in [0.3, 0.7, 0.95] {
         for queue in [Queue::Shallow, Queue::Deep(MS), Queue::Deep(8 * MS)] {
-            let mut of_program = [0; 2];
+            let mut of_program = [0; 3];
             for seed in 0..RUNS {
                 let mut rng = Rng::with_seed(seed);
                 let (launches, truth, attributed) = program(busy, queue, windows[2], &mut rng);
@@ -106,10 +106,12 @@ fn true_share_is_within_two_errors_in_19_of_20_runs() {
                 };
                 of_program[0] += holds(found.busy, found.busy_error, truth);
                 of_program[1] += holds(found.attributed, found.attributed_error, attributed);
+                let outside = truth - attributed;
+                of_program[2] += holds(found.not_annotated(), found.not_annotated_error(), outside);
             }
             println!("{busy} {queue:?}: {of_program:?}");
             assert!(of_program.iter().all(|held| *held >= 184), "{busy} {queue:?}: {of_program:?}");
-            all += 2 * RUNS;
+            all += 3 * RUNS;
             held += of_program.iter().sum::<u64>();
         }
     }
@@ -136,6 +138,19 @@ fn shares_are_of_all_windows() {
     assert!(close(sums.report(1).unwrap().busy, 0.025));
     let unused = sums.report(7).unwrap();
     assert_eq!((unused.busy, unused.idle), (0.0, 1.0));
+}
+
+/// The work outside of functions is the same in each window, whatever functions do.
+#[test]
+fn error_of_work_outside_is_its_own() {
+    let mut sums = CoverageSums::new();
+    for window in 1..=5_u64 {
+        let attributed = work(0, 0, 10 * window, true);
+        sums.add(100, &mut [attributed, work(0, 10 * window, 10 * window + 20, false)]);
+    }
+    let found = sums.report(0).unwrap();
+    assert!((found.not_annotated() - 0.2).abs() < 1e-9, "{found:?}");
+    assert!(found.busy_error > Some(0.05) && found.not_annotated_error() < Some(1e-6), "{found:?}");
 }
 
 #[test]
