@@ -1,6 +1,6 @@
 //! The time for which annotated functions kept a device busy.
 
-use crate::in_use::{all_windows, in_use_ns};
+use crate::in_use::in_use_ns;
 use crate::own_times::{OwnTime, own_times, sum};
 use crate::{Device, Overlap, Snapshot, idle};
 
@@ -36,8 +36,7 @@ impl BusyTime {
         let is_partial = overlap.partial || ns > wall_ns;
         let is_bound = is_partial || times.iter().any(OwnTime::is_bound);
         // Times by events may include pauses, but windows know how busy the GPU was.
-        let coverage = idle::telling(snapshot, device).filter(|_| is_bound);
-        let coverage = coverage.and_then(|_| all_windows(device));
+        let coverage = idle::telling_of_all(snapshot, device).filter(|_| is_bound);
         let most_ns = coverage.map_or(wall_ns, |coverage| {
             let known_ns = times.iter().map(OwnTime::known_ns).sum::<f64>() - overlap.ns;
             if is_partial { coverage.busy * wall_ns } else { known_ns.max(coverage.busy * wall_ns) }

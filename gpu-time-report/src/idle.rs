@@ -64,6 +64,12 @@ pub fn telling<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a Covera
     device.coverage().filter(|_| !is_missed(snapshot, device))
 }
 
+/// Does the same, except where some of the merged reports with the device have no windows: those of
+/// the others say nothing about these.
+pub fn telling_of_all<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a Coverage> {
+    all_windows(device).filter(|_| !is_missed(snapshot, device))
+}
+
 /// Returns `true` if the windows of a device saw no work of annotated functions, although functions
 /// ran on it for long. Nothing that they found stands for the run then.
 fn is_missed(snapshot: &Snapshot, device: &Device) -> bool {

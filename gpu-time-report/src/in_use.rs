@@ -6,7 +6,7 @@ use crate::{Coverage, Device, Process};
 const THROUGHOUT: f64 = 0.95;
 
 /// What shares of several devices are of, if [`in_use_words`] differ.
-pub const MIXED_USE: &str = "each GPU's time in use";
+const MIXED_USE: &str = "each GPU's time in use";
 
 /// Returns the wall time for which a device was in use, in nanoseconds: the time for which windows stand, if there are
 /// any, and otherwise the whole run. In a merged report, this is the sum over the processes that used the device.

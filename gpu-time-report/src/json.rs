@@ -34,7 +34,7 @@ impl Snapshot {
         for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
             series.net_sum_ns = series.net_sum_ns.or_else(|| net_sum_ns(series));
         }
-        tree::share_out(&mut snapshot.tree, &mut snapshot.sites);
+        tree::shares::share_out(&mut snapshot.tree, &mut snapshot.sites);
         Ok(snapshot)
     }
 }

@@ -17,7 +17,7 @@ use crate::idle::Idle;
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::launch_bound::sides_of_series;
 use crate::own_times::{Shares, own_times};
-use crate::tree::OpenedCalls;
+use crate::tree::shares::OpenedCalls;
 use crate::units::{self, percent};
 use crate::{Node, PerCall, Site, Snapshot, series};
 

@@ -52,7 +52,7 @@ impl Snapshot {
     #[doc(hidden)]
     pub fn with_tree(mut self, nodes: Vec<Node>) -> Snapshot {
         self.tree = tree::completed(nodes, &self.devices, &self.process);
-        tree::share_out(&mut self.tree, &mut self.sites);
+        tree::shares::share_out(&mut self.tree, &mut self.sites);
         self
     }
 

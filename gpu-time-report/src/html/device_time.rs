@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, OTHERS};
 use super::function_shares::{FAR, FAR_WITHOUT_ERROR, FunctionShare, FunctionShares};
 use crate::idle::Idle;
-use crate::in_use::{MIXED_USE, all_windows, in_use_words};
+use crate::in_use::in_use_words;
 use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND};
 use crate::own_times::own_times;
 use crate::printed::Printed;
@@ -83,9 +83,9 @@ impl<'a> Bar<'a> {
     }
 }
 
-/// Renders one legend for several bars, without figures. It has all functions on a phone too, as
-/// each may be the longest of some device.
-pub fn shared_legend(bars: &[Bar]) -> Markup {
+/// Renders one legend for several bars, without figures. `of` says what the shares are of. It has all
+/// functions on a phone too, as each may be the longest of some device.
+pub fn shared_legend(bars: &[Bar], of: &str) -> Markup {
     let mut entries: Vec<(&Part, &str, Markup)> = Vec::new();
     for part in bars.iter().flat_map(|bar| &bar.parts) {
         let is_rest = part.class == OTHERS && part.name != ALL;
@@ -99,10 +99,6 @@ pub fn shared_legend(bars: &[Bar]) -> Markup {
         let place = [NOT_TIMED, NOT_ANNOTATED, IDLE].iter().position(|class| *class == part.class);
         (place, part.class)
     });
-    // Devices may have been in use for different times.
-    let ofs = bars.iter().map(|bar| bar.of);
-    let of =
-        ofs.reduce(|one, other| if one == other { one } else { MIXED_USE }).unwrap_or_default();
     legend(of, &entries, usize::MAX)
 }
 
@@ -187,8 +183,7 @@ impl<'a> Part<'a> {
 
 fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<Part<'a>> {
     let times = own_times(snapshot, Some(&device.id));
-    // Windows of some of the merged reports say nothing about the others.
-    let windows = all_windows(device).and_then(|_| idle::telling(snapshot, device));
+    let windows = idle::telling_of_all(snapshot, device);
     if windows.is_none() && times.is_empty() {
         return Vec::new();
     }

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use super::colours::Colours;
 use super::device_time::{self, Bar};
+use crate::in_use::all_in_use_words;
 use crate::printed::Printed;
 use crate::units::{self, printable};
 use crate::{Clocks, Device, Eviction, Snapshot, idle};
@@ -42,6 +43,8 @@ pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Marku
 
 /// Renders devices as one card, with a line for each that expands to show the rest.
 fn lines(snapshot: &Snapshot, devices: &[&Device], bars: &[Bar]) -> Markup {
+    // Devices may have been in use for different times.
+    let of = all_in_use_words(&snapshot.process, devices.iter().copied());
     html! {
         section.card {
             h3 { (printable(&kinds(devices))) }
@@ -55,7 +58,7 @@ fn lines(snapshot: &Snapshot, devices: &[&Device], bars: &[Bar]) -> Markup {
                     }
                 }
             }
-            (device_time::shared_legend(bars))
+            (device_time::shared_legend(bars, of))
             (device_time::hint(snapshot, devices))
         }
     }

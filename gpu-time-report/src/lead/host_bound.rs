@@ -1,7 +1,7 @@
 //! The function whose calls take much longer on the host than on the GPU.
 
 use super::longest::Longest;
-use crate::tree::OpenedCalls;
+use crate::tree::shares::OpenedCalls;
 use crate::units;
 use crate::{Node, Series, Site, Snapshot, Source};
 

@@ -25,8 +25,8 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
     match &known[..] {
         [] => None,
         [(device, idle)] => {
-            let name = if gpus > 1 { &device.id } else { "the GPU" };
-            Some(of_one(snapshot, device, name, idle))
+            let names = if gpus > 1 { [&*device.id; 2] } else { ["The GPU", "the GPU"] };
+            Some(of_one(snapshot, device, names, idle))
         }
         all if all.len() >= MANY => {
             let are_some = all.len() < gpus;
@@ -57,11 +57,13 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
 
 /// Returns how idle the only device with windows was. If other processes used it too, it is only
 /// known how idle each of the reported ones left it.
-fn of_one(snapshot: &Snapshot, device: &Device, name: &str, idle: &Idle) -> String {
+///
+/// The device's names are those at the beginning of a sentence and elsewhere.
+fn of_one(snapshot: &Snapshot, device: &Device, names: [&str; 2], idle: &Idle) -> String {
+    let [subject, name] = names;
     let (share, doubt) = (idle.words(), idle.doubt());
     if !device.is_shared() {
-        let name = name.replacen("the", "The", 1);
-        return format!("{name} was idle {share} of the time{doubt}.");
+        return format!("{subject} was idle {share} of the time{doubt}.");
     }
     let [process, mean] =
         if is_merged(snapshot) { ["Each process", " on average"] } else { ["The process", ""] };
