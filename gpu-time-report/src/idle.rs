@@ -191,6 +191,15 @@ mod tests {
         assert_eq!(said(windows(0.9, None)), "The GPU was idle at most 50.0% of the time.");
     }
 
+    /// The calls may have been those of the other process.
+    #[test]
+    fn opened_calls_do_not_limit_windows_of_some_reports() {
+        let mut snapshot = report(windows(0.9, Some(0.01)));
+        snapshot.devices[0].windows_from = Some(WindowsFrom { with: 1, of: 2 });
+        let expected = "The GPU was idle 90.0 ±1.0% of the time (in 1 of 2 reports).";
+        assert_eq!(Lead::of(&snapshot).time.unwrap(), expected);
+    }
+
     #[test]
     fn windows_that_saw_no_function_tell_nothing() {
         let blind = Coverage { attributed: 0.0, ..windows(1.0, None) };

@@ -190,6 +190,24 @@ mod tests {
         );
     }
 
+    /// Windows of the second GPU saw nothing of the function that ran on it.
+    #[test]
+    fn kernel_in_windows_that_tell_nothing_is_not_named() {
+        let mut snapshot = report(0.0);
+        let mut blind = Device { id: "cuda:1".to_owned(), ..snapshot.devices[0].clone() };
+        let coverage = blind.coverage.as_mut().unwrap();
+        (coverage.busy, coverage.attributed) = (1.0, 0.0);
+        coverage.unattributed[0].name = "unseen".to_owned();
+        snapshot.devices.push(blind);
+        let node = snapshot.tree.iter_mut().find(|node| node.name == "app::a").unwrap();
+        let of_each = [("cuda:0", 0.1), ("cuda:1", 0.9)];
+        node.self_ns *= 2.0;
+        node.self_ns_by_device =
+            of_each.map(|(id, share)| (id.to_owned(), share * node.self_ns)).into();
+        let line = line(&snapshot);
+        assert!(line.contains("enqueue `gemm<float>` first (62.0% of the busy time)."), "{line}");
+    }
+
     #[test]
     fn shared_gpu_is_not_called_idle() {
         let between = |others, processes| {

@@ -236,6 +236,10 @@ fn rare_path_is_launch_bound_by_its_means() {
 /// Returns what to look at first for a mostly idle GPU and two functions: `decode`, whose calls take
 /// this share of the run on the host, and `trifle`, which takes next to no time.
 fn with_host_time(share: f64, source: Source) -> String {
+    Lead::of(&host_times(share, source)).line().unwrap()
+}
+
+fn host_times(share: f64, source: Source) -> Snapshot {
     let on_host = |name: &str, busy_ns: f64, host_ns: f64| {
         let mut node = node(name, None, 160.0 * busy_ns, 160.0 * busy_ns);
         let mean = node.per_call.as_mut().unwrap();
@@ -252,7 +256,18 @@ fn with_host_time(share: f64, source: Source) -> String {
     snapshot.sites.truncate(1);
     snapshot.sites[0].warmup = 0;
     (snapshot.sites[0].calls, snapshot.sites[0].timed) = (320, 320);
-    Lead::of(&snapshot.with_tree(nodes)).line().unwrap()
+    snapshot.with_tree(nodes)
+}
+
+/// The functions are those of both processes, of which one used this GPU.
+#[test]
+fn host_time_is_that_of_all_processes() {
+    let mut snapshot = host_times(0.39, Source::Opened);
+    let half = crate::Process { wall_ns: snapshot.process.wall_ns / 2, ..process(None) };
+    snapshot.process.merged = vec![half.clone(), half];
+    snapshot.devices[0].used_by = vec![0];
+    let line = Lead::of(&snapshot).line().unwrap();
+    assert!(line.contains("first: on the host, their calls took 39.1% of the run, and "), "{line}");
 }
 
 #[test]
