@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::process;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
@@ -401,12 +402,16 @@ fn exit_beside(_: &[String]) {
     tally::print();
 }
 
+/// The number of steps that have ended inside a call that never does.
+static ENDED_STEPS: AtomicU64 = AtomicU64::new(0);
+
 /// Makes steps until the process ends. Without the pauses, CUPTI's buffers would fill while the report is made.
 #[gpu_timed]
 fn goes_on_for_ever(program: &Program) {
     ran!();
     loop {
         step(program);
+        ENDED_STEPS.fetch_add(1, Relaxed);
         program.stream.synchronize().unwrap();
         thread::sleep(Duration::from_millis(2));
     }
@@ -426,6 +431,7 @@ fn exit_inside_beside_short(_: &[String]) {
         });
     }
     thread::sleep(Duration::from_millis(500));
+    tally::fact("ended steps", ENDED_STEPS.load(Relaxed));
     tally::print();
 }
 

@@ -1,6 +1,8 @@
 //! Calls that interrupt the runtime on their own thread. The harness compares the number of calls
 //! with the program's own count, and checks `calls = warmup + skipped + timed`.
 
+use std::time::Duration;
+
 use crate::harness::scenario;
 
 #[test]
@@ -8,6 +10,8 @@ fn signal_handler_interrupts_runtime() {
     let run = scenario("reentry/handler", &[])
         .env("GPU_TIME_FILTER", "!scenario::reentry::off")
         .untraced()
+        // The two threads take turns for each signal.
+        .timeout(Duration::from_secs(300))
         .run();
     let [rounds, signals, inside] = ["rounds", "signals", "inside"].map(|name| run.fact(name));
     assert!(rounds >= signals - 1, "each signal but the first waits for a round: {rounds}");
