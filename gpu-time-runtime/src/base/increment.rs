@@ -18,32 +18,10 @@ pub(crate) fn increment(counter: &AtomicU64) {
     }
 }
 
-/// Adds a number to a counter that no other thread writes, exactly as [`increment`] does.
-#[cfg(all(feature = "tracing", target_arch = "x86_64", not(miri)))]
-#[inline]
-pub(crate) fn add(counter: &AtomicU64, number: u64) {
-    // SAFETY: as for `increment`.
-    unsafe {
-        std::arch::asm!(
-            "add qword ptr [{}], {}",
-            in(reg) counter.as_ptr(),
-            in(reg) number,
-            options(nostack)
-        );
-    }
-}
-
 /// Adds 1 to a counter that no other thread writes. For other architectures, and for Miri, which cannot
 /// run inline assembly.
 #[cfg(any(not(target_arch = "x86_64"), miri))]
 #[inline(always)]
 pub(crate) fn increment(counter: &AtomicU64) {
     counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-}
-
-/// Adds a number to a counter that no other thread writes.
-#[cfg(all(feature = "tracing", any(not(target_arch = "x86_64"), miri)))]
-#[inline]
-pub(crate) fn add(counter: &AtomicU64, number: u64) {
-    counter.fetch_add(number, std::sync::atomic::Ordering::Relaxed);
 }

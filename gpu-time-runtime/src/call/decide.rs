@@ -304,22 +304,23 @@ fn draw_slowly(
 
 /// Decides about a span. Returns the probability of timing it, or counts it and returns `None`.
 ///
-/// If the span was chosen as a root, `root` is the number of root spans that were passed over before it. Any
-/// other span is timed whenever its root is.
+/// If the span was chosen as a root, `chosen` is the probability of that. Any other span is timed whenever its
+/// root is.
 #[cfg(feature = "tracing")]
-pub(crate) fn span(site: &'static CallSite, root: Option<u64>) -> Option<f64> {
+pub(crate) fn span(site: &'static CallSite, chosen: Option<f64>) -> Option<f64> {
     if !is_wanted(site) {
         count(site, Outcome::Skipped);
         return None;
     }
-    let Some(passed) = root.filter(|_| site.is_sampled()) else { return Some(1.0) };
+    let Some(chosen) = chosen.filter(|_| site.is_sampled()) else { return Some(1.0) };
     let has_budget = cost::is_on();
     if has_budget {
-        budget_control::tick(site, 1 + passed);
+        // The span also represents those that were not chosen.
+        budget_control::tick(site, chosen.recip() as u64);
     }
     let share = site.rate.get().rate();
     if !happens(share) {
-        count_span(site, None, passed);
+        count_span(site, None);
         return None;
     }
     if has_budget {

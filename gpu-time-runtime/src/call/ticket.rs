@@ -54,11 +54,10 @@ impl Drop for Ticket {
     }
 }
 
-/// Counts a span, and the number of root spans that were `passed` over before its own root. `weight` is
-/// the number of spans that it represents, or `None` if it is not timed.
+/// Counts a span. `weight` is the number of spans that it represents, or `None` if it is not timed.
 #[cfg(feature = "tracing")]
-pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>, passed: u64) {
-    with_counters(site, |counters| counters.count_span(weight, passed));
+pub(crate) fn count_span(site: &'static CallSite, weight: Option<f64>) {
+    with_counters(site, |counters| counters.count_span(weight));
 }
 
 /// Passes on the counters of the calling thread for the site or, if it has none, the shared ones.

@@ -180,8 +180,9 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     let devices = devices::all(states.iter().any(SiteState::has_host_times));
     let biases = Biases::new();
     let snapshot = Snapshot::new(about, devices, report(&states, &biases));
-    let tree = call_tree::report(Instant::now() + LOCK_PATIENCE, |device| biases.of(device));
-    snapshot.with_tree(tree)
+    let calls = |at: usize| states.get(at)?.calls_in_tree(&biases);
+    let bias = |device| biases.of(device);
+    snapshot.with_tree(call_tree::report(Instant::now() + LOCK_PATIENCE, calls, bias))
 }
 
 /// Returns the host name that the kernel reports.

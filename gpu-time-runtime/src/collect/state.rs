@@ -104,6 +104,35 @@ impl SiteState {
         let site = self.site;
         self.add_calls(&site.shared_counters());
         self.calls.skipped += site.skipped_inside.load(Relaxed);
+        if site.is_span() {
+            self.estimate_spans();
+        }
+    }
+
+    /// Estimates the number of spans from those that were recorded. Root spans are passed over before their
+    /// callsite is known.
+    fn estimate_spans(&mut self) {
+        self.population.estimate_calls();
+        let others = self.population.calls - self.calls.timed as f64;
+        self.calls.unsampled = others.max(0.0).round() as u64;
+    }
+
+    /// Returns the number of the site's calls on GPUs for which those in the call tree stand: all but the lost
+    /// and unfinished ones. `None` if it is unknown.
+    pub fn calls_in_tree(&self, biases: &Biases) -> Option<f64> {
+        let views = self.views(biases);
+        if self.population.is_estimated || views.iter().any(|view| view.info.graph) {
+            return None;
+        }
+        let (mut timed, mut known) = (0, 0);
+        for view in views.iter().filter(|view| view.info.launch.is_none()) {
+            let counts = &view.tally.counts;
+            timed += counts.timed;
+            if matches!(view.info.clock, Clock::Events | Clock::Kernels) {
+                known += counts.measured + counts.opened;
+            }
+        }
+        (timed > 0).then(|| self.population.calls * known as f64 / timed as f64)
     }
 
     /// Adds the brackets of a series that a thread has counted, or that were counted for graphs.

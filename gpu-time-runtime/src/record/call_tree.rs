@@ -118,16 +118,23 @@ impl EventRecording {
     }
 }
 
-/// Returns the call tree for the report. `bias` returns the bias of a device. The tree is empty if another
+/// Returns the call tree for the report. `calls` returns the number of calls of a site, by its index in the report, that
+/// those in the tree stand for, if it is known. `bias` returns the bias of a device. The tree is empty if another
 /// thread still holds its lock at the deadline.
-pub(crate) fn report(deadline: Instant, bias: impl Fn(DeviceId) -> Option<Bias>) -> Vec<Node> {
+pub(crate) fn report(
+    deadline: Instant,
+    calls: impl Fn(usize) -> Option<f64>,
+    bias: impl Fn(DeviceId) -> Option<Bias>,
+) -> Vec<Node> {
     let tree = locked_by(&TREE, deadline).and_then(|tree| tree.clone());
     let Some(tree) = tree else { return Vec::new() };
     let named = |site: u32| {
         let known = registry::site(site);
+        let at = known.and_then(|_| site.checked_sub(1));
         Named {
             name: known.map_or("<unknown>", CallSite::name).to_owned(),
-            site: known.and_then(|_| site.checked_sub(1)),
+            site: at,
+            calls: at.and_then(|at| calls(at as usize)),
             is_span: known.is_some_and(CallSite::is_span),
             warms_up: known.is_some_and(|site| site.warmup() > 0),
         }

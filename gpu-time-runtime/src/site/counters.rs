@@ -4,7 +4,6 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[cfg(feature = "tracing")]
-use crate::base::increment::add;
 use crate::base::increment::increment;
 #[cfg(test)]
 use crate::base::lock::MutexGuard;
@@ -111,11 +110,9 @@ impl CallCounters {
         });
     }
 
-    /// Counts a span, and the number of root spans that were `passed` over before its own root. `weight` is
-    /// the number of spans that it represents if it is timed, or `None` if it is not.
+    /// Counts a span. `weight` is the number of spans that it represents if it is timed, or `None` if it is not.
     #[cfg(feature = "tracing")]
-    pub fn count_span(&self, weight: Option<f64>, passed: u64) {
-        add(&self.unsampled, passed);
+    pub fn count_span(&self, weight: Option<f64>) {
         match weight {
             Some(weight) => {
                 self.count(Outcome::Timed);

@@ -4,11 +4,13 @@
 pub(crate) mod by_events;
 pub(crate) mod forest;
 pub(crate) mod place;
+pub(crate) mod total;
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::stats::call_tree::by_events::TimedCalls;
 use crate::stats::call_tree::place::{PathId, Place};
+use crate::stats::call_tree::total::{OpeningDraw, Total};
 use crate::stats::kernels::CallFigures;
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
@@ -68,52 +70,6 @@ impl HostTimes {
     }
 }
 
-/// The total of a population, estimated from a sample.
-#[derive(Clone, Copy, Debug, Default)]
-struct Total {
-    ns: f64,
-    variance: f64,
-    /// The number of the draw that the last call came from, and the sum over that draw's calls of `(weight - 1) · ns`.
-    draw: u64,
-    drawn_ns: f64,
-}
-
-impl Total {
-    /// Adds a call that was drawn with a probability of 1 in `weight` (Horvitz–Thompson estimator). Different draws are
-    /// independent. The calls of one are recorded together, and their times vary together.
-    ///
-    /// Two calls inside of an outer one that is opened with a probability of `p` are otherwise opened independently, so
-    /// the covariance of their inclusion is `(1 - p1) · (1 - p2) · p / (1 - p)`, where `p1` and `p2` are their own
-    /// probabilities. Pairs are seen when the outer call is opened, with a probability of `p`.
-    fn add(&mut self, ns: f64, weight: f64, draw: OpeningDraw) {
-        let above_ns = (weight - 1.0) * ns;
-        if self.draw != draw.number {
-            (self.draw, self.drawn_ns) = (draw.number, 0.0);
-        }
-        self.ns += weight * ns;
-        self.variance += weight * above_ns * ns;
-        // If the outer call is always opened, so are those inside of it.
-        if draw.weight > 1.0 {
-            let pairs = 2.0 * above_ns * self.drawn_ns;
-            self.variance += pairs * draw.weight / (draw.weight - 1.0);
-        }
-        self.drawn_ns += above_ns;
-    }
-
-    fn error_ns(self) -> f64 {
-        self.variance.max(0.0).sqrt()
-    }
-}
-
-/// The choice of an outermost call to be opened, with all calls inside of it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OpeningDraw {
-    /// Identifies the outermost call. Parts of one call have the same number.
-    pub number: u64,
-    /// The number of calls that the outermost call represents.
-    pub weight: f64,
-}
-
 /// One recorded call of a function.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordedCall<'a> {
@@ -165,15 +121,15 @@ impl CallTree {
         let RecordedCall { figures, weight, draw, .. } = call;
         path.recorded += 1;
         path.calls += weight;
-        path.inclusive.add(figures.busy_ns as f64, weight, draw);
-        path.add_own(call);
+        path.inclusive.add(1.0, figures.busy_ns as f64, weight, draw);
+        path.add_own(1.0, call);
         path.sums.add(call);
     }
 
     /// Adds the work of a function that has no path of its own to the path around it.
     pub fn record_inner(&mut self, around: PathId, call: RecordedCall<'_>) {
         if let Some(path) = self.paths.get_mut(around.index()) {
-            path.add_own(call);
+            path.add_own(0.0, call);
         }
     }
 
@@ -216,8 +172,9 @@ impl CallTree {
 }
 
 impl Path {
-    fn add_own(&mut self, RecordedCall { figures, weight, draw, .. }: RecordedCall<'_>) {
-        self.own.add(figures.own_ns.values().sum::<u64>() as f64, weight, draw);
+    fn add_own(&mut self, calls: f64, call: RecordedCall<'_>) {
+        let RecordedCall { figures, weight, draw, .. } = call;
+        self.own.add(calls, figures.own_ns.values().sum::<u64>() as f64, weight, draw);
         for (device, ns) in &figures.own_ns {
             *self.own_by_device.entry(*device).or_default() += weight * *ns as f64;
         }
@@ -289,6 +246,7 @@ mod tests {
         let named = |function| Named {
             name: format!("f{function}"),
             site: Some(function),
+            calls: None,
             is_span: false,
             warms_up: false,
         };
@@ -338,10 +296,10 @@ mod tests {
         assert_eq!((node.calls, node.recorded), (64.0, 4));
         assert_eq!(node.self_ns, 640.0);
         // Four draws of one in sixteen: each has a variance of 16 x 15 x 30².
-        assert!(
-            (node.inclusive_error_ns.unwrap() - (4.0 * 16.0 * 15.0 * 900.0_f64).sqrt()).abs()
-                < 1e-9
-        );
+        let error_ns = (4.0 * 16.0 * 15.0 * 900.0_f64).sqrt();
+        assert!((tree.paths[path.index()].inclusive.error_ns() - error_ns).abs() < 1e-9);
+        // Too few to tell it.
+        assert_eq!((node.inclusive_error_ns, node.self_error_ns), (None, None));
         let per_call = node.per_call.unwrap();
         assert_eq!(per_call.busy_ns, 30.0);
         assert_eq!((per_call.host_ns, per_call.waited_ns), (Some(100.0), Some(5.0)));
@@ -360,43 +318,9 @@ mod tests {
                 record_in(&mut tree, inner, &figures(30, 30), 16.0, draw);
             }
         }
-        let [outer, inner] = &report(&tree)[..] else { panic!() };
-        let [outer, inner] = [outer, inner].map(|node| node.inclusive_error_ns.unwrap());
+        let [outer, inner] =
+            [outer, inner].map(|path| tree.paths[path.index()].inclusive.error_ns());
         assert!((inner / outer - 1.0).abs() < 1e-9, "{inner} {outer}");
-    }
-
-    /// Many runs of a program whose inner calls may be opened with their outer call or by themselves.
-    #[test]
-    fn error_is_the_spread_of_many_runs() {
-        const RUNS: u32 = 2_000;
-        const OUTER: u64 = 100;
-        let (outer_share, inner_share) = (0.1, 0.3);
-        let weight = 1.0 / (1.0 - (1.0 - outer_share) * (1.0 - inner_share));
-        let (mut sum, mut squares, mut variances) = (0.0, 0.0, 0.0);
-        let mut rng = fastrand::Rng::with_seed(5);
-        for _ in 0..RUNS {
-            let mut total = Total::default();
-            for number in 1..=OUTER {
-                let is_opened = rng.f64() < outer_share;
-                for inner in 1..=10 {
-                    let ns = 100.0 * f64::from(inner);
-                    if is_opened {
-                        total.add(ns, weight, OpeningDraw { number, weight: outer_share.recip() });
-                    } else if rng.f64() < inner_share {
-                        let number = 100 * number + u64::from(inner as u8) * 1_000_000;
-                        total.add(ns, weight, OpeningDraw { number, weight });
-                    }
-                }
-            }
-            sum += total.ns;
-            squares += total.ns * total.ns;
-            variances += total.variance;
-        }
-        let runs = f64::from(RUNS);
-        let mean = sum / runs;
-        assert!((mean / (OUTER as f64 * 5_500.0) - 1.0).abs() < 0.01, "{mean}");
-        let spread = squares / runs - mean * mean;
-        assert!((variances / runs / spread - 1.0).abs() < 0.1, "{variances} {spread}");
     }
 
     /// The first call is opened in any case, and sets up what the others use.

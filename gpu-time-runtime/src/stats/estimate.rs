@@ -104,11 +104,12 @@ impl WeightedSums {
         brackets: f64,
         population: Population,
     ) -> Estimate {
-        let Population { calls, weights, variance } = population;
+        let Population { weights, variance, is_estimated, .. } = population;
         let ns = seen_ns + (self.ns - bias_ns * self.brackets).max(0.0);
-        let scale = if weights > 0.0 { calls / weights } else { 1.0 };
-        // The site's calls outside this series count with a time of 0.
-        let mean = if weights > 0.0 { ns / weights } else { 0.0 };
+        let scale = population.scale();
+        // The site's calls outside this series count with a time of 0. An unknown number of calls has an error of its
+        // own, so that the times themselves vary, and not their distances from the mean.
+        let mean = if weights > 0.0 && !is_estimated { ns / weights } else { 0.0 };
         let bias = bias_ns * brackets;
         let v_ns = self.v_ns - bias * self.v;
         let v_ns2 = self.v_ns2 - 2.0 * bias * self.v_ns + bias * bias * self.v;

@@ -87,11 +87,23 @@ pub(crate) struct Population {
     /// The sum of `weight × (weight − 1)` over the sampled calls, which estimates the variance of
     /// `weights`.
     pub variance: f64,
+    /// The number of calls is unknown, and `calls` is its estimate.
+    pub is_estimated: bool,
 }
 
-impl_since!(Population { calls, weights, variance });
+impl_since!(Population { calls, weights, variance; keep is_estimated });
 
 impl Population {
+    /// Estimates the number of calls from the sampled ones, because it is unknown.
+    pub fn estimate_calls(&mut self) {
+        (self.calls, self.is_estimated) = (self.weights, true);
+    }
+
+    /// Returns the ratio of the number of calls to its estimate, by which estimated totals are multiplied.
+    pub fn scale(&self) -> f64 {
+        if self.weights > 0.0 { self.calls / self.weights } else { 1.0 }
+    }
+
     /// Adds another thread's sums.
     pub fn add(&mut self, other: Population) {
         self.calls += other.calls;
@@ -205,6 +217,7 @@ impl Sampler {
             calls: (unsampled + self.sampled()) as f64,
             weights: number(&self.weights),
             variance: number(&self.variance),
+            is_estimated: false,
         }
     }
 }

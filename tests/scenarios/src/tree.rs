@@ -134,22 +134,22 @@ fn shares(_: &[String]) {
 }
 
 #[gpu_timed(clock = "kernels")]
-fn pass(program: &Program) -> LaunchResult {
+fn pass(program: &Program, ns: u64) -> LaunchResult {
     ran!();
-    (0..50).try_for_each(|_| layer(program))
+    (0..50).try_for_each(|_| layer(program, ns))
 }
 
 #[gpu_timed(clock = "kernels")]
-fn layer(program: &Program) -> LaunchResult {
+fn layer(program: &Program, ns: u64) -> LaunchResult {
     ran!();
-    program.launch(NS)
+    program.launch(ns)
 }
 
-/// Makes calls that have many calls inside, all of which are recorded with them.
+/// Makes calls of different lengths that have many calls inside, all of which are recorded with them.
 fn layers(_: &[String]) {
     let program = Program::new();
-    for _ in 0..300 {
-        pass(&program).unwrap();
+    for turn in 0..300 {
+        pass(&program, NS * (1 + turn % 5)).unwrap();
         program.gpu.synchronize();
     }
     tally::print();
@@ -455,7 +455,7 @@ fn around(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
 /// Calls nested functions, of which two are sampled.
 fn sampled_by_events(_: &[String]) {
     let timed = Timed::new(&["around", "often", "half", "each"]);
-    for round in 0..400 {
+    for round in 0..1_000 {
         timed.queued(round, || around(&timed.stream, &timed));
     }
     tally::print();

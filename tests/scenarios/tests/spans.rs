@@ -131,20 +131,14 @@ fn sampled_roots_give_totals_within_their_errors() {
         let found = node.self_ns;
         let within = kernels * NS - 4.0 * error..kernels * (NS + OVER) + 4.0 * error;
         assert!(within.contains(&found), "{kernels}: {node:?}");
-        // A span also counts the calls skipped before its root: 3 on average, with a variance of 12.
-        let of_calls = 4.0 * (roots * (0.25 * 12.0 + 0.25 * 0.75 * 16.0_f64)).sqrt() / roots;
         let site = run.site(&format!("spans::{}", path.rsplit('/').next().unwrap()));
-        assert!((site.calls as f64 / calls - 1.0).abs() < of_calls, "{path}: {site:?}");
+        assert!((site.calls as f64 - node.calls).abs() <= 0.5, "{path}: {site:?}");
         let total = site.series[0].estimated_total_ns.unwrap();
-        let inclusive = node.inclusive_ns / node.calls * site.calls as f64;
-        assert!((total / inclusive - 1.0).abs() < 1e-3, "{total} for {inclusive}");
+        assert!((total / node.inclusive_ns - 1.0).abs() < 1e-3, "{total}: {node:?}");
         let of_roots = 4.0 * (roots * 0.25 * 0.75_f64).sqrt() / roots / 0.25;
         assert!((node.calls / calls - 1.0).abs() < of_roots, "{node:?}");
     }
     assert_eq!(paths.len(), 5);
-    // Roots skipped after the last recorded root are not counted.
-    let roots = run.site("spans::request").calls + run.site("spans::short").calls;
-    assert!((1_450..=1_500).contains(&roots), "{roots}");
     // Either all or none of a root's spans are recorded.
     assert_eq!(paths["request/layer"].recorded, 2 * paths["request"].recorded);
 }
@@ -270,8 +264,7 @@ fn span_made_outside_and_entered_inside_is_no_root() {
 fn refused_spans_leave_choice_to_others() {
     let run = scenario("spans/beside", &[]).with_cupti().keeps_counting().run();
     assert_of_400(paths(&run)["beside"].calls);
-    let site = run.site("spans::beside");
-    assert!(site.calls <= 400, "{site:?}");
+    assert_of_400(run.site("spans::beside").calls as f64);
 }
 
 #[test]

@@ -54,22 +54,27 @@ fn sampled_totals_are_right_within_their_errors() {
     assert_eq!(always.self_error_ns, 0.0);
     assert_time(always.self_ns, 1_500.0 * 20_000.0, 1_500.0);
     let inside: f64 = (0..1_500).map(|n| 10_000.0 * (1 + n % 7) as f64).sum();
-    let over = if is_real() { 1_000.0 } else { 0.0 };
-    for (path, own, calls) in
-        [("sampled", 1_500.0 * 10_000.0, 1_500.0), ("sampled/sampled_inside", inside, 1_500.0)]
-    {
+    let over = 1_000.0;
+    for (path, own) in [("sampled", 1_500.0 * 10_000.0), ("sampled/sampled_inside", inside)] {
         let node = paths[path];
+        assert!((node.calls - 1_500.0).abs() < 1e-6, "{node:?}");
         // If both are sampled, 36 % of the calls of the inner function are recorded.
         let share = if path == "sampled" { 0.2 } else { 0.36 };
         let error = 4.0 * f64::sqrt(1_500.0 * share * (1.0 - share));
         assert!((node.recorded as f64 - 1_500.0 * share).abs() < error, "{node:?}");
-        // One value in 15,000 is off by more than four standard errors.
-        let error = node.self_error_ns;
-        assert!(error > 0.01 * own && error < 0.1 * own, "{node:?}");
-        assert!((node.self_ns - own).abs() < 4.0 * error + calls * over, "{own}: {node:?}");
-        let calls_error = (calls / share * (1.0 - share)).sqrt();
-        assert!((node.calls - calls).abs() < 4.0 * calls_error, "{node:?}");
+        assert_sampled(node, own, 1_500.0 * over);
     }
+}
+
+/// Asserts that a total is right within its error, with a large sample. The number of calls is
+/// known, so only calls that vary leave one.
+#[track_caller]
+fn assert_sampled(node: &Node, own_ns: f64, over_ns: f64) {
+    let error = node.self_error_ns;
+    let varies = node.name.ends_with("::sampled_inside");
+    assert!(error < 0.1 * own_ns && (error > 0.01 * own_ns) == varies, "{node:?}");
+    // One value in 15,000 is off by more than four standard errors.
+    assert!((node.self_ns - own_ns).abs() < 4.0 * error + over_ns, "{own_ns}: {node:?}");
 }
 
 #[test]
@@ -79,7 +84,7 @@ fn sampled_totals_of_async_functions_are_within_error() {
     let shared = paths["shared"];
     assert_eq!((shared.recorded, shared.calls, shared.self_error_ns), (1_500, 1_500.0, 0.0));
     let inside: f64 = (0..1_500).map(|n| 10_000.0 * (1 + n % 7) as f64).sum();
-    let over = if is_real() { 1_000.0 } else { 0.0 };
+    let over = 1_000.0;
     let calls = 1_500.0;
     for (path, own, share) in [
         ("waits_sampled", calls * 10_000.0, 0.2),
@@ -92,12 +97,8 @@ fn sampled_totals_of_async_functions_are_within_error() {
         let node = paths[path];
         let error = 4.0 * f64::sqrt(calls * share * (1.0 - share));
         assert!((node.recorded as f64 - calls * share).abs() < error, "{node:?}");
-        // One value in 15,000 is off by more than four standard errors.
-        let error = node.self_error_ns;
-        assert!(error > 0.01 * own && error < 0.1 * own, "{node:?}");
-        assert!((node.self_ns - own).abs() < 4.0 * error + calls * over, "{own}: {node:?}");
-        let calls_error = (calls / share * (1.0 - share)).sqrt();
-        assert!((node.calls - calls).abs() < 4.0 * calls_error, "{node:?}");
+        assert!((node.calls - calls).abs() < 1e-6, "{node:?}");
+        assert_sampled(node, own, calls * over);
     }
     assert_eq!(paths.len(), 6, "{:?}", paths.keys());
 }
@@ -123,10 +124,9 @@ fn totals_inside_sampled_functions_are_right_within_their_errors() {
         let error = nodes().map(|node| node.self_error_ns.powi(2)).sum::<f64>().sqrt() / own;
         let ns = if function.starts_with("in_") { 20_000.0 } else { 10_000.0 };
         assert_time(own, calls * ns, calls);
-        // All its kernels take the same time, so the relative error of their sum is that of the calls. One value in
-        // 15,000 is off by more than four standard errors.
-        assert!((calls / 2_000.0 - 1.0).abs() < 4.0 * error, "{function}: {calls} ±{error}");
-        assert!(error > 0.0 && error < most, "{function}: {calls} ±{error}");
+        // All its kernels take the same time, and the number of its calls is known.
+        assert!((calls / 2_000.0 - 1.0).abs() < 1e-6, "{function}: {calls}");
+        assert!(error.is_nan() || error < most, "{function}: ±{error}");
     }
 }
 
@@ -263,14 +263,14 @@ fn sampled_calls_by_events_are_right_within_their_errors() {
         let own: f64 = paths.iter().filter(of).map(|(_, node)| node.self_ns).sum();
         let variance: f64 =
             paths.iter().filter(of).map(|(_, node)| node.self_error_ns.powi(2)).sum();
-        let ns = 400.0 * kernels * LONG;
+        let ns = 1_000.0 * kernels * LONG;
         let error = variance.sqrt();
         assert!((own - ns).abs() < 4.0 * error + 0.03 * ns, "{function}: {own} ±{error} for {ns}");
         assert!(error < ns, "{function}: ±{error} of {ns}");
     }
     // `around` is always timed, and all of its callers are known.
     assert!(!paths["around"].callers_unknown);
-    assert_eq!(paths["around"].calls, 400.0);
+    assert_eq!(paths["around"].calls, 1_000.0);
     // Callers that were not timed are missing.
     for path in ["around/half", "around/each", "around/often/each", "around/half/each"] {
         assert!(paths[path].callers_unknown, "{path}");
@@ -281,7 +281,7 @@ fn sampled_calls_by_events_are_right_within_their_errors() {
     // The self times add up to the time of the outermost calls.
     let whole: f64 = paths.values().map(|node| node.self_ns).sum();
     let error = paths.values().map(|node| node.self_error_ns.powi(2)).sum::<f64>().sqrt();
-    assert!((whole - 2_800.0 * LONG).abs() < 4.0 * error, "{whole} ±{error}");
+    assert!((whole - 7_000.0 * LONG).abs() < 4.0 * error, "{whole} ±{error}");
 }
 
 #[test]
@@ -325,21 +325,20 @@ fn calls_in_futures_are_inside_of_those_that_are_polled() {
     assert!((inside.self_ns / (20.0 * 5.0 * LONG) - 1.0).abs() < 0.03, "{inside:?}");
 }
 
-/// An opened call is one draw with all that is inside of it. Half of the inner calls are opened by themselves, which
-/// halves the error. If each were a draw of its own, it would be a tenth.
+/// An opened call is one draw with all that is inside of it. Many inner calls are opened by themselves, which makes the
+/// error smaller. If each were a draw of its own, it would be a tenth.
 #[test]
 fn error_of_inner_calls_is_mostly_that_of_the_calls_around_them() {
-    let run = scenario("tree/layers", &[]).with_cupti().env("GPU_TIME_KERNELS", "5%").run();
+    let run = scenario("tree/layers", &[]).with_cupti().env("GPU_TIME_KERNELS", "40%").run();
     let paths = paths(&run);
     let [pass, layer] = ["pass", "pass/layer"].map(|path| paths[path]);
-    assert_eq!(pass.inclusive_ns, layer.inclusive_ns);
     let ratio = layer.inclusive_error_ns / pass.inclusive_error_ns;
-    assert!(ratio > 0.4 && ratio < 0.6, "{ratio}: {pass:?} {layer:?}");
-    let truth = 300.0 * 50.0 * 10_000.0;
+    assert!(ratio > 0.3 && ratio < 0.9, "{ratio}: {pass:?} {layer:?}");
+    let truth = 300.0 * 50.0 * 30_000.0;
     assert!((layer.inclusive_ns - truth).abs() < 5.0 * layer.inclusive_error_ns, "{layer:?}");
     // A pass of a certain draw and one of another count for as many passes.
     let mean = layer.per_call.as_ref().unwrap();
-    assert!((mean.busy_ns / 10_000.0 - 1.0).abs() < 0.2 && mean.kernels == Some(1.0), "{mean:?}");
+    assert!((mean.busy_ns / 30_000.0 - 1.0).abs() < 0.2 && mean.kernels == Some(1.0), "{mean:?}");
 }
 
 #[test]

@@ -193,16 +193,16 @@ impl Spans {
 /// Returns the recorded spans around this one.
 fn around<'a, R: LookupSpan<'a>>(span: &SpanRef<'a, R>) -> Option<EnclosingSpans> {
     let mut callers = Vec::new();
-    let mut represented = None;
+    let mut weight = None;
     for outer in span.scope().skip(1) {
         if let Some((site, of)) =
             outer.extensions().get::<SpanState>().and_then(SpanState::recorded)
         {
             callers.insert(0, site);
-            represented.get_or_insert(of);
+            weight.get_or_insert(of);
         }
     }
-    represented.map(|represented| EnclosingSpans { callers, represented })
+    weight.map(|weight| EnclosingSpans { callers, weight })
 }
 
 #[cold]

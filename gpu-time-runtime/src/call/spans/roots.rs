@@ -29,8 +29,6 @@ thread_local! {
 struct Draws {
     /// The number of events to pass over before the next draw.
     skip: Cell<u64>,
-    /// The number of events passed over since the last chosen one.
-    passed: Cell<u64>,
     /// The probability of choosing an event, as of the last draw.
     share: Cell<f64>,
     sampler: Sampler,
@@ -66,8 +64,6 @@ pub(super) fn share() -> f64 {
 pub(super) struct ChosenRoot {
     /// The probability of choosing it.
     pub share: f64,
-    /// The number of roots on its thread that were passed over since the last chosen one.
-    pub passed: u64,
 }
 
 /// Decides whether a new span without an explicit parent opens a call. Returns `None` if it is not a root
@@ -129,21 +125,13 @@ impl Draws {
         self.share.set(sampling.get());
         let draw = self.sampler.draw(sampling, LONGEST_GAP);
         self.skip.set(draw.skips);
-        let Some(weight) = draw.weight else {
-            self.passed.set(self.passed.get() + 1 + draw.skips);
-            return None;
-        };
+        let weight = draw.weight?;
         // Without CUPTI, the call is counted as lost when the span is entered.
         let may_open = permission() == Permission::Granted || !cupti::is_in_use();
         if !may_open {
-            // Another span cannot stand for those of a time in which none could be recorded.
-            self.passed.set(draw.skips);
             return None;
         }
         call_tree::note_chosen_span();
-        Some(ChosenRoot {
-            share: f64::from(weight).recip(),
-            passed: self.passed.replace(draw.skips),
-        })
+        Some(ChosenRoot { share: f64::from(weight).recip() })
     }
 }

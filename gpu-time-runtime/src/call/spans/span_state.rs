@@ -20,17 +20,8 @@ use crate::{cuda, cupti};
 pub(super) struct EnclosingSpans {
     /// Their sites, the outermost first.
     pub callers: Vec<u32>,
-    /// The spans that the innermost of them represents.
-    pub represented: RepresentedSpans,
-}
-
-/// The spans that one recorded span represents.
-#[derive(Clone, Copy)]
-pub(super) struct RepresentedSpans {
-    /// Their number: one divided by the probability of recording the span.
-    weight: f64,
-    /// The number of roots that were passed over before the span's own root.
-    passed: u64,
+    /// The number of spans that the innermost of them represents.
+    pub weight: f64,
 }
 
 /// The state of a span, which the subscriber stores in the span's extensions.
@@ -39,8 +30,9 @@ pub(super) struct SpanState {
     key: SeriesKey,
     call_id: CallId,
     place: SpanPlace,
-    /// Set once a call of the span has been entered.
-    represented: Option<RepresentedSpans>,
+    /// The number of spans that it represents: one divided by the probability of recording it. Set once a call of
+    /// the span has been entered.
+    weight: Option<f64>,
     /// The span's entries are counted, to detect whether it is kept.
     is_watched: bool,
     /// Counts the span in `parts` of [`COUNTS`].
@@ -75,7 +67,7 @@ impl SpanState {
             key,
             call_id: CallId::default(),
             place: SpanPlace::Nowhere,
-            represented: None,
+            weight: None,
             is_watched: false,
             _exists: COUNTS.parts.count(),
             awaited: None,
@@ -95,13 +87,13 @@ impl SpanState {
         span_state
     }
 
-    /// Returns the site of a recorded span, and the spans that it represents. Returns `None` for a kept
+    /// Returns the site of a recorded span, and the number of spans that it represents. Returns `None` for a kept
     /// span: other threads may be inside it in calls that are not recorded.
-    pub fn recorded(&self) -> Option<(u32, RepresentedSpans)> {
+    pub fn recorded(&self) -> Option<(u32, f64)> {
         if self.of.kept.get() {
             return None;
         }
-        Some((self.of.site.id(), self.represented?))
+        Some((self.of.site.id(), self.weight?))
     }
 
     /// Enters the span on this thread. `is_outermost` is `true` if the thread is not inside another span.
@@ -190,7 +182,7 @@ impl SpanState {
     ) -> SpanPlace {
         if opened::is_inside() {
             let share = if is_outermost { self.of.site.kernels_share() } else { 0.0 };
-            self.begin(share, None, opened::enter)
+            self.begin(share, false, opened::enter)
         } else if let Some(chosen) = chosen {
             self.open(chosen)
         } else {
@@ -202,37 +194,26 @@ impl SpanState {
     }
 
     /// Opens a call for a chosen root, or adds a frame to the opened call that the thread is now inside.
-    fn open(&mut self, ChosenRoot { share, passed }: ChosenRoot) -> SpanPlace {
-        self.begin(share, Some(passed).filter(|_| !opened::is_inside()), |subject| {
-            let is_inside = opened::is_inside();
-            let frame = opened::enter(subject)?;
-            if !is_inside {
-                opened::set_passed(passed);
-            }
-            Some(frame)
-        })
+    fn open(&mut self, ChosenRoot { share }: ChosenRoot) -> SpanPlace {
+        self.begin(share, !opened::is_inside(), opened::enter)
     }
 
     /// Opens a call on this thread, for a span inside spans that are recorded on another thread.
     fn open_under(&mut self, around: &EnclosingSpans) -> SpanPlace {
-        let RepresentedSpans { weight, passed } = around.represented;
-        self.begin(weight.recip(), None, |subject| {
-            let frame = opened::enter_under(&around.callers, subject)?;
-            opened::set_passed(passed);
-            Some(frame)
+        self.begin(around.weight.recip(), false, |subject| {
+            opened::enter_under(&around.callers, subject)
         })
     }
 
-    /// Counts the span, and enters it as a frame. `share` is the probability of opening a call for it. If it
-    /// is a chosen root, `root` is the number of roots that were passed over before it.
+    /// Counts the span, and enters it as a frame. `share` is the probability of opening a call for it.
     fn begin(
         &mut self,
         share: f64,
-        root: Option<u64>,
+        is_root: bool,
         enter: impl FnOnce(OpenedFunction) -> Option<FrameId>,
     ) -> SpanPlace {
         let site = &self.of.site;
-        let Some(timed) = inside::outside(|| decide::span(site, root)) else {
+        let Some(timed) = inside::outside(|| decide::span(site, is_root.then_some(share))) else {
             return SpanPlace::Nowhere;
         };
         self.call_id = timeline::begin(site);
@@ -249,27 +230,27 @@ impl SpanState {
             device: cuda::only_device(),
         };
         let Some(frame) = enter(subject) else {
-            ticket::count_span(site, Some(1.0), 0);
+            ticket::count_span(site, Some(1.0));
             let lost = if opened::is_inside() { Lost::Long } else { Lost::Records };
             opened::count_lost(&self.series(), cuda::only_device(), lost);
             timeline::end(self.call_id);
             return SpanPlace::Nowhere;
         };
-        if let Some((weight, passed)) = opened::represented(frame) {
-            self.represented = Some(RepresentedSpans { weight, passed });
-            ticket::count_span(site, Some(weight), passed);
+        self.weight = opened::weight(frame);
+        if self.weight.is_some() {
+            ticket::count_span(site, self.weight);
         }
         SpanPlace::Frame(frame)
     }
 
     /// Counts a call as lost, because another thread is inside the span.
     fn miss(&self, chosen: Option<ChosenRoot>) {
-        let (weight, passed) = match (chosen, self.recorded()) {
-            (Some(chosen), _) => (chosen.share.recip(), chosen.passed),
-            (None, Some((_, represented))) => (represented.weight, 0),
-            (None, None) => (1.0, 0),
+        let weight = match (chosen, self.recorded()) {
+            (Some(chosen), _) => chosen.share.recip(),
+            (None, Some((_, weight))) => weight,
+            (None, None) => 1.0,
         };
-        ticket::count_span(&self.of.site, Some(weight), passed);
+        ticket::count_span(&self.of.site, Some(weight));
         opened::count_lost(&self.series(), cuda::only_device(), Lost::Thread);
     }
 
@@ -331,7 +312,7 @@ impl SpanState {
     fn end(&mut self, call: Box<OpenCall>, lost: Option<Lost>) {
         opened::end_suspended(call, lost, device);
         timeline::end(self.call_id);
-        self.represented = None;
+        self.weight = None;
     }
 
     /// Counts the span in `suspended` or `expected` of [`COUNTS`] if its next entry matters, and in neither

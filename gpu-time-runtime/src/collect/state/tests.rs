@@ -52,7 +52,7 @@ fn state_in_run(samples: &[(u64, Kind, f64)], run: usize) -> SiteState {
 
 #[test]
 fn new_series_has_population_of_the_run() {
-    let of = |calls: f64| Population { calls, weights: calls, variance: 0.0 };
+    let of = |calls: f64| Population { calls, weights: calls, ..Population::default() };
     let mut before = state(&[(10, Kind::Fed, 1_200.0)]);
     let mut now = before.clone();
     (before.population, now.population) = (of(10_000.0), of(11_000.0));

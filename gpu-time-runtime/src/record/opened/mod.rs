@@ -278,21 +278,6 @@ pub(crate) fn weight(frame: FrameId) -> Option<f64> {
     with_frame(frame, |call, at| Some(call.frames.get(at)?.weight())).flatten()
 }
 
-/// Returns the number of spans that a recorded span represents, and the number of root spans that
-/// were passed over before the root that contains it. Returns `None` if the frame's call is not
-/// open on this thread.
-#[cfg(feature = "tracing")]
-pub(crate) fn represented(frame: FrameId) -> Option<(f64, u64)> {
-    with_frame(frame, |call, at| Some((call.frames.get(at)?.weight(), call.passed))).flatten()
-}
-
-/// Sets the number of root spans that were passed over before the one that opened the thread's
-/// call.
-#[cfg(feature = "tracing")]
-pub(crate) fn set_passed(passed: u64) {
-    with_open(|call| call.passed = passed);
-}
-
 /// Adds the host time that the runtime took for a span to the thread's call.
 #[cfg(feature = "tracing")]
 pub(crate) fn add_cost(ns: u64) {

@@ -134,9 +134,6 @@ pub(crate) struct OpenCall {
     hit: f64,
     /// The number of calls around it on its thread that were not chosen. It may be larger than that of the callers.
     pub(super) passed_over: usize,
-    /// The number of root spans that were passed over before the one that opened the call.
-    #[cfg(feature = "tracing")]
-    pub passed: u64,
     /// The host time that the runtime spent on the call's spans, counted while a budget is set.
     pub cost_ns: u64,
     /// Keeps CUPTI recording.
@@ -400,10 +397,6 @@ impl OpenCall {
         (self.entered, self.kept, self.is_awaited) = (0, (0, 0), false);
         self.callers.clear();
         (self.hit, self.passed_over) = (0.0, 0);
-        #[cfg(feature = "tracing")]
-        {
-            self.passed = 0;
-        }
         self.cost_ns = 0;
         self.launches.clear();
         self.at = None;

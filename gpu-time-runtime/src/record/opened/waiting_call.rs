@@ -11,7 +11,7 @@ use crate::record::overlap;
 use crate::record::series_counters::OpenedOutcome;
 use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
-use crate::stats::call_tree::{OpeningDraw, RecordedCall};
+use crate::stats::call_tree::{RecordedCall, total::OpeningDraw};
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 

@@ -5,18 +5,79 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::stats::bias::Bias;
 use crate::stats::call_tree::by_events::{self, EventTimes};
-use crate::stats::call_tree::{CallTree, Path, PerCallSums, SiteNumber};
+use crate::stats::call_tree::total::{FEWEST, Total};
+use crate::stats::call_tree::{CallTree, MAX_PATHS, Path, PerCallSums, SiteNumber};
 use crate::types::device::DeviceId;
 use gpu_time_report::{Node, PerCall, Source};
+
+/// The relative difference of two numbers of calls that are equal but for rounding.
+const ROUNDING: f64 = 1e-9;
 
 /// A function, as reports show it.
 pub(crate) struct Named {
     pub name: String,
     /// Its index in the report.
     pub site: Option<u32>,
+    /// The number of calls that those in the tree stand for, if it is known.
+    pub calls: Option<f64>,
     pub is_span: bool,
     /// Its first calls are not timed.
     pub warms_up: bool,
+}
+
+/// The numbers of a function's calls in the tree.
+#[derive(Clone, Copy, Default)]
+struct CallCounts {
+    /// The calls that events timed.
+    timed: f64,
+    /// Some of these stand for others that were not timed.
+    is_sampled: bool,
+    /// The calls for which opened ones stand, and the number of their paths.
+    opened: f64,
+    opened_paths: u32,
+}
+
+/// What makes a function's calls in the tree add up to their known number.
+#[derive(Clone, Copy)]
+struct Correction {
+    scale: f64,
+    /// The number of calls of a path is known, because the function has no other.
+    is_count_known: bool,
+}
+
+impl CallCounts {
+    fn add_opened(&mut self, calls: f64) {
+        self.opened += calls;
+        self.opened_paths += 1;
+    }
+
+    fn add_timed(&mut self, times: &EventTimes) {
+        self.timed += times.calls;
+        self.is_sampled |= times.is_sampled();
+    }
+
+    /// Returns the correction of the opened calls.
+    fn correction(self, known: Option<f64>) -> Correction {
+        let known = known.filter(|_| !self.is_sampled);
+        let ratio = known.map(|known| (known - self.timed) / self.opened);
+        let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+        Correction {
+            // The weights of calls that all count once may have been rounded.
+            scale: ratio.filter(|ratio| (ratio - 1.0).abs() > ROUNDING).unwrap_or(1.0),
+            is_count_known: ratio.is_some() && self.opened_paths == 1,
+        }
+    }
+}
+
+impl Correction {
+    fn applied(self, mut node: Node) -> Node {
+        let errors = [&mut node.inclusive_error_ns, &mut node.self_error_ns];
+        let errors = errors.into_iter().flatten();
+        let totals = [&mut node.calls, &mut node.self_ns].into_iter();
+        let totals = totals.chain(node.self_ns_by_device.values_mut()).chain(errors);
+        totals.for_each(|total| *total *= self.scale);
+        node
+    }
 }
 
 impl CallTree {
@@ -61,18 +122,28 @@ impl CallTree {
             let is_around = |caller| self.callers(path).any(|around| around.function == caller);
             partial.get(&path.function).is_some_and(|of| of.iter().any(|of| !is_around(*of)))
         };
+        let mut counts = HashMap::<SiteNumber, CallCounts>::new();
+        for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
+            let of = counts.entry(path.function).or_default();
+            match is_opened(at) {
+                true => of.add_opened(path.calls),
+                false => of.add_timed(&times[at]),
+            }
+        }
         let mut places = vec![0; self.paths.len()];
         let mut nodes = Vec::new();
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
             places[at] = nodes.len() as u32;
+            let Named { name, site, calls, .. } = named(path.function);
+            // Calls of functions without a path of their own are missing from the counts.
+            let known = calls.filter(|_| self.paths.len() < MAX_PATHS);
             let node = match is_opened(at) {
-                true => path.opened_node(),
+                true => path.opened_node(counts[&path.function].correction(known)),
                 false => Node {
                     callers_unknown: lacks_callers(path),
                     ..times[at].node(path.timed_on_host.mean_ns())
                 },
             };
-            let Named { name, site, .. } = named(path.function);
             let parent = path.parent.map(|parent| places[parent.index()]);
             nodes.push(Node { name, site, parent, ..node });
         }
@@ -120,19 +191,26 @@ impl Path {
         self.recorded > 0 || self.own.ns > 0.0
     }
 
-    fn opened_node(&self) -> Node {
+    fn opened_node(&self, correction: Correction) -> Node {
+        let is_sampled = self.calls > self.recorded as f64 || correction.scale != 1.0;
+        let error_ns = |of: &Total| match correction.is_count_known {
+            _ if !is_sampled => Some(0.0),
+            _ if !of.has_known_error() => None,
+            true => Some(of.error_of_times_ns()),
+            false => Some(of.error_ns()),
+        };
         let per_call = (self.recorded > 0).then(|| self.sums.mean(self.calls));
-        Node {
+        correction.applied(Node {
             recorded: self.recorded,
             calls: self.calls,
-            inclusive_error_ns: Some(self.inclusive.error_ns()),
+            inclusive_error_ns: error_ns(&self.inclusive),
             self_ns: self.own.ns,
-            self_error_ns: Some(self.own.error_ns()),
+            self_error_ns: error_ns(&self.own),
             self_ns_by_device: by_name(&self.own_by_device),
             per_call,
             callers_unknown: self.callers_unknown,
             ..Node::of(Source::Opened)
-        }
+        })
     }
 }
 
@@ -140,12 +218,14 @@ impl EventTimes {
     /// Returns the node of a path with these times. `host_ns` is the mean time of a call on the host, if known.
     fn node(&self, host_ns: Option<f64>) -> Node {
         let net_ns = self.net_ns / self.calls;
+        let is_error_known = !self.is_sampled() || self.recorded as f64 >= FEWEST;
+        let error_ns = |variance: f64| is_error_known.then(|| variance.sqrt());
         Node {
             recorded: self.recorded,
             calls: self.calls,
-            inclusive_error_ns: Some(self.net_variance.sqrt()),
+            inclusive_error_ns: error_ns(self.net_variance),
             self_ns: self.own_ns,
-            self_error_ns: Some(self.own_variance.sqrt()),
+            self_error_ns: error_ns(self.own_variance),
             self_ns_by_device: by_name(&self.own_by_device),
             per_call: (self.recorded > 0).then(|| PerCall {
                 busy_ns: net_ns,
@@ -169,7 +249,7 @@ fn by_name(times: &BTreeMap<DeviceId, f64>) -> BTreeMap<String, f64> {
 mod tests {
     use super::*;
     use crate::stats::call_tree::place::{PathId, Place};
-    use crate::stats::call_tree::{OpeningDraw, RecordedCall};
+    use crate::stats::call_tree::{RecordedCall, total::OpeningDraw};
     use crate::stats::kernels::CallFigures;
     use crate::types::sample::{Sample, SampleFlags};
 
@@ -177,6 +257,10 @@ mod tests {
     const WARMED: SiteNumber = 200;
 
     fn opened(tree: &mut CallTree, path: PathId, ns: u64) {
+        opened_with(tree, path, ns, OpeningDraw { number: 0, weight: 1.0 });
+    }
+
+    fn opened_with(tree: &mut CallTree, path: PathId, ns: u64, draw: OpeningDraw) {
         let (busy_ns, self_busy_ns, span_ns) = (ns, ns, ns);
         let own_ns = BTreeMap::from([(DeviceId::Cuda(0), ns)]);
         let figures = &CallFigures {
@@ -187,10 +271,7 @@ mod tests {
             streams: 1,
             ..CallFigures::default()
         };
-        tree.record(
-            path,
-            RecordedCall { figures, host_ns: 1, weight: 1.0, draw: OpeningDraw::default() },
-        );
+        tree.record(path, RecordedCall { figures, host_ns: 1, weight: draw.weight, draw });
     }
 
     fn timed(tree: &mut CallTree, path: PathId, ns: f64, weight: f32) {
@@ -205,6 +286,7 @@ mod tests {
         let named = |function: SiteNumber| Named {
             name: function.to_string(),
             site: Some(function),
+            calls: None,
             is_span: function == SPAN,
             warms_up: function == WARMED,
         };
@@ -250,6 +332,33 @@ mod tests {
         assert_eq!(report(&tree, false).len(), 3);
         let all = report(&tree, true);
         assert_eq!(all.iter().map(Node::source).collect::<Vec<_>>(), ["opened", "opened"]);
+    }
+
+    /// A function is recorded 20 times under each of two callers, and is known to have been called 40 times.
+    #[test]
+    fn known_numbers_of_calls_correct_totals() {
+        let mut tree = CallTree::default();
+        let [one, two] = [1, 2].map(|caller| tree.path(None, caller).unwrap());
+        let [in_one, in_two] = [one, two].map(|caller| tree.path(Some(caller), 3).unwrap());
+        for number in 1..=20 {
+            for path in [one, in_one, two, in_two] {
+                opened_with(&mut tree, path, 10, OpeningDraw { number, weight: 10.0 });
+            }
+        }
+        let of = |calls: Option<f64>| {
+            let named = |function: SiteNumber| Named {
+                name: function.to_string(),
+                site: Some(function),
+                calls: calls.filter(|_| function == 3),
+                is_span: false,
+                warms_up: false,
+            };
+            let nodes = tree.report(named, |_| None, false);
+            nodes.iter().map(|node| (node.calls, node.self_ns)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(None), [(200.0, 2_000.0); 4]);
+        let [known, corrected] = [(200.0, 2_000.0), (20.0, 200.0)];
+        assert_eq!(of(Some(40.0)), [known, known, corrected, corrected]);
     }
 
     #[test]

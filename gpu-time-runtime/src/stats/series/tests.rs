@@ -236,7 +236,8 @@ fn run_has_the_dependence_of_its_own_samples() {
 fn counted_and_repeated_calls_have_no_error() {
     let of = |counted, repeats| {
         let (series, tally) = recorded(&[sample(5_000.0, true).weighted(2.0); 6_000]);
-        let population = Population { calls: 12e3, weights: 12e3, variance: 12e3 };
+        let population =
+            Population { calls: 12e3, weights: 12e3, variance: 12e3, is_estimated: false };
         let info = SeriesInfo { counted, repeats, population: Some(population), ..info(None) };
         let report = series.times().report(info, &tally);
         (report.estimated_total_error_ns().is_some(), report.unknown_error().map(str::to_owned))
