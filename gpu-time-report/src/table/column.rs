@@ -371,11 +371,11 @@ impl<'a> TableRow<'a> {
 /// Returns the device, followed by the clock unless CUDA events timed the row. For the host clock,
 /// returns only the clock.
 fn device(series: &Series, printed: &Printed) -> String {
-    let with = |mark| format!("{} {}", printable(&series.device), printed.print(mark));
+    let with = |mark| format!("{} {}", series.shown_device(), printed.print(mark));
     match series.clock {
         Clock::Sync => with(marks::SYNC),
         Clock::Kernels => with(marks::KERNELS),
-        Clock::Events => printable(&series.device),
+        Clock::Events => series.shown_device(),
         Clock::Host => printed.print(marks::HOST).to_owned(),
     }
 }

@@ -9,6 +9,8 @@ use crate::terminal::View;
 use crate::tree::fixtures::node;
 use crate::*;
 
+mod cells;
+
 /// Returns the table with all notes.
 fn in_full(snapshot: &Snapshot) -> String {
     snapshot.to_table(Terminal::default(), Detail::All)

@@ -157,7 +157,7 @@ const figures = (series) => {
 
 const about = (site, series) => {
   const entries = [
-    ["on", series.device],
+    ["on", series.device !== "cuda:?" && series.device],
     ["declared", el("code", {}, `${site.file}:${site.line}`)],
     ["launch", series.launch && launchName(series.launch)],
     ["key", series.key && el("code", {}, series.key)],
