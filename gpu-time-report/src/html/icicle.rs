@@ -6,7 +6,7 @@ use super::colours::{Colours, OTHERS};
 use crate::own_times::Shares;
 use crate::printed::Printed;
 use crate::scale::Scale;
-use crate::tree::{bounded_totals, children, depth_first};
+use crate::tree::{bounded_totals, children, depth_first, selection};
 use crate::units::{self, printable};
 use crate::{Node, PerCall, Snapshot};
 
@@ -25,11 +25,10 @@ pub fn tree(
     printed: &Printed,
 ) -> Markup {
     let nodes = &snapshot.tree;
-    let shown = longest(nodes);
     let left = left_edges(nodes);
     let (bounds, shares) = (bounded_totals(nodes), Shares::of(snapshot));
     let (waits, whole_ns) = (waits(nodes), total(nodes));
-    let rows: Vec<_> = depth_first(nodes).filter(|(at, _)| shown[*at]).collect();
+    let rows: Vec<_> = selection::longest(nodes, MAX_PATHS).collect();
     let depth = rows.iter().map(|(_, depth)| depth + 1).max().unwrap_or(0);
     let scale = |of: fn(&Node) -> f64| Scale::of(nodes.iter().map(of), 3);
     let (own, inclusive) = (scale(Node::self_ns), scale(Node::inclusive_ns));
@@ -122,16 +121,6 @@ fn waits(nodes: &[Node]) -> Vec<bool> {
         ns > 0.0 && ns >= MUCH * all_ns && most_ns < MOSTLY * ns
     };
     nodes.iter().zip(&callees).map(is_selected).collect()
-}
-
-/// Selects the paths with the longest inclusive times. A selected path's callers are always
-/// selected too: their times are no shorter, and the stable sort keeps them first among equals.
-fn longest(nodes: &[Node]) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by(|&one, &two| nodes[two].inclusive_ns.total_cmp(&nodes[one].inclusive_ns));
-    let mut shown = vec![false; nodes.len()];
-    order.into_iter().take(MAX_PATHS).for_each(|at| shown[at] = true);
-    shown
 }
 
 /// Returns the left edge of each path: the sum of the times of the paths drawn to its left.

@@ -203,6 +203,18 @@ fn tree_fits_the_terminal() {
     assert!(end(&lines[3]).ends_with("::forward_with_cache"), "{lines:#?}");
 }
 
+/// The first paths in depth-first order may all be short.
+#[test]
+fn longest_of_many_paths_are_shown() {
+    let mut nodes = vec![node("deep", None, 0.0, 0.0)];
+    nodes.extend((0..300).map(|i| node(&format!("short_{i}"), Some(0), 10.0, 10.0)));
+    nodes.push(node("long", None, 1_000.0, 1_000.0));
+    let lines = on_terminal(nodes, 100);
+    assert!(lines.iter().any(|line| line.ends_with("long")), "{lines:?}");
+    let more = lines.iter().find(|line| line.starts_with("and ")).unwrap();
+    assert_eq!(more, "and 102 shorter paths, which the JSON report has");
+}
+
 #[test]
 fn deep_paths_say_how_deep_they_are() {
     let chain =

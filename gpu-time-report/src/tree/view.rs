@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use comfy_table::{CellAlignment, Table, presets};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Node, PerCall, Source, bounded_totals, depth_first};
+use super::{Node, PerCall, Source, bounded_totals, selection};
 use crate::launch_bound::both_sides;
 use crate::own_times::{Share, Shares};
 use crate::printed::Printed;
@@ -23,8 +23,9 @@ const MAX_LEVELS: usize = 8;
 const MIN_NAME: usize = 12;
 
 impl Snapshot {
-    /// Returns the call tree as lines of text: functions under their callers, longest first. Names
-    /// are shortened until each row fits the terminal. Empty if there is no tree.
+    /// Returns the call tree as lines of text: functions under their callers, longest first. The
+    /// shortest paths of a large tree are left out, and names are shortened until each row fits the
+    /// terminal. Empty if there is no tree.
     #[doc(hidden)]
     pub fn to_tree(&self, to: Terminal) -> String {
         text(&self.with_unique_names(), to, &Printed::default())
@@ -37,7 +38,7 @@ pub fn text(snapshot: &Snapshot, to: Terminal, printed: &Printed) -> String {
         return String::new();
     }
     let (bounds, shares) = (bounded_totals(&snapshot.tree), Shares::of(snapshot));
-    let paths = depth_first(&snapshot.tree).take(MAX_PATHS);
+    let paths = selection::longest(&snapshot.tree, MAX_PATHS);
     let paths: Vec<TreeRow> =
         paths.map(|path| TreeRow::of(snapshot, &shares, &bounds, path)).collect();
     let mut labels: Vec<String> = paths.iter().map(|path| path.label(&path.name)).collect();
@@ -60,8 +61,8 @@ pub fn text(snapshot: &Snapshot, to: Terminal, printed: &Printed) -> String {
         lines.extend(sides.map(|line| to.styled(DIMMED, &line)));
     }
     if snapshot.tree.len() > MAX_PATHS {
-        let more = snapshot.tree.len() - MAX_PATHS;
-        lines.push(format!("and {more} more paths, which the JSON report has"));
+        let more = units::count((snapshot.tree.len() - MAX_PATHS) as u64);
+        lines.push(format!("and {more} shorter paths, which the JSON report has"));
     }
     lines.join("\n") + "\n"
 }
