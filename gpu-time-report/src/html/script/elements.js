@@ -49,6 +49,7 @@ const time = (ns) => {
   return `${inUnit(ns, unit)} ${unit[0]}`;
 };
 const count = (n) => n.toLocaleString("en").replaceAll(",", "\u202f");
+const counted = (number, one) => `${number} ${one}${number === "1" ? "" : "s"}`;
 const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)}%` : "");
 // Returns about `about` round values from low to high.
 const ticks = (low, high, about) => {

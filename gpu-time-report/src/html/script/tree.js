@@ -24,7 +24,7 @@ const showTree = (tree) => {
     const [, share, own, total, calls, busy, host, remarks] = [...row.cells].map((_, i) => cell(row, i));
     return [
       `${ending(path(row)).join(" › ")}: ${total} in total, ${own} its own${share && ` (${share})`}`,
-      calls && `${calls} calls`, busy && `GPU ${busy} per call`, host && `host ${host}`, remarks,
+      calls && counted(calls, "call"), busy && `GPU ${busy} per call`, host && `host ${host}`, remarks,
     ].filter(Boolean).join(" · ");
   };
   const waits = tree.querySelector(".waits");
