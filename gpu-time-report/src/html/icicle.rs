@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::colours::{Colours, OTHERS};
+use crate::marks::GPU_PER_CALL;
 use crate::own_times::Shares;
 use crate::printed::Printed;
 use crate::scale::Scale;
@@ -44,8 +45,8 @@ pub fn tree(
                             th.n { "self " small { (own.unit().name()) } }
                             th.n { "total " small { (inclusive.unit().name()) } }
                             th.n { "calls" }
-                            th.n { "GPU per call" }
-                            th.n { "host per call" }
+                            th.n { (GPU_PER_CALL) }
+                            th.n { "host/call" }
                             th { "remarks" }
                         }
                     }
@@ -66,7 +67,10 @@ pub fn tree(
                                 }
                                 td { (printed.bound(bounds[at])) (inclusive.number(node.inclusive_ns)) }
                                 td { @if node.per_call.is_some() { (units::grouped(&format!("{:.0}", node.calls))) } }
-                                td { (per_call(node, |mean| Some(mean.busy_ns))) }
+                                td {
+                                    @let _ = printed.mark(node.has_other_streams(), GPU_PER_CALL);
+                                    (per_call(node, |mean| Some(mean.busy_ns)))
+                                }
                                 td { (per_call(node, PerCall::host_ns)) }
                                 td { (printable(&node.remark())) }
                             }

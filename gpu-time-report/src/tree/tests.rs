@@ -2,7 +2,8 @@ use super::fixtures::{by_events, node, tree as pass};
 use super::*;
 use crate::fixtures as reports;
 use crate::own_times::Shares;
-use crate::{Coverage, Measure, Process, Site, Snapshot, Terminal};
+use crate::terminal::View;
+use crate::{Coverage, Detail, Measure, Process, Site, Snapshot, Terminal};
 
 fn snapshot(nodes: Vec<Node>, devices: Vec<Device>) -> Snapshot {
     let process: Process = reports::process(None);
@@ -168,6 +169,23 @@ fn tree_by_events_marks_bounds() {
     assert!(shares.all(|share| share.ends_with("%?")), "{text}");
     assert!(row("pass").contains("pass  (by events)"), "{text}");
     assert!(!text.contains("launch-bound"), "{text}");
+}
+
+/// Events around a call measure its own stream only.
+#[test]
+fn total_with_other_streams_is_explained() {
+    let is_explained = |nodes| {
+        let to = Terminal { view: View::Tree, ..Terminal::default() };
+        let table = snapshot(nodes, vec![]).to_table(to, Detail::Brief);
+        table.contains("GPU/call: ")
+    };
+    assert!(!is_explained(by_events()));
+    let mut nodes = by_events();
+    nodes[0].per_call.as_mut().unwrap().busy_ns *= 0.9;
+    assert!(is_explained(nodes.clone()));
+    nodes[0].self_error_ns = Some(20_000.0);
+    nodes[0].inclusive_error_ns = Some(20_000.0);
+    assert!(!is_explained(nodes));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Node, PerCall, Source, bounded_totals, selection};
 use crate::launch_bound::both_sides;
+use crate::marks::GPU_PER_CALL;
 use crate::own_times::{Share, Shares};
 use crate::printed::Printed;
 use crate::shorten::shortened;
@@ -126,7 +127,7 @@ fn shortened_labels(paths: &[TreeRow], room: usize) -> Vec<String> {
 fn aligned(paths: &[TreeRow], labels: &[String], printed: &Printed) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["share", "self", "total", "calls", "GPU/call", "host/call", "function"]);
+    table.set_header(["share", "self", "total", "calls", GPU_PER_CALL, "host/call", "function"]);
     for (path, label) in paths.iter().zip(labels) {
         table.add_row(row(path, label, printed));
     }
@@ -150,6 +151,7 @@ fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {
     let per_call = |of: fn(&PerCall) -> Option<f64>| {
         node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
     };
+    printed.mark(node.has_other_streams(), GPU_PER_CALL);
     [
         share.map(|share| printed.share(share)).unwrap_or_default(),
         printed.bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
@@ -168,6 +170,16 @@ impl Node {
         let sides = self.launch_bound_sentence().map(|sides| format!("launch-bound: {sides}"));
         let others = self.short_remarks().map(str::to_owned);
         sides.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns `true` if the total has work on other streams than that of the calls, which events
+    /// around the calls do not measure.
+    pub(crate) fn has_other_streams(&self) -> bool {
+        let calls_ns = self.per_call.map(|mean| mean.busy_ns * self.calls);
+        let others_ns = calls_ns.map_or(0.0, |ns| self.inclusive_ns - ns);
+        // The total is computed from other samples than the mean.
+        let error_ns = self.inclusive_error_ns.unwrap_or(f64::INFINITY);
+        self.source == Source::Events && others_ns > 0.01 * self.inclusive_ns + 3.0 * error_ns
     }
 
     fn short_remarks(&self) -> impl Iterator<Item = &'static str> {
