@@ -66,7 +66,7 @@ pub fn tree(
                                     @if node.self_error_ns != Some(0.0) { " " (node.self_error()) }
                                 }
                                 td { (printed.bound(bounds[at])) (inclusive.number(node.inclusive_ns)) }
-                                td { @if node.per_call.is_some() { (units::grouped(&format!("{:.0}", node.calls))) } }
+                                td { (node.shown_calls()) }
                                 td {
                                     @let _ = printed.mark(node.has_other_streams(), GPU_PER_CALL);
                                     (per_call(node, |mean| Some(mean.busy_ns)))

@@ -140,7 +140,7 @@ impl TableColumn {
             TableColumn::On => device(row.first()?, printed),
             TableColumn::Cache => row.first()?.cache().to_owned(),
             TableColumn::Calls => row.calls(printed)?,
-            TableColumn::Samples => row.samples()?.to_string(),
+            TableColumn::Samples => units::count(row.samples()?),
             TableColumn::Median => {
                 let median = units.times.text(row.stats()?.median);
                 let raw = printed.mark(series.is_some_and(Series::is_raw_by_launches), marks::RAW);
@@ -243,13 +243,17 @@ impl<'a> TableRow<'a> {
             TableRow::Series { label, .. }
             | TableRow::Keyed { label, .. }
             | TableRow::Untimed { label, .. } => label.clone(),
-            TableRow::OtherKeys { keys, .. } => format!("  … {keys} more keys"),
+            TableRow::OtherKeys { keys, .. } => {
+                format!("  … {} more keys", units::count(*keys as u64))
+            }
             TableRow::Opened { .. } => String::new(),
             TableRow::Kernel { kernel, .. } => {
                 let configuration = self.configuration().unwrap_or_default();
                 KERNEL_INDENT.to_owned() + &printable(&kernel.name) + &configuration
             }
-            TableRow::OtherKernels { kernels, .. } => format!("{KERNEL_INDENT}and {kernels} more"),
+            TableRow::OtherKernels { kernels, .. } => {
+                format!("{KERNEL_INDENT}and {} more", units::count(*kernels as u64))
+            }
             TableRow::OtherFunctions { functions, .. } => {
                 format!("and {} more functions", units::count(*functions as u64))
             }
@@ -276,7 +280,7 @@ impl<'a> TableRow<'a> {
             }
             TableRow::Series { calls, .. }
             | TableRow::Keyed { calls, .. }
-            | TableRow::Untimed { calls, .. } => calls.map(|calls| calls.to_string()),
+            | TableRow::Untimed { calls, .. } => calls.map(units::count),
             TableRow::Kernel { kernel, .. } => {
                 let per_call = printed.print(marks::PER_CALL);
                 Some(per_call.to_owned() + &opened::decimal(kernel.per_call))

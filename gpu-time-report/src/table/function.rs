@@ -4,7 +4,7 @@ use super::column::TableRow;
 use super::keys::HiddenKeys;
 use crate::groups::{Group, IndexedSeries};
 use crate::own_times::{Share, Shares};
-use crate::units::printable;
+use crate::units::{self, printable};
 use crate::{Kernel, KernelTimes, Launch, Launches, Series, Site, Snapshot, kernel_names, opened};
 
 /// The maximum width of the kernel name that follows the name of a function with a single kernel.
@@ -235,7 +235,7 @@ fn count_keys(rows: &mut [TableRow], keys: usize) {
         _ => None,
     });
     if let Some(label) = label.filter(|_| keys > 0) {
-        label.push_str(&format!(" ({keys} keys)"));
+        label.push_str(&format!(" ({} keys)", units::count(keys as u64)));
     }
 }
 

@@ -156,7 +156,7 @@ fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {
         share.map(|share| printed.share(share)).unwrap_or_default(),
         printed.bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
         printed.bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
-        if node.per_call.is_some() { format!("{:.0}", node.calls) } else { String::new() },
+        node.shown_calls(),
         per_call(|mean| Some(mean.busy_ns)),
         per_call(PerCall::host_ns),
         label.to_owned(),
@@ -164,6 +164,11 @@ fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {
 }
 
 impl Node {
+    /// Returns the number of calls as text. Empty for work that is not annotated.
+    pub(crate) fn shown_calls(&self) -> String {
+        self.per_call.map_or(String::new(), |_| units::grouped(&format!("{:.0}", self.calls)))
+    }
+
     /// Returns the remarks that qualify the path's figures.
     #[cfg(feature = "html")]
     pub(crate) fn remark(&self) -> String {

@@ -18,3 +18,16 @@ fn unknown_device_is_a_dash() {
     #[cfg(feature = "html")]
     assert!(snapshot.to_html().contains(">–</td>"));
 }
+
+#[test]
+fn digits_are_grouped_in_every_column() {
+    let keys = [("a", 4_002_207_000), ("b", 5_000), ("c", 5_000)];
+    let rows = keys.map(|(key, ns)| row("cuda:0", Measure::Span, [ns; 1_500]).key(key));
+    let site = site("f", 1, ScopeKind::Body, [0, 27_500, 4_500], rows.into());
+    let snapshot = Snapshot::new(process(None), vec![gpu()], vec![site]);
+    let table = snapshot.to_table(Terminal::default(), Detail::All);
+    let digits = |text: &str| text.split(|c: char| !c.is_ascii_digit()).map(str::len).max();
+    let rows = table.split("\n\n").nth(1).unwrap();
+    assert!(rows.contains("32\u{202f}000"), "{table}");
+    assert!(rows.lines().all(|line| digits(line) <= Some(3)), "{table}");
+}
