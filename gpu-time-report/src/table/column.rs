@@ -64,9 +64,16 @@ pub enum TableRow<'a> {
     },
     /// A function that has no own series, because every call was captured or none was timed.
     Untimed { label: String, calls: Option<u64> },
-    /// The keys of a function that the table omits, with the number of samples and the total time
-    /// of their calls.
-    OtherKeys { is_sampled: bool, is_bound: bool, keys: usize, samples: u64, total: f64 },
+    /// The keys of a function that the table omits, with the number of samples, the total time and
+    /// the share of their calls.
+    OtherKeys {
+        is_sampled: bool,
+        is_bound: bool,
+        keys: usize,
+        samples: u64,
+        total: f64,
+        share: Option<Share>,
+    },
     /// A sentence about the opened calls of the series above, across the whole table.
     Opened { line: String },
     /// A kernel of the opened calls. `is_ambiguous` if another one of the series has the same name.
@@ -356,6 +363,7 @@ impl<'a> TableRow<'a> {
         match self {
             TableRow::Series { share, .. }
             | TableRow::Keyed { share, .. }
+            | TableRow::OtherKeys { share, .. }
             | TableRow::OtherFunctions { share, .. }
             | TableRow::NotAnnotated { share, .. } => *share,
             _ => None,

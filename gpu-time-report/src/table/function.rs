@@ -91,8 +91,11 @@ impl<'a> Function<'a> {
             && let Some(Group { site, .. }) = self.groups.first()
         {
             let (samples, total, is_bound) = hidden.sum(self.groups);
+            let has_hidden =
+                |group: &&Group| group.head.is_some_and(|head| hidden.has(head.series));
+            let share = self.share(self.groups.iter().filter(has_hidden));
             let (is_sampled, keys) = (site.is_sampled(), hidden.len());
-            rows.push(TableRow::OtherKeys { is_sampled, is_bound, keys, samples, total });
+            rows.push(TableRow::OtherKeys { is_sampled, is_bound, keys, samples, total, share });
         }
         rows
     }
@@ -163,6 +166,8 @@ impl<'a> Function<'a> {
         shown: Shown,
     ) {
         let key = series.key().map(|key| format!("[{}]", printable(key)));
+        // Without a name or a key, the row would have no label.
+        let key = key.or_else(|| name.is_empty().then(|| "(no key)".to_owned()));
         let single = single_kernel(series).filter(|_| !shown.singles);
         let label = [
             Some(if name.is_empty() { " ".to_owned() } else { name.to_owned() }),
