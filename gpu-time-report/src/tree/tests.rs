@@ -326,6 +326,20 @@ fn merged_path_is_launch_bound_only_if_it_was_in_a_process() {
     assert_eq!(is_bound(false), [false, false]);
 }
 
+/// Events do not tell the waits, so that those of the sum are unknown.
+#[test]
+fn merged_path_by_events_is_launch_bound_if_it_was_in_a_process() {
+    let is_bound = |was_bound| {
+        let mut snapshot = reports::kernels();
+        snapshot.process.merged = vec![snapshot.process.clone(), snapshot.process.clone()];
+        let node = Node { launch_bound: was_bound, ..by_events()[0].clone() };
+        let snapshot = snapshot.with_tree(vec![node]);
+        (snapshot.tree[0].launch_bound(), snapshot.sites[0].launch_bound)
+    };
+    assert_eq!(is_bound(true), (true, Some(true)));
+    assert_eq!(is_bound(false), (false, None));
+}
+
 #[test]
 fn function_is_launch_bound_if_a_path_is() {
     let mut nodes = pass();
