@@ -53,7 +53,7 @@ pub fn tree(
                     tbody {
                         @for (at, depth) in rows {
                             @let node = &nodes[at];
-                            tr class=[class(node, waits[at], first, colours)]
+                            tr class=[class(node, waits[at], bounds[at], first, colours)]
                                 style={
                                     "--x:" (fraction(left[at] / whole_ns))
                                     ";--w:" (fraction(node.inclusive_ns / whole_ns)) ";--d:" (depth)
@@ -96,12 +96,18 @@ fn fraction(of_whole: f64) -> String {
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Returns the stylesheet classes of a path, if it needs any.
-fn class(node: &Node, waits: bool, first: Option<&str>, colours: &Colours) -> Option<String> {
-    let waits = waits.then_some("waits");
+/// Returns the stylesheet classes of a path, if it needs any. Its width may be an upper bound.
+fn class(
+    node: &Node,
+    waits: bool,
+    is_bound: bool,
+    first: Option<&str>,
+    colours: &Colours,
+) -> Option<String> {
+    let (waits, bound) = (waits.then_some("waits"), is_bound.then_some("bound"));
     let first = (first == Some(&node.name)).then_some("first");
     let colour = Some(colours.of_path(node)).filter(|class| *class != OTHERS);
-    let classes: Vec<&str> = colour.into_iter().chain(waits).chain(first).collect();
+    let classes: Vec<&str> = [colour, bound, waits, first].into_iter().flatten().collect();
     (!classes.is_empty()).then(|| classes.join(" "))
 }
 

@@ -27,10 +27,11 @@ const showTree = (tree) => {
       calls && counted(calls, "call"), busy && `GPU ${busy} per call`, host && `host ${host}`, remarks,
     ].filter(Boolean).join(" · ");
   };
-  const waits = tree.querySelector(".waits");
+  const [waits, bound] = [".waits", ".bound"].map((mark) => tree.querySelector(mark));
   const hint = () => [
     "width: GPU time · click to enlarge",
     waits && [" · ", el("u", {}, "underlined"), ": waits for the CPU"],
+    bound && [" · ", el("i"), "hatched: upper bounds"],
   ];
   const said = el("output", {});
   const flip = el("button", { type: "button", class: "flip" }, "as a table");
