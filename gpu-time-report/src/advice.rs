@@ -23,7 +23,8 @@ pub fn of(snapshot: &Snapshot) -> Vec<String> {
     add(&mut advice, &remarked, remark);
     upper_bounds(snapshot, &mut advice);
     let of_samples = |names, count, remedy| {
-        format!("{names} ({count} sample{}): {remedy}", if count == 1 { "" } else { "s" })
+        let (plural, count) = (if count == 1 { "" } else { "s" }, units::count(count));
+        format!("{names} ({count} sample{plural}): {remedy}")
     };
     let work = "nothing ran between the events: check that the work is on the timed stream";
     let (sites, count) = counted(&advice, |series| series.at_floor);

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::units;
+
 /// The share of wall time that a device was busy, estimated from windows.
 ///
 /// The shares are means over the windows; in a merged report, over the times that the windows of the processes
@@ -179,10 +181,10 @@ impl Coverage {
 
     /// Returns the number of windows and their time in words.
     pub(crate) fn windows_words(&self) -> String {
-        let total = crate::units::time(self.total_ns);
+        let total = units::time(self.total_ns);
         match self.windows {
             1 => format!("1 window of {total}"),
-            windows => format!("{windows} windows of {total} in total"),
+            windows => format!("{} windows of {total} in total", units::count(windows)),
         }
     }
 
@@ -195,7 +197,7 @@ impl Coverage {
         let few = if self.busy_error.is_none() { ", too few for errors" } else { "" };
         let incomplete = match self.incomplete {
             0 => String::new(),
-            count => format!(", {count} more incomplete"),
+            count => format!(", {} more incomplete", units::count(count)),
         };
         format!(
             "busy {}, idle {}, annotated functions {} of wall time ({}{few}{incomplete})",

@@ -73,6 +73,7 @@ fn of_kernels(kernels: f64) -> String {
     } else {
         format!("{kernels:.1}")
     };
+    let count = units::grouped(&count);
     match &*count {
         // Copies and memsets are not counted.
         "0" => String::new(),

@@ -1,8 +1,8 @@
 //! Explanations of the words and marks used in a report, one line each.
 
 use crate::marks::{
-    ESTIMATE, GB_PER_S, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SHARE, SYNC, UNCERTAIN,
-    UPPER_BOUND,
+    ESTIMATE, GB_PER_S, GPU_PER_CALL, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SHARE,
+    SYNC, UNCERTAIN, UPPER_BOUND,
 };
 use crate::printed::Printed;
 use crate::{CacheState, Clock, Lost, Series, Snapshot};
@@ -134,6 +134,10 @@ impl Legend<'_> {
     }
 
     fn shares(&mut self) {
+        self.explain_mark(
+            GPU_PER_CALL,
+            "by events, on the call's own stream; the total has the work of inner functions on other streams too",
+        );
         let is_twice = self.snapshot.tree.is_empty() && self.any(Series::is_counted_twice);
         self.explain_mark(
             SHARE,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Measure;
+use crate::{Measure, units};
 
 /// The reason why a bracket gave no sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -173,7 +173,7 @@ impl Losses {
             several => {
                 let each = several
                     .iter()
-                    .map(|(reason, count)| format!("{count} because {}", reason.cause()));
+                    .map(|(reason, n)| format!("{} because {}", units::count(*n), reason.cause()));
                 format!(": {}", each.collect::<Vec<_>>().join(", "))
             }
         };
@@ -192,7 +192,7 @@ pub(crate) fn were_lost(count: u64, of: Measure) -> String {
         if of == Measure::Launch { ["launch", "launches"] } else { ["call", "calls"] };
     match count {
         1 => format!("1 {one} was lost"),
-        count => format!("{count} {several} were lost"),
+        count => format!("{} {several} were lost", units::count(count)),
     }
 }
 

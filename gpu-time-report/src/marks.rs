@@ -25,6 +25,9 @@ pub const PER_CALL: &str = "×";
 pub const RAW: &str = "raw";
 /// The header of the column with shares of all GPU time.
 pub const SHARE: &str = "share";
+/// The header of the column with the mean GPU time per call in the call tree. Explained where totals have
+/// work that it lacks.
+pub const GPU_PER_CALL: &str = "GPU/call";
 /// The header of the bandwidth column.
 pub const GB_PER_S: &str = "GB/s";
 /// The header of the floating-point throughput column.

@@ -2,7 +2,7 @@
 
 use crate::note_list::NoteList;
 use crate::printed::Printed;
-use crate::units::two_digit_percent;
+use crate::units::{self, two_digit_percent};
 use crate::{Budget, Clock, Remark, Series, Site, Snapshot, idle, legend, opened, surcharge};
 
 /// The maximum number of lines of one kind, and of names in one line.
@@ -105,7 +105,10 @@ pub fn no_call(snapshot: &Snapshot) -> Option<String> {
         // one.
         0 => "no call of a function with `#[gpu_timed]` was timed".to_owned(),
         1 => "the one function with `#[gpu_timed]` was not called".to_owned(),
-        all => format!("none of the {all} functions with `#[gpu_timed]` was called"),
+        all => {
+            let all = units::count(all as u64);
+            format!("none of the {all} functions with `#[gpu_timed]` was called")
+        }
     })
 }
 
@@ -114,7 +117,7 @@ pub fn no_call(snapshot: &Snapshot) -> Option<String> {
 pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String> {
     if lines.len() > most + 1 {
         let left = lines.split_off(most).len();
-        lines.push(format!("{left} {others}"));
+        lines.push(format!("{} {others}", units::count(left as u64)));
     }
     lines
 }
@@ -155,7 +158,7 @@ fn untimed(site: &Site) -> Option<String> {
     } else {
         String::new()
     };
-    let Site { name, calls, .. } = site;
+    let (name, calls) = (&site.name, units::count(site.calls));
     listed(&parts).map(|parts| format!("{name}: of {calls} calls, {parts}{rate}"))
 }
 
@@ -181,7 +184,7 @@ fn listed(parts: &[(u64, &str)]) -> Option<String> {
     let parts: Vec<String> = parts
         .iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .map(|(count, what)| format!("{} {what}", units::count(*count)))
         .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -191,6 +194,7 @@ fn expired(site: &Site) -> Option<String> {
     let Site { holds_expired: expired, holds_released: released, .. } = site;
     let all = released.saturating_add(*expired);
     (*expired > 0 && expired.saturating_mul(100) >= all).then(|| {
+        let [expired, all] = [*expired, all].map(units::count);
         format!(
             "{expired} of {all} holds ended by their deadline: while its stream is held, the function waits \
              for the stream, or takes much longer than usual; remove `sleep`, or move the wait out of the \

@@ -1,9 +1,7 @@
 //! Sentences about opened calls, shown below the rows of their functions and in warnings.
 
 use crate::launch_bound::sides_of_series;
-#[cfg(feature = "html")]
-use crate::units;
-use crate::units::{figure, share, time};
+use crate::units::{self, figure, share, time};
 use crate::{Clock, Device, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats};
 
 /// The number of kernels that a warning names.
@@ -117,7 +115,7 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
     parts.extend(streams.map(|streams| format!("{streams} streams")));
     let opened = match series.clock {
         Clock::Kernels => "per call".to_owned(),
-        _ => format!("{} opened", times.opened),
+        _ => format!("{} opened", units::count(times.opened)),
     };
     Some(format!("{opened}: {}", parts.join(", ")))
 }
@@ -181,7 +179,7 @@ pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
         if times.zero_times > 0 {
             warnings.push(format!(
                 "CUPTI gave {} records without times, which are in no figure",
-                times.zero_times
+                units::count(times.zero_times)
             ));
         }
         let place = series.place();
@@ -196,10 +194,11 @@ fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
     found.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     let total_ns = found.iter().fold(0.0, |sum, work| sum + work.total_ns);
     let (named, others) = found.split_at_checked(NAMED).unwrap_or((&found, &[]));
-    let names = named.iter().map(|work| format!("{} × `{}`", work.count, short(&work.name)));
+    let names =
+        named.iter().map(|work| format!("{} × `{}`", units::count(work.count), short(&work.name)));
     let mut names: Vec<String> = names.collect();
     if !others.is_empty() {
-        names.push(format!("{} more kernels", others.len()));
+        names.push(format!("{} more kernels", units::count(others.len() as u64)));
     }
     let (place, advice) = match why {
         ElsewhereReason::OtherStream => (
@@ -236,7 +235,7 @@ mod tests {
     #[test]
     fn nearly_whole_numbers_have_no_decimals() {
         let texts = [2.0, 1.999_97, 2.4, 2.000_6, 1e3, 12_000.0].map(decimal);
-        assert_eq!(texts, ["2", "2", "2.400", "2.001", "1000", "12000"]);
+        assert_eq!(texts, ["2", "2", "2.400", "2.001", "1\u{202f}000", "12\u{202f}000"]);
         let times = KernelTimes { kernels_per_call: Some(1.000_01), ..KernelTimes::default() };
         assert_eq!(kernels(&times).as_deref(), Some("1 kernel"));
     }

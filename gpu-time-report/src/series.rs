@@ -12,6 +12,7 @@ pub use run::Run;
 
 use serde::{Deserialize, Serialize};
 
+use crate::units::printable;
 use crate::{
     Bytes, CacheState, Clock, Dependence, Flops, Histogram, Losses, Measure, Stats, Summary,
     Timeline, UnknownError,
@@ -185,9 +186,22 @@ impl Series {
         }
     }
 
-    /// Returns `cuda:N` or `host`.
+    /// The device of calls that ran before the program had a context, for example.
+    #[doc(hidden)]
+    pub const UNKNOWN_DEVICE: &str = "cuda:?";
+
+    /// Returns `cuda:N`, `host`, or `cuda:?` if the device could not be determined.
     pub fn device(&self) -> &str {
         &self.device
+    }
+
+    /// Returns the device as the table and the page show it.
+    pub(crate) fn shown_device(&self) -> String {
+        if self.device == Series::UNKNOWN_DEVICE {
+            "–".to_owned()
+        } else {
+            printable(&self.device)
+        }
     }
 
     /// Returns the launch, or `None` for the whole function.

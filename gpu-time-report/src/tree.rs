@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod folded;
+pub(crate) mod selection;
 pub(crate) mod shares;
 pub(crate) mod view;
 
@@ -206,7 +207,8 @@ impl Node {
 
     /// Returns `true` if the GPU idled for 5 % of the calls' mean span or more because the host was still
     /// enqueueing their work. If the function's medians describe this path, they must show the same. In a
-    /// merged report, the path must be launch-bound in one of the processes as well.
+    /// merged report, the path must be launch-bound in one of the processes as well. That is enough if
+    /// another one timed it by events, because the mean wait is unknown then.
     pub fn launch_bound(&self) -> bool {
         self.launch_bound
     }
@@ -255,8 +257,8 @@ impl PerCall {
         self.kernels
     }
 
-    fn is_launch_bound(&self) -> bool {
-        self.waited_ns.is_some_and(|waited_ns| is_launch_bound(waited_ns, self.span_ns))
+    fn is_launch_bound(&self) -> Option<bool> {
+        Some(is_launch_bound(self.waited_ns?, self.span_ns))
     }
 }
 
@@ -272,12 +274,14 @@ pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Proc
         nodes.extend(not_annotated(devices, process));
     }
     let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
+    let is_merged = !process.merged.is_empty();
     // A merged report has no medians that could disagree, but those of its processes have.
-    let may_be = |node: &Node| process.merged.is_empty() || node.launch_bound;
+    let may_be = |node: &Node| !is_merged || node.launch_bound;
     for node in &mut nodes {
         node.share = if total_ns > 0.0 { node.self_ns / total_ns } else { 0.0 };
-        let is_by_means = node.per_call.is_some_and(|per_call| per_call.is_launch_bound());
-        node.launch_bound = is_by_means && may_be(node);
+        // The means of a path that one process opened and another timed by events lack the waits.
+        let by_means = node.per_call.and_then(|per_call| per_call.is_launch_bound());
+        node.launch_bound = by_means.unwrap_or(is_merged) && may_be(node);
     }
     sorted(nodes)
 }

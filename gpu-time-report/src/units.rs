@@ -22,7 +22,7 @@ impl Unit {
 
     /// Formats a time in this unit, to four digits or to the nanosecond.
     pub fn number(self, ns: f64) -> String {
-        if self.ns == 1.0 { format!("{ns:.0}") } else { figure(ns / self.ns) }
+        if self.ns == 1.0 { grouped(&format!("{ns:.0}")) } else { figure(ns / self.ns) }
     }
 
     /// Returns the name.
@@ -44,7 +44,7 @@ pub fn figure(value: f64) -> String {
         v if v < 999.95 => 1,
         _ => 0,
     };
-    format!("{value:.decimals$}")
+    grouped(&format!("{value:.decimals$}"))
 }
 
 /// Formats a time in a suitable unit.
@@ -78,7 +78,7 @@ pub fn two_digit_percent(share: f64) -> String {
     format!("{percent:.*}%", digits as usize)
 }
 
-/// Formats a count with its digits in groups of three.
+/// Formats a count with its digits in groups of three, as in all numbers of the table and the page.
 pub fn count(count: u64) -> String {
     grouped(&count.to_string())
 }
@@ -124,7 +124,7 @@ mod tests {
             (999_950.0, "1.000 ms"),
             (61.5e6, "61.50 ms"),
             (1.5e9, "1.500 s"),
-            (7.2e12, "7200 s"),
+            (7.2e12, "7\u{202f}200 s"),
         ] {
             assert_eq!(time(ns), text);
         }
@@ -137,6 +137,13 @@ mod tests {
         {
             assert_eq!(two_digit_percent(share), text);
         }
+    }
+
+    #[test]
+    fn every_number_is_grouped() {
+        assert_eq!(figure(4321.0), count(4321));
+        let ns = Unit::of(1.0);
+        assert_eq!(ns.number(4321.0), count(4321));
     }
 
     #[test]

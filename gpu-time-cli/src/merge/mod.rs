@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use gpu_time_report::{Process, Site, Snapshot};
+use gpu_time_report::{Process, Series, Site, Snapshot};
 
 use crate::input;
 use crate::message::Failure;
@@ -119,8 +119,9 @@ impl Merge {
             let merged = &mut self.sites[index].series;
             for series in site.series() {
                 let device = devices.get(series.device()).copied();
-                let device =
-                    device.ok_or("a series names a device that the report does not list")?;
+                if device.is_none() && series.device() != Series::UNKNOWN_DEVICE {
+                    return Err("a series names a device that the report does not list");
+                }
                 match merged.iter_mut().find(|merged| merged.is_of(device, series)) {
                     Some(known) => known.add(site, series, &runs)?,
                     None => merged.push(MergedSeries::new(device, site, series, &runs)?),

@@ -11,8 +11,8 @@ use crate::series_id::SeriesId;
 
 /// The sum of one series over several reports.
 pub struct MergedSeries {
-    /// The index of its device among the merged devices.
-    device: usize,
+    /// The index of its device among the merged devices. `None` if the device is unknown.
+    device: Option<usize>,
     /// The identity and the counts. The statistics are computed at the end, from the other fields.
     series: Series,
     /// The times behind the statistics; `None` if there are no samples yet.
@@ -47,7 +47,7 @@ enum Net {
 impl MergedSeries {
     /// Creates the sum from one report, in which `site` has the series.
     pub fn new(
-        device: usize,
+        device: Option<usize>,
         site: &Site,
         series: &Series,
         processes: &Processes,
@@ -67,7 +67,7 @@ impl MergedSeries {
     }
 
     /// Returns `true` if a series of another report is the same series.
-    pub fn is_of(&self, device: usize, series: &Series) -> bool {
+    pub fn is_of(&self, device: Option<usize>, series: &Series) -> bool {
         let line = |series: &Series| series.launch().map(Launch::line);
         self.device == device
             && SeriesId::of(&self.series) == SeriesId::of(series)
@@ -134,7 +134,10 @@ impl MergedSeries {
         series.runs = runs.finish();
         // The reports cover different periods.
         series.timeline = None;
-        series.device = ids.get(device).cloned().unwrap_or_default();
+        // An unknown device keeps its name.
+        if let Some(id) = device.and_then(|at| ids.get(at)) {
+            series.device.clone_from(id);
+        }
         let is_opened = series.clock == Clock::Kernels;
         let brackets = series.fed.saturating_add(series.starved);
         let count = if is_opened { series.opened() } else { brackets };

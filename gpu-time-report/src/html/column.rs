@@ -143,7 +143,7 @@ impl PageColumn {
                     @if series.clock == Clock::Host {
                         (printed.print(marks::HOST))
                     } @else {
-                        (printable(&series.device))
+                        (series.shown_device())
                     }
                     @if series.clock == Clock::Sync { " " span.chip { (printed.print(marks::SYNC)) } }
                     @if series.clock == Clock::Kernels {

@@ -9,7 +9,7 @@ use crate::in_use::in_use_words;
 use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND};
 use crate::own_times::own_times;
 use crate::printed::Printed;
-use crate::units::{percent, printable};
+use crate::units::{self, percent, printable};
 use crate::{Coverage, Device, Node, Snapshot, idle};
 
 /// The maximum number of functions in the legend of one device on a phone.
@@ -198,7 +198,8 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
                 let (class, name) = (colours.class(time.name), time.name.to_owned());
                 parts.push(Part::of(class, name, std::slice::from_ref(share)));
             }
-            parts.push(Part::of(OTHERS, format!("{} more functions", others.len()), others));
+            let name = format!("{} more functions", units::count(others.len() as u64));
+            parts.push(Part::of(OTHERS, name, others));
         }
         // It is unknown how to divide the time.
         None => {

@@ -3,10 +3,11 @@
 use maud::{Markup, html};
 
 use super::colours::{Colours, OTHERS};
+use crate::marks::GPU_PER_CALL;
 use crate::own_times::Shares;
 use crate::printed::Printed;
 use crate::scale::Scale;
-use crate::tree::{bounded_totals, children, depth_first};
+use crate::tree::{bounded_totals, children, depth_first, selection};
 use crate::units::{self, printable};
 use crate::{Node, PerCall, Snapshot};
 
@@ -25,11 +26,10 @@ pub fn tree(
     printed: &Printed,
 ) -> Markup {
     let nodes = &snapshot.tree;
-    let shown = longest(nodes);
     let left = left_edges(nodes);
     let (bounds, shares) = (bounded_totals(nodes), Shares::of(snapshot));
     let (waits, whole_ns) = (waits(nodes), total(nodes));
-    let rows: Vec<_> = depth_first(nodes).filter(|(at, _)| shown[*at]).collect();
+    let rows: Vec<_> = selection::longest(nodes, MAX_PATHS).collect();
     let depth = rows.iter().map(|(_, depth)| depth + 1).max().unwrap_or(0);
     let scale = |of: fn(&Node) -> f64| Scale::of(nodes.iter().map(of), 3);
     let (own, inclusive) = (scale(Node::self_ns), scale(Node::inclusive_ns));
@@ -45,15 +45,15 @@ pub fn tree(
                             th.n { "self " small { (own.unit().name()) } }
                             th.n { "total " small { (inclusive.unit().name()) } }
                             th.n { "calls" }
-                            th.n { "GPU per call" }
-                            th.n { "host per call" }
+                            th.n { (GPU_PER_CALL) }
+                            th.n { "host/call" }
                             th { "remarks" }
                         }
                     }
                     tbody {
                         @for (at, depth) in rows {
                             @let node = &nodes[at];
-                            tr class=[class(node, waits[at], first, colours)]
+                            tr class=[class(node, waits[at], bounds[at], first, colours)]
                                 style={
                                     "--x:" (fraction(left[at] / whole_ns))
                                     ";--w:" (fraction(node.inclusive_ns / whole_ns)) ";--d:" (depth)
@@ -66,8 +66,11 @@ pub fn tree(
                                     @if node.self_error_ns != Some(0.0) { " " (node.self_error()) }
                                 }
                                 td { (printed.bound(bounds[at])) (inclusive.number(node.inclusive_ns)) }
-                                td { @if node.per_call.is_some() { (units::grouped(&format!("{:.0}", node.calls))) } }
-                                td { (per_call(node, |mean| Some(mean.busy_ns))) }
+                                td { (node.shown_calls()) }
+                                td {
+                                    @let _ = printed.mark(node.has_other_streams(), GPU_PER_CALL);
+                                    (per_call(node, |mean| Some(mean.busy_ns)))
+                                }
                                 td { (per_call(node, PerCall::host_ns)) }
                                 td { (printable(&node.remark())) }
                             }
@@ -93,12 +96,18 @@ fn fraction(of_whole: f64) -> String {
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Returns the stylesheet classes of a path, if it needs any.
-fn class(node: &Node, waits: bool, first: Option<&str>, colours: &Colours) -> Option<String> {
-    let waits = waits.then_some("waits");
+/// Returns the stylesheet classes of a path, if it needs any. Its width may be an upper bound.
+fn class(
+    node: &Node,
+    waits: bool,
+    is_bound: bool,
+    first: Option<&str>,
+    colours: &Colours,
+) -> Option<String> {
+    let (waits, bound) = (waits.then_some("waits"), is_bound.then_some("bound"));
     let first = (first == Some(&node.name)).then_some("first");
     let colour = Some(colours.of_path(node)).filter(|class| *class != OTHERS);
-    let classes: Vec<&str> = colour.into_iter().chain(waits).chain(first).collect();
+    let classes: Vec<&str> = [colour, bound, waits, first].into_iter().flatten().collect();
     (!classes.is_empty()).then(|| classes.join(" "))
 }
 
@@ -122,16 +131,6 @@ fn waits(nodes: &[Node]) -> Vec<bool> {
         ns > 0.0 && ns >= MUCH * all_ns && most_ns < MOSTLY * ns
     };
     nodes.iter().zip(&callees).map(is_selected).collect()
-}
-
-/// Selects the paths with the longest inclusive times. A selected path's callers are always
-/// selected too: their times are no shorter, and the stable sort keeps them first among equals.
-fn longest(nodes: &[Node]) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by(|&one, &two| nodes[two].inclusive_ns.total_cmp(&nodes[one].inclusive_ns));
-    let mut shown = vec![false; nodes.len()];
-    order.into_iter().take(MAX_PATHS).for_each(|at| shown[at] = true);
-    shown
 }
 
 /// Returns the left edge of each path: the sum of the times of the paths drawn to its left.

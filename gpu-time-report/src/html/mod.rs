@@ -148,7 +148,7 @@ fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
     html! {
         dl.tiles {
             (tile("GPU busy in functions", html! { (printed.bound(busy.is_bound)) (units::time(busy.ns)) }))
-            (tile("functions called", html! { (called) small { " of " (sites.len()) } }))
+            (tile("functions called", html! { (units::count(called as u64)) small { " of " (units::count(sites.len() as u64)) } }))
             (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
             @if has_samples { (tile("GPU samples", html! { (units::count(gpu_samples)) })) }
             @if opened > 0 { (tile("opened calls", html! { (units::count(opened)) })) }

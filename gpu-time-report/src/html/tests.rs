@@ -338,7 +338,7 @@ fn gpu_time_of_nested_functions_is_counted_once() {
 fn tree_is_a_table_without_scripts() {
     let snapshot = nested();
     let text = text(&snapshot);
-    let from = text.find("host per call").expect("a tree");
+    let from = text.find("host/call").expect("a tree");
     let lines: Vec<&str> = text[from..].lines().filter(|line| !line.is_empty()).collect();
     let attention = lines.iter().position(|line| *line == "attention").unwrap();
     assert_eq!(lines[attention + 1..attention + 5], ["23.4%", "150.0", "200.0", "160"]);

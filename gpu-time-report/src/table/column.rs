@@ -64,9 +64,16 @@ pub enum TableRow<'a> {
     },
     /// A function that has no own series, because every call was captured or none was timed.
     Untimed { label: String, calls: Option<u64> },
-    /// The keys of a function that the table omits, with the number of samples and the total time
-    /// of their calls.
-    OtherKeys { is_sampled: bool, is_bound: bool, keys: usize, samples: u64, total: f64 },
+    /// The keys of a function that the table omits, with the number of samples, the total time and
+    /// the share of their calls.
+    OtherKeys {
+        is_sampled: bool,
+        is_bound: bool,
+        keys: usize,
+        samples: u64,
+        total: f64,
+        share: Option<Share>,
+    },
     /// A sentence about the opened calls of the series above, across the whole table.
     Opened { line: String },
     /// A kernel of the opened calls. `is_ambiguous` if another one of the series has the same name.
@@ -140,7 +147,7 @@ impl TableColumn {
             TableColumn::On => device(row.first()?, printed),
             TableColumn::Cache => row.first()?.cache().to_owned(),
             TableColumn::Calls => row.calls(printed)?,
-            TableColumn::Samples => row.samples()?.to_string(),
+            TableColumn::Samples => units::count(row.samples()?),
             TableColumn::Median => {
                 let median = units.times.text(row.stats()?.median);
                 let raw = printed.mark(series.is_some_and(Series::is_raw_by_launches), marks::RAW);
@@ -243,13 +250,17 @@ impl<'a> TableRow<'a> {
             TableRow::Series { label, .. }
             | TableRow::Keyed { label, .. }
             | TableRow::Untimed { label, .. } => label.clone(),
-            TableRow::OtherKeys { keys, .. } => format!("  … {keys} more keys"),
+            TableRow::OtherKeys { keys, .. } => {
+                format!("  … {} more keys", units::count(*keys as u64))
+            }
             TableRow::Opened { .. } => String::new(),
             TableRow::Kernel { kernel, .. } => {
                 let configuration = self.configuration().unwrap_or_default();
                 KERNEL_INDENT.to_owned() + &printable(&kernel.name) + &configuration
             }
-            TableRow::OtherKernels { kernels, .. } => format!("{KERNEL_INDENT}and {kernels} more"),
+            TableRow::OtherKernels { kernels, .. } => {
+                format!("{KERNEL_INDENT}and {} more", units::count(*kernels as u64))
+            }
             TableRow::OtherFunctions { functions, .. } => {
                 format!("and {} more functions", units::count(*functions as u64))
             }
@@ -276,7 +287,7 @@ impl<'a> TableRow<'a> {
             }
             TableRow::Series { calls, .. }
             | TableRow::Keyed { calls, .. }
-            | TableRow::Untimed { calls, .. } => calls.map(|calls| calls.to_string()),
+            | TableRow::Untimed { calls, .. } => calls.map(units::count),
             TableRow::Kernel { kernel, .. } => {
                 let per_call = printed.print(marks::PER_CALL);
                 Some(per_call.to_owned() + &opened::decimal(kernel.per_call))
@@ -352,6 +363,7 @@ impl<'a> TableRow<'a> {
         match self {
             TableRow::Series { share, .. }
             | TableRow::Keyed { share, .. }
+            | TableRow::OtherKeys { share, .. }
             | TableRow::OtherFunctions { share, .. }
             | TableRow::NotAnnotated { share, .. } => *share,
             _ => None,
@@ -371,11 +383,11 @@ impl<'a> TableRow<'a> {
 /// Returns the device, followed by the clock unless CUDA events timed the row. For the host clock,
 /// returns only the clock.
 fn device(series: &Series, printed: &Printed) -> String {
-    let with = |mark| format!("{} {}", printable(&series.device), printed.print(mark));
+    let with = |mark| format!("{} {}", series.shown_device(), printed.print(mark));
     match series.clock {
         Clock::Sync => with(marks::SYNC),
         Clock::Kernels => with(marks::KERNELS),
-        Clock::Events => printable(&series.device),
+        Clock::Events => series.shown_device(),
         Clock::Host => printed.print(marks::HOST).to_owned(),
     }
 }

@@ -4,7 +4,7 @@ use super::column::TableRow;
 use super::keys::HiddenKeys;
 use crate::groups::{Group, IndexedSeries};
 use crate::own_times::{Share, Shares};
-use crate::units::printable;
+use crate::units::{self, printable};
 use crate::{Kernel, KernelTimes, Launch, Launches, Series, Site, Snapshot, kernel_names, opened};
 
 /// The maximum width of the kernel name that follows the name of a function with a single kernel.
@@ -91,8 +91,11 @@ impl<'a> Function<'a> {
             && let Some(Group { site, .. }) = self.groups.first()
         {
             let (samples, total, is_bound) = hidden.sum(self.groups);
+            let has_hidden =
+                |group: &&Group| group.head.is_some_and(|head| hidden.has(head.series));
+            let share = self.share(self.groups.iter().filter(has_hidden));
             let (is_sampled, keys) = (site.is_sampled(), hidden.len());
-            rows.push(TableRow::OtherKeys { is_sampled, is_bound, keys, samples, total });
+            rows.push(TableRow::OtherKeys { is_sampled, is_bound, keys, samples, total, share });
         }
         rows
     }
@@ -163,6 +166,8 @@ impl<'a> Function<'a> {
         shown: Shown,
     ) {
         let key = series.key().map(|key| format!("[{}]", printable(key)));
+        // Without a name or a key, the row would have no label.
+        let key = key.or_else(|| name.is_empty().then(|| "(no key)".to_owned()));
         let single = single_kernel(series).filter(|_| !shown.singles);
         let label = [
             Some(if name.is_empty() { " ".to_owned() } else { name.to_owned() }),
@@ -235,7 +240,7 @@ fn count_keys(rows: &mut [TableRow], keys: usize) {
         _ => None,
     });
     if let Some(label) = label.filter(|_| keys > 0) {
-        label.push_str(&format!(" ({keys} keys)"));
+        label.push_str(&format!(" ({} keys)", units::count(keys as u64)));
     }
 }
 

@@ -9,6 +9,8 @@ use crate::terminal::View;
 use crate::tree::fixtures::node;
 use crate::*;
 
+mod cells;
+
 /// Returns the table with all notes.
 fn in_full(snapshot: &Snapshot) -> String {
     snapshot.to_table(Terminal::default(), Detail::All)
@@ -497,7 +499,7 @@ fn keys_with_the_longest_totals_are_shown() {
         [0, 1].into_iter().flat_map(|_| (56..64).rev().map(|i| format!("{i}x{i}"))).collect();
     assert_eq!(shown, longest, "{table}");
     // There are 56 keys on two devices, with times from 0.1 to 5.6 ms.
-    assert_eq!(rest, Some(vec!["56", "more", "keys", "112", "319.200"]), "{table}");
+    assert_eq!(rest, Some(vec!["56", "more", "keys", "112", "319.200", "76.7%"]), "{table}");
     assert!(table.find("more keys") < table.find("app::plain"), "{table}");
     for key in (0..64).map(|i| format!("{i}x{i}")) {
         let (json, csv) = (snapshot.to_json(), snapshot.to_csv());

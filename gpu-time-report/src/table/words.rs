@@ -1,8 +1,8 @@
 //! The last lines of the table, which explain its marks.
 
 use crate::marks::{
-    ESTIMATE, GB_PER_S, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SHARE, SYNC, UNCERTAIN,
-    UPPER_BOUND,
+    ESTIMATE, GB_PER_S, GPU_PER_CALL, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SHARE,
+    SYNC, UNCERTAIN, UPPER_BOUND,
 };
 use crate::printed::Printed;
 use crate::{Series, Snapshot, units};
@@ -24,6 +24,7 @@ pub fn line(snapshot: &Snapshot, printed: &Printed) -> String {
         (GB_PER_S, "share of peak"),
         (GRAPH, "sampled replays of a graph node"),
         (SHARE, if is_twice { "inner functions count twice" } else { "of GPU time" }),
+        (GPU_PER_CALL, "by events, on the call's own stream only"),
         (UNCERTAIN, "share that upper bounds make uncertain"),
     ];
     let words = words.iter().filter(|(mark, _)| printed.has(mark));

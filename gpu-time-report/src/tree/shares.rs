@@ -14,7 +14,8 @@ pub fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
         let described = opened.described(node, sites);
         node.launch_bound &= described.is_none_or(may_be_launch_bound);
     }
-    for node in nodes.iter().filter(|node| node.source == Source::Opened) {
+    let is_known = |node: &&Node| node.source == Source::Opened || node.launch_bound;
+    for node in nodes.iter().filter(is_known) {
         if let Some(site) = node.site().and_then(|site| sites.get_mut(site)) {
             site.launch_bound = Some(site.launch_bound == Some(true) || node.launch_bound);
         }

@@ -2,7 +2,8 @@ use super::fixtures::{by_events, node, tree as pass};
 use super::*;
 use crate::fixtures as reports;
 use crate::own_times::Shares;
-use crate::{Coverage, Measure, Process, Site, Snapshot, Terminal};
+use crate::terminal::View;
+use crate::{Coverage, Detail, Measure, Process, Site, Snapshot, Terminal};
 
 fn snapshot(nodes: Vec<Node>, devices: Vec<Device>) -> Snapshot {
     let process: Process = reports::process(None);
@@ -170,6 +171,23 @@ fn tree_by_events_marks_bounds() {
     assert!(!text.contains("launch-bound"), "{text}");
 }
 
+/// Events around a call measure its own stream only.
+#[test]
+fn total_with_other_streams_is_explained() {
+    let is_explained = |nodes| {
+        let to = Terminal { view: View::Tree, ..Terminal::default() };
+        let table = snapshot(nodes, vec![]).to_table(to, Detail::Brief);
+        table.contains("GPU/call: ")
+    };
+    assert!(!is_explained(by_events()));
+    let mut nodes = by_events();
+    nodes[0].per_call.as_mut().unwrap().busy_ns *= 0.9;
+    assert!(is_explained(nodes.clone()));
+    nodes[0].self_error_ns = Some(20_000.0);
+    nodes[0].inclusive_error_ns = Some(20_000.0);
+    assert!(!is_explained(nodes));
+}
+
 #[test]
 fn tree_of_bounds_has_no_shares() {
     let bounds = by_events().into_iter().map(|node| Node { upper_bound: true, ..node }).collect();
@@ -201,6 +219,18 @@ fn tree_fits_the_terminal() {
     // The path's sentence takes a line of its own, and the next path is on the line after it.
     assert!(lines[2].starts_with("    launch-bound: GPU busy 0.002 of 1.210 ms; the host took"));
     assert!(end(&lines[3]).ends_with("::forward_with_cache"), "{lines:#?}");
+}
+
+/// The first paths in depth-first order may all be short.
+#[test]
+fn longest_of_many_paths_are_shown() {
+    let mut nodes = vec![node("deep", None, 0.0, 0.0)];
+    nodes.extend((0..300).map(|i| node(&format!("short_{i}"), Some(0), 10.0, 10.0)));
+    nodes.push(node("long", None, 1_000.0, 1_000.0));
+    let lines = on_terminal(nodes, 100);
+    assert!(lines.iter().any(|line| line.ends_with("long")), "{lines:?}");
+    let more = lines.iter().find(|line| line.starts_with("and ")).unwrap();
+    assert_eq!(more, "and 102 shorter paths, which the JSON report has");
 }
 
 #[test]
@@ -294,6 +324,20 @@ fn merged_path_is_launch_bound_only_if_it_was_in_a_process() {
     };
     assert_eq!(is_bound(true), [true, false]);
     assert_eq!(is_bound(false), [false, false]);
+}
+
+/// Events do not tell the waits, so that those of the sum are unknown.
+#[test]
+fn merged_path_by_events_is_launch_bound_if_it_was_in_a_process() {
+    let is_bound = |was_bound| {
+        let mut snapshot = reports::kernels();
+        snapshot.process.merged = vec![snapshot.process.clone(), snapshot.process.clone()];
+        let node = Node { launch_bound: was_bound, ..by_events()[0].clone() };
+        let snapshot = snapshot.with_tree(vec![node]);
+        (snapshot.tree[0].launch_bound(), snapshot.sites[0].launch_bound)
+    };
+    assert_eq!(is_bound(true), (true, Some(true)));
+    assert_eq!(is_bound(false), (false, None));
 }
 
 #[test]

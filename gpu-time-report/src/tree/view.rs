@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use comfy_table::{CellAlignment, Table, presets};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Node, PerCall, Source, bounded_totals, depth_first};
+use super::{Node, PerCall, Source, bounded_totals, selection};
 use crate::launch_bound::both_sides;
+use crate::marks::GPU_PER_CALL;
 use crate::own_times::{Share, Shares};
 use crate::printed::Printed;
 use crate::shorten::shortened;
@@ -23,8 +24,9 @@ const MAX_LEVELS: usize = 8;
 const MIN_NAME: usize = 12;
 
 impl Snapshot {
-    /// Returns the call tree as lines of text: functions under their callers, longest first. Names
-    /// are shortened until each row fits the terminal. Empty if there is no tree.
+    /// Returns the call tree as lines of text: functions under their callers, longest first. The
+    /// shortest paths of a large tree are left out, and names are shortened until each row fits the
+    /// terminal. Empty if there is no tree.
     #[doc(hidden)]
     pub fn to_tree(&self, to: Terminal) -> String {
         text(&self.with_unique_names(), to, &Printed::default())
@@ -37,7 +39,7 @@ pub fn text(snapshot: &Snapshot, to: Terminal, printed: &Printed) -> String {
         return String::new();
     }
     let (bounds, shares) = (bounded_totals(&snapshot.tree), Shares::of(snapshot));
-    let paths = depth_first(&snapshot.tree).take(MAX_PATHS);
+    let paths = selection::longest(&snapshot.tree, MAX_PATHS);
     let paths: Vec<TreeRow> =
         paths.map(|path| TreeRow::of(snapshot, &shares, &bounds, path)).collect();
     let mut labels: Vec<String> = paths.iter().map(|path| path.label(&path.name)).collect();
@@ -60,8 +62,8 @@ pub fn text(snapshot: &Snapshot, to: Terminal, printed: &Printed) -> String {
         lines.extend(sides.map(|line| to.styled(DIMMED, &line)));
     }
     if snapshot.tree.len() > MAX_PATHS {
-        let more = snapshot.tree.len() - MAX_PATHS;
-        lines.push(format!("and {more} more paths, which the JSON report has"));
+        let more = units::count((snapshot.tree.len() - MAX_PATHS) as u64);
+        lines.push(format!("and {more} shorter paths, which the JSON report has"));
     }
     lines.join("\n") + "\n"
 }
@@ -125,7 +127,7 @@ fn shortened_labels(paths: &[TreeRow], room: usize) -> Vec<String> {
 fn aligned(paths: &[TreeRow], labels: &[String], printed: &Printed) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["share", "self", "total", "calls", "GPU/call", "host/call", "function"]);
+    table.set_header(["share", "self", "total", "calls", GPU_PER_CALL, "host/call", "function"]);
     for (path, label) in paths.iter().zip(labels) {
         table.add_row(row(path, label, printed));
     }
@@ -149,11 +151,12 @@ fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {
     let per_call = |of: fn(&PerCall) -> Option<f64>| {
         node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
     };
+    printed.mark(node.has_other_streams(), GPU_PER_CALL);
     [
         share.map(|share| printed.share(share)).unwrap_or_default(),
         printed.bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
         printed.bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
-        if node.per_call.is_some() { format!("{:.0}", node.calls) } else { String::new() },
+        node.shown_calls(),
         per_call(|mean| Some(mean.busy_ns)),
         per_call(PerCall::host_ns),
         label.to_owned(),
@@ -161,12 +164,27 @@ fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {
 }
 
 impl Node {
+    /// Returns the number of calls as text. Empty for work that is not annotated.
+    pub(crate) fn shown_calls(&self) -> String {
+        self.per_call.map_or(String::new(), |_| units::grouped(&format!("{:.0}", self.calls)))
+    }
+
     /// Returns the remarks that qualify the path's figures.
     #[cfg(feature = "html")]
     pub(crate) fn remark(&self) -> String {
         let sides = self.launch_bound_sentence().map(|sides| format!("launch-bound: {sides}"));
         let others = self.short_remarks().map(str::to_owned);
         sides.into_iter().chain(others).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns `true` if the total has work on other streams than that of the calls, which events
+    /// around the calls do not measure.
+    pub(crate) fn has_other_streams(&self) -> bool {
+        let calls_ns = self.per_call.map(|mean| mean.busy_ns * self.calls);
+        let others_ns = calls_ns.map_or(0.0, |ns| self.inclusive_ns - ns);
+        // The total is computed from other samples than the mean.
+        let error_ns = self.inclusive_error_ns.unwrap_or(f64::INFINITY);
+        self.source == Source::Events && others_ns > 0.01 * self.inclusive_ns + 3.0 * error_ns
     }
 
     fn short_remarks(&self) -> impl Iterator<Item = &'static str> {

@@ -154,3 +154,20 @@ fn different_devices_with_same_id_are_kept_apart() {
         more.sites()[0].series().iter().map(|s| (s.device(), s.measured())).collect();
     assert_eq!(series, [("cuda:0/1", 9), ("cuda:0/2", 27)]);
 }
+
+/// Calls without GPU work may run before the program has a context.
+#[test]
+fn rows_of_unknown_device_are_kept_apart() {
+    let on = |pid, devices: &[&str]| {
+        let series = devices.iter().map(|device| series(device, &[1000.0; 9], &[], 0.0)).collect();
+        report(pid, vec![gpu("cuda:0", "H200")], vec![site("f", 1, series)])
+    };
+    let both = merged(&[on(1, &["cuda:?", "cuda:0"]), on(2, &["cuda:0"])]);
+    let more = merged(&[on(3, &["cuda:0"]), both, on(4, &["cuda:?"])]);
+    let series: Vec<_> =
+        more.sites()[0].series().iter().map(|s| (s.device(), s.measured())).collect();
+    assert_eq!(series, [("cuda:0", 27), ("cuda:?", 18)]);
+    assert_eq!(more.devices().len(), 1);
+    let refused = Merge::default().add(&on(1, &["cuda:1"]));
+    assert_eq!(refused, Err("a series names a device that the report does not list"));
+}

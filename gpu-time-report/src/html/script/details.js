@@ -90,11 +90,11 @@ const opened = (series) => {
   ].filter(([, stats]) => stats);
   const idle = series.gaps_ns && series.span_ns && percent(series.gaps_ns.median, series.span_ns.median);
   const note = [
-    `${count(series.opened)} calls`,
-    series.kernels_per_call !== undefined && `${decimal(series.kernels_per_call)} kernels per call`,
+    counted(count(series.opened), "call"),
+    series.kernels_per_call !== undefined && `${counted(decimal(series.kernels_per_call), "kernel")} per call`,
     series.streams > 1 && `${series.streams} streams`,
     idle && `idle ${idle}`,
-    series.zero_times > 0 && `${count(series.zero_times)} records without times`,
+    series.zero_times > 0 && `${counted(count(series.zero_times), "record")} without times`,
   ].filter(Boolean);
   const head = ["", "median", "p5 – p95"].map((name, i) => el("th", { class: i ? "n" : undefined }, name));
   return pane("Opened calls", note.join(" · "), el("table", {}, el("tr", {}, head, el("td")), rows.map(([name, stats, meaning]) =>
@@ -157,7 +157,7 @@ const figures = (series) => {
 
 const about = (site, series) => {
   const entries = [
-    ["on", series.device],
+    ["on", series.device !== "cuda:?" && series.device],
     ["declared", el("code", {}, `${site.file}:${site.line}`)],
     ["launch", series.launch && launchName(series.launch)],
     ["key", series.key && el("code", {}, series.key)],

@@ -41,14 +41,19 @@ const pane = (title, note, ...content) =>
 
 const UNITS = [["s", 1e9], ["ms", 1e6], ["µs", 1e3], ["ns", 1]];
 const unitOf = (ns) => UNITS.find(([, size]) => ns >= 0.9995 * size) ?? UNITS[3];
-const figure = (value) =>
-  value.toFixed(value < 9.9995 ? 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0);
-const inUnit = (ns, [name, size]) => (name === "ns" ? ns.toFixed(0) : figure(ns / size));
+// Formats a number with its digits in groups of three, as in the table.
+const fixed = (value, decimals) => {
+  const [whole, ...rest] = value.toFixed(decimals).split(".");
+  return [whole.replace(/\B(?=(\d{3})+$)/g, "\u202f"), ...rest].join(".");
+};
+const figure = (value) => fixed(value, value < 9.9995 ? 3 : value < 99.995 ? 2 : value < 999.95 ? 1 : 0);
+const inUnit = (ns, [name, size]) => (name === "ns" ? fixed(ns, 0) : figure(ns / size));
 const time = (ns) => {
   const unit = unitOf(ns);
   return `${inUnit(ns, unit)} ${unit[0]}`;
 };
 const count = (n) => n.toLocaleString("en").replaceAll(",", "\u202f");
+const counted = (number, one) => `${number} ${one}${number === "1" ? "" : "s"}`;
 const percent = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)}%` : "");
 // Returns about `about` round values from low to high.
 const ticks = (low, high, about) => {
@@ -65,7 +70,7 @@ const tickLabels = (values) => {
   const step = values.length > 1 ? (values[1] - values[0]) / unit[1] : 1;
   const decimals = Math.max(0, Math.min(6, Math.ceil(-Math.log10(step) - 1e-9)));
   return values.map((value, i) => {
-    const text = (value / unit[1]).toFixed(decimals);
+    const text = fixed(value / unit[1], decimals);
     return i === values.length - 1 || values.length === 1 ? `${text} ${unit[0]}` : text;
   });
 };

@@ -24,13 +24,14 @@ const showTree = (tree) => {
     const [, share, own, total, calls, busy, host, remarks] = [...row.cells].map((_, i) => cell(row, i));
     return [
       `${ending(path(row)).join(" › ")}: ${total} in total, ${own} its own${share && ` (${share})`}`,
-      calls && `${calls} calls`, busy && `GPU ${busy} per call`, host && `host ${host}`, remarks,
+      calls && counted(calls, "call"), busy && `GPU ${busy} per call`, host && `host ${host}`, remarks,
     ].filter(Boolean).join(" · ");
   };
-  const waits = tree.querySelector(".waits");
+  const [waits, bound] = [".waits", ".bound"].map((mark) => tree.querySelector(mark));
   const hint = () => [
     "width: GPU time · click to enlarge",
     waits && [" · ", el("u", {}, "underlined"), ": waits for the CPU"],
+    bound && [" · ", el("i"), "hatched: upper bounds"],
   ];
   const said = el("output", {});
   const flip = el("button", { type: "button", class: "flip" }, "as a table");

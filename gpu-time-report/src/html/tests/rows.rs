@@ -17,7 +17,7 @@ fn every_row_has_the_cells_of_the_header_in_any_window() {
 #[test]
 fn rates_have_columns_if_any_row_has_one() {
     let (with, without) = (text(&rated()), text(&everything()));
-    assert!(with.contains("\nGB/s\nTFLOP/s\n") && with.contains("\n4000 80%\n"), "{with}");
+    assert!(with.contains("\nGB/s\nTFLOP/s\n") && with.contains("\n4\u{202f}000 80%\n"), "{with}");
     assert!(!without.contains("GB/s\n"), "{without}");
 }
 

@@ -318,6 +318,22 @@ fn opened_rows_list_every_kernel() {
 }
 
 #[test]
+fn one_kernel_of_one_call_is_singular() {
+    let mut snapshot = kernels();
+    snapshot.sites = vec![snapshot.sites[1].clone()];
+    let times = snapshot.sites[0].series[0].kernel_times.as_mut().unwrap();
+    (times.opened, times.kernels_per_call, times.zero_times) = (1, Some(1.0), 1);
+    let question = format!(
+        r#"{OPEN}
+        const panes = all(".pane").filter((pane) => pane.querySelector("h3").textContent === "Opened calls");
+        return panes.map((pane) => pane.querySelector("header span").textContent);"#
+    );
+    let seen: Vec<String> = serde_json::from_value(ask(&snapshot, &question)).unwrap();
+    assert!(seen[0].starts_with("1 call · 1 kernel per call · "), "{seen:?}");
+    assert!(seen[0].ends_with(" · 1 record without times"), "{seen:?}");
+}
+
+#[test]
 fn opened_row_counts_the_kernels_that_are_left_out() {
     let mut snapshot = kernels();
     snapshot.sites = vec![snapshot.sites[1].clone()];

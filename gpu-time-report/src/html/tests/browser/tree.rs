@@ -1,6 +1,7 @@
 //! Tests of the drawn call tree and of the bars of device time.
 
 use super::*;
+use crate::tree::fixtures::by_events;
 
 #[test]
 fn shares_on_the_bar_fit_or_are_hidden() {
@@ -210,6 +211,27 @@ fn underlines_have_enough_contrast() {
     let still = "document.querySelectorAll('.icicle tr').forEach((row) => (row.style.transition = 'none'));";
     let seen = ask(&nested(), &format!("{COLOURS} {still} {question}"));
     assert_eq!(seen, serde_json::json!([]));
+}
+
+/// A path that contains an upper bound has one for its width.
+#[test]
+fn widths_that_are_upper_bounds_are_hatched() {
+    let seen = |nodes| {
+        let question = r#"
+            const rows = [...document.querySelectorAll(".icicle tbody tr")];
+            const hatched = (row) => getComputedStyle(row).backgroundImage.includes("(45deg");
+            return [rows.filter(hatched).map((row) => row.cells[0].textContent),
+                document.querySelector(".section-head > output").textContent];"#;
+        ask(&kernels().with_tree(nodes), question)
+    };
+    let hint = "width: GPU time · click to enlarge";
+    let bounds = serde_json::json!([
+        ["pass", "attention", "norm"],
+        format!("{hint} · hatched: upper bounds")
+    ]);
+    assert_eq!(seen(by_events()), bounds);
+    let known = by_events().into_iter().map(|node| Node { upper_bound: false, ..node }).collect();
+    assert_eq!(seen(known), serde_json::json!([[], hint]));
 }
 
 #[test]
