@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-#[cfg(feature = "tracing")]
 use crate::base::increment::increment;
 #[cfg(test)]
 use crate::base::lock::MutexGuard;
