@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::units;
 
+/// The number of standard errors, and the share if there is none, by which windows contradict what is known.
+pub(crate) const FAR: f64 = 3.0;
+pub(crate) const FAR_WITHOUT_ERROR: f64 = 0.1;
+
 /// The share of wall time that a device was busy, estimated from windows.
 ///
 /// The shares are means over the windows; in a merged report, over the times that the windows of the processes

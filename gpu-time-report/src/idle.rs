@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::coverage::FAR;
 use crate::in_use::{all_windows, in_use_ns, in_use_words};
 use crate::own_times::{own_times, sum};
 use crate::units::percent;
@@ -9,8 +10,6 @@ use crate::{Coverage, Device, Node, Snapshot, Source, WindowsFrom};
 
 /// The minimum share of the run for which functions ran that windows must have seen.
 const NOTICEABLE: f64 = 0.01;
-/// The number of standard errors by which windows contradict what is known exactly.
-const FAR: f64 = 3.0;
 
 /// The reason why a share has no error.
 pub const TOO_FEW: &str = " (too few windows)";

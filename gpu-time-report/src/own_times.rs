@@ -20,7 +20,7 @@ pub struct OwnTime<'a> {
     pub is_partly_known: bool,
 }
 
-/// The shares of all GPU time. The shares of all functions and of the work that is not annotated
+/// The shares of all GPU time. The shares of all functions and of the work that only windows found
 /// add up to 1.
 ///
 /// An upper bound divided by a sum of upper bounds is not a bound: a wait in one function lowers
@@ -31,7 +31,7 @@ pub struct Shares<'a> {
     /// calls.
     per_ns: HashMap<&'a str, f64>,
     all_ns: f64,
-    not_annotated: Option<&'a Node>,
+    from_windows: Vec<&'a Node>,
     known: Known,
 }
 
@@ -164,15 +164,15 @@ impl Known {
 
 impl<'a> Shares<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Shares<'a> {
-        let not_annotated =
-            snapshot.tree.iter().find(|node| node.source == Source::Windows && node.self_ns > 0.0);
+        let is_found = |node: &&Node| node.source == Source::Windows && node.self_ns > 0.0;
+        let from_windows: Vec<_> = snapshot.tree.iter().filter(is_found).collect();
         let (times, rows) = (own_times(snapshot, None), rows(snapshot, None));
-        let all_ns = sum(&times) + not_annotated.map_or(0.0, Node::self_ns);
+        let all_ns = sum(&times) + from_windows.iter().map(|node| node.self_ns).sum::<f64>();
         let per_ns = times.iter().filter_map(|time| {
             let rows = rows.get(time.name).filter(|rows| rows.ns > 0.0)?;
             Some((time.name, time.ns / all_ns / rows.ns))
         });
-        Shares { per_ns: per_ns.collect(), all_ns, not_annotated, known: Known::of(&times) }
+        Shares { per_ns: per_ns.collect(), all_ns, from_windows, known: Known::of(&times) }
     }
 
     /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
@@ -206,9 +206,14 @@ impl<'a> Shares<'a> {
         self.are_known().then(|| Share { of_all, is_uncertain: self.are_uncertain() })
     }
 
+    /// Returns the paths of the work that only windows found.
+    pub fn from_windows(&self) -> &[&'a Node] {
+        &self.from_windows
+    }
+
     /// Returns the work outside of all annotated functions, if windows measured it.
     pub fn not_annotated(&self) -> Option<&'a Node> {
-        self.not_annotated
+        self.from_windows.iter().copied().find(|node| node.name == Node::NOT_ANNOTATED)
     }
 }
 

@@ -3,6 +3,7 @@
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod folded;
+mod from_windows;
 pub(crate) mod selection;
 pub(crate) mod shares;
 pub(crate) mod view;
@@ -11,7 +12,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::in_use::in_use_ns;
 use crate::launch_bound::is_launch_bound;
 use crate::{Device, Process};
 
@@ -135,7 +135,10 @@ impl Node {
     /// The name of the work that no annotated function enqueued.
     pub const NOT_ANNOTATED: &str = "<not annotated>";
 
-    /// Returns the function's name, or `<not annotated>`.
+    /// The name of the work of annotated functions in calls without a time, such as those in warm-up.
+    pub const NOT_TIMED: &str = "<annotated, not timed>";
+
+    /// Returns the function's name, `<not annotated>`, or `<annotated, not timed>`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -262,16 +265,16 @@ impl PerCall {
     }
 }
 
-/// Completes a call tree: adds up the inclusive times, adds the work that windows found outside of
-/// annotated functions, computes shares, and sorts paths so that each comes before its callees and
+/// Completes a call tree: adds up the inclusive times, adds the work that only windows found, computes shares, and sorts paths so that each comes before its callees and
 /// the longest callees come first.
 ///
-/// The tree of a merged report already has the work outside of functions, as the sum over its
+/// The tree of a merged report already has the work that windows found, as the sum over its
 /// processes, and its paths are launch-bound only where those of a process were.
 pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Process) -> Vec<Node> {
     add_up(&mut nodes);
     if process.merged.is_empty() && !nodes.is_empty() {
-        nodes.extend(not_annotated(devices, process));
+        let found = from_windows::found(&nodes, devices, process);
+        nodes.extend(found);
     }
     let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
     let is_merged = !process.merged.is_empty();
@@ -295,29 +298,6 @@ fn add_up(nodes: &mut [Node]) {
             nodes[parent].inclusive_ns += inclusive_ns;
         }
     }
-}
-
-/// Estimates the time of work outside of annotated functions from its share of wall time in the
-/// windows. Unlike its ratio to the functions' times, this depends neither on waits in those times
-/// nor on functions that run at the same time. Nothing is known of devices without windows.
-fn not_annotated(devices: &[Device], process: &Process) -> Option<Node> {
-    let (mut ns, mut variance) = (0.0, Some(0.0));
-    let with_windows = devices.iter().filter_map(|device| Some((device, device.coverage()?)));
-    for (device, coverage) in with_windows {
-        let wall_ns = in_use_ns(process, device);
-        ns += coverage.not_annotated() * wall_ns;
-        let error = coverage.not_annotated_error();
-        variance = variance.zip(error).map(|(sum, error)| sum + (error * wall_ns).powi(2));
-    }
-    let error_ns = variance.map(f64::sqrt);
-    (ns > 0.0).then(|| Node {
-        name: Node::NOT_ANNOTATED.to_owned(),
-        inclusive_ns: ns,
-        inclusive_error_ns: error_ns,
-        self_ns: ns,
-        self_error_ns: error_ns,
-        ..Node::of(Source::Windows)
-    })
 }
 
 /// Returns the indices of each node's children, longest inclusive time first, and those of the

@@ -23,9 +23,9 @@ enum Function {
     Site(u32),
     /// A function that the report does not list.
     Name(String),
-    /// The work outside of all functions. Its time is the sum of the estimates for each process,
+    /// Work that only windows found, by name. Its time is the sum of the estimates for each process,
     /// because processes with windows differ in wall time.
-    Outside,
+    FromWindows(String),
 }
 
 impl MergedTree {
@@ -49,7 +49,7 @@ impl MergedTree {
     /// Adds a path with its self time on each device.
     fn add_path(&mut self, node: Node, by_device: Option<BTreeMap<usize, f64>>) -> u32 {
         let function = match (node.source, node.site) {
-            (Source::Windows, _) => Function::Outside,
+            (Source::Windows, _) => Function::FromWindows(node.name.clone()),
             (_, Some(site)) => Function::Site(site),
             (_, None) => Function::Name(node.name.clone()),
         };

@@ -11,8 +11,9 @@ pub const MAX_FUNCTIONS: usize = 7;
 /// The stylesheet class of every other function.
 pub const OTHERS: &str = "c7";
 
-/// The stylesheet class of the work outside of all functions.
+/// The stylesheet classes of the work that only windows found.
 pub const NOT_ANNOTATED: &str = "not-annotated";
+pub const NOT_TIMED: &str = "not-timed";
 
 /// The functions with the most GPU time, in order, each with its stylesheet class.
 pub struct Colours<'a>(HashMap<&'a str, String>);
@@ -31,6 +32,10 @@ impl<'a> Colours<'a> {
 
     /// Returns the stylesheet class of a path.
     pub fn of_path(&self, node: &Node) -> &str {
-        if node.source == Source::Windows { NOT_ANNOTATED } else { self.class(&node.name) }
+        match node.source {
+            Source::Windows if node.name == Node::NOT_TIMED => NOT_TIMED,
+            Source::Windows => NOT_ANNOTATED,
+            _ => self.class(&node.name),
+        }
     }
 }

@@ -103,10 +103,10 @@ impl PageColumn {
         })
     }
 
-    /// Returns the cell for the row of work that is not annotated.
-    pub fn of_not_annotated(self, node: &Node, sheet: &Sheet) -> Markup {
+    /// Returns the cell for a row of work that only windows found.
+    pub fn of_windows(self, node: &Node, sheet: &Sheet) -> Markup {
         match self {
-            PageColumn::Function => html! { th scope="row" { div.name { (Node::NOT_ANNOTATED) } } },
+            PageColumn::Function => html! { th scope="row" { div.name { (node.name()) } } },
             PageColumn::Total => html! {
                 td.n data-label={ "total, " (sheet.totals.unit().name()) } {
                     (sheet.printed.bound(node.upper_bound)) (sheet.printed.print(marks::ESTIMATE))
@@ -234,8 +234,8 @@ impl PageColumn {
 
 impl<'a> Sheet<'a> {
     /// Returns the work that is not annotated, if windows measured it.
-    pub fn not_annotated(&self) -> Option<&'a Node> {
-        self.shares.not_annotated()
+    pub fn from_windows(&self) -> &[&'a Node] {
+        self.shares.from_windows()
     }
 
     pub fn of(snapshot: &'a Snapshot, printed: &'a Printed) -> Sheet<'a> {

@@ -2,8 +2,9 @@
 
 use maud::{Markup, html};
 
-use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, OTHERS};
-use super::function_shares::{FAR, FAR_WITHOUT_ERROR, FunctionShare, FunctionShares};
+use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, NOT_TIMED, OTHERS};
+use super::function_shares::{FunctionShare, FunctionShares};
+use crate::coverage::{FAR, FAR_WITHOUT_ERROR};
 use crate::idle::Idle;
 use crate::in_use::in_use_words;
 use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND};
@@ -19,9 +20,8 @@ const LABELLED: f64 = 0.03;
 
 /// The name of the part for all functions, if it is unknown how to divide the time.
 const ALL: &str = "annotated functions";
-/// The stylesheet classes of idle time, and of work of functions whose calls were not timed.
+/// The stylesheet class of idle time.
 const IDLE: &str = "idle";
-const NOT_TIMED: &str = "not-timed";
 
 /// A part of the bar. The shares of all parts add up to 1, within the errors of the windows.
 struct Part<'a> {
@@ -237,7 +237,7 @@ fn outside(coverage: &Coverage, idle: Option<Idle>, functions: f64) -> Vec<Part<
     if not_timed > far && coverage.attributed - functions > far {
         parts.push(Part::estimated(
             NOT_TIMED,
-            "annotated, windows only",
+            Node::NOT_TIMED,
             not_timed,
             coverage.attributed_error,
         ));

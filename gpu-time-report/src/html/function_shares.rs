@@ -1,14 +1,11 @@
 //! The functions' shares of a device's time.
 
 use crate::busy_time::BusyTime;
+use crate::coverage::{FAR, FAR_WITHOUT_ERROR};
 use crate::in_use::in_use_ns;
 use crate::marks::{ESTIMATE, UNCERTAIN, UPPER_BOUND, bound};
 use crate::own_times::{OwnTime, own_times, sum};
 use crate::{Coverage, Device, Snapshot};
-
-/// The number of standard errors, and the share if there is none, by which windows contradict what is known.
-pub const FAR: f64 = 3.0;
-pub const FAR_WITHOUT_ERROR: f64 = 0.1;
 
 /// The share of one function.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -91,8 +91,12 @@ pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup 
                     @for (at, group) in groups.iter().enumerate() {
                         (rows(group, *first == Some(at), sites, &columns, &sheet))
                     }
-                    @if let Some(node) = sheet.not_annotated() {
-                        tfoot { tr { @for column in &columns { (column.of_not_annotated(node, &sheet)) } } }
+                    @if !sheet.from_windows().is_empty() {
+                        tfoot {
+                            @for node in sheet.from_windows() {
+                                tr { @for column in &columns { (column.of_windows(node, &sheet)) } }
+                            }
+                        }
                     }
                 }
             }

@@ -82,8 +82,8 @@ pub enum TableRow<'a> {
     OtherKernels { kernels: usize, share: f64 },
     /// The functions that the table omits, with their share of all GPU time.
     OtherFunctions { functions: usize, share: Option<Share> },
-    /// The work outside of all annotated functions, as measured by windows.
-    NotAnnotated { node: &'a Node, share: Option<Share> },
+    /// Work that only windows found.
+    FromWindows { node: &'a Node, share: Option<Share> },
 }
 
 impl TableColumn {
@@ -264,7 +264,7 @@ impl<'a> TableRow<'a> {
             TableRow::OtherFunctions { functions, .. } => {
                 format!("and {} more functions", units::count(*functions as u64))
             }
-            TableRow::NotAnnotated { .. } => Node::NOT_ANNOTATED.to_owned(),
+            TableRow::FromWindows { node, .. } => node.name.clone(),
         }
     }
 
@@ -313,7 +313,7 @@ impl<'a> TableRow<'a> {
             TableRow::Series { series, .. } => series.shown().and(series.total()),
             TableRow::Keyed { all, .. } => Some(series::total(all.iter().copied())),
             TableRow::OtherKeys { total, .. } => self.samples().map(|_| *total),
-            TableRow::NotAnnotated { node, .. } => Some(node.self_ns),
+            TableRow::FromWindows { node, .. } => Some(node.self_ns),
             // Kernels are known only for opened calls, but totals cover all calls.
             _ => None,
         }
@@ -328,7 +328,7 @@ impl<'a> TableRow<'a> {
             TableRow::Keyed { is_sampled, .. } | TableRow::OtherKeys { is_sampled, .. } => {
                 *is_sampled
             }
-            TableRow::NotAnnotated { .. } => true,
+            TableRow::FromWindows { .. } => true,
             _ => false,
         }
     }
@@ -339,7 +339,7 @@ impl<'a> TableRow<'a> {
             TableRow::Series { series, .. } => series.is_total_bound(),
             TableRow::Keyed { all, .. } => all.iter().any(|series| series.is_total_bound()),
             TableRow::OtherKeys { is_bound, .. } => *is_bound,
-            TableRow::NotAnnotated { node, .. } => node.upper_bound,
+            TableRow::FromWindows { node, .. } => node.upper_bound,
             _ => false,
         }
     }
@@ -350,7 +350,7 @@ impl<'a> TableRow<'a> {
         let all = match self {
             TableRow::Series { series, .. } => std::slice::from_ref(series),
             TableRow::Keyed { all, .. } => all,
-            TableRow::NotAnnotated { node, .. } => return Some(node.self_error_ns),
+            TableRow::FromWindows { node, .. } => return Some(node.self_error_ns),
             _ => return None,
         };
         // The samples of different keys are independent.
@@ -365,7 +365,7 @@ impl<'a> TableRow<'a> {
             | TableRow::Keyed { share, .. }
             | TableRow::OtherKeys { share, .. }
             | TableRow::OtherFunctions { share, .. }
-            | TableRow::NotAnnotated { share, .. } => *share,
+            | TableRow::FromWindows { share, .. } => *share,
             _ => None,
         }
     }

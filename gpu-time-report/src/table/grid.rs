@@ -59,10 +59,9 @@ impl Grid {
             let share = shares.reduce(|sum, share| sum + share);
             rows.push(TableRow::OtherFunctions { functions: others.len(), share });
         }
+        let from_windows = shares.from_windows().iter();
         rows.extend(
-            shares
-                .not_annotated()
-                .map(|node| TableRow::NotAnnotated { node, share: shares.of_path(node) }),
+            from_windows.map(|node| TableRow::FromWindows { node, share: shares.of_path(node) }),
         );
         let rows = rows.into_iter().map(|row| Line {
             is_function: row.is_function(),

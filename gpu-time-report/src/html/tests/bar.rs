@@ -124,7 +124,7 @@ fn work_of_calls_that_were_not_timed_is_shown() {
     let snapshot = snapshot.with_tree(vec![node("decode", None, 100e6, 100e6)]);
     let expected = [
         "decode 10.0%",
-        "annotated, windows only 25.0 ±0.4%",
+        "<annotated, not timed> 25.0 ±0.4%",
         "&lt;not annotated&gt; 35.0 ±0.6%",
         "idle 30.0 ±0.5%",
     ];
@@ -234,7 +234,7 @@ fn many_devices_share_a_legend() {
     let page = snapshot.to_html();
     assert_eq!(page.matches("class=\"time-bar\"").count(), 4);
     // Windows found each device to work as long for functions, but only the first has their times.
-    let rest = ["annotated, windows only ", "&lt;not annotated&gt; ", "idle "];
+    let rest = ["&lt;annotated, not timed&gt; ", "&lt;not annotated&gt; ", "idle "];
     assert_eq!(legends(&snapshot), [[&["attention ", "norm ", "pass "][..], &rest].concat()]);
     let text = text(&snapshot);
     assert_eq!(text.matches("4 GPUs: NVIDIA").count(), 1, "{text}");

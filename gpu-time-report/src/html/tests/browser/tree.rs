@@ -113,7 +113,7 @@ fn shared_legend_names_every_function_on_a_phone() {
             .map((name) => name.textContent);"#,
     );
     let functions = ["f0", "f1", "f2", "f3", "f4", "f5", "f6", "other functions"];
-    let rest = ["annotated, windows only", "<not annotated>", "idle"];
+    let rest = ["<annotated, not timed>", "<not annotated>", "idle"];
     assert_eq!(seen, serde_json::json!([&functions[..], &rest].concat()));
 }
 

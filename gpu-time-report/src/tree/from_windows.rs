@@ -1,0 +1,101 @@
+//! The work that only windows found: that of no annotated function, and that of calls without a time.
+
+use crate::coverage::{FAR, FAR_WITHOUT_ERROR};
+use crate::in_use::in_use_ns;
+use crate::{Coverage, Device, Node, Process, Source};
+
+/// A part of the time on all devices.
+#[derive(Clone, Copy)]
+struct Part {
+    ns: f64,
+    /// `None` if the error is unknown on any device.
+    variance: Option<f64>,
+}
+
+/// The self times of functions on one device.
+#[derive(Default)]
+struct FunctionTimes {
+    /// The time of all functions.
+    ns: f64,
+    /// The part of it that is not an upper bound.
+    known_ns: f64,
+    variance: f64,
+}
+
+/// Returns the paths of this work. It is estimated from its share of wall time in the windows. Unlike its ratio to the
+/// functions' times, this depends neither on waits in those times nor on functions that run at the same time. Nothing
+/// is known of devices without windows.
+pub(super) fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node> {
+    let gpus = || devices.iter().filter(|device| device.id != "host");
+    let (mut not_timed, mut not_annotated) = (Part::NONE, Part::NONE);
+    for (device, coverage) in gpus().filter_map(|device| Some((device, device.coverage()?))) {
+        let wall_ns = in_use_ns(process, device);
+        let functions = FunctionTimes::of(nodes, device, gpus().count() == 1);
+        not_timed.add(functions.beyond(coverage, wall_ns), coverage.attributed_error, wall_ns);
+        // Known times of functions leave less room if they are longer than the windows found.
+        let room_ns = (coverage.busy * wall_ns - functions.known_ns).max(0.0);
+        let ns = (coverage.not_annotated() * wall_ns).min(room_ns);
+        not_annotated.add(ns, coverage.not_annotated_error(), wall_ns);
+    }
+    let parts = [(Node::NOT_TIMED, not_timed), (Node::NOT_ANNOTATED, not_annotated)];
+    parts.into_iter().filter_map(|(name, part)| part.node(name)).collect()
+}
+
+impl Part {
+    const NONE: Part = Part { ns: 0.0, variance: Some(0.0) };
+
+    /// Adds the time on a device. `error` is that of its share of the wall time.
+    fn add(&mut self, ns: f64, error: Option<f64>, wall_ns: f64) {
+        self.ns += ns;
+        let variance =
+            if ns > 0.0 { error.map(|error| (error * wall_ns).powi(2)) } else { Some(0.0) };
+        self.variance = self.variance.zip(variance).map(|(sum, more)| sum + more);
+    }
+
+    fn node(self, name: &str) -> Option<Node> {
+        let Part { ns, variance } = self;
+        let error_ns = variance.map(f64::sqrt);
+        (ns > 0.0).then(|| Node {
+            name: name.to_owned(),
+            inclusive_ns: ns,
+            inclusive_error_ns: error_ns,
+            self_ns: ns,
+            self_error_ns: error_ns,
+            ..Node::of(Source::Windows)
+        })
+    }
+}
+
+impl FunctionTimes {
+    fn of(nodes: &[Node], device: &Device, is_only: bool) -> FunctionTimes {
+        let mut times = FunctionTimes::default();
+        for node in nodes {
+            let ns = match node.self_ns_by_device.get(&device.id) {
+                None if is_only => node.self_ns,
+                ns => ns.copied().unwrap_or(0.0),
+            };
+            let part = if node.self_ns > 0.0 { ns / node.self_ns } else { 0.0 };
+            times.ns += ns;
+            times.known_ns += if node.upper_bound { 0.0 } else { ns };
+            // An unknown error may be as large as the time.
+            times.variance += (part * node.self_error_ns.unwrap_or(node.self_ns)).powi(2);
+        }
+        // While work of several functions runs at once, the GPU is busy for less time.
+        if let Some(overlap) = device.overlap {
+            times.ns -= overlap.ns;
+            times.known_ns = if overlap.partial { 0.0 } else { times.known_ns - overlap.ns };
+        }
+        times
+    }
+
+    /// Returns by how much the time that windows found for annotated functions exceeds these times, or 0 if
+    /// that is within the errors.
+    fn beyond(&self, coverage: &Coverage, wall_ns: f64) -> f64 {
+        let ns = coverage.attributed * wall_ns - self.ns;
+        let far_ns = match coverage.attributed_error {
+            Some(error) => FAR * (error * wall_ns).hypot(self.variance.sqrt()),
+            None => FAR_WITHOUT_ERROR * wall_ns,
+        };
+        if ns > far_ns { ns } else { 0.0 }
+    }
+}
