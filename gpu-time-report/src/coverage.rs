@@ -264,7 +264,12 @@ impl Unattributed {
 
     /// Returns the kernel in words.
     pub(crate) fn sentence(&self) -> String {
-        let Unattributed { name, share, per_s, .. } = self;
+        self.sentence_with_name(&self.name)
+    }
+
+    /// Returns the kernel in words, with another form of its name.
+    pub(crate) fn sentence_with_name(&self, name: &str) -> String {
+        let Unattributed { share, per_s, .. } = self;
         format!("{name}: {:.1}% of the busy time, {per_s:.0}/s", 100.0 * share)
     }
 }

@@ -384,6 +384,17 @@ fn largest_function_is_named_above_the_table() {
 }
 
 #[test]
+fn long_kernel_name_is_shortened_above_the_table() {
+    let mut snapshot = kernels();
+    let long = format!("void gemm<{}>(float*)", ["cute::tuple<cute::C<128> >"; 50].join(", "));
+    snapshot.devices[0].coverage.as_mut().unwrap().unattributed[0].name = long;
+    for table in [snapshot.to_string(), in_full(&snapshot)] {
+        let line = table.lines().find(|line| line.contains("gemm<cute")).unwrap();
+        assert!(line.contains("…") && line.chars().count() < 120, "{line}");
+    }
+}
+
+#[test]
 fn launch_bound_function_has_both_sides() {
     let mut snapshot = kernels();
     snapshot.sites[0].launch_bound = Some(true);
