@@ -22,7 +22,12 @@ pub struct Accounted {
     pub is_bound: bool,
     /// No part of any function's time is more than an upper bound.
     pub is_all_bound: bool,
+    /// An unknown part of the work ran at the same time as other work.
+    pub is_partial: bool,
 }
+
+/// The minimum share that reads as all of the run.
+const WHOLE: f64 = 0.9995;
 
 impl BusyTime {
     /// Returns the busy time of a device: the sum of its functions' own times without the overlap,
@@ -76,7 +81,13 @@ impl Accounted {
             share: busy.share(snapshot, device),
             is_bound: busy.is_bound,
             is_all_bound,
+            is_partial: busy.is_partial,
         })
+    }
+
+    /// Returns `true` if functions account for all of the run, so that nothing is left.
+    pub fn is_whole(&self) -> bool {
+        self.share >= WHOLE
     }
 }
 

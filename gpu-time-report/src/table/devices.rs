@@ -94,11 +94,21 @@ fn outside_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
 
 /// Returns the share of the run that functions account for, on a device without windows.
 fn accounted_line(accounted: Accounted, sentence: &str, windows: Option<&str>) -> String {
-    let windows = windows
-        .map(|windows| format!(", which `GPU_TIME_WINDOWS={windows}` tells apart"))
-        .unwrap_or_default();
-    match sentence.strip_suffix('.').filter(|_| !accounted.is_all_bound) {
-        Some(sentence) => format!("  {sentence}; the rest is idle or not annotated{windows}"),
+    let with_windows = |before: &str, after: &str| {
+        windows.map(|windows| format!("{before} `GPU_TIME_WINDOWS={windows}` {after}"))
+    };
+    let more = if accounted.is_all_bound {
+        None
+    } else if !accounted.is_whole() {
+        let windows = with_windows(", which", "tells apart").unwrap_or_default();
+        Some(format!("; the rest is idle or not annotated{windows}"))
+    } else if accounted.is_bound {
+        with_windows(";", "shows how busy the GPU was")
+    } else {
+        None
+    };
+    match sentence.strip_suffix('.').zip(more) {
+        Some((sentence, more)) => format!("  {sentence}{more}"),
         None => format!("  {sentence}"),
     }
 }

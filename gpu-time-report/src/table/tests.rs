@@ -384,6 +384,24 @@ fn largest_function_is_named_above_the_table() {
 }
 
 #[test]
+fn nothing_is_left_beside_functions_that_fill_the_run() {
+    let line = |share: f64, streams_overlap: bool| {
+        let mut snapshot = kernels();
+        snapshot.devices[0].coverage = None;
+        let run_ns = snapshot.process.wall_ns as f64;
+        let ns = if streams_overlap { 1.5 } else { share } * run_ns;
+        let table = snapshot.with_tree(vec![node("model::decode", None, ns, ns)]).to_string();
+        let line = table.lines().find(|line| line.starts_with("  Timed functions ")).unwrap();
+        line.trim_start().to_owned()
+    };
+    assert_eq!(line(1.0, false), "Timed functions account for 100.0% of the run.");
+    let overlapping = "Timed functions may account for all of the run: it is unknown how much of their work ran at once; \
+                       `GPU_TIME_WINDOWS=2ms/20ms` shows how busy the GPU was";
+    assert_eq!(line(1.0, true), overlapping);
+    assert!(line(0.9, false).contains("90.0% of the run; the rest is idle or not annotated"));
+}
+
+#[test]
 fn long_kernel_name_is_shortened_above_the_table() {
     let mut snapshot = kernels();
     let long = format!("void gemm<{}>(float*)", ["cute::tuple<cute::C<128> >"; 50].join(", "));

@@ -112,7 +112,8 @@ fn device_time_begins_with_its_first_use() {
     assert_eq!(legends(&snapshot), [["decode 70.0%", "idle 30.0 ±0.5%"]]);
     let text = text(&snapshot);
     assert!(text.contains("share of the time since the GPU's first use:"), "{text}");
-    assert!(text.contains("The GPU was idle 30.0 ±0.5% of the time."), "{text}");
+    let idle = "The GPU was idle 30.0 ±0.5% of the time since the GPU's first use.";
+    assert!(text.contains(idle), "{text}");
 }
 
 /// For example calls in warm-up.
