@@ -1,6 +1,7 @@
 //! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
 //! why. The table shows the last of them, because it has the times by device.
 
+mod gpus;
 mod host_bound;
 mod longest;
 mod outside;
@@ -8,18 +9,17 @@ mod time;
 
 use std::fmt;
 
+use gpus::{gpus, is_any_idle, most_idle_share, used_by, used_by_any};
 use host_bound::HostBound;
 use longest::{Longest, total};
-use outside::idle_shares;
 
-use crate::busy_time::Accounted;
 use crate::idle::Idle;
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::launch_bound::sides_of_series;
 use crate::own_times::{Shares, own_times};
 use crate::tree::shares::OpenedCalls;
 use crate::units::{self, percent};
-use crate::{Node, PerCall, Site, Snapshot, series};
+use crate::{Device, Node, PerCall, Site, Snapshot, series};
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
@@ -27,8 +27,8 @@ const WAITED: f64 = 0.1;
 const LONG_WAIT: f64 = 0.01;
 /// The maximum error of an estimate that is stated without it.
 const EXACT: f64 = 0.05;
-/// The minimum idle share of a device at which a host-bound function is named first. Below it, no
-/// launch-bound function is named either.
+/// The minimum idle share of a GPU that a host-bound function uses at which it is named first. Below
+/// it, no launch-bound function is named either.
 const IDLE: f64 = 0.3;
 /// The minimum share of starved samples at which a program as a whole is starved.
 const NEARLY_ALL: f64 = 0.9;
@@ -119,7 +119,7 @@ impl fmt::Display for First<'_> {
 }
 
 /// Returns the launch-bound function whose calls waited longest for the host, unless the waits are
-/// short or the GPU is known to have been busy with other work meanwhile.
+/// short or the GPUs that it uses are known to have been busy with other work meanwhile.
 fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let span_ns: f64 = snapshot
         .tree
@@ -130,9 +130,10 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let waited_ns = |node: &Node| total(node, PerCall::waited_ns);
     let Longest { name, ref node } =
         Longest::of(&snapshot.tree, |node| node.launch_bound.then(|| waited_ns(node)))?;
+    let gpus = used_by(snapshot, name);
     let matters = waited_ns(node) >= WAITED * span_ns
-        && is_worthwhile(snapshot, total(node, |mean| Some(mean.span_ns)))
-        && is_idle(snapshot) != Some(false);
+        && is_worthwhile(snapshot, &gpus, total(node, |mean| Some(mean.span_ns)))
+        && is_any_idle(snapshot, &gpus) != Some(false);
     let medians = sides_of_paths(snapshot, node).map(|sides| format!("In each call, {sides}"));
     let means = || Some(format!("On average, {}", node.launch_bound_sentence()?));
     let sentence = medians.or_else(means).filter(|_| matters)?;
@@ -146,12 +147,9 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
 /// there are several GPUs, if the number of calls is not known well, or if the GPU is not known to have
 /// been idle that long: calls of several threads may wait at once.
 fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<String> {
-    let mut gpus = snapshot.devices.iter().filter(|device| device.id != "host");
+    let mut gpus = gpus(snapshot);
     let (Some(gpu), None) = (gpus.next(), gpus.next()) else { return None };
-    let idle = match Idle::of(snapshot, gpu) {
-        Some(idle) => idle.share,
-        None => 1.0 - Accounted::of(snapshot, gpu).filter(|all| !all.is_bound)?.share,
-    };
+    let idle = most_idle_share(snapshot, gpu)?;
     let is_exact = node.inclusive_error_ns? <= EXACT * node.inclusive_ns;
     let share = total(node, PerCall::waited_ns) / in_use_ns(&snapshot.process, gpu);
     let is_known = is_exact && share >= LONG_WAIT && share <= idle;
@@ -167,12 +165,12 @@ fn sides_of_paths(snapshot: &Snapshot, node: &Node) -> Option<String> {
     sides_of_series(series)
 }
 
-/// Returns the host-bound function with the most host time, if a GPU is known to have been idle for
-/// long.
+/// Returns the host-bound function with the most host time, if a GPU that it uses is known to have
+/// been idle for long.
 fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
-    let HostBound { name, why, ns } =
-        host_bound::longest(snapshot).filter(|_| is_idle(snapshot) == Some(true))?;
-    Some(First::new(name, why, ns))
+    let HostBound { name, why, ns } = host_bound::longest(snapshot)?;
+    let is_idle = is_any_idle(snapshot, &used_by(snapshot, name)) == Some(true);
+    is_idle.then(|| First::new(name, why, ns))
 }
 
 /// Returns `true` if the GPU was idle for long, nearly every call starved and events timed all of
@@ -183,7 +181,7 @@ fn is_starved(snapshot: &Snapshot) -> bool {
     let starved = on_gpu().fold(0.0, |sum, series| sum + series.starved as f64);
     let measured = on_gpu().fold(0.0, |sum, series| sum + series.measured as f64);
     let has_starved = measured > 0.0 && starved >= NEARLY_ALL * measured;
-    !is_opened && has_starved && is_idle(snapshot) == Some(true)
+    !is_opened && has_starved && is_any_idle(snapshot, &used_by_any(snapshot)) == Some(true)
 }
 
 /// Returns the function with the most GPU time of its own. `is_outside` says that the GPU waited for
@@ -227,24 +225,10 @@ fn longest_on_host(snapshot: &Snapshot) -> Option<First<'_>> {
     Some(First::new(name, why, ns))
 }
 
-/// Returns `true` if any GPU was idle for long. Without windows, functions that account for most of
-/// the run on every GPU tell that none was, and the rest is unknown.
-fn is_idle(snapshot: &Snapshot) -> Option<bool> {
-    let known = idle_shares(snapshot).map(|share| share >= IDLE).reduce(|one, other| one || other);
-    known.or_else(|| {
-        let mut gpus = snapshot.devices.iter().filter(|device| device.id != "host").peekable();
-        let is_busy = |device| {
-            Accounted::of(snapshot, device)
-                .is_some_and(|accounted| !accounted.is_bound && accounted.share >= 1.0 - IDLE)
-        };
-        (gpus.peek().is_some() && gpus.all(is_busy)).then_some(false)
-    })
-}
-
-/// Returns `true` if a function's time is a worthwhile share of the run. With windows, any time is,
-/// because the windows show how busy the GPU was.
-fn is_worthwhile(snapshot: &Snapshot, ns: f64) -> bool {
-    let is_known = idle_shares(snapshot).next().is_some();
+/// Returns `true` if a function's time is a worthwhile share of the run. With windows of the GPUs that it
+/// uses, any time is, because the windows show how busy these were.
+fn is_worthwhile(snapshot: &Snapshot, gpus: &[&Device], ns: f64) -> bool {
+    let is_known = gpus.iter().any(|gpu| Idle::of(snapshot, gpu).is_some());
     is_known || ns >= WORTHWHILE * snapshot.process.wall_ns as f64
 }
 

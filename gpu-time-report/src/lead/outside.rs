@@ -1,6 +1,7 @@
 //! Sentences about what comes before all functions: the host's work outside of them, or work on the
 //! GPU that none of them enqueued.
 
+use super::gpus::{gpus, most_idle_share};
 use crate::idle::{self, Idle};
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::own_times::{Shares, own_times};
@@ -14,7 +15,7 @@ const MOSTLY_IDLE: f64 = 0.5;
 const INSIDE: f64 = 0.5;
 
 /// Returns the idle share of each device with windows that tell it.
-pub fn idle_shares(snapshot: &Snapshot) -> impl Iterator<Item = f64> + '_ {
+fn idle_shares(snapshot: &Snapshot) -> impl Iterator<Item = f64> + '_ {
     known_idle(snapshot).map(|(_, share)| share)
 }
 
@@ -26,8 +27,12 @@ fn known_idle(snapshot: &Snapshot) -> impl Iterator<Item = (&Device, f64)> + '_ 
 /// during it. The functions of several threads may run at once, so they took at most the sum of
 /// their times.
 pub fn on_host(snapshot: &Snapshot) -> Option<String> {
+    let is_busy = |gpu| most_idle_share(snapshot, gpu).is_some_and(|share| share < MOSTLY_IDLE);
+    if gpus(snapshot).any(is_busy) {
+        return None;
+    }
     let least = known_idle(snapshot).min_by(|(_, one), (_, other)| one.total_cmp(other));
-    let (device, idle) = least.filter(|(_, idle)| *idle >= MOSTLY_IDLE)?;
+    let (device, idle) = least?;
     let process = &snapshot.process;
     // The functions of all processes, of which some may not have used the device.
     let (run_ns, of) = match device.used_by.is_empty() {
@@ -35,11 +40,16 @@ pub fn on_host(snapshot: &Snapshot) -> Option<String> {
         false => ((process.wall_ns as f64).max(1.0), "the run"),
     };
     let inside = in_functions_ns(snapshot)? / run_ns;
+    let [gpu, was] = match (gpus(snapshot).count(), known_idle(snapshot).count()) {
+        (1, _) => ["the GPU", "was"],
+        (_, 1) => [&*device.id, "was"],
+        _ => ["the GPUs", "were"],
+    };
     // Other processes may have used the GPU meanwhile.
     let idle_gpu = match snapshot.devices.iter().any(Device::is_shared) {
-        false => "the GPU was idle",
-        true if process.merged.len() > 1 => "each process left the GPU idle",
-        true => "this process left the GPU idle",
+        false => format!("{gpu} {was} idle"),
+        true if process.merged.len() > 1 => format!("each process left {gpu} idle"),
+        true => format!("this process left {gpu} idle"),
     };
     (inside <= INSIDE * idle).then(|| {
         format!(
@@ -206,6 +216,40 @@ mod tests {
             of_each.map(|(id, share)| (id.to_owned(), share * node.self_ns)).into();
         let line = line(&snapshot);
         assert!(line.contains("enqueue `gemm<float>` first (62.0% of the busy time)."), "{line}");
+    }
+
+    /// Returns what is said of two GPUs that idled while the host did other things. The functions on the
+    /// second one kept it busy for this share of the run, and windows were open there or not.
+    fn on_two_gpus(busy: f64, has_windows: bool) -> String {
+        let mut snapshot = kernels();
+        snapshot.sites.truncate(1);
+        let site = &mut snapshot.sites[0];
+        (site.warmup, site.calls, site.timed) = (0, 160, 160);
+        let windows = |busy| Coverage { busy, idle: 1.0 - busy, attributed: busy, ..coverage() };
+        snapshot.devices[0].coverage = Some(windows(0.1));
+        let coverage = has_windows.then(|| windows(busy));
+        snapshot.devices.push(Device { id: "cuda:1".to_owned(), coverage, ..gpu() });
+        let run_ns = snapshot.process.wall_ns as f64;
+        let on_each = [("cuda:0", 0.1), ("cuda:1", busy)];
+        let ns = (0.1 + busy) * run_ns;
+        let mut node = node("decode", None, ns, ns);
+        node.per_call.as_mut().unwrap().host_ns = Some(1_000.0);
+        node.self_ns_by_device = on_each.map(|(id, share)| (id.to_owned(), share * run_ns)).into();
+        line(&snapshot.with_tree(vec![node]))
+    }
+
+    #[test]
+    fn several_gpus_were_idle() {
+        let said = on_two_gpus(0.2, true);
+        assert!(said.contains(", and the GPUs were idle mostly between them."), "{said}");
+    }
+
+    #[test]
+    fn gpu_without_windows_is_busy_if_functions_keep_it_so() {
+        let idle = on_two_gpus(0.2, false);
+        assert!(idle.contains(", and cuda:0 was idle mostly between them."), "{idle}");
+        let busy = on_two_gpus(0.85, false);
+        assert!(!busy.contains("what the host does"), "{busy}");
     }
 
     #[test]
