@@ -3,20 +3,21 @@
 
 mod gpus;
 mod host_bound;
+mod largest;
 mod longest;
 mod outside;
 mod time;
 
 use std::fmt;
 
-use gpus::{gpus, is_any_idle, most_idle_share, used_by, used_by_any};
+use gpus::{gpus, is_any_idle, most_idle_share, used_by};
 use host_bound::HostBound;
+use largest::largest;
 use longest::{Longest, total};
 
 use crate::idle::Idle;
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::launch_bound::sides_of_series;
-use crate::own_times::{Shares, own_times};
 use crate::tree::shares::OpenedCalls;
 use crate::units::{self, percent};
 use crate::{Device, Node, PerCall, Site, Snapshot, series};
@@ -30,22 +31,8 @@ const EXACT: f64 = 0.05;
 /// The minimum idle share of a GPU that a host-bound function uses at which it is named first. Below
 /// it, no launch-bound function is named either.
 const IDLE: f64 = 0.3;
-/// The minimum share of starved samples at which a program as a whole is starved.
-const NEARLY_ALL: f64 = 0.9;
-/// The minimum share of the GPU time at which a function stands out.
-const OUTSTANDING: f64 = 0.1;
-/// The minimum share of the GPU time at which a function is the only one that has any.
-const ALL: f64 = 0.995;
 /// The minimum share of the run at which a function is called launch-bound.
 const WORTHWHILE: f64 = 0.05;
-/// The reason to look at a function that is no more than the largest.
-const MOST: &str = "it has the most GPU time of its own";
-/// Says what shows where the GPU waited, if times by events tell little.
-const STARVED: &str = ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` \
-     shows in which functions";
-/// Says the same of the only function.
-const STARVED_ALONE: &str = ", but nearly every call starved: the GPU waited for the CPU, and \
-     `GPU_TIME_KERNELS=on` shows for how long";
 
 /// The sentences at the top of the page.
 pub struct Lead<'a> {
@@ -171,44 +158,6 @@ fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let HostBound { name, why, ns } = host_bound::longest(snapshot)?;
     let is_idle = is_any_idle(snapshot, &used_by(snapshot, name)) == Some(true);
     is_idle.then(|| First::new(name, why, ns))
-}
-
-/// Returns `true` if the GPU was idle for long, nearly every call starved and events timed all of
-/// them, so that every time includes waits.
-fn is_starved(snapshot: &Snapshot) -> bool {
-    let on_gpu = || snapshot.all_series().filter(|series| series.is_gpu_time());
-    let is_opened = on_gpu().any(|series| series.opened() > 0);
-    let starved = on_gpu().fold(0.0, |sum, series| sum + series.starved as f64);
-    let measured = on_gpu().fold(0.0, |sum, series| sum + series.measured as f64);
-    let has_starved = measured > 0.0 && starved >= NEARLY_ALL * measured;
-    !is_opened && has_starved && is_any_idle(snapshot, &used_by_any(snapshot)) == Some(true)
-}
-
-/// Returns the function with the most GPU time of its own. `is_outside` says that the GPU waited for
-/// the host mostly between the calls of functions.
-fn largest(snapshot: &Snapshot, is_outside: bool) -> Option<First<'_>> {
-    let times = own_times(snapshot, None);
-    let first = times.first()?;
-    let is_only = times.len() == 1;
-    let has = if is_only { "it is the only function with GPU time" } else { MOST };
-    let Some(share) = Shares::of(snapshot).of_own(first) else {
-        let why = format!("{has}, at most {}", units::time(first.ns));
-        let what = match is_starved(snapshot) {
-            true if !is_only => STARVED,
-            // The GPU waited elsewhere.
-            true if !is_outside => STARVED_ALONE,
-            _ => "",
-        };
-        return Some(First::new(first.name, why + what, first.ns));
-    };
-    let why = if is_only && share.of_all >= ALL {
-        has.to_owned()
-    } else if is_only || share.of_all >= OUTSTANDING {
-        format!("{share} of GPU time is its own")
-    } else {
-        format!("{MOST}, {share}, but no function stands out")
-    };
-    Some(First::new(first.name, why, first.ns))
 }
 
 /// Returns the function whose calls took longest by the clock of the host, if no GPU time is known.

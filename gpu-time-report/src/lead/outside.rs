@@ -2,9 +2,10 @@
 //! GPU that none of them enqueued.
 
 use super::gpus::{gpus, most_idle_share};
+use super::largest::most_times;
 use crate::idle::{self, Idle};
 use crate::in_use::{in_use_ns, in_use_words};
-use crate::own_times::{Shares, own_times};
+use crate::own_times::Shares;
 use crate::units::percent;
 use crate::{Device, Series, Site, Snapshot, Source, Unattributed, opened};
 
@@ -65,7 +66,7 @@ pub fn on_host(snapshot: &Snapshot) -> Option<String> {
 pub fn on_gpu(snapshot: &Snapshot, first_ns: f64) -> Option<String> {
     let shares = Shares::of(snapshot);
     let node = shares.not_annotated()?;
-    let most_ns = own_times(snapshot, None).first()?.ns.max(first_ns);
+    let most_ns = most_times(snapshot).into_values().reduce(f64::max)?.max(first_ns);
     let are_telling = idle_shares(snapshot).next().is_some();
     let share = (node.self_ns > most_ns && are_telling).then(|| shares.of_path(node))?;
     let how_much = match share {
