@@ -51,7 +51,6 @@ impl BusyTime {
     }
 
     /// Returns the sum over all devices.
-    #[cfg(feature = "html")]
     pub fn of_all(snapshot: &Snapshot) -> BusyTime {
         let devices = snapshot.devices.iter().filter(|device| device.id != "host");
         let times = devices

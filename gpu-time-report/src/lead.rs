@@ -14,6 +14,7 @@ use gpus::{gpus, is_any_idle, most_idle_share, used_by};
 use host_bound::HostBound;
 use largest::largest;
 use longest::{Longest, total};
+use outside::NotAnnotated;
 
 use crate::idle::Idle;
 use crate::in_use::{in_use_ns, in_use_words};
@@ -31,6 +32,9 @@ const EXACT: f64 = 0.05;
 /// The minimum idle share of a GPU that a host-bound function uses at which it is named first. Below
 /// it, no launch-bound function is named either.
 const IDLE: f64 = 0.3;
+/// The minimum ratio of a function's time to that of work that is not annotated at which it is named
+/// beside that work.
+const TRIFLING: f64 = 0.05;
 /// The minimum share of the run at which a function is called launch-bound.
 const WORTHWHILE: f64 = 0.05;
 
@@ -46,7 +50,8 @@ pub struct Lead<'a> {
     /// Names what comes before all functions: the host's work outside of annotated functions, or
     /// work on the GPU that is not annotated.
     pub outside: Option<String>,
-    /// The function to look at first. `None` only if no function has a time.
+    /// The function to look at first. `None` only if no function has a time, or none that matters
+    /// beside work that is not annotated.
     pub first: Option<First<'a>>,
 }
 
@@ -70,7 +75,13 @@ impl<'a> Lead<'a> {
         };
         let first = first.or_else(|| largest(snapshot, on_host.is_some()));
         let first = first.or_else(|| longest_on_host(snapshot));
-        let outside = on_host.or_else(|| outside::on_gpu(snapshot, first.as_ref()?.ns));
+        let not_annotated =
+            NotAnnotated::of(snapshot, first.as_ref().map_or(0.0, |first| first.ns));
+        // If most work is outside of functions, so is the idle time, which then tells nothing.
+        let not_annotated = not_annotated.filter(|work| work.is_most || on_host.is_none());
+        let least_ns = not_annotated.as_ref().map_or(0.0, |work| TRIFLING * work.ns);
+        let outside = not_annotated.map(|work| work.sentence).or(on_host);
+        let first = first.filter(|first| first.ns >= least_ns);
         Lead {
             time: time::sentence(snapshot),
             first: first.map(|first| First { follows_outside: outside.is_some(), ..first }),
