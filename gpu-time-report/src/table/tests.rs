@@ -259,7 +259,7 @@ fn a_report_without_calls_says_so() {
     let snapshot = Snapshot::new(process(None), vec![], sites);
     let table = snapshot.to_string();
     assert!(
-        table.contains("\n\nnone of the 2 functions with `#[gpu_timed]` was called\n"),
+        table.contains("\n\nnone of the 2 functions with `#[gpu_timed]` was called: check that the program reaches one\n"),
         "{table}"
     );
     assert!(in_full(&snapshot).contains("\nnever called: app::f, app::g\n"));
@@ -269,7 +269,8 @@ fn a_report_without_calls_says_so() {
 fn report_without_sites_says_so() {
     let snapshot = Snapshot::new(process(None), vec![], vec![]);
     let table = snapshot.to_string();
-    assert!(table.contains("\n\nno call of a function with `#[gpu_timed]` was timed\n"), "{table}");
+    let note = "\n\nno call of a function with `#[gpu_timed]` was timed: check that what was measured calls one\n";
+    assert!(table.contains(note), "{table}");
 }
 
 #[test]
