@@ -262,13 +262,8 @@ impl Unattributed {
         all
     }
 
-    /// Returns the kernel in words.
-    pub(crate) fn sentence(&self) -> String {
-        self.sentence_with_name(&self.name)
-    }
-
-    /// Returns the kernel in words, with another form of its name.
-    pub(crate) fn sentence_with_name(&self, name: &str) -> String {
+    /// Returns the kernel in words, with its name in this form.
+    pub(crate) fn sentence(&self, name: &str) -> String {
         let Unattributed { share, per_s, .. } = self;
         format!("{name}: {:.1}% of the busy time, {per_s:.0}/s", 100.0 * share)
     }

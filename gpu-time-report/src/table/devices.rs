@@ -78,7 +78,7 @@ fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
 fn outside_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
     let all = &coverage.unattributed;
     let names = shortened(all.iter().map(Unattributed::name), NAME);
-    let sentence = |kernel: &Unattributed| kernel.sentence_with_name(&names[kernel.name()]);
+    let sentence = |kernel: &Unattributed| kernel.sentence(&names[kernel.name()]);
     let mut lines = Vec::new();
     if detail == Detail::All && !all.is_empty() {
         lines.push("  outside of annotated functions:".to_owned());
