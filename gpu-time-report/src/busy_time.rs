@@ -22,12 +22,17 @@ pub struct Accounted {
     pub is_bound: bool,
     /// No part of any function's time is more than an upper bound.
     pub is_all_bound: bool,
+    /// An unknown part of the work ran at the same time as other work.
+    pub is_partial: bool,
 }
+
+/// The minimum share that reads as all of the run.
+const WHOLE: f64 = 0.9995;
 
 impl BusyTime {
     /// Returns the busy time of a device: the sum of its functions' own times without the overlap,
     /// but not more than the wall time. The part of it that is an upper bound is not more than
-    /// windows leave room for.
+    /// windows found of functions beside the rest.
     pub fn of(snapshot: &Snapshot, device: &Device, times: &[OwnTime]) -> BusyTime {
         let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
         let ns = (sum(times) - overlap.ns).max(0.0);
@@ -35,17 +40,17 @@ impl BusyTime {
         // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
         let is_partial = overlap.partial || ns > wall_ns;
         let is_bound = is_partial || times.iter().any(OwnTime::is_bound);
-        // Times by events may include pauses, but windows know how busy the GPU was.
+        // Times by events may include pauses, but windows know how busy functions kept the GPU.
         let coverage = idle::telling_of_all(snapshot, device).filter(|_| is_bound);
         let most_ns = coverage.map_or(wall_ns, |coverage| {
             let known_ns = times.iter().map(OwnTime::known_ns).sum::<f64>() - overlap.ns;
-            if is_partial { coverage.busy * wall_ns } else { known_ns.max(coverage.busy * wall_ns) }
+            let found_ns = coverage.attributed * wall_ns;
+            if is_partial { found_ns } else { known_ns.max(found_ns) }
         });
         BusyTime { ns: ns.min(most_ns).min(wall_ns), is_bound, is_partial }
     }
 
     /// Returns the sum over all devices.
-    #[cfg(feature = "html")]
     pub fn of_all(snapshot: &Snapshot) -> BusyTime {
         let devices = snapshot.devices.iter().filter(|device| device.id != "host");
         let times = devices
@@ -76,7 +81,13 @@ impl Accounted {
             share: busy.share(snapshot, device),
             is_bound: busy.is_bound,
             is_all_bound,
+            is_partial: busy.is_partial,
         })
+    }
+
+    /// Returns `true` if functions account for all of the run, so that nothing is left.
+    pub fn is_whole(&self) -> bool {
+        self.share >= WHOLE
     }
 }
 
@@ -86,6 +97,20 @@ mod tests {
     use crate::fixtures::{coverage, gpu, process};
     use crate::tree::fixtures::node;
     use crate::{Coverage, Node};
+
+    /// Windows found other work as well.
+    #[test]
+    fn bounds_are_not_above_what_windows_found_of_functions() {
+        let process = process(None);
+        let run_ns = process.wall_ns as f64;
+        let windows = Coverage { busy: 0.25, idle: 0.75, attributed: 0.2, ..coverage() };
+        let gpu = Device { coverage: Some(windows), ..gpu() };
+        let bound = Node { upper_bound: true, ..node("f", None, 0.4 * run_ns, 0.4 * run_ns) };
+        let snapshot = Snapshot::new(process, vec![gpu], Vec::new()).with_tree(vec![bound]);
+        let gpu = &snapshot.devices[0];
+        let busy = BusyTime::of(&snapshot, gpu, &own_times(&snapshot, None));
+        assert!(busy.is_bound && (busy.ns - 0.2 * run_ns).abs() < 1.0, "{busy:?}");
+    }
 
     #[test]
     fn bounds_are_not_below_what_is_known() {

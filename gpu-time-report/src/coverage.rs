@@ -192,8 +192,8 @@ impl Coverage {
         }
     }
 
-    /// Returns the shares in words.
-    pub(crate) fn sentence(&self) -> String {
+    /// Returns the shares in words. `of` says what they are of.
+    pub(crate) fn sentence(&self, of: &str) -> String {
         let share = |share: f64, error: Option<f64>| {
             let error = error.map(|error| format!(" ±{:.1}", 100.0 * error)).unwrap_or_default();
             format!("{:.1}{error}%", 100.0 * share)
@@ -204,7 +204,7 @@ impl Coverage {
             count => format!(", {} more incomplete", units::count(count)),
         };
         format!(
-            "busy {}, idle {}, annotated functions {} of wall time ({}{few}{incomplete})",
+            "busy {}, idle {}, annotated functions {} of {of} ({}{few}{incomplete})",
             share(self.busy, self.busy_error),
             share(self.idle, self.idle_error),
             share(self.attributed, self.attributed_error),
@@ -268,9 +268,9 @@ impl Unattributed {
         all
     }
 
-    /// Returns the kernel in words.
-    pub(crate) fn sentence(&self) -> String {
-        let Unattributed { name, share, per_s, .. } = self;
+    /// Returns the kernel in words, with its name in this form.
+    pub(crate) fn sentence(&self, name: &str) -> String {
+        let Unattributed { share, per_s, .. } = self;
         format!("{name}: {:.1}% of the busy time, {per_s:.0}/s", 100.0 * share)
     }
 }
@@ -356,10 +356,10 @@ mod tests {
     #[test]
     fn sentence_says_if_there_are_too_few_windows() {
         assert_eq!(
-            coverage(40, 0.7, Some(0.005)).sentence(),
+            coverage(40, 0.7, Some(0.005)).sentence("wall time"),
             "busy 70.0 ±0.5%, idle 30.0 ±0.5%, annotated functions 35.0 ±0.5% of wall time (40 windows of 800.0 ms in \
              total, 1 more incomplete)"
         );
-        assert!(coverage(2, 0.7, None).sentence().contains("too few for errors"));
+        assert!(coverage(2, 0.7, None).sentence("wall time").contains("too few for errors"));
     }
 }

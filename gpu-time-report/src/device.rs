@@ -170,9 +170,9 @@ impl Device {
         }
     }
 
-    /// Returns, in words, how busy the device was, if it had windows.
-    pub(crate) fn coverage_sentence(&self) -> Option<String> {
-        let sentence = self.coverage.as_ref()?.sentence();
+    /// Returns, in words, how busy the device was, if it had windows. `of` says what the shares are of.
+    pub(crate) fn coverage_sentence(&self, of: &str) -> Option<String> {
+        let sentence = self.coverage.as_ref()?.sentence(of);
         Some(match self.windows_from {
             Some(WindowsFrom { with, of }) => format!("{sentence}, in {with} of {of} reports"),
             None => sentence,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::coverage::FAR;
-use crate::in_use::{all_windows, in_use_ns, in_use_words};
+use crate::in_use::{RUN, all_windows, in_use_ns, in_use_words};
 use crate::own_times::{own_times, sum};
 use crate::units::percent;
 use crate::{Coverage, Device, Node, Snapshot, Source, WindowsFrom};
@@ -84,7 +84,10 @@ pub fn windows_sentence(snapshot: &Snapshot, device: &Device) -> Option<String> 
         let windows = coverage.windows_words();
         return Some(format!("{windows} saw no work of annotated functions"));
     }
-    device.coverage_sentence()
+    device.coverage_sentence(match in_use_words(&snapshot.process, device) {
+        RUN => "wall time",
+        of => of,
+    })
 }
 
 /// Returns a warning if the windows of a device contradict what opened calls measured exactly. In a
@@ -197,6 +200,15 @@ mod tests {
         snapshot.devices[0].windows_from = Some(WindowsFrom { with: 1, of: 2 });
         let expected = "The GPU was idle 90.0 ±1.0% of the time (in 1 of 2 reports).";
         assert_eq!(Lead::of(&snapshot).time.unwrap(), expected);
+    }
+
+    /// The process used the GPU only in the last fifth of its run.
+    #[test]
+    fn windows_of_a_part_of_the_run_say_so() {
+        let covered_ns = Some(0.2 * process(None).wall_ns as f64);
+        let table = report(Coverage { covered_ns, ..windows(0.5, Some(0.01)) }).to_string();
+        let shares = "busy 50.0 ±1.0%, idle 50.0 ±1.0%, annotated functions 35.0 ±0.4% of the time since the GPU's first use (";
+        assert!(table.contains(shares), "{table}");
     }
 
     #[test]

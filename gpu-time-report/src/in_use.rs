@@ -5,6 +5,9 @@ use crate::{Coverage, Device, Process};
 /// The minimum share of its processes' run for which a device is in use throughout.
 const THROUGHOUT: f64 = 0.95;
 
+/// What shares of a device that is in use throughout are of.
+pub const RUN: &str = "the run";
+
 /// What shares of several devices are of, if [`in_use_words`] differ.
 const MIXED_USE: &str = "each GPU's time in use";
 
@@ -21,7 +24,7 @@ pub fn in_use_words(process: &Process, device: &Device) -> &'static str {
     if in_use_ns(process, device) < THROUGHOUT * run_ns(process, device) {
         "the time since the GPU's first use"
     } else {
-        "the run"
+        RUN
     }
 }
 
@@ -31,7 +34,7 @@ pub fn all_in_use_words<'a>(
     devices: impl Iterator<Item = &'a Device>,
 ) -> &'static str {
     let words = devices.map(|device| in_use_words(process, device));
-    words.reduce(|one, other| if one == other { one } else { MIXED_USE }).unwrap_or("the run")
+    words.reduce(|one, other| if one == other { one } else { MIXED_USE }).unwrap_or(RUN)
 }
 
 /// Returns the windows of a device unless some of the merged reports with the device have none.

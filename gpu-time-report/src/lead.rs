@@ -1,25 +1,27 @@
 //! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
 //! why. The table shows the last of them, because it has the times by device.
 
+mod gpus;
 mod host_bound;
+mod largest;
 mod longest;
 mod outside;
 mod time;
 
 use std::fmt;
 
+use gpus::{gpus, is_any_idle, most_idle_share, used_by};
 use host_bound::HostBound;
+use largest::largest;
 use longest::{Longest, total};
-use outside::idle_shares;
+use outside::NotAnnotated;
 
-use crate::busy_time::Accounted;
 use crate::idle::Idle;
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::launch_bound::sides_of_series;
-use crate::own_times::{Shares, own_times};
 use crate::tree::shares::OpenedCalls;
 use crate::units::{self, percent};
-use crate::{Node, PerCall, Site, Snapshot, series};
+use crate::{Device, Node, PerCall, Site, Snapshot, series};
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
@@ -27,25 +29,14 @@ const WAITED: f64 = 0.1;
 const LONG_WAIT: f64 = 0.01;
 /// The maximum error of an estimate that is stated without it.
 const EXACT: f64 = 0.05;
-/// The minimum idle share of a device at which a host-bound function is named first. Below it, no
-/// launch-bound function is named either.
+/// The minimum idle share of a GPU that a host-bound function uses at which it is named first. Below
+/// it, no launch-bound function is named either.
 const IDLE: f64 = 0.3;
-/// The minimum share of starved samples at which a program as a whole is starved.
-const NEARLY_ALL: f64 = 0.9;
-/// The minimum share of the GPU time at which a function stands out.
-const OUTSTANDING: f64 = 0.1;
-/// The minimum share of the GPU time at which a function is the only one that has any.
-const ALL: f64 = 0.995;
+/// The minimum ratio of a function's time to that of work that is not annotated at which it is named
+/// beside that work.
+const TRIFLING: f64 = 0.05;
 /// The minimum share of the run at which a function is called launch-bound.
 const WORTHWHILE: f64 = 0.05;
-/// The reason to look at a function that is no more than the largest.
-const MOST: &str = "it has the most GPU time of its own";
-/// Says what shows where the GPU waited, if times by events tell little.
-const STARVED: &str = ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` \
-     shows in which functions";
-/// Says the same of the only function.
-const STARVED_ALONE: &str = ", but nearly every call starved: the GPU waited for the CPU, and \
-     `GPU_TIME_KERNELS=on` shows for how long";
 
 /// The sentences at the top of the page.
 pub struct Lead<'a> {
@@ -59,7 +50,8 @@ pub struct Lead<'a> {
     /// Names what comes before all functions: the host's work outside of annotated functions, or
     /// work on the GPU that is not annotated.
     pub outside: Option<String>,
-    /// The function to look at first. `None` only if no function has a time.
+    /// The function to look at first. `None` only if no function has a time, or none that matters
+    /// beside work that is not annotated.
     pub first: Option<First<'a>>,
 }
 
@@ -83,7 +75,13 @@ impl<'a> Lead<'a> {
         };
         let first = first.or_else(|| largest(snapshot, on_host.is_some()));
         let first = first.or_else(|| longest_on_host(snapshot));
-        let outside = on_host.or_else(|| outside::on_gpu(snapshot, first.as_ref()?.ns));
+        let not_annotated =
+            NotAnnotated::of(snapshot, first.as_ref().map_or(0.0, |first| first.ns));
+        // If most work is outside of functions, so is the idle time, which then tells nothing.
+        let not_annotated = not_annotated.filter(|work| work.is_most || on_host.is_none());
+        let least_ns = not_annotated.as_ref().map_or(0.0, |work| TRIFLING * work.ns);
+        let outside = not_annotated.map(|work| work.sentence).or(on_host);
+        let first = first.filter(|first| first.ns >= least_ns);
         Lead {
             time: time::sentence(snapshot),
             first: first.map(|first| First { follows_outside: outside.is_some(), ..first }),
@@ -119,7 +117,7 @@ impl fmt::Display for First<'_> {
 }
 
 /// Returns the launch-bound function whose calls waited longest for the host, unless the waits are
-/// short or the GPU is known to have been busy with other work meanwhile.
+/// short or the GPUs that it uses are known to have been busy with other work meanwhile.
 fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let span_ns: f64 = snapshot
         .tree
@@ -130,9 +128,10 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
     let waited_ns = |node: &Node| total(node, PerCall::waited_ns);
     let Longest { name, ref node } =
         Longest::of(&snapshot.tree, |node| node.launch_bound.then(|| waited_ns(node)))?;
+    let gpus = used_by(snapshot, name);
     let matters = waited_ns(node) >= WAITED * span_ns
-        && is_worthwhile(snapshot, total(node, |mean| Some(mean.span_ns)))
-        && is_idle(snapshot) != Some(false);
+        && is_worthwhile(snapshot, &gpus, total(node, |mean| Some(mean.span_ns)))
+        && is_any_idle(snapshot, &gpus) != Some(false);
     let medians = sides_of_paths(snapshot, node).map(|sides| format!("In each call, {sides}"));
     let means = || Some(format!("On average, {}", node.launch_bound_sentence()?));
     let sentence = medians.or_else(means).filter(|_| matters)?;
@@ -146,12 +145,9 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
 /// there are several GPUs, if the number of calls is not known well, or if the GPU is not known to have
 /// been idle that long: calls of several threads may wait at once.
 fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<String> {
-    let mut gpus = snapshot.devices.iter().filter(|device| device.id != "host");
+    let mut gpus = gpus(snapshot);
     let (Some(gpu), None) = (gpus.next(), gpus.next()) else { return None };
-    let idle = match Idle::of(snapshot, gpu) {
-        Some(idle) => idle.share,
-        None => 1.0 - Accounted::of(snapshot, gpu).filter(|all| !all.is_bound)?.share,
-    };
+    let idle = most_idle_share(snapshot, gpu)?;
     let is_exact = node.inclusive_error_ns? <= EXACT * node.inclusive_ns;
     let share = total(node, PerCall::waited_ns) / in_use_ns(&snapshot.process, gpu);
     let is_known = is_exact && share >= LONG_WAIT && share <= idle;
@@ -167,50 +163,12 @@ fn sides_of_paths(snapshot: &Snapshot, node: &Node) -> Option<String> {
     sides_of_series(series)
 }
 
-/// Returns the host-bound function with the most host time, if a GPU is known to have been idle for
-/// long.
+/// Returns the host-bound function with the most host time, if a GPU that it uses is known to have
+/// been idle for long.
 fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
-    let HostBound { name, why, ns } =
-        host_bound::longest(snapshot).filter(|_| is_idle(snapshot) == Some(true))?;
-    Some(First::new(name, why, ns))
-}
-
-/// Returns `true` if the GPU was idle for long, nearly every call starved and events timed all of
-/// them, so that every time includes waits.
-fn is_starved(snapshot: &Snapshot) -> bool {
-    let on_gpu = || snapshot.all_series().filter(|series| series.is_gpu_time());
-    let is_opened = on_gpu().any(|series| series.opened() > 0);
-    let starved = on_gpu().fold(0.0, |sum, series| sum + series.starved as f64);
-    let measured = on_gpu().fold(0.0, |sum, series| sum + series.measured as f64);
-    let has_starved = measured > 0.0 && starved >= NEARLY_ALL * measured;
-    !is_opened && has_starved && is_idle(snapshot) == Some(true)
-}
-
-/// Returns the function with the most GPU time of its own. `is_outside` says that the GPU waited for
-/// the host mostly between the calls of functions.
-fn largest(snapshot: &Snapshot, is_outside: bool) -> Option<First<'_>> {
-    let times = own_times(snapshot, None);
-    let first = times.first()?;
-    let is_only = times.len() == 1;
-    let has = if is_only { "it is the only function with GPU time" } else { MOST };
-    let Some(share) = Shares::of(snapshot).of_own(first) else {
-        let why = format!("{has}, at most {}", units::time(first.ns));
-        let what = match is_starved(snapshot) {
-            true if !is_only => STARVED,
-            // The GPU waited elsewhere.
-            true if !is_outside => STARVED_ALONE,
-            _ => "",
-        };
-        return Some(First::new(first.name, why + what, first.ns));
-    };
-    let why = if is_only && share.of_all >= ALL {
-        has.to_owned()
-    } else if is_only || share.of_all >= OUTSTANDING {
-        format!("{share} of GPU time is its own")
-    } else {
-        format!("{MOST}, {share}, but no function stands out")
-    };
-    Some(First::new(first.name, why, first.ns))
+    let HostBound { name, why, ns } = host_bound::longest(snapshot)?;
+    let is_idle = is_any_idle(snapshot, &used_by(snapshot, name)) == Some(true);
+    is_idle.then(|| First::new(name, why, ns))
 }
 
 /// Returns the function whose calls took longest by the clock of the host, if no GPU time is known.
@@ -227,24 +185,10 @@ fn longest_on_host(snapshot: &Snapshot) -> Option<First<'_>> {
     Some(First::new(name, why, ns))
 }
 
-/// Returns `true` if any GPU was idle for long. Without windows, functions that account for most of
-/// the run on every GPU tell that none was, and the rest is unknown.
-fn is_idle(snapshot: &Snapshot) -> Option<bool> {
-    let known = idle_shares(snapshot).map(|share| share >= IDLE).reduce(|one, other| one || other);
-    known.or_else(|| {
-        let mut gpus = snapshot.devices.iter().filter(|device| device.id != "host").peekable();
-        let is_busy = |device| {
-            Accounted::of(snapshot, device)
-                .is_some_and(|accounted| !accounted.is_bound && accounted.share >= 1.0 - IDLE)
-        };
-        (gpus.peek().is_some() && gpus.all(is_busy)).then_some(false)
-    })
-}
-
-/// Returns `true` if a function's time is a worthwhile share of the run. With windows, any time is,
-/// because the windows show how busy the GPU was.
-fn is_worthwhile(snapshot: &Snapshot, ns: f64) -> bool {
-    let is_known = idle_shares(snapshot).next().is_some();
+/// Returns `true` if a function's time is a worthwhile share of the run. With windows of the GPUs that it
+/// uses, any time is, because the windows show how busy these were.
+fn is_worthwhile(snapshot: &Snapshot, gpus: &[&Device], ns: f64) -> bool {
+    let is_known = gpus.iter().any(|gpu| Idle::of(snapshot, gpu).is_some());
     is_known || ns >= WORTHWHILE * snapshot.process.wall_ns as f64
 }
 

@@ -34,6 +34,7 @@ pub const GB_PER_S: &str = "GB/s";
 pub const TFLOP_PER_S: &str = "TFLOP/s";
 
 /// Returns the mark of a figure that is only an upper bound, or nothing.
+#[cfg(feature = "html")]
 pub fn bound(is_bound: bool) -> &'static str {
     if is_bound { UPPER_BOUND } else { "" }
 }

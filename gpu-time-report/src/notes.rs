@@ -95,19 +95,20 @@ fn surcharge_share(snapshot: &Snapshot) -> Option<f64> {
     Some(surcharge::launch_ns(version) * launches.sum::<f64>() / (process.wall_ns as f64).max(1.0))
 }
 
-/// Returns a note if no annotated function was called.
+/// Returns a note if no annotated function was called, and what to check.
 pub fn no_call(snapshot: &Snapshot) -> Option<String> {
     if snapshot.sites.iter().any(|site| site.calls > 0) {
         return None;
     }
+    // Calls that are filtered out, or made while timing is off, would count as skipped.
     Some(match snapshot.sites.len() {
         // Either the program has no such function, or a separately measured part of it did not call
         // one.
-        0 => "no call of a function with `#[gpu_timed]` was timed".to_owned(),
-        1 => "the one function with `#[gpu_timed]` was not called".to_owned(),
+        0 => "no call of a function with `#[gpu_timed]` was timed: check that what was measured calls one".to_owned(),
+        1 => "the one function with `#[gpu_timed]` was not called: check that the program reaches it".to_owned(),
         all => {
             let all = units::count(all as u64);
-            format!("none of the {all} functions with `#[gpu_timed]` was called")
+            format!("none of the {all} functions with `#[gpu_timed]` was called: check that the program reaches one")
         }
     })
 }

@@ -105,7 +105,7 @@ fn more(snapshot: &Snapshot, device: &Device) -> Markup {
             p { (printable(&idle::windows_sentence(snapshot, device).unwrap_or_default())) }
             @if !coverage.unattributed.is_empty() {
                 p { "Outside of annotated functions:" }
-                ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence())) } } }
+                ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence(&kernel.name))) } } }
             }
         }
         (list(&properties(device)))

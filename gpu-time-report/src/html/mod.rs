@@ -128,7 +128,7 @@ fn head(process: &Process) -> Markup {
     }
 }
 
-/// Renders the headline figures.
+/// Renders the headline figures, without those of which the program has none.
 fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
     let sites = &snapshot.sites;
     let functions = || snapshot.all_series().filter(|s| s.launch.is_none() || s.graph);
@@ -141,24 +141,23 @@ fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
     let opened = saturating_sum(functions().map(Series::opened));
     let busy = BusyTime::of_all(snapshot);
-    // A program without events has no sample that could be fed or starved.
-    let has_samples = gpu_samples > 0 || opened == 0;
+    let calls = saturating_sum(sites.iter().map(|site| site.calls));
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
         dl.tiles {
-            (tile("GPU busy in functions", html! { (printed.bound(busy.is_bound)) (units::time(busy.ns)) }))
-            (tile("functions called", html! { (units::count(called as u64)) small { " of " (units::count(sites.len() as u64)) } }))
-            (tile("calls", html! { (units::count(saturating_sum(sites.iter().map(|site| site.calls)))) }))
-            @if has_samples { (tile("GPU samples", html! { (units::count(gpu_samples)) })) }
+            @if busy.ns > 0.0 {
+                (tile("GPU busy in functions", html! { (printed.bound(busy.is_bound)) (units::time(busy.ns)) }))
+            }
+            @if !sites.is_empty() {
+                (tile("functions called", html! { (units::count(called as u64)) small { " of " (units::count(sites.len() as u64)) } }))
+                (tile("calls", html! { (units::count(calls)) }))
+            }
+            @if gpu_samples > 0 { (tile("GPU samples", html! { (units::count(gpu_samples)) })) }
             @if opened > 0 { (tile("opened calls", html! { (units::count(opened)) })) }
             @if host_samples > 0 { (tile("host samples", html! { (units::count(host_samples)) })) }
-            @if has_samples {
-                (tile("fed", html! {
-                    @if gpu_samples == 0 { "–" } @else { (units::share(fed as f64, gpu_samples as f64)) }
-                }))
-            }
-            (tile("lost", html! { span.bad[lost > 0] { (units::count(lost)) } }))
+            @if gpu_samples > 0 { (tile("fed", html! { (units::share(fed as f64, gpu_samples as f64)) })) }
+            @if calls > 0 { (tile("lost", html! { span.bad[lost > 0] { (units::count(lost)) } })) }
         }
     }
 }

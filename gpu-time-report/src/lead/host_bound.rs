@@ -35,9 +35,13 @@ pub fn longest(snapshot: &Snapshot) -> Option<HostBound<'_>> {
     let host_ns = |node: &Node| Some(times(node)?.host * node.calls);
     let Longest { name, ref node } = Longest::of(&snapshot.tree, host_ns)?;
     let (times, ns) = (times(node)?, host_ns(node)?);
-    let [host, busy] = [times.host, times.busy].map(units::time);
     let each = if times.are_medians { "each call takes" } else { "on average, a call takes" };
-    let why = format!("{each} {host} on the host for {busy} of GPU work");
+    let what = match times.busy {
+        0.0 if node.inclusive_ns > 0.0 => "and most enqueue no GPU work".to_owned(),
+        0.0 => "and enqueues no GPU work".to_owned(),
+        busy => format!("for {} of GPU work", units::time(busy)),
+    };
+    let why = format!("{each} {} on the host {what}", units::time(times.host));
     let is_long = ns >= LONG_ON_HOST * snapshot.process.wall_ns as f64;
     is_long.then_some(HostBound { name, why, ns })
 }
@@ -76,7 +80,7 @@ impl CallTimes {
 mod tests {
     use super::*;
     use crate::Coverage;
-    use crate::fixtures::{coverage, kernels};
+    use crate::fixtures::{coverage, gpu, kernels, process};
     use crate::tree::fixtures::node;
 
     /// Returns the reason to look at a function whose calls take 5 ms on average on the host and have
@@ -102,6 +106,16 @@ mod tests {
         assert_eq!(reason(Some(2e6)).unwrap(), format!("each call takes 2.000 ms {busy}"));
         let means = "on average, a call takes 5.000 ms on the host for 250.0 µs of GPU work";
         assert_eq!(reason(None).unwrap(), means);
+    }
+
+    #[test]
+    fn function_without_gpu_work_enqueues_none() {
+        let mut node = node("parse", None, 0.0, 0.0);
+        node.per_call.as_mut().unwrap().host_ns = Some(5e6);
+        let snapshot = Snapshot::new(process(None), vec![gpu()], Vec::new()).with_tree(vec![node]);
+        let HostBound { why, .. } = longest(&snapshot).unwrap();
+        let expected = "on average, a call takes 5.000 ms on the host and enqueues no GPU work";
+        assert_eq!(why, expected);
     }
 
     /// One call took most of the function's host time.

@@ -96,8 +96,7 @@ fn starved_program_is_told_what_shows_the_waits() {
         snapshot
     };
     let first = |idle| Lead::of(&snapshot(idle)).line().unwrap();
-    let largest =
-        "Look at app::sampled first: it has the most GPU time of its own, at most 6.100 ms";
+    let largest = "Look at app::sampled first: its own GPU time has the largest upper bound, at most 6.100 ms";
     let starved = format!(
         "{largest}, but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows in \
          which functions."
@@ -117,7 +116,7 @@ fn only_function_is_not_told_to_show_which_function_waits() {
     let coverage = Coverage { busy: 0.4, idle: 0.6, ..coverage() };
     snapshot.devices[0].coverage = Some(coverage);
     let why = |is_outside| largest(&snapshot, is_outside).unwrap().why;
-    let only = "it is the only function with GPU time, at most 6.100 ms";
+    let only = "it is the only function with GPU time of its own, at most 6.100 ms";
     assert_eq!(why(true), only);
     let waited = "the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows for how long";
     assert_eq!(why(false), format!("{only}, but nearly every call starved: {waited}"));
@@ -144,10 +143,11 @@ fn function_with_little_of_the_run_is_named() {
 #[test]
 fn only_function_is_named() {
     let node = node("f", None, 700e6, 700e6);
-    let expected = "Look at f first: it is the only function with GPU time.";
+    let expected = "Look at f first: it is the only function with GPU time of its own.";
     assert_eq!(first(vec![node.clone()], None), expected);
     let bound = Node { upper_bound: true, ..node };
-    let expected = "Look at f first: it is the only function with GPU time, at most 700.0 ms.";
+    let expected =
+        "Look at f first: it is the only function with GPU time of its own, at most 700.0 ms.";
     assert_eq!(first(vec![bound], None), expected);
 }
 
@@ -175,7 +175,8 @@ fn bounds_say_so() {
     let [time, first] = said(nodes([true, true]), None).map(Option::unwrap);
     assert_eq!(time, "At most 89.1% busy: the GPU may have waited for the CPU in every call.");
     // The shares are not known.
-    let expected = "Look at mlp first: it has the most GPU time of its own, at most 900.0 ms.";
+    let expected =
+        "Look at mlp first: its own GPU time has the largest upper bound, at most 900.0 ms.";
     assert_eq!(first, expected);
     let [time, first] = said(nodes([false, true]), None).map(Option::unwrap);
     assert_eq!(time, "Timed functions account for at most 89.1% of the run.");

@@ -1,15 +1,18 @@
 //! The sentence about the time of the devices: how idle they were or, without windows, the share of
 //! the run that functions account for.
 
+use std::{iter, mem};
+
 use crate::busy_time::Accounted;
 use crate::idle::{Idle, TOO_FEW};
-use crate::in_use::{all_in_use_words, in_use_words};
-use crate::marks::bound;
+use crate::in_use::{RUN, all_in_use_words, in_use_words};
 use crate::units::percent;
 use crate::{Device, Snapshot};
 
 /// The minimum number of devices whose shares are told as a range.
 const MANY: usize = 4;
+/// What idle shares are of, if the devices were in use throughout.
+const TIME: &str = "the time";
 
 /// Returns the sentence, or `None` if no time on a device is known.
 pub fn sentence(snapshot: &Snapshot) -> Option<String> {
@@ -42,7 +45,8 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
             let ends = ends.map(|[least, most]| format!(": {least} the least, {most} the most"));
             let ends = ends.unwrap_or_default();
             let shared = shared(snapshot, all.iter().map(|(device, _)| *device));
-            Some(format!("{some} GPUs were idle {about}{range} of the time{doubt}{ends}.{shared}"))
+            let of = time_words(snapshot, all.iter().map(|(device, _)| *device));
+            Some(format!("{some} GPUs were idle {about}{range} of {of}{doubt}{ends}.{shared}"))
         }
         all => {
             let each = all
@@ -50,8 +54,20 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
                 .map(|(device, idle)| format!("{} {}{}", device.id, idle.words(), idle.doubt()));
             let each = each.collect::<Vec<_>>().join(", ");
             let shared = shared(snapshot, all.iter().map(|(device, _)| *device));
-            Some(format!("Idle: {each}.{shared}"))
+            let of = match time_words(snapshot, all.iter().map(|(device, _)| *device)) {
+                TIME => String::new(),
+                of => format!(", as a share of {of}"),
+            };
+            Some(format!("Idle{of}: {each}.{shared}"))
         }
+    }
+}
+
+/// Returns what the idle shares of these devices are of, in words.
+fn time_words<'a>(snapshot: &Snapshot, devices: impl Iterator<Item = &'a Device>) -> &'static str {
+    match all_in_use_words(&snapshot.process, devices) {
+        RUN => TIME,
+        of => of,
     }
 }
 
@@ -62,13 +78,14 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
 fn of_one(snapshot: &Snapshot, device: &Device, names: [&str; 2], idle: &Idle) -> String {
     let [subject, name] = names;
     let (share, doubt) = (idle.words(), idle.doubt());
+    let of = time_words(snapshot, iter::once(device));
     if !device.is_shared() {
-        return format!("{subject} was idle {share} of the time{doubt}.");
+        return format!("{subject} was idle {share} of {of}{doubt}.");
     }
     let [process, mean] =
         if is_merged(snapshot) { ["Each process", " on average"] } else { ["The process", ""] };
     format!(
-        "{process} left {name} idle for {share} of the time{mean}{doubt}, and other processes used it too."
+        "{process} left {name} idle for {share} of {of}{mean}{doubt}, and other processes used it too."
     )
 }
 
@@ -125,11 +142,18 @@ fn accounted(snapshot: &Snapshot) -> Option<String> {
             Some(format!("Timed functions account for {at_most}{range} of {of}{ends}."))
         }
         all => {
+            let mut last_of = "";
             let each = all.iter().map(|(device, Accounted { share, is_bound, .. })| {
-                format!("{}{} on {}", bound(*is_bound), percent(*share), device.id)
+                let of = in_use_words(&snapshot.process, device);
+                // Stated once if all shares are of the same.
+                let is_stated = mem::replace(&mut last_of, of) == of;
+                let of = if is_stated { String::new() } else { format!(" of {of}") };
+                let at_most = if *is_bound { "at most " } else { "" };
+                format!("{at_most}{}{of} on {}", percent(*share), device.id)
             });
-            let each = each.collect::<Vec<_>>().join(", ");
-            Some(format!("Timed functions account for {each} of {of}."))
+            let each: Vec<String> = each.collect();
+            let (last, others) = each.split_last()?;
+            Some(format!("Timed functions account for {} and {last}.", others.join(", ")))
         }
     }
 }
@@ -142,6 +166,13 @@ impl Accounted {
             return format!(
                 "At most {share} busy: the GPU may have waited for the CPU in every call."
             );
+        }
+        if self.is_bound && self.is_whole() {
+            let why = match self.is_partial {
+                true => "it is unknown how much of their work ran at once",
+                false => "the GPU may have waited for the CPU in some calls",
+            };
+            return format!("Timed functions may account for all of {of}: {why}.");
         }
         let at_most = if self.is_bound { "at most " } else { "" };
         format!("Timed functions account for {at_most}{share} of {of}.")
@@ -201,17 +232,57 @@ mod tests {
     }
 
     #[test]
-    fn functions_on_many_gpus_account_for_a_range() {
-        let ids: Vec<String> = (0..4).map(|at| format!("cuda:{at}")).collect();
+    fn idle_share_is_of_the_time_in_use() {
+        let since_first_use = |device: &mut Device| {
+            let covered_ns = 0.2 * process(None).wall_ns as f64;
+            device.coverage.as_mut().unwrap().covered_ns = Some(covered_ns);
+        };
+        let one = said(&[0.5], since_first_use, 1);
+        assert_eq!(one, "The GPU was idle 50.0 ±0.5% of the time since the GPU's first use.");
+        let two = said(&[0.5, 0.6], since_first_use, 1);
+        let expected = "Idle, as a share of the time since the GPU's first use: cuda:0 50.0 ±0.5%, cuda:1 60.0 ±0.5%.";
+        assert_eq!(two, expected);
+        let some = |device: &mut Device| {
+            if device.id == "cuda:1" {
+                since_first_use(device);
+            }
+        };
+        let many = said(&[0.99, 0.5, 0.36, 0.9], some, 1);
+        let range = "The GPUs were idle 36 to 99% of each GPU's time in use: ";
+        assert!(many.starts_with(range), "{many}");
+    }
+
+    /// Returns the sentence about functions that account for these shares of the run on each GPU.
+    fn accounted_for(shares: &[f64]) -> String {
+        let ids: Vec<String> = (0..shares.len()).map(|at| format!("cuda:{at}")).collect();
         let devices = ids.iter().map(|id| Device { id: id.clone(), ..gpu() }).collect();
         let process = process(None);
-        let of_run = [0.4, 0.1, 0.03, 0.2].map(|share| share * process.wall_ns as f64);
-        let ns = of_run.iter().sum();
+        let of_run = shares.iter().map(|share| share * process.wall_ns as f64);
+        let ns = of_run.clone().sum();
         let self_ns_by_device = ids.into_iter().zip(of_run).collect();
         let node = Node { self_ns_by_device, ..node("decode", None, ns, ns) };
         let snapshot = Snapshot::new(process, devices, Vec::new()).with_tree(vec![node]);
+        sentence(&snapshot).unwrap()
+    }
+
+    #[test]
+    fn functions_on_many_gpus_account_for_a_range() {
         let expected =
             "Timed functions account for 3 to 40% of the run: least on cuda:2, most on cuda:0.";
-        assert_eq!(sentence(&snapshot).unwrap(), expected);
+        assert_eq!(accounted_for(&[0.4, 0.1, 0.03, 0.2]), expected);
+    }
+
+    #[test]
+    fn functions_on_two_gpus_account_for_a_share_of_each() {
+        let expected =
+            "Timed functions account for 30.0% of the run on cuda:0 and 80.0% on cuda:1.";
+        assert_eq!(accounted_for(&[0.3, 0.8]), expected);
+    }
+
+    /// More than the run: work of several streams ran at once.
+    #[test]
+    fn functions_may_account_for_all_of_the_run() {
+        let expected = "Timed functions may account for all of the run: it is unknown how much of their work ran at once.";
+        assert_eq!(accounted_for(&[1.5]), expected);
     }
 }

@@ -2,11 +2,14 @@
 
 use crate::busy_time::Accounted;
 use crate::idle::{Idle, windows_sentence};
+use crate::kernel_names::shortened;
 use crate::units;
-use crate::{Clocks, Coverage, Detail, Device, Snapshot};
+use crate::{Clocks, Coverage, Detail, Device, Snapshot, Unattributed};
 
 /// The maximum number of kernels outside of annotated functions that are shown for a device.
 const OUTSIDE: usize = 5;
+/// The maximum width of a kernel's name.
+const NAME: usize = 60;
 
 /// Returns the lines above the table: each device with its clocks, and how busy it was. The host is
 /// listed only if it is the only device and timing was not off.
@@ -74,26 +77,38 @@ fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
 /// Returns the largest kernels outside of annotated functions.
 fn outside_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
     let all = &coverage.unattributed;
+    let names = shortened(all.iter().map(Unattributed::name), NAME);
+    let sentence = |kernel: &Unattributed| kernel.sentence(&names[kernel.name()]);
     let mut lines = Vec::new();
     if detail == Detail::All && !all.is_empty() {
         lines.push("  outside of annotated functions:".to_owned());
-        lines.extend(all.iter().take(OUTSIDE).map(|kernel| format!("    {}", kernel.sentence())));
+        lines.extend(all.iter().take(OUTSIDE).map(|kernel| format!("    {}", sentence(kernel))));
         if all.len() > OUTSIDE {
             lines.push(format!("    and {} more", all.len() - OUTSIDE));
         }
     } else if let Some(largest) = all.first() {
-        lines.push(format!("  largest outside of them: {}", largest.sentence()));
+        lines.push(format!("  largest outside of them: {}", sentence(largest)));
     }
     lines
 }
 
 /// Returns the share of the run that functions account for, on a device without windows.
 fn accounted_line(accounted: Accounted, sentence: &str, windows: Option<&str>) -> String {
-    let windows = windows
-        .map(|windows| format!(", which `GPU_TIME_WINDOWS={windows}` tells apart"))
-        .unwrap_or_default();
-    match sentence.strip_suffix('.').filter(|_| !accounted.is_all_bound) {
-        Some(sentence) => format!("  {sentence}; the rest is idle or not annotated{windows}"),
+    let with_windows = |before: &str, after: &str| {
+        windows.map(|windows| format!("{before} `GPU_TIME_WINDOWS={windows}` {after}"))
+    };
+    let more = if accounted.is_all_bound {
+        None
+    } else if !accounted.is_whole() {
+        let windows = with_windows(", which", "tells apart").unwrap_or_default();
+        Some(format!("; the rest is idle or not annotated{windows}"))
+    } else if accounted.is_bound {
+        with_windows(";", "shows how busy the GPU was")
+    } else {
+        None
+    };
+    match sentence.strip_suffix('.').zip(more) {
+        Some((sentence, more)) => format!("  {sentence}{more}"),
         None => format!("  {sentence}"),
     }
 }

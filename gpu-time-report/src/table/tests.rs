@@ -261,7 +261,7 @@ fn a_report_without_calls_says_so() {
     let snapshot = Snapshot::new(process(None), vec![], sites);
     let table = snapshot.to_string();
     assert!(
-        table.contains("\n\nnone of the 2 functions with `#[gpu_timed]` was called\n"),
+        table.contains("\n\nnone of the 2 functions with `#[gpu_timed]` was called: check that the program reaches one\n"),
         "{table}"
     );
     assert!(in_full(&snapshot).contains("\nnever called: app::f, app::g\n"));
@@ -271,7 +271,8 @@ fn a_report_without_calls_says_so() {
 fn report_without_sites_says_so() {
     let snapshot = Snapshot::new(process(None), vec![], vec![]);
     let table = snapshot.to_string();
-    assert!(table.contains("\n\nno call of a function with `#[gpu_timed]` was timed\n"), "{table}");
+    let note = "\n\nno call of a function with `#[gpu_timed]` was timed: check that what was measured calls one\n";
+    assert!(table.contains(note), "{table}");
 }
 
 #[test]
@@ -383,6 +384,35 @@ fn largest_function_is_named_above_the_table() {
                    `GPU_TIME_WINDOWS=2ms/20ms` tells apart\n\
                    Look at model::decode first: 90.0% of GPU time is its own.\n";
     assert!(table.contains(account), "{table}");
+}
+
+#[test]
+fn nothing_is_left_beside_functions_that_fill_the_run() {
+    let line = |share: f64, streams_overlap: bool| {
+        let mut snapshot = kernels();
+        snapshot.devices[0].coverage = None;
+        let run_ns = snapshot.process.wall_ns as f64;
+        let ns = if streams_overlap { 1.5 } else { share } * run_ns;
+        let table = snapshot.with_tree(vec![node("model::decode", None, ns, ns)]).to_string();
+        let line = table.lines().find(|line| line.starts_with("  Timed functions ")).unwrap();
+        line.trim_start().to_owned()
+    };
+    assert_eq!(line(1.0, false), "Timed functions account for 100.0% of the run.");
+    let overlapping = "Timed functions may account for all of the run: it is unknown how much of their work ran at once; \
+                       `GPU_TIME_WINDOWS=2ms/20ms` shows how busy the GPU was";
+    assert_eq!(line(1.0, true), overlapping);
+    assert!(line(0.9, false).contains("90.0% of the run; the rest is idle or not annotated"));
+}
+
+#[test]
+fn long_kernel_name_is_shortened_above_the_table() {
+    let mut snapshot = kernels();
+    let long = format!("void gemm<{}>(float*)", ["cute::tuple<cute::C<128> >"; 50].join(", "));
+    snapshot.devices[0].coverage.as_mut().unwrap().unattributed[0].name = long;
+    for table in [snapshot.to_string(), in_full(&snapshot)] {
+        let line = table.lines().find(|line| line.contains("gemm<cute")).unwrap();
+        assert!(line.contains("…") && line.chars().count() < 120, "{line}");
+    }
 }
 
 #[test]

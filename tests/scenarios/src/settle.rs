@@ -361,7 +361,7 @@ fn any_clock(arguments: &[String]) {
     // The report of a run that calls no annotated function contains none of the program's sites.
     let nothing = until_stable(settle(), || ()).to_string();
     assert!(
-        nothing.contains("\nno call of a function with `#[gpu_timed]` was timed\n"),
+        nothing.contains("\nno call of a function with `#[gpu_timed]` was timed: check that"),
         "{nothing}"
     );
     tally::print();
