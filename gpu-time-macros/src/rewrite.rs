@@ -7,6 +7,7 @@ use crate::args::Args;
 use crate::container::Container;
 use crate::errors::Errors;
 use crate::expand::expand;
+use crate::fragments::{visible, visible_inside};
 use crate::func::{TimedFn, split_body};
 use crate::inherited::Keys;
 use crate::items::{self, Item};
@@ -15,7 +16,7 @@ use crate::plan::Plan;
 
 /// Rewrites the item. If there are errors, returns the item unchanged, followed by all of them.
 pub fn rewrite(args: TokenStream, item: TokenStream) -> TokenStream {
-    let (mut keys, item) = Keys::take(args, item);
+    let (mut keys, item) = Keys::take(visible_inside(args), visible(item));
     loop {
         let mut errors = keys.errors();
         let args = keys.parse(&mut errors);

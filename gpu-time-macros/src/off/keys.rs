@@ -19,6 +19,14 @@ pub fn check_keys(args: TokenStream, errors: &mut CompileErrors) -> Vec<Given> {
     let mut tokens = args.into_iter().peekable();
     let mut seen = Vec::new();
     while let Some(first) = tokens.next() {
+        if let TokenTree::Group(fragment) = &first
+            && fragment.delimiter() == Delimiter::None
+        {
+            // A `$key:meta` of `macro_rules!`.
+            let rest: TokenStream = fragment.stream().into_iter().chain(tokens).collect();
+            tokens = rest.into_iter().peekable();
+            continue;
+        }
         if is_punct(Some(&first), ',') {
             errors.at(first.span(), keys::EXPECTED_KEY);
             continue;
