@@ -96,15 +96,15 @@ pub fn skip_value(tokens: &mut Tokens) {
     let mut is_type = false;
     let mut last = ' ';
     while let Some(tree) = tokens.next_if(|tree| depth > 0 || !is_punct(Some(tree), ',')) {
+        let is_inside = depth > 0;
         let TokenTree::Punct(punct) = &tree else {
             let word = tree.to_string();
-            is_type |= word == "as";
+            is_type |= !is_inside && word == "as";
             is_operand = BEFORE_OPERAND.contains(&word.as_str());
             last = ' ';
             continue;
         };
         let c = punct.as_char();
-        let is_inside = depth > 0;
         match c {
             '<' if is_inside || is_operand || is_type || last == ':' => depth += 1,
             '>' if is_inside && last != '-' => depth -= 1,
@@ -119,7 +119,8 @@ pub fn skip_value(tokens: &mut Tokens) {
             }
             _ => {}
         }
-        is_type = is_type && matches!(c, ':' | '*' | '&' | '<' | '>');
+        let is_arrow = c == '-' && is_punct(tokens.peek(), '>');
+        is_type &= is_inside || is_arrow || matches!(c, ':' | '*' | '&' | '<' | '>' | '\'');
         is_operand = !is_inside && depth == 0 && !matches!(c, '?' | '.' | ':');
         last = c;
     }

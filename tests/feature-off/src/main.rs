@@ -126,6 +126,22 @@ macro_rules! generated {
 
 generated!(1 + 2, warmup = 1, { 5 });
 
+/// Has values with commas inside of types.
+#[gpu_timed(clock = "host", key = parse as fn(&'static str) -> Result<u8, u8> as usize, flops = 2)]
+fn types(parsed: &'static Result<u8, u8>) {
+    let cast = scope!(
+        "casts",
+        clock = "host",
+        key = parsed as &'static Result<u8, u8> as *const Result<u8, u8> as usize,
+        flops = 2,
+        { 1 }
+    );
+}
+
+fn parse(text: &'static str) -> Result<u8, u8> {
+    Ok(1)
+}
+
 /// Sets every option once, to its default.
 fn configured() -> Configure {
     let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
@@ -165,6 +181,7 @@ fn main() {
     assert!(null_streams().stream_handle().is_null());
     configure().sample(1.0).warmup(0).apply();
     assert_eq!((generated(), generated_blocks()), (12, 17));
+    types(&Ok(1));
     let work = Work { stream: None };
     set_enabled(true);
     set_default_stream(NULL_STREAM);
