@@ -142,6 +142,11 @@ fn parse(text: &'static str) -> Result<u8, u8> {
     Ok(1)
 }
 
+/// An item that is skipped twice over.
+#[gpu_timed(skip)]
+#[gpu_timed(skip)]
+impl Queue {}
+
 /// Sets every option once, to its default.
 fn configured() -> Configure {
     let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
