@@ -14,7 +14,8 @@ use crate::items::{self, Item};
 use crate::keys;
 use crate::plan::Plan;
 
-/// Rewrites the item. If there are errors, returns the item unchanged, followed by all of them.
+/// Rewrites the item. If there are errors, returns the item untimed, followed by all of them. Either
+/// way it has lost the attribute with inherited keys, and its fragments of `macro_rules!` are visible.
 pub fn rewrite(args: TokenStream, item: TokenStream) -> TokenStream {
     let (mut keys, item) = Keys::take(visible_inside(args), visible(item));
     loop {
