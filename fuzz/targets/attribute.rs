@@ -26,6 +26,8 @@ mod container;
 mod errors;
 #[path = "../../gpu-time-macros/src/expand.rs"]
 mod expand;
+#[path = "../../gpu-time-macros/src/fragments/mod.rs"]
+mod fragments;
 #[path = "../../gpu-time-macros/src/func.rs"]
 mod func;
 #[path = "../../gpu-time-macros/src/inherited.rs"]

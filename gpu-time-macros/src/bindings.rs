@@ -125,7 +125,6 @@ impl Bindings {
                             | Expr::Call(_)
                             | Expr::Cast(_)
                             | Expr::Field(_)
-                            | Expr::Group(_)
                             | Expr::Index(_)
                             | Expr::Lit(_)
                             | Expr::Paren(_)
@@ -143,11 +142,10 @@ impl Bindings {
     }
 }
 
-/// Strips parentheses and macro fragments.
+/// Strips parentheses.
 pub fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Paren(paren) => bare(&paren.expr),
-        Expr::Group(group) => bare(&group.expr),
         expr => expr,
     }
 }

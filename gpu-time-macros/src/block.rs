@@ -10,6 +10,7 @@ use syn::{Expr, Ident, Token};
 use crate::args::Args;
 use crate::errors::Errors;
 use crate::expand::{expand, expand_guard};
+use crate::fragments::{visible, visible_inside};
 use crate::func::TimedFn;
 use crate::plan::Plan;
 use crate::values::Scope;
@@ -19,7 +20,7 @@ use crate::{items, keys};
 /// unchanged.
 pub fn scope(input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let (input, block) = split_block(input);
+    let (input, block) = split_block(visible(input));
     let Some(block) = block else {
         errors.push(syn::Error::new(Span::call_site(), items::NO_BLOCK));
         return errors.into_tokens();
@@ -73,7 +74,7 @@ fn args(input: TokenStream, usage: &str, errors: &mut Errors) -> Option<(Span, A
         }
         Ok((name, input.parse::<TokenStream>()?))
     };
-    let (name, keys) = match split.parse2(input) {
+    let (name, keys) = match split.parse2(visible_inside(input)) {
         Ok(split) => split,
         Err(error) => {
             errors.push(error);

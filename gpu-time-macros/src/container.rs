@@ -11,6 +11,7 @@ use crate::args::{Args, between};
 use crate::awaits::await_in;
 use crate::conflicts::conflicts;
 use crate::errors::Errors;
+use crate::fragments::visible;
 use crate::func::{is_naked, signature, split_body};
 use crate::inherited::{handed_on, is_own};
 use crate::source::no_await;
@@ -61,7 +62,7 @@ impl Container {
             errors.at(keyword, items::repeated_on(&kind));
         }
         let members = |input: ParseStream| members(&kind, input);
-        match members.parse2(braces.stream()) {
+        match members.parse2(visible(braces.stream())) {
             Ok((lead, members)) => Some(Container { header, braces, lead, members }),
             Err(error) => {
                 errors.push(error);

@@ -13,6 +13,7 @@ use syn::{
 
 use crate::awaits::{awaits, contains, is_await};
 use crate::errors::Errors;
+use crate::fragments::{visible, visible_inside};
 use crate::inherited::is_ours;
 use crate::items;
 
@@ -92,8 +93,8 @@ impl TimedFn {
     }
 
     fn with_body(sig: Signature, header: TokenStream, body: &Group) -> TimedFn {
-        let (lead, rest) = split_lead(body.stream());
-        let stmts = Block::parse_within.parse2(rest.clone()).ok();
+        let (lead, rest) = split_lead(visible(body.stream()));
+        let stmts = Block::parse_within.parse2(visible_inside(rest.clone())).ok();
         TimedFn { sig, header, braces: body.span(), lead, rest, stmts, is_block: false }
     }
 
@@ -242,27 +243,12 @@ pub fn argument<'a>(path: &'a TypePath, name: &str) -> Option<&'a Type> {
 /// Splits an item into its header and the braces at its end.
 pub fn split_body(item: TokenStream) -> (TokenStream, Option<Group>) {
     let mut trees: Vec<TokenTree> = item.into_iter().collect();
-    let body = trees.pop_if(|last| matches!(last, TokenTree::Group(g) if braces(g).is_some()));
-    let body = match body {
-        Some(TokenTree::Group(group)) => braces(&group),
+    let is_braces = |tree: &mut TokenTree| matches!(tree, TokenTree::Group(g) if g.delimiter() == Delimiter::Brace);
+    let body = match trees.pop_if(is_braces) {
+        Some(TokenTree::Group(group)) => Some(group),
         _ => None,
     };
     (trees.into_iter().collect(), body)
-}
-
-/// Returns the group if it has braces, even if a `macro_rules!` fragment wraps it.
-fn braces(group: &Group) -> Option<Group> {
-    match group.delimiter() {
-        Delimiter::Brace => Some(group.clone()),
-        Delimiter::None => {
-            let mut inner = group.stream().into_iter();
-            match (inner.next(), inner.next()) {
-                (Some(TokenTree::Group(group)), None) => braces(&group),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
 }
 
 /// Parses a function up to its body.

@@ -18,6 +18,8 @@ mod errors;
 #[cfg(any(feature = "enabled", test))]
 mod expand;
 #[cfg(any(feature = "enabled", test))]
+mod fragments;
+#[cfg(any(feature = "enabled", test))]
 mod func;
 #[cfg(any(feature = "enabled", test))]
 mod inherited;

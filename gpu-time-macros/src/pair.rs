@@ -136,11 +136,9 @@ impl Pair {
     }
 }
 
-/// Returns the string literal, also if a `macro_rules!` fragment wraps it.
 fn string(value: &Expr) -> Option<&LitStr> {
     match value {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text),
-        Expr::Group(group) => string(&group.expr),
         _ => None,
     }
 }

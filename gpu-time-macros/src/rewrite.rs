@@ -7,15 +7,17 @@ use crate::args::Args;
 use crate::container::Container;
 use crate::errors::Errors;
 use crate::expand::expand;
+use crate::fragments::{visible, visible_inside};
 use crate::func::{TimedFn, split_body};
 use crate::inherited::Keys;
 use crate::items::{self, Item};
 use crate::keys;
 use crate::plan::Plan;
 
-/// Rewrites the item. If there are errors, returns the item unchanged, followed by all of them.
+/// Rewrites the item. If there are errors, returns the item untimed, followed by all of them. Either
+/// way it has lost the attribute with inherited keys, and its fragments of `macro_rules!` are visible.
 pub fn rewrite(args: TokenStream, item: TokenStream) -> TokenStream {
-    let (mut keys, item) = Keys::take(args, item);
+    let (mut keys, item) = Keys::take(visible_inside(args), visible(item));
     loop {
         let mut errors = keys.errors();
         let args = keys.parse(&mut errors);

@@ -295,7 +295,6 @@ fn awaited(expr: &Expr) -> &Expr {
 fn bare_mut(expr: &mut Expr) -> &mut Expr {
     match expr {
         Expr::Paren(paren) => bare_mut(&mut paren.expr),
-        Expr::Group(group) => bare_mut(&mut group.expr),
         expr => expr,
     }
 }

@@ -22,8 +22,8 @@ pub fn check_item(trees: &[TokenTree], keys: &[Given], errors: &mut CompileError
     let span = |at: usize| header.get(at).map_or_else(Span::call_site, |word| word.span());
     let keyword = |at: usize| words.get(at).map(String::as_str);
     match items::item(&words) {
-        // A skipped function need not be one that can be timed.
-        Item::Function(_) if keys.iter().any(|(key, _)| *key == SKIP) => {}
+        // A skipped item need not be one that can be timed.
+        Item::Function(_) | Item::Container(_) if keys.iter().any(|(key, _)| *key == SKIP) => {}
         Item::Function(at) => {
             let constant = words.iter().take(at).position(|word| word == "const").map(span);
             check_function(trees, span(at + 1), constant, errors);

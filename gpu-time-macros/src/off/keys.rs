@@ -19,6 +19,14 @@ pub fn check_keys(args: TokenStream, errors: &mut CompileErrors) -> Vec<Given> {
     let mut tokens = args.into_iter().peekable();
     let mut seen = Vec::new();
     while let Some(first) = tokens.next() {
+        if let TokenTree::Group(fragment) = &first
+            && fragment.delimiter() == Delimiter::None
+        {
+            // A `$key:meta` of `macro_rules!`.
+            let rest: TokenStream = fragment.stream().into_iter().chain(tokens).collect();
+            tokens = rest.into_iter().peekable();
+            continue;
+        }
         if is_punct(Some(&first), ',') {
             errors.at(first.span(), keys::EXPECTED_KEY);
             continue;
@@ -88,15 +96,15 @@ pub fn skip_value(tokens: &mut Tokens) {
     let mut is_type = false;
     let mut last = ' ';
     while let Some(tree) = tokens.next_if(|tree| depth > 0 || !is_punct(Some(tree), ',')) {
+        let is_inside = depth > 0;
         let TokenTree::Punct(punct) = &tree else {
             let word = tree.to_string();
-            is_type |= word == "as";
+            is_type |= !is_inside && word == "as";
             is_operand = BEFORE_OPERAND.contains(&word.as_str());
             last = ' ';
             continue;
         };
         let c = punct.as_char();
-        let is_inside = depth > 0;
         match c {
             '<' if is_inside || is_operand || is_type || last == ':' => depth += 1,
             '>' if is_inside && last != '-' => depth -= 1,
@@ -111,7 +119,8 @@ pub fn skip_value(tokens: &mut Tokens) {
             }
             _ => {}
         }
-        is_type = is_type && matches!(c, ':' | '*' | '&' | '<' | '>');
+        let is_arrow = c == '-' && is_punct(tokens.peek(), '>');
+        is_type &= is_inside || is_arrow || matches!(c, ':' | '*' | '&' | '<' | '>' | '\'');
         is_operand = !is_inside && depth == 0 && !matches!(c, '?' | '.' | ':');
         last = c;
     }

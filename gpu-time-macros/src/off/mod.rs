@@ -36,7 +36,7 @@ pub fn checked(args: TokenStream, mut item: TokenStream) -> TokenStream {
 /// Returns the block of `scope!`.
 pub fn scope(input: TokenStream) -> TokenStream {
     let mut errors = CompileErrors::default();
-    let mut trees: Vec<TokenTree> = input.into_iter().collect();
+    let mut trees = flat(input);
     trees.pop_if(|last| is_punct(Some(last), ','));
     let block = trees.pop_if(|last| is_braces(last));
     match &block {
@@ -48,7 +48,9 @@ pub fn scope(input: TokenStream) -> TokenStream {
     // give the same results.
     let mut body: TokenStream = TokenStream::from_str("const _: () = ();").unwrap_or_default();
     body.extend(errors.into_tokens());
-    body.extend(block.stream());
+    // As a whole, because the compiler forgets where the fragments of `macro_rules!` begin and end if
+    // their neighbours come one by one.
+    body.extend([block.stream()]);
     let mut braces = Group::new(Delimiter::Brace, body);
     braces.set_span(block.span());
     TokenTree::from(braces).into()

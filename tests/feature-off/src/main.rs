@@ -108,6 +108,45 @@ fn blocks(n: u64) -> Option<u64> {
     Some(found)
 }
 
+/// Makes a function and a block whose keys and values come from a macro, with operators beside them.
+macro_rules! generated {
+    ($n:expr, $key:meta, $body:block) => {
+        #[gpu_timed($key, clock = "host", key = $n, bytes = $n * 4)]
+        fn generated() -> u32 {
+            let bytes = $n * 4;
+            bytes
+        }
+
+        fn generated_blocks() -> u32 {
+            scope!("a sum", clock = "host", key = $n, { $n * 4 })
+                + scope!("a fragment", clock = "host", $body)
+        }
+    };
+}
+
+generated!(1 + 2, warmup = 1, { 5 });
+
+/// Has values with commas inside of types.
+#[gpu_timed(clock = "host", key = parse as fn(&'static str) -> Result<u8, u8> as usize, flops = 2)]
+fn types(parsed: &'static Result<u8, u8>) {
+    let cast = scope!(
+        "casts",
+        clock = "host",
+        key = parsed as &'static Result<u8, u8> as *const Result<u8, u8> as usize,
+        flops = 2,
+        { 1 }
+    );
+}
+
+fn parse(text: &'static str) -> Result<u8, u8> {
+    Ok(1)
+}
+
+/// An item that is skipped twice over.
+#[gpu_timed(skip)]
+#[gpu_timed(skip)]
+impl Queue {}
+
 /// Sets every option once, to its default.
 fn configured() -> Configure {
     let options = configure().report("").filter("").sample(None).budget(None).warmup(None);
@@ -146,6 +185,8 @@ fn main() {
     configured().apply();
     assert!(null_streams().stream_handle().is_null());
     configure().sample(1.0).warmup(0).apply();
+    assert_eq!((generated(), generated_blocks()), (12, 17));
+    types(&Ok(1));
     let work = Work { stream: None };
     set_enabled(true);
     set_default_stream(NULL_STREAM);

@@ -9,6 +9,7 @@ mod control;
 #[allow(dead_code, unused_imports)] // Each root uses a part of it.
 mod cuda;
 mod drops;
+mod fragments;
 mod futures;
 mod generated;
 mod generics;
@@ -78,6 +79,10 @@ fn main() {
             impls_from_a_macro self_through_a_macro local_names_from_the_macro hidden_launches
             launches_within_macro_arguments recursion_by_token_muncher
             parenthesised_types_and_paths;
+        fragments:
+            expressions_as_operands expressions_of_every_kind places_of_panics
+            patterns_and_types marked_bodies members_of_containers leading_items values_of_keys
+            scopes;
         async_fns:
             plain_async async_borrows async_auto_traits async_methods async_in_traits
             async_question_mark async_drop_order async_tail_temporaries

@@ -193,7 +193,7 @@ fn program_runs_in_both_builds() {
     assert!(out.contains(compared), "each closure is called once if it measures nothing\n{out}");
     let sites = out.lines().filter(|line| line.starts_with("site: ")).count();
     let series = out.lines().filter(|line| line.starts_with("series: ")).count();
-    assert_eq!((sites, series), (11, 15), "{out}");
+    assert_eq!((sites, series), (16, 20), "{out}");
     assert!(out.contains("build gpu-time with the feature `nvml`"), "{out}");
     assert!(out.contains("settled: (6, true, [], None)"), "{out}");
     let tables = err.lines().filter(|line| line.starts_with("gpu-time ")).count();
