@@ -204,6 +204,12 @@ pub fn coverage() -> Coverage {
     }
 }
 
+/// Returns the coverage of a device with this idle share, in which the only work is that of timed functions. They took
+/// this share of the time.
+pub fn only_functions(idle: f64, functions: f64) -> Coverage {
+    Coverage { busy: functions, attributed: functions, idle, ..coverage() }
+}
+
 pub fn gpu() -> Device {
     Device {
         driver: Some("13.0".to_owned()),

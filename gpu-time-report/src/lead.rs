@@ -14,7 +14,7 @@ use gpus::{gpus, is_any_idle, most_idle_share, used_by};
 use host_bound::HostBound;
 use largest::largest;
 use longest::{Longest, total};
-use outside::NotAnnotated;
+use outside::FromWindows;
 
 use crate::idle::Idle;
 use crate::in_use::{in_use_ns, in_use_words};
@@ -75,12 +75,11 @@ impl<'a> Lead<'a> {
         };
         let first = first.or_else(|| largest(snapshot, on_host.is_some()));
         let first = first.or_else(|| longest_on_host(snapshot));
-        let not_annotated =
-            NotAnnotated::of(snapshot, first.as_ref().map_or(0.0, |first| first.ns));
+        let from_windows = FromWindows::of(snapshot, first.as_ref().map_or(0.0, |first| first.ns));
         // If most work is outside of functions, so is the idle time, which then tells nothing.
-        let not_annotated = not_annotated.filter(|work| work.is_most || on_host.is_none());
-        let least_ns = not_annotated.as_ref().map_or(0.0, |work| TRIFLING * work.ns);
-        let outside = not_annotated.map(|work| work.sentence).or(on_host);
+        let from_windows = from_windows.filter(|work| work.is_most || on_host.is_none());
+        let least_ns = from_windows.as_ref().map_or(0.0, |work| TRIFLING * work.ns);
+        let outside = from_windows.map(|work| work.sentence).or(on_host);
         let first = first.filter(|first| first.ns >= least_ns);
         Lead {
             time: time::sentence(snapshot),

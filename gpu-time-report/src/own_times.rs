@@ -210,11 +210,6 @@ impl<'a> Shares<'a> {
     pub fn from_windows(&self) -> &[&'a Node] {
         &self.from_windows
     }
-
-    /// Returns the work outside of all annotated functions, if windows measured it.
-    pub fn not_annotated(&self) -> Option<&'a Node> {
-        self.from_windows.iter().copied().find(|node| node.name == Node::NOT_ANNOTATED)
-    }
 }
 
 impl Series {

@@ -143,6 +143,11 @@ impl Node {
         &self.name
     }
 
+    /// Returns the name of work that only windows found. A report from elsewhere may have given it any.
+    pub(crate) fn windows_name(&self) -> &'static str {
+        if self.name == Node::NOT_TIMED { Node::NOT_TIMED } else { Node::NOT_ANNOTATED }
+    }
+
     /// Returns the index of the function in [`Snapshot::sites`](crate::Snapshot::sites).
     pub fn site(&self) -> Option<usize> {
         Some(self.site? as usize)

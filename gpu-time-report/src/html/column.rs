@@ -106,7 +106,7 @@ impl PageColumn {
     /// Returns the cell for a row of work that only windows found.
     pub fn of_windows(self, node: &Node, sheet: &Sheet) -> Markup {
         match self {
-            PageColumn::Function => html! { th scope="row" { div.name { (node.name()) } } },
+            PageColumn::Function => html! { th scope="row" { div.name { (node.windows_name()) } } },
             PageColumn::Total => html! {
                 td.n data-label={ "total, " (sheet.totals.unit().name()) } {
                     (sheet.printed.bound(node.upper_bound)) (sheet.printed.print(marks::ESTIMATE))

@@ -70,17 +70,16 @@ pub fn most_idle_share(snapshot: &Snapshot, gpu: &Device) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Coverage;
-    use crate::fixtures::{coverage, gpu, process};
+    use crate::fixtures::{gpu, only_functions, process};
     use crate::lead::Lead;
     use crate::tree::fixtures::node;
 
     /// Returns a report of a busy GPU and of an idle one, and of a launch-bound function that is called by another and
     /// has this share of its time on the busy one.
     fn report(on_busy: f64) -> Snapshot {
-        let gpu = |id: &str, idle| {
-            let windows = Coverage { busy: 1.0 - idle, idle, attributed: 1.0 - idle, ..coverage() };
-            Device { id: id.to_owned(), coverage: Some(windows), ..gpu() }
+        let gpu = |id: &str, idle, functions| {
+            let coverage = Some(only_functions(idle, functions));
+            Device { id: id.to_owned(), coverage, ..gpu() }
         };
         let ns = 0.4 * process(None).wall_ns as f64;
         let mut step = Node { parent: Some(0), ..node("step", None, ns, ns) };
@@ -88,7 +87,8 @@ mod tests {
         (mean.span_ns, mean.waited_ns) = (1.5 * mean.busy_ns, Some(0.5 * mean.busy_ns));
         let shares = [("cuda:0", on_busy), ("cuda:1", 1.0 - on_busy)];
         step.self_ns_by_device = shares.map(|(id, share)| (id.to_owned(), share * ns)).into();
-        let devices = vec![gpu("cuda:0", 0.1), gpu("cuda:1", 0.9)];
+        let devices =
+            vec![gpu("cuda:0", 0.1, 0.4 * on_busy), gpu("cuda:1", 0.9, 0.4 * (1.0 - on_busy))];
         let tree = vec![node("main", None, ns, 0.0), step];
         Snapshot::new(process(None), devices, Vec::new()).with_tree(tree)
     }

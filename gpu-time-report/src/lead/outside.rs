@@ -8,7 +8,7 @@ use crate::idle::{self, Idle};
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::own_times::{Share, Shares};
 use crate::units::percent;
-use crate::{Device, Series, Site, Snapshot, Source, Unattributed, opened};
+use crate::{Device, Node, Series, Site, Snapshot, Source, Unattributed, opened};
 
 /// The minimum idle share of every device at which the host's work outside of functions is named.
 const MOSTLY_IDLE: f64 = 0.5;
@@ -16,8 +16,8 @@ const MOSTLY_IDLE: f64 = 0.5;
 /// counts as lying mostly between calls.
 const INSIDE: f64 = 0.5;
 
-/// Work on the GPU that is not annotated, of which there is more than of any function's.
-pub struct NotAnnotated {
+/// Work on the GPU that only windows found, of which there is more than of any function's.
+pub struct FromWindows {
     pub ns: f64,
     /// It is most of the GPU time.
     pub is_most: bool,
@@ -66,12 +66,13 @@ pub fn on_host(snapshot: &Snapshot) -> Option<String> {
     })
 }
 
-impl NotAnnotated {
+impl FromWindows {
     /// Returns the work, if windows found more of it than the own time of any function and than
     /// `first_ns`, the time for which a function is named.
-    pub fn of(snapshot: &Snapshot, first_ns: f64) -> Option<NotAnnotated> {
+    pub fn of(snapshot: &Snapshot, first_ns: f64) -> Option<FromWindows> {
         let shares = Shares::of(snapshot);
-        let node = shares.not_annotated()?;
+        let all = shares.from_windows().iter();
+        let node = all.max_by(|one, other| one.self_ns.total_cmp(&other.self_ns))?;
         let most_ns = most_times(snapshot).into_values().fold(first_ns, f64::max);
         let are_telling = known_idle(snapshot).next().is_some();
         let share = (node.self_ns > most_ns && are_telling).then(|| shares.of_path(node))?;
@@ -79,28 +80,36 @@ impl NotAnnotated {
             Some(share) => share.of_all > 0.5,
             None => node.self_ns > BusyTime::of_all(snapshot).ns,
         };
-        let sentence = annotate(snapshot, share, is_most);
-        Some(NotAnnotated { ns: node.self_ns, is_most, sentence })
+        let how_much = how_much(share, is_most);
+        let sentence = match node.windows_name() {
+            Node::NOT_TIMED => format!(
+                "{how_much} is in calls of annotated functions without a GPU time, such as those in warm-up or \
+                 timed by another clock."
+            ),
+            _ => format!("{how_much} is not annotated: annotate {}.", what_to_annotate(snapshot)),
+        };
+        Some(FromWindows { ns: node.self_ns, is_most, sentence })
     }
 }
 
-/// Returns what to annotate, in words.
-fn annotate(snapshot: &Snapshot, share: Option<Share>, is_most: bool) -> String {
-    let how_much = match share {
+fn how_much(share: Option<Share>, is_most: bool) -> String {
+    match share {
         Some(share) if is_most => format!("Most GPU time, {share},"),
         None if is_most => "Most GPU time".to_owned(),
         Some(share) => format!("More GPU time than any function has, {share},"),
         None => "More GPU time than any function has".to_owned(),
-    };
-    let what = match largest_kernel(snapshot) {
+    }
+}
+
+fn what_to_annotate(snapshot: &Snapshot) -> String {
+    match largest_kernel(snapshot) {
         Some((kernel, device)) => {
             let (name, share) = (opened::short(&kernel.name), percent(kernel.share));
             let of = device.map(|device| format!(" of {}", device.id)).unwrap_or_default();
             format!("the functions that enqueue `{name}` first ({share} of the busy time{of})")
         }
         None => "the functions that enqueue it first".to_owned(),
-    };
-    format!("{how_much} is not annotated: annotate {what}.")
+    }
 }
 
 /// Returns the kernel with the most time of those that are not annotated, and its device if there
@@ -138,7 +147,7 @@ pub fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixtures::{coverage, gpu, kernels, process};
+    use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
     use crate::lead::Lead;
     use crate::tree::fixtures::node;
     use crate::{Coverage, Device, Node, Snapshot, Unattributed};
@@ -309,7 +318,7 @@ mod tests {
             let mut snapshot = kernels();
             snapshot.process.merged = vec![snapshot.process.clone(); processes];
             let gpu = &mut snapshot.devices[0];
-            gpu.coverage = Some(Coverage { busy: 0.2, idle: 0.8, ..coverage() });
+            gpu.coverage = Some(only_functions(0.8, 0.001));
             gpu.other_processes = Some(others);
             snapshot.sites.truncate(1);
             let site = &mut snapshot.sites[0];

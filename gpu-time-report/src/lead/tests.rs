@@ -1,16 +1,15 @@
 use super::outside::in_functions_ns;
 use super::*;
-use crate::fixtures::{coverage, gpu, kernels, process};
+use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
 use crate::tree::fixtures::{by_events, node, tree};
 use crate::{Coverage, Device, Source};
 
 /// Returns the sentences about a program with this call tree, and with windows in which the GPU had
 /// this idle share.
 fn said(nodes: Vec<Node>, idle: Option<f64>) -> [Option<String>; 2] {
-    let busy = |idle| Coverage { busy: 1.0 - idle, idle, ..coverage() };
-    // All work is that of functions.
-    let windows = |idle| Coverage { attributed: 1.0 - idle, ..busy(idle) };
-    let gpu = Device { coverage: idle.map(windows), ..gpu() };
+    let own_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
+    let functions = own_ns / process(None).wall_ns as f64;
+    let gpu = Device { coverage: idle.map(|idle| only_functions(idle, functions)), ..gpu() };
     let snapshot = Snapshot::new(process(None), vec![gpu], Vec::new()).with_tree(nodes);
     let lead = Lead::of(&snapshot);
     let line = lead.line();
@@ -253,7 +252,7 @@ fn host_times(share: f64, source: Source) -> Snapshot {
         on_host("trifle", 100.0, 0.001 * wall_ns / 160.0),
     ];
     let mut snapshot = kernels();
-    snapshot.devices[0].coverage = Some(Coverage { busy: 0.2, idle: 0.8, ..coverage() });
+    snapshot.devices[0].coverage = Some(only_functions(0.8, 0.001));
     snapshot.sites.truncate(1);
     snapshot.sites[0].warmup = 0;
     (snapshot.sites[0].calls, snapshot.sites[0].timed) = (320, 320);

@@ -264,7 +264,7 @@ impl<'a> TableRow<'a> {
             TableRow::OtherFunctions { functions, .. } => {
                 format!("and {} more functions", units::count(*functions as u64))
             }
-            TableRow::FromWindows { node, .. } => node.name.clone(),
+            TableRow::FromWindows { node, .. } => node.windows_name().to_owned(),
         }
     }
 

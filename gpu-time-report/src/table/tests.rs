@@ -376,7 +376,7 @@ fn largest_function_is_named_above_the_table() {
     let nodes = vec![node("model::decode", None, 9e8, 9e8), node("app::saxpy", None, 1e8, 1e8)];
     let mut snapshot = kernels().with_tree(nodes.clone());
     let table = snapshot.to_string();
-    let first = "\nLook at model::decode first: 62.9% of GPU time is its own.\n\nfunction ";
+    let first = "\nLook at model::decode first: 90.0% of GPU time is its own.\n\nfunction ";
     assert!(table.contains(first), "{table}");
     snapshot.devices[0].coverage = None;
     let table = snapshot.with_tree(nodes).to_string();

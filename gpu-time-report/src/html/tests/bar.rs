@@ -125,7 +125,7 @@ fn work_of_calls_that_were_not_timed_is_shown() {
     let snapshot = snapshot.with_tree(vec![node("decode", None, 100e6, 100e6)]);
     let expected = [
         "decode 10.0%",
-        "<annotated, not timed> 25.0 ±0.4%",
+        "&lt;annotated, not timed&gt; 25.0 ±0.4%",
         "&lt;not annotated&gt; 35.0 ±0.6%",
         "idle 30.0 ±0.5%",
     ];
