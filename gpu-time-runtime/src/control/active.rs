@@ -166,4 +166,29 @@ mod tests {
             assert!(!site.is_opened() && site.kernels_share() == 0.0 && !site.opens_first());
         }
     }
+
+    #[test]
+    fn unrelated_changes_open_no_further_first_call() {
+        let spec = Spec { kernels: Some(KernelRate::USUAL), ..Spec::named("test::first") };
+        let site: &'static CallSite = Box::leak(Box::new(CallSite::new(spec)));
+        let configure = |label: &str, filter: &str, kernels: Option<KernelRate>| {
+            let options = Options {
+                label: Some(Ok(label.to_owned())),
+                filter: Some(Ok(config::filter(filter, &mut |_, why| panic!("{why}")))),
+                kernels: kernels.map(Ok),
+                ..Options::default()
+            };
+            configure_site(site, &Config::new(options));
+        };
+        configure("one", "test::*", None);
+        configure("two", "test::*", None);
+        assert!(site.opens_first(), "still to come");
+        configure("three", "test::*", None);
+        configure("three", "other::*", None);
+        configure("three", "test::*", None);
+        assert!(!site.opens_first(), "the rate is the same");
+        configure("three", "test::*", Some(KernelRate::OFF));
+        configure("three", "test::*", None);
+        assert!(site.opens_first(), "the rate has changed");
+    }
 }
