@@ -122,11 +122,8 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
             l2_bytes: (info.l2_bytes > 0).then_some(info.l2_bytes),
             peak_gb_per_s: info.peak_bandwidth.map(|peak| peak as f64 / 1e9),
             overlap: overlap::report(info.ordinal),
-            coverage: window::thread::coverage(info.ordinal),
-            ..report::Device::new(DeviceId::Cuda(info.ordinal).to_string(), info.name.clone())
+            ..described(&info, health::describe)
         };
-        health::describe(&mut device, &info);
-        device.uuid = info.uuid.as_deref().map(|hex| uuid(hex, device.mig));
         for context in cuda::contexts() {
             if context.device.ordinal == info.ordinal {
                 add_measurements(&mut device, context);
@@ -150,32 +147,23 @@ fn known() -> Vec<DeviceInfo> {
     known
 }
 
-/// A device's figures for live metrics.
+/// Returns the devices for live metrics: their names, how busy they were and their current clocks.
 #[cfg(feature = "metrics")]
-pub(crate) struct LiveDevice {
-    pub id: String,
-    pub name: String,
-    pub uuid: Option<String>,
-    pub coverage: Option<report::Coverage>,
-    pub sm_mhz: Option<u32>,
-    pub mem_mhz: Option<u32>,
+pub(crate) fn live() -> Vec<report::Device> {
+    known().iter().map(|info| described(info, health::describe_now)).collect()
 }
 
-/// Returns the figures of all devices.
-#[cfg(feature = "metrics")]
-pub(crate) fn live() -> Vec<LiveDevice> {
-    let live = |device: DeviceInfo| {
-        let [sm_mhz, mem_mhz] = health::clocks(&device);
-        LiveDevice {
-            id: DeviceId::Cuda(device.ordinal).to_string(),
-            uuid: device.uuid.as_deref().map(|hex| uuid(hex, None)),
-            coverage: window::thread::coverage(device.ordinal),
-            name: device.name,
-            sm_mhz,
-            mem_mhz,
-        }
-    };
-    known().into_iter().map(live).collect()
+/// Returns a device with its names, how busy it was, and what NVML knows, which `add_health` adds.
+fn described(
+    info: &DeviceInfo,
+    add_health: impl Fn(&mut report::Device, &DeviceInfo),
+) -> report::Device {
+    let id = DeviceId::Cuda(info.ordinal).to_string();
+    let mut device = report::Device::new(id, info.name.clone());
+    device.coverage = window::thread::coverage(info.ordinal);
+    add_health(&mut device, info);
+    device.uuid = info.uuid.as_deref().map(|hex| uuid(hex, device.mig));
+    device
 }
 
 /// Formats a UUID as `nvidia-smi -L` does.

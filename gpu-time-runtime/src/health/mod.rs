@@ -82,15 +82,18 @@ pub(crate) fn examine(devices: &mut [(String, report::Device)]) -> Result<Vec<bo
     Ok(idle)
 }
 
-/// Returns the current SM clock and memory clock of a device in MHz, for live metrics. Only devices
-/// that had a first reading are read.
+/// Adds a device's current clocks for live metrics. Also whether it is in MIG mode, by its first
+/// reading, because that cannot change while a process uses it. Without that reading, adds nothing.
 #[cfg(feature = "metrics")]
-pub(crate) fn clocks(device: &DeviceInfo) -> [Option<u32>; 2] {
-    let is_known = matches!(locked(&FIRST_READINGS).get(&device.ordinal), Some(Ok(_)));
-    match nvml() {
-        Ok(nvml) if is_known && !fork::is_forked() => reading::clocks(nvml, &device.pci_bus_id),
-        _ => [None; 2],
+pub(crate) fn describe_now(to: &mut report::Device, device: &DeviceInfo) {
+    if fork::is_forked() {
+        return;
     }
+    let Ok(nvml) = nvml() else { return };
+    let start = locked(&FIRST_READINGS).get(&device.ordinal).cloned();
+    let Some(Ok(start)) = start else { return };
+    to.mig = start.mig;
+    to.clocks = Some(start.clocks_until(reading::clocks(nvml, &device.pci_bus_id)));
 }
 
 /// Adds the results of two readings to the report, or a warning that NVML cannot read the device.
