@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::config::kernel_bases::{self, GpuIdentity, KernelBases};
-use crate::control::active;
 use crate::cuda::{self, Context, DeviceInfo};
 use crate::cupti;
 use crate::health;
 use crate::record::window;
 use crate::record::{disturbance, overlap};
-use crate::stats::bias::{Bias, KernelBase};
+use crate::stats::bias::{Bias, ConfiguredBias, KernelBase};
 use crate::types::device::DeviceId;
 use gpu_time_report as report;
 
@@ -29,9 +28,9 @@ pub(crate) fn event_step_ns(id: &str) -> Option<f64> {
 pub(crate) struct Biases(Vec<(DeviceId, Option<Bias>)>);
 
 impl Biases {
-    /// Returns the biases based on the current configuration and the calibrations so far.
-    pub fn new() -> Self {
-        let of_context = |context: &Context| (context.device_id(), bias(context).0);
+    /// Returns the biases based on the configured one, if any, and the calibrations so far.
+    pub fn new(configured: Option<ConfiguredBias>) -> Self {
+        let of_context = |context: &Context| (context.device_id(), bias(context, configured).0);
         Biases(cuda::contexts().into_iter().map(of_context).collect())
     }
 
@@ -52,8 +51,7 @@ impl Biases {
 
 /// Returns the bias of a context's brackets, and a warning if the calibration stored by
 /// `gpu-time calibrate` is needed but cannot be used.
-fn bias(context: &Context) -> (Option<Bias>, Option<String>) {
-    let configured = active::config().bias;
+fn bias(context: &Context, configured: Option<ConfiguredBias>) -> (Option<Bias>, Option<String>) {
     let needs_stored =
         configured.is_none() && context.kernel_base().is_none() && context.calibration().is_some();
     let stored = if needs_stored { stored_base(context) } else { None };
@@ -111,7 +109,7 @@ fn driver_release() -> Option<String> {
 }
 
 /// Returns the devices for all of the process's contexts and windows, and the host if its clock timed any call.
-pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
+pub(super) fn all(configured: Option<ConfiguredBias>, has_host_times: bool) -> Vec<report::Device> {
     let known = known();
     let driver = (!known.is_empty()).then(cuda::driver_version).flatten();
     let mut devices = Vec::new();
@@ -126,7 +124,7 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
         };
         for context in cuda::contexts() {
             if context.device.ordinal == info.ordinal {
-                add_measurements(&mut device, context);
+                add_measurements(&mut device, context, configured);
             }
         }
         devices.push(device);
@@ -176,15 +174,18 @@ fn uuid(hex: &str, mig: Option<bool>) -> String {
 
 /// Adds a context's measurements to its device. Most figures come from the first context that has
 /// them, as in [`Biases::of`]. `flush_bytes` is the largest of all contexts.
-fn add_measurements(device: &mut report::Device, context: &Context) {
-    let configured = active::config().bias;
+fn add_measurements(
+    device: &mut report::Device,
+    context: &Context,
+    configured: Option<ConfiguredBias>,
+) {
     if device.event_floor_ns.is_none()
         && let Some(floor) = context.floor()
     {
         device.event_step_ns = floor.step_ns;
         device.event_floor_ns = Some(floor.pair_ns);
     }
-    let (bias, of_stored) = bias(context);
+    let (bias, of_stored) = bias(context, configured);
     if device.event_bias_ns.is_none()
         && let Some(bias) = bias
     {
