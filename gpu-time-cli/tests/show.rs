@@ -159,6 +159,24 @@ fn variable_selects_all_notes() {
     assert_eq!(run(&mut command).refusal(), expected);
 }
 
+#[test]
+fn formats_ignore_variables_of_others() {
+    let folder = Folder::new();
+    let file = with_tree(&folder);
+    let show = |format: &str, variable: &str| {
+        let mut command = Command::new(TOOL);
+        command.args(["show", "--format", format]).arg(&file).env(variable, "bogus");
+        run(&mut command)
+    };
+    for format in ["json", "csv", "folded"] {
+        for variable in ["GPU_TIME_NOTES", "GPU_TIME_VIEW"] {
+            show(format, variable).success();
+        }
+    }
+    show("tree", "GPU_TIME_VIEW").success();
+    show("tree", "GPU_TIME_NOTES").refusal();
+}
+
 /// Writes a report with a call tree of two functions.
 fn with_tree(folder: &Folder) -> PathBuf {
     let node = |name: &str, parent, self_ns| Node {
