@@ -24,6 +24,7 @@ use gpu_time_report as report;
 use library::nvml;
 pub(crate) use locked_clocks::{give_back as give_clocks_back, lock as lock_clocks};
 use reading::Reading;
+pub use surroundings::CpuOverload;
 pub(crate) use surroundings::cpu_overload;
 
 /// The time between the two readings in [`examine`], during which throttle counters advance.
@@ -133,5 +134,5 @@ pub(crate) fn warnings() -> Vec<String> {
              libnvidia-ml.so.1, which comes with the driver"
         )
     });
-    missing.into_iter().chain(cpu_overload()).collect()
+    missing.into_iter().chain(cpu_overload().map(|overload| overload.to_string())).collect()
 }
