@@ -110,11 +110,7 @@ pub(crate) fn nvtx(text: &str) -> Result<bool, &'static str> {
 }
 
 pub(crate) fn view(text: &str) -> Result<View, &'static str> {
-    match text {
-        "functions" => Ok(View::Functions),
-        "tree" => Ok(View::Tree),
-        _ => Err("`functions` or `tree`"),
-    }
+    View::parse(text).ok_or(View::EXPECTED)
 }
 
 pub(crate) fn label(text: &str) -> Result<String, &'static str> {

@@ -133,6 +133,13 @@ impl Configure {
         self
     }
 
+    /// Sets the rows of the table, as `GPU_TIME_VIEW` does: `"functions"`, or `"tree"` for functions under
+    /// their callers. `""` restores the default, `"functions"`.
+    pub fn view(mut self, rows: &str) -> Self {
+        self.options.view = self.text("configure().view", rows, values::view);
+        self
+    }
+
     /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
     /// default: the bias that was measured, was stored by `gpu-time calibrate`, or is in the built-in table.
     pub fn bias(mut self, bias: &str) -> Self {
@@ -204,6 +211,7 @@ mod tests {
             .label("two\nlines")
             .program_version(&"x".repeat(201))
             .notes("most")
+            .view("forest")
             .bias("-1ns")
             .trace_last(0)
             .warmup(7);
@@ -219,6 +227,7 @@ mod tests {
             ("two\\nlines", "label"),
             (&"x".repeat(201), "program_version"),
             ("most", "notes"),
+            ("forest", "view"),
             ("-1ns", "bias"),
             ("0", "trace_last"),
         ];
@@ -243,6 +252,7 @@ mod tests {
             .label("")
             .program_version("")
             .notes("")
+            .view("")
             .bias("")
             .trace_last(None);
         assert_eq!(options.problems.into_messages(), [""; 0]);
