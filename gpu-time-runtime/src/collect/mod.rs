@@ -325,13 +325,13 @@ fn why_off(config: &Config, states: &[SiteState]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::options::Options;
+    use crate::config::{options::Options, setting::Setting};
 
     #[test]
     fn report_follows_one_configuration() {
         let options = Options {
-            on: Some(Ok(false)),
-            label: Some(Ok("given".to_owned())),
+            on: Setting::Value(false),
+            label: Setting::Value("given".to_owned()),
             ..Options::default()
         };
         let snapshot = snapshot_by(&Config::new(options));
