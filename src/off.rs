@@ -122,6 +122,7 @@ ignored! {
         kernels(how: &str)
         windows(plan: &str)
         notes(which: &str)
+        view(rows: &str)
         label(text: &str)
         program_version(version: &str)
         bias(ns: &str)

@@ -31,7 +31,7 @@ pub enum Command {
     /// As JSON, each of several reports is printed on a line of its own. As CSV, several reports
     /// become one table, whose first column, `report`, names the file.
     Show {
-        /// JSON reports.
+        /// JSON reports. `-` stands for stdin.
         #[arg(required = true, value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
         /// The output format.
@@ -40,7 +40,7 @@ pub enum Command {
     },
     /// Turns a report into a self-contained HTML page.
     Html {
-        /// A JSON report, which may be a merged one.
+        /// A JSON report, which may be a merged one, or `-` for stdin.
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
         /// The file to write, or `-` for stdout, which is the default.
@@ -74,7 +74,7 @@ pub enum Command {
     /// process wrote several reports while it ran, merge only the last one: each contains the
     /// samples of those before it.
     Merge {
-        /// JSON reports.
+        /// JSON reports. `-` stands for stdin.
         #[arg(required = true, value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
         /// The file to write, or `-` for stdout, which is the default.
@@ -112,10 +112,10 @@ pub enum Command {
     /// Exit codes: 0 if no series is slower, 1 if one is or if a condition of --fail-on holds, 2 if
     /// the reports cannot be compared.
     Compare {
-        /// The JSON report to compare with: one run, or several merged.
+        /// The JSON report to compare with, or `-` for stdin: one run, or several merged.
         #[arg(value_hint = ValueHint::FilePath)]
         base: PathBuf,
-        /// The JSON report to judge.
+        /// The JSON report to judge, or `-` for stdin.
         #[arg(value_hint = ValueHint::FilePath)]
         new: PathBuf,
         /// The standard deviation between runs to assume where a report has one run only.

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::ExitCode;
 
 use gpu_time_report::{Clocks, Device, printable};
-use gpu_time_runtime::tools::doctor::{Checkup, examine};
+use gpu_time_runtime::tools::doctor::{Checkup, CpuOverload, examine};
 
 use crate::message::Failure;
 use crate::output;
@@ -36,10 +36,7 @@ pub fn run() -> Result<ExitCode, Failure> {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         findings.extend(permissions(&params, &status));
     }
-    findings.push(match &checkup.cpu_overload {
-        Some(overload) => Finding::problem("host", overload),
-        None => Finding::ok("host: the CPU is not overloaded"),
-    });
+    findings.push(host(checkup.cpu_overload.as_ref()));
     let mut text = String::new();
     for Finding { state, advice } in findings {
         text += &format!("{}\n", printable(&state));
@@ -60,7 +57,7 @@ pub fn warnings() -> Vec<String> {
     let no_nvml = checkup.no_nvml.as_ref().filter(|_| !checkup.devices.is_empty());
     let unknown =
         no_nvml.map(|why| format!("cannot tell whether other programs use the GPUs: NVML: {why}"));
-    gpus.chain(unknown).chain(checkup.cpu_overload.clone()).collect()
+    gpus.chain(unknown).chain(checkup.cpu_overload.iter().map(CpuOverload::to_string)).collect()
 }
 
 /// Checks the driver, NVML and the GPUs.
@@ -86,6 +83,13 @@ fn hardware(checkup: &Checkup) -> Vec<Finding> {
     }
     findings.extend(devices.iter().map(|(device, idle)| gpu(device, *idle)));
     findings
+}
+
+fn host(overload: Option<&CpuOverload>) -> Finding {
+    match overload {
+        Some(overload) => Finding::problem(format!("host: {}", overload.state), overload.advice),
+        None => Finding::ok("host: the CPU is not overloaded"),
+    }
 }
 
 fn gpu(device: &Device, idle: Option<bool>) -> Finding {
@@ -162,6 +166,13 @@ mod tests {
 
     const USER: &str = "Name:\tx\nUid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\n";
     const ROOT: &str = "Name:\tx\nUid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n";
+
+    #[test]
+    fn overloaded_host_has_a_state() {
+        let overload = CpuOverload { state: "9 threads on 2 cores".to_owned(), advice: "wait" };
+        let finding = host(Some(&overload));
+        assert_eq!((&*finding.state, &*finding.advice[0]), ("host: 9 threads on 2 cores", "wait"));
+    }
 
     #[test]
     fn permissions_depend_on_driver_and_user() {

@@ -1,8 +1,10 @@
-//! Reads the files named on the command line.
+//! Reads the files named on the command line. `-` stands for stdin, as it stands for stdout where results are
+//! written.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use gpu_time_report::Snapshot;
 
@@ -13,22 +15,40 @@ const MAX_BYTES: u64 = 4 << 30;
 
 /// Reads a report.
 pub fn report(path: &Path) -> Result<Snapshot, Failure> {
-    Snapshot::from_json(&bytes(path)?).map_err(|error| format!("`{}`: {error}", path.display()))
+    Snapshot::from_json(&bytes(path)?).map_err(|error| format!("{}: {error}", name(path)))
 }
 
-/// Reads a whole file of at most 4 GiB.
+/// Returns the name of an input in messages.
+pub fn name(path: &Path) -> String {
+    if is_stdin(path) { "stdin".to_owned() } else { format!("`{}`", path.display()) }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Reads a whole file of at most 4 GiB, or stdin.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let cannot = |error: io::Error| format!("cannot read `{}`: {error}", path.display());
-    let file = File::open(path).map_err(cannot)?;
-    let size = file.metadata().map_err(cannot)?.len();
+    static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
+    if is_stdin(path) && STDIN_IS_READ.swap(true, Relaxed) {
+        return Err("stdin can be read only once: name `-` once".to_owned());
+    }
+    let cannot = |error: io::Error| format!("cannot read {}: {error}", name(path));
+    let (input, size): (Box<dyn Read>, u64) = if is_stdin(path) {
+        (Box::new(io::stdin()), 0)
+    } else {
+        let file = File::open(path).map_err(cannot)?;
+        let size = file.metadata().map_err(cannot)?.len();
+        (Box::new(file), size)
+    };
     let mut bytes = Vec::new();
     if size <= MAX_BYTES {
         bytes.reserve_exact(size as usize + 1);
         // A pipe or a device has no size in its metadata, so the limit also applies to reading.
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+        input.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
     }
     if size > MAX_BYTES || bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("`{}` is not a report: it is larger than 4 GiB", path.display()));
+        return Err(format!("{} is not a report: it is larger than 4 GiB", name(path)));
     }
     Ok(bytes)
 }

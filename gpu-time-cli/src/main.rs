@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use args::{Args, Command, ReportFormat};
-use gpu_time_report::{Detail, Terminal, View, printable};
+use gpu_time_report::{Detail, Snapshot, Terminal, View, printable};
 use message::{Failure, UNUSABLE};
 
 fn main() -> ExitCode {
@@ -95,20 +95,22 @@ fn variable<T: Default>(
     })
 }
 
+/// Renders the table for stdout, with the notes that the environment asks for.
+fn table(snapshot: &Snapshot, view: View) -> Result<String, Failure> {
+    let detail = variable("GPU_TIME_NOTES", Detail::parse, Detail::EXPECTED)?;
+    Ok(snapshot.to_table(Terminal { view, ..Terminal::stdout() }, detail))
+}
+
 /// Prints reports. Several become one table after another, the stacks of all reports, JSON Lines,
 /// or one CSV table whose first column is the file.
 fn show(files: &[PathBuf], format: ReportFormat) -> Result<(), Failure> {
-    let detail = variable("GPU_TIME_NOTES", Detail::parse, Detail::EXPECTED)?;
-    let view = match format {
-        ReportFormat::Tree => View::Tree,
-        _ => variable("GPU_TIME_VIEW", View::parse, View::EXPECTED)?,
-    };
     for (i, file) in files.iter().enumerate() {
         let snapshot = input::report(file)?;
         let text = match format {
-            ReportFormat::Table | ReportFormat::Tree => {
-                snapshot.to_table(Terminal { view, ..Terminal::stdout() }, detail)
+            ReportFormat::Table => {
+                table(&snapshot, variable("GPU_TIME_VIEW", View::parse, View::EXPECTED)?)?
             }
+            ReportFormat::Tree => table(&snapshot, View::Tree)?,
             ReportFormat::Folded if snapshot.tree().is_empty() => {
                 return Err(format!("`{}` has no call tree", file.display()));
             }

@@ -1,6 +1,8 @@
 //! Tests of `ab` on small programs that write prepared reports, regardless of the real time.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -90,6 +92,23 @@ fn stops_when_every_series_has_a_verdict() {
     // There is one unmeasured run of each program, and at least four blocks.
     assert_eq!(runs(&old), runs(&new));
     assert!((9..40).contains(&runs(&old)), "{}", runs(&old));
+}
+
+#[test]
+fn unusable_temporary_folder_is_named() {
+    let folder = Folder::new();
+    let program = program(&folder, "app", 1, &[("f", 20e3)]);
+    for (name, shown) in [(&b"100%per"[..], "100%per"), (b"\xff", "\u{fffd}")] {
+        let temporary = folder.path("").join(OsStr::from_bytes(name));
+        fs::create_dir(&temporary).expect("create the temporary folder");
+        let mut command = Command::new(TOOL);
+        let run = run(command.arg("ab").args([&program, &program]).env("TMPDIR", temporary));
+        assert_eq!((run.code, &*run.stdout), (Some(2), ""), "{}", run.stderr);
+        let last = run.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("gpu-time: reports cannot be written to `"), "{last}");
+        assert!(last.contains(shown) && last.contains("`: set TMPDIR to "), "{last}");
+    }
+    assert_eq!(runs(&program), 0);
 }
 
 #[test]

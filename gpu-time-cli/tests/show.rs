@@ -1,7 +1,8 @@
 //! Tests of `show`, `html`, help, completions and manual pages.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use gpu_time_report::{Detail, Node, Series, Snapshot, Source, Terminal};
 
@@ -73,6 +74,26 @@ fn show_csv_json_and_several_tables() {
     assert_eq!((csv, json), (report.to_csv(), report.to_json() + "\n"));
     let table = tool(&["show".into(), first_version(), first_version()]).success();
     assert_eq!(table, report.to_string().repeat(2));
+}
+
+#[test]
+fn dash_reads_stdin() {
+    let folder = Folder::new();
+    let sites = vec![site("f", 1, vec![series("cuda:0", &[5e3; 9], &[], 0.0)])];
+    let file = folder.report("report", &report(1, vec![gpu("cuda:0", "H200")], sites));
+    let on_stdin = |arguments: &[&str]| {
+        let file = File::open(&file).expect("open the report");
+        run(Command::new(TOOL).args(arguments).stdin(file))
+    };
+    let file = file.to_str().expect("the path is UTF-8");
+    for command in [&["show"][..], &["html"], &["merge"], &["compare", file]] {
+        let named = tool(&[command, &[file]].concat()).success();
+        assert_eq!(on_stdin(&[command, &["-"]].concat()).success(), named, "{command:?}");
+    }
+    let twice = on_stdin(&["merge", "-", "-"]).refusal();
+    assert_eq!(twice, "stdin can be read only once: name `-` once");
+    let line = run(Command::new(TOOL).args(["show", "-"]).stdin(Stdio::null())).refusal();
+    assert!(line.starts_with("stdin: the JSON ends early: "), "{line}");
 }
 
 /// Several files become one CSV table, or JSON Lines.
@@ -157,6 +178,24 @@ fn variable_selects_all_notes() {
     command.args(["show".into(), first_version()]).env("GPU_TIME_NOTES", "most");
     let expected = "invalid value `most` for `GPU_TIME_NOTES`: expected `brief` or `all`";
     assert_eq!(run(&mut command).refusal(), expected);
+}
+
+#[test]
+fn formats_ignore_variables_of_others() {
+    let folder = Folder::new();
+    let file = with_tree(&folder);
+    let show = |format: &str, variable: &str| {
+        let mut command = Command::new(TOOL);
+        command.args(["show", "--format", format]).arg(&file).env(variable, "bogus");
+        run(&mut command)
+    };
+    for format in ["json", "csv", "folded"] {
+        for variable in ["GPU_TIME_NOTES", "GPU_TIME_VIEW"] {
+            show(format, variable).success();
+        }
+    }
+    show("tree", "GPU_TIME_VIEW").success();
+    show("tree", "GPU_TIME_NOTES").refusal();
 }
 
 /// Writes a report with a call tree of two functions.

@@ -60,13 +60,13 @@ impl Program<'_> {
         let folder = tempfile::tempdir()
             .map_err(|error| cannot("cannot be given a temporary folder", error))?;
         let folder = folder.path();
+        let target = target(folder).map_err(Stop::Failed)?;
         let stderr = folder.join("stderr");
         let log = File::create(&stderr).map_err(|error| cannot("cannot be run", error))?;
-        let target = folder.join("%p.json").display().to_string().replace(',', ",,");
         let mut command = Command::new(self.path);
         command
             .args(self.arguments)
-            .env("GPU_TIME_REPORT", format!("json:{target}"))
+            .env("GPU_TIME_REPORT", target)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -118,6 +118,20 @@ impl Program<'_> {
                     .to_owned(),
             )
         })
+    }
+}
+
+/// Returns the value of GPU_TIME_REPORT for reports in this folder. Each of the program's processes replaces
+/// `%p`, anywhere in the path, with its own id.
+fn target(folder: &Path) -> Result<String, Failure> {
+    match folder.to_str() {
+        Some(path) if !path.contains("%p") => {
+            Ok(format!("json:{}/%p.json", path.replace(',', ",,")))
+        }
+        _ => Err(format!(
+            "reports cannot be written to `{}`: set TMPDIR to a folder whose path is UTF-8 without `%p`",
+            folder.display()
+        )),
     }
 }
 

@@ -60,10 +60,10 @@ impl Thresholds {
     pub fn read(path: &Path) -> Result<Thresholds, Failure> {
         let bytes = input::bytes(path)?;
         let text = str::from_utf8(&bytes)
-            .map_err(|error| format!("`{}` is not valid UTF-8: {error}", path.display()))?;
+            .map_err(|error| format!("{} is not valid UTF-8: {error}", input::name(path)))?;
         toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count());
-            format!("`{}`, line {}: {}", path.display(), line + 1, error.message())
+            format!("{}, line {}: {}", input::name(path), line + 1, error.message())
         })
     }
 

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::config::kernel_bases::{self, GpuIdentity, KernelBases};
-use crate::control::active;
 use crate::cuda::{self, Context, DeviceInfo};
 use crate::cupti;
 use crate::health;
 use crate::record::window;
 use crate::record::{disturbance, overlap};
-use crate::stats::bias::{Bias, KernelBase};
+use crate::stats::bias::{Bias, ConfiguredBias, KernelBase};
 use crate::types::device::DeviceId;
 use gpu_time_report as report;
 
@@ -29,9 +28,9 @@ pub(crate) fn event_step_ns(id: &str) -> Option<f64> {
 pub(crate) struct Biases(Vec<(DeviceId, Option<Bias>)>);
 
 impl Biases {
-    /// Returns the biases based on the current configuration and the calibrations so far.
-    pub fn new() -> Self {
-        let of_context = |context: &Context| (context.device_id(), bias(context).0);
+    /// Returns the biases based on the configured one, if any, and the calibrations so far.
+    pub fn new(configured: Option<ConfiguredBias>) -> Self {
+        let of_context = |context: &Context| (context.device_id(), bias(context, configured).0);
         Biases(cuda::contexts().into_iter().map(of_context).collect())
     }
 
@@ -52,8 +51,7 @@ impl Biases {
 
 /// Returns the bias of a context's brackets, and a warning if the calibration stored by
 /// `gpu-time calibrate` is needed but cannot be used.
-fn bias(context: &Context) -> (Option<Bias>, Option<String>) {
-    let configured = active::config().bias;
+fn bias(context: &Context, configured: Option<ConfiguredBias>) -> (Option<Bias>, Option<String>) {
     let needs_stored =
         configured.is_none() && context.kernel_base().is_none() && context.calibration().is_some();
     let stored = if needs_stored { stored_base(context) } else { None };
@@ -111,7 +109,7 @@ fn driver_release() -> Option<String> {
 }
 
 /// Returns the devices for all of the process's contexts and windows, and the host if its clock timed any call.
-pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
+pub(super) fn all(configured: Option<ConfiguredBias>, has_host_times: bool) -> Vec<report::Device> {
     let known = known();
     let driver = (!known.is_empty()).then(cuda::driver_version).flatten();
     let mut devices = Vec::new();
@@ -122,14 +120,11 @@ pub(super) fn all(has_host_times: bool) -> Vec<report::Device> {
             l2_bytes: (info.l2_bytes > 0).then_some(info.l2_bytes),
             peak_gb_per_s: info.peak_bandwidth.map(|peak| peak as f64 / 1e9),
             overlap: overlap::report(info.ordinal),
-            coverage: window::thread::coverage(info.ordinal),
-            ..report::Device::new(DeviceId::Cuda(info.ordinal).to_string(), info.name.clone())
+            ..described(&info, health::describe)
         };
-        health::describe(&mut device, &info);
-        device.uuid = info.uuid.as_deref().map(|hex| uuid(hex, device.mig));
         for context in cuda::contexts() {
             if context.device.ordinal == info.ordinal {
-                add_measurements(&mut device, context);
+                add_measurements(&mut device, context, configured);
             }
         }
         devices.push(device);
@@ -150,32 +145,23 @@ fn known() -> Vec<DeviceInfo> {
     known
 }
 
-/// A device's figures for live metrics.
+/// Returns the devices for live metrics: their names, how busy they were and their current clocks.
 #[cfg(feature = "metrics")]
-pub(crate) struct LiveDevice {
-    pub id: String,
-    pub name: String,
-    pub uuid: Option<String>,
-    pub coverage: Option<report::Coverage>,
-    pub sm_mhz: Option<u32>,
-    pub mem_mhz: Option<u32>,
+pub(crate) fn live() -> Vec<report::Device> {
+    known().iter().map(|info| described(info, health::describe_now)).collect()
 }
 
-/// Returns the figures of all devices.
-#[cfg(feature = "metrics")]
-pub(crate) fn live() -> Vec<LiveDevice> {
-    let live = |device: DeviceInfo| {
-        let [sm_mhz, mem_mhz] = health::clocks(&device);
-        LiveDevice {
-            id: DeviceId::Cuda(device.ordinal).to_string(),
-            uuid: device.uuid.as_deref().map(|hex| uuid(hex, None)),
-            coverage: window::thread::coverage(device.ordinal),
-            name: device.name,
-            sm_mhz,
-            mem_mhz,
-        }
-    };
-    known().into_iter().map(live).collect()
+/// Returns a device with its names, how busy it was, and what NVML knows, which `add_health` adds.
+fn described(
+    info: &DeviceInfo,
+    add_health: impl Fn(&mut report::Device, &DeviceInfo),
+) -> report::Device {
+    let id = DeviceId::Cuda(info.ordinal).to_string();
+    let mut device = report::Device::new(id, info.name.clone());
+    device.coverage = window::thread::coverage(info.ordinal);
+    add_health(&mut device, info);
+    device.uuid = info.uuid.as_deref().map(|hex| uuid(hex, device.mig));
+    device
 }
 
 /// Formats a UUID as `nvidia-smi -L` does.
@@ -188,15 +174,18 @@ fn uuid(hex: &str, mig: Option<bool>) -> String {
 
 /// Adds a context's measurements to its device. Most figures come from the first context that has
 /// them, as in [`Biases::of`]. `flush_bytes` is the largest of all contexts.
-fn add_measurements(device: &mut report::Device, context: &Context) {
-    let configured = active::config().bias;
+fn add_measurements(
+    device: &mut report::Device,
+    context: &Context,
+    configured: Option<ConfiguredBias>,
+) {
     if device.event_floor_ns.is_none()
         && let Some(floor) = context.floor()
     {
         device.event_step_ns = floor.step_ns;
         device.event_floor_ns = Some(floor.pair_ns);
     }
-    let (bias, of_stored) = bias(context);
+    let (bias, of_stored) = bias(context, configured);
     if device.event_bias_ns.is_none()
         && let Some(bias) = bias
     {

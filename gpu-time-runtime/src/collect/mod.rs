@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
 use crate::base::{clock, console, fork, rounds::in_rounds, siblings, switches};
 use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
-use crate::config::{output, targets::Target};
+use crate::config::{Config, output, targets::Target};
 use crate::control::{active, budget_control};
 use crate::cuda;
 use crate::cupti;
@@ -21,7 +21,7 @@ use crate::record::{call_tree, drain, graph, readout, stream_state, threads, win
 use crate::site::registry;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
-use gpu_time_report::{self as report, Process, Snapshot, View};
+use gpu_time_report::{self as report, Process, Snapshot};
 
 /// The maximum time to wait for threads' locks. A descheduled thread can hold its lock for several hundred
 /// milliseconds. A thread that holds it for longer is stuck in a driver call.
@@ -56,21 +56,23 @@ pub(crate) fn report() {
 /// Writes the report to every configured target.
 pub(crate) fn write_reports() {
     let config = active::config();
-    deliver(&config.targets, config.view);
+    deliver(&config, &config.targets);
 }
 
 /// Prints the table on stderr, if the configuration includes that target.
 pub(crate) fn print_table() {
-    if active::config().targets.contains(&Target::TABLE) {
-        deliver(&[Target::TABLE], active::config().view);
+    let config = active::config();
+    if config.targets.contains(&Target::TABLE) {
+        deliver(&config, &[Target::TABLE]);
     }
 }
 
-fn deliver(targets: &[Target], view: View) {
+/// Writes a report to these targets. Takes everything from one configuration, because the program may set
+/// another one meanwhile.
+fn deliver(config: &Config, targets: &[Target]) {
     if !targets.is_empty() {
-        let detail = active::config().detail;
-        let trace = |snapshot: &Snapshot| chrome::rendered(snapshot.process());
-        output::deliver(&snapshot(), targets, detail, view, trace);
+        let trace = |snapshot: &Snapshot| chrome::rendered(snapshot.process(), config.bias);
+        output::deliver(&snapshot_by(config), targets, config.detail, config.view, &trace);
     }
 }
 
@@ -89,10 +91,15 @@ pub(crate) fn check_calibrations() {
 /// Returns everything measured so far, after draining all brackets that the GPU has finished. Never
 /// waits for the GPU.
 pub(crate) fn snapshot() -> Snapshot {
+    snapshot_by(&active::config())
+}
+
+fn snapshot_by(config: &Config) -> Snapshot {
     if !fork::is_forked() {
         all_series(SeriesData::look);
     }
-    snapshot_of(|states, biases| states.iter().map(|state| state.report(biases, None)).collect())
+    let report = |state: &SiteState, biases: &Biases| state.report(biases, None);
+    snapshot_of(config, |states, biases| states.iter().map(|state| report(state, biases)).collect())
 }
 
 /// Returns the measurements since an earlier reading of the sites: the functions called since then,
@@ -100,12 +107,12 @@ pub(crate) fn snapshot() -> Snapshot {
 /// the process's whole lifetime. `looks` is the number of looks at this run so far, including this
 /// one.
 pub(crate) fn snapshot_since(earlier: &[SiteState], looks: u32) -> Snapshot {
-    snapshot_of(|states, biases| state::since(earlier, states, biases, looks))
+    snapshot_of(&active::config(), |states, biases| state::since(earlier, states, biases, looks))
 }
 
 /// Returns only the sites of [`snapshot_since`].
 pub(crate) fn sites_since(earlier: &[SiteState], looks: u32) -> Vec<report::Site> {
-    state::since(earlier, &states().0, &Biases::new(), looks)
+    state::since(earlier, &states().0, &Biases::new(active::config().bias), looks)
 }
 
 /// Begins a run. Returns a reading of every site, to be subtracted from the reading at the run's
@@ -131,7 +138,10 @@ fn all_series(change: impl Fn(&mut SeriesData)) {
     });
 }
 
-fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) -> Snapshot {
+fn snapshot_of(
+    config: &Config,
+    report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>,
+) -> Snapshot {
     let program = std::env::current_exe().unwrap_or_default();
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let about = |wall, elapsed, off| Process::new(program, std::process::id(), wall, elapsed, off);
@@ -143,8 +153,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     }
     let (states, stuck) = states();
     let started = clock::started();
-    let mut about = about(started.wall, started.monotonic.elapsed(), why_off(&states));
-    let config = active::config();
+    let mut about = about(started.wall, started.monotonic.elapsed(), why_off(config, &states));
     about.label.clone_from(&config.label);
     let version = || registry::version_of(about.name());
     about.program_version = config.program_version.clone().or_else(version);
@@ -152,7 +161,7 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
     about.warnings.extend(siblings::warning());
-    about.warnings.extend(output::lost_streams(&active::config().targets));
+    about.warnings.extend(output::lost_streams(&config.targets));
     if stuck > 0 {
         let threads = if stuck == 1 { "thread" } else { "threads" };
         about.warnings.push(format!(
@@ -174,11 +183,11 @@ fn snapshot_of(report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>) 
         about.cupti_version = cupti::version();
         about.warnings.extend(cupti::first_failure());
     }
-    about.warnings.extend(filters_all(&states));
+    about.warnings.extend(filters_all(config, &states));
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
-    let devices = devices::all(states.iter().any(SiteState::has_host_times));
-    let biases = Biases::new();
+    let devices = devices::all(config.bias, states.iter().any(SiteState::has_host_times));
+    let biases = Biases::new(config.bias);
     let snapshot = Snapshot::new(about, devices, report(&states, &biases));
     let calls = |at: usize| states.get(at)?.calls_in_tree(&biases);
     let bias = |device| biases.of(device);
@@ -216,8 +225,7 @@ fn useless_records() -> impl Iterator<Item = String> {
 }
 
 /// Returns a warning if the filter admits none of the functions. Most likely, a pattern is wrong.
-fn filters_all(states: &[SiteState]) -> Option<String> {
-    let config = active::config();
+fn filters_all(config: &Config, states: &[SiteState]) -> Option<String> {
     let names: Vec<&str> = states.iter().map(|state| state.site.name()).collect();
     let example = names.first()?;
     if names.iter().any(|name| config.filter.admits(name)) {
@@ -291,8 +299,8 @@ pub(crate) fn live_states(drains: bool) -> impl Iterator<Item = SiteState> {
 }
 
 /// Returns the reason if no call was timed on a GPU.
-fn why_off(states: &[SiteState]) -> Option<String> {
-    if !active::config().is_on {
+fn why_off(config: &Config, states: &[SiteState]) -> Option<String> {
+    if !config.is_on {
         return Some("`GPU_TIME=off`".to_owned());
     }
     // For functions without a stream, the report says why their kernels were not recorded.
@@ -312,5 +320,23 @@ fn why_off(states: &[SiteState]) -> Option<String> {
         // The stream was not evaluated for calls that were filtered out or not sampled.
         None if on_gpu().all(|state| state.calls.timed == 0) => None,
         None => Some("no call came with a stream on a GPU".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{options::Options, setting::Setting};
+
+    #[test]
+    fn report_follows_one_configuration() {
+        let options = Options {
+            on: Setting::Value(false),
+            label: Setting::Value("given".to_owned()),
+            ..Options::default()
+        };
+        let snapshot = snapshot_by(&Config::new(options));
+        let process = snapshot.process();
+        assert_eq!((process.label(), process.off()), (Some("given"), Some("`GPU_TIME=off`")));
     }
 }

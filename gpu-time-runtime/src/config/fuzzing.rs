@@ -3,14 +3,12 @@
 use std::ffi::OsString;
 
 use crate::config::options::Options;
-use crate::config::{Config, targets, unknown_names};
+use crate::config::{Config, targets};
 use crate::types::attribute::Hold;
 
 /// Reads the configuration from these variables and checks its invariants. Returns all messages.
 pub fn read(vars: &[(OsString, OsString)], functions: &[&str]) -> Vec<String> {
-    let find = |name: &str| vars.iter().find(|(known, _)| known == name);
-    let (options, mut messages) = Options::from_vars(|name| Some(find(name)?.1.clone()));
-    messages.extend(unknown_names(vars.iter().cloned()));
+    let (options, mut messages) = Options::from_vars(vars.iter().cloned());
     let config = Config::new(options);
 
     for (index, target) in config.targets.iter().enumerate() {

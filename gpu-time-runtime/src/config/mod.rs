@@ -13,11 +13,11 @@ pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod problems;
 pub(crate) mod report_file;
+pub(crate) mod setting;
 pub(crate) mod targets;
 pub(crate) mod values;
 
 pub(crate) use filter::filter;
-pub(crate) use names::unknown_names;
 
 use crate::config::targets::{Format, Target};
 use crate::config::{filter::Filter, options::Options};
@@ -77,23 +77,23 @@ impl Config {
     /// Creates the configuration from these options, with defaults for unset ones.
     pub fn new(options: Options) -> Config {
         Config {
-            is_on: options.on.and_then(Result::ok).unwrap_or(true),
-            targets: options.targets.and_then(Result::ok).unwrap_or_else(|| vec![Target::TABLE]),
-            filter: options.filter.and_then(Result::ok).unwrap_or_default(),
-            sampling: options.sampling.and_then(Result::ok),
-            budget: options.budget.and_then(Result::ok).flatten(),
-            warmup: options.warmup.and_then(Result::ok),
-            cold: options.cold.and_then(Result::ok),
-            hold: options.hold.and_then(Result::ok),
-            kernels: options.kernels.and_then(Result::ok),
-            windows: options.windows.and_then(Result::ok).flatten(),
-            nvtx: options.nvtx.and_then(Result::ok),
-            label: options.label.and_then(Result::ok),
-            program_version: options.program_version.and_then(Result::ok),
-            detail: options.detail.and_then(Result::ok).unwrap_or_default(),
-            bias: options.bias.and_then(Result::ok),
-            trace_last: options.trace_last.and_then(Result::ok).unwrap_or(TRACE_LAST),
-            view: options.view.and_then(Result::ok).unwrap_or_default(),
+            is_on: options.on.value().unwrap_or(true),
+            targets: options.targets.value().unwrap_or_else(|| vec![Target::TABLE]),
+            filter: options.filter.value().unwrap_or_default(),
+            sampling: options.sampling.value(),
+            budget: options.budget.value().flatten(),
+            warmup: options.warmup.value(),
+            cold: options.cold.value(),
+            hold: options.hold.value(),
+            kernels: options.kernels.value(),
+            windows: options.windows.value().flatten(),
+            nvtx: options.nvtx.value(),
+            label: options.label.value(),
+            program_version: options.program_version.value(),
+            detail: options.detail.value().unwrap_or_default(),
+            bias: options.bias.value(),
+            trace_last: options.trace_last.value().unwrap_or(TRACE_LAST),
+            view: options.view.value().unwrap_or_default(),
         }
     }
 

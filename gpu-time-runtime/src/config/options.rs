@@ -1,20 +1,18 @@
 //! Options from one source: the environment, or the program through `configure()`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use crate::base::environment::is_blank;
 use crate::config::filter::{self, Filter};
-use crate::config::problems::{Problems, UseDefault};
+use crate::config::problems::Problems;
+use crate::config::setting::Setting;
 use crate::config::targets::{self, Target};
-use crate::config::values;
+use crate::config::{names, values};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
 use gpu_time_report::{Detail, View};
-
-/// One option from a source. `None` if it is not given, so the next source decides. An error if its
-/// value is invalid, so the default applies.
-pub(crate) type Setting<T> = Option<Result<T, UseDefault>>;
 
 /// The options from one source. Every value is valid, because the functions in [`values`],
 /// [`filter`] and [`targets`] have checked it.
@@ -45,10 +43,12 @@ pub(crate) struct Options {
 impl Eq for Options {}
 
 impl Options {
-    /// Reads the options from environment variables, using `get` to look them up. Also returns a
-    /// message for each invalid value.
-    pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> (Options, Vec<String>) {
-        let mut vars = Vars { get, problems: Problems::default() };
+    /// Reads the options from the environment, given as all of its variables. Also returns a message for each
+    /// invalid value, and for each unknown variable with the library's prefix.
+    pub fn from_vars(
+        vars: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> (Options, Vec<String>) {
+        let mut vars = Vars::new(vars);
         let options = Options {
             on: vars.value("GPU_TIME", values::on_or_off),
             targets: vars.list("GPU_TIME_REPORT", targets::targets),
@@ -62,17 +62,20 @@ impl Options {
             windows: vars.value("GPU_TIME_WINDOWS", values::windows),
             nvtx: vars.value("GPU_TIME_NVTX", values::nvtx),
             label: vars.value("GPU_TIME_LABEL", values::label),
-            program_version: None,
+            program_version: Setting::Unset,
             detail: vars.value("GPU_TIME_NOTES", values::notes),
             bias: vars.value("GPU_TIME_BIAS", values::bias),
             trace_last: vars
                 .value("GPU_TIME_TRACE_LAST", |text| values::trace_last(text.parse().ok())),
             view: vars.value("GPU_TIME_VIEW", values::view),
         };
-        // With the feature, the search for CUPTI reads the variable.
-        #[cfg(not(feature = "kernels"))]
-        vars.value("GPU_TIME_CUPTI", values::cupti);
-        (options, vars.problems.into_messages())
+        if cfg!(feature = "kernels") {
+            // The search for CUPTI reads it.
+            vars.take("GPU_TIME_CUPTI");
+        } else {
+            vars.value("GPU_TIME_CUPTI", values::cupti);
+        }
+        (options, vars.into_messages())
     }
 
     /// Fills in unset options from `other`.
@@ -99,21 +102,39 @@ impl Options {
     }
 }
 
-/// Environment variables, and the problems found in their values. An empty or blank variable counts as
-/// unset.
-struct Vars<F> {
-    get: F,
+/// Environment variables, and the problems found in them. An empty or blank variable counts as unset.
+struct Vars {
+    /// Those that have not been read yet.
+    unread: BTreeMap<String, OsString>,
+    /// The names that were asked for.
+    known: Vec<&'static str>,
     problems: Problems,
 }
 
-impl<F: Fn(&str) -> Option<OsString>> Vars<F> {
+impl Vars {
+    fn new(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Vars {
+        let mut unread = BTreeMap::new();
+        for (name, value) in vars {
+            let name = name.to_string_lossy();
+            if names::are_ours(&name) && !is_blank(&value) {
+                // Of two variables with one name, programs read the first.
+                unread.entry(name.into_owned()).or_insert(value);
+            }
+        }
+        Vars { unread, known: Vec::new(), problems: Problems::default() }
+    }
+
+    fn take(&mut self, name: &'static str) -> Option<OsString> {
+        self.known.push(name);
+        self.unread.remove(name)
+    }
+
     fn value<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         parse: impl FnOnce(&str) -> Result<T, &'static str>,
     ) -> Setting<T> {
-        let text = self.text(name)?;
-        Some(text.and_then(|text| self.problems.check(name, &text, parse(text.trim()))))
+        self.text(name).and_then(|text| self.problems.check(name, &text, parse(text.trim())))
     }
 
     fn list<T>(
@@ -121,15 +142,22 @@ impl<F: Fn(&str) -> Option<OsString>> Vars<F> {
         name: &'static str,
         parse: impl FnOnce(&str, &mut dyn FnMut(&str, String)) -> T,
     ) -> Setting<T> {
-        let text = self.text(name)?;
-        Some(text.map(|text| self.problems.check_list(name, &text, parse)))
+        let text = self.text(name);
+        text.and_then(|text| Setting::Value(self.problems.check_list(name, &text, parse)))
     }
 
-    fn text(&mut self, name: &str) -> Setting<String> {
-        let value = (self.get)(name).filter(|value| !is_blank(value))?;
+    fn text(&mut self, name: &'static str) -> Setting<String> {
+        let Some(value) = self.take(name) else { return Setting::Unset };
         let text = value.into_string();
-        Some(
-            text.or_else(|value| self.problems.check(name, &value.to_string_lossy(), Err("UTF-8"))),
+        text.map_or_else(
+            |value| self.problems.check(name, &value.to_string_lossy(), Err("UTF-8")),
+            Setting::Value,
         )
+    }
+
+    /// Returns the messages about the values that were read, and about the variables that were not.
+    fn into_messages(self) -> Vec<String> {
+        let unknown = self.unread.into_keys().map(|name| names::unknown(&name, &self.known));
+        self.problems.into_messages().into_iter().chain(unknown).collect()
     }
 }

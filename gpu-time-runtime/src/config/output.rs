@@ -11,11 +11,17 @@ use gpu_time_report::{Detail, Snapshot, Terminal, View};
 
 /// Renders the trace of a snapshot. The second value is a note about what the trace lacks, if
 /// anything.
-pub type Trace = fn(&Snapshot) -> (String, Option<String>);
+pub type Trace<'a> = &'a dyn Fn(&Snapshot) -> (String, Option<String>);
 
 /// Writes the report to every target. If a target fails, prints the error and the table to stderr,
 /// so that the results are not lost.
-pub fn deliver(snapshot: &Snapshot, targets: &[Target], detail: Detail, view: View, trace: Trace) {
+pub fn deliver(
+    snapshot: &Snapshot,
+    targets: &[Target],
+    detail: Detail,
+    view: View,
+    trace: Trace<'_>,
+) {
     let mut table_is_due = false;
     for target in targets {
         match target.write(snapshot, detail, view, trace) {
@@ -47,7 +53,7 @@ impl Target {
         snapshot: &Snapshot,
         detail: Detail,
         view: View,
-        trace: Trace,
+        trace: Trace<'_>,
     ) -> io::Result<Option<String>> {
         let (text, note) = match self.format {
             Format::Table => {
@@ -137,7 +143,7 @@ mod tests {
             ],
             Detail::Brief,
             View::Functions,
-            no_trace,
+            &no_trace,
         );
         let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
         assert_eq!(read("t"), snapshot.to_string());
@@ -160,7 +166,7 @@ mod tests {
             });
             when_locked.recv().unwrap();
             let targets = [target.clone(), target];
-            return deliver(&snapshot(), &targets, Detail::Brief, View::Functions, no_trace);
+            return deliver(&snapshot(), &targets, Detail::Brief, View::Functions, &no_trace);
         }
         let name = std::thread::current().name().unwrap().to_owned();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());

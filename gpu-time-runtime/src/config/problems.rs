@@ -1,9 +1,6 @@
 //! Messages about invalid values, and parsing of comma-separated lists.
 
-/// The error for an option with an invalid value. The default applies, regardless of the next
-/// source.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct UseDefault;
+use crate::config::setting::Setting;
 
 /// Collects a message for each invalid value of one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,11 +14,14 @@ impl Problems {
         name: &str,
         text: &str,
         result: Result<T, &'static str>,
-    ) -> Result<T, UseDefault> {
-        result.map_err(|expected| {
-            self.add(name, text, &format!("expected {expected}"));
-            UseDefault
-        })
+    ) -> Setting<T> {
+        result.map_or_else(
+            |expected| {
+                self.add(name, text, &format!("expected {expected}"));
+                Setting::UseDefault
+            },
+            Setting::Value,
+        )
     }
 
     /// Parses a comma-separated list for the option called `name`. `parse` receives a function to

@@ -2,13 +2,13 @@ use std::ffi::OsString;
 use std::fs;
 use std::path;
 
+use crate::config::setting::Setting;
 use crate::config::targets::{Format, Sink};
 use crate::config::*;
 use gpu_time_report::Detail;
 
 fn options(vars: &[(&str, &str)]) -> (Options, Vec<String>) {
-    let find = |name: &str| vars.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
-    Options::from_vars(find)
+    Options::from_vars(vars.iter().map(|(name, value)| (name.into(), value.into())))
 }
 
 fn config(vars: &[(&str, &str)]) -> (Config, Vec<String>) {
@@ -76,7 +76,7 @@ fn options_are_off_by_the_same_words() {
         assert_eq!(good("GPU_TIME_SLEEP", off).hold, Some(None), "{off}");
         assert_eq!(good("GPU_TIME_KERNELS", off).kernels, Some(KernelRate::OFF), "{off}");
         let windows = options(&[("GPU_TIME_WINDOWS", off)]);
-        assert_eq!((windows.0.windows, windows.1), (Some(Ok(None)), Vec::new()), "{off}");
+        assert_eq!((windows.0.windows, windows.1), (Setting::Value(None), Vec::new()), "{off}");
     }
 }
 
@@ -247,7 +247,7 @@ fn environment_wins_over_program() {
     let limited = read(&[("GPU_TIME_BUDGET", "1%")]);
     for off in ["off", "No"] {
         let unlimited = read(&[("GPU_TIME_BUDGET", off)]).or(limited.clone());
-        assert_eq!(unlimited.budget, Some(Ok(None)));
+        assert_eq!(unlimited.budget, Setting::Value(None));
         assert_eq!(Config::new(unlimited).budget, None);
     }
 }
@@ -308,9 +308,8 @@ fn invalid_value_is_named_with_the_valid_ones() {
 #[test]
 fn value_outside_utf8_is_invalid() {
     use std::os::unix::ffi::OsStringExt;
-    let (options, problems) = Options::from_vars(|name| {
-        (name == "GPU_TIME").then(|| OsString::from_vec(vec![b'o', 0xff]))
-    });
+    let value = OsString::from_vec(vec![b'o', 0xff]);
+    let (options, problems) = Options::from_vars([("GPU_TIME".into(), value)]);
     assert_eq!(Config::new(options), default());
     assert_eq!(problems, ["invalid value `o\u{fffd}` for `GPU_TIME`: expected UTF-8"]);
 }

@@ -95,8 +95,7 @@ pub(crate) fn windows(text: &str) -> Result<Option<WindowPlan>, &'static str> {
     Ok(Some(plan))
 }
 
-/// Rejects a path to CUPTI, which a build without the feature never looks for.
-#[cfg(not(feature = "kernels"))]
+/// Rejects a path to CUPTI, in a build without the feature, which never looks for it.
 pub(crate) fn cupti(_: &str) -> Result<(), &'static str> {
     Err("no value, because this build lacks gpu-time's feature `kernels`")
 }
@@ -110,11 +109,7 @@ pub(crate) fn nvtx(text: &str) -> Result<bool, &'static str> {
 }
 
 pub(crate) fn view(text: &str) -> Result<View, &'static str> {
-    match text {
-        "functions" => Ok(View::Functions),
-        "tree" => Ok(View::Tree),
-        _ => Err("`functions` or `tree`"),
-    }
+    View::parse(text).ok_or(View::EXPECTED)
 }
 
 pub(crate) fn label(text: &str) -> Result<String, &'static str> {

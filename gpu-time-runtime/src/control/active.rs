@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console, environment, fork};
-use crate::config::{self, Config, options::Options, targets};
+use crate::config::{Config, options::Options, targets};
 use crate::control::budget_control;
 use crate::nvtx;
 use crate::record::opened::permission::{self, Permission};
@@ -37,9 +37,8 @@ impl ActiveConfig {
     /// Reads the environment and puts the resulting configuration into force.
     fn begin(program: Options) -> ActiveConfig {
         clock::started();
-        let (environment, invalid) = Options::from_vars(environment::var);
-        let unknown = config::unknown_names(environment::vars());
-        invalid.into_iter().chain(unknown).for_each(console::complain);
+        let (environment, problems) = Options::from_vars(environment::vars());
+        problems.into_iter().for_each(console::complain);
         let config = Config::new(environment.clone().or(program.clone()));
         start(&config, None);
         if config.is_on && config.nvtx != Some(false) {
@@ -133,6 +132,7 @@ fn configure_site(site: &'static CallSite, config: &Config) -> bool {
 #[cfg(all(test, feature = "kernels"))]
 mod tests {
     use super::*;
+    use crate::config::setting::Setting;
     use crate::types::attribute::{Clock, Spec};
 
     #[test]
@@ -153,9 +153,9 @@ mod tests {
             let site: &'static CallSite = Box::leak(Box::new(CallSite::new(spec)));
             assert_eq!((site.kernels_share(), site.opens_first()), (0.0, false), "unconfigured");
             let configure = |on: &str| {
-                let vars = [("GPU_TIME", Some(on)), ("GPU_TIME_KERNELS", variable)];
-                let var = |name: &str| vars.iter().find(|(known, _)| *known == name)?.1;
-                let (options, problems) = Options::from_vars(|name| var(name).map(Into::into));
+                let vars = [("GPU_TIME", on), ("GPU_TIME_KERNELS", variable.unwrap_or_default())];
+                let vars = vars.map(|(name, value)| (name.into(), value.into()));
+                let (options, problems) = Options::from_vars(vars);
                 assert_eq!(problems, [""; 0]);
                 configure_site(site, &Config::new(options));
             };
@@ -165,5 +165,32 @@ mod tests {
             configure("off");
             assert!(!site.is_opened() && site.kernels_share() == 0.0 && !site.opens_first());
         }
+    }
+
+    #[test]
+    fn unrelated_changes_open_no_further_first_call() {
+        let spec = Spec { kernels: Some(KernelRate::USUAL), ..Spec::named("test::first") };
+        let site: &'static CallSite = Box::leak(Box::new(CallSite::new(spec)));
+        let configure = |label: &str, filter: &str, kernels: Option<KernelRate>| {
+            let options = Options {
+                label: Setting::Value(label.to_owned()),
+                filter: Setting::Value(crate::config::filter(filter, &mut |_, why| {
+                    panic!("{why}")
+                })),
+                kernels: kernels.map_or(Setting::Unset, Setting::Value),
+                ..Options::default()
+            };
+            configure_site(site, &Config::new(options));
+        };
+        configure("one", "test::*", None);
+        configure("two", "test::*", None);
+        assert!(site.opens_first(), "still to come");
+        configure("three", "test::*", None);
+        configure("three", "other::*", None);
+        configure("three", "test::*", None);
+        assert!(!site.opens_first(), "the rate is the same");
+        configure("three", "test::*", Some(KernelRate::OFF));
+        configure("three", "test::*", None);
+        assert!(site.opens_first(), "the rate has changed");
     }
 }

@@ -1,9 +1,8 @@
 //! `configure()`: options that the program sets at run time.
 
 use crate::base::{console, fork, inside};
-use crate::config::options::{Options, Setting};
-use crate::config::problems::{Problems, UseDefault};
 use crate::config::{filter, targets, values};
+use crate::config::{options::Options, problems::Problems, setting::Setting};
 use crate::control::active;
 
 /// Process-wide options that the program sets at run time.
@@ -35,19 +34,13 @@ impl Configure {
     /// targets include a trace, calls are kept for it from now on. Otherwise, calls kept so far are
     /// discarded.
     pub fn report(mut self, targets: &str) -> Self {
-        self.options.targets = Some(match targets {
-            "" => Err(UseDefault),
-            list => Ok(self.problems.check_list("configure().report", list, targets::targets)),
-        });
+        self.options.targets = self.list("configure().report", targets, targets::targets);
         self
     }
 
     /// Sets which functions are timed, as `GPU_TIME_FILTER` does. `""` selects all functions.
     pub fn filter(mut self, patterns: &str) -> Self {
-        self.options.filter = Some(match patterns {
-            "" => Err(UseDefault),
-            list => Ok(self.problems.check_list("configure().filter", list, filter)),
-        });
+        self.options.filter = self.list("configure().filter", patterns, filter);
         self
     }
 
@@ -72,7 +65,8 @@ impl Configure {
     ///
     /// If the number increases, functions that have already been called make up the difference.
     pub fn warmup(mut self, calls: impl Into<Option<u32>>) -> Self {
-        self.options.warmup = Some(calls.into().ok_or(UseDefault));
+        let calls: Option<u32> = calls.into();
+        self.options.warmup = calls.into();
         self
     }
 
@@ -133,6 +127,13 @@ impl Configure {
         self
     }
 
+    /// Sets the rows of the table, as `GPU_TIME_VIEW` does: `"functions"`, or `"tree"` for functions under
+    /// their callers. `""` restores the default, `"functions"`.
+    pub fn view(mut self, rows: &str) -> Self {
+        self.options.view = self.text("configure().view", rows, values::view);
+        self
+    }
+
     /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
     /// default: the bias that was measured, was stored by `gpu-time calibrate`, or is in the built-in table.
     pub fn bias(mut self, bias: &str) -> Self {
@@ -170,10 +171,10 @@ impl Configure {
         number: impl Into<Option<N>>,
         validate: impl FnOnce(Option<N>) -> Result<T, &'static str>,
     ) -> Setting<T> {
-        let number = number.into().ok_or(UseDefault);
-        Some(number.and_then(|number| {
+        let number: Option<N> = number.into();
+        Setting::from(number).and_then(|number| {
             self.problems.check(name, &number.to_string(), validate(Some(number)))
-        }))
+        })
     }
 
     fn text<T>(
@@ -182,10 +183,22 @@ impl Configure {
         text: &str,
         validate: impl FnOnce(&str) -> Result<T, &'static str>,
     ) -> Setting<T> {
-        Some(match text {
-            "" => Err(UseDefault),
+        match text {
+            "" => Setting::UseDefault,
             text => self.problems.check(name, text, validate(text.trim())),
-        })
+        }
+    }
+
+    fn list<T>(
+        &mut self,
+        name: &str,
+        list: &str,
+        parse: impl FnOnce(&str, &mut dyn FnMut(&str, String)) -> T,
+    ) -> Setting<T> {
+        match list {
+            "" => Setting::UseDefault,
+            list => Setting::Value(self.problems.check_list(name, list, parse)),
+        }
     }
 }
 
@@ -204,6 +217,7 @@ mod tests {
             .label("two\nlines")
             .program_version(&"x".repeat(201))
             .notes("most")
+            .view("forest")
             .bias("-1ns")
             .trace_last(0)
             .warmup(7);
@@ -219,6 +233,7 @@ mod tests {
             ("two\\nlines", "label"),
             (&"x".repeat(201), "program_version"),
             ("most", "notes"),
+            ("forest", "view"),
             ("-1ns", "bias"),
             ("0", "trace_last"),
         ];
@@ -228,8 +243,8 @@ mod tests {
             let expected = format!("invalid value `{value}` for `configure().{name}`: expected ");
             assert!(message.starts_with(&expected), "{message}");
         }
-        assert_eq!(options.options.warmup, Some(Ok(7)));
-        assert_eq!(options.options.budget, Some(Err(UseDefault)));
+        assert_eq!(options.options.warmup, Setting::Value(7));
+        assert_eq!(options.options.budget, Setting::UseDefault);
     }
 
     #[test]
@@ -243,6 +258,7 @@ mod tests {
             .label("")
             .program_version("")
             .notes("")
+            .view("")
             .bias("")
             .trace_last(None);
         assert_eq!(options.problems.into_messages(), [""; 0]);

@@ -2,25 +2,28 @@
 
 use metrics::{Label, gauge};
 
-use crate::collect::devices::{LiveDevice, live};
+use crate::collect::devices::live;
 use crate::export::names;
+use gpu_time_report::{Clocks, Device};
 
 /// Publishes the known values of every device.
 pub(super) fn publish() {
     live().iter().for_each(publish_one);
 }
 
-fn publish_one(device: &LiveDevice) {
+fn publish_one(device: &Device) {
     let mut labels =
         vec![Label::new("device", device.id.clone()), Label::new("gpu", device.name.clone())];
     labels.extend(device.uuid.clone().map(|uuid| Label::new("uuid", uuid)));
     let coverage = device.coverage.as_ref();
-    let hertz = |mhz: Option<u32>| mhz.map(|mhz| 1e6 * f64::from(mhz));
+    let hertz = |mhz: fn(&Clocks) -> Option<u32>| {
+        device.clocks.as_ref().and_then(mhz).map(|mhz| 1e6 * f64::from(mhz))
+    };
     for (name, value) in [
         (names::BUSY_SHARE, coverage.map(|coverage| coverage.busy)),
         (names::ATTRIBUTED_SHARE, coverage.map(|coverage| coverage.attributed)),
-        (names::SM_CLOCK, hertz(device.sm_mhz)),
-        (names::MEMORY_CLOCK, hertz(device.mem_mhz)),
+        (names::SM_CLOCK, hertz(Clocks::sm_end_mhz)),
+        (names::MEMORY_CLOCK, hertz(Clocks::mem_end_mhz)),
     ] {
         if let Some(value) = value {
             gauge!(name, labels.clone()).set(value);

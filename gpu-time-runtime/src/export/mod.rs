@@ -22,7 +22,7 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches;
 use crate::collect;
 use crate::collect::devices::Biases;
-use crate::control::budget_control;
+use crate::control::{active, budget_control};
 use publisher::Publisher;
 
 /// The pause between publications. A scraped value is at most this old, plus the duration of a publication.
@@ -71,7 +71,7 @@ fn publish_unguarded(drains: bool) {
         names::describe();
         publisher.recorder = recorder;
     }
-    let biases = Biases::new();
+    let biases = Biases::new(active::config().bias);
     for state in collect::live_states(drains) {
         publisher.publish(&state, &biases);
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::health::reading::{REASONS, Reading};
-use gpu_time_report::{self as report, Clocks, units};
+use gpu_time_report::{self as report, units};
 
 /// The fraction by which two clocks must differ to count as different.
 const MOVED: f64 = 0.02;
@@ -23,14 +23,7 @@ pub(super) fn describe(
     to.warnings.extend(throttle_warnings(&throttle, start, end));
     to.warnings.extend(clock_warnings(start, end, locked_mhz));
     to.warnings.extend(sharing_warnings(start, end));
-    to.clocks = Some(Clocks {
-        sm_start_mhz: start.sm_mhz,
-        sm_end_mhz: end.sm_mhz,
-        sm_max_mhz: end.sm_max_mhz,
-        mem_start_mhz: start.mem_mhz,
-        mem_end_mhz: end.mem_mhz,
-        mem_max_mhz: end.mem_max_mhz,
-    });
+    to.clocks = Some(start.clocks_until([end.sm_mhz, end.mem_mhz]));
     to.throttle = Some(throttle);
     to.temperature_c = end.temperature_c;
     to.power_w = end.power_w;

@@ -24,6 +24,7 @@ use gpu_time_report as report;
 use library::nvml;
 pub(crate) use locked_clocks::{give_back as give_clocks_back, lock as lock_clocks};
 use reading::Reading;
+pub use surroundings::CpuOverload;
 pub(crate) use surroundings::cpu_overload;
 
 /// The time between the two readings in [`examine`], during which throttle counters advance.
@@ -82,15 +83,18 @@ pub(crate) fn examine(devices: &mut [(String, report::Device)]) -> Result<Vec<bo
     Ok(idle)
 }
 
-/// Returns the current SM clock and memory clock of a device in MHz, for live metrics. Only devices
-/// that had a first reading are read.
+/// Adds a device's current clocks for live metrics. Also whether it is in MIG mode, by its first
+/// reading, because that cannot change while a process uses it. Without that reading, adds nothing.
 #[cfg(feature = "metrics")]
-pub(crate) fn clocks(device: &DeviceInfo) -> [Option<u32>; 2] {
-    let is_known = matches!(locked(&FIRST_READINGS).get(&device.ordinal), Some(Ok(_)));
-    match nvml() {
-        Ok(nvml) if is_known && !fork::is_forked() => reading::clocks(nvml, &device.pci_bus_id),
-        _ => [None; 2],
+pub(crate) fn describe_now(to: &mut report::Device, device: &DeviceInfo) {
+    if fork::is_forked() {
+        return;
     }
+    let Ok(nvml) = nvml() else { return };
+    let start = locked(&FIRST_READINGS).get(&device.ordinal).cloned();
+    let Some(Ok(start)) = start else { return };
+    to.mig = start.mig;
+    to.clocks = Some(start.clocks_until(reading::clocks(nvml, &device.pci_bus_id)));
 }
 
 /// Adds the results of two readings to the report, or a warning that NVML cannot read the device.
@@ -130,5 +134,5 @@ pub(crate) fn warnings() -> Vec<String> {
              libnvidia-ml.so.1, which comes with the driver"
         )
     });
-    missing.into_iter().chain(cpu_overload()).collect()
+    missing.into_iter().chain(cpu_overload().map(|overload| overload.to_string())).collect()
 }

@@ -13,14 +13,16 @@ pub(crate) const MAX_BRACKETS: usize = 2_048;
 /// while the GPU is working on it.
 const FIRST_ORDER: usize = 48;
 
+/// Brackets, boxed because they go on to scopes and queues without being moved.
+type Brackets<G> = Vec<Box<Bracket<G>>>;
+
 /// Idle brackets by context. The most recently used bracket is on top, because it is still in the
 /// caches.
 pub(crate) struct Pools<G: Gpu>(Vec<ContextPool<G>>);
 
 struct ContextPool<G: Gpu> {
     gpu: &'static G,
-    #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
-    idle: Vec<Box<Bracket<G>>>,
+    idle: Brackets<G>,
     /// The number of this thread's brackets in this context: idle, in use or on order.
     made: usize,
 }
@@ -56,8 +58,7 @@ impl<G: Gpu> Pools<G> {
     }
 
     /// Adds the brackets created for an order. There may be fewer than ordered.
-    #[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
-    pub fn supply(&mut self, gpu: &'static G, ordered: usize, new: Vec<Box<Bracket<G>>>) {
+    pub fn supply(&mut self, gpu: &'static G, ordered: usize, new: Brackets<G>) {
         let pool = self.of(gpu);
         pool.made = pool.made.saturating_sub(ordered - new.len());
         // Reversed, so that they are used in the order in which they were created.
@@ -99,12 +100,11 @@ impl<G: Gpu> Pools<G> {
 ///
 /// The caller must not hold a recorder's lock, because the driver may be slow with many threads.
 #[cold]
-#[expect(clippy::vec_box, reason = "they go on to scopes and queues without being moved")]
 pub(crate) fn make<G: Gpu>(
     gpu: &'static G,
     ordered: usize,
     subject: BracketSubject,
-) -> Result<Vec<Box<Bracket<G>>>, Fault> {
+) -> Result<Brackets<G>, Fault> {
     let mut new = Vec::with_capacity(ordered);
     for _ in 0..ordered {
         match Bracket::new(gpu, subject) {

@@ -80,8 +80,10 @@ const PLAIN: u8 = 4;
 const SAMPLED: u8 = 8;
 /// With `ON`: some calls are opened.
 const OPENED: u8 = 16;
-/// With `OPENED`: the first timed call is opened, whatever the share.
+/// With `OPENED`: the next timed call is opened as the first one, whatever the share.
 const OPENED_FIRST: u8 = 32;
+/// The kernel rate is the usual one, so the first timed call has been or will be opened.
+const USUAL: u8 = 64;
 
 impl CallSite {
     /// Creates a site that has not been called yet.
@@ -194,18 +196,20 @@ impl CallSite {
         self.rate.renew();
         let kernels = config.kernels.get(self.spec.clock);
         self.kernels.store(kernels.to_bits(), Relaxed);
-        let is_first = config.kernels == KernelRate::USUAL;
+        let is_usual = config.kernels == KernelRate::USUAL;
         let with = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
-        let interest = match config.on {
-            false => OFF,
-            true => {
-                ON | with(PLAIN, is_plain)
-                    | with(SAMPLED, config.is_sampled)
-                    | with(OPENED, kernels > 0.0)
-                    | with(OPENED_FIRST, is_first)
-            }
+        let interest = |before: u8| {
+            // A change that leaves the rate alone does not open the first call again.
+            let opens_first = is_usual && (before & USUAL == 0 || before & OPENED_FIRST != 0);
+            let first = with(USUAL, is_usual) | with(OPENED_FIRST, opens_first);
+            let on = ON
+                | with(PLAIN, is_plain)
+                | with(SAMPLED, config.is_sampled)
+                | with(OPENED, kernels > 0.0);
+            Some(first | if config.on { on } else { OFF })
         };
-        self.interest.store(interest, Release);
+        // Always succeeds. A call on another thread may become the first one meanwhile.
+        _ = self.interest.fetch_update(Release, Relaxed, interest);
     }
 
     /// Returns `true` if the site is a span of `tracing`.

@@ -3,6 +3,7 @@
 use crate::base::inside;
 use crate::cuda;
 use crate::health;
+pub use crate::health::CpuOverload;
 use gpu_time_report::Device;
 
 /// The result returned by [`examine`].
@@ -14,8 +15,8 @@ pub struct Checkup {
     /// Every GPU, with its NVML values and a warning for each problem found. The second value is
     /// `true` if the GPU was idle, and `None` if this is unknown.
     pub devices: Vec<(Device, Option<bool>)>,
-    /// A warning if the CPU is overloaded.
-    pub cpu_overload: Option<String>,
+    /// Set if the CPU is overloaded.
+    pub cpu_overload: Option<CpuOverload>,
 }
 
 /// Examines the driver and every GPU without changing anything.

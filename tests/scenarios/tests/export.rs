@@ -238,3 +238,20 @@ fn publish_without_recorder() {
     let run = scenario("export/no_recorder", &[]).run();
     assert_eq!(run.row("export::timed").brackets(), (5, 5, 0, 0));
 }
+
+mod simulated {
+    use gpu_time_sim_nvml::Script;
+
+    use super::*;
+
+    /// Otherwise, metrics could not be joined with the report.
+    #[test]
+    fn mig_device_has_one_uuid_in_metrics_and_report() {
+        let script = Script::calm(1).with(|device| device.mig = Some(true));
+        let run = scenario("export/devices", &[]).nvml(script).with_cupti().run();
+        let uuid = run.report().devices[0].uuid.as_deref().unwrap();
+        assert!(uuid.starts_with("MIG-"), "{uuid}");
+        let exported = &Scrape::of(&run).0["gpu_time_device_busy_share"];
+        assert!(exported.iter().all(|(labels, _)| labels["uuid"] == uuid), "{exported:?}");
+    }
+}

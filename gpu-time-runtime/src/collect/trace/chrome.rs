@@ -16,18 +16,21 @@ use crate::cuda;
 use crate::record::timeline::{
     BracketPreparation, CallId, Slice, StreamWork, TraceRecords, TracedCall, records,
 };
-use crate::stats::bias::Bias;
+use crate::stats::bias::{Bias, ConfiguredBias};
 use crate::types::device::DeviceId;
 use gpu_time_report::Process;
 
 /// Returns the trace, and a note about anything missing from it.
-pub(crate) fn rendered(process: &Process) -> (String, Option<String>) {
+pub(crate) fn rendered(
+    process: &Process,
+    configured: Option<ConfiguredBias>,
+) -> (String, Option<String>) {
     let recorded = records();
     let contexts = cuda::contexts();
     let about = About {
         process,
         devices: contexts.iter().map(|c| (c.device_id(), c.device.name.clone())).collect(),
-        biases: Biases::new(),
+        biases: Biases::new(configured),
         now_ns: cuda::now_ns(),
     };
     (render(&recorded, &about), recorded.note())

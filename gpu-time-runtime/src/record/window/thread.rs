@@ -1,5 +1,6 @@
 //! The thread that opens and closes windows.
 
+use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, Thread};
@@ -43,6 +44,8 @@ struct WindowOrders {
     plan: Option<WindowPlan>,
     requested: Option<WindowRequest>,
     has_thread: bool,
+    /// The reason why the thread could not be started. The next order that needs it tries again.
+    no_thread: Option<String>,
 }
 
 /// A window that is to open as soon as possible.
@@ -73,7 +76,7 @@ struct WindowState {
 static STATE: WindowState = WindowState {
     orders: Mutex::new(
         Rank::WindowOrders,
-        WindowOrders { plan: None, requested: None, has_thread: false },
+        WindowOrders { plan: None, requested: None, has_thread: false, no_thread: None },
     ),
     thread: OnceLock::new(),
     before_opening: OnceLock::new(),
@@ -131,13 +134,17 @@ pub(crate) fn coverage(device: u32) -> Option<Coverage> {
     Some(Coverage { covered_ns: Some(covered.as_nanos() as f64), ..matching::coverage(device)? })
 }
 
-/// Returns `true` if windows have ever been planned or requested.
+/// Returns `true` if windows have ever been planned or requested, and could be opened.
 pub(crate) fn is_used() -> bool {
     locked(&STATE.orders).has_thread
 }
 
 /// Returns a warning if windows were planned or requested, and none could open.
 pub(crate) fn warning() -> Option<String> {
+    let no_thread = locked(&STATE.orders).no_thread.clone();
+    if let Some(why) = no_thread {
+        return Some(format!("no window can be opened: {why}"));
+    }
     let has_context = !cuda::contexts().is_empty() || !locked(&STATE.devices).is_empty();
     // Without CUPTI or the budget's permission, the report says what is missing.
     let is_permitted = decided() == Permission::Granted || !cupti::is_in_use();
@@ -164,11 +171,23 @@ fn order(change: impl FnOnce(&mut WindowOrders), needs_thread: bool) {
     let is_first = needs_thread && !orders.has_thread;
     orders.has_thread |= is_first;
     drop(orders);
-    if is_first && let Err(error) = background::spawn("gpu-time-windows", run) {
-        locked(&STATE.orders).requested = None;
-        console::say(&format!("failed to start the thread for windows: {error}"));
+    if is_first {
+        note_start(&STATE.orders, background::spawn("gpu-time-windows", run));
     }
     wake();
+}
+
+/// Notes whether the thread could be started. If not, says why, and drops the request, which nothing will
+/// answer.
+fn note_start(orders: &Mutex<WindowOrders>, started: io::Result<()>) {
+    let no_thread =
+        started.err().map(|error| format!("failed to start the thread for windows: {error}"));
+    no_thread.iter().for_each(|why| console::say(why));
+    let mut orders = locked(orders);
+    if no_thread.is_some() {
+        (orders.has_thread, orders.requested) = (false, None);
+    }
+    orders.no_thread = no_thread;
 }
 
 fn run() {
@@ -440,6 +459,22 @@ mod tests {
     fn plan(length_ms: u64, period_ms: u64) -> WindowPlan {
         let [length, period] = [length_ms, period_ms].map(Duration::from_millis);
         WindowPlan::new(length, period).unwrap()
+    }
+
+    #[test]
+    fn thread_that_failed_to_start_is_missing() {
+        let usual = WindowRequest { length: WindowPlan::USUAL_LENGTH, marking: None };
+        let orders =
+            WindowOrders { plan: None, requested: Some(usual), has_thread: true, no_thread: None };
+        let orders = Mutex::new(Rank::WindowOrders, orders);
+        note_start(&orders, Err(io::Error::other("no memory")));
+        let expected = "failed to start the thread for windows: no memory";
+        let failed = locked(&orders);
+        assert_eq!((failed.has_thread, failed.no_thread.as_deref()), (false, Some(expected)));
+        assert!(failed.requested.is_none());
+        drop(failed);
+        note_start(&orders, Ok(()));
+        assert_eq!(locked(&orders).no_thread, None);
     }
 
     /// The program may even have the same period as the windows and have started with them.

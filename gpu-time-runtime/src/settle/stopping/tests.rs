@@ -65,7 +65,7 @@ fn site(name: &'static str, warmup: u64, series: &[TestSeries]) -> SiteState {
 }
 
 fn report(site: SiteState) -> Site {
-    site.report(&Biases::new(), None)
+    site.report(&Biases::new(None), None)
 }
 
 /// The resolution of event times on an H200.
@@ -74,7 +74,7 @@ fn step_ns(device: &str) -> Option<f64> {
 }
 
 fn verdict(before: Vec<SiteState>, now: Vec<SiteState>) -> Verdict {
-    Verdict::of(&Settle::default(), &state::since(&before, &now, &Biases::new(), 1), step_ns)
+    Verdict::of(&Settle::default(), &state::since(&before, &now, &Biases::new(None), 1), step_ns)
 }
 
 /// Evaluates a run that has one series.

@@ -148,7 +148,7 @@ fn process() -> Process {
 }
 
 fn about(process: &Process) -> About<'_> {
-    About { process, devices: Vec::new(), biases: Biases::new(), now_ns: 500 }
+    About { process, devices: Vec::new(), biases: Biases::new(None), now_ns: 500 }
 }
 
 fn events(recorded: &TraceRecords, about: &About<'_>) -> (Value, Vec<Value>) {
