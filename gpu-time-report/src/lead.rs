@@ -75,11 +75,11 @@ impl<'a> Lead<'a> {
         };
         let first = first.or_else(|| largest(snapshot, on_host.is_some()));
         let first = first.or_else(|| longest_on_host(snapshot));
-        let from_windows = FromWindows::of(snapshot, first.as_ref().map_or(0.0, |first| first.ns));
+        let windows_only = FromWindows::of(snapshot, first.as_ref().map_or(0.0, |first| first.ns));
         // If most work is outside of functions, so is the idle time, which then tells nothing.
-        let from_windows = from_windows.filter(|work| work.is_most || on_host.is_none());
-        let least_ns = from_windows.as_ref().map_or(0.0, |work| TRIFLING * work.ns);
-        let outside = from_windows.map(|work| work.sentence).or(on_host);
+        let windows_only = windows_only.filter(|work| work.is_most || on_host.is_none());
+        let least_ns = windows_only.as_ref().map_or(0.0, |work| TRIFLING * work.ns);
+        let outside = windows_only.map(|work| work.sentence).or(on_host);
         let first = first.filter(|first| first.ns >= least_ns);
         Lead {
             time: time::sentence(snapshot),

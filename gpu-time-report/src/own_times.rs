@@ -31,7 +31,7 @@ pub struct Shares<'a> {
     /// calls.
     per_ns: HashMap<&'a str, f64>,
     all_ns: f64,
-    from_windows: Vec<&'a Node>,
+    windows_only: Vec<&'a Node>,
     known: Known,
 }
 
@@ -165,14 +165,14 @@ impl Known {
 impl<'a> Shares<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Shares<'a> {
         let is_found = |node: &&Node| node.source == Source::Windows && node.self_ns > 0.0;
-        let from_windows: Vec<_> = snapshot.tree.iter().filter(is_found).collect();
+        let windows_only: Vec<_> = snapshot.tree.iter().filter(is_found).collect();
         let (times, rows) = (own_times(snapshot, None), rows(snapshot, None));
-        let all_ns = sum(&times) + from_windows.iter().map(|node| node.self_ns).sum::<f64>();
+        let all_ns = sum(&times) + windows_only.iter().map(|node| node.self_ns).sum::<f64>();
         let per_ns = times.iter().filter_map(|time| {
             let rows = rows.get(time.name).filter(|rows| rows.ns > 0.0)?;
             Some((time.name, time.ns / all_ns / rows.ns))
         });
-        Shares { per_ns: per_ns.collect(), all_ns, from_windows, known: Known::of(&times) }
+        Shares { per_ns: per_ns.collect(), all_ns, windows_only, known: Known::of(&times) }
     }
 
     /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
@@ -207,8 +207,8 @@ impl<'a> Shares<'a> {
     }
 
     /// Returns the paths of the work that only windows found.
-    pub fn from_windows(&self) -> &[&'a Node] {
-        &self.from_windows
+    pub fn windows_only(&self) -> &[&'a Node] {
+        &self.windows_only
     }
 }
 

@@ -3,10 +3,10 @@
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod folded;
-mod from_windows;
 pub(crate) mod selection;
 pub(crate) mod shares;
 pub(crate) mod view;
+mod windows_only;
 
 use std::collections::BTreeMap;
 
@@ -278,7 +278,7 @@ impl PerCall {
 pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Process) -> Vec<Node> {
     add_up(&mut nodes);
     if process.merged.is_empty() && !nodes.is_empty() {
-        let found = from_windows::found(&nodes, devices, process);
+        let found = windows_only::found(&nodes, devices, process);
         nodes.extend(found);
     }
     let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();

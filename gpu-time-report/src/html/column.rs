@@ -234,8 +234,8 @@ impl PageColumn {
 
 impl<'a> Sheet<'a> {
     /// Returns the work that is not annotated, if windows measured it.
-    pub fn from_windows(&self) -> &[&'a Node] {
-        self.shares.from_windows()
+    pub fn windows_only(&self) -> &[&'a Node] {
+        self.shares.windows_only()
     }
 
     pub fn of(snapshot: &'a Snapshot, printed: &'a Printed) -> Sheet<'a> {

@@ -91,9 +91,9 @@ pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup 
                     @for (at, group) in groups.iter().enumerate() {
                         (rows(group, *first == Some(at), sites, &columns, &sheet))
                     }
-                    @if !sheet.from_windows().is_empty() {
+                    @if !sheet.windows_only().is_empty() {
                         tfoot {
-                            @for node in sheet.from_windows() {
+                            @for node in sheet.windows_only() {
                                 tr { @for column in &columns { (column.of_windows(node, &sheet)) } }
                             }
                         }

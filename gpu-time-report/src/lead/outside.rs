@@ -71,7 +71,7 @@ impl FromWindows {
     /// `first_ns`, the time for which a function is named.
     pub fn of(snapshot: &Snapshot, first_ns: f64) -> Option<FromWindows> {
         let shares = Shares::of(snapshot);
-        let all = shares.from_windows().iter();
+        let all = shares.windows_only().iter();
         let node = all.max_by(|one, other| one.self_ns.total_cmp(&other.self_ns))?;
         let most_ns = most_times(snapshot).into_values().fold(first_ns, f64::max);
         let are_telling = known_idle(snapshot).next().is_some();

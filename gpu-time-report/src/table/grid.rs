@@ -59,9 +59,9 @@ impl Grid {
             let share = shares.reduce(|sum, share| sum + share);
             rows.push(TableRow::OtherFunctions { functions: others.len(), share });
         }
-        let from_windows = shares.from_windows().iter();
+        let windows_only = shares.windows_only().iter();
         rows.extend(
-            from_windows.map(|node| TableRow::FromWindows { node, share: shares.of_path(node) }),
+            windows_only.map(|node| TableRow::FromWindows { node, share: shares.of_path(node) }),
         );
         let rows = rows.into_iter().map(|row| Line {
             is_function: row.is_function(),

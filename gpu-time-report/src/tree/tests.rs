@@ -120,7 +120,7 @@ fn function_may_have_the_name_of_other_work() {
     let gpu = Device { coverage: Some(reports::coverage()), ..reports::gpu() };
     let snapshot = snapshot(nodes, vec![gpu]);
     assert_eq!(own(&snapshot), [("<not annotated>".to_owned(), 2e6), ("f".to_owned(), 1e6)]);
-    let outside = Shares::of(&snapshot).from_windows()[0];
+    let outside = Shares::of(&snapshot).windows_only()[0];
     assert_eq!(outside.source, Source::Windows);
 }
 
