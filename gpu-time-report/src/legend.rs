@@ -149,7 +149,8 @@ impl Legend<'_> {
         );
         self.explain_mark(
             UNCERTAIN,
-            "share that may be too large or too small, because some of the times are upper bounds",
+            "share that may be too large or too small, because some of the times are upper bounds, or only some \
+             of the devices or processes had windows",
         );
     }
 

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Add;
 
-use crate::marks::UNCERTAIN;
+use crate::in_use::all_windows;
+use crate::marks::{ESTIMATE, UNCERTAIN};
 use crate::units::percent;
 use crate::{Node, Series, Site, Snapshot, Source};
 
@@ -18,14 +19,20 @@ pub struct OwnTime<'a> {
     pub bound_ns: f64,
     /// A part of the time is known better than by an upper bound.
     pub is_partly_known: bool,
+    /// At most the standard error of the time, as an estimate from sampled calls. Infinite if it is unknown.
+    pub error_ns: f64,
 }
+
+/// The maximum error of shares that are printed without a mark, as a part of all GPU time.
+pub const EXACT: f64 = 0.01;
 
 /// The shares of all GPU time. The shares of all functions and of the work that only windows found
 /// add up to 1.
 ///
 /// An upper bound divided by a sum of upper bounds is not a bound: a wait in one function lowers
 /// the shares of all others. With a bound among the functions' own times, all shares are therefore
-/// uncertain, and with nothing but bounds there are none.
+/// uncertain, and with nothing but bounds there are none. They are uncertain as well where windows found
+/// work that has no time, but not on every device.
 pub struct Shares<'a> {
     /// A function's share per nanosecond in its rows, whose times may include the functions that it
     /// calls.
@@ -39,7 +46,9 @@ pub struct Shares<'a> {
 #[derive(Clone, Copy, PartialEq)]
 enum Known {
     Well,
-    /// The own time of a function is an upper bound.
+    /// A part of the times is estimated, with an error that matters.
+    Estimated,
+    /// The own time of a function is an upper bound, or windows know only of some of the work that has no time.
     Roughly,
     /// No part of any function's own time is more than an upper bound.
     Not,
@@ -49,6 +58,8 @@ enum Known {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
     pub of_all: f64,
+    /// It is an estimate from sampled calls or windows.
+    pub is_estimate: bool,
     /// It may be too large or too small.
     pub is_uncertain: bool,
 }
@@ -91,7 +102,9 @@ fn of_tree<'a>(
             _ => node.self_ns,
         };
         if ns > 0.0 {
-            times.entry(&node.name).or_default().add(ns, node.upper_bound, !node.upper_bound);
+            let time = times.entry(&node.name).or_default();
+            time.add(ns, node.upper_bound, !node.upper_bound);
+            time.error_ns += error_ns(node) * ns / node.self_ns;
         }
     }
     // A path does not tell whether all of its samples are starved, but the rows do.
@@ -110,10 +123,24 @@ fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> HashMap<&'a str, Ow
             if let Some(ns) = series.own_gpu_time() {
                 let time = times.entry(&site.name).or_default();
                 time.add(ns, series.is_total_bound(), !series.is_bound());
+                time.error_ns += series.total_error().unwrap_or(f64::INFINITY);
             }
         }
     }
     times
+}
+
+/// Returns `true` if windows found work without a time, but not on all devices or not in all merged processes.
+fn is_partial(snapshot: &Snapshot) -> bool {
+    let mut nodes = snapshot.tree.iter();
+    let is_found = nodes.any(|node| node.source == Source::Windows && node.self_ns > 0.0);
+    let mut without = snapshot.devices.iter().filter(|device| all_windows(device).is_none());
+    is_found && without.any(|device| !own_times(snapshot, Some(&device.id)).is_empty())
+}
+
+/// Returns the standard error of a path's self time, infinite if it is unknown.
+fn error_ns(node: &Node) -> f64 {
+    node.self_error_ns.unwrap_or(f64::INFINITY)
 }
 
 impl OwnTime<'_> {
@@ -138,22 +165,29 @@ impl Add for Share {
     type Output = Share;
 
     fn add(self, other: Share) -> Share {
-        let is_uncertain = self.is_uncertain || other.is_uncertain;
-        Share { of_all: self.of_all + other.of_all, is_uncertain }
+        Share {
+            of_all: self.of_all + other.of_all,
+            is_estimate: self.is_estimate || other.is_estimate,
+            is_uncertain: self.is_uncertain || other.is_uncertain,
+        }
     }
 }
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = if self.is_uncertain { UNCERTAIN } else { "" };
-        write!(f, "{}{mark}", percent(self.of_all))
+        let share = percent(self.of_all);
+        match self {
+            Share { is_uncertain: true, .. } => write!(f, "{share}{UNCERTAIN}"),
+            Share { is_estimate: true, .. } => write!(f, "{ESTIMATE}{share}"),
+            _ => f.write_str(&share),
+        }
     }
 }
 
 impl Known {
-    fn of(times: &[OwnTime]) -> Known {
+    fn of(times: &[OwnTime], is_estimate: bool) -> Known {
         if !times.iter().any(OwnTime::is_bound) {
-            Known::Well
+            if is_estimate { Known::Estimated } else { Known::Well }
         } else if times.iter().any(|time| time.is_partly_known) {
             Known::Roughly
         } else {
@@ -172,7 +206,15 @@ impl<'a> Shares<'a> {
             let rows = rows.get(time.name).filter(|rows| rows.ns > 0.0)?;
             Some((time.name, time.ns / all_ns / rows.ns))
         });
-        Shares { per_ns: per_ns.collect(), all_ns, windows_only, known: Known::of(&times) }
+        let of_functions = times.iter().map(|time| time.error_ns);
+        let errors = of_functions.chain(windows_only.iter().map(|node| error_ns(node)));
+        let is_estimate = errors.fold(0.0, f64::max) > EXACT * all_ns;
+        let known = match Known::of(&times, is_estimate) {
+            Known::Not => Known::Not,
+            _ if is_partial(snapshot) => Known::Roughly,
+            known => known,
+        };
+        Shares { per_ns: per_ns.collect(), all_ns, windows_only, known }
     }
 
     /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
@@ -203,7 +245,11 @@ impl<'a> Shares<'a> {
     }
 
     fn share(&self, of_all: f64) -> Option<Share> {
-        self.are_known().then(|| Share { of_all, is_uncertain: self.are_uncertain() })
+        self.are_known().then(|| Share {
+            of_all,
+            is_estimate: self.known == Known::Estimated,
+            is_uncertain: self.are_uncertain(),
+        })
     }
 
     /// Returns the paths of the work that only windows found.

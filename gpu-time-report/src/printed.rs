@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use crate::marks::{SHARE, UNCERTAIN, UPPER_BOUND};
+use crate::marks::{ESTIMATE, SHARE, UNCERTAIN, UPPER_BOUND};
 use crate::own_times::Share;
 
 /// The marks that a report has printed, which are those that its legend explains.
@@ -31,6 +31,7 @@ impl Printed {
     pub fn share(&self, share: Share) -> String {
         self.print(SHARE);
         self.mark(share.is_uncertain, UNCERTAIN);
+        self.mark(share.is_estimate, ESTIMATE);
         share.to_string()
     }
 

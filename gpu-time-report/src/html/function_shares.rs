@@ -4,7 +4,7 @@ use crate::busy_time::BusyTime;
 use crate::coverage::{FAR, FAR_WITHOUT_ERROR};
 use crate::in_use::in_use_ns;
 use crate::marks::{ESTIMATE, UNCERTAIN, UPPER_BOUND, bound};
-use crate::own_times::{OwnTime, own_times, sum};
+use crate::own_times::{EXACT, OwnTime, own_times, sum};
 use crate::{Coverage, Device, Snapshot};
 
 /// The share of one function.
@@ -95,7 +95,11 @@ impl FunctionShares {
     pub fn of_each(&self, times: &[OwnTime]) -> Option<Vec<FunctionShare>> {
         let of = |time: &OwnTime| match self.rule {
             Rule::Own { scale, mark: "" } => {
-                Some(FunctionShare { share: scale * time.ns, mark: bound(time.is_bound()) })
+                let mark = match time.is_bound() {
+                    false if scale * time.error_ns > EXACT => ESTIMATE,
+                    is_bound => bound(is_bound),
+                };
+                Some(FunctionShare { share: scale * time.ns, mark })
             }
             Rule::Own { scale, mark } => Some(FunctionShare { share: scale * time.ns, mark }),
             Rule::Rest { known, bounds, mark } => {

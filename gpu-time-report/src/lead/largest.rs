@@ -34,7 +34,13 @@ pub fn largest(snapshot: &Snapshot, is_outside: bool) -> Option<First<'_>> {
     let Some(share) = Shares::of(snapshot).of_own(first) else {
         return Some(largest_bound(snapshot, first, &times, is_outside));
     };
-    let why = if is_only && share.of_all >= ALL {
+    let rival = times.get(1).filter(|second| may_be_less(first, second));
+    let why = if let Some(second) = rival {
+        format!(
+            "{share} of GPU time is its own, but too few calls were recorded to tell whether `{}` has more",
+            second.name
+        )
+    } else if is_only && share.of_all >= ALL {
         ONLY.to_owned()
     } else if is_only || share.of_all >= OUTSTANDING {
         format!("{share} of GPU time is its own")
@@ -42,6 +48,11 @@ pub fn largest(snapshot: &Snapshot, is_outside: bool) -> Option<First<'_>> {
         format!("it has the most GPU time of its own, {share}, but no function stands out")
     };
     Some(First::new(first.name, why, first.ns))
+}
+
+/// Returns `true` if the difference of two times is within two of its standard errors.
+fn may_be_less(first: &OwnTime, second: &OwnTime) -> bool {
+    first.ns - second.ns < 2.0 * first.error_ns.hypot(second.error_ns)
 }
 
 /// Returns the function to look at where all times are upper bounds, of which `first` is the largest. The largest bound
@@ -158,6 +169,20 @@ mod tests {
         let (name, why) = first(&[("load", 6.0, 6.1), ("compute", 4.0, 3.9)], None);
         assert_eq!(name, "load");
         assert_eq!(why, "its own GPU time has the largest upper bound, at most 600.0 ms");
+    }
+
+    #[test]
+    fn sampled_function_that_may_not_be_the_largest_has_a_rival() {
+        let why = |error_ns| {
+            let mut nodes = vec![node("always", None, 1e8, 1e8), node("seldom", None, 8e7, 8e7)];
+            nodes[1].self_error_ns = error_ns;
+            let snapshot = Snapshot::new(process(None), vec![gpu()], Vec::new());
+            largest(&snapshot.with_tree(nodes), false).unwrap().why
+        };
+        let rival = "~55.6% of GPU time is its own, but too few calls were recorded to tell whether `seldom` has more";
+        assert_eq!([Some(1.1e7), None].map(why), [rival; 2]);
+        assert_eq!(why(Some(9e6)), "~55.6% of GPU time is its own");
+        assert_eq!(why(Some(1e6)), "55.6% of GPU time is its own");
     }
 
     /// The run takes 1.234 s, of which functions kept the GPU busy for a tenth.

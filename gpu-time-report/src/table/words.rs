@@ -12,6 +12,9 @@ use crate::{Series, Snapshot, units};
 pub fn line(snapshot: &Snapshot, printed: &Printed) -> String {
     let estimate = estimate(snapshot);
     let is_twice = snapshot.tree.is_empty() && snapshot.all_series().any(Series::is_counted_twice);
+    let is_bound = snapshot.all_series().any(Series::is_total_bound);
+    let cause = if is_bound { "upper bounds make" } else { "missing windows make" };
+    let uncertain = format!("share that {cause} uncertain");
     let words = [
         (UPPER_BOUND, "upper bound"),
         (LOWER_BOUND, "lower bound"),
@@ -25,7 +28,7 @@ pub fn line(snapshot: &Snapshot, printed: &Printed) -> String {
         (GRAPH, "sampled replays of a graph node"),
         (SHARE, if is_twice { "inner functions count twice" } else { "of GPU time" }),
         (GPU_PER_CALL, "by events, on the call's own stream only"),
-        (UNCERTAIN, "share that upper bounds make uncertain"),
+        (UNCERTAIN, &*uncertain),
     ];
     let words = words.iter().filter(|(mark, _)| printed.has(mark));
     words.map(|(mark, meaning)| format!("{mark}: {meaning}")).collect::<Vec<_>>().join(" · ")
