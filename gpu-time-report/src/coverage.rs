@@ -2,18 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The minimum share of the windows that are in no figure for a warning.
+const MANY_UNKNOWN: f64 = 0.02;
+
 /// The share of wall time that a device was busy, estimated from windows.
 ///
 /// The shares are means over the windows; in a merged report, over the times that the windows of the processes
 /// [cover](Self::covered_ns). Their errors are standard errors across the windows,
-/// widened if there are few, so that the interval of two errors on either side contains the true
-/// share in 19 of 20 runs. They are `None` with fewer than five windows.
+/// widened if there are few or if some are [incomplete](Self::incomplete) or [missed](Self::missed), so that the
+/// interval of two errors on either side contains the true share in 19 of 20 runs. They are `None` with fewer than five windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
     #[doc(hidden)]
     pub windows: u64,
     #[doc(hidden)]
     pub incomplete: u64,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub missed: u64,
     #[doc(hidden)]
     pub total_ns: f64,
     #[doc(hidden)]
@@ -54,13 +60,19 @@ impl Coverage {
         self.incomplete
     }
 
+    /// Returns the number of planned windows that could not open: other threads were loading code all the time, or
+    /// too many windows waited for records.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
     /// Returns the total time of the windows, in nanoseconds.
     pub fn total_ns(&self) -> f64 {
         self.total_ns
     }
 
     /// Returns the wall time that the windows stand for, in nanoseconds: the run without the time in which windows
-    /// were wanted and could not open, before there was a CUDA context and while CUPTI was loaded. In a merged
+    /// were wanted and could not open yet, before there was a CUDA context and while CUPTI was loaded. In a merged
     /// report, this is a sum. `None` in reports of earlier versions.
     pub fn covered_ns(&self) -> Option<f64> {
         self.covered_ns
@@ -152,6 +164,7 @@ impl Coverage {
         Coverage {
             windows: self.windows.saturating_add(other.windows),
             incomplete: self.incomplete.saturating_add(other.incomplete),
+            missed: self.missed.saturating_add(other.missed),
             total_ns: self.total_ns + other.total_ns,
             covered_ns: Some(all_ns),
             busy,
@@ -186,6 +199,31 @@ impl Coverage {
         }
     }
 
+    /// Returns the number of windows that are in no figure.
+    fn unknown(&self) -> u64 {
+        self.incomplete.saturating_add(self.missed)
+    }
+
+    /// Returns the numbers of windows that are in no figure, in words.
+    fn unknown_words(&self, incomplete: &str) -> String {
+        let kinds = [(self.incomplete, incomplete), (self.missed, "missed")];
+        let counted = kinds.into_iter().filter(|(count, _)| *count > 0);
+        counted.map(|(count, kind)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns a warning if many windows are in no figure.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let (unknown, all) = (self.unknown(), self.unknown().saturating_add(self.windows));
+        let are_many = unknown > 1 && unknown as f64 >= MANY_UNKNOWN * all as f64;
+        let allowance = if self.busy_error.is_some() { ", for which the errors allow" } else { "" };
+        are_many.then(|| {
+            format!(
+                "{unknown} of {all} windows are incomplete or missed: the GPU may have been busier or idler in \
+                 them{allowance}"
+            )
+        })
+    }
+
     /// Returns the shares in words.
     pub(crate) fn sentence(&self) -> String {
         let share = |share: f64, error: Option<f64>| {
@@ -193,12 +231,12 @@ impl Coverage {
             format!("{:.1}{error}%", 100.0 * share)
         };
         let few = if self.busy_error.is_none() { ", too few for errors" } else { "" };
-        let incomplete = match self.incomplete {
+        let unknown = match self.unknown() {
             0 => String::new(),
-            count => format!(", {count} more incomplete"),
+            _ => format!(", {}", self.unknown_words("more incomplete")),
         };
         format!(
-            "busy {}, idle {}, annotated functions {} of wall time ({}{few}{incomplete})",
+            "busy {}, idle {}, annotated functions {} of wall time ({}{few}{unknown})",
             share(self.busy, self.busy_error),
             share(self.idle, self.idle_error),
             share(self.attributed, self.attributed_error),
@@ -283,6 +321,7 @@ mod tests {
         Coverage {
             windows,
             incomplete: 1,
+            missed: 0,
             total_ns,
             covered_ns: None,
             busy,
@@ -355,5 +394,19 @@ mod tests {
              total, 1 more incomplete)"
         );
         assert!(coverage(2, 0.7, None).sentence().contains("too few for errors"));
+    }
+
+    #[test]
+    fn warning_says_if_many_windows_are_in_no_figure() {
+        assert_eq!(coverage(2, 0.7, None).warning(), None, "one may be open at the end");
+        let some = |windows, error| Coverage { missed: 2, ..coverage(windows, 0.7, error) };
+        assert!(some(40, Some(0.005)).sentence().ends_with(", 1 more incomplete, 2 missed)"));
+        assert_eq!(
+            some(40, Some(0.005)).warning().unwrap(),
+            "3 of 43 windows are incomplete or missed: the GPU may have been busier or idler in them, for which the \
+             errors allow"
+        );
+        assert!(some(2, None).warning().unwrap().ends_with("idler in them"));
+        assert_eq!(some(148, Some(0.005)).warning(), None);
     }
 }

@@ -22,6 +22,9 @@
 //! of them catch a burst of launches. A run that catches few bursts underestimates both the share
 //! and the spread.
 //!
+//! Windows that are incomplete or missed differ from the others: one without launches lacks no records, and code is
+//! loaded while the GPU idles. Nothing is known of the share in them, so the error allows for any from 0 to 1.
+//!
 //! # Several streams
 //!
 //! The GPU time of a window is the union of the intervals in which its work ran. Work that ran at
@@ -57,6 +60,10 @@ pub(crate) struct CoverageSums {
     windows: u64,
     /// The number of windows that are left out of all sums, because some of their records are missing.
     incomplete: u64,
+    /// The number of planned windows that could not open.
+    missed: u64,
+    /// The total length of the windows that are incomplete or missed.
+    unknown_s: f64,
     length_s: f64,
     square_length: f64,
     cube_length: f64,
@@ -103,6 +110,8 @@ impl CoverageSums {
         CoverageSums {
             windows: 0,
             incomplete: 0,
+            missed: 0,
+            unknown_s: 0.0,
             length_s: 0.0,
             square_length: 0.0,
             cube_length: 0.0,
@@ -111,8 +120,15 @@ impl CoverageSums {
     }
 
     /// Counts a window whose records are not all known.
-    pub fn add_incomplete(&mut self) {
+    pub fn add_incomplete(&mut self, length_ns: u64) {
         self.incomplete += 1;
+        self.unknown_s += length_ns as f64 / 1e9;
+    }
+
+    /// Counts a planned window that could not open.
+    pub fn add_missed(&mut self, length_ns: u64) {
+        self.missed += 1;
+        self.unknown_s += length_ns as f64 / 1e9;
     }
 
     /// Adds a window with all the work that was enqueued in it.
@@ -141,7 +157,7 @@ impl CoverageSums {
 
     /// Returns the figures of a device. `None` without windows.
     pub fn report(&self, device: u32) -> Option<report::Coverage> {
-        if self.windows + self.incomplete == 0 {
+        if self.windows + self.incomplete + self.missed == 0 {
             return None;
         }
         let none = DeviceSums::default();
@@ -161,6 +177,7 @@ impl CoverageSums {
         Some(report::Coverage {
             windows: self.windows,
             incomplete: self.incomplete,
+            missed: self.missed,
             total_ns,
             covered_ns: None,
             busy,
@@ -181,8 +198,18 @@ impl CoverageSums {
             return (0.0, None);
         }
         let share = sums.time_s / self.length_s;
-        let error = (self.windows >= FEWEST).then(|| self.error_s(sums, share) / self.length_s);
+        let error = (self.windows >= FEWEST).then(|| {
+            let of_known = self.error_s(sums, share) / self.length_s;
+            of_known + self.error_of_unknown(share.min(1.0))
+        });
         (share.min(1.0), error)
+    }
+
+    /// Returns the part of a share's error that is due to windows of which nothing is known: the true share lies
+    /// within two of it, whatever the share in these windows.
+    fn error_of_unknown(&self, share: f64) -> f64 {
+        let unknown = self.unknown_s / (self.length_s + self.unknown_s);
+        unknown * share.max(1.0 - share) / ERRORS
     }
 
     /// Returns the error of a sum of times, in seconds. `share` is the ratio of that sum to the

@@ -38,6 +38,7 @@ fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> S
     let coverage = Coverage {
         windows,
         incomplete: 1,
+        missed: 0,
         total_ns,
         covered_ns: None,
         busy,

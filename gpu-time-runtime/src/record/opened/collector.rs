@@ -276,7 +276,7 @@ impl Collector {
             let mut windows = windows();
             windows.begin_round();
             let drained = cupti::drain(which, &mut |activity| {
-                let is_of_window = windows.take(activity);
+                let is_of_window = windows.take(activity, &mut self.progress);
                 // A window becomes incomplete instead. Work that was enqueued during the exit is in no call.
                 if !activity.has_times() && (is_of_window || is_last && !self.awaits(activity)) {
                     of_no_call += 1;
@@ -288,7 +288,8 @@ impl Collector {
             if !drained.has_flushed {
                 windows.repeat_round();
             }
-            windows.end_round(drained.dropped > 0, drained.has_flushed, is_last);
+            let has_dropped = drained.dropped > 0;
+            windows.end_round(&mut self.progress, has_dropped, drained.has_flushed, is_last);
             drained
         };
         if drained.has_flushed {
@@ -355,7 +356,7 @@ impl Collector {
                 launches.insert(correlation, (number, at as u32));
                 while let Some(record) = self.unclaimed.claim(correlation) {
                     if let Some(launch) = waiting.take(&record, at, self.alignment) {
-                        self.progress.note(launch.stream_id, launch.enqueued_ns);
+                        self.progress.note(launch.stream_id, launch.correlation);
                     }
                 }
             }
@@ -377,7 +378,7 @@ impl Collector {
             Some((waiting, at)) => {
                 let before = waiting.work();
                 if let Some(launch) = waiting.take(activity, at, self.alignment) {
-                    self.progress.note(launch.stream_id, launch.enqueued_ns);
+                    self.progress.note(launch.stream_id, launch.correlation);
                 }
                 self.work += waiting.work() - before;
             }

@@ -1,6 +1,7 @@
 //! A stub of `window` for builds without the `kernels` feature, which have no windows.
 
 pub(crate) mod matching {
+    use crate::record::stream_progress::StreamProgress;
     use crate::types::activity::Activity;
 
     pub(crate) struct Windows;
@@ -10,11 +11,11 @@ pub(crate) mod matching {
 
         pub fn repeat_round(&mut self) {}
 
-        pub fn take(&mut self, _: &Activity) -> bool {
+        pub fn take(&mut self, _: &Activity, _: &mut StreamProgress) -> bool {
             false
         }
 
-        pub fn end_round(&mut self, _: bool, _: bool, _: bool) {}
+        pub fn end_round(&mut self, _: &mut StreamProgress, _: bool, _: bool, _: bool) {}
     }
 
     pub(crate) fn windows() -> Windows {

@@ -200,8 +200,7 @@ fn run() {
             now = Instant::now();
         }
         if let Some(request) = requested {
-            if !record(request.length) {
-                // CUPTI cannot be switched on while another thread loads code.
+            if !record(request.length, false) {
                 locked(&STATE.orders).requested.get_or_insert(request);
                 thread::park_timeout(STEP);
             }
@@ -209,8 +208,11 @@ fn run() {
         } else if let Some((length, at)) = planned
             && is_near(now)
         {
-            if let Some(_marking) = Marking::begin_until(at) {
-                record(length);
+            if let Some(_marking) = Marking::begin_until(at)
+                && !record(length, true)
+            {
+                // A later one would not be at a random time.
+                windows().miss(length.as_nanos() as u64);
             }
             schedule.advance();
             collections.restart();
@@ -296,9 +298,10 @@ impl Drop for Marking {
     }
 }
 
-/// Records a window of this length. Returns `false` if CUPTI cannot be switched on yet, so the
-/// caller must try again. Returns `true` without a window if CUPTI is unavailable.
-fn record(length: Duration) -> bool {
+/// Records a window of this length. Returns `false` if that is not possible now, because another thread loads code,
+/// while which CUPTI cannot be switched on, or too many windows wait for records. Returns `true` without a window
+/// if CUPTI is unavailable. A planned window that opens late does not end later.
+fn record(length: Duration, is_planned: bool) -> bool {
     let began = Instant::now();
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(RecordingPhase::Now);
@@ -310,13 +313,23 @@ fn record(length: Duration) -> bool {
     if cupti::is_available() {
         note_devices();
     }
+    if !windows().has_room() {
+        return false;
+    }
+    let wanted = Instant::now();
     let Some(switched_on) = cupti::switch_on() else { return !cupti::is_available() };
+    let is_first = STATE.preparation.get().is_none();
     STATE.preparation.get_or_init(|| began.elapsed());
+    let now = Instant::now();
+    // The program may be more likely to launch once it has loaded code.
+    let end = if is_planned && !is_first { wanted } else { now } + length;
+    if now >= end {
+        return false;
+    }
     collector::keep_up();
-    windows().open();
+    windows().open(length.as_nanos() as u64);
     notes::open();
     let began_ns = cupti::now_ns();
-    let end = Instant::now() + length;
     let (mut launches, mut collected) = (0, 0);
     loop {
         let rest = end.saturating_duration_since(Instant::now());
