@@ -163,9 +163,12 @@ impl CoverageSums {
         let none = DeviceSums::default();
         let sums = self.devices.get(&device).unwrap_or(&none);
         let total_ns = 1e9 * self.length_s;
-        let (busy, error) = self.share(sums.busy);
-        let (attributed, attributed_error) = self.share(sums.attributed);
-        let (_, not_annotated_error) = self.share(sums.outside);
+        // The ratio may exceed 1. Its parts then keep their proportions.
+        let scale =
+            if sums.busy.time_s > self.length_s { self.length_s / sums.busy.time_s } else { 1.0 };
+        let (busy, error) = self.share(sums.busy, scale);
+        let (attributed, attributed_error) = self.share(sums.attributed, scale);
+        let (_, not_annotated_error) = self.share(sums.outside, scale);
         let kernel = |(name, (count, total_ns)): (&&'static str, &(u64, f64))| Unattributed {
             name: (*name).to_owned(),
             count: *count,
@@ -191,18 +194,18 @@ impl CoverageSums {
         })
     }
 
-    /// Returns a share of wall time and its error. The ratio of the sums may exceed 1, so the share
-    /// is capped at 1.
-    fn share(&self, sums: WindowSums) -> (f64, Option<f64>) {
+    /// Returns a share of wall time and its error, both multiplied by `scale`.
+    fn share(&self, sums: WindowSums, scale: f64) -> (f64, Option<f64>) {
         if self.length_s <= 0.0 {
             return (0.0, None);
         }
-        let share = sums.time_s / self.length_s;
+        let ratio = sums.time_s / self.length_s;
+        let share = (scale * ratio).min(1.0);
         let error = (self.windows >= FEWEST).then(|| {
-            let of_known = self.error_s(sums, share) / self.length_s;
-            of_known + self.error_of_unknown(share.min(1.0))
+            let of_known = scale * self.error_s(sums, ratio) / self.length_s;
+            of_known + self.error_of_unknown(share)
         });
-        (share.min(1.0), error)
+        (share, error)
     }
 
     /// Returns the part of a share's error that is due to windows of which nothing is known: the true share lies
