@@ -49,7 +49,7 @@ impl Coverage {
     #[doc(hidden)]
     pub const MAX_UNATTRIBUTED: usize = 16;
 
-    /// Returns the number of windows.
+    /// Returns the number of complete windows. Without any, nothing is known, and all shares are 0.
     pub fn windows(&self) -> u64 {
         self.windows
     }
@@ -214,7 +214,8 @@ impl Coverage {
     /// Returns a warning if many windows are in no figure.
     pub(crate) fn warning(&self) -> Option<String> {
         let (unknown, all) = (self.unknown(), self.unknown().saturating_add(self.windows));
-        let are_many = unknown > 1 && unknown as f64 >= MANY_UNKNOWN * all as f64;
+        let are_many =
+            unknown > 1 && self.windows > 0 && unknown as f64 >= MANY_UNKNOWN * all as f64;
         let allowance = if self.busy_error.is_some() { ", for which the errors allow" } else { "" };
         are_many.then(|| {
             format!(
@@ -226,6 +227,9 @@ impl Coverage {
 
     /// Returns the shares in words.
     pub(crate) fn sentence(&self) -> String {
+        if self.windows == 0 {
+            return format!("no window is complete: {}", self.unknown_words("incomplete"));
+        }
         let share = |share: f64, error: Option<f64>| {
             let error = error.map(|error| format!(" ±{:.1}", 100.0 * error)).unwrap_or_default();
             format!("{:.1}{error}%", 100.0 * share)

@@ -298,7 +298,7 @@ fn add_up(nodes: &mut [Node]) {
 /// nor on functions that run at the same time. Nothing is known of devices without windows.
 fn not_annotated(devices: &[Device], process: &Process) -> Option<Node> {
     let (mut ns, mut variance) = (0.0, Some(0.0));
-    let with_windows = devices.iter().filter_map(|device| Some((device, device.coverage()?)));
+    let with_windows = devices.iter().filter_map(|device| Some((device, device.known_coverage()?)));
     for (device, coverage) in with_windows {
         let wall_ns = in_use_ns(process, device);
         ns += coverage.not_annotated() * wall_ns;

@@ -14,7 +14,7 @@ fn publish_one(device: &LiveDevice) {
     let mut labels =
         vec![Label::new("device", device.id.clone()), Label::new("gpu", device.name.clone())];
     labels.extend(device.uuid.clone().map(|uuid| Label::new("uuid", uuid)));
-    let coverage = device.coverage.as_ref();
+    let coverage = device.coverage.as_ref().filter(|coverage| coverage.windows > 0);
     let hertz = |mhz: Option<u32>| mhz.map(|mhz| 1e6 * f64::from(mhz));
     for (name, value) in [
         (names::BUSY_SHARE, coverage.map(|coverage| coverage.busy)),

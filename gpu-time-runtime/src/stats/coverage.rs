@@ -185,7 +185,8 @@ impl CoverageSums {
             covered_ns: None,
             busy,
             busy_error: error,
-            idle: 1.0 - busy,
+            // Without a complete window nothing is known.
+            idle: if self.windows > 0 { 1.0 - busy } else { 0.0 },
             idle_error: error,
             attributed,
             attributed_error,

@@ -113,6 +113,28 @@ fn windows_are_pooled() {
 }
 
 #[test]
+fn report_without_a_complete_window_tells_nothing() {
+    let gpu = with_windows(1, 0, 1.0, None).devices()[0].clone();
+    let coverage = Coverage {
+        busy: 0.0,
+        attributed: 0.0,
+        missed: 3,
+        unattributed: Vec::new(),
+        ..gpu.coverage.clone().unwrap()
+    };
+    let without = report(1, vec![Device { coverage: Some(coverage), ..gpu }], vec![]);
+    let all = merged(&[without.clone(), with_windows(2, 10, 0.4, Some(0.03))]);
+    let found = all.devices()[0].coverage().unwrap();
+    assert_eq!((found.busy, found.idle, found.busy_error), (0.4, 0.6, Some(0.03)));
+    assert_eq!((found.windows, found.incomplete, found.missed), (10, 2, 3));
+    let from = all.devices()[0].windows_from;
+    assert_eq!(from.map(|from| (from.with, from.of)), Some((1, 2)));
+    let all = merged(&[without.clone(), without]);
+    let found = all.devices()[0].coverage().unwrap();
+    assert_eq!((found.windows, found.missed, all.devices()[0].windows_from), (0, 6, None));
+}
+
+#[test]
 fn windows_of_one_report_are_kept() {
     let report = with_windows(1, 10, 0.4, Some(0.03));
     let without = one(2, series("cuda:0", &[1_000.0], &[], 0.0));
