@@ -2,7 +2,9 @@
 
 mod in_steps;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,7 @@ use in_steps::Windows;
 use crate::child;
 use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::handler::raise;
+use crate::later::later;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time;
@@ -51,6 +54,13 @@ fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
 #[gpu_timed(sample = 0.01)]
 fn rarely_timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
+    spin.launch(stream, ns)
+}
+
+#[gpu_timed(sample = 0.01)]
+async fn rarely_timed_async(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
+    ran!();
+    later().await;
     spin.launch(stream, ns)
 }
 
@@ -308,13 +318,19 @@ fn planned(_: &[String]) {
     tally::print();
 }
 
-/// Launches kernels in calls of which few are timed.
-fn sampled(_: &[String]) {
+/// Launches kernels in calls of which few are timed. An argument makes them async.
+fn sampled(arguments: &[String]) {
     let program = Program::new(0);
+    let (stream, spin) = (&program.gpu.stream, &program.inside);
     gpu_time::open_window(Duration::from_millis(100));
     let end = Instant::now() + Duration::from_millis(200);
     while Instant::now() < end {
-        rarely_timed(&program.gpu.stream, &program.inside, 20_000).unwrap();
+        if arguments.is_empty() {
+            rarely_timed(stream, spin, NS).unwrap();
+        } else {
+            let mut call = pin!(rarely_timed_async(stream, spin, NS));
+            while call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {}
+        }
         program.gpu.synchronize();
     }
     thread::sleep(Duration::from_millis(300));

@@ -110,11 +110,13 @@ fn windows_that_follow_closely_are_collected() {
 
 #[test]
 fn calls_that_are_not_timed_account_for_their_work() {
-    let run = scenario("windows/sampled", &[]).with_cupti().run();
-    let coverage = coverage(&run);
-    assert_eq!((coverage.windows, coverage.incomplete), (1, 0));
-    assert!(coverage.busy > 0.0 && coverage.attributed == coverage.busy, "{coverage:?}");
-    assert!(coverage.unattributed.is_empty(), "{coverage:?}");
+    for arguments in [&[][..], &["async"]] {
+        let run = scenario("windows/sampled", arguments).with_cupti().run();
+        let coverage = coverage(&run);
+        assert_eq!((coverage.windows, coverage.incomplete), (1, 0));
+        assert!(coverage.busy > 0.0 && coverage.attributed == coverage.busy, "{coverage:?}");
+        assert!(coverage.unattributed.is_empty(), "{coverage:?}");
+    }
 }
 
 #[test]

@@ -26,20 +26,9 @@ pub(crate) mod matching {
 pub(crate) mod notes {
     use crate::types::activity::EnqueueCall;
 
-    #[derive(Clone, Copy, PartialEq, Eq)]
-    pub(crate) enum CallMark {}
-
-    pub(crate) fn mark() -> Option<CallMark> {
-        None
-    }
-
     pub(crate) fn note(_: &EnqueueCall, _: bool, _: u32) {}
 
     pub(crate) fn note_failure(_: u32) {}
-
-    pub(crate) fn unmark(mark: CallMark) {
-        match mark {}
-    }
 }
 
 pub(crate) mod thread {

@@ -318,9 +318,7 @@ fn notes_are_taken_while_the_window_is_open() {
     assert!(!windows.take(&activity(2, 20, 50)), "too early");
     notes::note(&launched(2), false, 1);
     windows.end_round(false, true, false);
-    let mark = notes::mark();
-    notes::note(&launched(3), false, 0);
-    notes::unmark(mark.unwrap());
+    notes::note(&launched(3), false, 1);
     notes::close();
     notes::note(&launched(4), false, 0);
     windows.close(100);
