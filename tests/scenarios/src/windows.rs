@@ -4,6 +4,7 @@ mod in_steps;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,6 +29,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/planned", planned),
     ("windows/sampled", sampled),
     ("windows/loading", loading),
+    ("windows/loads", loads),
     ("windows/asked_late", asked_late),
     ("windows/raised", raised),
     ("windows/end", end),
@@ -291,6 +293,13 @@ fn late_device(_: &[String]) {
     tally::print();
 }
 
+/// Returns `true` if a planned window could not open.
+fn has_missed_window() -> bool {
+    let snapshot = gpu_time::snapshot();
+    let found = snapshot.devices().iter().filter_map(|device| device.coverage());
+    found.map(|coverage| coverage.missed()).any(|missed| missed > 0)
+}
+
 /// Returns `true` if work ran in a window.
 fn has_busy_window() -> bool {
     let snapshot = gpu_time::snapshot();
@@ -344,6 +353,31 @@ fn loading(_: &[String]) {
     let program = Program::new(0);
     program.run(0.5, 1, Duration::from_millis(100));
     thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+/// Plans windows while several threads load code all the time, until one is missed.
+fn loads(_: &[String]) {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let program = Program::new(0);
+    opened(&program.gpu.stream, &program.inside).unwrap();
+    program.gpu.synchronize();
+    gpu_time::configure().windows("1ms/10ms").apply();
+    let (began, is_over) = (Instant::now(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    drop(program.gpu.spin("windows::loaded"));
+                }
+            });
+        }
+        while !has_missed_window() && began.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(20));
+        }
+        is_over.store(true, Relaxed);
+    });
+    gpu_time::configure().windows("off").apply();
     tally::print();
 }
 
