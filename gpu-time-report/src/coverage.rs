@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::units;
 
+/// The minimum share of the windows that are in no figure for a warning.
+const MANY_UNKNOWN: f64 = 0.02;
+
 /// The number of standard errors, and the share if there is none, by which windows contradict what is known.
 pub(crate) const FAR: f64 = 3.0;
 pub(crate) const FAR_WITHOUT_ERROR: f64 = 0.1;
@@ -12,14 +15,17 @@ pub(crate) const FAR_WITHOUT_ERROR: f64 = 0.1;
 ///
 /// The shares are means over the windows; in a merged report, over the times that the windows of the processes
 /// [cover](Self::covered_ns). Their errors are standard errors across the windows,
-/// widened if there are few, so that the interval of two errors on either side contains the true
-/// share in 19 of 20 runs. They are `None` with fewer than five windows.
+/// widened if there are few or if some are [incomplete](Self::incomplete) or [missed](Self::missed), so that the
+/// interval of two errors on either side contains the true share in 19 of 20 runs. They are `None` with fewer than five windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Coverage {
     #[doc(hidden)]
     pub windows: u64,
     #[doc(hidden)]
     pub incomplete: u64,
+    #[doc(hidden)]
+    #[serde(default)]
+    pub missed: u64,
     #[doc(hidden)]
     pub total_ns: f64,
     #[doc(hidden)]
@@ -49,7 +55,7 @@ impl Coverage {
     #[doc(hidden)]
     pub const MAX_UNATTRIBUTED: usize = 16;
 
-    /// Returns the number of windows.
+    /// Returns the number of complete windows. Without any, nothing is known, and all shares are 0.
     pub fn windows(&self) -> u64 {
         self.windows
     }
@@ -60,13 +66,19 @@ impl Coverage {
         self.incomplete
     }
 
+    /// Returns the number of planned windows that could not open: other threads were loading code all the time, or
+    /// too many windows waited for records.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
     /// Returns the total time of the windows, in nanoseconds.
     pub fn total_ns(&self) -> f64 {
         self.total_ns
     }
 
     /// Returns the wall time that the windows stand for, in nanoseconds: the run without the time in which windows
-    /// were wanted and could not open, before there was a CUDA context and while CUPTI was loaded. In a merged
+    /// were wanted and could not open yet, before there was a CUDA context and while CUPTI was loaded. In a merged
     /// report, this is a sum. `None` in reports of earlier versions.
     pub fn covered_ns(&self) -> Option<f64> {
         self.covered_ns
@@ -158,6 +170,7 @@ impl Coverage {
         Coverage {
             windows: self.windows.saturating_add(other.windows),
             incomplete: self.incomplete.saturating_add(other.incomplete),
+            missed: self.missed.saturating_add(other.missed),
             total_ns: self.total_ns + other.total_ns,
             covered_ns: Some(all_ns),
             busy,
@@ -192,19 +205,51 @@ impl Coverage {
         }
     }
 
+    /// Returns the number of windows that are in no figure.
+    fn unknown(&self) -> u64 {
+        self.incomplete.saturating_add(self.missed)
+    }
+
+    /// Returns the numbers of windows that are in no figure, in words.
+    fn unknown_words(&self, incomplete: &str) -> String {
+        let kinds = [(self.incomplete, incomplete), (self.missed, "missed")];
+        let counted = kinds.into_iter().filter(|(count, _)| *count > 0);
+        counted
+            .map(|(count, kind)| format!("{} {kind}", units::count(count)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    /// Returns a warning if many windows are in no figure.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let (unknown, all) = (self.unknown(), self.unknown().saturating_add(self.windows));
+        let are_many =
+            unknown > 1 && self.windows > 0 && unknown as f64 >= MANY_UNKNOWN * all as f64;
+        let allowance = if self.busy_error.is_some() { ", for which the errors allow" } else { "" };
+        are_many.then(|| {
+            format!(
+                "{unknown} of {all} windows are incomplete or missed: the GPU may have been busier or idler in \
+                 them{allowance}"
+            )
+        })
+    }
+
     /// Returns the shares in words. `of` says what they are of.
     pub(crate) fn sentence(&self, of: &str) -> String {
+        if self.windows == 0 {
+            return format!("no window is complete: {}", self.unknown_words("incomplete"));
+        }
         let share = |share: f64, error: Option<f64>| {
             let error = error.map(|error| format!(" ±{:.1}", 100.0 * error)).unwrap_or_default();
             format!("{:.1}{error}%", 100.0 * share)
         };
         let few = if self.busy_error.is_none() { ", too few for errors" } else { "" };
-        let incomplete = match self.incomplete {
+        let unknown = match self.unknown() {
             0 => String::new(),
-            count => format!(", {} more incomplete", units::count(count)),
+            _ => format!(", {}", self.unknown_words("more incomplete")),
         };
         format!(
-            "busy {}, idle {}, annotated functions {} of {of} ({}{few}{incomplete})",
+            "busy {}, idle {}, annotated functions {} of {of} ({}{few}{unknown})",
             share(self.busy, self.busy_error),
             share(self.idle, self.idle_error),
             share(self.attributed, self.attributed_error),
@@ -276,90 +321,4 @@ impl Unattributed {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kernel(name: &str, count: u64, total_ns: f64) -> Unattributed {
-        Unattributed { name: name.to_owned(), count, total_ns, share: 0.0, per_s: 0.0 }
-    }
-
-    fn coverage(windows: u64, busy: f64, error: Option<f64>) -> Coverage {
-        let total_ns = windows as f64 * 20e6;
-        let kernels = vec![kernel("a", 10 * windows, 1e6), kernel("b", windows, 2e6)];
-        Coverage {
-            windows,
-            incomplete: 1,
-            total_ns,
-            covered_ns: None,
-            busy,
-            busy_error: error,
-            idle: 1.0 - busy,
-            idle_error: error,
-            attributed: busy / 2.0,
-            attributed_error: error,
-            not_annotated_error: None,
-            unattributed: Unattributed::largest(kernels, busy * total_ns, total_ns),
-        }
-    }
-
-    /// The second process opened three times as many windows in the same time.
-    #[test]
-    fn pooled_shares_are_weighted_by_covered_time() {
-        let (few, many) = (coverage(10, 0.4, Some(0.03)), coverage(30, 0.8, Some(0.02)));
-        let pooled = few.pooled(&many, [5e9, 5e9]);
-        assert_eq!((pooled.windows, pooled.incomplete, pooled.total_ns), (40, 2, 800e6));
-        assert!((pooled.busy - 0.6).abs() < 1e-12 && (pooled.idle - 0.4).abs() < 1e-12);
-        assert!((pooled.attributed - 0.3).abs() < 1e-12);
-        let expected = 0.5 * 0.03_f64.hypot(0.02);
-        assert!((pooled.busy_error.unwrap() - expected).abs() < 1e-12);
-        let b = &pooled.unattributed[0];
-        assert_eq!((&*b.name, b.count, b.total_ns, b.per_s), ("b", 40, 4e6, 50.0));
-        // It ran for 2 of 200 ms and for 2 of 600 ms.
-        assert!((b.share - (0.01 + 0.01 / 3.0) / 2.0 / 0.6).abs() < 1e-12, "{b:?}");
-        let pooled = few.pooled(&many, [15e9, 5e9]);
-        assert!((pooled.busy - 0.5).abs() < 1e-12 && pooled.unattributed[0].per_s == 50.0);
-    }
-
-    #[test]
-    fn pooled_error_is_unknown_if_one_is() {
-        let (known, unknown) = (coverage(10, 0.4, Some(0.03)), coverage(2, 0.8, None));
-        let pooled = known.pooled(&unknown, [1e9, 1e9]);
-        assert_eq!((pooled.busy_error, pooled.attributed_error), (None, None));
-        let pooled = known.pooled(&unknown, [1e9, 0.0]);
-        assert_eq!((pooled.busy, pooled.busy_error), (0.4, Some(0.03)));
-    }
-
-    #[test]
-    fn known_error_of_not_annotated_work_is_used() {
-        let old = coverage(10, 0.4, Some(0.03));
-        let new = Coverage { not_annotated_error: Some(0.001), ..old.clone() };
-        let errors = [&old, &new].map(|coverage| coverage.not_annotated_error().unwrap());
-        assert_eq!(errors, [0.03_f64.hypot(0.03), 0.001]);
-        let pooled = new.pooled(&new, [1e9, 1e9]).not_annotated_error().unwrap();
-        assert!((pooled - 0.0005 * 2_f64.sqrt()).abs() < 1e-12, "{pooled}");
-    }
-
-    #[test]
-    fn overflow_is_noticed() {
-        let forged = Coverage { total_ns: f64::MAX, ..coverage(10, 0.4, Some(0.03)) };
-        assert!(forged.is_finite() && !forged.pooled(&forged, [1.0; 2]).is_finite());
-    }
-
-    #[test]
-    fn kernels_are_bounded_by_total() {
-        let many = (0..40).map(|i| kernel(&format!("k{i}"), 1, f64::from(i))).collect();
-        let largest = Unattributed::largest(many, 100.0, 1e9);
-        assert_eq!((largest.len(), &*largest[0].name), (Coverage::MAX_UNATTRIBUTED, "k39"));
-        assert_eq!((largest[0].share, largest[0].per_s), (0.39, 1.0));
-    }
-
-    #[test]
-    fn sentence_says_if_there_are_too_few_windows() {
-        assert_eq!(
-            coverage(40, 0.7, Some(0.005)).sentence("wall time"),
-            "busy 70.0 ±0.5%, idle 30.0 ±0.5%, annotated functions 35.0 ±0.5% of wall time (40 windows of 800.0 ms in \
-             total, 1 more incomplete)"
-        );
-        assert!(coverage(2, 0.7, None).sentence("wall time").contains("too few for errors"));
-    }
-}
+mod tests;

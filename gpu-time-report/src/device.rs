@@ -377,6 +377,11 @@ impl Device {
         self.coverage.as_ref()
     }
 
+    /// Returns how busy the device was, if any window is complete.
+    pub(crate) fn known_coverage(&self) -> Option<&Coverage> {
+        self.coverage().filter(|coverage| coverage.windows > 0)
+    }
+
     /// Returns reasons to doubt the device's figures.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -191,6 +191,7 @@ pub fn coverage() -> Coverage {
     Coverage {
         windows: 40,
         incomplete: 1,
+        missed: 0,
         total_ns: 800e6,
         covered_ns: None,
         busy: 0.7,

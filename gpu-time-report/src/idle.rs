@@ -60,7 +60,7 @@ impl Idle {
 
 /// Returns the windows of a device, if they tell how idle it was.
 pub fn telling<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a Coverage> {
-    device.coverage().filter(|_| !is_missed(snapshot, device))
+    device.known_coverage().filter(|_| !is_missed(snapshot, device))
 }
 
 /// Does the same, except where some of the merged reports with the device have no windows: those of
@@ -73,7 +73,7 @@ pub fn telling_of_all<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a
 /// ran on it for long. Nothing that they found stands for the run then.
 fn is_missed(snapshot: &Snapshot, device: &Device) -> bool {
     let ran_ns = sum(&own_times(snapshot, Some(&device.id)));
-    device.coverage().is_some_and(|coverage| coverage.attributed <= 0.0)
+    device.known_coverage().is_some_and(|coverage| coverage.attributed <= 0.0)
         && ran_ns > NOTICEABLE * in_use_ns(&snapshot.process, device)
 }
 
@@ -182,6 +182,15 @@ mod tests {
             snapshot.devices[0].overlap = Some(crate::Overlap { ns, partial });
             assert!((exact_share(&snapshot, &snapshot.devices[0]) - share).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn incomplete_windows_tell_nothing() {
+        let none = Coverage { windows: 0, missed: 2, unattributed: vec![], ..windows(1.0, None) };
+        assert_eq!(said(none.clone()), "Timed functions account for 50.0% of the run.");
+        let table = report(none).to_string();
+        let line = "  no window is complete: 1 incomplete, 2 missed\n";
+        assert!(table.contains(line) && !table.contains("idle 100"), "{table}");
     }
 
     #[test]

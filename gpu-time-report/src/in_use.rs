@@ -39,7 +39,7 @@ pub fn all_in_use_words<'a>(
 
 /// Returns the windows of a device unless some of the merged reports with the device have none.
 pub fn all_windows(device: &Device) -> Option<&Coverage> {
-    device.coverage().filter(|_| device.windows_from.is_none())
+    device.known_coverage().filter(|_| device.windows_from.is_none())
 }
 
 /// Returns the wall time of the processes that used a device, and at least a nanosecond.

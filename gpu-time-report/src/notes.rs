@@ -3,7 +3,9 @@
 use crate::note_list::NoteList;
 use crate::printed::Printed;
 use crate::units::{self, two_digit_percent};
-use crate::{Budget, Clock, Remark, Series, Site, Snapshot, idle, legend, opened, surcharge};
+use crate::{
+    Budget, Clock, Coverage, Remark, Series, Site, Snapshot, idle, legend, opened, surcharge,
+};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MAX_LINES: usize = 10;
@@ -219,7 +221,9 @@ pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
 pub fn of_devices(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
     let process = snapshot.process.warnings.iter().cloned();
     process.chain(snapshot.devices.iter().flat_map(|device| {
-        let all = device.warnings.iter().cloned().chain(idle::contradiction(snapshot, device));
+        let of_windows = device.coverage().and_then(Coverage::warning);
+        let of_windows = of_windows.into_iter().chain(idle::contradiction(snapshot, device));
+        let all = device.warnings.iter().cloned().chain(of_windows);
         all.map(|warning| format!("{}: {warning}", device.id))
     }))
 }

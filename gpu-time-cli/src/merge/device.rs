@@ -41,7 +41,7 @@ impl Devices {
             };
             let used_by = used_by(device, processes.len());
             let of = used_by.len() as u64;
-            let with = if device.coverage.is_some() { of } else { 0 };
+            let with = if has_windows(device) { of } else { 0 };
             let from = device.windows_from.unwrap_or(WindowsFrom { with, of });
             let using = || used_by.iter().filter_map(|at| processes.get(*at as usize));
             let covered = covered_ns(device, from, using().map(|of| of.wall_ns as f64).sum());
@@ -89,7 +89,7 @@ impl Devices {
                 device.shared = true;
                 add_warning(&mut device.warnings, sharing::WARNING);
             }
-            let is_part = device.coverage.is_some() && windows_from.with < windows_from.of;
+            let is_part = has_windows(&device) && windows_from.with < windows_from.of;
             let used_by = if used_by.len() < all { used_by } else { Vec::new() };
             Device { windows_from: is_part.then_some(windows_from), used_by, ..device }
         });
@@ -127,6 +127,11 @@ fn used_by(device: &Device, processes: usize) -> Cow<'_, [u32]> {
         return Cow::Borrowed(&device.used_by);
     }
     Cow::Owned((0..processes as u32).collect())
+}
+
+/// Returns `true` if any window on the device is complete.
+fn has_windows(device: &Device) -> bool {
+    device.coverage().is_some_and(|coverage| coverage.windows() > 0)
 }
 
 /// Returns the time that a device's windows stand for, if its processes ran for `run_ns` in all.

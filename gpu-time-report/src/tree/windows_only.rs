@@ -28,7 +28,7 @@ struct FunctionTimes {
 pub(super) fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node> {
     let gpus = || devices.iter().filter(|device| device.id != "host");
     let (mut not_timed, mut not_annotated) = (Part::NONE, Part::NONE);
-    for (device, coverage) in gpus().filter_map(|device| Some((device, device.coverage()?))) {
+    for (device, coverage) in gpus().filter_map(|device| Some((device, device.known_coverage()?))) {
         let wall_ns = in_use_ns(process, device);
         let functions = FunctionTimes::of(nodes, device, gpus().count() == 1);
         not_timed.add(functions.beyond(coverage, wall_ns), coverage.attributed_error, wall_ns);

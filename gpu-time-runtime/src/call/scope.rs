@@ -8,7 +8,6 @@ use crate::base::{fork, inside, switches};
 use crate::nvtx::Range;
 use crate::record::opened::{self, depth::DepthAround, passed_over::PassedOver};
 use crate::record::timeline::{self, CallId};
-use crate::record::window::notes::{self, CallMark};
 use crate::site::callsite::CallSite;
 use crate::site::cost::{CostGuard, CostTimer};
 use crate::types::sample::Lost;
@@ -61,22 +60,22 @@ enum ThreadChange {
     Nested,
     /// The call was not chosen to be opened.
     PassedOver(PassedOver),
-    Marked(CallMark),
+    /// A window that is open or about to open attributes the call's launches.
+    Marked,
 }
 
 impl ThreadChange {
-    /// Marks the call for a window that is open or about to open. An async function may end on another
-    /// thread, so it gets no mark.
-    fn marked(site: &'static CallSite) -> Self {
-        let mark = if site.spec.is_async { None } else { notes::mark() };
-        mark.map_or(ThreadChange::Nothing, ThreadChange::Marked)
+    /// Returns the change of a call that is neither opened nor timed by events.
+    fn marked() -> Self {
+        if cfg!(feature = "kernels") { ThreadChange::Marked } else { ThreadChange::Nothing }
     }
 
-    /// Notes the call when it begins or continues. A mark is made only [once](Self::marked).
+    /// Notes the call when it begins or continues.
     #[inline]
     fn enter(self, around: &DepthAround) {
         match self {
-            ThreadChange::Nothing | ThreadChange::Marked(_) => {}
+            ThreadChange::Nothing => {}
+            ThreadChange::Marked => around.enter(|depth| depth.marked += 1),
             ThreadChange::Nested => opened::nest(around),
             ThreadChange::PassedOver(call) => call.enter(around),
         }
@@ -86,8 +85,10 @@ impl ThreadChange {
     #[inline]
     fn leave(self, around: &DepthAround) {
         match self {
-            ThreadChange::Nothing | ThreadChange::Marked(_) => {}
-            ThreadChange::Nested | ThreadChange::PassedOver(_) => around.leave(),
+            ThreadChange::Nothing => {}
+            ThreadChange::Nested | ThreadChange::PassedOver(_) | ThreadChange::Marked => {
+                around.leave();
+            }
         }
     }
 }
@@ -141,7 +142,7 @@ impl<C: TimedCall> Scope<C> {
     fn observed(site: &'static CallSite) -> Self {
         // A call by a signal handler or an allocator may have interrupted the tool.
         let range = inside::try_enter().and_then(|_inside| Range::begin(site));
-        let change = ThreadChange::marked(site);
+        let change = ThreadChange::marked();
         if range.is_none() && change == ThreadChange::Nothing {
             return Scope::plain();
         }
@@ -172,7 +173,7 @@ impl<C: TimedCall> Scope<C> {
         let change = if nests {
             ThreadChange::Nested
         } else if switches::is_observed() {
-            ThreadChange::marked(site)
+            ThreadChange::marked()
         } else {
             ThreadChange::Nothing
         };
@@ -286,9 +287,6 @@ impl<C: TimedCall> Active<C> {
         if !is_suspended {
             self.change.leave(&self.around);
         }
-        if let ThreadChange::Marked(mark) = self.change {
-            notes::unmark(mark);
-        }
         if fork::is_forked() {
             // The call belongs to the parent, and another thread may have held a lock at the fork.
             return;
@@ -323,6 +321,7 @@ mod tests {
     use std::task::{Context, Poll, Waker};
 
     use super::*;
+    use crate::record::opened::depth::CallDepth;
     use crate::types::attribute::Spec;
 
     /// A call that logs what happens to it.
@@ -388,6 +387,28 @@ mod tests {
         assert_eq!(log.take(), ["pause", "resume", "work", "pause"]);
         assert!(poll(future.as_mut()).is_ready());
         assert_eq!(log.take(), ["resume", "work", "pause", "resume", "body", "end"]);
+    }
+
+    /// Another thread may continue it.
+    #[test]
+    fn marked_call_counts_while_it_is_polled() {
+        let marked = || CallDepth::current().marked;
+        let mut future = pin!(async {
+            let active = Active::new(None, None, ThreadChange::Marked, CostTimer::off());
+            let scope = Scope::<Logged>(Some(active));
+            let mut seen = vec![marked()];
+            let work = poll_fn(|_| {
+                seen.push(marked());
+                if seen.len() > 2 { Poll::Ready(()) } else { Poll::Pending }
+            });
+            awaited(((), awaiting((work,), &scope).await), &scope);
+            seen.push(marked());
+            seen
+        });
+        assert!(poll(future.as_mut()).is_pending());
+        assert_eq!(marked(), 0);
+        assert_eq!(poll(future.as_mut()), Poll::Ready(vec![1; 4]));
+        assert_eq!(marked(), 0);
     }
 
     #[test]

@@ -206,7 +206,7 @@ fn useless_records() -> impl Iterator<Item = String> {
     let lost = (dropped + zero_times > 0).then(|| {
         format!(
             "CUPTI dropped {dropped} records and gave {zero_times} without times: the calls that they \
-             belong to are counted as lost (`records`)"
+             belong to are counted as lost (`records`), and windows as incomplete"
         )
     });
     let late = (late > 0).then(|| {

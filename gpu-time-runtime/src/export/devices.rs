@@ -15,7 +15,7 @@ fn publish_one(device: &Device) {
     let mut labels =
         vec![Label::new("device", device.id.clone()), Label::new("gpu", device.name.clone())];
     labels.extend(device.uuid.clone().map(|uuid| Label::new("uuid", uuid)));
-    let coverage = device.coverage.as_ref();
+    let coverage = device.coverage.as_ref().filter(|coverage| coverage.windows > 0);
     let hertz = |mhz: fn(&Clocks) -> Option<u32>| {
         device.clocks.as_ref().and_then(mhz).map(|mhz| 1e6 * f64::from(mhz))
     };

@@ -20,8 +20,10 @@ pub(crate) struct StreamId {
 }
 
 /// The latest launch on each stream that has a record. All launches before it on that stream have ended.
+///
+/// The order of launches is that of their correlation ids: CUPTI numbers the calls to the driver one by one.
 pub(crate) struct StreamProgress {
-    latest: Option<HashMap<StreamId, u64>>,
+    latest: Option<HashMap<StreamId, u32>>,
 }
 
 impl StreamId {
@@ -39,22 +41,29 @@ impl StreamProgress {
         StreamProgress { latest: None }
     }
 
-    /// Notes that a launch has a record. `at` must grow from each launch on a stream to the next.
-    pub fn note(&mut self, stream_id: Option<StreamId>, at: u64) {
+    /// Notes that the launch with this correlation id has a record.
+    pub fn note(&mut self, stream_id: Option<StreamId>, correlation: u32) {
         let Some(stream_id) = stream_id else { return };
         let latest = self.latest.get_or_insert_default();
         if latest.len() >= MAX_STREAMS && !latest.contains_key(&stream_id) {
             latest.clear();
         }
-        let latest = latest.entry(stream_id).or_default();
-        *latest = at.max(*latest);
+        let latest = latest.entry(stream_id).or_insert(correlation);
+        if is_later(correlation, *latest) {
+            *latest = correlation;
+        }
     }
 
-    /// Returns `true` if the GPU is known to have reached a launch on the stream that is later than the one at `at`.
-    pub fn are_past(&self, stream_id: Option<StreamId>, at: u64) -> bool {
+    /// Returns `true` if the GPU is known to have reached a launch on the stream that is later than this one.
+    pub fn are_past(&self, stream_id: Option<StreamId>, correlation: u32) -> bool {
         let latest = stream_id.and_then(|stream_id| self.latest.as_ref()?.get(&stream_id));
-        latest.is_some_and(|&latest| latest > at)
+        latest.is_some_and(|&latest| is_later(latest, correlation))
     }
+}
+
+/// Compares correlation ids, which wrap around.
+fn is_later(one: u32, other: u32) -> bool {
+    one.wrapping_sub(other).cast_signed() > 0
 }
 
 #[cfg(test)]
@@ -92,6 +101,16 @@ mod tests {
             progress.are_past(stream_id(0x70, 9), 19) && !progress.are_past(stream_id(0x70, 9), 20)
         );
         assert!(!progress.are_past(stream_id(0x71, 9), 5) && !progress.are_past(None, 5));
+    }
+
+    #[test]
+    fn correlation_ids_wrap_around() {
+        let mut progress = StreamProgress::new();
+        let id = stream_id(0x70, 9);
+        progress.note(id, u32::MAX);
+        assert!(!progress.are_past(id, 3));
+        progress.note(id, 4);
+        assert!(progress.are_past(id, 3) && progress.are_past(id, u32::MAX));
     }
 
     #[test]

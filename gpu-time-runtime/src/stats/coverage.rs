@@ -22,6 +22,9 @@
 //! of them catch a burst of launches. A run that catches few bursts underestimates both the share
 //! and the spread.
 //!
+//! Windows that are incomplete or missed differ from the others: one without launches lacks no records, and code is
+//! loaded while the GPU idles. Nothing is known of the share in them, so the error allows for any from 0 to 1.
+//!
 //! # Several streams
 //!
 //! The GPU time of a window is the union of the intervals in which its work ran. Work that ran at
@@ -57,6 +60,10 @@ pub(crate) struct CoverageSums {
     windows: u64,
     /// The number of windows that are left out of all sums, because some of their records are missing.
     incomplete: u64,
+    /// The number of planned windows that could not open.
+    missed: u64,
+    /// The total length of the windows that are incomplete or missed.
+    unknown_s: f64,
     length_s: f64,
     square_length: f64,
     cube_length: f64,
@@ -103,6 +110,8 @@ impl CoverageSums {
         CoverageSums {
             windows: 0,
             incomplete: 0,
+            missed: 0,
+            unknown_s: 0.0,
             length_s: 0.0,
             square_length: 0.0,
             cube_length: 0.0,
@@ -111,8 +120,15 @@ impl CoverageSums {
     }
 
     /// Counts a window whose records are not all known.
-    pub fn add_incomplete(&mut self) {
+    pub fn add_incomplete(&mut self, length_ns: u64) {
         self.incomplete += 1;
+        self.unknown_s += length_ns as f64 / 1e9;
+    }
+
+    /// Counts a planned window that could not open.
+    pub fn add_missed(&mut self, length_ns: u64) {
+        self.missed += 1;
+        self.unknown_s += length_ns as f64 / 1e9;
     }
 
     /// Adds a window with all the work that was enqueued in it.
@@ -141,15 +157,18 @@ impl CoverageSums {
 
     /// Returns the figures of a device. `None` without windows.
     pub fn report(&self, device: u32) -> Option<report::Coverage> {
-        if self.windows + self.incomplete == 0 {
+        if self.windows + self.incomplete + self.missed == 0 {
             return None;
         }
         let none = DeviceSums::default();
         let sums = self.devices.get(&device).unwrap_or(&none);
         let total_ns = 1e9 * self.length_s;
-        let (busy, error) = self.share(sums.busy);
-        let (attributed, attributed_error) = self.share(sums.attributed);
-        let (_, not_annotated_error) = self.share(sums.outside);
+        // The ratio may exceed 1. Its parts then keep their proportions.
+        let scale =
+            if sums.busy.time_s > self.length_s { self.length_s / sums.busy.time_s } else { 1.0 };
+        let (busy, error) = self.share(sums.busy, scale);
+        let (attributed, attributed_error) = self.share(sums.attributed, scale);
+        let (_, not_annotated_error) = self.share(sums.outside, scale);
         let kernel = |(name, (count, total_ns)): (&&'static str, &(u64, f64))| Unattributed {
             name: (*name).to_owned(),
             count: *count,
@@ -161,11 +180,13 @@ impl CoverageSums {
         Some(report::Coverage {
             windows: self.windows,
             incomplete: self.incomplete,
+            missed: self.missed,
             total_ns,
             covered_ns: None,
             busy,
             busy_error: error,
-            idle: 1.0 - busy,
+            // Without a complete window nothing is known.
+            idle: if self.windows > 0 { 1.0 - busy } else { 0.0 },
             idle_error: error,
             attributed,
             attributed_error,
@@ -174,15 +195,25 @@ impl CoverageSums {
         })
     }
 
-    /// Returns a share of wall time and its error. The ratio of the sums may exceed 1, so the share
-    /// is capped at 1.
-    fn share(&self, sums: WindowSums) -> (f64, Option<f64>) {
+    /// Returns a share of wall time and its error, both multiplied by `scale`.
+    fn share(&self, sums: WindowSums, scale: f64) -> (f64, Option<f64>) {
         if self.length_s <= 0.0 {
             return (0.0, None);
         }
-        let share = sums.time_s / self.length_s;
-        let error = (self.windows >= FEWEST).then(|| self.error_s(sums, share) / self.length_s);
-        (share.min(1.0), error)
+        let ratio = sums.time_s / self.length_s;
+        let share = (scale * ratio).min(1.0);
+        let error = (self.windows >= FEWEST).then(|| {
+            let of_known = scale * self.error_s(sums, ratio) / self.length_s;
+            of_known + self.error_of_unknown(share)
+        });
+        (share, error)
+    }
+
+    /// Returns the part of a share's error that is due to windows of which nothing is known: the true share lies
+    /// within two of it, whatever the share in these windows.
+    fn error_of_unknown(&self, share: f64) -> f64 {
+        let unknown = self.unknown_s / (self.length_s + self.unknown_s);
+        unknown * share.max(1.0 - share) / ERRORS
     }
 
     /// Returns the error of a sum of times, in seconds. `share` is the ratio of that sum to the

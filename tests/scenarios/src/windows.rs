@@ -2,7 +2,10 @@
 
 mod in_steps;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +16,7 @@ use in_steps::Windows;
 use crate::child;
 use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::handler::raise;
+use crate::later::later;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 use crate::time;
@@ -25,6 +29,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/planned", planned),
     ("windows/sampled", sampled),
     ("windows/loading", loading),
+    ("windows/loads", loads),
     ("windows/asked_late", asked_late),
     ("windows/raised", raised),
     ("windows/end", end),
@@ -51,6 +56,13 @@ fn timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
 #[gpu_timed(sample = 0.01)]
 fn rarely_timed(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
     ran!();
+    spin.launch(stream, ns)
+}
+
+#[gpu_timed(sample = 0.01)]
+async fn rarely_timed_async(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
+    ran!();
+    later().await;
     spin.launch(stream, ns)
 }
 
@@ -281,6 +293,13 @@ fn late_device(_: &[String]) {
     tally::print();
 }
 
+/// Returns `true` if a planned window could not open.
+fn has_missed_window() -> bool {
+    let snapshot = gpu_time::snapshot();
+    let found = snapshot.devices().iter().filter_map(|device| device.coverage());
+    found.map(|coverage| coverage.missed()).any(|missed| missed > 0)
+}
+
 /// Returns `true` if work ran in a window.
 fn has_busy_window() -> bool {
     let snapshot = gpu_time::snapshot();
@@ -308,13 +327,19 @@ fn planned(_: &[String]) {
     tally::print();
 }
 
-/// Launches kernels in calls of which few are timed.
-fn sampled(_: &[String]) {
+/// Launches kernels in calls of which few are timed. An argument makes them async.
+fn sampled(arguments: &[String]) {
     let program = Program::new(0);
+    let (stream, spin) = (&program.gpu.stream, &program.inside);
     gpu_time::open_window(Duration::from_millis(100));
     let end = Instant::now() + Duration::from_millis(200);
     while Instant::now() < end {
-        rarely_timed(&program.gpu.stream, &program.inside, 20_000).unwrap();
+        if arguments.is_empty() {
+            rarely_timed(stream, spin, NS).unwrap();
+        } else {
+            let mut call = pin!(rarely_timed_async(stream, spin, NS));
+            while call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {}
+        }
         program.gpu.synchronize();
     }
     thread::sleep(Duration::from_millis(300));
@@ -328,6 +353,31 @@ fn loading(_: &[String]) {
     let program = Program::new(0);
     program.run(0.5, 1, Duration::from_millis(100));
     thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+/// Plans windows while several threads load code all the time, until one is missed.
+fn loads(_: &[String]) {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let program = Program::new(0);
+    opened(&program.gpu.stream, &program.inside).unwrap();
+    program.gpu.synchronize();
+    gpu_time::configure().windows("1ms/10ms").apply();
+    let (began, is_over) = (Instant::now(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    drop(program.gpu.spin("windows::loaded"));
+                }
+            });
+        }
+        while !has_missed_window() && began.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(20));
+        }
+        is_over.store(true, Relaxed);
+    });
+    gpu_time::configure().windows("off").apply();
     tally::print();
 }
 

@@ -38,6 +38,7 @@ fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> S
     let coverage = Coverage {
         windows,
         incomplete: 1,
+        missed: 0,
         total_ns,
         covered_ns: None,
         busy,
@@ -109,6 +110,28 @@ fn windows_are_pooled() {
     // One report has too few windows for an error.
     let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 2, 0.8, None)]);
     assert_eq!(all.devices()[0].coverage().unwrap().busy_error, None);
+}
+
+#[test]
+fn report_without_a_complete_window_tells_nothing() {
+    let gpu = with_windows(1, 0, 1.0, None).devices()[0].clone();
+    let coverage = Coverage {
+        busy: 0.0,
+        attributed: 0.0,
+        missed: 3,
+        unattributed: Vec::new(),
+        ..gpu.coverage.clone().unwrap()
+    };
+    let without = report(1, vec![Device { coverage: Some(coverage), ..gpu }], vec![]);
+    let all = merged(&[without.clone(), with_windows(2, 10, 0.4, Some(0.03))]);
+    let found = all.devices()[0].coverage().unwrap();
+    assert_eq!((found.busy, found.idle, found.busy_error), (0.4, 0.6, Some(0.03)));
+    assert_eq!((found.windows, found.incomplete, found.missed), (10, 2, 3));
+    let from = all.devices()[0].windows_from;
+    assert_eq!(from.map(|from| (from.with, from.of)), Some((1, 2)));
+    let all = merged(&[without.clone(), without]);
+    let found = all.devices()[0].coverage().unwrap();
+    assert_eq!((found.windows, found.missed, all.devices()[0].windows_from), (0, 6, None));
 }
 
 #[test]

@@ -276,11 +276,9 @@ impl Collector {
             let mut windows = windows();
             windows.begin_round();
             let drained = cupti::drain(which, &mut |activity| {
-                let is_of_window = windows.take(activity);
-                // A window becomes incomplete instead. Work that was enqueued during the exit is in no call.
-                if !activity.has_times() && (is_of_window || is_last && !self.awaits(activity)) {
-                    of_no_call += 1;
-                }
+                let is_of_window = windows.take(activity, &mut self.progress);
+                let is_of_no_call = is_of_window || self.is_of_no_call(activity, is_last);
+                of_no_call += u64::from(!activity.has_times() && is_of_no_call);
                 if !is_of_window {
                     self.take(activity);
                 }
@@ -288,7 +286,8 @@ impl Collector {
             if !drained.has_flushed {
                 windows.repeat_round();
             }
-            windows.end_round(drained.dropped > 0, drained.has_flushed, is_last);
+            let has_dropped = drained.dropped > 0;
+            windows.end_round(&mut self.progress, has_dropped, drained.has_flushed, is_last);
             drained
         };
         if drained.has_flushed {
@@ -307,9 +306,12 @@ impl Collector {
         self.ended_groups.get_or_insert_default().retain(|_, ended| ended.elapsed() < KEPT);
     }
 
-    /// Returns `true` if a call that has ended waits for this record.
-    fn awaits(&self, activity: &Activity) -> bool {
-        self.launches.as_ref().is_some_and(|known| known.contains_key(&activity.correlation))
+    /// Returns `true` if a record is known to belong to no opened call. Windows are not told late records of those
+    /// that they count as incomplete. Work that was enqueued during the exit is in no call either.
+    pub fn is_of_no_call(&self, activity: &Activity, is_last: bool) -> bool {
+        let launches = self.launches.as_ref();
+        let awaits = || launches.is_some_and(|known| known.contains_key(&activity.correlation));
+        foreign_launches::contains(activity.correlation) || is_last && !awaits()
     }
 
     /// Notes that CUPTI has been flushed.
@@ -355,7 +357,7 @@ impl Collector {
                 launches.insert(correlation, (number, at as u32));
                 while let Some(record) = self.unclaimed.claim(correlation) {
                     if let Some(launch) = waiting.take(&record, at, self.alignment) {
-                        self.progress.note(launch.stream_id, launch.enqueued_ns);
+                        self.progress.note(launch.stream_id, launch.correlation);
                     }
                 }
             }
@@ -377,7 +379,7 @@ impl Collector {
             Some((waiting, at)) => {
                 let before = waiting.work();
                 if let Some(launch) = waiting.take(activity, at, self.alignment) {
-                    self.progress.note(launch.stream_id, launch.enqueued_ns);
+                    self.progress.note(launch.stream_id, launch.correlation);
                 }
                 self.work += waiting.work() - before;
             }

@@ -10,11 +10,14 @@ pub(crate) struct CallDepth {
     pub by_events: u32,
     /// The number of calls that were not chosen to be opened.
     pub passed_over: u32,
+    /// The number of other calls that are marked for a window, which attributes their launches.
+    pub marked: u32,
 }
 
 thread_local! {
     /// It has no destructor, so callbacks can read it while the thread exits.
-    static DEPTH: Cell<CallDepth> = const { Cell::new(CallDepth { by_events: 0, passed_over: 0 }) };
+    static DEPTH: Cell<CallDepth> =
+        const { Cell::new(CallDepth { by_events: 0, passed_over: 0, marked: 0 }) };
 }
 
 impl CallDepth {
@@ -24,9 +27,9 @@ impl CallDepth {
         DEPTH.get()
     }
 
-    /// Returns the number of calls of both kinds.
+    /// Returns the number of calls of all kinds.
     pub fn total(self) -> u32 {
-        self.by_events.saturating_add(self.passed_over)
+        self.by_events.saturating_add(self.passed_over).saturating_add(self.marked)
     }
 }
 
@@ -36,6 +39,7 @@ pub(crate) struct DepthAround {
     // Atomic because threads may share a future. Only the one that runs it uses them.
     by_events: AtomicU32,
     passed_over: AtomicU32,
+    marked: AtomicU32,
 }
 
 impl DepthAround {
@@ -45,6 +49,7 @@ impl DepthAround {
         let mut depth = DEPTH.get();
         self.by_events.store(depth.by_events, Relaxed);
         self.passed_over.store(depth.passed_over, Relaxed);
+        self.marked.store(depth.marked, Relaxed);
         change(&mut depth);
         DEPTH.set(depth);
     }
@@ -53,11 +58,12 @@ impl DepthAround {
     /// that was leaked, and no longer counts.
     #[inline]
     pub fn leave(&self) {
-        let CallDepth { by_events, passed_over } = DEPTH.get();
+        let CallDepth { by_events, passed_over, marked } = DEPTH.get();
         // It is smaller if guards are dropped in the order in which they were created.
         DEPTH.set(CallDepth {
             by_events: by_events.min(self.by_events.load(Relaxed)),
             passed_over: passed_over.min(self.passed_over.load(Relaxed)),
+            marked: marked.min(self.marked.load(Relaxed)),
         });
     }
 }

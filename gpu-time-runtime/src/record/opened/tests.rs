@@ -321,6 +321,18 @@ fn record_without_times_loses_its_call_alone() {
     }
 }
 
+/// Such as one of a window that was counted as incomplete before.
+#[test]
+fn record_of_another_launch_is_of_no_call() {
+    // Far from the ids of other tests.
+    let record = activity(3_100_000_001, 0, 0);
+    let collector = Collector::new();
+    assert!(!collector.is_of_no_call(&record, false));
+    assert!(collector.is_of_no_call(&record, true), "no call waits for it");
+    foreign_launches::add(record.correlation);
+    assert!(collector.is_of_no_call(&record, false));
+}
+
 #[test]
 fn graph_waits_for_more_records() {
     let subject = subject(thread());

@@ -116,7 +116,7 @@ impl WaitingCall {
         let silence = now.saturating_duration_since(self.heard);
         let is_silent = silence > PATIENCE;
         let is_past =
-            |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.enqueued_ns);
+            |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.correlation);
         let has_ended = |launch: &FrameLaunch| launch.has_record && is_past(launch);
         let has_begun = |launch: &FrameLaunch| launch.has_record || is_past(launch);
         let launches = || self.call.launches.iter();

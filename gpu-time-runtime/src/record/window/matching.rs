@@ -17,7 +17,9 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(2);
 /// the GPU has gone on to later launches: a group has any number of records.
 const QUIET: u32 = 2;
 /// The maximum number of windows that wait for records.
-const MOST_WAITING: usize = 16;
+const MOST_WAITING: usize = 1_024;
+/// No window opens while the others have more launches and records than this.
+const MOST_WAITING_WORK: usize = 4_000_000;
 /// The maximum number of launches in one window.
 const MOST_LAUNCHES: usize = 2_000_000;
 /// The maximum number of records in one window.
@@ -34,15 +36,13 @@ pub(crate) struct Windows {
     is_open: bool,
     /// Records that arrived while a window was open, before the note of their launch.
     early: Vec<Activity>,
-    /// The progress of the GPU on each stream.
-    progress: StreamProgress,
-    /// The number of launches noted so far.
-    noted: u64,
     sums: CoverageSums,
 }
 
 struct WaitingWindow {
     launches: HashMap<u32, NotedLaunch>,
+    /// The smallest and the largest correlation id of a launch.
+    ids: Option<[u32; 2]>,
     /// The number of launches without a record, apart from groups.
     missing: usize,
     has_groups: bool,
@@ -56,8 +56,6 @@ struct WaitingWindow {
 
 struct NotedLaunch {
     note: Note,
-    /// The number of launches noted before.
-    at: u64,
     has_record: bool,
 }
 
@@ -78,8 +76,6 @@ impl Windows {
             waiting: VecDeque::new(),
             is_open: false,
             early: Vec::new(),
-            progress: StreamProgress::new(),
-            noted: 0,
             sums: CoverageSums::new(),
         }
     }
@@ -89,10 +85,23 @@ impl Windows {
         self.waiting.iter().any(|window| window.closed.is_some())
     }
 
-    /// Opens a window.
-    pub fn open(&mut self) {
+    /// Returns `true` if another window may open. Whether one is in the figures must not depend on what is enqueued
+    /// in it, so those that wait are never given up for a new one.
+    pub fn has_room(&self) -> bool {
+        let work = |window: &WaitingWindow| window.launches.len() + window.records.len();
+        self.waiting.len() < MOST_WAITING
+            && self.waiting.iter().map(work).sum::<usize>() <= MOST_WAITING_WORK
+    }
+
+    /// Counts a planned window of this length that could not open.
+    pub fn miss(&mut self, length_ns: u64) {
+        self.sums.add_missed(length_ns);
+    }
+
+    /// Opens a window that is planned to be of this length. There must be [room](Self::has_room) for it.
+    pub fn open(&mut self, length_ns: u64) {
         self.is_open = true;
-        self.waiting.push_back(WaitingWindow::new());
+        self.waiting.push_back(WaitingWindow::new(length_ns));
     }
 
     /// Closes the open window, which was open for `length_ns`.
@@ -111,10 +120,7 @@ impl Windows {
     pub fn take_notes(&mut self) -> usize {
         let Some(window) = self.waiting.back_mut().filter(|_| self.is_open) else { return 0 };
         let take = |event| match event {
-            LaunchEvent::Launch(note) => {
-                window.note(note, self.noted);
-                self.noted += 1;
-            }
+            LaunchEvent::Launch(note) => window.note(note),
             LaunchEvent::Failure(correlation) => window.forget(correlation),
         };
         notes::take().map(take).count()
@@ -133,11 +139,11 @@ impl Windows {
 
     /// Adds a record to the window of its launch. Returns `true` if there is such a window, and the record does
     /// not belong to an opened call as well.
-    pub fn take(&mut self, activity: &Activity) -> bool {
+    pub fn take(&mut self, activity: &Activity, progress: &mut StreamProgress) -> bool {
         // The newest window first, because correlation ids wrap around.
         for window in self.waiting.iter_mut().rev() {
-            if let Some(&NotedLaunch { note, at, .. }) = window.take(activity) {
-                self.progress.note(note.stream_id, at);
+            if let Some(&NotedLaunch { note, .. }) = window.take(activity) {
+                progress.note(note.stream_id, note.correlation);
                 return !note.is_opened;
             }
         }
@@ -152,60 +158,71 @@ impl Windows {
     }
 
     /// Ends a round. Adds complete windows to the sums, and counts those that can no longer become
-    /// complete. `has_dropped` means that CUPTI has dropped records, `has_flushed` that it was flushed,
-    /// and `is_last` that no round follows.
-    pub fn end_round(&mut self, has_dropped: bool, has_flushed: bool, is_last: bool) {
+    /// complete. `progress` is that of the GPU on each stream. `has_dropped` means that CUPTI has dropped records,
+    /// `has_flushed` that it was flushed, and `is_last` that no round follows.
+    pub fn end_round(
+        &mut self,
+        progress: &mut StreamProgress,
+        has_dropped: bool,
+        has_flushed: bool,
+        is_last: bool,
+    ) {
         if self.take_notes() > 0 {
             for activity in std::mem::take(&mut self.early) {
-                self.take(&activity);
+                self.take(&activity, progress);
             }
         }
-        let mut excess = self.waiting.len().saturating_sub(MOST_WAITING);
-        let (sums, progress) = (&mut self.sums, &self.progress);
+        let sums = &mut self.sums;
         self.waiting.retain_mut(|window| {
             window.is_incomplete |= has_dropped;
-            let Some(closed) = window.closed else { return true };
+            let Some(closed) = window.closed else {
+                if is_last {
+                    sums.add_incomplete(window.length_ns);
+                }
+                return !is_last;
+            };
             let is_late = closed.elapsed() > PATIENCE;
             let has_all = is_last && has_flushed;
-            let is_over = window.is_incomplete || window.is_complete(progress, has_all, is_late);
-            if is_over || excess > 0 || is_last || is_late {
-                excess = excess.saturating_sub(1);
+            if !window.is_incomplete && window.is_complete(progress, has_all, is_late) {
+                sums.add(window.length_ns, &mut window.records);
+            } else if window.is_incomplete || is_last || is_late {
                 // Records may be missing at the end of the process, because the work of a deep
                 // queue still runs.
-                if window.is_incomplete || !is_over {
-                    sums.add_incomplete();
-                } else {
-                    sums.add(window.length_ns, &mut window.records);
-                }
-                return false;
+                sums.add_incomplete(window.length_ns);
+            } else {
+                return true;
             }
-            true
+            false
         });
+        self.is_open &= !is_last;
     }
 }
 
 impl WaitingWindow {
-    fn new() -> WaitingWindow {
+    fn new(length_ns: u64) -> WaitingWindow {
         WaitingWindow {
             launches: HashMap::new(),
+            ids: None,
             missing: 0,
             has_groups: false,
             records: Vec::new(),
-            length_ns: 0,
+            length_ns,
             closed: None,
             quiet: 0,
             is_incomplete: false,
         }
     }
 
-    /// Adds a launch. `at` is the number of launches noted before.
-    fn note(&mut self, note: Note, at: u64) {
+    /// Adds a launch.
+    fn note(&mut self, note: Note) {
         if self.launches.len() >= MOST_LAUNCHES {
             self.is_incomplete = true;
             return;
         }
         self.has_groups |= note.is_group;
-        let launch = NotedLaunch { note, at, has_record: false };
+        let [first, last] = self.ids.unwrap_or([note.correlation; 2]);
+        self.ids = Some([first.min(note.correlation), last.max(note.correlation)]);
+        let launch = NotedLaunch { note, has_record: false };
         if self.launches.insert(note.correlation, launch).is_none() {
             self.missing += usize::from(!note.is_group);
         }
@@ -222,6 +239,8 @@ impl WaitingWindow {
 
     /// Takes a record of one of the window's launches. Returns that launch, or `None` if it is not in this window.
     fn take(&mut self, activity: &Activity) -> Option<&NotedLaunch> {
+        // Most records are of few of the windows.
+        self.ids.filter(|[first, last]| (first..=last).contains(&&activity.correlation))?;
         let launch = self.launches.get_mut(&activity.correlation)?;
         self.quiet = 0;
         if !launch.has_record {
@@ -249,7 +268,7 @@ impl WaitingWindow {
     /// complete even if it was the last launch on its stream.
     fn is_complete(&self, progress: &StreamProgress, has_all: bool, is_late: bool) -> bool {
         let has_ended = |launch: &NotedLaunch| {
-            let is_past = progress.are_past(launch.note.stream_id, launch.at);
+            let is_past = progress.are_past(launch.note.stream_id, launch.note.correlation);
             if is_late { is_past || launch.has_record } else { is_past && launch.has_record }
         };
         let mut groups = self.launches.values().filter(|launch| launch.note.is_group);

@@ -1,6 +1,5 @@
 //! Notes of launches that are made while a window is open.
 
-use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -29,12 +28,6 @@ static NOTES: WindowNotes = WindowNotes {
     has_lost: AtomicBool::new(false),
 };
 
-thread_local! {
-    /// The number of marked calls on this thread that have not ended. It has no destructor, so
-    /// callbacks can read it while the thread exits.
-    static MARKED: Cell<u32> = const { Cell::new(0) };
-}
-
 /// A launch that was made while a window was open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
@@ -56,25 +49,8 @@ pub(crate) enum LaunchEvent {
     Failure(u32),
 }
 
-/// Proves that the calling thread has marked a call.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CallMark(());
-
-/// Marks the beginning of an annotated function that is neither opened nor timed by events, so that
-/// its launches are attributed. Called while a window is open or about to open, except for async
-/// functions, which may end on another thread.
-pub(crate) fn mark() -> Option<CallMark> {
-    MARKED.set(MARKED.get().saturating_add(1));
-    Some(CallMark(()))
-}
-
-/// Marks the end of a function whose beginning was marked.
-pub(crate) fn unmark(_: CallMark) {
-    MARKED.set(MARKED.get().saturating_sub(1));
-}
-
-/// Notes a launch by the calling thread, if a window is open. `depth` is the number of timed calls
-/// around the launch. Takes no lock and allocates nothing.
+/// Notes a launch by the calling thread, if a window is open. `depth` is the number of annotated
+/// functions around the launch that are known. Takes no lock and allocates nothing.
 pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, depth: u32) {
     // Captured work does not run until its graph is launched.
     if !NOTES.is_open.load(Acquire) || launched.capture.is_some() {
@@ -84,7 +60,7 @@ pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, depth: u32) {
         correlation: launched.correlation,
         stream_id: StreamId::of(launched),
         is_group: launched.is_group,
-        is_attributed: is_opened || depth > 0 || MARKED.get() > 0,
+        is_attributed: is_opened || depth > 0,
         is_opened,
     };
     if launched.lacks_records {

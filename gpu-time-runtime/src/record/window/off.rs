@@ -1,6 +1,7 @@
 //! A stub of `window` for builds without the `kernels` feature, which have no windows.
 
 pub(crate) mod matching {
+    use crate::record::stream_progress::StreamProgress;
     use crate::types::activity::Activity;
 
     pub(crate) struct Windows;
@@ -10,11 +11,11 @@ pub(crate) mod matching {
 
         pub fn repeat_round(&mut self) {}
 
-        pub fn take(&mut self, _: &Activity) -> bool {
+        pub fn take(&mut self, _: &Activity, _: &mut StreamProgress) -> bool {
             false
         }
 
-        pub fn end_round(&mut self, _: bool, _: bool, _: bool) {}
+        pub fn end_round(&mut self, _: &mut StreamProgress, _: bool, _: bool, _: bool) {}
     }
 
     pub(crate) fn windows() -> Windows {
@@ -25,20 +26,9 @@ pub(crate) mod matching {
 pub(crate) mod notes {
     use crate::types::activity::EnqueueCall;
 
-    #[derive(Clone, Copy, PartialEq, Eq)]
-    pub(crate) enum CallMark {}
-
-    pub(crate) fn mark() -> Option<CallMark> {
-        None
-    }
-
     pub(crate) fn note(_: &EnqueueCall, _: bool, _: u32) {}
 
     pub(crate) fn note_failure(_: u32) {}
-
-    pub(crate) fn unmark(mark: CallMark) {
-        match mark {}
-    }
 }
 
 pub(crate) mod thread {

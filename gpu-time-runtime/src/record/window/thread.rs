@@ -10,12 +10,13 @@ use gpu_time_report::Coverage;
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingPhase};
-use crate::base::{background, clock, console, fork, random::generator};
+use crate::base::{background, clock, console, fork};
 use crate::cuda::{self, DeviceInfo};
 use crate::record::opened::permission::{Permission, decided, permission};
 use crate::record::opened::{self, collector};
 use crate::record::window::matching::{self, windows};
 use crate::record::window::notes;
+use crate::record::window::schedule::{Collections, Schedule};
 use crate::site::cost;
 use crate::types::window_plan::WindowPlan;
 use crate::{cupti, health};
@@ -31,9 +32,6 @@ const STEP: Duration = Duration::from_millis(5);
 /// The number of launches after which records are collected during a window. CUPTI's buffers have
 /// space for more.
 const LAUNCHES_PER_COLLECTION: usize = 4_096;
-/// The time from the end of a window to the first collection. It doubles for each further
-/// collection.
-const FIRST_COLLECTION: Duration = Duration::from_millis(100);
 /// The longest sleep. After it, the thread checks whether the process is ending.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The host time of switching recording on and off.
@@ -126,7 +124,7 @@ pub(crate) fn devices() -> Vec<DeviceInfo> {
 }
 
 /// Returns how busy the device with this ordinal was, as [`matching::coverage`] does, and the time that the windows
-/// stand for: the run without the time in which none could open although they were wanted.
+/// stand for: the run without the time in which they were wanted and could not open yet.
 pub(crate) fn coverage(device: u32) -> Option<Coverage> {
     let closed = [&STATE.without_context, &STATE.preparation];
     let closed: Duration = closed.into_iter().filter_map(OnceLock::get).sum();
@@ -219,8 +217,7 @@ fn run() {
             now = Instant::now();
         }
         if let Some(request) = requested {
-            if !record(request.length) {
-                // CUPTI cannot be switched on while another thread loads code.
+            if !record(request.length, false) {
                 locked(&STATE.orders).requested.get_or_insert(request);
                 thread::park_timeout(STEP);
             }
@@ -228,8 +225,11 @@ fn run() {
         } else if let Some((length, at)) = planned
             && is_near(now)
         {
-            if let Some(_marking) = Marking::begin_until(at) {
-                record(length);
+            if let Some(_marking) = Marking::begin_until(at)
+                && !record(length, true)
+            {
+                // A later one would not be at a random time.
+                windows().miss(length.as_nanos() as u64);
             }
             schedule.advance();
             collections.restart();
@@ -315,9 +315,10 @@ impl Drop for Marking {
     }
 }
 
-/// Records a window of this length. Returns `false` if CUPTI cannot be switched on yet, so the
-/// caller must try again. Returns `true` without a window if CUPTI is unavailable.
-fn record(length: Duration) -> bool {
+/// Records a window of this length. Returns `false` if that is not possible now, because another thread loads code,
+/// while which CUPTI cannot be switched on, or too many windows wait for records. Returns `true` without a window
+/// if CUPTI is unavailable. A planned window that opens late does not end later.
+fn record(length: Duration, is_planned: bool) -> bool {
     let began = Instant::now();
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(RecordingPhase::Now);
@@ -329,13 +330,23 @@ fn record(length: Duration) -> bool {
     if cupti::is_available() {
         note_devices();
     }
+    if !windows().has_room() {
+        return false;
+    }
+    let wanted = Instant::now();
     let Some(switched_on) = cupti::switch_on() else { return !cupti::is_available() };
+    let is_first = STATE.preparation.get().is_none();
     STATE.preparation.get_or_init(|| began.elapsed());
+    let now = Instant::now();
+    // The program may be more likely to launch once it has loaded code.
+    let end = if is_planned && !is_first { wanted } else { now } + length;
+    if now >= end {
+        return false;
+    }
     collector::keep_up();
-    windows().open();
+    windows().open(length.as_nanos() as u64);
     notes::open();
     let began_ns = cupti::now_ns();
-    let end = Instant::now() + length;
     let (mut launches, mut collected) = (0, 0);
     loop {
         let rest = end.saturating_duration_since(Instant::now());
@@ -385,81 +396,9 @@ pub(crate) fn count_cost(ns: u64) {
     STATE.cost_ns.fetch_add(ns, Relaxed);
 }
 
-/// The schedule of collections after a window. They become rarer, because each flush of CUPTI's
-/// records blocks launches on other threads.
-#[derive(Default)]
-struct Collections {
-    next: Option<(Instant, Duration)>,
-}
-
-impl Collections {
-    /// Schedules the first collection after a window, unless one is due earlier.
-    fn restart(&mut self) {
-        let usual = Instant::now() + FIRST_COLLECTION;
-        let at = self.next.map_or(usual, |(at, _)| at.min(usual));
-        self.next = Some((at, FIRST_COLLECTION));
-    }
-
-    fn wait(&self, now: Instant) -> Option<Duration> {
-        self.next.map(|(at, _)| at.saturating_duration_since(now))
-    }
-
-    /// Returns `true` if a collection is due and windows wait for records, and schedules the next
-    /// one.
-    fn are_due(&mut self, now: Instant, are_waiting: impl FnOnce() -> bool) -> bool {
-        let Some((_, pause)) = self.next.filter(|(at, _)| now >= *at) else { return false };
-        let are_waiting = are_waiting();
-        self.next = are_waiting.then(|| (now + 2 * pause, 2 * pause));
-        are_waiting
-    }
-}
-
-/// The next window of a plan.
-#[derive(Default)]
-struct Schedule {
-    /// The plan, and the time at which to open the next window.
-    current: Option<(WindowPlan, Instant)>,
-    seed: u64,
-}
-
-impl Schedule {
-    /// Returns the length of the next window and the moment to open it.
-    fn next(&mut self, plan: Option<WindowPlan>, now: Instant) -> Option<(Duration, Instant)> {
-        let plan = plan?;
-        if self.current.is_none_or(|(known, _)| known != plan) {
-            // The first window opens within one period.
-            self.draw(plan, now, 0.5);
-        }
-        self.current.map(|(plan, at)| (plan.length(), at))
-    }
-
-    /// Moves on to the window after the current one. Skips windows whose time has passed.
-    fn advance(&mut self) {
-        if let Some((plan, at)) = self.current {
-            let (mut end, now) = (at + plan.length(), Instant::now());
-            if end + plan.pause(1.0) < now {
-                end = now;
-            }
-            self.draw(plan, end, 1.0);
-        }
-    }
-
-    fn draw(&mut self, plan: WindowPlan, after: Instant, most: f64) {
-        let mut rng = generator(self.seed);
-        let pause = plan.pause(rng.f64() * most);
-        self.seed = rng.get_seed();
-        self.current = Some((plan, after + pause));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn plan(length_ms: u64, period_ms: u64) -> WindowPlan {
-        let [length, period] = [length_ms, period_ms].map(Duration::from_millis);
-        WindowPlan::new(length, period).unwrap()
-    }
 
     #[test]
     fn thread_that_failed_to_start_is_missing() {
@@ -475,69 +414,5 @@ mod tests {
         drop(failed);
         note_start(&orders, Ok(()));
         assert_eq!(locked(&orders).no_thread, None);
-    }
-
-    /// The program may even have the same period as the windows and have started with them.
-    #[test]
-    fn windows_fall_on_all_moments_equally() {
-        const WINDOWS: u32 = 20_000;
-        // Far in the future, so that no window is skipped.
-        let began = Instant::now() + Duration::from_secs(100_000);
-        let plan = plan(4, 20);
-        let mut schedule = Schedule { seed: 7, ..Schedule::default() };
-        // The number of windows that contain each millisecond of the program's period.
-        let mut seen = [0; 20];
-        let mut end = began;
-        for _ in 0..WINDOWS {
-            let (length, at) = schedule.next(Some(plan), began).unwrap();
-            assert!(length == plan.length() && at >= end && at - end <= plan.pause(1.0));
-            end = at + length;
-            let first = (at - began).as_millis() as usize + 1;
-            (first..first + 4).for_each(|ms| seen[ms % 20] += 1);
-            schedule.advance();
-        }
-        let mean = (end - began) / WINDOWS;
-        assert!((mean.as_secs_f64() - 0.02).abs() < 2e-4, "{mean:?}");
-        let expected = WINDOWS / 5;
-        assert!(seen.iter().all(|&seen: &u32| seen.abs_diff(expected) < expected / 10), "{seen:?}");
-    }
-
-    #[test]
-    fn schedule_begins_again_with_another_plan() {
-        let now = Instant::now();
-        let mut schedule = Schedule::default();
-        assert_eq!(schedule.next(None, now), None);
-        let first = schedule.next(Some(plan(1, 100)), now);
-        assert_eq!(schedule.next(Some(plan(1, 100)), now + LEAD), first);
-        let (length, at) = schedule.next(Some(plan(5, 5)), now).unwrap();
-        assert_eq!((length, at), (Duration::from_millis(5), now));
-    }
-
-    #[test]
-    fn collections_become_rare() {
-        let mut collections = Collections::default();
-        let now = Instant::now();
-        assert_eq!((collections.wait(now), collections.are_due(now, || true)), (None, false));
-        collections.restart();
-        assert!(collections.wait(now).is_some_and(|wait| wait >= FIRST_COLLECTION));
-        assert!(!collections.are_due(now, || true));
-        let mut due = collections.next.unwrap().0;
-        for pause in [2, 4, 8].map(|times| times * FIRST_COLLECTION) {
-            assert!(collections.are_due(due, || true));
-            assert_eq!(collections.wait(due), Some(pause));
-            due += pause;
-        }
-        assert!(!collections.are_due(due, || false));
-        assert_eq!(collections.wait(due), None);
-    }
-
-    #[test]
-    fn further_windows_do_not_postpone_a_collection() {
-        let mut collections = Collections::default();
-        collections.restart();
-        let first = collections.next;
-        thread::sleep(Duration::from_millis(1));
-        collections.restart();
-        assert_eq!(collections.next, first);
     }
 }

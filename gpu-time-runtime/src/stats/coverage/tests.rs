@@ -192,10 +192,45 @@ fn share_is_at_most_one() {
     assert_eq!((found.busy, found.idle, found.attributed), (1.0, 0.0, 1.0));
 }
 
+/// One in four windows is unknown: the share may be anything from 30 to 55 %.
+#[test]
+fn error_allows_for_any_work_in_unknown_windows() {
+    let mut sums = CoverageSums::new();
+    (0..30).for_each(|_| sums.add(20 * MS, &mut [work(0, 0, 8 * MS, true)]));
+    (0..5).for_each(|_| sums.add_incomplete(20 * MS));
+    (0..5).for_each(|_| sums.add_missed(20 * MS));
+    let found = sums.report(0).unwrap();
+    assert_eq!((found.windows, found.incomplete, found.missed), (30, 5, 5));
+    let error = found.busy_error.unwrap();
+    assert!((2.0 * error - 0.15).abs() < 0.005, "{error}");
+    // The part that is not annotated is between 0 and 25 %.
+    let error = found.not_annotated_error.unwrap();
+    assert!((2.0 * error - 0.25).abs() < 0.01, "{error}");
+}
+
+/// Several streams may be busy at once. Half of the work is outside of functions.
+#[test]
+fn parts_of_a_capped_share_keep_their_proportions() {
+    let mut sums = CoverageSums::new();
+    for part in [MS, 2 * MS, 3 * MS, 2 * MS, 2 * MS] {
+        let half = |from: u64, is_attributed| work(0, from * MS, from * MS + part, is_attributed);
+        sums.add(2 * MS, &mut [half(0, true), half(10, false)]);
+    }
+    let found = sums.report(0).unwrap();
+    let close = |one: f64, other: f64| (one - other).abs() < 1e-9;
+    assert!(close(found.busy, 1.0) && close(found.attributed, 0.5), "{found:?}");
+    assert!(close(found.not_annotated(), 0.5), "{found:?}");
+    // The share of either half is that of all, and so is its spread.
+    let errors = [found.busy_error, found.attributed_error, found.not_annotated_error];
+    let [busy, attributed, outside] = errors.map(Option::unwrap);
+    assert!(close(attributed, busy / 2.0) && close(outside, attributed), "{found:?}");
+}
+
 #[test]
 fn incomplete_windows_are_counted_alone() {
     let mut sums = CoverageSums::new();
-    sums.add_incomplete();
+    sums.add_incomplete(100);
     let found = sums.report(0).unwrap();
-    assert_eq!((found.windows, found.incomplete, found.busy), (0, 1, 0.0));
+    assert_eq!((found.windows, found.incomplete), (0, 1));
+    assert_eq!((found.busy, found.idle, found.busy_error), (0.0, 0.0, None));
 }

@@ -127,6 +127,7 @@ pub struct Budget {
 pub struct Coverage {
     pub windows: u64,
     pub incomplete: u64,
+    pub missed: u64,
     pub total_ns: f64,
     pub covered_ns: f64,
     pub busy: f64,

@@ -1,3 +1,5 @@
+use std::ops::{Deref, DerefMut};
+
 use super::*;
 use crate::record::stream_progress::StreamId;
 use crate::types::activity::{EnqueueCall, GpuWork};
@@ -32,20 +34,51 @@ fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
     Activity { start_ns, end_ns, correlation, device: 0, context: 1, stream: 7, work }
 }
 
+/// The windows, and the progress of the GPU.
+struct Matching {
+    windows: Windows,
+    progress: StreamProgress,
+}
+
+impl Matching {
+    fn new() -> Matching {
+        Matching { windows: Windows::new(), progress: StreamProgress::new() }
+    }
+
+    fn take(&mut self, activity: &Activity) -> bool {
+        self.windows.take(activity, &mut self.progress)
+    }
+
+    fn end_round(&mut self, has_dropped: bool, has_flushed: bool, is_last: bool) {
+        self.windows.end_round(&mut self.progress, has_dropped, has_flushed, is_last);
+    }
+}
+
+impl Deref for Matching {
+    type Target = Windows;
+
+    fn deref(&self) -> &Windows {
+        &self.windows
+    }
+}
+
+impl DerefMut for Matching {
+    fn deref_mut(&mut self) -> &mut Windows {
+        &mut self.windows
+    }
+}
+
 /// Creates windows with one window that has these launches and was closed after 100 ns.
-fn closed(notes: impl IntoIterator<Item = Note>) -> Windows {
-    let mut windows = Windows::new();
+fn closed(notes: impl IntoIterator<Item = Note>) -> Matching {
+    let mut windows = Matching::new();
     add_closed(&mut windows, notes);
     windows
 }
 
-fn add_closed(windows: &mut Windows, notes: impl IntoIterator<Item = Note>) {
-    let mut window = WaitingWindow::new();
-    for note in notes {
-        window.note(note, windows.noted);
-        windows.noted += 1;
-    }
-    (window.length_ns, window.closed) = (100, Some(Instant::now()));
+fn add_closed(windows: &mut Matching, notes: impl IntoIterator<Item = Note>) {
+    let mut window = WaitingWindow::new(100);
+    notes.into_iter().for_each(|note| window.note(note));
+    window.closed = Some(Instant::now());
     windows.waiting.push_back(window);
 }
 
@@ -84,7 +117,7 @@ fn window_with_graphs_waits_for_more_records() {
         windows.end_round(false, true, false);
         assert_eq!(found(&windows).0, 0);
     }
-    let pass = |windows: &mut Windows| {
+    let pass = |windows: &mut Matching| {
         for _ in 0..QUIET {
             windows.begin_round();
             windows.end_round(false, true, false);
@@ -99,7 +132,7 @@ fn window_with_graphs_waits_for_more_records() {
 
 /// Creates windows, of which one waits for the records of a graph. The other is complete, and its record shows
 /// that the GPU has gone on from the graph.
-fn with_graph_without_a_record() -> Windows {
+fn with_graph_without_a_record() -> Matching {
     let mut windows = closed([Note { is_group: true, ..note(1) }]);
     add_closed(&mut windows, [note(2)]);
     windows.take(&activity(2, 90, 100));
@@ -112,7 +145,7 @@ fn with_graph_without_a_record() -> Windows {
 }
 
 /// Makes the windows late, as if they had waited for longer than [`PATIENCE`].
-fn wait(windows: &mut Windows) {
+fn wait(windows: &mut Matching) {
     let waited = PATIENCE + Duration::from_secs(1);
     windows.waiting.iter_mut().for_each(|window| {
         window.closed = window.closed.and_then(|closed| closed.checked_sub(waited));
@@ -194,10 +227,10 @@ fn end_of_the_process_leaves_unfinished_windows_out() {
 
 #[test]
 fn failed_launch_is_not_waited_for() {
-    let mut windows = Windows::new();
-    windows.open();
+    let mut windows = Matching::new();
+    windows.open(100);
     let Some(window) = windows.waiting.back_mut() else { unreachable!() };
-    [1, 2].iter().for_each(|&id| window.note(note(id), 0));
+    [1, 2].iter().for_each(|&id| window.note(note(id)));
     [2, 2, 9].iter().for_each(|&id| window.forget(id));
     (window.length_ns, window.closed) = (100, Some(Instant::now()));
     windows.take(&activity(1, 10, 20));
@@ -217,19 +250,65 @@ fn window_that_lacks_a_record_for_long_is_incomplete() {
     assert_eq!(found(&windows), (0, 1, 0.0));
 }
 
+/// Whether a window is in the figures must not depend on its work, which those that wait have.
 #[test]
-fn waiting_windows_are_bounded() {
-    let mut windows = Windows::new();
-    (0..=MOST_WAITING as u32).for_each(|id| add_closed(&mut windows, [note(id)]));
+fn no_window_opens_while_too_many_wait() {
+    let mut windows = Matching::new();
+    (0..MOST_WAITING as u32).for_each(|id| {
+        assert!(windows.has_room());
+        add_closed(&mut windows, [note(id)]);
+    });
     windows.end_round(false, true, false);
-    assert_eq!((found(&windows), windows.waiting.len()), ((0, 1, 0.0), MOST_WAITING));
+    assert_eq!((found(&windows).1, windows.has_room()), (0, false));
+    windows.miss(100);
+    windows.take(&activity(7, 10, 20));
+    windows.end_round(false, true, false);
+    assert_eq!((found(&windows).0, windows.has_room()), (1, true));
+    assert_eq!(windows.sums.report(0).unwrap().missed, 1);
+}
+
+#[test]
+fn no_window_opens_while_waiting_ones_have_much_work() {
+    let mut windows = closed([note(1)]);
+    let work = WindowWork { device: 0, start_ns: 10, end_ns: 20, name: "k", is_attributed: false };
+    windows.waiting[0].records = vec![work; MOST_WAITING_WORK];
+    assert!(!windows.has_room());
+}
+
+/// Only the first launch was made in a window.
+#[test]
+fn graph_has_ended_once_any_later_launch_has_a_record() {
+    let mut windows = closed([Note { is_group: true, ..note(1) }]);
+    windows.take(&activity(1, 10, 60));
+    for is_past in [false, true] {
+        if is_past {
+            windows.progress.note(note(2).stream_id, 2);
+        }
+        for _ in 0..QUIET {
+            windows.begin_round();
+            windows.end_round(false, true, false);
+        }
+        assert_eq!(found(&windows), if is_past { (1, 0, 0.5) } else { (0, 0, 0.0) });
+    }
+}
+
+#[test]
+fn window_that_is_open_at_the_end_is_incomplete() {
+    let mut windows = closed([]);
+    windows.open(100);
+    windows.end_round(false, true, true);
+    assert_eq!(found(&windows), (1, 1, 0.0));
+    // The thread may be in the middle of it.
+    windows.close(100);
+    windows.end_round(false, true, true);
+    assert_eq!(found(&windows), (1, 1, 0.0));
 }
 
 /// The note of a launch and the record of its work may come in either order.
 #[test]
 fn notes_are_taken_while_the_window_is_open() {
-    let mut windows = Windows::new();
-    windows.open();
+    let mut windows = Matching::new();
+    windows.open(100);
     notes::open();
     notes::note(&launched(1), false, 0);
     // Captured work does not run.
@@ -239,9 +318,7 @@ fn notes_are_taken_while_the_window_is_open() {
     assert!(!windows.take(&activity(2, 20, 50)), "too early");
     notes::note(&launched(2), false, 1);
     windows.end_round(false, true, false);
-    let mark = notes::mark();
-    notes::note(&launched(3), false, 0);
-    notes::unmark(mark.unwrap());
+    notes::note(&launched(3), false, 1);
     notes::close();
     notes::note(&launched(4), false, 0);
     windows.close(100);

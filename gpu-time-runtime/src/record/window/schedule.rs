@@ -1,0 +1,153 @@
+//! The times at which windows open, and at which the records of their launches are collected.
+
+use std::time::{Duration, Instant};
+
+use crate::base::random::generator;
+use crate::types::window_plan::WindowPlan;
+
+/// The time from the end of a window to the first collection. It doubles for each further
+/// collection.
+const FIRST_COLLECTION: Duration = Duration::from_millis(100);
+
+/// The schedule of collections after a window. They become rarer, because each flush of CUPTI's
+/// records blocks launches on other threads.
+#[derive(Default)]
+pub(super) struct Collections {
+    next: Option<(Instant, Duration)>,
+}
+
+impl Collections {
+    /// Schedules the first collection after a window, unless one is due earlier.
+    pub fn restart(&mut self) {
+        let usual = Instant::now() + FIRST_COLLECTION;
+        let at = self.next.map_or(usual, |(at, _)| at.min(usual));
+        self.next = Some((at, FIRST_COLLECTION));
+    }
+
+    pub fn wait(&self, now: Instant) -> Option<Duration> {
+        self.next.map(|(at, _)| at.saturating_duration_since(now))
+    }
+
+    /// Returns `true` if a collection is due and windows wait for records, and schedules the next
+    /// one.
+    pub fn are_due(&mut self, now: Instant, are_waiting: impl FnOnce() -> bool) -> bool {
+        let Some((_, pause)) = self.next.filter(|(at, _)| now >= *at) else { return false };
+        let are_waiting = are_waiting();
+        self.next = are_waiting.then(|| (now + 2 * pause, 2 * pause));
+        are_waiting
+    }
+}
+
+/// The next window of a plan.
+#[derive(Default)]
+pub(super) struct Schedule {
+    /// The plan, and the time at which to open the next window.
+    current: Option<(WindowPlan, Instant)>,
+    seed: u64,
+}
+
+impl Schedule {
+    /// Returns the length of the next window and the moment to open it.
+    pub fn next(&mut self, plan: Option<WindowPlan>, now: Instant) -> Option<(Duration, Instant)> {
+        let plan = plan?;
+        if self.current.is_none_or(|(known, _)| known != plan) {
+            // The first window opens within one period.
+            self.draw(plan, now, 0.5);
+        }
+        self.current.map(|(plan, at)| (plan.length(), at))
+    }
+
+    /// Moves on to the window after the current one. Skips windows whose time has passed.
+    pub fn advance(&mut self) {
+        if let Some((plan, at)) = self.current {
+            let (mut end, now) = (at + plan.length(), Instant::now());
+            if end + plan.pause(1.0) < now {
+                end = now;
+            }
+            self.draw(plan, end, 1.0);
+        }
+    }
+
+    fn draw(&mut self, plan: WindowPlan, after: Instant, most: f64) {
+        let mut rng = generator(self.seed);
+        let pause = plan.pause(rng.f64() * most);
+        self.seed = rng.get_seed();
+        self.current = Some((plan, after + pause));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn plan(length_ms: u64, period_ms: u64) -> WindowPlan {
+        let [length, period] = [length_ms, period_ms].map(Duration::from_millis);
+        WindowPlan::new(length, period).unwrap()
+    }
+
+    /// The program may even have the same period as the windows and have started with them.
+    #[test]
+    fn windows_fall_on_all_moments_equally() {
+        const WINDOWS: u32 = 20_000;
+        // Far in the future, so that no window is skipped.
+        let began = Instant::now() + Duration::from_secs(100_000);
+        let plan = plan(4, 20);
+        let mut schedule = Schedule { seed: 7, ..Schedule::default() };
+        // The number of windows that contain each millisecond of the program's period.
+        let mut seen = [0; 20];
+        let mut end = began;
+        for _ in 0..WINDOWS {
+            let (length, at) = schedule.next(Some(plan), began).unwrap();
+            assert!(length == plan.length() && at >= end && at - end <= plan.pause(1.0));
+            end = at + length;
+            let first = (at - began).as_millis() as usize + 1;
+            (first..first + 4).for_each(|ms| seen[ms % 20] += 1);
+            schedule.advance();
+        }
+        let mean = (end - began) / WINDOWS;
+        assert!((mean.as_secs_f64() - 0.02).abs() < 2e-4, "{mean:?}");
+        let expected = WINDOWS / 5;
+        assert!(seen.iter().all(|&seen: &u32| seen.abs_diff(expected) < expected / 10), "{seen:?}");
+    }
+
+    #[test]
+    fn schedule_begins_again_with_another_plan() {
+        let now = Instant::now();
+        let mut schedule = Schedule::default();
+        assert_eq!(schedule.next(None, now), None);
+        let first = schedule.next(Some(plan(1, 100)), now);
+        assert_eq!(schedule.next(Some(plan(1, 100)), now + Duration::from_millis(1)), first);
+        let (length, at) = schedule.next(Some(plan(5, 5)), now).unwrap();
+        assert_eq!((length, at), (Duration::from_millis(5), now));
+    }
+
+    #[test]
+    fn collections_become_rare() {
+        let mut collections = Collections::default();
+        let now = Instant::now();
+        assert_eq!((collections.wait(now), collections.are_due(now, || true)), (None, false));
+        collections.restart();
+        assert!(collections.wait(now).is_some_and(|wait| wait >= FIRST_COLLECTION));
+        assert!(!collections.are_due(now, || true));
+        let mut due = collections.next.unwrap().0;
+        for pause in [2, 4, 8].map(|times| times * FIRST_COLLECTION) {
+            assert!(collections.are_due(due, || true));
+            assert_eq!(collections.wait(due), Some(pause));
+            due += pause;
+        }
+        assert!(!collections.are_due(due, || false));
+        assert_eq!(collections.wait(due), None);
+    }
+
+    #[test]
+    fn further_windows_do_not_postpone_a_collection() {
+        let mut collections = Collections::default();
+        collections.restart();
+        let first = collections.next;
+        thread::sleep(Duration::from_millis(1));
+        collections.restart();
+        assert_eq!(collections.next, first);
+    }
+}
