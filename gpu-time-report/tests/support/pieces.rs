@@ -30,6 +30,7 @@ pub fn coverage(busy: f64, attributed: f64) -> Coverage {
     Coverage {
         windows: 190,
         incomplete: 0,
+        missed: 0,
         total_ns,
         covered_ns: None,
         busy,
