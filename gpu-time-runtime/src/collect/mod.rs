@@ -203,10 +203,15 @@ fn host_name() -> Option<String> {
 /// Returns warnings if records of GPU work are missing.
 fn useless_records() -> impl Iterator<Item = String> {
     let UselessRecords { dropped, zero_times, late, evicted } = collector::useless_records();
-    let lost = (dropped + zero_times > 0).then(|| {
+    let useless = match (dropped, zero_times) {
+        (0, 0) => None,
+        (_, 0) => Some(format!("CUPTI dropped {dropped} records")),
+        (0, _) => Some(format!("CUPTI gave {zero_times} records without times")),
+        _ => Some(format!("CUPTI dropped {dropped} records and gave {zero_times} without times")),
+    };
+    let lost = useless.map(|useless| {
         format!(
-            "CUPTI dropped {dropped} records and gave {zero_times} without times: the calls that they \
-             belong to are counted as lost (`records`), and windows as incomplete"
+            "{useless}: the calls that they belong to are counted as lost (`records`), and windows as incomplete"
         )
     });
     let late = (late > 0).then(|| {

@@ -42,6 +42,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/late_device", late_device),
 ];
 
+/// The longest wait for a window. The runtime waits up to ten seconds for its records.
+const PATIENCE: Duration = Duration::from_secs(12);
 /// The duration of a kernel inside an annotated function. Kernels outside take twice as long.
 const NS: u64 = 20_000;
 /// The same where the GPU shall be busy for most of the time: it idles for a microsecond before each kernel.
@@ -192,8 +194,6 @@ fn parse(arguments: &[String]) -> (f64, u64) {
 
 /// Asks for windows without a plan, and launches the given number of thousands of kernels after each.
 fn asked_for(arguments: &[String]) {
-    // The runtime waits up to ten seconds for a window's records.
-    const PATIENCE: Duration = Duration::from_secs(12);
     let thousands = arguments.first().map_or(0, |thousands| thousands.parse().unwrap());
     let program = Program::new(0);
     for asked in 1..=2 {
@@ -316,7 +316,6 @@ fn windows() -> u64 {
 
 /// Plans windows, and runs until one is in the snapshot.
 fn planned(_: &[String]) {
-    const PATIENCE: Duration = Duration::from_secs(5);
     let program = Program::new(0);
     gpu_time::configure().windows("4ms/20ms").apply();
     let began = Instant::now();
@@ -391,12 +390,18 @@ fn asked_late(_: &[String]) {
     tally::print();
 }
 
-/// Opens a window by raising SIGUSR2.
+/// Opens a window by raising SIGUSR2, and another if the program's thread did not run in it.
 fn raised(_: &[String]) {
     let program = Program::new(0);
+    let (began, mut seen) = (Instant::now(), 0);
     raise(libc::SIGUSR2);
-    program.run(0.5, 1, Duration::from_millis(100));
-    thread::sleep(Duration::from_millis(300));
+    while !has_busy_window() && began.elapsed() < PATIENCE {
+        if windows() > seen {
+            seen = windows();
+            raise(libc::SIGUSR2);
+        }
+        program.run(0.5, 1, Duration::from_millis(100));
+    }
     tally::print();
 }
 
@@ -404,7 +409,7 @@ fn raised(_: &[String]) {
 fn end(_: &[String]) {
     let program = Program::new(0);
     gpu_time::open_window(Duration::from_secs(10));
-    program.run(0.5, 1, Duration::from_millis(50));
+    program.run(0.5, 1, Duration::from_millis(500));
     program.launch(1_000_000);
     tally::print();
 }

@@ -276,7 +276,7 @@ mod simulated {
     #[test]
     fn useless_records_leave_bias_from_table() {
         let cupti = || SimCupti::default().script("zero=1");
-        let warning = "CUPTI dropped 0 records and gave";
+        let warning = "CUPTI gave ";
         let run = scenario("kernels/events", &[]).on_cupti(cupti()).warns(warning).run();
         assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
     }
