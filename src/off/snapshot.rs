@@ -150,7 +150,7 @@ no_values! {
     }
     Overlap: Copy { ns: f64, partial: bool }
     Coverage {
-        windows: u64, incomplete: u64, total_ns: f64, covered_ns: Option<f64>, busy: f64,
+        windows: u64, incomplete: u64, missed: u64, total_ns: f64, covered_ns: Option<f64>, busy: f64,
         busy_error: Option<f64>, idle: f64, idle_error: Option<f64>, attributed: f64,
         attributed_error: Option<f64>, not_annotated: f64, not_annotated_error: Option<f64>,
         unattributed: &[Unattributed],

@@ -460,7 +460,8 @@ fn show_coverage(coverage: &Coverage) -> impl Debug {
         (of.name().to_owned(), of.count(), of.total_ns(), of.share(), of.per_s())
     };
     (
-        (coverage.windows(), coverage.incomplete(), coverage.total_ns(), coverage.covered_ns()),
+        (coverage.windows(), coverage.incomplete(), coverage.missed()),
+        (coverage.total_ns(), coverage.covered_ns()),
         (coverage.busy(), coverage.busy_error(), coverage.idle(), coverage.idle_error()),
         (coverage.attributed(), coverage.attributed_error()),
         (coverage.not_annotated(), coverage.not_annotated_error()),
