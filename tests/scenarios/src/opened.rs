@@ -340,6 +340,13 @@ fn first_and_only(args: &[String]) {
     tally::print();
 }
 
+/// Returns `true` if all calls of a function have been recorded.
+fn has_opened(function: &str) -> bool {
+    let snapshot = gpu_time::snapshot();
+    let site = snapshot.site(&format!("scenario::opened::{function}")).unwrap();
+    site.series().iter().any(|series| series.timed() == series.opened())
+}
+
 /// Makes calls on so many threads, with this many launches each. None ends before all launches are made.
 fn long_at_once(args: &[String]) {
     let gpu = Gpu::new();
@@ -352,6 +359,11 @@ fn long_at_once(args: &[String]) {
             scope.spawn(move || launches_all(spin, &stream, launches, last));
         }
     });
+    // The end of the process does not wait long for the records.
+    let began = Instant::now();
+    while !has_opened("launches_all") && began.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(20));
+    }
     tally::print();
 }
 

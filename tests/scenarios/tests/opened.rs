@@ -213,7 +213,8 @@ fn signal_inside_an_opened_call() {
     let run = scenario("opened/killed", &[]).with_cupti().untraced().keeps_counting();
     let run = run.killed_by(libc::SIGTERM).run();
     let (row, _) = opened(&run, "step");
-    assert!(row.opened > 0 && row.all_lost() <= 1, "{row:?}");
+    // Steps that begin after the thread has handed over the others are lost.
+    assert!(row.opened > row.all_lost(), "{row:?}");
     assert_eq!(row.lost("unfinished"), row.all_lost());
     let (row, _) = opened(&run, "goes_on_for_ever");
     assert_eq!((row.timed, row.lost("unfinished")), (1, 1));
