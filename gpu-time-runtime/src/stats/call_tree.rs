@@ -2,6 +2,7 @@
 //! are estimated from the recorded calls.
 
 pub(crate) mod by_events;
+mod call_counts;
 pub(crate) mod forest;
 pub(crate) mod place;
 pub(crate) mod total;

@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::stats::bias::Bias;
 use crate::stats::call_tree::by_events::{self, EventTimes};
+use crate::stats::call_tree::call_counts::{CallCounts, Correction};
 use crate::stats::call_tree::total::{FEWEST, Total};
 use crate::stats::call_tree::{CallTree, MAX_PATHS, Path, PerCallSums, SiteNumber};
 use crate::types::device::DeviceId;
 use gpu_time_report::{Node, PerCall, Source};
-
-/// The relative difference of two numbers of calls that are equal but for rounding.
-const ROUNDING: f64 = 1e-9;
 
 /// A function, as reports show it.
 pub(crate) struct Named {
@@ -23,61 +21,6 @@ pub(crate) struct Named {
     pub is_span: bool,
     /// Its first calls are not timed.
     pub warms_up: bool,
-}
-
-/// The numbers of a function's calls in the tree.
-#[derive(Clone, Copy, Default)]
-struct CallCounts {
-    /// The calls that events timed.
-    timed: f64,
-    /// Some of these stand for others that were not timed.
-    is_sampled: bool,
-    /// The calls for which opened ones stand, and the number of their paths.
-    opened: f64,
-    opened_paths: u32,
-}
-
-/// What makes a function's calls in the tree add up to their known number.
-#[derive(Clone, Copy)]
-struct Correction {
-    scale: f64,
-    /// The number of calls of a path is known, because the function has no other.
-    is_count_known: bool,
-}
-
-impl CallCounts {
-    fn add_opened(&mut self, calls: f64) {
-        self.opened += calls;
-        self.opened_paths += 1;
-    }
-
-    fn add_timed(&mut self, times: &EventTimes) {
-        self.timed += times.calls;
-        self.is_sampled |= times.is_sampled();
-    }
-
-    /// Returns the correction of the opened calls.
-    fn correction(self, known: Option<f64>) -> Correction {
-        let known = known.filter(|_| !self.is_sampled);
-        let ratio = known.map(|known| (known - self.timed) / self.opened);
-        let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
-        Correction {
-            // The weights of calls that all count once may have been rounded.
-            scale: ratio.filter(|ratio| (ratio - 1.0).abs() > ROUNDING).unwrap_or(1.0),
-            is_count_known: ratio.is_some() && self.opened_paths == 1,
-        }
-    }
-}
-
-impl Correction {
-    fn applied(self, mut node: Node) -> Node {
-        let errors = [&mut node.inclusive_error_ns, &mut node.self_error_ns];
-        let errors = errors.into_iter().flatten();
-        let totals = [&mut node.calls, &mut node.self_ns].into_iter();
-        let totals = totals.chain(node.self_ns_by_device.values_mut()).chain(errors);
-        totals.for_each(|total| *total *= self.scale);
-        node
-    }
 }
 
 impl CallTree {
