@@ -103,7 +103,7 @@ fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64
             cache,
             key,
         },
-        stream: Some(stream),
+        stream: Some(context.stream_id(stream)),
         weight,
         share,
         sampled: unasked(site),

@@ -23,6 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/async", asynchronous),
     ("kernels/brackets_inside", brackets_inside),
     ("kernels/elsewhere", elsewhere),
+    ("kernels/default_streams", default_streams),
     ("kernels/after_stop", after_stop),
     ("kernels/events", events),
     ("kernels/inside_events", inside_events),
@@ -148,6 +149,18 @@ fn elsewhere(_: &[String]) {
     for _ in 0..10 {
         on_two_streams(&gpu.stream, &other, &spins);
         gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Does the same on the default streams of two GPUs, whose handles are equal.
+fn default_streams(_: &[String]) {
+    let gpus = [0, 1].map(Gpu::at);
+    let [stream, other] = [0, 1].map(|at: usize| gpus[at].context.default_stream());
+    let spins = [gpus[0].spin("here"), gpus[1].spin("elsewhere")];
+    for _ in 0..10 {
+        on_two_streams(&stream, &other, &spins);
+        gpus.iter().for_each(Gpu::synchronize);
     }
     tally::print();
 }

@@ -355,7 +355,7 @@ impl Collector {
                 launches.insert(correlation, (number, at as u32));
                 while let Some(record) = self.unclaimed.claim(correlation) {
                     if let Some(launch) = waiting.take(&record, at, self.alignment) {
-                        self.progress.note(launch.stream_id, launch.enqueued_ns);
+                        self.progress.note(launch.stream, launch.enqueued_ns);
                     }
                 }
             }
@@ -377,7 +377,7 @@ impl Collector {
             Some((waiting, at)) => {
                 let before = waiting.work();
                 if let Some(launch) = waiting.take(activity, at, self.alignment) {
-                    self.progress.note(launch.stream_id, launch.enqueued_ns);
+                    self.progress.note(launch.stream, launch.enqueued_ns);
                 }
                 self.work += waiting.work() - before;
             }

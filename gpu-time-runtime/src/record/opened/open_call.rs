@@ -10,14 +10,13 @@ use crate::record::opened::foreign_launches;
 use crate::record::opened::odds::{NestedCall, Odds};
 use crate::record::opened::passed_over::PassedOver;
 use crate::record::series_counters::SeriesRef;
-use crate::record::stream_progress::StreamId;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::types::activity::EnqueueCall;
 use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Lost};
-use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey, workload::Workload};
+use crate::types::{device::DeviceId, key::SeriesKey, stream_id::StreamId, workload::Workload};
 
 /// The maximum number of frames that an opened call keeps at once. If nothing can be [handed
 /// over](crate::record::opened::parts), calls beyond it are counted as lost, and their work belongs to the
@@ -46,7 +45,7 @@ pub(crate) struct CallSeries {
 pub(crate) struct OpenedFunction {
     pub of: CallSeries,
     /// The stream that the function names.
-    pub stream: Option<Stream>,
+    pub stream: Option<StreamId>,
     /// The number of calls that this call represents.
     pub weight: f32,
     /// The probability with which such a call is opened if it is the outermost timed one.
@@ -98,8 +97,7 @@ pub(crate) struct FrameLaunch {
     /// The time of the call, on the host's clock.
     pub enqueued_ns: u64,
     /// The stream that was passed to the driver, if known.
-    pub stream: Option<Stream>,
-    pub stream_id: Option<StreamId>,
+    pub stream: Option<StreamId>,
     /// The function times its launches by events, and this is none of those.
     pub is_after_stop: bool,
     /// As in [`EnqueueCall`].
@@ -281,8 +279,7 @@ impl OpenCall {
             correlation,
             frame,
             enqueued_ns: cuda::now_ns(),
-            stream: launched.stream.map(Stream),
-            stream_id: StreamId::of(launched),
+            stream: StreamId::of(launched),
             is_after_stop,
             is_graph,
             is_group,

@@ -13,16 +13,22 @@ use crate::record::timeline::CallId;
 use crate::site::thread_counters::ThreadCounters;
 use crate::stats::bracket_counts::BracketCounts;
 use crate::types::activity::{Activity, GpuWork};
-use crate::types::{handles::Stream, key::SeriesKey, sample::CacheState};
+use crate::types::{handles::Stream, key::SeriesKey, sample::CacheState, stream_id::StreamId};
 use gpu_time_report::ElsewhereReason;
 
 const STREAM: Stream = Stream(0x70);
+/// The context of all launches.
+const CONTEXT: usize = 9;
 
 pub(super) fn thread() -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
         counters: ThreadCounters::NONE,
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
     }))
+}
+
+fn stream_id(handle: usize) -> StreamId {
+    StreamId::new(Stream(handle), CONTEXT)
 }
 
 pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
@@ -32,7 +38,7 @@ pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
     let (cache, key) = (CacheState::AsFound, SeriesKey::NONE);
     OpenedFunction {
         of: CallSeries { site, thread, launch: None, cache, key },
-        stream: Some(STREAM),
+        stream: Some(stream_id(STREAM.0)),
         weight: 1.0,
         share: 1.0,
         sampled: 1.0,
@@ -45,7 +51,7 @@ pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
 fn launch(correlation: u32) -> EnqueueCall {
     EnqueueCall {
         correlation,
-        context: 9,
+        context: CONTEXT,
         stream: Some(STREAM.0),
         capture: None,
         is_graph: false,
@@ -105,7 +111,7 @@ fn launch_belongs_to_the_innermost_function() {
     assert!(!call.leave(at(inner_frame), None, |_| DeviceId::Cuda(0)));
     call.note(&launch(3));
     let device = |context| {
-        assert_eq!(context, 9);
+        assert_eq!(context, CONTEXT);
         DeviceId::Cuda(0)
     };
     assert!(call.leave(at(outer_frame), None, device));
@@ -167,7 +173,7 @@ fn launch_on_another_stream_is_elsewhere() {
 #[test]
 fn inner_work_is_elsewhere_for_outer_function() {
     let named = |stream| OpenedFunction { stream, ..subject(thread()) };
-    let [outer, bare, inner] = [Some(STREAM), None, Some(Stream(0x71))].map(named);
+    let [outer, bare, inner] = [Some(stream_id(STREAM.0)), None, Some(stream_id(0x71))].map(named);
     let mut call = Box::<OpenCall>::default();
     let frames = [outer, bare, inner].map(|subject| {
         let frame = call.enter(subject).unwrap();
@@ -249,13 +255,27 @@ fn captured_launch_loses_the_functions_inside_the_capture() {
 
 #[test]
 fn legacy_streams_are_the_same() {
-    let subject = OpenedFunction { stream: Some(Stream(0)), ..subject(thread()) };
+    let subject = OpenedFunction { stream: Some(stream_id(0)), ..subject(thread()) };
     let mut call = Box::<OpenCall>::default();
     let frame = call.enter(subject).unwrap();
     call.frames[0].is_launching = true;
     call.note(&EnqueueCall { stream: Some(1), ..launch(1) });
     record_launches(call, &[frame]);
     assert_eq!(elsewhere(subject), []);
+}
+
+/// All contexts use the same handle for their default streams.
+#[test]
+fn default_stream_of_another_context_is_elsewhere() {
+    let subject = OpenedFunction { stream: Some(stream_id(0)), ..subject(thread()) };
+    let mut call = Box::<OpenCall>::default();
+    let frame = call.enter(subject).unwrap();
+    call.frames[0].is_launching = true;
+    for (id, context) in [(1, CONTEXT), (2, CONTEXT + 1)] {
+        call.note(&EnqueueCall { stream: Some(0), context, ..launch(id) });
+    }
+    record_launches(call, &[frame]);
+    assert_eq!(elsewhere(subject), [(ElsewhereReason::OtherStream, 1)]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::record::timeline::{self, StreamWork};
 use crate::stats::call_tree::{RecordedCall, total::OpeningDraw};
 use crate::types::activity::Activity;
 use crate::types::sample::Lost;
+use crate::types::stream_id::StreamId;
 
 /// The time without a record after which a call is no longer waited for, once the GPU has gone on to later
 /// launches. Missing records were then lost, and groups have no more of them.
@@ -115,8 +116,7 @@ impl WaitingCall {
     pub fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
         let silence = now.saturating_duration_since(self.heard);
         let is_silent = silence > PATIENCE;
-        let is_past =
-            |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.enqueued_ns);
+        let is_past = |launch: &FrameLaunch| progress.are_past(launch.stream, launch.enqueued_ns);
         let has_ended = |launch: &FrameLaunch| launch.has_record && is_past(launch);
         let has_begun = |launch: &FrameLaunch| launch.has_record || is_past(launch);
         let launches = || self.call.launches.iter();
@@ -213,7 +213,7 @@ fn stream_work(
 ) -> Option<StreamWork> {
     let OpenedFunction { of: CallSeries { site, .. }, call_id, stream: named, .. } =
         call.frames.get(of.frame as usize)?.subject;
-    let is_elsewhere = named.zip(of.stream).is_some_and(|(named, ran)| !named.is_same_as(ran));
+    let is_elsewhere = named.zip(of.stream).is_some_and(|(named, ran)| !named.names(ran));
     let Activity { start_ns, end_ns, device, context, stream, work, .. } = of.activity;
     Some(StreamWork {
         site,
@@ -222,7 +222,7 @@ fn stream_work(
         context,
         stream_id: stream,
         // The branches of a graph run on streams of their own.
-        stream: of.stream.filter(|_| !of.is_in_graph),
+        stream: of.stream.filter(|_| !of.is_in_graph).map(StreamId::handle),
         elsewhere: is_elsewhere,
         begin_ns: alignment.host_ns(start_ns),
         end_ns: alignment.host_ns(end_ns),

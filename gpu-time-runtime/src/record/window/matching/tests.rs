@@ -1,6 +1,6 @@
 use super::*;
-use crate::record::stream_progress::StreamId;
 use crate::types::activity::{EnqueueCall, GpuWork};
+use crate::types::stream_id::StreamId;
 
 fn launched(correlation: u32) -> EnqueueCall {
     EnqueueCall {
