@@ -24,6 +24,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/brackets_inside", brackets_inside),
     ("kernels/elsewhere", elsewhere),
     ("kernels/default_streams", default_streams),
+    ("kernels/own_context", own_context),
     ("kernels/after_stop", after_stop),
     ("kernels/events", events),
     ("kernels/inside_events", inside_events),
@@ -162,6 +163,22 @@ fn default_streams(_: &[String]) {
         on_two_streams(&stream, &other, &spins);
         gpus.iter().for_each(Gpu::synchronize);
     }
+    tally::print();
+}
+
+/// Creates a context, and destroys it before the call ends.
+#[gpu_timed(clock = "kernels")]
+fn in_own_context(ordinal: usize) {
+    ran!();
+    let gpu = Gpu::in_own_context(ordinal);
+    gpu.spin("own").launch(&gpu.stream, SHORT).unwrap();
+    gpu.synchronize();
+}
+
+fn own_context(_: &[String]) {
+    let gpu = Gpu::new();
+    (0..10).for_each(|_| in_own_context(1));
+    gpu.synchronize();
     tally::print();
 }
 

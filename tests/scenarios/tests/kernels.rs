@@ -396,6 +396,15 @@ mod simulated {
         assert_elsewhere(&run.with_cupti().run());
     }
 
+    /// The driver cannot name its device any more.
+    #[test]
+    fn call_that_destroys_its_context_is_on_its_device() {
+        let run = scenario("kernels/own_context", &[]).simulated(|sim| sim.devices(2));
+        let run = run.with_cupti().run();
+        let (row, _) = opened(&run, "kernels::in_own_context");
+        assert_eq!((row.device.as_str(), row.opened, row.all_lost()), ("cuda:1", 10, 0));
+    }
+
     #[test]
     fn call_on_two_gpus_is_one_row_with_copy() {
         const BYTES: u64 = 1 << 20;

@@ -356,7 +356,9 @@ impl SpanState {
     }
 }
 
-/// Returns the device of a context. For 0, which means that nothing was launched, returns the only device.
+/// Returns the device of a context. For 0, which means that nothing was launched, and for a context that may have been
+/// destroyed, returns the only device.
 fn device(context: usize) -> DeviceId {
-    if context == 0 { cuda::only_device() } else { first::device(context) }
+    let launched_on = if context == 0 { None } else { first::device(context) };
+    launched_on.unwrap_or_else(cuda::only_device)
 }

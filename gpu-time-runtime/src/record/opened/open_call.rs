@@ -55,7 +55,7 @@ pub(crate) struct OpenedFunction {
     pub sampled: f64,
     pub workload: Workload,
     pub call_id: CallId,
-    /// The device to count the call on if it launches nothing, and until it ends.
+    /// The device to count the call on until it ends, and if nothing tells its device then.
     pub device: DeviceId,
 }
 
@@ -104,7 +104,8 @@ pub(crate) struct FrameLaunch {
     pub is_graph: bool,
     /// As in [`EnqueueCall`].
     pub is_group: bool,
-    pub has_record: bool,
+    /// The device that its records name; `None` before the first record.
+    pub device: Option<DeviceId>,
 }
 
 /// A call with its frames and launches.
@@ -283,7 +284,7 @@ impl OpenCall {
             is_after_stop,
             is_graph,
             is_group,
-            has_record: false,
+            device: None,
         });
     }
 
@@ -360,7 +361,7 @@ impl OpenCall {
         let now = clock::now_ns();
         for frame in &mut self.frames {
             // Counted on the device of the frame's first launch, if this thread used that context last.
-            if let Some(context) = cuda::recent(frame.context).filter(|_| frame.context != 0) {
+            if let Some(context) = cuda::recent_current(frame.context) {
                 frame.count_on(context.device_id());
             }
             if frame.left_ns == 0 {
@@ -368,6 +369,21 @@ impl OpenCall {
                 frame.lost.get_or_insert(Lost::Unfinished);
             }
         }
+    }
+
+    /// Returns the device of each frame's first launch with a record, including those of frames inside it.
+    pub fn recorded_devices(&self) -> Vec<Option<DeviceId>> {
+        let mut devices = vec![None; self.frames.len()];
+        for launch in self.launches.iter().filter(|launch| launch.device.is_some()) {
+            let mut inner = Some(launch.frame as usize);
+            while let Some(at) = inner
+                && let Some(device @ None) = devices.get_mut(at)
+            {
+                *device = launch.device;
+                inner = self.frames[at].parent.map(|outer| outer as usize);
+            }
+        }
+        devices
     }
 
     /// Returns the number of the call's frames and launches.

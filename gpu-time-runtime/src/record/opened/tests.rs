@@ -818,6 +818,40 @@ fn open_call_is_in_flight_on_one_device() {
     assert_eq!((counts(&subject).lost.of(Lost::Unfinished), counts(&subject).opened), (1, 0));
 }
 
+/// The context of the launch may be gone when the call ends, so that the driver cannot name its device.
+#[test]
+fn records_name_the_device_of_a_call() {
+    let on = |device| OpenedFunction { device, ..subject(thread()) };
+    let [outer, inner, idle] = [DeviceId::Unknown, DeviceId::Cuda(0), DeviceId::Cuda(0)].map(on);
+    let mut call = Box::<OpenCall>::default();
+    let frames = [outer, inner, idle].map(|subject| {
+        let frame = call.enter(subject).unwrap();
+        (call.at, frame)
+    });
+    for (id, (at, _)) in [(1, frames[0]), (2, frames[1]), (3, frames[0])] {
+        call.at = at;
+        call.note(&launch(id));
+    }
+    frames.iter().rev().for_each(|(_, frame)| {
+        let device = call.frames[at(*frame)].subject.device;
+        call.leave(at(*frame), None, |_| device);
+    });
+    let mut collector = Collector::new();
+    collector.claim([call]);
+    // The record of the first launch comes last.
+    for (id, device) in [(3, 0), (2, 1), (1, 2)] {
+        collector.take(&Activity { device, ..activity(id, 10, 20) });
+    }
+    collector.finish(false);
+    let devices = [outer, inner, idle].map(|subject| {
+        let recorder = locked(&subject.of.thread.recorder);
+        let mut counters = recorder.series.counters(0, usize::MAX).iter();
+        counters.find(|of| of.counts.opened == 1).map(|of| of.id.device)
+    });
+    assert_eq!(devices, [2, 1, 0].map(|device| Some(DeviceId::Cuda(device))));
+    assert_eq!((counts(&outer).timed, counts(&outer).in_flight), (1, 0));
+}
+
 /// Records of one launch count as well, because a graph has many.
 #[test]
 fn oldest_calls_are_lost_if_too_much_work_waits() {

@@ -13,6 +13,7 @@ use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
 use crate::stats::call_tree::{RecordedCall, total::OpeningDraw};
 use crate::types::activity::Activity;
+use crate::types::device::DeviceId;
 use crate::types::sample::Lost;
 use crate::types::stream_id::StreamId;
 
@@ -81,8 +82,7 @@ impl WaitingCall {
         let launch = self.call.launches.get_mut(launch)?;
         self.quiet = 0;
         self.heard = Instant::now();
-        if !launch.has_record {
-            launch.has_record = true;
+        if launch.device.replace(DeviceId::Cuda(activity.device)).is_none() {
             self.missing -= usize::from(!launch.is_group);
         }
         let launch = *launch;
@@ -117,11 +117,11 @@ impl WaitingCall {
         let silence = now.saturating_duration_since(self.heard);
         let is_silent = silence > PATIENCE;
         let is_past = |launch: &FrameLaunch| progress.are_past(launch.stream, launch.enqueued_ns);
-        let has_ended = |launch: &FrameLaunch| launch.has_record && is_past(launch);
-        let has_begun = |launch: &FrameLaunch| launch.has_record || is_past(launch);
+        let has_ended = |launch: &FrameLaunch| launch.device.is_some() && is_past(launch);
+        let has_begun = |launch: &FrameLaunch| launch.device.is_some() || is_past(launch);
         let launches = || self.call.launches.iter();
         let mut groups = launches().filter(|launch| launch.is_group);
-        let mut unsure = launches().filter(|launch| launch.is_group || !launch.has_record);
+        let mut unsure = launches().filter(|launch| launch.is_group || launch.device.is_none());
         match self.missing {
             0 if !self.has_groups || is_last => Outlook::Complete,
             0 if self.quiet >= QUIET && groups.all(has_ended) => Outlook::Complete,
@@ -176,7 +176,8 @@ impl WaitingCall {
         let is_known = |frame: u32| call.frames.get(frame as usize).is_some_and(is_known);
         let is_sampled = call.frames.iter().any(|frame| frame.weight() > 1.0);
         overlap::add(&by_frame.work_by_device(is_known), is_sampled);
-        for (frame, figures) in call.frames.iter().zip(figures) {
+        let devices = call.recorded_devices();
+        for ((frame, figures), device) in call.frames.iter().zip(figures).zip(devices) {
             let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
             if frame.goes_on || left_ns == 0 {
                 continue;
@@ -194,6 +195,11 @@ impl WaitingCall {
                 workload: subject.workload,
             };
             let mut recorder = locked(&subject.of.thread.recorder);
+            // The first launch of a function that was split is in an earlier part.
+            let series = match device.filter(|_| !frame.is_split()) {
+                Some(device) => recorder.series.move_opened(series, subject.of.identity(device)),
+                None => series,
+            };
             recorder.series.end_opened(series, outcome);
             recorder.series.count_zero_times(series, frame.zero_times);
         }
