@@ -134,9 +134,7 @@ pub(super) fn enter(subject: OpenedFunction, is_inside: bool) -> Option<OpenedCa
         None => {
             let events_can_time_it = stream.is_some() && !is_inside;
             if !events_can_time_it {
-                // An opened call accepts no more functions once too many of them have not ended.
-                let lost = if is_inside { Lost::Long } else { Lost::Records };
-                opened::count_lost(&of, device, lost);
+                opened::count_lost(&of, device, opened::why_not_entered());
                 timeline::end(call_id);
             }
             None

@@ -231,8 +231,7 @@ impl SpanState {
         };
         let Some(frame) = enter(subject) else {
             ticket::count_span(site, Some(1.0));
-            let lost = if opened::is_inside() { Lost::Long } else { Lost::Records };
-            opened::count_lost(&self.series(), cuda::only_device(), lost);
+            opened::count_lost(&self.series(), cuda::only_device(), opened::why_not_entered());
             timeline::end(self.call_id);
             return SpanPlace::Nowhere;
         };

@@ -356,8 +356,16 @@ impl OpenCall {
         }
     }
 
+    /// Marks all functions that have not ended as lost.
+    pub fn lose_unfinished(&mut self) {
+        for frame in self.frames.iter_mut().filter(|frame| frame.left_ns == 0) {
+            frame.lost.get_or_insert(Lost::Unfinished);
+        }
+    }
+
     /// Ends a call whose outermost function will not end. All functions that have not ended are lost.
     pub fn give_up(&mut self) {
+        self.lose_unfinished();
         let now = clock::now_ns();
         for frame in &mut self.frames {
             // Counted on the device of the frame's first launch, if this thread used that context last.
@@ -366,7 +374,6 @@ impl OpenCall {
             }
             if frame.left_ns == 0 {
                 frame.left_ns = now;
-                frame.lost.get_or_insert(Lost::Unfinished);
             }
         }
     }

@@ -1,4 +1,5 @@
 use std::sync::atomic::AtomicU32;
+use std::sync::mpsc;
 
 use super::call_exchange::MAX_WAITING_WORK;
 use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING};
@@ -802,6 +803,32 @@ fn abandoned_call_loses_what_has_not_ended() {
     call.give_up();
     record_all(vec![call]);
     assert_eq!((counts(&outer).lost.of(Lost::Unfinished), counts(&inner).opened), (1, 1));
+}
+
+/// The order in which a thread's variables are destroyed is not specified, so one is used before the opened call's
+/// place and one after.
+#[test]
+fn ending_thread_cannot_open_calls() {
+    struct AtEnd(mpsc::Sender<Lost>);
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            self.0.send(why_not_entered()).unwrap();
+        }
+    }
+    thread_local! {
+        static EARLY: Cell<Option<AtEnd>> = const { Cell::new(None) };
+        static LATE: Cell<Option<AtEnd>> = const { Cell::new(None) };
+    }
+    let (sender, reasons) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        EARLY.set(Some(AtEnd(sender.clone())));
+        assert!(!is_thread_ending());
+        LATE.set(Some(AtEnd(sender)));
+    });
+    thread.join().unwrap();
+    let reasons: Vec<_> = reasons.iter().collect();
+    assert_eq!(reasons.len(), 2);
+    assert!(reasons.contains(&Lost::Unfinished) && reasons.contains(&Lost::Records), "{reasons:?}");
 }
 
 /// The device of a call is known only when it has launched something.
