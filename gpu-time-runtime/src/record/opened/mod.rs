@@ -11,6 +11,7 @@ pub(crate) mod base;
 mod call_exchange;
 pub(crate) mod collector;
 pub(crate) mod depth;
+pub(crate) mod devices;
 mod foreign_launches;
 mod odds;
 mod open_call;

@@ -55,7 +55,7 @@ pub(crate) struct OpenedFunction {
     pub sampled: f64,
     pub workload: Workload,
     pub call_id: CallId,
-    /// The device to count the call on until it ends, and if nothing tells its device then.
+    /// The device that the call is counted on. Until it ends, this is a guess.
     pub device: DeviceId,
 }
 
@@ -104,8 +104,8 @@ pub(crate) struct FrameLaunch {
     pub is_graph: bool,
     /// As in [`EnqueueCall`].
     pub is_group: bool,
-    /// The device that its records name; `None` before the first record.
-    pub device: Option<DeviceId>,
+    /// The ordinal of the device that its records name; `None` before the first record.
+    pub device: Option<u32>,
 }
 
 /// A call with its frames and launches.
@@ -161,6 +161,7 @@ impl Frame {
 
     /// Counts the call on this device.
     fn count_on(&mut self, device: DeviceId) {
+        self.subject.device = device;
         let CallSeries { thread, .. } = self.subject.of;
         let identity = self.subject.of.identity(device);
         self.series = locked(&thread.recorder).series.move_opened(self.series, identity);
@@ -378,8 +379,8 @@ impl OpenCall {
         }
     }
 
-    /// Returns the device of each frame's first launch with a record, including those of frames inside it.
-    pub fn recorded_devices(&self) -> Vec<Option<DeviceId>> {
+    /// Returns the ordinal of the device of each frame's first launch with a record, including those of frames inside it.
+    pub fn recorded_devices(&self) -> Vec<Option<u32>> {
         let mut devices = vec![None; self.frames.len()];
         for launch in self.launches.iter().filter(|launch| launch.device.is_some()) {
             let mut inner = Some(launch.frame as usize);

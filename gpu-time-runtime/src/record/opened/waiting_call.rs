@@ -6,6 +6,7 @@ use crate::base::lock::locked;
 use crate::record::call_tree::{CallTreeWriter, KnownWork};
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{ActivitiesByFrame, AttributedActivity};
+use crate::record::opened::devices;
 use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
 use crate::record::overlap;
 use crate::record::series_counters::OpenedOutcome;
@@ -82,7 +83,7 @@ impl WaitingCall {
         let launch = self.call.launches.get_mut(launch)?;
         self.quiet = 0;
         self.heard = Instant::now();
-        if launch.device.replace(DeviceId::Cuda(activity.device)).is_none() {
+        if launch.device.replace(activity.device).is_none() {
             self.missing -= usize::from(!launch.is_group);
         }
         let launch = *launch;
@@ -194,12 +195,13 @@ impl WaitingCall {
                 ended_ns: left_ns,
                 workload: subject.workload,
             };
-            let mut recorder = locked(&subject.of.thread.recorder);
             // The first launch of a function that was split is in an earlier part.
-            let series = match device.filter(|_| !frame.is_split()) {
-                Some(device) => recorder.series.move_opened(series, subject.of.identity(device)),
-                None => series,
-            };
+            let is_other = |of: &u32| !frame.is_split() && subject.device != DeviceId::Cuda(*of);
+            let device = device.filter(is_other);
+            device.into_iter().for_each(devices::note);
+            let identity = device.map(|device| subject.of.identity(DeviceId::Cuda(device)));
+            let mut recorder = locked(&subject.of.thread.recorder);
+            let series = identity.map_or(series, |of| recorder.series.move_opened(series, of));
             recorder.series.end_opened(series, outcome);
             recorder.series.count_zero_times(series, frame.zero_times);
         }
