@@ -7,22 +7,28 @@ use crate::types::handles::Stream;
 /// The identity of a stream. A handle is not enough, because the default streams have the same handles in all
 /// contexts and on all threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct StreamId {
-    /// 0 for the legacy default stream.
-    stream: Stream,
-    /// The handle of the context, for a default stream.
-    context: usize,
-    /// The number of the thread, for a per-thread default stream.
-    thread: u64,
+pub(crate) enum StreamId {
+    Created(Stream),
+    /// The default stream of the context with this handle.
+    Legacy {
+        context: usize,
+    },
+    /// The default stream of a thread in that context.
+    PerThread {
+        context: usize,
+        thread: u64,
+    },
 }
 
 impl StreamId {
     /// Identifies a stream of a context by the handle that the calling thread uses.
     pub fn new(stream: Stream, context: usize) -> StreamId {
-        StreamId {
-            stream: if stream.is_legacy() { Stream(0) } else { stream },
-            context: if stream.is_implicit() { context } else { 0 },
-            thread: if stream.is_per_thread() { thread_id::current() } else { 0 },
+        if stream.is_legacy() {
+            StreamId::Legacy { context }
+        } else if stream.is_per_thread() {
+            StreamId::PerThread { context, thread: thread_id::current() }
+        } else {
+            StreamId::Created(stream)
         }
     }
 
@@ -32,13 +38,23 @@ impl StreamId {
     }
 
     pub fn handle(self) -> Stream {
-        self.stream
+        match self {
+            StreamId::Created(stream) => stream,
+            StreamId::Legacy { .. } => Stream(0),
+            StreamId::PerThread { .. } => Stream::PER_THREAD,
+        }
     }
 
     /// Returns `true` if a function that names this stream also names `other`. A function that names a per-thread
     /// default stream and moves to another thread then names the stream of that thread.
     pub fn names(self, other: StreamId) -> bool {
-        (self.stream, self.context) == (other.stream, other.context)
+        match (self, other) {
+            (
+                StreamId::PerThread { context, .. },
+                StreamId::PerThread { context: of_other, .. },
+            ) => context == of_other,
+            _ => self == other,
+        }
     }
 }
 

@@ -15,12 +15,13 @@ use crate::record::opened::alignment::Alignment;
 use crate::record::opened::base::Measurement;
 use crate::record::opened::call_exchange::{self, MAX_WAITING_WORK};
 use crate::record::opened::foreign_launches;
-use crate::record::opened::open_call::{self, OpenCall};
+use crate::record::opened::graph_sizes::GraphSizes;
+use crate::record::opened::open_call::{self, FrameLaunch, OpenCall};
 use crate::record::opened::unclaimed::UnclaimedRecords;
 use crate::record::opened::waiting_call::{Outlook, WaitingCall};
 use crate::record::stream_progress::StreamProgress;
 use crate::record::window::matching::windows;
-use crate::types::activity::Activity;
+use crate::types::activity::{Activity, GraphExec};
 use crate::types::sample::Lost;
 
 /// The time between two collections by the thread while calls wait for their records.
@@ -90,7 +91,9 @@ pub(crate) struct Collector {
     /// ever did.
     dropped_ns: u64,
     /// The launches of groups whose calls have been recorded, and when.
-    ended_groups: Option<HashMap<u32, Instant>>,
+    ended_groups: Option<HashMap<u32, EndedGroup>>,
+    /// The numbers of records that launches of graphs have.
+    graph_sizes: GraphSizes,
     /// Records that may belong to calls that have not ended.
     unclaimed: UnclaimedRecords,
     /// Measurements of the empty kernel that wait for their records.
@@ -105,6 +108,12 @@ pub(crate) struct Collector {
     /// Empty. Takes the place of the list of calls that have ended.
     #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
     spare: Vec<Box<OpenCall>>,
+}
+
+/// The launch of a group whose call has been recorded.
+struct EndedGroup {
+    at: Instant,
+    graph: Option<GraphExec>,
 }
 
 static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
@@ -240,6 +249,7 @@ impl Collector {
             progress: StreamProgress::new(),
             dropped_ns: 0,
             ended_groups: None,
+            graph_sizes: GraphSizes::new(),
             unclaimed: UnclaimedRecords::new(),
             bases: Vec::new(),
             alignment: None,
@@ -304,7 +314,7 @@ impl Collector {
         }
         self.finish(is_last && drained.has_flushed);
         self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
-        self.ended_groups.get_or_insert_default().retain(|_, ended| ended.elapsed() < KEPT);
+        self.ended_groups.get_or_insert_default().retain(|_, ended| ended.at.elapsed() < KEPT);
     }
 
     /// Returns `true` if a call that has ended waits for this record.
@@ -388,8 +398,10 @@ impl Collector {
     /// Keeps a record that a call may claim when it ends. Counts one that came too late for its call, and the
     /// oldest one if it must make room.
     fn keep(&mut self, activity: &Activity) {
-        if self.is_of_ended_group(activity.correlation) {
+        let groups = self.ended_groups.as_ref();
+        if let Some(group) = groups.and_then(|groups| groups.get(&activity.correlation)) {
             USELESS.late.fetch_add(1, Relaxed);
+            group.graph.into_iter().for_each(|graph| self.graph_sizes.note_late(graph));
             return;
         }
         if foreign_launches::contains(activity.correlation) {
@@ -402,24 +414,30 @@ impl Collector {
         self.unclaimed.keep(activity);
     }
 
-    fn is_of_ended_group(&self, correlation: u32) -> bool {
-        self.ended_groups.as_ref().is_some_and(|groups| groups.contains_key(&correlation))
-    }
-
     /// Records the calls that are complete, and counts as lost those that cannot become so. If too
     /// many calls wait, counts the oldest as lost. `is_last` means that there are no more records.
     pub fn finish(&mut self, is_last: bool) {
         let now = Instant::now();
-        let outlooks = self
-            .calls
-            .iter()
-            .map(|(number, waiting)| (*number, waiting.outlook(&self.progress, now, is_last)));
+        let sizes = &mut self.graph_sizes;
+        self.calls.values_mut().for_each(|waiting| waiting.note_quiet_graphs(sizes));
+        let outlooks = self.calls.iter().map(|(number, waiting)| {
+            (*number, waiting.outlook(&self.progress, sizes, now, is_last))
+        });
         let ended = outlooks.filter(|(_, outlook)| *outlook != Outlook::MoreExpected);
-        for (number, outlook) in ended.collect::<Vec<_>>() {
+        let ended: Vec<_> = ended.collect();
+        for (number, outlook) in &ended {
+            let complete = self.calls.get(number).filter(|_| *outlook == Outlook::Complete);
+            if let Some(waiting) = complete.filter(|of| !of.may_lack(self.dropped_ns)) {
+                waiting.note_ended_graphs(sizes);
+            }
+        }
+        for (number, outlook) in ended {
             if let Some(waiting) = self.calls.remove(&number) {
                 self.work -= waiting.work();
                 self.keep_groups(&waiting, now);
-                let is_lost = outlook == Outlook::Lost || waiting.may_lack(self.dropped_ns);
+                let is_lost = outlook == Outlook::Lost
+                    || waiting.may_lack(self.dropped_ns)
+                    || waiting.has_short_graph(&self.graph_sizes);
                 let has_given_up = self.has_given_up || IS_ABANDONED.load(Relaxed);
                 let too_late = has_given_up.then_some(Lost::Unfinished);
                 let lost = is_lost.then_some(Lost::Records).or(too_late);
@@ -435,7 +453,10 @@ impl Collector {
             let groups = self.ended_groups.get_or_insert_default();
             let launches = waiting.call.launches.iter().filter(|launch| launch.is_group);
             let space = MAX_KEPT.saturating_sub(groups.len());
-            groups.extend(launches.take(space).map(|launch| (launch.correlation, now)));
+            let ended = |launch: &FrameLaunch| {
+                (launch.correlation, EndedGroup { at: now, graph: launch.graph })
+            };
+            groups.extend(launches.take(space).map(ended));
         }
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod collector;
 pub(crate) mod depth;
 pub(crate) mod devices;
 mod foreign_launches;
+mod graph_sizes;
 mod odds;
 mod open_call;
 mod parts;

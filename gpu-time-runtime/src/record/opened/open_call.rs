@@ -13,7 +13,7 @@ use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
-use crate::types::activity::EnqueueCall;
+use crate::types::activity::{EnqueueCall, GraphExec};
 use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, key::SeriesKey, stream_id::StreamId, workload::Workload};
@@ -104,6 +104,12 @@ pub(crate) struct FrameLaunch {
     pub is_graph: bool,
     /// As in [`EnqueueCall`].
     pub is_group: bool,
+    /// As in [`EnqueueCall`]. `None` if CUPTI does not record all of its work.
+    pub graph: Option<GraphExec>,
+    /// The number of its records.
+    pub records: u32,
+    /// It was noted among the launches of its graph that get no more records for a while.
+    pub is_quiet: bool,
     /// The ordinal of the device that its records name; `None` before the first record.
     pub device: Option<u32>,
 }
@@ -285,6 +291,9 @@ impl OpenCall {
             is_after_stop,
             is_graph,
             is_group,
+            graph: launched.graph.filter(|_| !lacks_records),
+            records: 0,
+            is_quiet: false,
             device: None,
         });
     }

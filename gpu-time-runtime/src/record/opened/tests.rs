@@ -1,3 +1,4 @@
+use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicU32;
 use std::sync::mpsc;
 
@@ -13,7 +14,7 @@ use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::thread_counters::ThreadCounters;
 use crate::stats::bracket_counts::BracketCounts;
-use crate::types::activity::{Activity, GpuWork};
+use crate::types::activity::{Activity, GpuWork, GraphExec};
 use crate::types::{handles::Stream, key::SeriesKey, sample::CacheState, stream_id::StreamId};
 use gpu_time_report::ElsewhereReason;
 
@@ -56,6 +57,7 @@ fn launch(correlation: u32) -> EnqueueCall {
         stream: Some(STREAM.0),
         capture: None,
         is_graph: false,
+        graph: None,
         is_group: false,
         lacks_records: false,
     }
@@ -496,6 +498,62 @@ fn too_many_unclaimed_records_lose_oldest() {
     collector.finish(true);
     assert_eq!((counts(&old).opened, counts(&old).lost.of(Lost::Records)), (0, 1));
     assert_eq!((counts(&new).opened, counts(&new).lost.total()), (1, 0));
+}
+
+/// A launch of the same graph as others, on a stream of its own.
+fn replay(correlation: u32) -> EnqueueCall {
+    let graph = Some(GraphExec { handle: NonZeroUsize::MIN, changes: 0 });
+    let stream = Some(0x1000 + correlation as usize);
+    EnqueueCall { is_graph: true, is_group: true, graph, stream, ..launch(correlation) }
+}
+
+/// Adds a call that makes this launch, and so many records of it.
+fn add_replay(collector: &mut Collector, of: OpenedFunction, launched: EnqueueCall, records: u64) {
+    let mut call = Box::<OpenCall>::default();
+    let frame = call.enter(of).unwrap();
+    call.note(&launched);
+    call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    collector.claim([call]);
+    for node in 1..=records {
+        collector.take(&activity(launched.correlation, 100 * node, 100 * node + 10));
+    }
+}
+
+/// CUPTI does not count all records that it loses.
+#[test]
+fn graph_with_fewer_records_than_before_is_lost() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    for (id, records) in [(1, 2), (2, 3), (3, 0), (4, 3)] {
+        add_replay(&mut collector, subject, replay(id), records);
+    }
+    let changed = Some(GraphExec { handle: NonZeroUsize::MIN, changes: 1 });
+    add_replay(&mut collector, subject, EnqueueCall { graph: changed, ..replay(5) }, 2);
+    collector.finish(true);
+    assert_eq!((counts(&subject).opened, counts(&subject).lost.of(Lost::Records)), (3, 2));
+}
+
+#[test]
+fn graph_is_complete_once_it_has_as_many_records_as_others() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    (0..100).for_each(|id| add_replay(&mut collector, subject, replay(id), 3));
+    collector.finish(false);
+    assert_eq!(counts(&subject).opened, 0, "none has a later launch on its stream");
+    rounds(&mut collector);
+    assert_eq!(counts(&subject).opened, 100);
+    add_replay(&mut collector, subject, replay(100), 3);
+    add_replay(&mut collector, subject, replay(101), 2);
+    rounds(&mut collector);
+    assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (101, 1));
+    collector.take(&activity(101, 300, 310));
+    collector.finish(false);
+    assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (102, 0));
+    // The number was wrong after all.
+    collector.take(&activity(101, 400, 410));
+    add_replay(&mut collector, subject, replay(102), 3);
+    rounds(&mut collector);
+    assert_eq!(counts(&subject).in_flight, 1);
 }
 
 #[test]

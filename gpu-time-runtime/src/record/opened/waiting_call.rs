@@ -7,6 +7,7 @@ use crate::record::call_tree::{CallTreeWriter, KnownWork};
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{ActivitiesByFrame, AttributedActivity};
 use crate::record::opened::devices;
+use crate::record::opened::graph_sizes::GraphSizes;
 use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
 use crate::record::overlap;
 use crate::record::series_counters::OpenedOutcome;
@@ -83,6 +84,7 @@ impl WaitingCall {
         let launch = self.call.launches.get_mut(launch)?;
         self.quiet = 0;
         self.heard = Instant::now();
+        launch.records += 1;
         if launch.device.replace(activity.device).is_none() {
             self.missing -= usize::from(!launch.is_group);
         }
@@ -109,22 +111,61 @@ impl WaitingCall {
         Some(launch)
     }
 
+    /// Notes how many records the launches of graphs have, if the last record came a while ago.
+    pub fn note_quiet_graphs(&mut self, sizes: &mut GraphSizes) {
+        if !self.has_groups || self.quiet != QUIET {
+            return;
+        }
+        let launches = self.call.launches.iter_mut();
+        for launch in launches.filter(|launch| launch.records > 0 && !launch.is_quiet) {
+            if let Some(graph) = launch.graph {
+                sizes.note_quiet(graph, launch.records);
+                launch.is_quiet = true;
+            }
+        }
+    }
+
+    /// Notes how many records the launches of graphs have. The call must be complete.
+    pub fn note_ended_graphs(&self, sizes: &mut GraphSizes) {
+        for launch in &self.call.launches {
+            if let Some(graph) = launch.graph {
+                sizes.note_ended(graph, launch.records, launch.is_quiet);
+            }
+        }
+    }
+
+    /// Returns `true` if a launch of a graph has fewer records than another one.
+    pub fn has_short_graph(&self, sizes: &GraphSizes) -> bool {
+        let is_short =
+            |of: &FrameLaunch| of.graph.is_some_and(|it| sizes.are_short(it, of.records));
+        self.has_groups && self.call.launches.iter().any(is_short)
+    }
+
     /// Returns the state of the call's records.
     ///
-    /// A group may have more records until the GPU goes on to a later launch. One without any record may be
+    /// A group may have more records until the GPU goes on to a later launch, unless `sizes` tells how many it has. One
+    /// without any record may be
     /// empty, or CUPTI may withhold its records because other work in the same buffer has not ended. `is_last`
     /// means that CUPTI has returned all records, even those of work that has not ended.
-    pub fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
+    pub fn outlook(
+        &self,
+        progress: &StreamProgress,
+        sizes: &GraphSizes,
+        now: Instant,
+        is_last: bool,
+    ) -> Outlook {
         let silence = now.saturating_duration_since(self.heard);
         let is_silent = silence > PATIENCE;
         let is_past = |launch: &FrameLaunch| progress.are_past(launch.stream, launch.enqueued_ns);
         let has_ended = |launch: &FrameLaunch| launch.device.is_some() && is_past(launch);
         let has_begun = |launch: &FrameLaunch| launch.device.is_some() || is_past(launch);
         let launches = || self.call.launches.iter();
-        let mut groups = launches().filter(|launch| launch.is_group);
+        let is_whole =
+            |launch: &FrameLaunch| launch.graph.is_some_and(|it| sizes.are_all(it, launch.records));
+        let mut groups = launches().filter(|launch| launch.is_group && !is_whole(launch));
         let mut unsure = launches().filter(|launch| launch.is_group || launch.device.is_none());
         match self.missing {
-            0 if !self.has_groups || is_last => Outlook::Complete,
+            0 if is_last || groups.clone().next().is_none() => Outlook::Complete,
             0 if self.quiet >= QUIET && groups.all(has_ended) => Outlook::Complete,
             0 if is_silent && launches().all(has_begun) => Outlook::Complete,
             1.. if is_silent && unsure.all(is_past) => Outlook::Lost,

@@ -9,6 +9,7 @@ fn launched(correlation: u32) -> EnqueueCall {
         stream: Some(0x70),
         capture: None,
         is_graph: false,
+        graph: None,
         is_group: false,
         lacks_records: false,
     }
