@@ -46,7 +46,7 @@ struct CollectorThread {
 
 static THREAD: CollectorThread = CollectorThread { started: Once::new(), thread: OnceLock::new() };
 
-/// Counts of records that no call can use.
+/// Counts of records that no call can use, and of calls that could not wait for theirs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UselessRecords {
     /// Records that CUPTI had no room for.
@@ -57,6 +57,8 @@ pub(crate) struct UselessRecords {
     pub late: u64,
     /// Records that the collector had no room for before their calls ended.
     pub evicted: u64,
+    /// Calls that were lost because too many waited for their records.
+    pub crowded_out: u64,
 }
 
 /// The counters of [`UselessRecords`].
@@ -65,6 +67,7 @@ struct UselessCounters {
     zero_times: AtomicU64,
     late: AtomicU64,
     evicted: AtomicU64,
+    crowded_out: AtomicU64,
 }
 
 static USELESS: UselessCounters = UselessCounters {
@@ -72,6 +75,7 @@ static USELESS: UselessCounters = UselessCounters {
     zero_times: AtomicU64::new(0),
     late: AtomicU64::new(0),
     evicted: AtomicU64::new(0),
+    crowded_out: AtomicU64::new(0),
 };
 
 /// Calls that wait for records.
@@ -187,6 +191,7 @@ pub(crate) fn useless_records() -> UselessRecords {
         zero_times: USELESS.zero_times.load(Relaxed),
         late: USELESS.late.load(Relaxed),
         evicted: USELESS.evicted.load(Relaxed),
+        crowded_out: USELESS.crowded_out.load(Relaxed),
     }
 }
 
@@ -444,7 +449,8 @@ impl Collector {
                 finish(waiting, self.launches.as_mut(), lost, self.alignment);
             }
         }
-        self.give_up_beyond(MAX_WAITING, MAX_WAITING_WORK);
+        let crowded_out = self.give_up_beyond(MAX_WAITING, MAX_WAITING_WORK);
+        USELESS.crowded_out.fetch_add(crowded_out, Relaxed);
     }
 
     /// Keeps the launches of groups in a call that is about to be recorded.
@@ -466,14 +472,18 @@ impl Collector {
         self.has_given_up = true;
     }
 
-    /// Counts the oldest calls as lost until at most `calls` are left, with at most this much work.
-    fn give_up_beyond(&mut self, calls: usize, work: usize) {
+    /// Counts the oldest calls as lost until at most `calls` are left, with at most this much work. Returns the number
+    /// of lost calls.
+    fn give_up_beyond(&mut self, calls: usize, work: usize) -> u64 {
+        let mut lost = 0;
         while (self.calls.len() > calls || self.work > work)
             && let Some((_, waiting)) = self.calls.pop_first()
         {
             self.work -= waiting.work();
             finish(waiting, self.launches.as_mut(), Some(Lost::Records), self.alignment);
+            lost += 1;
         }
+        lost
     }
 }
 
