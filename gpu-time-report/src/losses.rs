@@ -30,8 +30,8 @@ pub enum Lost {
     Driver,
     /// The elapsed time was negative or not a number.
     Invalid,
-    /// CUPTI dropped a record of an opened call, or never delivered it. Or the call could not be
-    /// recorded because another thread was loading code.
+    /// CUPTI dropped a record of an opened call, or never delivered it. Or too many calls waited for
+    /// their records, or another thread was loading code.
     Records,
     /// An opened call had more launches or inner calls than are kept at once.
     Long,
@@ -107,8 +107,8 @@ impl Lost {
             Lost::Invalid => ("invalid", "the elapsed time was negative or not a number", ""),
             Lost::Records => (
                 "records",
-                "CUPTI did not deliver all records",
-                "an opened call needs all of its records, and cannot be recorded while code is being loaded",
+                "records of CUPTI were missing",
+                "CUPTI did not deliver them, too many calls waited for theirs, or code was being loaded",
             ),
             Lost::Long => (
                 "long",

@@ -101,6 +101,8 @@ pub(crate) enum Rank {
     CallTree,
     /// The recent work on each device, and how much of it ran at the same time.
     Overlaps,
+    /// The devices that only CUPTI's records name.
+    RecordedDevices,
     /// Opened calls that have ended since the last collection.
     EndedCalls,
     /// Opened calls that can be used again.

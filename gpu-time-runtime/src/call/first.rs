@@ -147,20 +147,21 @@ fn is_undisturbed() -> bool {
     !stream_state::has_open() && !opened::are_open()
 }
 
-/// Returns the device of a context. Registers the context if it is new, without calibrating it.
+/// Returns the device of a context that was used before, or `None` if the context may have been destroyed. Registers
+/// the context if it is new, without calibrating it.
 #[cold]
-pub(super) fn device(handle: usize) -> DeviceId {
-    if let Some(context) = cuda::recent(handle) {
-        return context.device_id();
+pub(super) fn device(handle: usize) -> Option<DeviceId> {
+    if let Some(context) = cuda::recent_current(handle) {
+        return Some(context.device_id());
     }
     if cuda::why_unusable().is_some() {
-        return DeviceId::Unknown;
+        return None;
     }
-    let Ok(context) = cuda::find(Stream(0), handle) else { return DeviceId::Unknown };
     exit::arm_for_driver();
+    let context = cuda::find_existing(handle)?;
     window::thread::wake();
     room::with_room(|| health::observe(&context.device));
-    context.device_id()
+    Some(context.device_id())
 }
 
 /// Prepares the flushes and holds needed by the site's timed calls. This enqueues work, so it is

@@ -25,7 +25,7 @@ pub struct OpenedCall {
     of: CallSeries,
     call_id: CallId,
     frame: FrameId,
-    /// The device to count the call on if it launches nothing.
+    /// The device to count the call on if it launches nothing, and until records name another.
     device: DeviceId,
     /// The call, while the function is suspended.
     suspended: Mutex<Suspended>,
@@ -103,7 +103,7 @@ fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64
             cache,
             key,
         },
-        stream: Some(stream),
+        stream: Some(context.stream_id(stream)),
         weight,
         share,
         sampled: unasked(site),
@@ -134,9 +134,7 @@ pub(super) fn enter(subject: OpenedFunction, is_inside: bool) -> Option<OpenedCa
         None => {
             let events_can_time_it = stream.is_some() && !is_inside;
             if !events_can_time_it {
-                // An opened call accepts no more functions once too many of them have not ended.
-                let lost = if is_inside { Lost::Long } else { Lost::Records };
-                opened::count_lost(&of, device, lost);
+                opened::count_lost(&of, device, opened::why_not_entered());
                 timeline::end(call_id);
             }
             None
@@ -204,9 +202,11 @@ impl OpenedCall {
         opened::weight(self.frame)
     }
 
-    /// Returns the device of a context. For 0, which means that nothing was launched, returns the call's own.
+    /// Returns the device of a context. For 0, which means that nothing was launched, and for a context that may have
+    /// been destroyed, returns the call's own.
     fn device_of(&self, context: usize) -> DeviceId {
-        if context == 0 { self.device } else { first::device(context) }
+        let launched_on = if context == 0 { None } else { first::device(context) };
+        launched_on.unwrap_or(self.device)
     }
 
     /// Returns the reason why the call is not in the thread's opened call any more.

@@ -8,6 +8,7 @@ use crate::config::kernel_bases::{self, GpuIdentity, KernelBases};
 use crate::cuda::{self, Context, DeviceInfo};
 use crate::cupti;
 use crate::health;
+use crate::record::opened::devices;
 use crate::record::window;
 use crate::record::{disturbance, overlap};
 use crate::stats::bias::{Bias, ConfiguredBias, KernelBase};
@@ -135,11 +136,12 @@ pub(super) fn all(configured: Option<ConfiguredBias>, has_host_times: bool) -> V
     devices
 }
 
-/// Returns the devices of all contexts, and those that were active during a window.
+/// Returns the devices of all contexts, of opened calls, and those that were active during a window.
 fn known() -> Vec<DeviceInfo> {
     let contexts = cuda::contexts().into_iter();
     let mut known: Vec<_> = contexts.map(|context| context.device.clone()).collect();
     known.extend(window::thread::devices());
+    known.extend(devices::recorded());
     known.sort_by_key(|device| device.ordinal);
     known.dedup_by_key(|device| device.ordinal);
     known

@@ -202,7 +202,8 @@ fn host_name() -> Option<String> {
 
 /// Returns warnings if records of GPU work are missing.
 fn useless_records() -> impl Iterator<Item = String> {
-    let UselessRecords { dropped, zero_times, late, evicted } = collector::useless_records();
+    let UselessRecords { dropped, zero_times, late, evicted, crowded_out } =
+        collector::useless_records();
     let useless = match (dropped, zero_times) {
         (0, 0) => None,
         (_, 0) => Some(format!("CUPTI dropped {dropped} records")),
@@ -226,7 +227,13 @@ fn useless_records() -> impl Iterator<Item = String> {
              calls that they belong to are counted as lost (`records`)"
         )
     });
-    [lost, late, evicted].into_iter().flatten()
+    let crowded_out = (crowded_out > 0).then(|| {
+        format!(
+            "{crowded_out} opened calls were lost, because too many waited for their records at once: open a share of \
+             the calls, as with `kernels = 0.01`"
+        )
+    });
+    [lost, late, evicted, crowded_out].into_iter().flatten()
 }
 
 /// Returns a warning if the filter admits none of the functions. Most likely, a pattern is wrong.

@@ -9,7 +9,8 @@ use std::time::Instant;
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::base::room;
 use crate::cuda::context::Context;
-use crate::cuda::driver::{context_of, id_of};
+use crate::cuda::device;
+use crate::cuda::driver::{self, context_of, id_of};
 use crate::gpu::{Fault, Gpu};
 use crate::types::device::DeviceId;
 use crate::types::handles::Stream;
@@ -58,6 +59,12 @@ pub(crate) fn recent(handle: usize) -> Option<&'static Context> {
     (recent.handle == handle && recent.is_still_the_same()).then_some(recent)
 }
 
+/// Does the same, but does not ask the driver about a context that is not current, which may be gone.
+pub(crate) fn recent_current(handle: usize) -> Option<&'static Context> {
+    let is_recent = RECENT.get().is_some_and(|recent| recent.handle == handle);
+    if is_recent && driver::is_current(handle) { recent(handle) } else { None }
+}
+
 /// Makes the calling thread look up its context on its next call.
 pub(crate) fn forget_recent() {
     RECENT.set(None);
@@ -76,6 +83,26 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
     // the next call, which may calibrate it.
     RECENT.set(Some(context).filter(|context| context.is_calibrated()));
     Ok(context)
+}
+
+/// Returns a context that was used before, if it is sure to exist still: it is current, or the primary context of a
+/// device. The driver must not be asked about any other, because the handle of a destroyed context means nothing.
+pub(crate) fn find_existing(handle: usize) -> Option<&'static Context> {
+    if let Some(context) = recent_current(handle) {
+        return Some(context);
+    }
+    if driver::is_current(handle) {
+        return find(Stream(0), handle).ok();
+    }
+    let retained = contexts().into_iter().find(|of| of.handle == handle && of.is_retained());
+    retained.or_else(|| {
+        let mut active = device::active().into_iter();
+        let ordinal = active.find(|ordinal| driver::retain_if_primary(handle, *ordinal))?;
+        let found = find(Stream(0), handle).ok();
+        // The registry has retained it as well.
+        driver::release(ordinal);
+        found
+    })
 }
 
 /// Returns the primary context of a device, which is created if needed. CUDA must be initialized.

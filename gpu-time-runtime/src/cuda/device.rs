@@ -7,10 +7,10 @@ use cudarc::driver::result;
 use cudarc::driver::result::device;
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 
+use crate::cuda::context_guard::relaxed;
+use crate::cuda::driver;
 use crate::cuda::result::check;
-use crate::cuda::symbols::symbols;
-#[cfg(feature = "kernels")]
-use crate::cuda::{context_guard::relaxed, driver, symbols::is_loaded};
+use crate::cuda::symbols::{is_loaded, symbols};
 use crate::gpu::Fault;
 
 /// The device properties that the report shows and the runtime needs.
@@ -79,7 +79,6 @@ impl DeviceInfo {
 
 /// Returns the ordinals of the devices whose primary context exists. Does not create a context, initialize
 /// CUDA or load the driver.
-#[cfg(feature = "kernels")]
 pub(crate) fn active() -> Vec<u32> {
     if !is_loaded() || symbols().is_err() {
         return Vec::new();

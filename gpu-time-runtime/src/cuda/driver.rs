@@ -24,6 +24,11 @@ pub(super) fn context_of(stream: Stream) -> Result<usize, Fault> {
     if context.is_null() { Err(Fault::ContextGone) } else { Ok(context as usize) }
 }
 
+/// Returns `true` if the context is the current one of the calling thread.
+pub(super) fn is_current(handle: usize) -> bool {
+    matches!(ctx::get_current(), Ok(Some(current)) if current as usize == handle)
+}
+
 /// Returns a context's id, which the driver never reuses, or `None` if the driver does not support
 /// ids.
 pub(super) fn id_of(handle: usize) -> Result<Option<u64>, Fault> {

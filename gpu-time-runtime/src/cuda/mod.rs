@@ -32,7 +32,10 @@ mod symbols;
 pub(crate) use context::Context;
 #[cfg(all(feature = "kernels", feature = "nvml"))]
 pub(crate) use contexts::primary;
-pub(crate) use contexts::{contexts, find, forget_recent, is_registering, only_device, recent};
+pub(crate) use contexts::{
+    contexts, find, find_existing, forget_recent, is_registering, only_device, recent,
+    recent_current,
+};
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "kernels")]
 pub(crate) use device::active as active_devices;

@@ -180,7 +180,6 @@ pub(crate) fn why_unusable() -> Option<&'static str> {
 }
 
 /// Returns `true` if the process has loaded the driver library.
-#[cfg(feature = "kernels")]
 pub(super) fn is_loaded() -> bool {
     use libloading::os::unix::{Library, RTLD_LAZY};
     let flags = RTLD_LAZY | libc::RTLD_NOLOAD;

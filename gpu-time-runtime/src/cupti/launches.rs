@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::base::{fork, inside, switches};
 use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
+use crate::cupti::graph_changes::{self, GRAPH_CHANGES};
 use crate::cupti::library::{CallbackData, DRIVER_API};
 use crate::cupti::loads;
 use crate::cupti::recording::{RECORDING, Recording};
@@ -95,32 +96,38 @@ pub(super) unsafe extern "C" fn on_call(
     }
     let Some(callback) = callback else {
         // SAFETY: guaranteed by the caller.
-        unsafe { observe_capture(id, data) };
+        unsafe { observe_change(id, data) };
         return;
     };
     // SAFETY: guaranteed by the caller.
     unsafe { observe(OBSERVER.get(), &RECORDING, &COUNTER, callback, data) };
 }
 
-/// Notes that a capture has begun or ended, or that a stream is about to be destroyed.
+/// Notes that a capture has begun or ended, or that a stream is about to be destroyed or a graph changed.
 ///
 /// # Safety
 ///
 /// `data` must describe a call of the function with this id, as CUPTI does.
-unsafe fn observe_capture(id: u32, data: &CallbackData) {
-    if data.params.is_null() || !(captures::is_edge(id) || captures::destroys(id)) {
+unsafe fn observe_change(id: u32, data: &CallbackData) {
+    let is_of_graph = graph_changes::is_change(id);
+    let is_known = is_of_graph || captures::is_edge(id) || captures::destroys(id);
+    if data.params.is_null() || !is_known {
         return;
     }
-    // SAFETY: the first argument of these functions is a stream.
-    let stream = unsafe { data.params.cast::<usize>().read() };
-    if captures::destroys(id) {
+    // SAFETY: the first argument of these functions is a handle, or a pointer.
+    let first = unsafe { data.params.cast::<usize>().read() };
+    if is_of_graph {
+        if data.site == ENTER {
+            GRAPH_CHANGES.note(id, first);
+        }
+    } else if captures::destroys(id) {
         // Done before another thread can create a stream at the same address.
         if data.site == ENTER {
-            CAPTURES.end(Stream(stream));
+            CAPTURES.end(Stream(first));
         }
     } else if data.site == EXIT && !data.return_value.is_null() {
         // SAFETY: at the end of the call, the result is set.
-        CAPTURES.note(id, stream, unsafe { data.return_value.cast::<c_int>().read() });
+        CAPTURES.note(id, first, unsafe { data.return_value.cast::<c_int>().read() });
     }
 }
 
@@ -168,12 +175,17 @@ unsafe fn observe(
     }
     // SAFETY: guaranteed by the caller.
     let stream = unsafe { callback.stream(data.params) };
+    let is_graph = callback.is_graph();
+    // SAFETY: the first argument of a graph launch is the graph.
+    let graph = || unsafe { data.params.cast::<usize>().read() };
+    let graph = (is_graph && !data.params.is_null()).then(graph);
     (observer.launched)(EnqueueCall {
         correlation: data.correlation,
         context: data.context.addr(),
         stream,
         capture: stream.and_then(|stream| CAPTURES.of(Stream(stream))),
-        is_graph: callback.is_graph(),
+        is_graph,
+        graph: graph.and_then(|graph| GRAPH_CHANGES.exec(graph)),
         is_group: callback.is_group(),
         lacks_records,
     });
@@ -246,6 +258,7 @@ mod tests {
             stream: Some(7),
             capture: None,
             is_graph: false,
+            graph: None,
             is_group: false,
             lacks_records: false,
         };
@@ -254,10 +267,11 @@ mod tests {
             correlation: 2,
             stream: Some(9),
             is_graph: true,
+            graph: GRAPH_CHANGES.exec(0x770),
             is_group: true,
             ..launch
         };
-        assert_eq!(call(ENTER, 514, 2, &[0, 9]), [replay]);
+        assert_eq!(call(ENTER, 514, 2, &[0x770, 9]), [replay]);
     }
 
     #[test]
@@ -297,6 +311,18 @@ mod tests {
         drop(inside);
         recording.start(&fake::session(), &loads::permit().unwrap()).unwrap();
         assert_eq!(launch(ENTER, 94), (1, 2));
+    }
+
+    #[test]
+    fn changed_graph_is_another_one() {
+        let graph = |correlation| call(ENTER, 514, correlation, &[0x780, 9])[0].graph;
+        let before = graph(101);
+        assert!(before.is_some() && graph(102) == before);
+        // `cuGraphNodeSetEnabled`.
+        for site in [ENTER, EXIT] {
+            assert_eq!(call(site, 650, 103, &[0x780, 0, 0]), []);
+        }
+        assert!(graph(104).is_some_and(|after| Some(after) != before));
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod drain;
 mod failures;
 mod functions;
 mod gate;
+mod graph_changes;
 mod launches;
 mod library;
 mod loads;

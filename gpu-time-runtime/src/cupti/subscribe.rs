@@ -6,6 +6,7 @@ use std::ptr;
 use crate::cuda;
 use crate::cupti::buffers::{on_complete, on_request, on_shared_complete, on_shared_request, pool};
 use crate::cupti::captures;
+use crate::cupti::graph_changes;
 use crate::cupti::launches::on_call;
 use crate::cupti::library::{Library, SubscriberParams};
 use crate::cupti::loads;
@@ -62,6 +63,7 @@ fn prepare(session: &Session) -> Result<(), c_int> {
         return Err(code);
     }
     captures::observe(session);
+    graph_changes::observe(session);
     // Errors are ignored, because older versions lack some of the functions.
     for id in loads::LOADS {
         _ = session.switch_callback(id, true);

@@ -2,38 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::base::thread_id;
-use crate::types::activity::EnqueueCall;
-use crate::types::handles::Stream;
+use crate::types::stream_id::StreamId;
 
 /// The maximum number of streams. When it is reached, all are forgotten.
 const MAX_STREAMS: usize = 4_096;
-
-/// The identity of a stream. A handle is not enough, because the default streams have the same handles in all
-/// contexts and on all threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct StreamId {
-    /// The stream's handle or, for a default stream, the handle of its context.
-    handle: usize,
-    /// The number of the thread, for a per-thread default stream.
-    thread: u64,
-}
 
 /// The latest launch on each stream that has a record. All launches before it on that stream have ended.
 ///
 /// The order of launches is that of their correlation ids: CUPTI numbers the calls to the driver one by one.
 pub(crate) struct StreamProgress {
     latest: Option<HashMap<StreamId, u32>>,
-}
-
-impl StreamId {
-    /// Returns the stream of a launch by the calling thread, if it is known.
-    pub fn of(launched: &EnqueueCall) -> Option<StreamId> {
-        let stream = Stream(launched.stream?);
-        let handle = if stream.is_implicit() { launched.context } else { stream.0 };
-        let thread = if stream.is_per_thread() { thread_id::current() } else { 0 };
-        Some(StreamId { handle, thread })
-    }
 }
 
 impl StreamProgress {
@@ -69,26 +47,10 @@ fn is_later(one: u32, other: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::handles::Stream;
 
     fn stream_id(stream: usize, context: usize) -> Option<StreamId> {
-        StreamId::of(&EnqueueCall {
-            correlation: 1,
-            context,
-            stream: Some(stream),
-            capture: None,
-            is_graph: false,
-            is_group: false,
-            lacks_records: false,
-        })
-    }
-
-    #[test]
-    fn default_streams_are_told_apart() {
-        assert_eq!(stream_id(0x70, 9), stream_id(0x70, 10));
-        assert_eq!(stream_id(0, 9), stream_id(1, 9));
-        assert_ne!(stream_id(0, 9), stream_id(0, 10));
-        assert_ne!(stream_id(2, 9), stream_id(0, 9));
-        assert_ne!(stream_id(2, 9), std::thread::spawn(|| stream_id(2, 9)).join().unwrap());
+        Some(StreamId::new(Stream(stream), context))
     }
 
     #[test]

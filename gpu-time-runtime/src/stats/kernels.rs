@@ -5,7 +5,7 @@ use std::ptr;
 
 use crate::types::activity::GpuWork;
 use crate::types::device::DeviceId;
-use crate::types::handles::Stream;
+use crate::types::stream_id::StreamId;
 use gpu_time_report::{self as report, Distribution, ElsewhereReason, Stats};
 
 /// The maximum number of entries for kernels in a series, besides the one that further kernels share.
@@ -30,7 +30,7 @@ pub(crate) struct CallFigures<'a> {
     /// The number of streams that the work ran on.
     pub streams: u32,
     /// The stream that the function names.
-    pub stream: Option<Stream>,
+    pub stream: Option<StreamId>,
     /// The function's own work comes first.
     pub works: &'a [WorkTime],
     /// The number of its own works.
@@ -42,7 +42,7 @@ pub(crate) struct WorkTime {
     pub work: &'static GpuWork,
     pub ns: u64,
     /// The stream that it was enqueued on, if known.
-    pub stream: Option<Stream>,
+    pub stream: Option<StreamId>,
     /// The events of the function that enqueued it would not bracket its launch.
     pub is_after_stop: bool,
 }
@@ -52,7 +52,7 @@ impl CallFigures<'_> {
     /// would.
     fn elsewhere(&self, index: usize, work: &WorkTime) -> Option<ElsewhereReason> {
         let streams = self.stream.zip(work.stream);
-        if streams.is_some_and(|(ours, stream)| !ours.is_same_as(stream)) {
+        if streams.is_some_and(|(named, stream)| !named.names(stream)) {
             return Some(ElsewhereReason::OtherStream);
         }
         let is_after_stop = work.is_after_stop && index < self.own_works;
@@ -335,6 +335,7 @@ fn stats(times: &Distribution) -> Option<Stats> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::handles::Stream;
 
     fn kernel(name: &'static str, blocks: u32) -> &'static GpuWork {
         let grid = [blocks, u32::from(blocks > 0), u32::from(blocks > 0)];
@@ -348,6 +349,10 @@ mod tests {
         }))
     }
 
+    fn stream_id(handle: usize) -> StreamId {
+        StreamId::new(Stream(handle), 9)
+    }
+
     fn record(opened: &mut OpenedCalls, works: &[(&'static GpuWork, u64, bool)]) {
         record_weighted(opened, 1.0, works);
     }
@@ -359,7 +364,7 @@ mod tests {
     ) {
         let ns = works.iter().map(|(_, ns, _)| ns).sum();
         let work = |&(work, ns, elsewhere): &(_, _, bool)| {
-            let stream = Some(Stream(if elsewhere { 8 } else { 7 }));
+            let stream = Some(stream_id(if elsewhere { 8 } else { 7 }));
             WorkTime { work, ns, stream, is_after_stop: false }
         };
         let works: Vec<_> = works.iter().map(work).collect();
@@ -369,7 +374,7 @@ mod tests {
             own_ns: BTreeMap::from([(DeviceId::Cuda(0), ns / 2)]),
             span_ns: 2 * ns,
             streams: 1,
-            stream: Some(Stream(7)),
+            stream: Some(stream_id(7)),
             works: &works,
             ..CallFigures::default()
         };

@@ -1,5 +1,7 @@
 //! Work done by the GPU, as recorded by CUPTI.
 
+use std::num::NonZeroUsize;
+
 /// One kernel, copy or memset.
 ///
 /// `start_ns` or `end_ns` is 0 if CUPTI could not measure that time.
@@ -58,9 +60,20 @@ pub(crate) struct EnqueueCall {
     pub capture: Option<u64>,
     /// The call replays a graph.
     pub is_graph: bool,
+    /// The graph that it replays, unless its launches may differ.
+    pub graph: Option<GraphExec>,
     /// The call enqueues a group of activities, such as a graph or a batch of copies. Any number of them share its
     /// correlation id.
     pub is_group: bool,
     /// CUPTI does not record some of the work.
     pub lacks_records: bool,
+}
+
+/// An instantiated graph between two changes. All of its launches enqueue the same work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct GraphExec {
+    /// A `CUgraphExec`. Another graph may have the handle after this one was destroyed.
+    pub handle: NonZeroUsize,
+    /// A number that grows with each change.
+    pub changes: u32,
 }

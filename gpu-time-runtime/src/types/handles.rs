@@ -1,7 +1,7 @@
 //! Driver handles: streams and events.
 
 /// A driver stream handle. 0 and 1 are the NULL stream; 2 is the calling thread's default stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Stream(pub usize);
 
 impl Stream {
@@ -16,11 +16,6 @@ impl Stream {
     /// Returns `true` for the NULL stream, which cannot be captured.
     pub fn is_legacy(self) -> bool {
         self.0 <= 1
-    }
-
-    /// Returns `true` if both handles are of the same stream.
-    pub fn is_same_as(self, other: Stream) -> bool {
-        self == other || (self.is_legacy() && other.is_legacy())
     }
 
     /// Returns `true` if the handle does not identify a context.

@@ -11,6 +11,7 @@ pub(crate) mod label;
 pub(crate) mod sample;
 pub mod sampling;
 pub(crate) mod settings;
+pub(crate) mod stream_id;
 #[cfg_attr(not(feature = "kernels"), allow(dead_code, reason = "only recording needs all of it"))]
 pub(crate) mod window_plan;
 pub mod workload;

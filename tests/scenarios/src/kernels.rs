@@ -23,6 +23,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/async", asynchronous),
     ("kernels/brackets_inside", brackets_inside),
     ("kernels/elsewhere", elsewhere),
+    ("kernels/default_streams", default_streams),
+    ("kernels/own_context", own_context),
     ("kernels/after_stop", after_stop),
     ("kernels/events", events),
     ("kernels/inside_events", inside_events),
@@ -149,6 +151,34 @@ fn elsewhere(_: &[String]) {
         on_two_streams(&gpu.stream, &other, &spins);
         gpu.synchronize();
     }
+    tally::print();
+}
+
+/// Does the same on the default streams of two GPUs, whose handles are equal.
+fn default_streams(_: &[String]) {
+    let gpus = [0, 1].map(Gpu::at);
+    let [stream, other] = [0, 1].map(|at: usize| gpus[at].context.default_stream());
+    let spins = [gpus[0].spin("here"), gpus[1].spin("elsewhere")];
+    for _ in 0..10 {
+        on_two_streams(&stream, &other, &spins);
+        gpus.iter().for_each(Gpu::synchronize);
+    }
+    tally::print();
+}
+
+/// Creates a context, and destroys it before the call ends.
+#[gpu_timed(clock = "kernels")]
+fn in_own_context(ordinal: usize) {
+    ran!();
+    let gpu = Gpu::in_own_context(ordinal);
+    gpu.spin("own").launch(&gpu.stream, SHORT).unwrap();
+    gpu.synchronize();
+}
+
+fn own_context(_: &[String]) {
+    let gpu = Gpu::new();
+    (0..10).for_each(|_| in_own_context(1));
+    gpu.synchronize();
     tally::print();
 }
 

@@ -1,5 +1,6 @@
 //! Opened calls in programs that fail, unwind, recurse, end threads, and drop pending futures.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,6 +31,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/recursive", recursive),
     ("opened/alternating", alternating),
     ("opened/threads", threads),
+    ("opened/teardown", teardown),
     ("opened/in_turns", in_turns),
     ("opened/during_flushes", during_flushes),
     ("opened/during_memsets", during_memsets),
@@ -607,6 +609,44 @@ fn threads(_: &[String]) {
                 });
             }
         });
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn at_end(program: &Program) -> LaunchResult {
+    ran!();
+    program.launch()
+}
+
+/// Makes a call when it is dropped.
+struct AtEnd(Program);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        at_end(&self.0).unwrap();
+    }
+}
+
+thread_local! {
+    // The runtime's own variables are first used after one of these, and before the other one.
+    static EARLY: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
+    static LATE: RefCell<Option<AtEnd>> = const { RefCell::new(None) };
+}
+
+fn teardown(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = || Program { stream: gpu.new_stream(), spin: gpu.spin("opened") };
+    for _ in 0..10 {
+        let [early, between, late] = [(); 3].map(|()| program());
+        // Joined explicitly, because a scope does not wait for thread-local destructors.
+        let thread = thread::spawn(move || {
+            EARLY.set(Some(AtEnd(early)));
+            on_thread(&between).unwrap();
+            LATE.set(Some(AtEnd(late)));
+        });
+        thread.join().unwrap();
     }
     gpu.synchronize();
     tally::print();

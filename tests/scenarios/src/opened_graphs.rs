@@ -7,8 +7,12 @@ use crate::raw_graph::{Exec, begin, capture, mode};
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
 
-pub const SCENARIOS: &[Scenario] =
-    &[("opened_graphs/abandoned", abandoned), ("opened_graphs/empty", empty)];
+pub const SCENARIOS: &[Scenario] = &[
+    ("opened_graphs/abandoned", abandoned),
+    ("opened_graphs/empty", empty),
+    ("opened_graphs/alike", alike),
+    ("opened_graphs/new_streams", new_streams),
+];
 
 const NS: u64 = 10_000;
 /// More captures than the runtime tracks at once.
@@ -28,6 +32,11 @@ impl Program {
 
     fn launch(&self) -> LaunchResult {
         self.spin.launch(&self.gpu.stream, NS)
+    }
+
+    fn three_kernels(&self) -> Exec {
+        let launch = || (0..3).for_each(|_| self.launch().unwrap());
+        Exec::new(capture(&self.gpu.stream, launch))
     }
 
     fn synchronize(&self) {
@@ -104,5 +113,41 @@ fn empty(_: &[String]) {
     (0..4).for_each(|_| drop(gpu_time::snapshot()));
     // The last call on the stream.
     launches_graph(&program, &graph);
+    tally::print();
+}
+
+/// Launches the same graph of three kernels again and again.
+fn alike(_: &[String]) {
+    let program = Program::new();
+    let graph = program.three_kernels();
+    for _ in 0..20 {
+        launches_graph(&program, &graph);
+        program.synchronize();
+    }
+    tally::print();
+}
+
+/// Launches a graph on a stream of its own.
+#[gpu_timed]
+fn serves_request(program: &Program, graph: &Exec) {
+    ran!();
+    let stream = program.gpu.new_stream();
+    graph.launch(&stream);
+    stream.synchronize().unwrap();
+}
+
+/// Launches a graph on streams that are not used again.
+fn new_streams(_: &[String]) {
+    let program = Program::new();
+    let graph = program.three_kernels();
+    for _ in 0..100 {
+        serves_request(&program, &graph);
+    }
+    // Each snapshot collects records.
+    (0..4).for_each(|_| drop(gpu_time::snapshot()));
+    let snapshot = gpu_time::snapshot();
+    let site = snapshot.sites().iter().find(|site| site.name().ends_with("::serves_request"));
+    let opened: u64 = site.into_iter().flat_map(|site| site.series()).map(|of| of.opened()).sum();
+    tally::fact("opened", opened);
     tally::print();
 }

@@ -79,7 +79,11 @@ fn copies_and_memsets_are_recorded() {
 
 #[test]
 fn work_on_another_stream_is_named() {
-    let run = scenario("kernels/elsewhere", &[]).with_cupti().run();
+    assert_elsewhere(&scenario("kernels/elsewhere", &[]).with_cupti().run());
+}
+
+/// Asserts that half of the launches of each call are on another stream.
+fn assert_elsewhere(run: &Run) {
     let row = run.site("kernels::on_two_streams").rows(None).next().unwrap();
     let times = &row.kernels;
     assert_eq!((row.opened, times.streams, times.kernels_per_call), (10, Some(2), Some(2.0)));
@@ -383,6 +387,22 @@ mod simulated {
         assert_eq!((row.timed, row.measured), (395, 395));
         let said = run.report().process.kernels.clone().unwrap_or_default();
         assert!(said.contains("another tool"), "{said}");
+    }
+
+    /// The default streams of all GPUs have the same handle.
+    #[test]
+    fn work_on_default_stream_of_another_gpu_is_named() {
+        let run = scenario("kernels/default_streams", &[]).simulated(|sim| sim.devices(2));
+        assert_elsewhere(&run.with_cupti().run());
+    }
+
+    /// The driver cannot name its device any more.
+    #[test]
+    fn call_that_destroys_its_context_is_on_its_device() {
+        let run = scenario("kernels/own_context", &[]).simulated(|sim| sim.devices(2));
+        let run = run.with_cupti().run();
+        let (row, _) = opened(&run, "kernels::in_own_context");
+        assert_eq!((row.device.as_str(), row.opened, row.all_lost()), ("cuda:1", 10, 0));
     }
 
     #[test]

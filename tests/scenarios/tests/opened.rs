@@ -31,6 +31,18 @@ fn empty_copies_are_not_waited_for() {
     assert_eq!((row.opened, row.all_lost(), times.kernels.len()), (10, 0, 1));
 }
 
+/// The runtime's own variables may be destroyed before those of the program.
+#[test]
+fn calls_of_ending_threads_are_opened_or_unfinished() {
+    let run = run("opened/teardown");
+    let rows: Vec<_> = run.site("opened::at_end").rows(None).collect();
+    let count = |of: fn(&Series) -> u64| rows.iter().map(|row| of(row)).sum::<u64>();
+    let [opened, unfinished, lost] =
+        [count(|row| row.opened), count(|row| row.lost("unfinished")), count(|row| row.all_lost())];
+    assert_eq!((opened + unfinished, lost), (20, unfinished));
+    assert!(opened > 0 && unfinished > 0, "{opened} opened, {unfinished} unfinished");
+}
+
 #[test]
 fn first_call_after_warmup_is_opened() {
     let run = run("opened/first");

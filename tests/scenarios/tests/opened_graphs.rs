@@ -1,5 +1,7 @@
 //! Tests for opened calls with captures that never end, and with graphs that run nothing.
 
+use gpu_time_sim_cupti::SimCupti;
+
 use crate::harness::{Run, scenario};
 
 /// Asserts that all calls of a function were opened, with this many kernels each.
@@ -30,8 +32,28 @@ fn empty_graph_is_not_lost() {
     assert_opened(&run, "launches_kernel_too", 10, 1.0);
 }
 
+/// Nothing later runs on their streams.
+#[test]
+fn graphs_on_new_streams_are_recorded_at_once() {
+    let run = scenario("opened_graphs/new_streams", &[]).with_cupti().run();
+    assert_eq!(run.fact("opened"), 100);
+    assert_opened(&run, "serves_request", 100, 3.0);
+}
+
 mod simulated {
     use super::*;
+
+    #[test]
+    fn graph_whose_records_get_lost_is_lost() {
+        let run = scenario("opened_graphs/alike", &[])
+            .on_cupti(SimCupti::default().script("lose=5"))
+            .run();
+        let row = run.row("opened_graphs::launches_graph");
+        let lost = row.lost("records");
+        // Twelve of sixty records are lost, one of each call.
+        assert_eq!((row.opened, row.all_lost(), lost), (8, 12, 12));
+        assert_eq!(row.kernels.kernels_per_call, Some(3.0));
+    }
 
     #[test]
     fn stream_at_reused_address_is_not_captured() {

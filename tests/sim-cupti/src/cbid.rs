@@ -1,5 +1,5 @@
-//! Ids of the driver functions that enqueue or capture work, load or unload code, or destroy a
-//! stream, as in `cupti_driver_cbid.h`.
+//! Ids of the driver functions that enqueue or capture work, load or unload code, destroy a stream, or
+//! change a graph, as in `cupti_driver_cbid.h`.
 
 use std::ffi::CStr;
 
@@ -35,8 +35,10 @@ const FUNCTIONS: &[Function] = &[
     of(477, c"cuLaunchCooperativeKernel"),
     of(497, c"cuStreamEndCapture"),
     of(514, c"cuGraphLaunch"),
+    of(516, c"cuGraphExecDestroy"),
     of(539, c"cuStreamBeginCapture_v2"),
     of(652, c"cuLaunchKernelEx"),
+    of(696, c"cuGraphExecUpdate_v2"),
 ];
 
 const fn of(id: u32, name: &'static CStr) -> Function {
@@ -51,7 +53,7 @@ impl Function {
 
     /// Returns `true` if the function enqueues work.
     pub(crate) fn is_launch(&self) -> bool {
-        !self.is_load() && ![326, 497, 539].contains(&self.id)
+        !self.is_load() && ![326, 497, 516, 539, 696].contains(&self.id)
     }
 }
 

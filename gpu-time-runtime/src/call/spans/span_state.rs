@@ -231,8 +231,7 @@ impl SpanState {
         };
         let Some(frame) = enter(subject) else {
             ticket::count_span(site, Some(1.0));
-            let lost = if opened::is_inside() { Lost::Long } else { Lost::Records };
-            opened::count_lost(&self.series(), cuda::only_device(), lost);
+            opened::count_lost(&self.series(), cuda::only_device(), opened::why_not_entered());
             timeline::end(self.call_id);
             return SpanPlace::Nowhere;
         };
@@ -356,7 +355,9 @@ impl SpanState {
     }
 }
 
-/// Returns the device of a context. For 0, which means that nothing was launched, returns the only device.
+/// Returns the device of a context. For 0, which means that nothing was launched, and for a context that may have been
+/// destroyed, returns the only device.
 fn device(context: usize) -> DeviceId {
-    if context == 0 { cuda::only_device() } else { first::device(context) }
+    let launched_on = if context == 0 { None } else { first::device(context) };
+    launched_on.unwrap_or_else(cuda::only_device)
 }

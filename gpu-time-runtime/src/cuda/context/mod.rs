@@ -21,6 +21,7 @@ use crate::gpu::{Fault, Gpu};
 use crate::stats::bias::{Bias, Calibration, ConfiguredBias, KernelBase, KnownBases};
 use crate::stats::pair_constant::Floor;
 use crate::types::handles::{Event, EventPair, Stream};
+use crate::types::stream_id::StreamId;
 use crate::types::{attribute::Cold, device::DeviceId, sample::CacheState};
 use gpu_time_report::FlushProof;
 
@@ -132,6 +133,11 @@ impl Context {
     /// Returns `true` if the context exists until the process ends or the device is reset.
     pub fn is_retained(&self) -> bool {
         self.is_retained.load(Relaxed)
+    }
+
+    /// Identifies a stream of this context by the handle that the calling thread uses.
+    pub fn stream_id(&self, stream: Stream) -> StreamId {
+        StreamId::new(stream, self.handle)
     }
 
     /// Returns the device's id for the report.

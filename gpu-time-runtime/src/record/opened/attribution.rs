@@ -7,7 +7,7 @@ use crate::stats::kernels::{CallFigures, WorkTime};
 use crate::stats::overlap::{CallWork, GpuInterval};
 use crate::types::activity::Activity;
 use crate::types::device::DeviceId;
-use crate::types::handles::Stream;
+use crate::types::stream_id::StreamId;
 
 /// The longest time from the call that launches a kernel to its start on an idle GPU. An idle H200 starts a kernel
 /// within some microseconds of that call.
@@ -20,7 +20,7 @@ pub(super) struct AttributedActivity {
     /// The time at which the host enqueued it, on CUPTI's clock.
     pub enqueued_ns: u64,
     /// The stream that it was enqueued on, if known.
-    pub stream: Option<Stream>,
+    pub stream: Option<StreamId>,
     /// It is part of a graph, whose branches run on streams of their own.
     pub is_in_graph: bool,
     /// As in [`WorkTime`].

@@ -15,12 +15,13 @@ use crate::record::opened::alignment::Alignment;
 use crate::record::opened::base::Measurement;
 use crate::record::opened::call_exchange::{self, MAX_WAITING_WORK};
 use crate::record::opened::foreign_launches;
-use crate::record::opened::open_call::{self, OpenCall};
+use crate::record::opened::graph_sizes::GraphSizes;
+use crate::record::opened::open_call::{self, FrameLaunch, OpenCall};
 use crate::record::opened::unclaimed::UnclaimedRecords;
 use crate::record::opened::waiting_call::{Outlook, WaitingCall};
 use crate::record::stream_progress::StreamProgress;
 use crate::record::window::matching::windows;
-use crate::types::activity::Activity;
+use crate::types::activity::{Activity, GraphExec};
 use crate::types::sample::Lost;
 
 /// The time between two collections by the thread while calls wait for their records.
@@ -45,7 +46,7 @@ struct CollectorThread {
 
 static THREAD: CollectorThread = CollectorThread { started: Once::new(), thread: OnceLock::new() };
 
-/// Counts of records that no call can use.
+/// Counts of records that no call can use, and of calls that could not wait for theirs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UselessRecords {
     /// Records that CUPTI had no room for.
@@ -56,6 +57,8 @@ pub(crate) struct UselessRecords {
     pub late: u64,
     /// Records that the collector had no room for before their calls ended.
     pub evicted: u64,
+    /// Calls that were lost because too many waited for their records.
+    pub crowded_out: u64,
 }
 
 /// The counters of [`UselessRecords`].
@@ -64,6 +67,7 @@ struct UselessCounters {
     zero_times: AtomicU64,
     late: AtomicU64,
     evicted: AtomicU64,
+    crowded_out: AtomicU64,
 }
 
 static USELESS: UselessCounters = UselessCounters {
@@ -71,6 +75,7 @@ static USELESS: UselessCounters = UselessCounters {
     zero_times: AtomicU64::new(0),
     late: AtomicU64::new(0),
     evicted: AtomicU64::new(0),
+    crowded_out: AtomicU64::new(0),
 };
 
 /// Calls that wait for records.
@@ -90,7 +95,9 @@ pub(crate) struct Collector {
     /// ever did.
     dropped_ns: u64,
     /// The launches of groups whose calls have been recorded, and when.
-    ended_groups: Option<HashMap<u32, Instant>>,
+    ended_groups: Option<HashMap<u32, EndedGroup>>,
+    /// The numbers of records that launches of graphs have.
+    graph_sizes: GraphSizes,
     /// Records that may belong to calls that have not ended.
     unclaimed: UnclaimedRecords,
     /// Measurements of the empty kernel that wait for their records.
@@ -105,6 +112,12 @@ pub(crate) struct Collector {
     /// Empty. Takes the place of the list of calls that have ended.
     #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
     spare: Vec<Box<OpenCall>>,
+}
+
+/// The launch of a group whose call has been recorded.
+struct EndedGroup {
+    at: Instant,
+    graph: Option<GraphExec>,
 }
 
 static COLLECTOR: Mutex<Collector> = Mutex::new(Rank::Collector, Collector::new());
@@ -178,6 +191,7 @@ pub(crate) fn useless_records() -> UselessRecords {
         zero_times: USELESS.zero_times.load(Relaxed),
         late: USELESS.late.load(Relaxed),
         evicted: USELESS.evicted.load(Relaxed),
+        crowded_out: USELESS.crowded_out.load(Relaxed),
     }
 }
 
@@ -240,6 +254,7 @@ impl Collector {
             progress: StreamProgress::new(),
             dropped_ns: 0,
             ended_groups: None,
+            graph_sizes: GraphSizes::new(),
             unclaimed: UnclaimedRecords::new(),
             bases: Vec::new(),
             alignment: None,
@@ -303,7 +318,7 @@ impl Collector {
         }
         self.finish(is_last && drained.has_flushed);
         self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
-        self.ended_groups.get_or_insert_default().retain(|_, ended| ended.elapsed() < KEPT);
+        self.ended_groups.get_or_insert_default().retain(|_, ended| ended.at.elapsed() < KEPT);
     }
 
     /// Returns `true` if a record is known to belong to no opened call. Windows are not told late records of those
@@ -357,7 +372,7 @@ impl Collector {
                 launches.insert(correlation, (number, at as u32));
                 while let Some(record) = self.unclaimed.claim(correlation) {
                     if let Some(launch) = waiting.take(&record, at, self.alignment) {
-                        self.progress.note(launch.stream_id, launch.correlation);
+                        self.progress.note(launch.stream, launch.correlation);
                     }
                 }
             }
@@ -379,7 +394,7 @@ impl Collector {
             Some((waiting, at)) => {
                 let before = waiting.work();
                 if let Some(launch) = waiting.take(activity, at, self.alignment) {
-                    self.progress.note(launch.stream_id, launch.correlation);
+                    self.progress.note(launch.stream, launch.correlation);
                 }
                 self.work += waiting.work() - before;
             }
@@ -390,8 +405,10 @@ impl Collector {
     /// Keeps a record that a call may claim when it ends. Counts one that came too late for its call, and the
     /// oldest one if it must make room.
     fn keep(&mut self, activity: &Activity) {
-        if self.is_of_ended_group(activity.correlation) {
+        let groups = self.ended_groups.as_ref();
+        if let Some(group) = groups.and_then(|groups| groups.get(&activity.correlation)) {
             USELESS.late.fetch_add(1, Relaxed);
+            group.graph.into_iter().for_each(|graph| self.graph_sizes.note_late(graph));
             return;
         }
         if foreign_launches::contains(activity.correlation) {
@@ -404,31 +421,38 @@ impl Collector {
         self.unclaimed.keep(activity);
     }
 
-    fn is_of_ended_group(&self, correlation: u32) -> bool {
-        self.ended_groups.as_ref().is_some_and(|groups| groups.contains_key(&correlation))
-    }
-
     /// Records the calls that are complete, and counts as lost those that cannot become so. If too
     /// many calls wait, counts the oldest as lost. `is_last` means that there are no more records.
     pub fn finish(&mut self, is_last: bool) {
         let now = Instant::now();
-        let outlooks = self
-            .calls
-            .iter()
-            .map(|(number, waiting)| (*number, waiting.outlook(&self.progress, now, is_last)));
+        let sizes = &mut self.graph_sizes;
+        self.calls.values_mut().for_each(|waiting| waiting.note_quiet_graphs(sizes));
+        let outlooks = self.calls.iter().map(|(number, waiting)| {
+            (*number, waiting.outlook(&self.progress, sizes, now, is_last))
+        });
         let ended = outlooks.filter(|(_, outlook)| *outlook != Outlook::MoreExpected);
-        for (number, outlook) in ended.collect::<Vec<_>>() {
+        let ended: Vec<_> = ended.collect();
+        for (number, outlook) in &ended {
+            let complete = self.calls.get(number).filter(|_| *outlook == Outlook::Complete);
+            if let Some(waiting) = complete.filter(|of| !of.may_lack(self.dropped_ns)) {
+                waiting.note_ended_graphs(sizes);
+            }
+        }
+        for (number, outlook) in ended {
             if let Some(waiting) = self.calls.remove(&number) {
                 self.work -= waiting.work();
                 self.keep_groups(&waiting, now);
-                let is_lost = outlook == Outlook::Lost || waiting.may_lack(self.dropped_ns);
+                let is_lost = outlook == Outlook::Lost
+                    || waiting.may_lack(self.dropped_ns)
+                    || waiting.has_short_graph(&self.graph_sizes);
                 let has_given_up = self.has_given_up || IS_ABANDONED.load(Relaxed);
                 let too_late = has_given_up.then_some(Lost::Unfinished);
                 let lost = is_lost.then_some(Lost::Records).or(too_late);
                 finish(waiting, self.launches.as_mut(), lost, self.alignment);
             }
         }
-        self.give_up_beyond(MAX_WAITING, MAX_WAITING_WORK);
+        let crowded_out = self.give_up_beyond(MAX_WAITING, MAX_WAITING_WORK);
+        USELESS.crowded_out.fetch_add(crowded_out, Relaxed);
     }
 
     /// Keeps the launches of groups in a call that is about to be recorded.
@@ -437,7 +461,10 @@ impl Collector {
             let groups = self.ended_groups.get_or_insert_default();
             let launches = waiting.call.launches.iter().filter(|launch| launch.is_group);
             let space = MAX_KEPT.saturating_sub(groups.len());
-            groups.extend(launches.take(space).map(|launch| (launch.correlation, now)));
+            let ended = |launch: &FrameLaunch| {
+                (launch.correlation, EndedGroup { at: now, graph: launch.graph })
+            };
+            groups.extend(launches.take(space).map(ended));
         }
     }
 
@@ -447,14 +474,18 @@ impl Collector {
         self.has_given_up = true;
     }
 
-    /// Counts the oldest calls as lost until at most `calls` are left, with at most this much work.
-    fn give_up_beyond(&mut self, calls: usize, work: usize) {
+    /// Counts the oldest calls as lost until at most `calls` are left, with at most this much work. Returns the number
+    /// of lost calls.
+    fn give_up_beyond(&mut self, calls: usize, work: usize) -> u64 {
+        let mut lost = 0;
         while (self.calls.len() > calls || self.work > work)
             && let Some((_, waiting)) = self.calls.pop_first()
         {
             self.work -= waiting.work();
             finish(waiting, self.launches.as_mut(), Some(Lost::Records), self.alignment);
+            lost += 1;
         }
+        lost
     }
 }
 

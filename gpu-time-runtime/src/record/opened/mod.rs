@@ -11,7 +11,9 @@ pub(crate) mod base;
 mod call_exchange;
 pub(crate) mod collector;
 pub(crate) mod depth;
+pub(crate) mod devices;
 mod foreign_launches;
+mod graph_sizes;
 mod odds;
 mod open_call;
 mod parts;
@@ -144,8 +146,28 @@ pub(crate) fn enter_under(callers: &[u32], subject: OpenedFunction) -> Option<Fr
     with_open(|call| call.enter(subject)).flatten()
 }
 
+/// Returns the reason why a function could not be [entered](enter).
+pub(crate) fn why_not_entered() -> Lost {
+    if is_inside() {
+        // An opened call accepts no more functions once too many of them have not ended.
+        Lost::Long
+    } else if is_thread_ending() {
+        Lost::Unfinished
+    } else {
+        Lost::Records
+    }
+}
+
+/// Returns `true` if the thread is running its destructors, and cannot keep an opened call any more.
+fn is_thread_ending() -> bool {
+    OPEN.try_with(|_| ()).is_err()
+}
+
 /// Opens a call without frames. `prepare` adds the callers around it.
 fn open(prepare: impl FnOnce(&mut OpenCall)) -> Option<()> {
+    if is_thread_ending() {
+        return None;
+    }
     let switched_on = cupti::switch_on()?;
     collector::keep_up();
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -308,7 +330,7 @@ pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
 
 /// Continues a suspended function on this thread. `call` is the result of [`suspend`]. If the
 /// thread is inside another call, returns `call` marked as incomplete, because its further work
-/// counts for the other call.
+/// counts for the other call. If the thread is ending, returns `call` without its unfinished functions.
 pub(crate) fn resume(frame: FrameId, call: Option<Box<OpenCall>>) -> Option<Box<OpenCall>> {
     let Some(mut call) = call else {
         with_frame(frame, |call, at| call.go_on(at));
@@ -316,6 +338,10 @@ pub(crate) fn resume(frame: FrameId, call: Option<Box<OpenCall>>) -> Option<Box<
     };
     if is_inside() {
         call.is_incomplete = true;
+        return Some(call);
+    }
+    if is_thread_ending() {
+        call.lose_unfinished();
         return Some(call);
     }
     call.switched_on = cupti::switch_on();

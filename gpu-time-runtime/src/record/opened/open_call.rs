@@ -10,14 +10,13 @@ use crate::record::opened::foreign_launches;
 use crate::record::opened::odds::{NestedCall, Odds};
 use crate::record::opened::passed_over::PassedOver;
 use crate::record::series_counters::SeriesRef;
-use crate::record::stream_progress::StreamId;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
-use crate::types::activity::EnqueueCall;
+use crate::types::activity::{EnqueueCall, GraphExec};
 use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Lost};
-use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey, workload::Workload};
+use crate::types::{device::DeviceId, key::SeriesKey, stream_id::StreamId, workload::Workload};
 
 /// The maximum number of frames that an opened call keeps at once. If nothing can be [handed
 /// over](crate::record::opened::parts), calls beyond it are counted as lost, and their work belongs to the
@@ -46,7 +45,7 @@ pub(crate) struct CallSeries {
 pub(crate) struct OpenedFunction {
     pub of: CallSeries,
     /// The stream that the function names.
-    pub stream: Option<Stream>,
+    pub stream: Option<StreamId>,
     /// The number of calls that this call represents.
     pub weight: f32,
     /// The probability with which such a call is opened if it is the outermost timed one.
@@ -56,7 +55,7 @@ pub(crate) struct OpenedFunction {
     pub sampled: f64,
     pub workload: Workload,
     pub call_id: CallId,
-    /// The device to count the call on if it launches nothing, and until it ends.
+    /// The device that the call is counted on. Until it ends, this is a guess.
     pub device: DeviceId,
 }
 
@@ -98,15 +97,21 @@ pub(crate) struct FrameLaunch {
     /// The time of the call, on the host's clock.
     pub enqueued_ns: u64,
     /// The stream that was passed to the driver, if known.
-    pub stream: Option<Stream>,
-    pub stream_id: Option<StreamId>,
+    pub stream: Option<StreamId>,
     /// The function times its launches by events, and this is none of those.
     pub is_after_stop: bool,
     /// As in [`EnqueueCall`].
     pub is_graph: bool,
     /// As in [`EnqueueCall`].
     pub is_group: bool,
-    pub has_record: bool,
+    /// As in [`EnqueueCall`]. `None` if CUPTI does not record all of its work.
+    pub graph: Option<GraphExec>,
+    /// The number of its records.
+    pub records: u32,
+    /// It was noted among the launches of its graph that get no more records for a while.
+    pub is_quiet: bool,
+    /// The ordinal of the device that its records name; `None` before the first record.
+    pub device: Option<u32>,
 }
 
 /// A call with its frames and launches.
@@ -162,6 +167,7 @@ impl Frame {
 
     /// Counts the call on this device.
     fn count_on(&mut self, device: DeviceId) {
+        self.subject.device = device;
         let CallSeries { thread, .. } = self.subject.of;
         let identity = self.subject.of.identity(device);
         self.series = locked(&thread.recorder).series.move_opened(self.series, identity);
@@ -281,12 +287,14 @@ impl OpenCall {
             correlation,
             frame,
             enqueued_ns: cuda::now_ns(),
-            stream: launched.stream.map(Stream),
-            stream_id: StreamId::of(launched),
+            stream: StreamId::of(launched),
             is_after_stop,
             is_graph,
             is_group,
-            has_record: false,
+            graph: launched.graph.filter(|_| !lacks_records),
+            records: 0,
+            is_quiet: false,
+            device: None,
         });
     }
 
@@ -358,19 +366,41 @@ impl OpenCall {
         }
     }
 
+    /// Marks all functions that have not ended as lost.
+    pub fn lose_unfinished(&mut self) {
+        for frame in self.frames.iter_mut().filter(|frame| frame.left_ns == 0) {
+            frame.lost.get_or_insert(Lost::Unfinished);
+        }
+    }
+
     /// Ends a call whose outermost function will not end. All functions that have not ended are lost.
     pub fn give_up(&mut self) {
+        self.lose_unfinished();
         let now = clock::now_ns();
         for frame in &mut self.frames {
             // Counted on the device of the frame's first launch, if this thread used that context last.
-            if let Some(context) = cuda::recent(frame.context).filter(|_| frame.context != 0) {
+            if let Some(context) = cuda::recent_current(frame.context) {
                 frame.count_on(context.device_id());
             }
             if frame.left_ns == 0 {
                 frame.left_ns = now;
-                frame.lost.get_or_insert(Lost::Unfinished);
             }
         }
+    }
+
+    /// Returns the ordinal of the device of each frame's first launch with a record, including those of frames inside it.
+    pub fn recorded_devices(&self) -> Vec<Option<u32>> {
+        let mut devices = vec![None; self.frames.len()];
+        for launch in self.launches.iter().filter(|launch| launch.device.is_some()) {
+            let mut inner = Some(launch.frame as usize);
+            while let Some(at) = inner
+                && let Some(device @ None) = devices.get_mut(at)
+            {
+                *device = launch.device;
+                inner = self.frames[at].parent.map(|outer| outer as usize);
+            }
+        }
+        devices
     }
 
     /// Returns the number of the call's frames and launches.

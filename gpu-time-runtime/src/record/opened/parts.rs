@@ -160,7 +160,8 @@ impl OpenCall {
 }
 
 impl Frame {
-    fn is_split(&self) -> bool {
+    /// Returns `true` if an earlier part may have work of the function.
+    pub(super) fn is_split(&self) -> bool {
         self.lost == Some(Lost::Long)
     }
 }

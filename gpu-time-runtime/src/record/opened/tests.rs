@@ -1,4 +1,6 @@
+use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicU32;
+use std::sync::mpsc;
 
 use super::call_exchange::MAX_WAITING_WORK;
 use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING};
@@ -12,17 +14,23 @@ use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::thread_counters::ThreadCounters;
 use crate::stats::bracket_counts::BracketCounts;
-use crate::types::activity::{Activity, GpuWork};
-use crate::types::{handles::Stream, key::SeriesKey, sample::CacheState};
+use crate::types::activity::{Activity, GpuWork, GraphExec};
+use crate::types::{handles::Stream, key::SeriesKey, sample::CacheState, stream_id::StreamId};
 use gpu_time_report::ElsewhereReason;
 
 const STREAM: Stream = Stream(0x70);
+/// The context of all launches.
+const CONTEXT: usize = 9;
 
 pub(super) fn thread() -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
         counters: ThreadCounters::NONE,
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
     }))
+}
+
+fn stream_id(handle: usize) -> StreamId {
+    StreamId::new(Stream(handle), CONTEXT)
 }
 
 pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
@@ -32,7 +40,7 @@ pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
     let (cache, key) = (CacheState::AsFound, SeriesKey::NONE);
     OpenedFunction {
         of: CallSeries { site, thread, launch: None, cache, key },
-        stream: Some(STREAM),
+        stream: Some(stream_id(STREAM.0)),
         weight: 1.0,
         share: 1.0,
         sampled: 1.0,
@@ -45,10 +53,11 @@ pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
 fn launch(correlation: u32) -> EnqueueCall {
     EnqueueCall {
         correlation,
-        context: 9,
+        context: CONTEXT,
         stream: Some(STREAM.0),
         capture: None,
         is_graph: false,
+        graph: None,
         is_group: false,
         lacks_records: false,
     }
@@ -105,7 +114,7 @@ fn launch_belongs_to_the_innermost_function() {
     assert!(!call.leave(at(inner_frame), None, |_| DeviceId::Cuda(0)));
     call.note(&launch(3));
     let device = |context| {
-        assert_eq!(context, 9);
+        assert_eq!(context, CONTEXT);
         DeviceId::Cuda(0)
     };
     assert!(call.leave(at(outer_frame), None, device));
@@ -167,7 +176,7 @@ fn launch_on_another_stream_is_elsewhere() {
 #[test]
 fn inner_work_is_elsewhere_for_outer_function() {
     let named = |stream| OpenedFunction { stream, ..subject(thread()) };
-    let [outer, bare, inner] = [Some(STREAM), None, Some(Stream(0x71))].map(named);
+    let [outer, bare, inner] = [Some(stream_id(STREAM.0)), None, Some(stream_id(0x71))].map(named);
     let mut call = Box::<OpenCall>::default();
     let frames = [outer, bare, inner].map(|subject| {
         let frame = call.enter(subject).unwrap();
@@ -249,13 +258,27 @@ fn captured_launch_loses_the_functions_inside_the_capture() {
 
 #[test]
 fn legacy_streams_are_the_same() {
-    let subject = OpenedFunction { stream: Some(Stream(0)), ..subject(thread()) };
+    let subject = OpenedFunction { stream: Some(stream_id(0)), ..subject(thread()) };
     let mut call = Box::<OpenCall>::default();
     let frame = call.enter(subject).unwrap();
     call.frames[0].is_launching = true;
     call.note(&EnqueueCall { stream: Some(1), ..launch(1) });
     record_launches(call, &[frame]);
     assert_eq!(elsewhere(subject), []);
+}
+
+/// All contexts use the same handle for their default streams.
+#[test]
+fn default_stream_of_another_context_is_elsewhere() {
+    let subject = OpenedFunction { stream: Some(stream_id(0)), ..subject(thread()) };
+    let mut call = Box::<OpenCall>::default();
+    let frame = call.enter(subject).unwrap();
+    call.frames[0].is_launching = true;
+    for (id, context) in [(1, CONTEXT), (2, CONTEXT + 1)] {
+        call.note(&EnqueueCall { stream: Some(0), context, ..launch(id) });
+    }
+    record_launches(call, &[frame]);
+    assert_eq!(elsewhere(subject), [(ElsewhereReason::OtherStream, 1)]);
 }
 
 #[test]
@@ -489,6 +512,62 @@ fn too_many_unclaimed_records_lose_oldest() {
     assert_eq!((counts(&new).opened, counts(&new).lost.total()), (1, 0));
 }
 
+/// A launch of the same graph as others, on a stream of its own.
+fn replay(correlation: u32) -> EnqueueCall {
+    let graph = Some(GraphExec { handle: NonZeroUsize::MIN, changes: 0 });
+    let stream = Some(0x1000 + correlation as usize);
+    EnqueueCall { is_graph: true, is_group: true, graph, stream, ..launch(correlation) }
+}
+
+/// Adds a call that makes this launch, and so many records of it.
+fn add_replay(collector: &mut Collector, of: OpenedFunction, launched: EnqueueCall, records: u64) {
+    let mut call = Box::<OpenCall>::default();
+    let frame = call.enter(of).unwrap();
+    call.note(&launched);
+    call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    collector.claim([call]);
+    for node in 1..=records {
+        collector.take(&activity(launched.correlation, 100 * node, 100 * node + 10));
+    }
+}
+
+/// CUPTI does not count all records that it loses.
+#[test]
+fn graph_with_fewer_records_than_before_is_lost() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    for (id, records) in [(1, 2), (2, 3), (3, 0), (4, 3)] {
+        add_replay(&mut collector, subject, replay(id), records);
+    }
+    let changed = Some(GraphExec { handle: NonZeroUsize::MIN, changes: 1 });
+    add_replay(&mut collector, subject, EnqueueCall { graph: changed, ..replay(5) }, 2);
+    collector.finish(true);
+    assert_eq!((counts(&subject).opened, counts(&subject).lost.of(Lost::Records)), (3, 2));
+}
+
+#[test]
+fn graph_is_complete_once_it_has_as_many_records_as_others() {
+    let subject = subject(thread());
+    let mut collector = Collector::new();
+    (0..100).for_each(|id| add_replay(&mut collector, subject, replay(id), 3));
+    collector.finish(false);
+    assert_eq!(counts(&subject).opened, 0, "none has a later launch on its stream");
+    rounds(&mut collector);
+    assert_eq!(counts(&subject).opened, 100);
+    add_replay(&mut collector, subject, replay(100), 3);
+    add_replay(&mut collector, subject, replay(101), 2);
+    rounds(&mut collector);
+    assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (101, 1));
+    collector.take(&activity(101, 300, 310));
+    collector.finish(false);
+    assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (102, 0));
+    // The number was wrong after all.
+    collector.take(&activity(101, 400, 410));
+    add_replay(&mut collector, subject, replay(102), 3);
+    rounds(&mut collector);
+    assert_eq!(counts(&subject).in_flight, 1);
+}
+
 #[test]
 fn launch_that_lacks_records_loses_its_call() {
     let subject = subject(thread());
@@ -606,12 +685,15 @@ fn long_call_waits_behind_many_short_ones() {
 #[test]
 fn oldest_of_too_many_calls_are_lost() {
     let (old, new) = (subject(thread()), subject(thread()));
+    let before = collector::useless_records().crowded_out;
     let mut collector = Collector::new();
     collector.claim([call(old, &[1]), call(old, &[2])]);
     collector.claim((0..MAX_WAITING as u32).map(|nth| call(new, &[10 + nth])));
     collector.finish(false);
     assert_eq!((counts(&old).in_flight, counts(&old).lost.total()), (0, 2));
     assert_eq!(counts(&new).in_flight, MAX_WAITING as u64);
+    // Other tests may lose calls in this way meanwhile.
+    assert!(collector::useless_records().crowded_out >= before + 2);
     // Its record comes too late.
     collector.take(&activity(1, 10, 20));
 }
@@ -796,6 +878,32 @@ fn abandoned_call_loses_what_has_not_ended() {
     assert_eq!((counts(&outer).lost.of(Lost::Unfinished), counts(&inner).opened), (1, 1));
 }
 
+/// The order in which a thread's variables are destroyed is not specified, so one is used before the opened call's
+/// place and one after.
+#[test]
+fn ending_thread_cannot_open_calls() {
+    struct AtEnd(mpsc::Sender<Lost>);
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            self.0.send(why_not_entered()).unwrap();
+        }
+    }
+    thread_local! {
+        static EARLY: Cell<Option<AtEnd>> = const { Cell::new(None) };
+        static LATE: Cell<Option<AtEnd>> = const { Cell::new(None) };
+    }
+    let (sender, reasons) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        EARLY.set(Some(AtEnd(sender.clone())));
+        assert!(!is_thread_ending());
+        LATE.set(Some(AtEnd(sender)));
+    });
+    thread.join().unwrap();
+    let reasons: Vec<_> = reasons.iter().collect();
+    assert_eq!(reasons.len(), 2);
+    assert!(reasons.contains(&Lost::Unfinished) && reasons.contains(&Lost::Records), "{reasons:?}");
+}
+
 /// The device of a call is known only when it has launched something.
 #[test]
 fn open_call_is_in_flight_on_one_device() {
@@ -808,6 +916,40 @@ fn open_call_is_in_flight_on_one_device() {
     locked(&subject.of.thread.recorder).series.lose_opened(Lost::Unfinished);
     record_all(vec![open]);
     assert_eq!((counts(&subject).lost.of(Lost::Unfinished), counts(&subject).opened), (1, 0));
+}
+
+/// The context of the launch may be gone when the call ends, so that the driver cannot name its device.
+#[test]
+fn records_name_the_device_of_a_call() {
+    let on = |device| OpenedFunction { device, ..subject(thread()) };
+    let [outer, inner, idle] = [DeviceId::Unknown, DeviceId::Cuda(0), DeviceId::Cuda(0)].map(on);
+    let mut call = Box::<OpenCall>::default();
+    let frames = [outer, inner, idle].map(|subject| {
+        let frame = call.enter(subject).unwrap();
+        (call.at, frame)
+    });
+    for (id, (at, _)) in [(1, frames[0]), (2, frames[1]), (3, frames[0])] {
+        call.at = at;
+        call.note(&launch(id));
+    }
+    frames.iter().rev().for_each(|(_, frame)| {
+        let device = call.frames[at(*frame)].subject.device;
+        call.leave(at(*frame), None, |_| device);
+    });
+    let mut collector = Collector::new();
+    collector.claim([call]);
+    // The record of the first launch comes last.
+    for (id, device) in [(3, 0), (2, 1), (1, 2)] {
+        collector.take(&Activity { device, ..activity(id, 10, 20) });
+    }
+    collector.finish(false);
+    let devices = [outer, inner, idle].map(|subject| {
+        let recorder = locked(&subject.of.thread.recorder);
+        let mut counters = recorder.series.counters(0, usize::MAX).iter();
+        counters.find(|of| of.counts.opened == 1).map(|of| of.id.device)
+    });
+    assert_eq!(devices, [2, 1, 0].map(|device| Some(DeviceId::Cuda(device))));
+    assert_eq!((counts(&outer).timed, counts(&outer).in_flight), (1, 0));
 }
 
 /// Records of one launch count as well, because a graph has many.

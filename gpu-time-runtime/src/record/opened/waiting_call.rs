@@ -6,6 +6,8 @@ use crate::base::lock::locked;
 use crate::record::call_tree::{CallTreeWriter, KnownWork};
 use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{ActivitiesByFrame, AttributedActivity};
+use crate::record::opened::devices;
+use crate::record::opened::graph_sizes::GraphSizes;
 use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
 use crate::record::overlap;
 use crate::record::series_counters::OpenedOutcome;
@@ -13,7 +15,9 @@ use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
 use crate::stats::call_tree::{RecordedCall, total::OpeningDraw};
 use crate::types::activity::Activity;
+use crate::types::device::DeviceId;
 use crate::types::sample::Lost;
+use crate::types::stream_id::StreamId;
 
 /// The time without a record after which a call is no longer waited for, once the GPU has gone on to later
 /// launches. Missing records were then lost, and groups have no more of them.
@@ -80,8 +84,8 @@ impl WaitingCall {
         let launch = self.call.launches.get_mut(launch)?;
         self.quiet = 0;
         self.heard = Instant::now();
-        if !launch.has_record {
-            launch.has_record = true;
+        launch.records += 1;
+        if launch.device.replace(activity.device).is_none() {
             self.missing -= usize::from(!launch.is_group);
         }
         let launch = *launch;
@@ -107,23 +111,61 @@ impl WaitingCall {
         Some(launch)
     }
 
+    /// Notes how many records the launches of graphs have, if the last record came a while ago.
+    pub fn note_quiet_graphs(&mut self, sizes: &mut GraphSizes) {
+        if !self.has_groups || self.quiet != QUIET {
+            return;
+        }
+        let launches = self.call.launches.iter_mut();
+        for launch in launches.filter(|launch| launch.records > 0 && !launch.is_quiet) {
+            if let Some(graph) = launch.graph {
+                sizes.note_quiet(graph, launch.records);
+                launch.is_quiet = true;
+            }
+        }
+    }
+
+    /// Notes how many records the launches of graphs have. The call must be complete.
+    pub fn note_ended_graphs(&self, sizes: &mut GraphSizes) {
+        for launch in &self.call.launches {
+            if let Some(graph) = launch.graph {
+                sizes.note_ended(graph, launch.records, launch.is_quiet);
+            }
+        }
+    }
+
+    /// Returns `true` if a launch of a graph has fewer records than another one.
+    pub fn has_short_graph(&self, sizes: &GraphSizes) -> bool {
+        let is_short =
+            |of: &FrameLaunch| of.graph.is_some_and(|it| sizes.are_short(it, of.records));
+        self.has_groups && self.call.launches.iter().any(is_short)
+    }
+
     /// Returns the state of the call's records.
     ///
-    /// A group may have more records until the GPU goes on to a later launch. One without any record may be
+    /// A group may have more records until the GPU goes on to a later launch, unless `sizes` tells how many it has. One
+    /// without any record may be
     /// empty, or CUPTI may withhold its records because other work in the same buffer has not ended. `is_last`
     /// means that CUPTI has returned all records, even those of work that has not ended.
-    pub fn outlook(&self, progress: &StreamProgress, now: Instant, is_last: bool) -> Outlook {
+    pub fn outlook(
+        &self,
+        progress: &StreamProgress,
+        sizes: &GraphSizes,
+        now: Instant,
+        is_last: bool,
+    ) -> Outlook {
         let silence = now.saturating_duration_since(self.heard);
         let is_silent = silence > PATIENCE;
-        let is_past =
-            |launch: &FrameLaunch| progress.are_past(launch.stream_id, launch.correlation);
-        let has_ended = |launch: &FrameLaunch| launch.has_record && is_past(launch);
-        let has_begun = |launch: &FrameLaunch| launch.has_record || is_past(launch);
+        let is_past = |launch: &FrameLaunch| progress.are_past(launch.stream, launch.correlation);
+        let has_ended = |launch: &FrameLaunch| launch.device.is_some() && is_past(launch);
+        let has_begun = |launch: &FrameLaunch| launch.device.is_some() || is_past(launch);
         let launches = || self.call.launches.iter();
-        let mut groups = launches().filter(|launch| launch.is_group);
-        let mut unsure = launches().filter(|launch| launch.is_group || !launch.has_record);
+        let is_whole =
+            |launch: &FrameLaunch| launch.graph.is_some_and(|it| sizes.are_all(it, launch.records));
+        let mut groups = launches().filter(|launch| launch.is_group && !is_whole(launch));
+        let mut unsure = launches().filter(|launch| launch.is_group || launch.device.is_none());
         match self.missing {
-            0 if !self.has_groups || is_last => Outlook::Complete,
+            0 if is_last || groups.clone().next().is_none() => Outlook::Complete,
             0 if self.quiet >= QUIET && groups.all(has_ended) => Outlook::Complete,
             0 if is_silent && launches().all(has_begun) => Outlook::Complete,
             1.. if is_silent && unsure.all(is_past) => Outlook::Lost,
@@ -176,7 +218,8 @@ impl WaitingCall {
         let is_known = |frame: u32| call.frames.get(frame as usize).is_some_and(is_known);
         let is_sampled = call.frames.iter().any(|frame| frame.weight() > 1.0);
         overlap::add(&by_frame.work_by_device(is_known), is_sampled);
-        for (frame, figures) in call.frames.iter().zip(figures) {
+        let devices = call.recorded_devices();
+        for ((frame, figures), device) in call.frames.iter().zip(figures).zip(devices) {
             let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
             if frame.goes_on || left_ns == 0 {
                 continue;
@@ -193,7 +236,13 @@ impl WaitingCall {
                 ended_ns: left_ns,
                 workload: subject.workload,
             };
+            // The first launch of a function that was split is in an earlier part.
+            let is_other = |of: &u32| !frame.is_split() && subject.device != DeviceId::Cuda(*of);
+            let device = device.filter(is_other);
+            device.into_iter().for_each(devices::note);
+            let identity = device.map(|device| subject.of.identity(DeviceId::Cuda(device)));
             let mut recorder = locked(&subject.of.thread.recorder);
+            let series = identity.map_or(series, |of| recorder.series.move_opened(series, of));
             recorder.series.end_opened(series, outcome);
             recorder.series.count_zero_times(series, frame.zero_times);
         }
@@ -213,7 +262,7 @@ fn stream_work(
 ) -> Option<StreamWork> {
     let OpenedFunction { of: CallSeries { site, .. }, call_id, stream: named, .. } =
         call.frames.get(of.frame as usize)?.subject;
-    let is_elsewhere = named.zip(of.stream).is_some_and(|(named, ran)| !named.is_same_as(ran));
+    let is_elsewhere = named.zip(of.stream).is_some_and(|(named, ran)| !named.names(ran));
     let Activity { start_ns, end_ns, device, context, stream, work, .. } = of.activity;
     Some(StreamWork {
         site,
@@ -222,7 +271,7 @@ fn stream_work(
         context,
         stream_id: stream,
         // The branches of a graph run on streams of their own.
-        stream: of.stream.filter(|_| !of.is_in_graph),
+        stream: of.stream.filter(|_| !of.is_in_graph).map(StreamId::handle),
         elsewhere: is_elsewhere,
         begin_ns: alignment.host_ns(start_ns),
         end_ns: alignment.host_ns(end_ns),

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Orderi
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::record::stream_progress::StreamId;
 use crate::types::activity::EnqueueCall;
+use crate::types::stream_id::StreamId;
 
 /// The maximum number of notes waiting to be taken. They are taken every few milliseconds, and a launch takes
 /// microseconds.

@@ -1,8 +1,8 @@
 use std::ops::{Deref, DerefMut};
 
 use super::*;
-use crate::record::stream_progress::StreamId;
 use crate::types::activity::{EnqueueCall, GpuWork};
+use crate::types::stream_id::StreamId;
 
 fn launched(correlation: u32) -> EnqueueCall {
     EnqueueCall {
@@ -11,6 +11,7 @@ fn launched(correlation: u32) -> EnqueueCall {
         stream: Some(0x70),
         capture: None,
         is_graph: false,
+        graph: None,
         is_group: false,
         lacks_records: false,
     }
