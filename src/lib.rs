@@ -12,13 +12,7 @@ compile_error!(
 pub use gpu_time_macros::{gpu_timed, guard, scope};
 
 #[cfg(all(feature = "enabled", target_os = "linux"))]
-use gpu_time_runtime as build;
-#[cfg(not(all(feature = "enabled", target_os = "linux")))]
-mod off;
-#[cfg(not(all(feature = "enabled", target_os = "linux")))]
-use off as build;
-
-pub use build::{
+pub use gpu_time_runtime::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
     Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
     LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM,
@@ -35,3 +29,16 @@ pub use gpu_time_runtime::{Spans, spans};
 #[cfg(all(feature = "enabled", target_os = "linux"))]
 #[doc(hidden)]
 pub use gpu_time_runtime::private as __private;
+
+#[cfg(not(all(feature = "enabled", target_os = "linux")))]
+mod off;
+#[cfg(not(all(feature = "enabled", target_os = "linux")))]
+pub use off::{
+    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
+    Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
+    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM,
+    PerCall, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot,
+    Stats, Timeline, Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish,
+    raw_stream, report, set_default_stream, set_enabled, set_thread_default_stream, snapshot,
+    until_stable,
+};

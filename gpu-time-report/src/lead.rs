@@ -1,6 +1,7 @@
 //! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
 //! why. The table shows the last of them, because it has the times by device.
 
+mod first;
 mod gpus;
 mod host_bound;
 mod largest;
@@ -8,8 +9,7 @@ mod longest;
 mod outside;
 mod time;
 
-use std::fmt;
-
+use first::First;
 use gpus::{gpus, is_any_idle, most_idle_share, used_by};
 use host_bound::HostBound;
 use largest::largest;
@@ -29,9 +29,6 @@ const WAITED: f64 = 0.1;
 const LONG_WAIT: f64 = 0.01;
 /// The maximum error of an estimate that is stated without it.
 const EXACT: f64 = 0.05;
-/// The minimum idle share of a GPU that a host-bound function uses at which it is named first. Below
-/// it, no launch-bound function is named either.
-const IDLE: f64 = 0.3;
 /// The minimum ratio of a function's time to that of work that is not annotated at which it is named
 /// beside that work.
 const TRIFLING: f64 = 0.05;
@@ -53,16 +50,6 @@ pub struct Lead<'a> {
     /// The function to look at first. `None` only if no function has a time, or none that matters
     /// beside work that is not annotated.
     pub first: Option<First<'a>>,
-}
-
-/// The function to look at first, and why. Displayed as a sentence.
-pub struct First<'a> {
-    pub name: &'a str,
-    why: String,
-    /// The time that the reason is about: waits, host time or GPU time.
-    ns: f64,
-    /// Only the first of the functions.
-    follows_outside: bool,
 }
 
 impl<'a> Lead<'a> {
@@ -93,25 +80,6 @@ impl<'a> Lead<'a> {
         let first = self.first.as_ref().map(First::to_string);
         let sentences: Vec<String> = [self.outside.clone(), first].into_iter().flatten().collect();
         (!sentences.is_empty()).then(|| sentences.join(" "))
-    }
-}
-
-impl<'a> First<'a> {
-    fn new(name: &'a str, why: String, ns: f64) -> First<'a> {
-        First { name, why, ns, follows_outside: false }
-    }
-
-    /// Returns what precedes the name, and what follows it.
-    pub fn around_name(&self) -> [String; 2] {
-        let before = if self.follows_outside { "Of the functions, look at " } else { "Look at " };
-        [before.to_owned(), format!(" first: {}.", self.why)]
-    }
-}
-
-impl fmt::Display for First<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [before, after] = self.around_name();
-        write!(f, "{before}{}{after}", self.name)
     }
 }
 

@@ -47,11 +47,12 @@ impl Snapshot {
         snapshot
     }
 
-    /// Adds the call tree. Parents come before their children.
+    /// Adds the call tree, with the work that only windows found. Parents come before their children.
     #[must_use]
     #[doc(hidden)]
-    pub fn with_tree(mut self, nodes: Vec<Node>) -> Snapshot {
-        self.tree = tree::completed(nodes, &self.devices, &self.process);
+    pub fn with_tree(mut self, mut nodes: Vec<Node>) -> Snapshot {
+        nodes.extend(tree::windows_only::found(&nodes, &self.devices, &self.process));
+        self.tree = tree::completed(nodes, &self.process);
         tree::shares::share_out(&mut self.tree, &mut self.sites);
         self
     }

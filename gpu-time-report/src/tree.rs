@@ -6,14 +6,14 @@ mod folded;
 pub(crate) mod selection;
 pub(crate) mod shares;
 pub(crate) mod view;
-mod windows_only;
+pub(crate) mod windows_only;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Process;
 use crate::launch_bound::is_launch_bound;
-use crate::{Device, Process};
 
 /// A function under its callers: one path of the call tree.
 ///
@@ -270,17 +270,12 @@ impl PerCall {
     }
 }
 
-/// Completes a call tree: adds up the inclusive times, adds the work that only windows found, computes shares, and sorts paths so that each comes before its callees and
-/// the longest callees come first.
+/// Completes a call tree: adds up the inclusive times, computes shares, and sorts paths so that each comes before its
+/// callees and the longest callees come first.
 ///
-/// The tree of a merged report already has the work that windows found, as the sum over its
-/// processes, and its paths are launch-bound only where those of a process were.
-pub(crate) fn completed(mut nodes: Vec<Node>, devices: &[Device], process: &Process) -> Vec<Node> {
+/// The paths of a merged report are launch-bound only where those of a process were.
+pub(crate) fn completed(mut nodes: Vec<Node>, process: &Process) -> Vec<Node> {
     add_up(&mut nodes);
-    if process.merged.is_empty() && !nodes.is_empty() {
-        let found = windows_only::found(&nodes, devices, process);
-        nodes.extend(found);
-    }
     let total_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
     let is_merged = !process.merged.is_empty();
     // A merged report has no medians that could disagree, but those of its processes have.

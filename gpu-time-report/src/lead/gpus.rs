@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::IDLE;
 use crate::busy_time::Accounted;
 use crate::idle::Idle;
 use crate::{Device, Node, Snapshot};
+
+/// The minimum idle share of a GPU that a host-bound function uses at which it is named first. Below
+/// it, no launch-bound function is named either.
+pub const IDLE: f64 = 0.3;
 
 /// The minimum share of a function's time that it has on a GPU which it uses. A GPU on which it ran one kernel says
 /// nothing about its calls.

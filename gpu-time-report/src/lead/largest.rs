@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::First;
+use super::first::First;
 use super::gpus::{gpus, is_any_idle, used_by_any};
 use crate::busy_time::BusyTime;
 use crate::own_times::{OwnTime, Shares, own_times};

@@ -3,7 +3,7 @@ use super::*;
 use crate::fixtures as reports;
 use crate::own_times::Shares;
 use crate::terminal::View;
-use crate::{Coverage, Detail, Measure, Process, Site, Snapshot, Terminal};
+use crate::{Coverage, Detail, Device, Measure, Process, Site, Snapshot, Terminal};
 
 fn snapshot(nodes: Vec<Node>, devices: Vec<Device>) -> Snapshot {
     let process: Process = reports::process(None);

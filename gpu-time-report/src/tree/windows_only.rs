@@ -6,7 +6,7 @@ use crate::{Coverage, Device, Node, Process, Source};
 
 /// A part of the time on all devices.
 #[derive(Clone, Copy)]
-struct Part {
+struct FoundWork {
     ns: f64,
     /// `None` if the error is unknown on any device.
     variance: Option<f64>,
@@ -25,9 +25,14 @@ struct FunctionTimes {
 /// Returns the paths of this work. It is estimated from its share of wall time in the windows. Unlike its ratio to the
 /// functions' times, this depends neither on waits in those times nor on functions that run at the same time. Nothing
 /// is known of devices without windows.
-pub(super) fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node> {
+///
+/// The tree of a merged report already has this work, as the sum over its processes.
+pub fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node> {
+    if !process.merged.is_empty() || nodes.is_empty() {
+        return Vec::new();
+    }
     let gpus = || devices.iter().filter(|device| device.id != "host");
-    let (mut not_timed, mut not_annotated) = (Part::NONE, Part::NONE);
+    let (mut not_timed, mut not_annotated) = (FoundWork::NONE, FoundWork::NONE);
     for (device, coverage) in gpus().filter_map(|device| Some((device, device.known_coverage()?))) {
         let wall_ns = in_use_ns(process, device);
         let functions = FunctionTimes::of(nodes, device, gpus().count() == 1);
@@ -41,8 +46,8 @@ pub(super) fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Ve
     parts.into_iter().filter_map(|(name, part)| part.node(name)).collect()
 }
 
-impl Part {
-    const NONE: Part = Part { ns: 0.0, variance: Some(0.0) };
+impl FoundWork {
+    const NONE: FoundWork = FoundWork { ns: 0.0, variance: Some(0.0) };
 
     /// Adds the time on a device. `error` is that of its share of the wall time.
     fn add(&mut self, ns: f64, error: Option<f64>, wall_ns: f64) {
@@ -53,7 +58,7 @@ impl Part {
     }
 
     fn node(self, name: &str) -> Option<Node> {
-        let Part { ns, variance } = self;
+        let FoundWork { ns, variance } = self;
         let error_ns = variance.map(f64::sqrt);
         (ns > 0.0).then(|| Node {
             name: name.to_owned(),
