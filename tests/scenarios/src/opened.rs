@@ -455,9 +455,10 @@ fn exit_inside_beside_short(_: &[String]) {
 fn killed(_: &[String]) {
     let gpu = Gpu::new();
     let program = Program::new(&gpu);
-    tally::print();
     thread::spawn(|| {
         thread::sleep(Duration::from_millis(500));
+        tally::fact("ended steps", ENDED_STEPS.load(Relaxed));
+        tally::print();
         raise(libc::SIGTERM);
     });
     goes_on_for_ever(&program);
