@@ -91,6 +91,12 @@ fn stored_base(context: &Context) -> Option<Result<KernelBase, String>> {
     }))
 }
 
+/// Returns `true` if `gpu-time calibrate` or an earlier run has stored a duration that can be used.
+#[cfg(feature = "kernels")]
+pub(super) fn has_stored_base(context: &Context) -> bool {
+    matches!(stored_base(context), Some(Ok(_)))
+}
+
 /// Returns the identity under which `gpu-time calibrate` stores the context's device.
 pub(crate) fn identity(context: &Context) -> GpuIdentity {
     let (major, minor) = context.device.capability;

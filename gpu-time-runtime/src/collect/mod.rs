@@ -1,6 +1,8 @@
 //! Builds reports from the counters of sites and threads.
 
 pub(crate) mod devices;
+#[cfg(feature = "kernels")]
+pub(crate) mod empty_kernel;
 pub(crate) mod state;
 pub(crate) mod trace;
 

@@ -17,6 +17,8 @@ use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
 use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
+#[cfg(feature = "kernels")]
+use crate::collect::empty_kernel;
 use crate::control::active;
 use crate::record::{drain, opened, window};
 use crate::site::registry;
@@ -103,7 +105,10 @@ fn open_window() {
 extern "C" fn handle_exit() {
     if !fork::is_forked() {
         let _inside = inside::enter();
-        end();
+        #[cfg(feature = "kernels")]
+        end_after(empty_kernel::measure_missing);
+        #[cfg(not(feature = "kernels"))]
+        end_after(|| ());
     }
 }
 
@@ -146,13 +151,19 @@ extern "C" fn at_exit_without_calls() {
     });
 }
 
+/// Ends timing for a signal, after which the process must end soon.
+#[cfg(any(feature = "nvml", feature = "signals"))]
+fn end() {
+    end_after(|| ());
+}
+
 /// Stops timing, reports, and gives the clocks back, once. A second thread waits for the first, or
-/// it would end the process in the middle of the report.
-pub(crate) fn end() {
+/// it would end the process in the middle of the report. Calls `last` before CUPTI is left.
+fn end_after(last: fn()) {
     let thread = thread_id::current();
     match EXIT.ending_thread.compare_exchange(0, thread, Relaxed, Relaxed) {
         Ok(_) => {
-            report_and_give_back();
+            report_and_give_back(last);
             EXIT.has_ended.store(true, Release);
         }
         // An exit handler of the program called `exit` meanwhile.
@@ -165,11 +176,12 @@ pub(crate) fn end() {
     }
 }
 
-fn report_and_give_back() {
+fn report_and_give_back(last: fn()) {
     // A panic must not unwind into the C library.
     _ = panic::catch_unwind(|| {
         // Asked first, while inner functions are still timed: threads answer when one of these begins or ends.
         opened::ask_for_parts();
+        last();
         switches::close();
         // Calls and windows of other threads may be open, and their work belongs to no report. The last
         // calibrations must not be recorded either.

@@ -3,14 +3,12 @@
 use crate::stats::{pair_constant::Floor, pair_constant::PairConstant, quantile::quantile};
 use gpu_time_report::units;
 
-/// CUPTI's duration for an empty kernel in nanoseconds, by a word in the device's name. It depends
-/// on the part, so parts with the same compute capability need separate entries.
-const KERNEL_BASES: &[(&str, f64)] = &[
-    ("H200", 545.0), // with driver 580
-];
+/// CUPTI's duration for an empty kernel in nanoseconds, by words in the device's name, with driver 580. It
+/// depends on the part, so parts with the same compute capability need separate entries.
+const KERNEL_BASES: &[(&str, f64)] = &[("H100 80GB HBM3", 864.0), ("H200", 545.0)];
 
-/// The error of the table's value on another machine with the same part: one H200 matched the
-/// table, another measured 609.
+/// The error of the table's value on another machine with the same part: H200s measured 545 to 609, H100s 863
+/// to 896.
 const BASE_ERROR_NS: f64 = 64.0;
 
 // Fallbacks for failed measurements, taken from an H200 with driver 580.
@@ -120,7 +118,8 @@ impl KernelBase {
 
     /// Returns the table's base for a device with this name.
     fn of_part(device: &str) -> Option<KernelBase> {
-        let is_named = |part: &str| device.split_whitespace().any(|word| word == part);
+        let words = format!(" {device} ");
+        let is_named = |part: &str| words.contains(&format!(" {part} "));
         let (_, ns) = KERNEL_BASES.iter().find(|(part, _)| is_named(part))?;
         Some(KernelBase { ns: *ns, error_ns: BASE_ERROR_NS })
     }
@@ -350,15 +349,16 @@ mod tests {
         assert_eq!(Bias::of(None, None, named(H200), None), None);
     }
 
-    /// Only a part with the exact word "H200" in its name is an H200. An H100 is not, and neither
-    /// is a name that merely ends in "H200".
+    /// Only a part with the exact words in its name is meant: a name that merely ends in "H200" is another part, and
+    /// so are H100s with other memory.
     #[test]
-    fn part_is_recognized_by_word() {
-        for known in [H200, "NVIDIA H200 NVL", "NVIDIA H200 MIG 1g.18gb"] {
-            let base = KernelBase { ns: 545.0, error_ns: 64.0 };
+    fn part_is_recognized_by_words() {
+        let known = [H200, "NVIDIA H200 NVL", "NVIDIA H200 MIG 1g.18gb"].map(|name| (name, 545.0));
+        for (known, ns) in known.into_iter().chain([("NVIDIA H100 80GB HBM3", 864.0)]) {
+            let base = KernelBase { ns, error_ns: 64.0 };
             assert_eq!(KernelBase::of_part(known), Some(base), "{known}");
         }
-        for other in [OTHER, "NVIDIA H100 80GB HBM3", ""] {
+        for other in [OTHER, "NVIDIA H100 PCIe", ""] {
             assert_eq!(KernelBase::of_part(other), None, "{other}");
         }
     }

@@ -1,21 +1,13 @@
 //! The measurement made by `gpu-time calibrate`: CUPTI's time of an empty kernel on each GPU.
 
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::base::inside;
-use crate::collect::devices;
-use crate::config::kernel_bases::{self, KernelBases};
+use crate::collect::empty_kernel;
+use crate::config::kernel_bases;
 use crate::cuda::{self, Context};
 use crate::cupti;
-use crate::record::kernel_base;
-use crate::record::opened::collector;
 use crate::stats::bias::KernelBase;
-
-/// The maximum time to wait for CUPTI's records.
-const PATIENCE: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// The result returned by [`calibrate`].
 pub struct CalibrationResult {
@@ -51,21 +43,15 @@ pub fn calibrate() -> Result<CalibrationResult, String> {
     let version = cupti::is_available().then(cupti::version).flatten();
     let no_cupti = || cupti::why_unavailable().unwrap_or_default();
     let cupti_version = version.ok_or_else(no_cupti)?;
-    // An existing file that cannot be used is replaced.
-    let mut bases = KernelBases::read(&path).ok().flatten().unwrap_or_default();
-    let mut is_new = false;
-    let devices = (0..).zip(found).map(|(ordinal, (name, _))| {
-        let measured = measure(ordinal).map(|(context, base)| {
-            bases.add(devices::identity(context), cupti_version, base);
-            is_new = true;
-            (base.ns, base.error_ns)
-        });
-        CalibratedDevice { id: format!("cuda:{ordinal}"), name, empty_kernel_ns: measured }
-    });
-    let devices = devices.collect();
-    if is_new {
-        bases
-            .write(&path)
+    let (mut devices, mut new) = (Vec::new(), Vec::new());
+    for (ordinal, (name, _)) in (0..).zip(found) {
+        let measured = measure(ordinal);
+        new.extend(measured.clone().ok());
+        let empty_kernel_ns = measured.map(|(_, base)| (base.ns, base.error_ns));
+        devices.push(CalibratedDevice { id: format!("cuda:{ordinal}"), name, empty_kernel_ns });
+    }
+    if !new.is_empty() {
+        empty_kernel::add(&path, cupti_version, &new)
             .map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
     }
     Ok(CalibrationResult { cupti_version, path, devices })
@@ -77,16 +63,5 @@ fn measure(ordinal: u32) -> Result<(&'static Context, KernelBase), String> {
     if context.calibration().is_none() {
         return Err(context.warnings().join(", "));
     }
-    kernel_base::measure(context);
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(base) = context.kernel_base() {
-            return Ok((context, base));
-        }
-        if Instant::now() >= deadline {
-            return Err("CUPTI recorded too few of the empty kernels".to_owned());
-        }
-        thread::sleep(PAUSE);
-        collector::collect(deadline);
-    }
+    Ok((context, empty_kernel::measure(context)?))
 }

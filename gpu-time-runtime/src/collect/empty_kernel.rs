@@ -1,0 +1,94 @@
+//! CUPTI's time of an empty kernel, without which the event bias is a microsecond too small.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::collect::devices;
+use crate::config::kernel_bases::{self, KernelBases};
+use crate::control::active;
+use crate::cuda::{self, Context};
+use crate::cupti;
+use crate::record::{drain, kernel_base, opened, opened::collector, stream_state};
+use crate::stats::bias::KernelBase;
+use crate::types::kernel_rate::KernelRate;
+use crate::{base::console, base::switches};
+
+/// The longest wait for the GPU, and for CUPTI's records.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Measures and stores the time on every GPU whose functions were timed by events and for which none is known. For
+/// the end of the process, before the report: CUPTI slows down what runs beside it, so it waits until nothing is timed
+/// any more. Takes some 50 ms in the first run on a machine, and nothing in the next ones.
+pub(crate) fn measure_missing() {
+    let config = active::config();
+    let is_wanted = !config.targets.is_empty()
+        && config.bias.is_none()
+        && config.kernels != Some(KernelRate::OFF);
+    let lacking: Vec<_> = cuda::contexts()
+        .into_iter()
+        .filter(|context| {
+            is_wanted && context.lacks_kernel_base() && !devices::has_stored_base(context)
+        })
+        .collect();
+    if lacking.is_empty() {
+        return;
+    }
+    switches::switch(false);
+    drain::wait_for_gpu(PATIENCE);
+    // Another thread may be inside a call for ever.
+    if stream_state::has_open() || opened::are_open() || !cupti::is_available() {
+        return;
+    }
+    let measured =
+        lacking.into_iter().filter_map(|context| Some((context, measure(context).ok()?)));
+    store(measured.collect());
+}
+
+/// Stores the times for the next runs.
+fn store(measured: Vec<(&Context, KernelBase)>) {
+    if let (false, Some(path), Some(version)) =
+        (measured.is_empty(), kernel_bases::path(), cupti::version())
+        && let Err(error) = add(&path, version, &measured)
+    {
+        console::complain(format!("cannot write `{}`: {error}", path.display()));
+    }
+}
+
+/// Adds the times to the file, and replaces a file that cannot be used.
+///
+/// # Errors
+///
+/// An error if the file cannot be written.
+pub(crate) fn add(
+    path: &Path,
+    cupti_version: u32,
+    measured: &[(&Context, KernelBase)],
+) -> std::io::Result<()> {
+    let mut bases = KernelBases::read(path).ok().flatten().unwrap_or_default();
+    for (context, base) in measured {
+        bases.add(devices::identity(context), cupti_version, *base);
+    }
+    bases.write(path)
+}
+
+/// Measures the time on a context's GPU, and waits for CUPTI's records.
+///
+/// # Errors
+///
+/// One sentence if there are too few records.
+pub(crate) fn measure(context: &'static Context) -> Result<KernelBase, String> {
+    kernel_base::measure(context);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(base) = context.kernel_base() {
+            return Ok(base);
+        }
+        if Instant::now() >= deadline {
+            return Err("CUPTI recorded too few of the empty kernels".to_owned());
+        }
+        thread::sleep(PAUSE);
+        collector::collect(deadline);
+    }
+}
