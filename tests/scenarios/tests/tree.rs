@@ -322,7 +322,9 @@ fn calls_in_futures_are_inside_of_those_that_are_polled() {
     // Between the two polls of `waits_inside`, another function was called on its stream.
     let inside = paths["waits/waits_inside"];
     assert!(inside.upper_bound, "{inside:?}");
-    assert!((inside.self_ns / (20.0 * 5.0 * LONG) - 1.0).abs() < 0.03, "{inside:?}");
+    let ratio = inside.self_ns / (20.0 * 5.0 * LONG);
+    // The time that the host takes between the launches is in the bound. It is less than the work of `each`.
+    assert!(ratio > 0.97 && ratio < 8.0 / 5.0, "{inside:?}");
 }
 
 /// An opened call is one draw with all that is inside of it. Many inner calls are opened by themselves, which makes the
