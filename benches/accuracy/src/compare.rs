@@ -193,10 +193,17 @@ fn add_ncu(rounds: &[Round], ncu: Result<Option<Durations>, Failure>, table: &mu
         Ok(None) => return table.push(Row::left_out("ncu", "not installed")),
         Err(why) => return table.push(Row::missed("ncu", &why.to_string())),
     };
-    for (name, duration) in durations {
-        let label = format!("{name}, truth by ncu less 0.7 µs");
-        let corrected = |ns: f64| ns - ncu::EXTRA_NS;
-        let Figure { median, p5, p95 } = duration;
+    let reference = durations.iter().find(|(name, _)| *name == ncu::REFERENCE);
+    let (Some((_, by_ncu)), Some(by_cupti)) = (reference, truth(ncu::REFERENCE, rounds)) else {
+        return table.push(Row::missed("ncu", "no samples of the empty kernel"));
+    };
+    let added_ns = by_ncu.median - by_cupti.median;
+    let at = |ns: f64| Figure { median: ns, p5: ns, p95: ns };
+    table.push(Row::shown("ncu's addition to an empty kernel", at(added_ns)));
+    for (name, duration) in durations.iter().filter(|(name, _)| *name != ncu::REFERENCE) {
+        let label = format!("{name}, truth by ncu less its addition");
+        let corrected = |ns: f64| ns - added_ns;
+        let Figure { median, p5, p95 } = *duration;
         let truth = Figure { median: corrected(median), p5: corrected(p5), p95: corrected(p95) };
         table.push(match net(name, rounds) {
             Some(net) => Row::against(&label, net, truth, Some(NCU)),
