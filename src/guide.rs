@@ -12,13 +12,10 @@ macro_rules! page {
 }
 
 page!(comparing: "../docs/comparing.md");
-page!(costs: "../docs/costs.md");
 page!(how_it_measures: "../docs/how-it-measures.md");
-page!(intervals: "../docs/intervals.md");
 page!(kernels: "../docs/kernels.md");
 page!(keys_and_variables: "../docs/keys-and-variables.md");
 page!(meaning_of_numbers: "../docs/meaning-of-numbers.md");
-page!(measurements: "../docs/measurements.md");
 page!(production: "../docs/production.md");
 page!(recipes: "../docs/recipes.md");
 page!(spans: "../docs/spans.md");

@@ -4,7 +4,7 @@
 const FIRST_THAT_STOPS: u32 = 130_000;
 
 /// Returns the surcharge of a launch in nanoseconds, with a version of CUPTI as returned by `cuptiGetVersion`. It is that
-/// of programs that use CUPTI alone on an H200, from `docs/measurements.md`.
+/// of programs that use CUPTI alone on an H200, from `gpu/cupti.md`.
 pub fn launch_ns(cupti_version: u32) -> f64 {
     if records_until_exit(cupti_version) { 1_600.0 } else { 400.0 }
 }

@@ -5,6 +5,8 @@
 //! or complete a buffer of records. These callbacks allocate only new buffers of the bounded pool, and
 //! room for the launches of an opened call that makes more than those before it. They lock nothing except
 //! [`loads`], around calls that load code and to switch on a kind of activity.
+//!
+//! `gpu/cupti.md` has what was measured of CUPTI, and the rules here that follow from it.
 
 #![allow(unsafe_code)] // calls the C API of CUPTI
 

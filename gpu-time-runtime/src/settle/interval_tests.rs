@@ -1,5 +1,5 @@
 //! The share of intervals of `until_stable` and `compare` that contain the truth, for simulated times with fixed seeds
-//! and no clock. `docs/intervals.md` has the table and the command that prints it.
+//! and no clock. `interval_tests/results.md` has the tables and the command that prints them.
 
 mod intervals;
 mod source;

@@ -16,7 +16,7 @@
 //! - **The GPU is idle** if the host sets the pace or the program waits for each call. The host
 //!   time slows the program down, and so do costs that are not counted. For example, a launch
 //!   between two records takes longer than one alone. These costs are estimated as half the pair's
-//!   time. See `docs/measurements.md`.
+//!   time. See `benches/budget/results.md`.
 //!
 //! Flushes and holds are charged in full, because kernels that take microseconds do not hide them.
 
@@ -39,8 +39,8 @@ const EVIDENCE: f64 = 32.0;
 /// The cost of a call is averaged over about this many metered calls, and over about this period.
 const SAMPLES: f64 = 128.0;
 const SAMPLES_NS: f64 = 5e9;
-/// Upper bound on the cost of an untimed call, apart from decisions. It is the bound measured with
-/// eight concurrent threads, in `docs/measurements.md`.
+/// Upper bound on the cost of an untimed call, apart from decisions. It is the bound with eight
+/// concurrent threads, in `benches/overhead/results.md`.
 const PASSING_NS: f64 = 6.0;
 /// The assumed host cost of a timed call, and the assumed cost of its event pairs, until they are
 /// measured.

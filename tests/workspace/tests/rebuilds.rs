@@ -2,7 +2,7 @@
 //!
 //! Cargo builds a crate once for all of its dependents, with the union of the features that they
 //! request. If gpu-time requests a feature that the application does not, that crate and all of its
-//! dependents are rebuilt. Each such crate is named here, and `docs/costs.md` explains how to avoid
+//! dependents are rebuilt. Each such crate is named here, and `docs/production.md` explains how to avoid
 //! this.
 //!
 //! `tests/rebuilds` is an application with its own workspace, built here by a separate cargo.

@@ -1,7 +1,7 @@
 //! Tests that measure the true slowdown of simulated programs with a 1 % budget.
 //!
 //! Each program runs twice, with and without timing, on a host and a GPU that work in parallel. The
-//! figures were measured on an H200: see `docs/measurements.md`.
+//! figures were measured on an H200: see `benches/budget/results.md`.
 
 use std::collections::VecDeque;
 
