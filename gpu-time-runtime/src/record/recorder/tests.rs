@@ -304,6 +304,24 @@ fn events_with_a_fault_are_not_reused() {
 }
 
 #[test]
+fn event_without_a_second_one_is_destroyed() {
+    let mut bench = Bench::new();
+    bench.gpu.limit_events(7);
+    bench.open(STREAM, None, None);
+    assert_eq!(bench.gpu.live_events(), 6);
+}
+
+#[test]
+fn events_of_a_living_context_are_destroyed_after_a_fault() {
+    let mut bench = Bench::new();
+    bench.span(STREAM);
+    let before = bench.gpu.live_events();
+    bench.gpu.fail("elapsed", Fault::Code(999));
+    bench.drain();
+    assert_eq!(bench.gpu.live_events(), before - 2);
+}
+
+#[test]
 fn inner_bracket_marks_the_outer_one_of_its_stream() {
     let mut bench = Bench::new();
     let outer = bench.open(STREAM, None, None);
