@@ -72,10 +72,11 @@ impl<G: Gpu> Recorder<G> {
             // The state was reassigned, and now belongs to this stream again.
             return stream_state;
         }
-        if self.recent.len() == RECENT_STREAMS {
-            // Forget one without an open bracket if possible, because `has_open` must find this thread's brackets.
-            let idle = self.recent.iter().position(|recent| !recent.stream_state.is_busy());
-            self.recent.remove(idle.unwrap_or(0));
+        // Only those without an open bracket are forgotten, because `has_open` must find this thread's brackets.
+        while self.recent.len() >= RECENT_STREAMS
+            && let Some(idle) = self.recent.iter().position(|r| !r.stream_state.is_busy())
+        {
+            self.recent.remove(idle);
         }
         self.recent.push(RecentStream { gpu, stream_state });
         stream_state

@@ -373,6 +373,21 @@ fn open_bracket_stays_known_after_many_other_streams() {
     assert!(!bench.recorder.has_open());
 }
 
+#[test]
+fn open_bracket_stays_known_beside_open_ones_on_many_streams() {
+    let mut bench = Bench::new();
+    let first = bench.open(STREAM, None, None);
+    let others: Vec<_> =
+        (2..4 * RECENT_STREAMS).map(|n| bench.open(Stream(64 * n), None, None)).collect();
+    others.into_iter().for_each(|bracket| bench.close(bracket, Feeding::Certain));
+    assert!(bench.recorder.has_open());
+    bench.close(first, Feeding::Certain);
+    assert!(!bench.recorder.has_open());
+    bench.recorder.stream_state(bench.gpu, StreamKey::new(OTHER, &()));
+    bench.recorder.stream_state(bench.gpu, StreamKey::new(Stream(1 << 20), &()));
+    assert!(bench.recorder.recent.len() <= RECENT_STREAMS);
+}
+
 /// Another thread reassigns a stream's state after this thread has found the state, but before it opens a
 /// bracket on it. This can happen with more than 4,096 streams.
 #[test]
