@@ -363,11 +363,11 @@ mod tests {
             (None, None, None)
         );
         // The second one represents three calls.
-        for (ns, weight) in [(500, 1), (100, 3)] {
+        for (ns, weight) in [(500, 1.0), (100, 3.0)] {
             tree.record_host_time(path, 1, ns, weight);
         }
         // A call of a function without a path of its own.
-        tree.record_host_time(path, 2, 900, 1);
+        tree.record_host_time(path, 2, 900, 1.0);
         assert_eq!(report(&tree, false)[0].per_call().unwrap().host_ns(), Some(200.0));
     }
 }
