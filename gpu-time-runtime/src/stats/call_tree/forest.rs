@@ -67,11 +67,8 @@ impl CallTree {
         };
         let mut counts = HashMap::<SiteNumber, CallCounts>::new();
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
-            let of = counts.entry(path.function).or_default();
-            match is_opened(at) {
-                true => of.add_opened(path.calls),
-                false => of.add_timed(&times[at]),
-            }
+            let count = counts.entry(path.function).or_default();
+            if is_opened(at) { count.add_opened(path.calls) } else { count.add_timed(&times[at]) }
         }
         let mut places = vec![0; self.paths.len()];
         let mut nodes = Vec::new();
