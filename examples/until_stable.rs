@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         show("back to back", &settled);
         // The calls are graph nodes, so the GPU hardly pauses between two of them and does not wait
         // for the host.
-        settled.back_to_back().iter().for_each(|result| println!("  {result}"));
+        settled.back_to_back.iter().for_each(|result| println!("  {result}"));
     }
     // The report is printed when the process exits.
     Ok(())
@@ -70,10 +70,10 @@ fn run(settle: Settle, vectors: &mut Vectors) -> Settled {
 }
 
 fn show(title: &str, settled: &Settled) {
-    let elapsed = settled.elapsed().as_secs_f64();
+    let elapsed = settled.elapsed.as_secs_f64();
     let verdict = if settled.is_settled() { "settled" } else { "not settled" };
-    println!("{title}: {verdict} after {} calls in {elapsed:.1} s", settled.calls());
-    settled.unmet().iter().for_each(|unmet| println!("  {unmet}"));
+    println!("{title}: {verdict} after {} calls in {elapsed:.1} s", settled.calls);
+    settled.unmet.iter().for_each(|unmet| println!("  {unmet}"));
 }
 
 fn on_gpu() -> Result<Vectors, Box<dyn Error>> {

@@ -36,7 +36,7 @@ mod control;
 mod cuda;
 #[cfg_attr(not(feature = "kernels"), path = "cupti/off.rs")]
 mod cupti;
-#[cfg_attr(not(feature = "metrics"), path = "export/off.rs")]
+#[cfg(feature = "metrics")]
 mod export;
 mod gpu;
 #[cfg_attr(not(feature = "nvml"), path = "health/off.rs")]
@@ -111,6 +111,7 @@ pub fn snapshot() -> Snapshot {
 /// Does nothing without the `metrics` feature.
 pub fn publish() {
     let _inside = inside::enter();
+    #[cfg(feature = "metrics")]
     export::publish();
 }
 

@@ -23,7 +23,7 @@ pub type LaunchesCall<G, W> = TimedBy<LaunchBrackets<G, W>, W>;
 pub struct LaunchBrackets<G, W> {
     call: StreamCall,
     state: CallState,
-    started: HostStart,
+    started: Option<HostStart>,
     guard: G,
     work: W,
 }
@@ -152,7 +152,7 @@ pub struct Body<G> {
     call: StreamCall,
     /// `None` if the bracket was lost at the start.
     bracket: Option<GpuBracket>,
-    started: HostStart,
+    started: Option<HostStart>,
     guard: G,
 }
 

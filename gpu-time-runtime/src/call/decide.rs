@@ -378,8 +378,6 @@ pub(crate) enum Opening {
     Opened(Ticket, f64),
     /// By the host clock, because no call can be opened.
     ByHost(Ticket),
-    /// Not at all: it was not chosen.
-    PassedOver,
 }
 
 /// Returns the weight with which the sampler chose a call that has not been opened yet, or `None` if the
@@ -388,29 +386,29 @@ pub(crate) fn drawn(ticket: &Ticket) -> Option<f32> {
     (ticket.site.is_sampled() && !is_inside()).then_some(ticket.weight)
 }
 
-/// Decides how to time a call that names no stream: in the thread's opened call, by opening it, by the host
-/// clock, or not at all.
-pub(crate) fn opening(ticket: Ticket) -> Opening {
+/// Decides how to time a call that names no stream: in the thread's opened call, by opening it, or by the host
+/// clock. Returns `None` if it was not chosen.
+pub(crate) fn opening(ticket: Ticket) -> Option<Opening> {
     let site = ticket.site;
     let share = site.kernels_share();
     if is_inside() {
-        return Opening::Opened(ticket, share);
+        return Some(Opening::Opened(ticket, share));
     }
     if share == 0.0 || permission() == Permission::Refused {
-        return Opening::ByHost(ticket);
+        return Some(Opening::ByHost(ticket));
     }
     if is_inside_events() {
         site.inside_events.fetch_add(1, Relaxed);
     }
     match opened::chosen(site) {
         // Without a stream, only functions of which every call is opened have a first one to open.
-        Some(chosen) => Opening::Opened(ticket, chosen.share),
+        Some(chosen) => Some(Opening::Opened(ticket, chosen.share)),
         None => {
             if let Some(drawn) = drawn(&ticket) {
                 with_counters(site, |counters| counters.take_back_drawn(drawn));
             }
             ticket.count_as(Outcome::Unsampled);
-            Opening::PassedOver
+            None
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::base::inside;
 use crate::call::brackets::{BodyCall, LaunchesCall};
 use crate::call::decide::{self, AdmittedCall, StreamQuery};
 use crate::call::host::HostCall;
-use crate::call::kernels::{self, KernelsCall, KernelsEntry};
+use crate::call::kernels::{self, KernelsCall};
 use crate::call::source::{Details, Source, Work};
 use crate::call::ticket::Ticket;
 use crate::call::{
@@ -154,13 +154,12 @@ fn begin_kernels<S: TimedCall, D: Details>(
     let site = ticket.site;
     let cost = cost_timer(site);
     let timing = cost.start();
-    let begun = kernels::begin(ticket, details);
+    let Some(opening) = decide::opening(ticket) else {
+        return Scope::passed_over(site);
+    };
+    let call = kernels::begin(opening, details);
     drop(timing);
-    match begun {
-        KernelsEntry::Call(call) => Scope::of(site, Some(call.widened()), false, cost),
-        KernelsEntry::PassedOver => Scope::passed_over(site),
-        KernelsEntry::Untimed => Scope::untimed(site),
-    }
+    Scope::of(site, call.map(KernelsCall::widened), false, cost)
 }
 
 /// Returns the timer for the cost of a call. Inside an opened call, it is the timer of the outermost

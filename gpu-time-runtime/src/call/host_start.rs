@@ -1,8 +1,10 @@
 //! Measures how long calls timed by events take on the host.
 
 use crate::gpu::Gpu;
+use crate::record::series_counters::{HostTime, SeriesRef};
 use crate::record::threads::{self, StreamCall};
 use crate::site::counters::CallCounters;
+use crate::stats::call_tree::place::PathId;
 
 /// The number of a thread's first calls of a function whose host times are all measured.
 const FIRST: u64 = 16;
@@ -13,53 +15,41 @@ const ONE_IN: u8 = 8;
 /// such as every eighth, is measured about as often as the others.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The host time at which a call timed by events began, or `None` if its host time is not measured.
+/// The host time at which a call timed by events began, if its host time is measured.
 #[derive(Clone, Copy)]
-pub(crate) struct HostStart(Option<Start>);
-
-#[derive(Clone, Copy)]
-struct Start {
+pub(crate) struct HostStart {
     ns: u64,
     /// The number of calls that this one represents.
-    weight: u8,
-}
-
-/// The time that a call took on the host.
-#[derive(Clone, Copy)]
-pub(crate) struct MeasuredHostTime {
-    pub ns: u64,
-    /// The number of calls that this one represents.
-    pub weight: u8,
+    weight: f32,
 }
 
 impl HostStart {
-    pub const NONE: HostStart = HostStart(None);
-
     /// Reads the clock if the call's host time is measured. Async functions are never measured, because their
     /// thread does other work between polls.
     #[inline]
-    pub fn of(call: &StreamCall) -> HostStart {
+    pub fn of(call: &StreamCall) -> Option<HostStart> {
         let nth = threads::counters(call.site).map_or(0, CallCounters::timed);
-        let weight = weight(nth).filter(|_| !call.site.spec.is_async);
-        HostStart(weight.map(|weight| Start { ns: call.context.now_ns(), weight }))
+        let weight = weight(nth, call.weight).filter(|_| !call.site.spec.is_async)?;
+        Some(HostStart { ns: call.context.now_ns(), weight })
     }
 
-    /// Returns the time from the start to `end_ns`, which is called only if the host time is measured.
+    /// Returns the call's host time up to `end_ns`, unless the clock has gone backwards.
     #[inline]
-    pub fn until(self, end_ns: impl FnOnce() -> u64) -> Option<MeasuredHostTime> {
-        let Start { ns, weight } = self.0?;
-        Some(MeasuredHostTime { ns: end_ns().checked_sub(ns)?, weight })
+    pub fn until(self, end_ns: u64, series: SeriesRef, path: Option<PathId>) -> Option<HostTime> {
+        let ns = end_ns.checked_sub(self.ns)?;
+        Some(HostTime { series, path, ns, weight: self.weight })
     }
 }
 
 /// Returns the number of calls that a thread's `nth` timed call represents, or `None` if its host time
-/// is not measured.
+/// is not measured. `drawn` is the number of calls for each timed one.
 #[inline]
-fn weight(nth: u64) -> Option<u8> {
+fn weight(nth: u64, drawn: f32) -> Option<f32> {
     if nth <= FIRST {
-        return Some(1);
+        return Some(drawn);
     }
-    (nth.wrapping_mul(STRIDE) < u64::MAX / u64::from(ONE_IN)).then_some(ONE_IN)
+    let is_chosen = nth.wrapping_mul(STRIDE) < u64::MAX / u64::from(ONE_IN);
+    is_chosen.then(|| f32::from(ONE_IN) * drawn)
 }
 
 #[cfg(test)]
@@ -68,7 +58,7 @@ mod tests {
 
     #[test]
     fn first_calls_are_all_measured() {
-        assert!((1..=FIRST).all(|nth| weight(nth) == Some(1)));
+        assert!((1..=FIRST).all(|nth| weight(nth, 1.0) == Some(1.0)));
     }
 
     #[test]
@@ -77,7 +67,7 @@ mod tests {
         for every in 1..=64 {
             for first in [1, every] {
                 let calls = (0..CALLS).map(|nth| 1_000 + first + nth * every);
-                let chosen = calls.filter_map(weight).count() as u64;
+                let chosen = calls.filter_map(|nth| weight(nth, 1.0)).count() as u64;
                 let expected = CALLS / u64::from(ONE_IN);
                 assert!(chosen.abs_diff(expected) < expected / 20, "{chosen} of every {every}");
             }
@@ -87,8 +77,17 @@ mod tests {
     #[test]
     fn measured_calls_represent_all() {
         for calls in [1, FIRST, 1_000, 100_000] {
-            let represented: u64 = (1..=calls).filter_map(weight).map(u64::from).sum();
+            let represented: f32 = (1..=calls).filter_map(|nth| weight(nth, 1.0)).sum();
+            let represented = represented as u64;
             assert!(represented.abs_diff(calls) <= 16 + calls / 100, "{represented} of {calls}");
         }
+    }
+
+    #[test]
+    fn measured_calls_represent_those_that_were_not_sampled() {
+        let represented = |nth| weight(nth, 100.0);
+        assert!((1..=FIRST).all(|nth| represented(nth) == Some(100.0)));
+        let later = (FIRST + 1..1_000).filter_map(represented);
+        assert!(later.into_iter().all(|calls| calls == 100.0 * f32::from(ONE_IN)));
     }
 }

@@ -6,7 +6,7 @@ use crate::call::decide::{self, Opening};
 use crate::call::host::HostCall;
 use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
-use crate::call::ticket::{Ticket, with_counters};
+use crate::call::ticket::with_counters;
 use crate::call::timed_by::TimedBy;
 use crate::call::{first, opened, opened::OpenedCall};
 use crate::cuda;
@@ -36,34 +36,17 @@ impl TimedCall for Infallible {
     }
 }
 
-/// The outcome of beginning a call that is timed by its kernels.
-pub(super) enum KernelsEntry<W> {
-    Call(KernelsCall<W>),
-    /// Not chosen to be opened.
-    PassedOver,
-    /// A warm-up call, or one that was lost.
-    Untimed,
-}
-
-impl<W> From<Option<KernelsCall<W>>> for KernelsEntry<W> {
-    fn from(call: Option<KernelsCall<W>>) -> KernelsEntry<W> {
-        call.map_or(KernelsEntry::Untimed, KernelsEntry::Call)
-    }
-}
-
-/// Starts the call: in the thread's opened call, by opening it, or by the host clock.
-pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::Work> {
-    let (mut ticket, share) = match decide::opening(ticket) {
+/// Starts the call: in the thread's opened call, by opening it, or by the host clock. Returns `None` if it is a
+/// warm-up call, or lost.
+pub(super) fn begin<D: Details>(opening: Opening, details: D) -> Option<KernelsCall<D::Work>> {
+    let (mut ticket, share) = match opening {
         Opening::Opened(ticket, share) => (ticket, share),
-        Opening::ByHost(ticket) => {
-            return HostCall::begin(ticket, details).map(TimedBy::Host).into();
-        }
-        Opening::PassedOver => return KernelsEntry::PassedOver,
+        Opening::ByHost(ticket) => return HostCall::begin(ticket, details).map(TimedBy::Host),
     };
     let site = ticket.site;
     let (key, rest) = decide::series_key(site, details);
     if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
-        return KernelsEntry::Untimed;
+        return None;
     }
     if !is_inside() {
         first::measure_kernel_bases();
@@ -91,5 +74,5 @@ pub(super) fn begin<D: Details>(ticket: Ticket, details: D) -> KernelsEntry<D::W
     if let Some(weight) = call.as_ref().and_then(OpenedCall::weight) {
         with_counters(site, |counters| counters.weigh_opened(drawn, weight));
     }
-    call.map(TimedBy::Kernels).into()
+    call.map(TimedBy::Kernels)
 }

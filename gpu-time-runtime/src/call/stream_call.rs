@@ -3,7 +3,7 @@
 use crate::base::lock::{MutexGuard, locked};
 use crate::base::thread_id;
 use crate::call::call_state::{CallState, later};
-use crate::call::host_start::{HostStart, MeasuredHostTime};
+use crate::call::host_start::HostStart;
 use crate::call::stream::Life;
 use crate::control::cold_override;
 use crate::cuda::{self, Context};
@@ -12,7 +12,7 @@ use crate::record::bracket::{Bracket, BracketSubject};
 use crate::record::graph::{self, OpenNode};
 use crate::record::opened::{self, FrameId};
 use crate::record::recorder::{self, Recorder};
-use crate::record::series_counters::{HostTime, SeriesRef};
+use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{StreamKey, StreamState};
 use crate::record::threads::{StreamCall, ThreadRecorder};
 use crate::record::{pool, running, running::RunningCall};
@@ -276,7 +276,7 @@ impl StreamCall {
 
     /// Records the stop event and queues the bracket until the GPU has passed it. If the bracket is
     /// around the whole call, `started` is when the call began.
-    pub fn close(&self, mut bracket: GpuBracket, life: Life<'_>, started: HostStart) {
+    pub fn close(&self, mut bracket: GpuBracket, life: Life<'_>, started: Option<HostStart>) {
         running::set_bracket(self.running, None);
         let thread = self.thread;
         let obstacle = if let Some(reason) = life.obstacle() {
@@ -301,10 +301,10 @@ impl StreamCall {
         let mut recorder = locked(&thread.recorder);
         let is_due = match stopped {
             Ok(()) => {
-                if let Some(time) = started.until(|| bracket.stopped_ns) {
-                    let MeasuredHostTime { ns, weight } = time;
+                if let Some(started) = started {
                     let (series, path) = (bracket.subject.series, self.running.path());
-                    recorder.queue_host_time(HostTime { series, path, ns, weight });
+                    let time = started.until(bracket.stopped_ns, series, path);
+                    time.into_iter().for_each(|time| recorder.queue_host_time(time));
                 }
                 recorder.pending.push(bracket)
             }
@@ -324,11 +324,11 @@ impl StreamCall {
     }
 
     /// Ends a call whose launches are timed individually. `lost` is the reason if the call did not return.
-    pub fn end_launches(&self, state: &CallState, lost: Option<Lost>, started: HostStart) {
+    pub fn end_launches(&self, state: &CallState, lost: Option<Lost>, started: Option<HostStart>) {
         if lost.is_none()
-            && let Some(time) = started.until(|| self.context.now_ns())
+            && let Some(started) = started
         {
-            self.queue_host_time(state, time);
+            self.queue_host_time(state, started);
         }
         match state.sum() {
             Some(sum) => locked(&self.thread.recorder).end_call(sum, lost),
@@ -352,17 +352,17 @@ impl StreamCall {
     /// Queues a call's host time for its path and for the series of its sum, or of its launch if the call
     /// makes only one.
     #[cold]
-    fn queue_host_time(&self, state: &CallState, time: MeasuredHostTime) {
+    fn queue_host_time(&self, state: &CallState, started: HostStart) {
+        let ended_ns = self.context.now_ns();
         let is_single = self.site.spec.is_single;
         let Some(cache) = state.first_cache().filter(|_| is_single || state.sum().is_some()) else {
             return;
         };
         let identity = SeriesIdentity { launch: is_single.then_some(0), ..self.function(cache) };
         let mut recorder = locked(&self.thread.recorder);
-        if let Some(series) = recorder.series.find(self.site, identity) {
-            let (path, MeasuredHostTime { ns, weight }) = (self.running.path(), time);
-            recorder.queue_host_time(HostTime { series, path, ns, weight });
-        }
+        let series = recorder.series.find(self.site, identity);
+        let time = series.and_then(|series| started.until(ended_ns, series, self.running.path()));
+        time.into_iter().for_each(|time| recorder.queue_host_time(time));
     }
 
     /// Returns the flush and hold to enqueue before a bracket, and the cache state that the bracket then
@@ -421,7 +421,7 @@ impl OpenLaunch {
     /// Stops the launch.
     pub fn close(self, call: &StreamCall, life: Life<'_>) {
         match self {
-            OpenLaunch::Bracket { bracket, .. } => call.close(bracket, life, HostStart::NONE),
+            OpenLaunch::Bracket { bracket, .. } => call.close(bracket, life, None),
             OpenLaunch::Node(node) => node.close(life.obstacle().is_none()),
             OpenLaunch::Opened(frame) => opened::set_launching(frame, false),
         }

@@ -27,17 +27,19 @@ impl FlushBuffer {
     pub fn allocate(
         bytes: u64,
         device: &DeviceInfo,
+        symbols: &Symbols,
         own_stream: Stream,
     ) -> Result<FlushBuffer, Fault> {
         // SAFETY: the memory is written before it is read.
         let address = unsafe { result::malloc_sync(bytes as usize + 16) }?;
-        // SAFETY: the allocation has this many words.
-        check(unsafe {
-            sys::cuMemsetD32Async(address, 0, bytes as usize / 4 + 4, raw(own_stream))
-        })?;
         let blocks =
             flush_read_grid(device.multiprocessors, device.threads_per_multiprocessor).max(1);
-        Ok(FlushBuffer { address, bytes, sink: address + bytes, blocks })
+        let buffer = FlushBuffer { address, bytes, sink: address + bytes, blocks };
+        // SAFETY: the allocation has this many words.
+        let zeroed = check(unsafe {
+            sys::cuMemsetD32Async(address, 0, bytes as usize / 4 + 4, raw(own_stream))
+        });
+        zeroed.inspect_err(|_| buffer.free(symbols, own_stream)).map(|()| buffer)
     }
 
     pub fn address(self) -> CUdeviceptr {

@@ -124,6 +124,7 @@ const NEEDED: &[&str] = &[
     "cuMemAlloc_v2",
     "cuMemHostGetDevicePointer_v2",
     "cuMemHostRegister_v2",
+    "cuMemHostUnregister",
     "cuMemsetD32Async",
     "cuModuleGetFunction",
     "cuModuleLoadData",

@@ -11,7 +11,7 @@ use std::thread::Thread;
 use crossbeam_queue::ArrayQueue;
 
 use crate::base::{fork, inside};
-use crate::cupti::gate;
+use crate::cupti::gate::GATE;
 
 /// The size of a buffer. Holds some 600 records.
 const BYTES: usize = 128 * 1024;
@@ -175,7 +175,7 @@ pub(super) unsafe extern "C" fn on_request(
     // The global allocator may call an annotated function.
     let _inside = inside::enter();
     // After the last report, no one reads the records.
-    let pool = if gate::is_closed() || fork::is_forked() { None } else { POOL.get() };
+    let pool = if GATE.is_closed() || fork::is_forked() { None } else { POOL.get() };
     let handed = pool.and_then(BufferPool::request);
     // SAFETY: guaranteed by the caller.
     unsafe {

@@ -147,8 +147,20 @@ impl Captures {
         if stream.is_legacy() || self.under_way.load(Relaxed) == 0 {
             return None;
         }
-        let slot = self.slots.iter().find(|slot| slot.stream.load(SeqCst) == stream.0)?;
-        Some(slot.number.load(SeqCst))
+        self.slots.iter().find(|slot| slot.is_of(stream))?.number(stream)
+    }
+}
+
+impl CaptureSlot {
+    fn is_of(&self, stream: Stream) -> bool {
+        self.stream.load(SeqCst) == stream.0
+    }
+
+    /// Returns the number of the stream's capture, or `None` if the slot has been given to another stream.
+    fn number(&self, stream: Stream) -> Option<u64> {
+        let number = self.number.load(SeqCst);
+        // If the capture has ended since the slot was found, the number may be that of another stream's.
+        self.is_of(stream).then_some(number)
     }
 }
 
@@ -207,6 +219,17 @@ mod tests {
         let captures = Captures::new();
         captures.note(539, 0x70, SUCCESS);
         assert_eq!([0, 1].map(|stream| captures.of(Stream(stream))), [None; 2]);
+    }
+
+    #[test]
+    fn reused_slot_does_not_answer_for_its_former_stream() {
+        let captures = Captures::new();
+        captures.note(539, 0x70, SUCCESS);
+        let slot = captures.slots.iter().find(|slot| slot.is_of(Stream(0x70))).unwrap();
+        assert_eq!(slot.number(Stream(0x70)), Some(1));
+        captures.note(497, 0x70, SUCCESS);
+        captures.note(539, 0x71, SUCCESS);
+        assert_eq!([0x70, 0x71].map(|stream| slot.number(Stream(stream))), [None, Some(2)]);
     }
 
     #[test]

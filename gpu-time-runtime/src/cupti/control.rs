@@ -12,9 +12,9 @@ use crate::base::at_exit::{self, Occasion};
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::base::{console, fork, inside, room, switches};
 use crate::cupti::failures;
-use crate::cupti::gate;
+use crate::cupti::gate::GATE;
 use crate::cupti::library::{self, Library};
-use crate::cupti::loads;
+use crate::cupti::loads::LOAD_LOCK;
 use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, Session};
 use crate::cupti::subscribe::{CuptiError, refusal, subscribe};
@@ -100,7 +100,7 @@ impl Control {
     ///
     /// One sentence that describes CUPTI's error.
     fn start(&mut self, session: &Session) -> Result<bool, String> {
-        let Some(permit) = loads::permit() else { return Ok(false) };
+        let Some(permit) = LOAD_LOCK.permit() else { return Ok(false) };
         let refused = |code| refusal(session.library, code, "").why;
         self.call_back(session, true).map_err(refused)?;
         HAS_RECORDED.store(true, Relaxed);
@@ -118,7 +118,7 @@ impl Control {
         if !can_stop(session.library.version) {
             return;
         }
-        if let Some(permit) = loads::permit() {
+        if let Some(permit) = LOAD_LOCK.permit() {
             self.is_recording = !self.recording.stop(session, &permit);
         }
     }
@@ -183,7 +183,7 @@ fn is_available_now() -> bool {
     room::with_room(|| {
         let mut control = locked(&CONTROL);
         if STATE.load(Relaxed) == UNTRIED
-            && let Some(_entry) = gate::enter()
+            && let Some(_entry) = GATE.enter()
         {
             control.attempt();
         }
@@ -195,7 +195,7 @@ fn is_available_now() -> bool {
 pub(crate) fn call_back(on: bool) {
     let Some(session) = session::get() else { return };
     let mut control = locked(&CONTROL);
-    if let Some(_entry) = gate::enter() {
+    if let Some(_entry) = GATE.enter() {
         // If CUPTI refuses, some callbacks stay as they are.
         _ = control.call_back(session, on);
     }
@@ -231,7 +231,7 @@ pub(crate) fn retry(may_record: bool) {
     room::with_room(|| {
         let mut control = locked(&CONTROL);
         // Checked again, because recording must not be started after it was ended.
-        let Some(_entry) = gate::enter().filter(|_| !switches::is_closed()) else { return };
+        let Some(_entry) = GATE.enter().filter(|_| !switches::is_closed()) else { return };
         control.attempt();
         if let (None, Some(session)) = (&control.why, session::get())
             && control.guards == 0
@@ -263,13 +263,13 @@ pub(crate) fn switch_on() -> Option<RecordingGuard> {
     let start = || {
         // While this thread waits for loads to end, another one may begin.
         for _ in 0..ATTEMPTS {
-            loads::wait(PATIENCE);
+            LOAD_LOCK.wait(PATIENCE);
             let mut control = locked(&CONTROL);
             // Checked again, because recording must not be started after it was ended.
             let started =
                 if switches::is_closed() { return Ok(false) } else { control.switch_on(session) };
             drop(control);
-            if started != Ok(false) || loads::have_timed_out() {
+            if started != Ok(false) || LOAD_LOCK.have_timed_out() {
                 return started;
             }
         }
@@ -317,7 +317,7 @@ pub(crate) fn stop_unused() {
 /// called after [`switches::close`].
 pub(crate) fn end(deadline: Instant) {
     let Some(session) = session::get() else { return };
-    loads::wait(LAST_PATIENCE);
+    LOAD_LOCK.wait(LAST_PATIENCE);
     if let Some(mut control) = locked_by(&CONTROL, deadline)
         && control.is_recording
     {
@@ -328,13 +328,13 @@ pub(crate) fn end(deadline: Instant) {
 /// Waits until no other thread of the runtime is in CUPTI, or until the deadline, and lets none in from now on.
 /// Must be called before the exit handler returns, because CUPTI's own handler runs next.
 pub(crate) fn leave(deadline: Instant) {
-    gate::close(deadline);
+    GATE.close(deadline);
 }
 
 /// Returns one sentence that describes the first error that has cost records. CUPTI is in use nevertheless.
 pub(crate) fn first_failure() -> Option<String> {
     let library = LIBRARY.get()?.as_ref().ok()?;
-    let _entry = gate::enter()?;
+    let _entry = GATE.enter()?;
     failures::describe(library)
 }
 
@@ -372,7 +372,7 @@ pub(crate) fn now_ns() -> u64 {
         since.as_nanos() as u64
     };
     let of_cupti = || {
-        let _entry = gate::enter()?;
+        let _entry = GATE.enter()?;
         session::get()?.now_ns()
     };
     of_cupti().unwrap_or_else(host)

@@ -6,11 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
+use crate::cupti::api::{DrainKind, DrainOutcome};
 use crate::cupti::buffers::{BufferPool, CompletedBuffer, pool};
 use crate::cupti::control;
-use crate::cupti::failures::{self, Refused};
-use crate::cupti::gate;
-use crate::cupti::loads;
+use crate::cupti::failures;
+use crate::cupti::gate::GATE;
+use crate::cupti::loads::LOAD_LOCK;
 use crate::cupti::records::{self, Record};
 use crate::cupti::session::{self, SUCCESS, Session};
 use crate::cupti::work::InternedWork;
@@ -23,43 +24,18 @@ const LAST_PATIENCE: Duration = Duration::from_millis(200);
 static INTERNED: LazyLock<Mutex<InternedWork>> =
     LazyLock::new(|| Mutex::new(Rank::Activities, InternedWork::default()));
 
-/// Says which records [`drain`] takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DrainKind {
-    /// The records in buffers that are full. Launches do not notice.
-    Completed,
-    /// All complete records. CUPTI is flushed, and launches on other threads wait meanwhile.
-    Flushed,
-    /// Incomplete records as well, for the last report.
-    Last,
-}
-
-/// The outcome of one call of [`drain`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DrainOutcome {
-    /// `false` if no flush was wanted, another thread is loading code, or CUPTI refused.
-    pub has_flushed: bool,
-    /// The number of records for which CUPTI could not take the start or end time. They are passed on
-    /// nevertheless.
-    pub zero_times: u64,
-    /// A lower bound on the number of records that CUPTI never wrote.
-    pub dropped: u64,
-    /// The number of buffers read.
-    pub buffers: u64,
-}
-
 /// Passes the records that CUPTI has to `each`. Makes no other call to the driver and does not wait for the
 /// GPU. Only the collector thread, reports and windows call it.
 pub(crate) fn drain(which: DrainKind, each: &mut dyn FnMut(&Activity)) -> DrainOutcome {
     let Some(session) = session::get() else { return DrainOutcome::default() };
     // After the exit handler, CUPTI must not be called.
-    let Some(_entry) = gate::enter() else { return DrainOutcome::default() };
+    let Some(_entry) = GATE.enter() else { return DrainOutcome::default() };
     control::stop_unused();
     let mut interned = locked(&INTERNED);
     interned.forget_addresses();
     let is_last = which == DrainKind::Last;
     if is_last {
-        loads::wait(LAST_PATIENCE);
+        LOAD_LOCK.wait(LAST_PATIENCE);
     }
     let has_flushed = which != DrainKind::Completed && flush(session, is_last);
     let mut drained = read_all(session, pool(), &mut interned, each);
@@ -85,10 +61,10 @@ pub(crate) fn are_buffers_filling() -> bool {
 
 /// Returns `false` if another thread is loading code, or CUPTI refuses.
 fn flush(session: &Session, forced: bool) -> bool {
-    let Some(permit) = loads::permit() else { return false };
+    let Some(permit) = LOAD_LOCK.permit() else { return false };
     let code = session.flush(&permit, forced);
     if code != SUCCESS {
-        failures::note(Refused::Flush, code);
+        failures::note("hand over its records", code);
     }
     code == SUCCESS
 }
@@ -101,7 +77,6 @@ fn read_all(
 ) -> DrainOutcome {
     let mut drained = DrainOutcome::default();
     while let Some(completed) = pool.take() {
-        drained.buffers += 1;
         for_each_record(session, &completed, &mut |record| {
             let activity = activity(record, interned);
             if !activity.has_times() {
@@ -183,7 +158,7 @@ mod tests {
         let expected =
             [(1, 10, "<unnamed>"), (2, 30, "[memset]"), (3, 50, "[memset]"), (4, 0, "<unnamed>")];
         assert_eq!(seen, expected);
-        let expected = DrainOutcome { zero_times: 2, buffers: 3, ..DrainOutcome::default() };
+        let expected = DrainOutcome { zero_times: 2, ..DrainOutcome::default() };
         assert_eq!(drained, expected);
         assert_eq!(read_all(&session, &pool, &mut interned, &mut |_| {}), DrainOutcome::default());
     }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_micros(50);
 
-struct Gate {
+pub(super) struct Gate {
     /// The number of threads that may be in a function of CUPTI.
     inside: AtomicUsize,
     is_closed: AtomicBool,
 }
 
-static GATE: Gate = Gate::new();
+pub(super) static GATE: Gate = Gate::new();
 
 /// The right to call CUPTI. Each `Permit` contains one.
 #[must_use]
@@ -25,27 +25,13 @@ impl Drop for Entry {
     }
 }
 
-/// Returns the right to call CUPTI, or `None` once the gate is closed.
-pub(super) fn enter() -> Option<Entry> {
-    GATE.enter()
-}
-
-/// Returns `true` once CUPTI must not be called any more.
-pub(super) fn is_closed() -> bool {
-    GATE.is_closed.load(SeqCst)
-}
-
-/// Closes the gate, and waits for the threads inside until the deadline.
-pub(super) fn close(deadline: Instant) {
-    GATE.close(deadline);
-}
-
 impl Gate {
     const fn new() -> Gate {
         Gate { inside: AtomicUsize::new(0), is_closed: AtomicBool::new(false) }
     }
 
-    fn enter(&'static self) -> Option<Entry> {
+    /// Returns the right to call CUPTI, or `None` once the gate is closed.
+    pub fn enter(&'static self) -> Option<Entry> {
         // Counted before the check, so that either this thread sees that the gate is closed, or the thread that
         // closes it sees this one.
         self.inside.fetch_add(1, SeqCst);
@@ -53,7 +39,13 @@ impl Gate {
         (!self.is_closed.load(SeqCst)).then_some(entry)
     }
 
-    fn close(&self, deadline: Instant) {
+    /// Returns `true` once CUPTI must not be called any more.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(SeqCst)
+    }
+
+    /// Closes the gate, and waits for the threads inside until the deadline.
+    pub fn close(&self, deadline: Instant) {
         self.is_closed.store(true, SeqCst);
         while self.inside.load(SeqCst) > 0 && Instant::now() < deadline {
             thread::sleep(PAUSE);

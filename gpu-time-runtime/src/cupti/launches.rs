@@ -7,11 +7,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::base::{fork, inside, switches};
+use crate::cupti::api::LaunchObserver;
 use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
 use crate::cupti::graph_changes::{self, GRAPH_CHANGES};
 use crate::cupti::library::{CallbackData, DRIVER_API};
-use crate::cupti::loads;
+use crate::cupti::loads::{self, LOAD_LOCK};
 use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, SUCCESS};
 use crate::types::activity::EnqueueCall;
@@ -34,16 +35,6 @@ impl LaunchCounter {
     const fn new() -> LaunchCounter {
         LaunchCounter { is_on: AtomicBool::new(false), launches: AtomicU64::new(0) }
     }
-}
-
-/// Functions to call on the launching thread while CUPTI records. They must not panic, lock or call the driver, and
-/// must seldom allocate. Launches of the runtime itself are observed too.
-#[derive(Clone, Copy)]
-pub(crate) struct LaunchObserver {
-    /// Called when a call that enqueues work begins.
-    pub launched: fn(EnqueueCall),
-    /// Called when the call with this correlation id has failed. It has enqueued nothing.
-    pub failed: fn(u32),
 }
 
 /// Starts or stops counting the program's launches.
@@ -83,9 +74,9 @@ pub(super) unsafe extern "C" fn on_call(
         match data.site {
             ENTER if !fork::is_forked() => {
                 let _inside = inside::enter();
-                loads::begin();
+                LOAD_LOCK.begin();
             }
-            EXIT => loads::end(),
+            EXIT => LOAD_LOCK.end(),
             _ => {}
         }
         return;
@@ -228,7 +219,7 @@ mod tests {
         correlation: u32,
         params: &[usize],
     ) -> Vec<EnqueueCall> {
-        RECORDING.start(&fake::session(), &loads::permit().unwrap()).unwrap();
+        RECORDING.start(&fake::session(), &LOAD_LOCK.permit().unwrap()).unwrap();
         observe_launches(OBSERVER);
         let data = data(site, correlation, params, &mut result);
         // SAFETY: the tests pass enough arguments for each function.
@@ -285,9 +276,9 @@ mod tests {
             SEEN.take().len()
         };
         assert_eq!(seen(81), 0);
-        recording.start(&session, &loads::permit().unwrap()).unwrap();
+        recording.start(&session, &LOAD_LOCK.permit().unwrap()).unwrap();
         assert_eq!(seen(82), 1);
-        assert!(recording.stop(&session, &loads::permit().unwrap()));
+        assert!(recording.stop(&session, &LOAD_LOCK.permit().unwrap()));
         assert_eq!(seen(83), 0);
     }
 
@@ -309,7 +300,7 @@ mod tests {
         let inside = inside::enter();
         assert_eq!(launch(ENTER, 93), (0, 1), "of the runtime");
         drop(inside);
-        recording.start(&fake::session(), &loads::permit().unwrap()).unwrap();
+        recording.start(&fake::session(), &LOAD_LOCK.permit().unwrap()).unwrap();
         assert_eq!(launch(ENTER, 94), (1, 2));
     }
 

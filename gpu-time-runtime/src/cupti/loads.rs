@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
-use crate::cupti::gate::{self, Entry};
+use crate::cupti::gate::{Entry, GATE};
 
 /// The driver functions that load or unload code, including the functions that create or destroy contexts. The ids
 /// are from `cupti_driver_cbid.h` and never change.
@@ -48,7 +48,7 @@ pub(super) const LOADS: [u32; 20] = [
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// A lock between threads that use CUPTI and threads that load code. Several threads may load at the same time.
-struct LoadLock {
+pub(super) struct LoadLock {
     /// Held by a [`Permit`].
     switches: Mutex<()>,
     /// The number of threads inside one of [`LOADS`].
@@ -57,7 +57,7 @@ struct LoadLock {
     have_timed_out: AtomicBool,
 }
 
-static LOAD_LOCK: LoadLock = LoadLock::new();
+pub(super) static LOAD_LOCK: LoadLock = LoadLock::new();
 
 thread_local! {
     /// The number of nested [`LOADS`] that the thread is inside, plus 1 if it holds a [`Permit`]. Without a
@@ -79,37 +79,9 @@ impl Drop for Permit {
     }
 }
 
-/// Returns a [`Permit`], or `None` if a thread is loading code, or once CUPTI must not be called any more. May wait
-/// for another thread that has a permit.
-pub(super) fn permit() -> Option<Permit> {
-    LOAD_LOCK.permit()
-}
-
-/// Waits until no thread is loading code, for at most `patience`. Does not wait for loads for which a thread has
-/// already waited in vain.
-pub(super) fn wait(patience: Duration) {
-    LOAD_LOCK.wait(patience);
-}
-
-/// Returns `true` if a thread has waited in vain for the current loads to end.
-pub(super) fn have_timed_out() -> bool {
-    LOAD_LOCK.have_timed_out.load(SeqCst)
-}
-
 /// Returns `true` if this is the id of a function in [`LOADS`].
 pub(super) fn is_load(id: u32) -> bool {
     LOADS.binary_search(&id).is_ok()
-}
-
-/// Notes that one of [`LOADS`] begins, before it takes any driver lock. Waits while another thread holds a
-/// [`Permit`].
-pub(super) fn begin() {
-    LOAD_LOCK.begin();
-}
-
-/// Notes that one of [`LOADS`] ends.
-pub(super) fn end() {
-    LOAD_LOCK.end();
 }
 
 impl LoadLock {
@@ -121,7 +93,9 @@ impl LoadLock {
         }
     }
 
-    fn permit(&'static self) -> Option<Permit> {
+    /// Returns a [`Permit`], or `None` if a thread is loading code, or once CUPTI must not be called any more. May
+    /// wait for another thread that has a permit.
+    pub fn permit(&'static self) -> Option<Permit> {
         if DEPTH.get() > 0 {
             return None;
         }
@@ -129,14 +103,16 @@ impl LoadLock {
         if self.loading.load(SeqCst) > 0 {
             return None;
         }
-        let entry = gate::enter()?;
+        let entry = GATE.enter()?;
         DEPTH.set(1);
         Some(Permit { _switches: switches, _entry: entry })
     }
 
-    fn wait(&self, patience: Duration) {
+    /// Waits until no thread is loading code, for at most `patience`. Does not wait for loads for which a thread has
+    /// already waited in vain.
+    pub fn wait(&self, patience: Duration) {
         let is_loading = || self.loading.load(SeqCst) > 0;
-        if DEPTH.get() > 0 || !is_loading() || self.have_timed_out.load(SeqCst) {
+        if DEPTH.get() > 0 || !is_loading() || self.have_timed_out() {
             return;
         }
         let deadline = Instant::now() + patience;
@@ -148,7 +124,14 @@ impl LoadLock {
         }
     }
 
-    fn begin(&self) {
+    /// Returns `true` if a thread has waited in vain for the current loads to end.
+    pub fn have_timed_out(&self) -> bool {
+        self.have_timed_out.load(SeqCst)
+    }
+
+    /// Notes that one of [`LOADS`] begins, before it takes any driver lock. Waits while another thread holds a
+    /// [`Permit`].
+    pub fn begin(&self) {
         let depth = DEPTH.get();
         DEPTH.set(depth + 1);
         if depth == 0 {
@@ -158,7 +141,8 @@ impl LoadLock {
         }
     }
 
-    fn end(&self) {
+    /// Notes that one of [`LOADS`] ends.
+    pub fn end(&self) {
         // At depth 0, the beginning of this call was not seen.
         if let Some(depth) = DEPTH.get().checked_sub(1) {
             DEPTH.set(depth);

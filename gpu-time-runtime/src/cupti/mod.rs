@@ -10,6 +10,7 @@
 
 #![allow(unsafe_code)] // calls the C API of CUPTI
 
+mod api;
 mod buffers;
 mod captures;
 mod control;
@@ -30,11 +31,12 @@ mod subscribe;
 mod version;
 mod work;
 
+pub(crate) use api::{DrainKind, LaunchObserver};
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
     RecordingGuard, call_back, cost_ns, end, first_failure, has_recorded, is_available, is_in_use,
     is_recording, leave, never_stops, now_ns, retry, stop_unused, surcharge_ns, switch_on, version,
     why_unavailable,
 };
-pub(crate) use drain::{DrainKind, are_buffers_filling, drain, wake_when_buffers_fill};
-pub(crate) use launches::{LaunchObserver, count_launches, observe_launches, take_launches};
+pub(crate) use drain::{are_buffers_filling, drain, wake_when_buffers_fill};
+pub(crate) use launches::{count_launches, observe_launches, take_launches};

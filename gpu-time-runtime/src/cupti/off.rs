@@ -1,8 +1,13 @@
 //! The `cupti` module of builds without the `kernels` feature. It records nothing.
 
+mod api;
+
 use std::time::Instant;
 
-use crate::types::activity::{Activity, EnqueueCall};
+pub(crate) use api::{DrainKind, LaunchObserver};
+
+use crate::types::activity::Activity;
+use api::DrainOutcome;
 
 pub(crate) fn is_available() -> bool {
     false
@@ -40,32 +45,12 @@ pub(crate) fn never_stops() -> bool {
 
 pub(crate) fn stop_unused() {}
 
-#[allow(dead_code, reason = "only recording calls them")]
-pub(crate) struct LaunchObserver {
-    pub launched: fn(EnqueueCall),
-    pub failed: fn(u32),
-}
-
 pub(crate) fn observe_launches(_: LaunchObserver) {}
 
 pub(crate) enum RecordingGuard {}
 
 pub(crate) fn switch_on() -> Option<RecordingGuard> {
     None
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DrainOutcome {
-    pub has_flushed: bool,
-    pub zero_times: u64,
-    pub dropped: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DrainKind {
-    Completed,
-    Flushed,
-    Last,
 }
 
 pub(crate) fn drain(_: DrainKind, _: &mut dyn FnMut(&Activity)) -> DrainOutcome {

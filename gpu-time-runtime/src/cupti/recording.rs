@@ -13,9 +13,9 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use crate::base::inside;
-use crate::cupti::failures::{self, Refused};
+use crate::cupti::failures;
 use crate::cupti::functions::Callback;
-use crate::cupti::loads::{self, Permit};
+use crate::cupti::loads::{LOAD_LOCK, Permit};
 use crate::cupti::records::{CONCURRENT_KERNEL, MEMCPY, MEMCPY2, MEMSET};
 use crate::cupti::session::{INVALID_PARAMETER, SUCCESS, Session};
 use crate::cupti::version::can_stop;
@@ -104,7 +104,7 @@ impl Recording {
     fn switch_off(&self, session: &Session, permit: &Permit, kind: u32) -> bool {
         let code = session.disable(permit, kind);
         if code != SUCCESS {
-            failures::note(Refused::Stop, code);
+            failures::note("stop recording", code);
         }
         code == SUCCESS
     }
@@ -122,7 +122,7 @@ impl Recording {
         if self.have(kinds) {
             return true;
         }
-        let Some(permit) = loads::permit() else { return false };
+        let Some(permit) = LOAD_LOCK.permit() else { return false };
         // Another thread may have ended the window before this one got `permit`. It cannot end the window from
         // here on.
         !self.is_on() || self.enable_extra(session, &permit, kinds)
@@ -140,7 +140,8 @@ impl Recording {
             if kinds.contains(&kind) && !is_on.load(SeqCst) {
                 let code = session.enable(permit, kind);
                 if code != SUCCESS {
-                    failures::note(Refused::of(kind), code);
+                    let what = if kind == MEMSET { "record memsets" } else { "record copies" };
+                    failures::note(what, code);
                 }
                 is_on.store(code == SUCCESS, SeqCst);
             }
@@ -160,7 +161,7 @@ mod tests {
 
     /// Returns the right to switch. Always succeeds, because no test loads code through the shared state.
     fn permit() -> Permit {
-        loads::permit().unwrap()
+        LOAD_LOCK.permit().unwrap()
     }
 
     const KERNELS: Call = Call::Enable(CONCURRENT_KERNEL);

@@ -5,7 +5,7 @@
 //! 13.5.
 
 use std::ffi::{CStr, c_char};
-use std::mem::offset_of;
+use std::ptr;
 
 // `CUpti_ActivityKind`.
 pub(super) const MEMCPY: u32 = 1;
@@ -15,98 +15,6 @@ const KERNEL: u32 = 3;
 pub(super) const CONCURRENT_KERNEL: u32 = 10;
 /// Copies between contexts.
 pub(super) const MEMCPY2: u32 = 22;
-
-/// The fields that `CUpti_ActivityKernel8` of CUDA 11.8 and all later versions share.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct KernelRecord {
-    kind: u32,
-    cache_config: u8,
-    shared_memory_config: u8,
-    registers: u16,
-    partitioned: [u32; 2],
-    start: u64,
-    end: u64,
-    completed: u64,
-    device: u32,
-    context: u32,
-    stream: u32,
-    grid: [u32; 3],
-    block: [u32; 3],
-    static_shared: u32,
-    dynamic_shared: u32,
-    local_per_thread: u32,
-    local_total: u32,
-    correlation: u32,
-    grid_id: i64,
-    name: *const c_char,
-}
-
-const _: () = {
-    assert!(offset_of!(KernelRecord, registers) == 6);
-    assert!(offset_of!(KernelRecord, start) == 16);
-    assert!(offset_of!(KernelRecord, end) == 24);
-    assert!(offset_of!(KernelRecord, device) == 40);
-    assert!(offset_of!(KernelRecord, context) == 44);
-    assert!(offset_of!(KernelRecord, stream) == 48);
-    assert!(offset_of!(KernelRecord, grid) == 52);
-    assert!(offset_of!(KernelRecord, block) == 64);
-    assert!(offset_of!(KernelRecord, static_shared) == 76);
-    assert!(offset_of!(KernelRecord, dynamic_shared) == 80);
-    assert!(offset_of!(KernelRecord, correlation) == 92);
-    assert!(offset_of!(KernelRecord, name) == 104);
-    assert!(size_of::<KernelRecord>() == 112);
-};
-
-/// The fields of `CUpti_ActivityMemcpy5` and `CUpti_ActivityMemset4` that all versions since CUDA 11.8 share.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct MemoryRecord {
-    kind: u32,
-    copy_kind: u8,
-    rest: [u8; 11],
-    start: u64,
-    end: u64,
-    device: u32,
-    context: u32,
-    stream: u32,
-    correlation: u32,
-}
-
-const _: () = {
-    assert!(offset_of!(MemoryRecord, copy_kind) == 4);
-    assert!(offset_of!(MemoryRecord, start) == 16);
-    assert!(offset_of!(MemoryRecord, end) == 24);
-    assert!(offset_of!(MemoryRecord, device) == 32);
-    assert!(offset_of!(MemoryRecord, context) == 36);
-    assert!(offset_of!(MemoryRecord, stream) == 40);
-    assert!(offset_of!(MemoryRecord, correlation) == 44);
-    assert!(size_of::<MemoryRecord>() == 48);
-};
-
-/// The fields that `CUpti_ActivityMemcpyPtoP4` of CUDA 11.8 and all later versions share.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct PeerCopy {
-    kind: u32,
-    rest: [u8; 12],
-    start: u64,
-    end: u64,
-    device: u32,
-    context: u32,
-    stream: u32,
-    source_and_destination: [u32; 4],
-    correlation: u32,
-}
-
-const _: () = {
-    assert!(offset_of!(PeerCopy, start) == 16);
-    assert!(offset_of!(PeerCopy, device) == 32);
-    assert!(offset_of!(PeerCopy, context) == 36);
-    assert!(offset_of!(PeerCopy, stream) == 40);
-    assert!(offset_of!(PeerCopy, correlation) == 60);
-    assert!(size_of::<PeerCopy>() == 64);
-};
 
 /// The fields of a record that the runtime uses, for any version and kind.
 #[derive(Debug, PartialEq)]
@@ -144,83 +52,65 @@ pub(super) struct Shape {
 /// CUPTI must have written the record. Its name must be null or a string that stays valid as long as
 /// `bytes`.
 pub(super) unsafe fn read(bytes: &[u8]) -> Option<Record<'_>> {
-    // SAFETY: the records consist of integers and pointers, for which any bytes are valid.
-    unsafe {
-        match u32::from_ne_bytes(*bytes.first_chunk()?) {
-            KERNEL | CONCURRENT_KERNEL => Some(kernel(&copy_of(bytes)?)),
-            MEMCPY => {
-                let record = copy_of::<MemoryRecord>(bytes)?;
-                Some(memory(&record, copy_name(record.copy_kind)))
-            }
-            MEMSET => Some(memory(&copy_of(bytes)?, "[memset]")),
-            MEMCPY2 => Some(peer_copy(&copy_of(bytes)?)),
-            _ => None,
-        }
-    }
+    // The offset of the device, which the context and the stream follow, and that of the correlation id.
+    let (device, correlation, work) = match u32_at(bytes, 0)? {
+        // SAFETY: guaranteed by the caller.
+        KERNEL | CONCURRENT_KERNEL => (40, 92, unsafe { kernel(bytes) }?),
+        MEMCPY => (32, 44, RecordedWork::Memory(copy_name(*bytes.get(4)?))),
+        MEMSET => (32, 44, RecordedWork::Memory("[memset]")),
+        MEMCPY2 => (32, 60, RecordedWork::Memory("[copy PtoP]")),
+        _ => return None,
+    };
+    let [device, context, stream] = u32s_at(bytes, device)?;
+    Some(Record {
+        start_ns: u64_at(bytes, 16)?,
+        end_ns: u64_at(bytes, 24)?,
+        correlation: u32_at(bytes, correlation)?,
+        device,
+        context,
+        stream,
+        work,
+    })
 }
 
-/// Returns the value at the beginning of `bytes`, or `None` if they are too few.
+/// Reads what `CUpti_ActivityKernel8` of CUDA 11.8 and all later versions share.
 ///
-/// # Safety
-///
-/// `T` must be valid for any bytes.
-unsafe fn copy_of<T: Copy>(bytes: &[u8]) -> Option<T> {
-    let bytes = bytes.get(..size_of::<T>())?;
-    // SAFETY: the slice is as long as `T`; the caller guarantees the rest.
-    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
-}
-
 /// # Safety
 ///
 /// The name must be null or a string that stays valid for `'a`.
-unsafe fn kernel<'a>(record: &KernelRecord) -> Record<'a> {
-    let name = if record.name.is_null() {
+unsafe fn kernel<'a>(bytes: &[u8]) -> Option<RecordedWork<'a>> {
+    let name = ptr::with_exposed_provenance::<c_char>(u64_at(bytes, 104)? as usize);
+    let name = if name.is_null() {
         c"<unnamed>"
     } else {
         // SAFETY: guaranteed by the caller.
-        unsafe { CStr::from_ptr(record.name) }
+        unsafe { CStr::from_ptr(name) }
     };
-    Record {
-        start_ns: record.start,
-        end_ns: record.end,
-        correlation: record.correlation,
-        device: record.device,
-        context: record.context,
-        stream: record.stream,
-        work: RecordedWork::Kernel {
-            name,
-            shape: Shape {
-                grid: record.grid,
-                block: record.block,
-                registers: record.registers,
-                shared_bytes: record.static_shared.saturating_add(record.dynamic_shared),
-            },
-        },
-    }
+    let [static_shared, dynamic_shared] = [u32_at(bytes, 76)?, u32_at(bytes, 80)?];
+    let shape = Shape {
+        grid: u32s_at(bytes, 52)?,
+        block: u32s_at(bytes, 64)?,
+        registers: u16::from_ne_bytes(at(bytes, 6)?),
+        shared_bytes: static_shared.saturating_add(dynamic_shared),
+    };
+    Some(RecordedWork::Kernel { name, shape })
 }
 
-fn memory(record: &MemoryRecord, name: &'static str) -> Record<'static> {
-    Record {
-        start_ns: record.start,
-        end_ns: record.end,
-        correlation: record.correlation,
-        device: record.device,
-        context: record.context,
-        stream: record.stream,
-        work: RecordedWork::Memory(name),
-    }
+/// Returns the bytes at an offset, or `None` if the record is truncated.
+fn at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+    bytes.get(offset..)?.first_chunk().copied()
 }
 
-fn peer_copy(record: &PeerCopy) -> Record<'static> {
-    Record {
-        start_ns: record.start,
-        end_ns: record.end,
-        correlation: record.correlation,
-        device: record.device,
-        context: record.context,
-        stream: record.stream,
-        work: RecordedWork::Memory("[copy PtoP]"),
-    }
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    at(bytes, offset).map(u32::from_ne_bytes)
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    at(bytes, offset).map(u64::from_ne_bytes)
+}
+
+fn u32s_at(bytes: &[u8], offset: usize) -> Option<[u32; 3]> {
+    Some([u32_at(bytes, offset)?, u32_at(bytes, offset + 4)?, u32_at(bytes, offset + 8)?])
 }
 
 /// Returns the description of a `CUpti_ActivityMemcpyKind`.

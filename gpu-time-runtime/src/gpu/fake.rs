@@ -23,6 +23,9 @@ struct Script {
     log: Vec<&'static str>,
     fail: Option<(&'static str, Fault)>,
     events: usize,
+    /// The events that have not been destroyed, and the most that there may be.
+    live: usize,
+    most: Option<usize>,
     /// The GPU has passed the events up to this handle.
     done: usize,
     expired: Vec<u64>,
@@ -47,6 +50,16 @@ impl FakeGpu {
     /// Makes every step succeed again.
     pub fn recover(&self) {
         locked(&self.script).fail = None;
+    }
+
+    /// Refuses to create an event while there are this many.
+    pub fn limit_events(&self, most: usize) {
+        locked(&self.script).most = Some(most);
+    }
+
+    /// Returns the number of events that have not been destroyed.
+    pub fn live_events(&self) -> usize {
+        locked(&self.script).live
     }
 
     /// Lets the GPU pass all events, including those recorded later.
@@ -108,12 +121,16 @@ impl Gpu for FakeGpu {
     fn create_event(&self) -> Result<Event, Fault> {
         self.step("create")?;
         let mut script = locked(&self.script);
-        script.events += 1;
+        if script.most.is_some_and(|most| script.live >= most) {
+            return Err(Fault::Exhausted);
+        }
+        (script.events, script.live) = (script.events + 1, script.live + 1);
         Ok(Event::new(script.events))
     }
 
-    fn discard(&self, _: &EventPair) {
+    fn discard(&self, events: &[Event]) {
         _ = self.step("discard");
+        locked(&self.script).live -= events.len();
     }
 
     fn record_start(&self, _: &EventPair, _: Stream) -> Result<(), Fault> {

@@ -88,8 +88,14 @@ pub(crate) trait Gpu: Sync + 'static {
     fn is_capturing(&self, stream: Stream) -> Result<bool, Fault>;
     /// Creates an idle event.
     fn create_event(&self) -> Result<Event, Fault>;
-    /// Destroys events that were recorded during a stream capture, because they can never be read.
-    fn discard(&self, pair: &EventPair);
+    /// Creates two idle events, or none.
+    fn create_pair(&self) -> Result<EventPair, Fault> {
+        let start = self.create_event()?;
+        let stop = self.create_event().inspect_err(|_| self.discard(&[start]))?;
+        Ok(EventPair { start, stop })
+    }
+    /// Destroys events that nobody will record or read any more.
+    fn discard(&self, events: &[Event]);
     /// Enqueues a record of the pair's start event.
     fn record_start(&self, pair: &EventPair, stream: Stream) -> Result<(), Fault>;
     /// Enqueues a record of the pair's stop event.

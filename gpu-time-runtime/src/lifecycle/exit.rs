@@ -22,7 +22,9 @@ use crate::collect::empty_kernel;
 use crate::control::active;
 use crate::record::{drain, opened, window};
 use crate::site::registry;
-use crate::{collect, cuda, cupti, export, health};
+#[cfg(feature = "metrics")]
+use crate::export;
+use crate::{collect, cuda, cupti, health};
 
 /// The longest wait at exit for work that the GPU has not finished.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -62,6 +64,7 @@ pub(crate) fn arm() {
         siblings::enlist();
         EXIT.is_armed.store(true, Relaxed);
         at_exit::register(Occasion::FirstCall);
+        #[cfg(feature = "metrics")]
         export::arm();
         #[cfg(feature = "signals")]
         if let Err(error) = signals::watch_to_report(HANDLERS) {

@@ -98,10 +98,9 @@ impl Extras {
 impl<G: Gpu> Bracket<G> {
     /// Creates a bracket with new events.
     pub fn new(gpu: &'static G, subject: BracketSubject) -> Result<Box<Self>, Fault> {
-        let pair = EventPair { start: gpu.create_event()?, stop: gpu.create_event()? };
         Ok(Box::new(Bracket {
             gpu,
-            pair,
+            pair: gpu.create_pair()?,
             stopped_ns: 0,
             opened: NestingMark::default(),
             closed: NestingMark::default(),

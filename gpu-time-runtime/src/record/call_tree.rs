@@ -7,10 +7,9 @@ use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
 use crate::site::{callsite::CallSite, registry};
 use crate::stats::bias::Bias;
 use crate::stats::call_tree::forest::Named;
-use crate::stats::call_tree::place::{PathId, Place};
+use crate::stats::call_tree::place::PathId;
 use crate::stats::call_tree::{CallTree, RecordedCall};
 use crate::types::device::DeviceId;
-use crate::types::sample::{Lost, Sample};
 use gpu_time_report::Node;
 
 static TREE: Mutex<Option<CallTree>> = Mutex::new(Rank::CallTree, None);
@@ -94,28 +93,9 @@ pub(super) fn path(parent: Option<PathId>, site: u32) -> Option<PathId> {
     locked(&TREE).get_or_insert_default().path(parent, site)
 }
 
-/// Adds calls timed by events to the tree.
-pub(super) struct EventRecording(MutexGuard<'static, Option<CallTree>>);
-
-impl EventRecording {
-    pub fn begin() -> EventRecording {
-        EventRecording(locked(&TREE))
-    }
-
-    pub fn add(
-        &mut self,
-        place: Place,
-        site: &'static CallSite,
-        device: DeviceId,
-        outcome: Result<Sample, Lost>,
-    ) {
-        self.0.get_or_insert_default().record_timed(place, site.id(), device, outcome);
-    }
-
-    /// Adds the time that such a call took on the host, in nanoseconds. It represents `weight` calls.
-    pub fn add_host_time(&mut self, path: PathId, site: &'static CallSite, ns: u64, weight: u8) {
-        self.0.get_or_insert_default().record_host_time(path, site.id(), ns, weight);
-    }
+/// Returns the tree, for calls timed by events.
+pub(super) fn tree() -> MutexGuard<'static, Option<CallTree>> {
+    locked(&TREE)
 }
 
 /// Returns the call tree for the report. `calls` returns the number of calls of a site, by its index in the report, that
@@ -140,9 +120,4 @@ pub(crate) fn report(
         }
     };
     tree.report(named, bias, SPANS_ARE_SAMPLED.load(Relaxed))
-}
-
-#[cfg(test)]
-pub(super) fn lock_for_test() -> MutexGuard<'static, impl Sized> {
-    locked(&TREE)
 }

@@ -203,8 +203,9 @@ impl<G: Gpu> Queue<G> {
             let Some(mut bracket) = self.brackets.pop_front() else { break };
             let behind_ns = self.brackets.get(QUEUE - 1).map(|behind| behind.stopped_ns);
             let outcome = raw_ns.map(|ns| bracket.sample(ns, &mut detector, behind_ns));
-            if matches!(outcome, Err(Fault::Captured)) {
-                bracket.gpu.discard(&bracket.pair);
+            if outcome.is_err() {
+                // The pool gives up the bracket. In a context that is gone, this does nothing.
+                bracket.gpu.discard(&[bracket.pair.start, bracket.pair.stop]);
             }
             if timeline::is_on()
                 && let Ok(Ok(sample)) = outcome

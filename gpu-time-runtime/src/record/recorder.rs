@@ -72,10 +72,11 @@ impl<G: Gpu> Recorder<G> {
             // The state was reassigned, and now belongs to this stream again.
             return stream_state;
         }
-        if self.recent.len() == RECENT_STREAMS {
-            // Forget one without an open bracket if possible, because `has_open` must find this thread's brackets.
-            let idle = self.recent.iter().position(|recent| !recent.stream_state.is_busy());
-            self.recent.remove(idle.unwrap_or(0));
+        // Only those without an open bracket are forgotten, because `has_open` must find this thread's brackets.
+        while self.recent.len() >= RECENT_STREAMS
+            && let Some(idle) = self.recent.iter().position(|r| !r.stream_state.is_busy())
+        {
+            self.recent.remove(idle);
         }
         self.recent.push(RecentStream { gpu, stream_state });
         stream_state
@@ -257,15 +258,16 @@ impl<G: Gpu> Recorder<G> {
         self.series.record_host_times(&self.host_times);
         let has_path = self.host_times.iter().any(|time| time.path.is_some());
         if has_path || self.outcomes.iter().any(|outcome| outcome.place.is_some()) {
-            let mut tree = call_tree::EventRecording::begin();
+            let mut tree = call_tree::tree();
+            let tree = tree.get_or_insert_default();
             for &HostTime { series, path, ns, weight } in &self.host_times {
                 if let Some((path, (site, _))) = path.zip(self.series.site(series)) {
-                    tree.add_host_time(path, site, ns, weight);
+                    tree.record_host_time(path, site.id(), ns, weight);
                 }
             }
             for &SeriesOutcome { series, outcome, place, .. } in &self.outcomes {
                 if let Some((place, (site, device))) = place.zip(self.series.site(series)) {
-                    tree.add(place, site, device, outcome);
+                    tree.record_timed(place, site.id(), device, outcome);
                 }
             }
         }

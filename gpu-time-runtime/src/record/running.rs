@@ -316,7 +316,7 @@ mod tests {
                 leave(outer);
             };
             run();
-            let _locked = call_tree::lock_for_test();
+            let _locked = call_tree::tree();
             run();
         });
     }

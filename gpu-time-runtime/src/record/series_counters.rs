@@ -80,7 +80,7 @@ pub(crate) struct HostTime {
     pub path: Option<PathId>,
     pub ns: u64,
     /// The number of calls that this one represents.
-    pub weight: u8,
+    pub weight: f32,
 }
 
 /// The locked series of the site that was used last.

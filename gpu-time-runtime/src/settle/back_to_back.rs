@@ -98,8 +98,7 @@ fn replays(
     replay: &Replay,
     pacer: &mut Pacer,
 ) -> Result<(BackToBack, Option<Unmet>), Refusal> {
-    let events = || Ok(EventPair { start: context.create_event()?, stop: context.create_event()? });
-    let pair = events().map_err(Refusal::Failed)?;
+    let pair = context.create_pair().map_err(Refusal::Failed)?;
     let once = || span(plan.stream, context, &pair, replay).map_err(Refusal::Failed);
     let replayed = (|| {
         // The first replay uploads the graph to the device.
@@ -135,7 +134,7 @@ fn replays(
             progress.show(&verdict, 1 + u64::from(plan.calls), pacer.elapsed());
         }
     })();
-    context.discard(&pair);
+    context.discard(&[pair.start, pair.stop]);
     replayed
 }
 

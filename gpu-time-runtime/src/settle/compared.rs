@@ -18,23 +18,35 @@ const TOTAL: &str = "total";
 ///
 /// `Display` prints a line for the run and one for each ratio.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Compared {
-    names: [String; 2],
-    ratios: Vec<Ratio>,
-    blocks: u64,
-    elapsed: Duration,
+    /// The names of the two closures.
+    pub names: [String; 2],
+    /// The ratio of each function and launch that both closures call. If one closure calls functions
+    /// that the other does not, the ratio `total` compares the time of all functions together; a
+    /// function inside another counts twice there. Empty if nothing was measured.
+    pub ratios: Vec<Ratio>,
+    /// The number of blocks, of four batches of calls each.
+    pub blocks: u64,
+    /// The wall-clock time of the run.
+    pub elapsed: Duration,
     /// Timing was on at the end of the run.
     is_timed: bool,
 }
 
 /// The ratio of a function's time in the second closure to its time in the first.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Ratio {
-    name: String,
+    /// The function's name, its device, and anything else that distinguishes the series from the
+    /// function's other series; `total` for all functions together.
+    pub name: String,
+    /// The GPU may have waited for the host in all samples of a batch, so that the ratio compares
+    /// upper bounds.
+    pub upper_bound: bool,
     logs: PairedRatios,
     /// Half a step of the clock, relative to the time.
     half_step: f64,
-    is_starved: bool,
     /// The look at which the run ended, early or last, which affects the width of the interval.
     look: Look,
 }
@@ -138,11 +150,11 @@ impl Compared {
             let at = known.unwrap_or_else(|| {
                 let logs = PairedRatios::default();
                 let look = Look::Early;
-                self.ratios.push(Ratio { name, logs, half_step: 0.0, is_starved: false, look });
+                self.ratios.push(Ratio { name, upper_bound: false, logs, half_step: 0.0, look });
                 self.ratios.len() - 1
             });
             let Some(ratio) = self.ratios.get_mut(at) else { continue };
-            ratio.is_starved |= base.is_starved || new.is_starved;
+            ratio.upper_bound |= base.is_starved || new.is_starved;
             // If only some of the batches call a function, a drift of the clock would not cancel out.
             if (base.batches, new.batches) == (2, 2) {
                 ratio.half_step = ratio.half_step.max(base.half_step).max(new.half_step);
@@ -163,28 +175,6 @@ impl Compared {
             let margin = margin.max(2.0 * ratio.half_step);
             interval.is_some_and(|[low, high]| (high / low).ln() / 2.0 <= margin)
         })
-    }
-
-    /// Returns the names of the two closures.
-    pub fn names(&self) -> [&str; 2] {
-        self.names.each_ref().map(String::as_str)
-    }
-
-    /// Returns the ratio of each function and launch that both closures call. If one closure calls functions
-    /// that the other does not, the ratio `total` compares the time of all functions together; a function
-    /// inside another counts twice there. Returns no ratios if nothing was measured.
-    pub fn ratios(&self) -> &[Ratio] {
-        &self.ratios
-    }
-
-    /// Returns the number of blocks, of four batches of calls each.
-    pub fn blocks(&self) -> u64 {
-        self.blocks
-    }
-
-    /// Returns the wall-clock time of the run.
-    pub fn elapsed(&self) -> Duration {
-        self.elapsed
     }
 
     /// Returns `true` if there are ratios, and each has an [interval](Ratio::interval95), however wide.
@@ -208,7 +198,7 @@ impl Compared {
     /// timing is on, because a test that compares nothing should not pass.
     #[track_caller]
     pub fn assert_not_slower(&self, limit: f64) {
-        let [base, new] = self.names();
+        let [base, new] = &self.names;
         let is_compared = self.ratios.iter().any(|ratio| ratio.blocks() > 0);
         assert!(
             is_compared || !self.is_timed,
@@ -230,12 +220,6 @@ impl Compared {
 }
 
 impl Ratio {
-    /// Returns the function's name, its device, and anything else that distinguishes the series from the
-    /// function's other series; `total` for all functions together.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Returns the geometric mean of the ratios of all blocks, or `None` if there are no blocks.
     pub fn ratio(&self) -> Option<f64> {
         (self.logs.count() > 0).then(|| self.logs.mean().exp())
@@ -253,12 +237,6 @@ impl Ratio {
         self.logs.count()
     }
 
-    /// Returns `true` if the GPU may have waited for the host in all samples of a batch, so that
-    /// the ratio compares upper bounds.
-    pub fn upper_bound(&self) -> bool {
-        self.is_starved
-    }
-
     fn interval(&self, alpha: f64) -> Option<[f64; 2]> {
         Some(self.logs.interval(alpha, self.half_step, self.look)?.map(f64::exp))
     }
@@ -274,14 +252,13 @@ impl fmt::Display for Ratio {
         if let Some([low, high]) = self.interval95() {
             write!(f, ", 95% interval {low:.4} to {high:.4}")?;
         }
-        f.write_str(if self.is_starved { ", computed from upper bounds" } else { "" })
+        f.write_str(if self.upper_bound { ", computed from upper bounds" } else { "" })
     }
 }
 
 impl fmt::Display for Compared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [base, new] = self.names();
-        let [base, new] = [base, new].map(units::printable);
+        let [base, new] = self.names.each_ref().map(|name| units::printable(name));
         let seconds = self.elapsed.as_secs_f64();
         writeln!(f, "`{new}` compared with `{base}`, {} blocks in {seconds:.1} s", self.blocks)?;
         self.ratios.iter().try_for_each(|ratio| writeln!(f, "  {ratio}"))
@@ -316,7 +293,7 @@ mod tests {
     #[test]
     fn slower_closure_panics() {
         let slow = compared(&["f", TOTAL], &["f", TOTAL], 1.05);
-        let [ratio] = slow.ratios() else { panic!("{slow}") };
+        let [ratio] = &slow.ratios[..] else { panic!("{slow}") };
         let [low, high] = ratio.interval95().unwrap();
         assert!(low < 1.05 && 1.05 < high && ratio.blocks() == 60, "{slow}");
         slow.assert_not_slower(1.06);
@@ -332,7 +309,7 @@ mod tests {
     fn timeout_gives_a_narrower_interval() {
         let width = |look| {
             let compared = compared(&["f"], &["f"], 1.0).ended(Duration::ZERO, look);
-            let [low, high] = compared.ratios()[0].interval95().unwrap();
+            let [low, high] = compared.ratios[0].interval95().unwrap();
             high - low
         };
         assert!(width(Look::Last) < 0.8 * width(Look::Early));
@@ -348,7 +325,7 @@ mod tests {
     #[test]
     fn different_functions_are_compared_by_their_total() {
         let compared = compared(&["common", "f", TOTAL], &["common", "g", TOTAL], 1.1);
-        let names: Vec<&str> = compared.ratios().iter().map(Ratio::name).collect();
+        let names: Vec<&str> = compared.ratios.iter().map(|ratio| &*ratio.name).collect();
         assert_eq!(names, ["common", TOTAL]);
     }
 }

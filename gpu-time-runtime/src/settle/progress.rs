@@ -34,7 +34,7 @@ impl<W: Write> Progress<W> {
             return;
         }
         self.shown = Some(Instant::now());
-        let widest = verdict.unmet.iter().filter_map(|unmet| unmet.margin()).reduce(f64::max);
+        let widest = verdict.unmet.iter().filter_map(|unmet| unmet.margin).reduce(f64::max);
         let widest = widest
             .map_or(String::new(), |margin| format!(", widest ±{}", two_digit_percent(margin)));
         // Failure to write to the terminal does not stop the run.

@@ -87,6 +87,6 @@ mod tests {
         assert!(unwound.is_err());
         let mut calls = 0;
         let settled = run(Settle::default(), || calls += 1);
-        assert_eq!((calls, settled.calls(), settled.unmet().len()), (1, 1, 0));
+        assert_eq!((calls, settled.calls, settled.unmet.len()), (1, 1, 0));
     }
 }

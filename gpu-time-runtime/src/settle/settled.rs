@@ -18,44 +18,25 @@ use gpu_time_report::{self as report, Snapshot, Stats, units};
 /// `Display` prints the table, a line for [calls back to back](Settled::back_to_back), and a line
 /// for each [`unmet`](Settled::unmet) series.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Settled {
-    pub(super) snapshot: Snapshot,
-    pub(super) unmet: Vec<Unmet>,
-    pub(super) calls: u64,
-    pub(super) elapsed: Duration,
-    pub(super) back_to_back: Option<BackToBack>,
+    /// The snapshot of the run.
+    pub snapshot: Snapshot,
+    /// The series that have not settled, in report order.
+    pub unmet: Vec<Unmet>,
+    /// The number of times the closure was called.
+    pub calls: u64,
+    /// The wall-clock time of the run.
+    pub elapsed: Duration,
+    /// The time for calls back to back, if [`Settle::graph`](crate::Settle::graph) was set and the
+    /// calls could be captured.
+    pub back_to_back: Option<BackToBack>,
 }
 
 impl Settled {
     /// Returns `true` if every series recorded by the closure has settled, or if there were none.
     pub fn is_settled(&self) -> bool {
         self.unmet.is_empty()
-    }
-
-    /// Returns the series that have not settled, in report order.
-    pub fn unmet(&self) -> &[Unmet] {
-        &self.unmet
-    }
-
-    /// Returns the number of times the closure was called.
-    pub fn calls(&self) -> u64 {
-        self.calls
-    }
-
-    /// Returns the wall-clock time of the run.
-    pub fn elapsed(&self) -> Duration {
-        self.elapsed
-    }
-
-    /// Returns the time for calls back to back, if [`Settle::graph`](crate::Settle::graph) was set
-    /// and the calls could be captured.
-    pub fn back_to_back(&self) -> Option<&BackToBack> {
-        self.back_to_back.as_ref()
-    }
-
-    /// Returns the snapshot of the run.
-    pub fn into_snapshot(self) -> Snapshot {
-        self.snapshot
     }
 }
 
@@ -81,17 +62,14 @@ impl fmt::Display for Settled {
 /// held until both events are enqueued. The span includes the bias of one event pair for all calls,
 /// and about a microsecond that the GPU takes to start a graph. Neither is subtracted.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct BackToBack {
-    pub(super) calls: u32,
+    /// The number of calls in a replay.
+    pub calls: u32,
     pub(super) series: report::Series,
 }
 
 impl BackToBack {
-    /// Returns the number of calls in a replay.
-    pub fn calls(&self) -> u32 {
-        self.calls
-    }
-
     /// Returns the number of replays on which the figures are based.
     pub fn replays(&self) -> u64 {
         if self.upper_bound() { self.series.starved() } else { self.series.fed() }

@@ -9,11 +9,20 @@ use gpu_time_report::units::two_digit_percent;
 
 /// A series, function or graph that did not settle.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Unmet {
-    pub(super) site: String,
-    pub(super) series: String,
-    pub(super) samples: u64,
-    pub(super) margin: Option<f64>,
+    /// The function's name in the report, or `graph of N calls`.
+    pub site: String,
+    /// The series within the function: the device, followed by the launch, `in graphs`, the cache
+    /// state unless it is as found, and the key, where they apply. Empty without a series: all calls
+    /// were warm-up calls or not sampled, or a graph was refused.
+    pub series: String,
+    /// The number of fed samples in this run, or of starved ones if none are fed, or of opened
+    /// calls with `clock = "kernels"`.
+    pub samples: u64,
+    /// Half the width of the median's 95 % interval as a fraction of the median, or `None` if there
+    /// are too few samples for an interval.
+    pub margin: Option<f64>,
     pub(super) reason: UnmetReason,
 }
 
@@ -50,30 +59,6 @@ impl Unmet {
             margin: series.and_then(margin),
             reason,
         }
-    }
-
-    /// Returns the function's name in the report, or `graph of N calls`.
-    pub fn site(&self) -> &str {
-        &self.site
-    }
-
-    /// Returns the series within the function: the device, followed by the launch, `in graphs`, the
-    /// cache state unless it is as found, and the key, where they apply. Empty without a
-    /// series: all calls were warm-up calls or not sampled, or a graph was refused.
-    pub fn series(&self) -> &str {
-        &self.series
-    }
-
-    /// Returns the number of fed samples in this run, or of starved ones if none are fed, or of
-    /// opened calls with `clock = "kernels"`.
-    pub fn samples(&self) -> u64 {
-        self.samples
-    }
-
-    /// Returns half the width of the median's 95 % interval as a fraction of the median, or `None`
-    /// if there are too few samples for an interval.
-    pub fn margin(&self) -> Option<f64> {
-        self.margin
     }
 
     /// Returns the reason why the series did not settle: `warmup`, all calls were warm-up calls;

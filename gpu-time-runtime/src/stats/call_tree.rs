@@ -162,7 +162,7 @@ impl CallTree {
 
     /// Records the time that a call timed by events took on the host. It represents `weight` calls. Does
     /// nothing if there are too many paths for the call's function to have one.
-    pub fn record_host_time(&mut self, path: PathId, function: SiteNumber, ns: u64, weight: u8) {
+    pub fn record_host_time(&mut self, path: PathId, function: SiteNumber, ns: u64, weight: f32) {
         if let Some(path) = self.paths.get_mut(path.index())
             && path.function == function
         {

@@ -549,13 +549,13 @@ fn settle(_: &[String]) {
         gpu.synchronize();
     };
     let settled = gpu_time::until_stable(settle(), call);
-    tally::fact("unmet", settled.unmet().len());
-    let snapshot = settled.into_snapshot();
+    tally::fact("unmet", settled.unmet.len());
+    let snapshot = settled.snapshot;
     let series = snapshot.sites().iter().flat_map(|site| site.series());
     let opened: u64 = series.map(|series| series.opened()).sum();
     tally::fact("settled", opened);
     let compared = gpu_time::compare(settle(), ("one", call), ("same", call));
-    let ratio = compared.ratios()[0].ratio().expect("a ratio");
+    let ratio = compared.ratios[0].ratio().expect("a ratio");
     tally::fact("percent", (ratio * 100.0).round());
     tally::print();
 }

@@ -49,10 +49,10 @@ pub fn settle() -> Settle {
 /// Records a run's number of calls, and its number of unmet series, under `name`.
 fn note(name: &str, settled: &Settled) {
     assert_eq!(settled.inconsistencies(), [""; 0]);
-    assert_eq!(settled.is_settled(), settled.unmet().is_empty());
-    tally::fact(&format!("{name} calls"), settled.calls());
-    tally::fact(&format!("{name} unmet"), settled.unmet().len());
-    settled.unmet().iter().for_each(|unmet| println!("{name}: {unmet}"));
+    assert_eq!(settled.is_settled(), settled.unmet.is_empty());
+    tally::fact(&format!("{name} calls"), settled.calls);
+    tally::fact(&format!("{name} unmet"), settled.unmet.len());
+    settled.unmet.iter().for_each(|unmet| println!("{name}: {unmet}"));
 }
 
 #[gpu_timed(scope = "body", sleep, warmup = 3)]
@@ -118,7 +118,7 @@ fn after_others(_: &[String]) {
         let settled = until_stable(settle, || calls(100, lengths));
         note(name, &settled);
         let [site] = settled.sites() else { panic!("{:?}", settled.sites()) };
-        assert_eq!((site.name(), site.calls()), ("scenario::settle::timed", 100 * settled.calls()));
+        assert_eq!((site.name(), site.calls()), ("scenario::settle::timed", 100 * settled.calls));
         let [series] = site.series() else { panic!("{:?}", site.series()) };
         assert_eq!((series.timed(), series.measured()), (site.calls(), site.calls()));
         assert!(series.histogram().count() <= series.measured());
@@ -204,11 +204,11 @@ fn timeout(_: &[String]) {
             }
         });
         note(name, &settled);
-        let [unmet] = settled.unmet() else { panic!("{:?}", settled.unmet()) };
-        assert_eq!(unmet.site(), "scenario::settle::timed");
-        tally::fact(&format!("{name} samples"), unmet.samples());
-        tally::fact(&format!("{name} series"), unmet.series() == "cuda:0");
-        tally::fact(&format!("{name} margin"), unmet.margin().is_some());
+        let [unmet] = &settled.unmet[..] else { panic!("{:?}", settled.unmet) };
+        assert_eq!(unmet.site, "scenario::settle::timed");
+        tally::fact(&format!("{name} samples"), unmet.samples);
+        tally::fact(&format!("{name} series"), unmet.series == "cuda:0");
+        tally::fact(&format!("{name} margin"), unmet.margin.is_some());
     };
     run("warming", 3);
     run("short", 4);
@@ -293,7 +293,7 @@ fn nested(_: &[String]) {
             }
             gpu.synchronize();
         });
-        assert!(settled.is_settled() && settled.calls() >= 1);
+        assert!(settled.is_settled() && settled.calls >= 1);
         inner += 1;
         timed(&gpu.stream, &spin, 10_000).unwrap();
         gpu.synchronize();
@@ -387,8 +387,8 @@ fn back_to_back(arguments: &[String]) {
     });
     gpu_time::set_enabled(true);
     note("run", &settled);
-    if let Some(found) = settled.back_to_back() {
-        assert_eq!((found.calls(), found.upper_bound()), (CALLS, false));
+    if let Some(found) = &settled.back_to_back {
+        assert_eq!((found.calls, found.upper_bound()), (CALLS, false));
         let [low, high] = found.ci95_ns().expect("there are enough replays");
         assert!(low <= found.per_call_ns() && found.per_call_ns() <= high);
         assert!(settled.to_string().contains("back to back: "), "{settled}");
@@ -415,8 +415,8 @@ fn refused(_: &[String]) {
     let on = |name: &str, handle: RawStream, closure: &mut dyn FnMut()| {
         let settled = until_stable(settle().graph(handle, 4), closure);
         note(name, &settled);
-        let [unmet] = settled.unmet() else { panic!("{:?}", settled.unmet()) };
-        assert!(settled.back_to_back().is_none() && unmet.samples() == 0);
+        let [unmet] = &settled.unmet[..] else { panic!("{:?}", settled.unmet) };
+        assert!(settled.back_to_back.is_none() && unmet.samples == 0);
         tally::fact(name, unmet.to_string());
     };
     let own = raw(stream);
@@ -486,8 +486,8 @@ fn compared(_: &[String]) {
     };
     let run = |name: &str, ns: u64| {
         let compared = compare(settle(), ("old", || call(10_000)), ("new", || call(ns)));
-        let [ratio] = compared.ratios() else { panic!("{compared}") };
-        assert_eq!(ratio.name(), "scenario::settle::timed on cuda:0");
+        let [ratio] = &compared.ratios[..] else { panic!("{compared}") };
+        assert_eq!(ratio.name, "scenario::settle::timed on cuda:0");
         let [low, high] = ratio.interval95().expect("there are enough blocks");
         let figures = [low, ratio.ratio().expect("there are blocks"), high];
         for (what, figure) in ["low", "ratio", "high"].into_iter().zip(figures) {
@@ -522,7 +522,7 @@ fn turns(_: &[String]) {
         let calls = calls.into_inner();
         let (prepared, measured) = calls.split_at(2);
         assert_eq!(prepared, [0, 1]);
-        let block = measured.len() / compared.blocks() as usize;
+        let block = measured.len() / compared.blocks as usize;
         for turns in measured.chunks(block) {
             let outer = turns[0];
             let in_turn = [outer, 1 - outer, 1 - outer, outer];

@@ -99,6 +99,7 @@ mod simulated {
             "cuMemAlloc_v2",
             "cuMemHostGetDevicePointer_v2",
             "cuMemHostRegister_v2",
+            "cuMemHostUnregister",
             "cuMemsetD32Async",
             "cuStreamGetCtx",
             "cuStreamIsCapturing",

@@ -230,6 +230,17 @@ mod simulated {
         assert_eq!([run.fact("clean"), run.fact("both")], kept);
     }
 
+    /// A flush buffer that cannot be filled with zeros is freed, and a larger one is used.
+    #[test]
+    fn memory_of_unusable_buffer_is_freed() {
+        let piece = |bytes: u64| (bytes + 16).next_multiple_of(512);
+        let run = scenario("cold/memory", &[])
+            .simulated(|sim| sim.model("memory_pools=0").faults("cuMemsetD32Async:1=999"))
+            .run();
+        let (clean, dirty) = (piece(2 * L2), piece(L2));
+        assert_eq!([run.fact("clean"), run.fact("both")], [clean, clean + dirty]);
+    }
+
     /// An L2 that retains more than the driver reports needs a larger flush, but no larger than
     /// necessary.
     #[test]

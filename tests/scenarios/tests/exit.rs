@@ -198,6 +198,16 @@ mod simulated {
         assert_eq!(BTreeSet::from_iter(registered).len(), 2);
     }
 
+    /// A page without a device address is given up by the context that has registered it.
+    #[test]
+    fn page_without_an_address_is_not_left_registered() {
+        let run = scenario("exit/contexts_in_turn", &["2"])
+            .simulated(|sim| sim.faults("cuMemHostGetDevicePointer_v2:1=999"))
+            .run();
+        assert_eq!(run.row("exit::held").timed, 20);
+        assert_eq!(run.trace.calls_of("cuMemHostUnregister").count(), 1);
+    }
+
     /// The stream makes no progress; the wait for it is bounded.
     #[test]
     fn hanging_stream() {

@@ -6,18 +6,18 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::collect::devices::Biases;
-use crate::collect::trace::event::{EventArgs, TraceEvent, TraceFile};
+use crate::collect::trace::event::{Row, TraceFile, mark};
 use crate::collect::trace::layout::{Interval, lay_out};
 use crate::collect::trace::tracks::{OnStream, TimedItem, Track, tracks};
 use crate::cuda;
 use crate::record::timeline::{
-    BracketPreparation, CallId, Slice, StreamWork, TraceRecords, TracedCall, records,
+    BracketPreparation, Slice, StreamWork, TraceRecords, TracedCall, records,
 };
 use crate::stats::bias::{Bias, ConfiguredBias};
-use crate::types::device::DeviceId;
+use crate::types::{device::DeviceId, sample::SampleFlags};
 use gpu_time_report::Process;
 
 /// Returns the trace, and a note about anything missing from it.
@@ -51,42 +51,26 @@ impl About<'_> {
     }
 }
 
-#[derive(Serialize)]
-struct OtherData<'a> {
-    version: &'a str,
-    process: &'a str,
-    started: &'a str,
-    clock: &'static str,
-    /// The clock reading at the trace's time 0.
-    origin_ns: u64,
-    brackets: u64,
-    dropped: u64,
-    unplaced: u64,
-    /// Kernels, copies and memsets.
-    activities: u64,
-    dropped_activities: u64,
-}
-
 fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
     let tracks = tracks(recorded);
     let begins = tracks.iter().flat_map(|track| &track.items).map(|(at, _)| at.begin_ns);
     let begins = begins.chain(recorded.calls.iter().map(|(_, call)| call.began_ns));
     let origin_ns = begins.min().unwrap_or_default();
-    let mut file = TraceFile::new(
-        origin_ns,
-        &OtherData {
-            version: about.process.version(),
-            process: about.process.name(),
-            started: about.process.started(),
-            clock: "CLOCK_MONOTONIC",
-            origin_ns,
-            brackets: recorded.brackets,
-            dropped: recorded.dropped(),
-            unplaced: recorded.unplaced,
-            activities: recorded.activities,
-            dropped_activities: recorded.dropped_activities(),
-        },
-    );
+    let other_data = json!({
+        "version": about.process.version(),
+        "process": about.process.name(),
+        "started": about.process.started(),
+        "clock": "CLOCK_MONOTONIC",
+        // The clock reading at the trace's time 0.
+        "origin_ns": origin_ns,
+        "brackets": recorded.brackets,
+        "dropped": recorded.dropped(),
+        "unplaced": recorded.unplaced,
+        // Kernels, copies and memsets.
+        "activities": recorded.activities,
+        "dropped_activities": recorded.dropped_activities(),
+    });
+    let mut file = TraceFile::new(origin_ns, &other_data);
     let pid = about.process.pid();
     file.process(pid, about.process.name(), 0);
     let calls = write_calls(&mut file, pid, recorded, about.now_ns);
@@ -127,19 +111,19 @@ fn write_calls(
         let count = count.max(1);
         file.rows(pid, tids, &recorded.thread_name(thread), count);
         for call in warmups.remove(&thread).into_iter().flatten() {
-            let args = EventArgs::Warmup { file: call.site.spec.file, line: call.site.spec.line };
-            let row = (pid, tids + 1);
-            file.instant("warm-up", call.site.name().into(), row, call.began_ns, args);
+            let args = json!({ "file": call.site.spec.file, "line": call.site.spec.line });
+            file.instant("warm-up", call.site.name(), (pid, tids + 1), call.began_ns, args);
         }
         for ((at, (id, call)), row) in calls.into_iter().zip(rows) {
             let tid = tids + 1 + row;
-            let args = EventArgs::Call {
-                call: id,
-                file: call.site.spec.file,
-                line: call.site.spec.line,
-                running: call.ended_ns.is_none(),
-            };
-            file.slice("call", call.site.name().into(), (pid, tid), at, args);
+            let args = json!({
+                "call": id,
+                "file": call.site.spec.file,
+                "line": call.site.spec.line,
+                // It had not returned when the trace was written, and is shown as ending then.
+                "running": mark(call.ended_ns.is_none()),
+            });
+            file.slice("call", call.site.name(), (pid, tid), at, args);
             shown.insert(id, CallPosition { tid, at });
         }
         tids += count;
@@ -171,18 +155,19 @@ fn write_tracks(
             let row = (pid, *tids + 1 + row);
             match item {
                 OnStream::Bracket(number, slice) => {
-                    file.slice("gpu", slice.name(), row, at, slice.args(bias));
+                    file.slice("gpu", &slice.name(), row, at, slice.args(bias));
                     if let Some(call) = calls.get(&slice.call.0) {
                         write_arrow(file, number, (host, call), slice, (row, at));
                     }
                 }
                 OnStream::Preparation(prepared, slice) => {
-                    let CallId(call) = slice.call;
-                    let args = EventArgs::Preparation { call, function: slice.site.name() };
-                    file.slice("preparation", prepared.name().into(), row, at, args);
+                    // It is shown from the time at which the host enqueued it or the preceding bracket
+                    // ended, and may in fact begin later.
+                    let args = json!({ "call": slice.call.0, "function": slice.site.name() });
+                    file.slice("preparation", prepared.name(), row, at, args);
                 }
                 OnStream::Work(work) => {
-                    file.slice(work.category(), work.work.name.into(), row, at, work.args());
+                    file.slice(work.category(), work.work.name, row, at, work.args());
                 }
             }
         }
@@ -196,22 +181,18 @@ fn write_arrow(
     number: u64,
     (host, from): (u32, &CallPosition),
     slice: &Slice,
-    ((pid, tid), at): ((u32, usize), Interval),
+    ((pid, tid), at): (Row, Interval),
 ) {
     let enqueued_ns = slice.enqueued_ns.clamp(from.at.begin_ns, from.at.end_ns - 1);
-    let arrow = |ph, pid, tid, ns| TraceEvent {
-        ph,
-        name: "enqueued".into(),
-        cat: "gpu",
-        pid,
-        tid,
-        ts: file.at(ns),
-        id: Some(number),
-        ..TraceEvent::default()
-    };
-    let [tail, head] = [arrow("s", host, from.tid, enqueued_ns), arrow("f", pid, tid, at.begin_ns)];
-    file.push(&tail);
-    file.push(&TraceEvent { bp: Some("e"), ..head });
+    let [tail_ts, head_ts] = [enqueued_ns, at.begin_ns].map(|ns| file.at(ns));
+    file.push(json!({
+        "ph": "s", "name": "enqueued", "cat": "gpu", "pid": host, "tid": from.tid, "ts": tail_ts, "id": number,
+    }));
+    // The arrow ends at the enclosing slice.
+    file.push(json!({
+        "ph": "f", "name": "enqueued", "cat": "gpu", "pid": pid, "tid": tid, "ts": head_ts, "id": number,
+        "bp": "e",
+    }));
 }
 
 /// Returns a process id for a device, which no real process has, and the device's sort position. Real process
@@ -235,25 +216,26 @@ impl Slice {
         }
     }
 
-    fn args(&self, bias: Option<Bias>) -> EventArgs<'static> {
+    fn args(&self, bias: Option<Bias>) -> Value {
         let launch = self.series.launch.and_then(|at| self.site.spec.launches.get(at as usize));
         let error_ns = self.passed.map(|moment| moment.error_ns);
-        let CallId(call) = self.call;
-        let bias_ns = bias.map(|bias| bias.of_sample(self.sample.flags.queued, self.sample.inner));
-        EventArgs::Slice {
-            call,
-            launch: self.series.launch,
-            line: launch.map_or(self.site.spec.line, |launch| launch.line),
-            cache: self.series.cache.name(),
-            feeding: if self.sample.flags.fed { "fed" } else { "starved" },
-            raw_ns: self.sample.raw_ns(),
-            net_ns: bias_ns.map(|bias_ns| (self.sample.raw_ns() - bias_ns).max(0.0)),
-            alignment_error_ns: error_ns[0].max(error_ns[1]).ceil() as u64,
-            queued: self.sample.flags.queued,
-            at_floor: self.sample.flags.at_floor,
-            nested: self.sample.flags.nested,
-            tracked: self.sample.flags.tracked,
-        }
+        let SampleFlags { fed, queued, at_floor, nested, tracked } = self.sample.flags;
+        let bias_ns = bias.map(|bias| bias.of_sample(queued, self.sample.inner));
+        json!({
+            "call": self.call.0,
+            "launch": self.series.launch,
+            "line": launch.map_or(self.site.spec.line, |launch| launch.line),
+            "cache": self.series.cache.name(),
+            "feeding": if fed { "fed" } else { "starved" },
+            "raw_ns": self.sample.raw_ns(),
+            "net_ns": bias_ns.map(|bias_ns| (self.sample.raw_ns() - bias_ns).max(0.0)),
+            // The maximum error of the position on the host's time axis.
+            "alignment_error_ns": error_ns[0].max(error_ns[1]).ceil() as u64,
+            "queued": mark(queued),
+            "at_floor": mark(at_floor),
+            "nested": mark(nested),
+            "tracked": mark(tracked),
+        })
     }
 }
 
@@ -272,17 +254,19 @@ impl StreamWork {
         if self.work.is_kernel { "kernel" } else { "memory" }
     }
 
-    fn args(&self) -> EventArgs<'static> {
-        let CallId(call) = self.call;
+    fn args(&self) -> Value {
         let of_kernel = |sizes| self.work.is_kernel.then_some(sizes);
-        EventArgs::Work {
-            call,
-            function: self.site.name(),
-            grid: of_kernel(self.work.grid),
-            block: of_kernel(self.work.block),
-            elsewhere: self.elsewhere,
-            alignment_error_ns: self.error_ns,
-        }
+        json!({
+            "call": self.call.0,
+            // The function that the work is attributed to.
+            "function": self.site.name(),
+            "grid": of_kernel(self.work.grid),
+            "block": of_kernel(self.work.block),
+            // The work ran on a different stream from the function's own.
+            "elsewhere": mark(self.elsewhere),
+            // The maximum error of the conversion from CUPTI's clock.
+            "alignment_error_ns": self.error_ns,
+        })
     }
 }
 

@@ -1,217 +1,89 @@
 //! Trace events as JSON, and the trace file.
 
-use std::borrow::Cow;
-
-use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use crate::collect::trace::layout::Interval;
 
-/// A trace event, with the field names used in the file format.
-#[derive(Default, Serialize)]
-pub(super) struct TraceEvent<'a> {
-    pub ph: &'static str,
-    pub name: Cow<'a, str>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub cat: &'static str,
-    pub pid: u32,
-    pub tid: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ts: Option<Micros>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dur: Option<Micros>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<u64>,
-    /// The binding point of an arrow's end: `e` for the enclosing slice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bp: Option<&'static str>,
-    /// The extent of an instant: `t` for the row of a thread.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub s: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub args: Option<EventArgs<'a>>,
-}
-
-/// A time in nanoseconds, serialized in microseconds.
-pub(super) struct Micros(pub u64);
-
-impl Serialize for Micros {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.0 as f64 / 1e3)
-    }
-}
-
-/// The arguments of an event.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum EventArgs<'a> {
-    Name {
-        name: Cow<'a, str>,
-    },
-    SortIndex {
-        sort_index: usize,
-    },
-    Call {
-        call: u64,
-        file: &'static str,
-        line: u32,
-        /// The call had not returned when the trace was written, so it is shown as ending at that
-        /// time.
-        #[serde(skip_serializing_if = "is_false")]
-        running: bool,
-    },
-    Warmup {
-        file: &'static str,
-        line: u32,
-    },
-    Slice {
-        call: u64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        launch: Option<u32>,
-        line: u32,
-        cache: &'static str,
-        feeding: &'static str,
-        raw_ns: f64,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        net_ns: Option<f64>,
-        /// The maximum error of the position on the host's time axis.
-        alignment_error_ns: u64,
-        #[serde(skip_serializing_if = "is_false")]
-        queued: bool,
-        #[serde(skip_serializing_if = "is_false")]
-        at_floor: bool,
-        #[serde(skip_serializing_if = "is_false")]
-        nested: bool,
-        #[serde(skip_serializing_if = "is_false")]
-        tracked: bool,
-    },
-    /// A flush, a hold, or both. It is shown from the time at which the host enqueued it or the
-    /// preceding bracket ended, and may in fact begin later.
-    Preparation {
-        call: u64,
-        function: &'static str,
-    },
-    /// A kernel, copy or memset.
-    Work {
-        call: u64,
-        /// The name of the function that the work is attributed to.
-        function: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        grid: Option<[u32; 3]>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        block: Option<[u32; 3]>,
-        /// The work ran on a different stream from the function's own.
-        #[serde(skip_serializing_if = "is_false")]
-        elsewhere: bool,
-        /// The maximum error of the conversion from CUPTI's clock.
-        alignment_error_ns: u64,
-    },
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-/// A trace file in memory.
+/// The text of a trace file.
 pub(super) struct TraceFile {
     text: Vec<u8>,
-    /// The host time at the trace's time 0. Relative times keep nanosecond precision as JSON
-    /// numbers.
+    /// The host time at the trace's time 0. Times in the file are relative to it, because large
+    /// numbers of microseconds are not exact to the nanosecond.
     origin_ns: u64,
 }
 
+/// A process and a row of it.
+pub(super) type Row = (u32, usize);
+
 impl TraceFile {
-    /// Creates a file without events.
-    pub fn new(origin_ns: u64, other_data: &impl Serialize) -> TraceFile {
-        let mut file = TraceFile { text: Vec::new(), origin_ns };
-        file.text.extend_from_slice(b"{\"displayTimeUnit\":\"ns\",\"otherData\":");
-        file.append(other_data);
-        file.text.extend_from_slice(b",\"traceEvents\":[");
-        file
+    /// Begins the file.
+    pub fn new(origin_ns: u64, other_data: &Value) -> TraceFile {
+        let head = format!("{{\"displayTimeUnit\":\"ns\",\"otherData\":{other_data},\"traceEvents\":[");
+        TraceFile { text: head.into_bytes(), origin_ns }
     }
 
-    /// Returns the complete file.
+    /// Ends the file and returns its text.
     pub fn finish(mut self) -> String {
         self.text.extend_from_slice(b"\n]}\n");
         String::from_utf8(self.text).unwrap_or_default()
     }
 
-    fn append(&mut self, value: &impl Serialize) {
-        // Strings and numbers are serialized into memory, which cannot fail.
-        _ = serde_json::to_writer(&mut self.text, value);
-    }
-
-    /// Appends an event on a separate line.
-    pub fn push(&mut self, event: &TraceEvent<'_>) {
+    /// Adds an event, with the field names of the file format. Arguments that are `null` are left out.
+    pub fn push(&mut self, mut event: Value) {
+        if let Some(args) = event.get_mut("args").and_then(Value::as_object_mut) {
+            args.retain(|_, value| !value.is_null());
+        }
         let is_first = self.text.ends_with(b"[");
         self.text.extend_from_slice(if is_first { b"\n" } else { b",\n" });
-        self.append(event);
+        _ = serde_json::to_writer(&mut self.text, &event);
     }
 
-    /// Converts a host time to a trace time.
-    pub fn at(&self, ns: u64) -> Option<Micros> {
-        Some(Micros(ns.saturating_sub(self.origin_ns)))
+    /// Returns a host time in the file's microseconds.
+    pub fn at(&self, ns: u64) -> f64 {
+        ns.saturating_sub(self.origin_ns) as f64 / 1e3
     }
 
-    /// Appends a slice on a row of a process.
-    pub fn slice(
-        &mut self,
-        cat: &'static str,
-        name: Cow<'_, str>,
-        (pid, tid): (u32, usize),
-        at: Interval,
-        args: EventArgs<'_>,
-    ) {
-        let (ts, dur) = (self.at(at.begin_ns), Some(Micros(at.end_ns - at.begin_ns)));
-        let args = Some(args);
-        let event =
-            TraceEvent { ph: "X", name, cat, pid, tid, ts, dur, args, ..TraceEvent::default() };
-        self.push(&event);
+    /// Adds a slice.
+    pub fn slice(&mut self, cat: &str, name: &str, (pid, tid): Row, at: Interval, args: Value) {
+        let (ts, dur) = (self.at(at.begin_ns), (at.end_ns - at.begin_ns) as f64 / 1e3);
+        self.push(json!({
+            "ph": "X", "name": name, "cat": cat, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args,
+        }));
     }
 
-    /// Appends an instant on a row of a process.
-    pub fn instant(
-        &mut self,
-        cat: &'static str,
-        name: Cow<'_, str>,
-        (pid, tid): (u32, usize),
-        ns: u64,
-        args: EventArgs<'_>,
-    ) {
-        let (ts, s, args) = (self.at(ns), Some("t"), Some(args));
-        self.push(&TraceEvent {
-            ph: "i",
-            name,
-            cat,
-            pid,
-            tid,
-            ts,
-            s,
-            args,
-            ..TraceEvent::default()
-        });
+    /// Adds a moment in a thread's row.
+    pub fn instant(&mut self, cat: &str, name: &str, (pid, tid): Row, ns: u64, args: Value) {
+        let ts = self.at(ns);
+        self.push(json!({
+            "ph": "i", "name": name, "cat": cat, "pid": pid, "tid": tid, "ts": ts, "s": "t", "args": args,
+        }));
     }
 
-    /// Sets a process's name, and its position among the others.
+    /// Names a process and sets its position among the processes.
     pub fn process(&mut self, pid: u32, name: &str, sort_index: usize) {
-        self.metadata(pid, 0, "process_name", EventArgs::Name { name: name.into() });
-        self.metadata(pid, 0, "process_sort_index", EventArgs::SortIndex { sort_index });
+        self.metadata((pid, 0), "process_name", json!({ "name": name }));
+        self.metadata((pid, 0), "process_sort_index", json!({ "sort_index": sort_index }));
     }
 
-    /// Names `rows` additional rows in a process that already has `before` rows.
+    /// Names `rows` consecutive rows that share a name, after the `before` rows of the process so far.
     pub fn rows(&mut self, pid: u32, before: usize, name: &str, rows: usize) {
         for nth in 0..rows {
             let tid = before + 1 + nth;
             let name = match nth {
-                0 => Cow::from(name),
-                nth => format!("{name} (overlapping {nth})").into(),
+                0 => name.to_owned(),
+                nth => format!("{name} (overlapping {nth})"),
             };
-            self.metadata(pid, tid, "thread_name", EventArgs::Name { name });
-            self.metadata(pid, tid, "thread_sort_index", EventArgs::SortIndex { sort_index: tid });
+            self.metadata((pid, tid), "thread_name", json!({ "name": name }));
+            self.metadata((pid, tid), "thread_sort_index", json!({ "sort_index": tid }));
         }
     }
 
-    fn metadata(&mut self, pid: u32, tid: usize, name: &'static str, args: EventArgs<'_>) {
-        let (name, args) = (name.into(), Some(args));
-        self.push(&TraceEvent { ph: "M", name, pid, tid, args, ..TraceEvent::default() });
+    fn metadata(&mut self, (pid, tid): Row, name: &str, args: Value) {
+        self.push(json!({ "ph": "M", "name": name, "pid": pid, "tid": tid, "args": args }));
     }
+}
+
+/// Returns the argument for a mark, which is left out where it is not set.
+pub(super) fn mark(is_set: bool) -> Option<bool> {
+    is_set.then_some(true)
 }

@@ -58,9 +58,9 @@ impl Gpu for Context {
         })
     }
 
-    fn discard(&self, pair: &EventPair) {
+    fn discard(&self, events: &[Event]) {
         _ = self.inside(|| {
-            for event in [&pair.start, &pair.stop] {
+            for event in events {
                 // SAFETY: `create_event` made the event in this context, which exists; the caller
                 // gives up the event.
                 unsafe { event::destroy(event.handle() as CUevent) }?;

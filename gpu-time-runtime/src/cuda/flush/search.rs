@@ -157,8 +157,8 @@ impl SearchMemory<'_> {
         if bytes == 0 {
             return Err(Fault::Exhausted);
         }
-        let Resources { device, own_stream, .. } = *self.resources;
-        let buffer = FlushBuffer::allocate(bytes, device, own_stream)?;
+        let Resources { symbols, device, own_stream, .. } = *self.resources;
+        let buffer = FlushBuffer::allocate(bytes, device, symbols, own_stream)?;
         self.allocated.push(buffer);
         Ok(buffer)
     }

@@ -216,9 +216,7 @@ impl Pair {
         }
         graphs.made += 1;
         drop(graphs);
-        let events =
-            || Ok(EventPair { start: context.create_event()?, stop: context.create_event()? });
-        match events() {
+        match context.create_pair() {
             Ok(events) => {
                 let released = Box::leak(Box::new(AtomicBool::new(false)));
                 Ok(Pair { context, events, released, last_stop_ns: None })

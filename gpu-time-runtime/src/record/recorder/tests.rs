@@ -304,6 +304,24 @@ fn events_with_a_fault_are_not_reused() {
 }
 
 #[test]
+fn event_without_a_second_one_is_destroyed() {
+    let mut bench = Bench::new();
+    bench.gpu.limit_events(7);
+    bench.open(STREAM, None, None);
+    assert_eq!(bench.gpu.live_events(), 6);
+}
+
+#[test]
+fn events_of_a_living_context_are_destroyed_after_a_fault() {
+    let mut bench = Bench::new();
+    bench.span(STREAM);
+    let before = bench.gpu.live_events();
+    bench.gpu.fail("elapsed", Fault::Code(999));
+    bench.drain();
+    assert_eq!(bench.gpu.live_events(), before - 2);
+}
+
+#[test]
 fn inner_bracket_marks_the_outer_one_of_its_stream() {
     let mut bench = Bench::new();
     let outer = bench.open(STREAM, None, None);
@@ -353,6 +371,21 @@ fn open_bracket_stays_known_after_many_other_streams() {
     }
     bench.close(outer, Feeding::Certain);
     assert!(!bench.recorder.has_open());
+}
+
+#[test]
+fn open_bracket_stays_known_beside_open_ones_on_many_streams() {
+    let mut bench = Bench::new();
+    let first = bench.open(STREAM, None, None);
+    let others: Vec<_> =
+        (2..4 * RECENT_STREAMS).map(|n| bench.open(Stream(64 * n), None, None)).collect();
+    others.into_iter().for_each(|bracket| bench.close(bracket, Feeding::Certain));
+    assert!(bench.recorder.has_open());
+    bench.close(first, Feeding::Certain);
+    assert!(!bench.recorder.has_open());
+    bench.recorder.stream_state(bench.gpu, StreamKey::new(OTHER, &()));
+    bench.recorder.stream_state(bench.gpu, StreamKey::new(Stream(1 << 20), &()));
+    assert!(bench.recorder.recent.len() <= RECENT_STREAMS);
 }
 
 /// Another thread reassigns a stream's state after this thread has found the state, but before it opens a

@@ -96,9 +96,7 @@ pub(crate) fn request(length: Option<Duration>) {
     let change = |orders: &mut WindowOrders| {
         let usual = orders.plan.map_or(WindowPlan::USUAL_LENGTH, WindowPlan::length);
         let length = length.unwrap_or(usual).min(WindowPlan::LONGEST);
-        let new = || WindowRequest { length, marking: None };
-        let request = orders.requested.get_or_insert_with(new);
-        request.length = request.length.max(length);
+        let request = orders.add(WindowRequest { length, marking: None });
         if may_open {
             request.marking.get_or_insert_with(|| Marking::begin(RecordingPhase::Soon));
         }
@@ -160,6 +158,16 @@ pub(crate) fn take_cost_ns() -> u64 {
     STATE.cost_ns.swap(0, Relaxed)
 }
 
+impl WindowOrders {
+    /// Joins a request with the one that waits, if there is one: the longer length counts.
+    fn add(&mut self, new: WindowRequest) -> &mut WindowRequest {
+        let length = new.length;
+        let request = self.requested.get_or_insert(new);
+        request.length = request.length.max(length);
+        request
+    }
+}
+
 fn order(change: impl FnOnce(&mut WindowOrders), needs_thread: bool) {
     if fork::is_forked() || switches::is_closed() {
         return;
@@ -218,7 +226,7 @@ fn run() {
         }
         if let Some(request) = requested {
             if !record(request.length, false) {
-                locked(&STATE.orders).requested.get_or_insert(request);
+                locked(&STATE.orders).add(request);
                 thread::park_timeout(STEP);
             }
             collections.restart();
@@ -399,6 +407,17 @@ pub(crate) fn count_cost(ns: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn longest_request_stays() {
+        let mut orders =
+            WindowOrders { plan: None, requested: None, has_thread: true, no_thread: None };
+        for (ms, expected) in [(5, 5), (20, 20), (10, 20)] {
+            orders.add(WindowRequest { length: Duration::from_millis(ms), marking: None });
+            let longest = orders.requested.as_ref().map(|request| request.length);
+            assert_eq!(longest, Some(Duration::from_millis(expected)));
+        }
+    }
 
     #[test]
     fn thread_that_failed_to_start_is_missing() {

@@ -204,8 +204,8 @@ fn series_settle_by_samples_of_the_run() {
     now[0] = site("f", 3, &[fed([10_000; 109])]);
     let touched = verdict(old(), now.clone());
     assert_eq!((touched.settled, touched.unmet.len()), (0, 1));
-    assert_eq!((touched.unmet[0].site(), touched.unmet[0].samples()), ("f", 49));
-    assert_eq!(touched.unmet[0].series(), "cuda:0");
+    assert_eq!((&*touched.unmet[0].site, touched.unmet[0].samples), ("f", 49));
+    assert_eq!(touched.unmet[0].series, "cuda:0");
     now[0] = site("f", 3, &[fed([10_000; 110])]);
     assert_eq!((verdict(old(), now.clone()).settled, verdict(old(), now).len()), (1, 1));
 }
@@ -219,7 +219,7 @@ fn earlier_samples_of_other_kind_do_not_count() {
     for (before, short, enough) in [((60, 0), (60, 49), (60, 50)), ((0, 60), (49, 60), (50, 60))] {
         let run = |(fed, starved)| verdict(sites(before.0, before.1), sites(fed, starved));
         let [unmet] = &run(short).unmet[..] else { panic!("{before:?}") };
-        assert_eq!((unmet.samples(), unmet.margin()), (49, Some(0.0)));
+        assert_eq!((unmet.samples, unmet.margin), (49, Some(0.0)));
         assert_eq!(run(enough), Verdict { settled: 1, unmet: vec![] });
     }
 }
@@ -231,8 +231,8 @@ fn cache_states_settle_separately() {
     let now = vec![site("f", 0, &[fed([10_000; 60]), cold(41)])];
     let touched = verdict(before, now);
     let [unmet] = &touched.unmet[..] else { panic!("{touched:?}") };
-    assert_eq!((unmet.series(), unmet.samples()), ("cuda:0, cold", 40));
-    assert_eq!(unmet.margin(), Some(0.0));
+    assert_eq!((&*unmet.series, unmet.samples), ("cuda:0, cold", 40));
+    assert_eq!(unmet.margin, Some(0.0));
 }
 
 #[test]

@@ -122,12 +122,13 @@ impl TimedCalls {
         self.near += weight * near as f64;
         self.far += weight * (inside - near) as f64;
         let sum = SampleSum { samples: weight, ns: weight * sample.raw_ns() };
-        let (count, of) = match sample.flags.fed {
-            true => (&mut self.fed, &mut self.of_fed),
-            false => (&mut self.starved, &mut self.of_starved),
+        let (count, total) = if sample.flags.fed {
+            (&mut self.fed, &mut self.of_fed)
+        } else {
+            (&mut self.starved, &mut self.of_starved)
         };
         *count += 1;
-        of.add(sum);
+        total.add(sum);
         self.queued += u64::from(sample.flags.queued);
         self.unknown += u64::from(sample.inner.is_none());
     }

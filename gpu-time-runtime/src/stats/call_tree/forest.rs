@@ -67,11 +67,8 @@ impl CallTree {
         };
         let mut counts = HashMap::<SiteNumber, CallCounts>::new();
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
-            let of = counts.entry(path.function).or_default();
-            match is_opened(at) {
-                true => of.add_opened(path.calls),
-                false => of.add_timed(&times[at]),
-            }
+            let count = counts.entry(path.function).or_default();
+            if is_opened(at) { count.add_opened(path.calls) } else { count.add_timed(&times[at]) }
         }
         let mut places = vec![0; self.paths.len()];
         let mut nodes = Vec::new();
@@ -363,11 +360,11 @@ mod tests {
             (None, None, None)
         );
         // The second one represents three calls.
-        for (ns, weight) in [(500, 1), (100, 3)] {
+        for (ns, weight) in [(500, 1.0), (100, 3.0)] {
             tree.record_host_time(path, 1, ns, weight);
         }
         // A call of a function without a path of its own.
-        tree.record_host_time(path, 2, 900, 1);
+        tree.record_host_time(path, 2, 900, 1.0);
         assert_eq!(report(&tree, false)[0].per_call().unwrap().host_ns(), Some(200.0));
     }
 }

@@ -32,5 +32,5 @@ fn runs() {
     drop(owned(None));
     assert_eq!(constant(2), 2);
     let settle = Settle::default().timeout(Duration::ZERO).graph(PER_THREAD_STREAM, 2);
-    assert!(until_stable(settle, || assert_eq!(constant(1), 1)).back_to_back().is_none());
+    assert!(until_stable(settle, || assert_eq!(constant(1), 1)).back_to_back.is_none());
 }

@@ -1,11 +1,10 @@
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
-
 use crate::collect::trace::chrome::*;
 use crate::collect::trace::tracks::in_order;
 use crate::gpu::fake::site;
 use crate::record::stream_state::{NestingMark, StreamKey, StreamState};
+use crate::record::timeline::CallId;
 use crate::site::series_id::SeriesIdentity;
 use crate::stats::clock_fit::Moment;
 use crate::types::activity::GpuWork;

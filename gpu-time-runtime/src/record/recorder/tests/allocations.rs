@@ -35,7 +35,7 @@ fn queueing_allocates_nothing_after_the_first_batch() {
         for _ in 0..calls {
             let series = bench.recorder.series.begin(bench.site, identity(None));
             bench.recorder.deliver(series, Ok(Sample::new(100.0).unwrap()), Workload::UNKNOWN);
-            bench.recorder.queue_host_time(HostTime { series, path, ns: 100, weight: 1 });
+            bench.recorder.queue_host_time(HostTime { series, path, ns: 100, weight: 1.0 });
         }
     };
     queue(BATCH);
