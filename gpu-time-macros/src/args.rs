@@ -10,7 +10,7 @@ use syn::spanned::Spanned;
 use syn::{Expr, Ident, LitStr, Path, Token};
 
 use crate::errors::Errors;
-use crate::keys::{self, Arity, Key};
+use crate::keys::{Arity, Key};
 use crate::pair::Pair;
 use crate::values::{Arg, Clock, Cold, Hold, Kernels, Scope};
 
@@ -65,7 +65,7 @@ impl Args {
                     errors.push(error);
                     skip_to_comma(input)?;
                 } else if !input.is_empty() && !input.peek(Token![,]) {
-                    errors.push(input.error(keys::EXPECTED_COMMA));
+                    errors.push(input.error("expected `,`"));
                     skip_to_comma(input)?;
                 }
                 if !input.is_empty() {
@@ -120,13 +120,13 @@ impl Args {
 
     /// Returns the keys other than `skip`.
     pub fn other_keys(&self) -> Vec<&'static str> {
-        self.given.iter().map(|given| given.key).filter(|key| *key != keys::SKIP).collect()
+        self.given.iter().map(|given| given.key).filter(|key| *key != "skip").collect()
     }
 
     /// Reads one `key` or `key = value`.
     fn pair(&mut self, input: ParseStream) -> syn::Result<()> {
         if !input.peek(Ident::peek_any) {
-            return Err(input.error(keys::EXPECTED_KEY));
+            return Err(input.error("expected a key, such as `warmup = 10`"));
         }
         let ident = input.call(Ident::parse_any)?;
         let at_key = |message| syn::Error::new(ident.span(), message);
@@ -165,7 +165,7 @@ impl Args {
             ("sleep", value) => self.sleep = Some(pair.sleep(value)?),
             ("kernels", value) => self.kernels = Some(pair.kernels(value)?),
             ("graph", value) => self.graph = Some(pair.flag(value)?),
-            (keys::SKIP, value) => self.skip = Some(pair.flag(value)?),
+            ("skip", value) => self.skip = Some(pair.flag(value)?),
             ("stream", Some(value)) => self.stream = Some(pair.arg(value)),
             ("name", Some(value)) => self.name = Some(pair.name(value)?),
             ("warmup", Some(value)) => self.warmup = Some(pair.arg(value)),
