@@ -12,7 +12,7 @@ use syn::{Expr, Ident, LitStr, Path, Token};
 use crate::errors::Errors;
 use crate::keys::{Arity, Key};
 use crate::pair::Pair;
-use crate::values::{Arg, Clock, Cold, Hold, Kernels, Scope};
+use crate::values::{Arg, Clock, Scope};
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -26,9 +26,12 @@ pub struct Args {
     pub warmup: Option<Arg<Expr>>,
     pub sample: Option<Arg<Expr>>,
     pub every: Option<Arg<Expr>>,
-    pub cold: Option<Arg<Cold>>,
-    pub sleep: Option<Arg<Hold>>,
-    pub kernels: Option<Arg<Kernels>>,
+    /// The name of a variant of the runtime's `Cold`.
+    pub cold: Option<Arg<&'static str>>,
+    /// A time in nanoseconds, or `None` to hold the stream until the bracket is enqueued.
+    pub sleep: Option<Arg<Option<u64>>>,
+    /// A share of the calls, or `None` for the usual one.
+    pub kernels: Option<Arg<Option<Expr>>>,
     pub graph: Option<Arg<()>>,
     pub scope: Option<Arg<Scope>>,
     pub launch: Option<Arg<Vec<LitStr>>>,
