@@ -11,7 +11,10 @@ compile_error!(
 
 pub use gpu_time_macros::{gpu_timed, guard, scope};
 
-#[cfg(all(feature = "enabled", target_os = "linux"))]
+// Apart from those in `off`, these items do not exist without the feature, and the compiler then names it. For
+// that, the feature has an attribute of its own.
+#[cfg(feature = "enabled")]
+#[cfg(target_os = "linux")]
 pub use gpu_time_runtime::{
     BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
     Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
@@ -22,7 +25,8 @@ pub use gpu_time_runtime::{
     until_stable,
 };
 
-#[cfg(all(feature = "tracing", target_os = "linux"))]
+#[cfg(feature = "tracing")]
+#[cfg(target_os = "linux")]
 pub use gpu_time_runtime::{Spans, spans};
 
 /// Items named by generated code. This is not a public interface.
@@ -34,11 +38,7 @@ pub use gpu_time_runtime::private as __private;
 mod off;
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 pub use off::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
-    Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
-    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM,
-    PerCall, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot,
-    Stats, Timeline, Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish,
-    raw_stream, report, set_default_stream, set_enabled, set_thread_default_stream, snapshot,
-    until_stable,
+    Configure, GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, configure,
+    open_window, publish, raw_stream, report, set_default_stream, set_enabled,
+    set_thread_default_stream,
 };

@@ -10,9 +10,9 @@ use syn::spanned::Spanned;
 use syn::{Expr, Ident, LitStr, Path, Token};
 
 use crate::errors::Errors;
-use crate::keys::{self, Arity, Key};
+use crate::keys::{Arity, Key};
 use crate::pair::Pair;
-use crate::values::{Arg, Clock, Cold, Hold, Kernels, Scope};
+use crate::values::{Arg, Clock, Scope};
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -26,9 +26,12 @@ pub struct Args {
     pub warmup: Option<Arg<Expr>>,
     pub sample: Option<Arg<Expr>>,
     pub every: Option<Arg<Expr>>,
-    pub cold: Option<Arg<Cold>>,
-    pub sleep: Option<Arg<Hold>>,
-    pub kernels: Option<Arg<Kernels>>,
+    /// The name of a variant of the runtime's `Cold`.
+    pub cold: Option<Arg<&'static str>>,
+    /// A time in nanoseconds, or `None` to hold the stream until the bracket is enqueued.
+    pub sleep: Option<Arg<Option<u64>>>,
+    /// A share of the calls, or `None` for the usual one.
+    pub kernels: Option<Arg<Option<Expr>>>,
     pub graph: Option<Arg<()>>,
     pub scope: Option<Arg<Scope>>,
     pub launch: Option<Arg<Vec<LitStr>>>,
@@ -65,7 +68,7 @@ impl Args {
                     errors.push(error);
                     skip_to_comma(input)?;
                 } else if !input.is_empty() && !input.peek(Token![,]) {
-                    errors.push(input.error(keys::EXPECTED_COMMA));
+                    errors.push(input.error("expected `,`"));
                     skip_to_comma(input)?;
                 }
                 if !input.is_empty() {
@@ -120,13 +123,13 @@ impl Args {
 
     /// Returns the keys other than `skip`.
     pub fn other_keys(&self) -> Vec<&'static str> {
-        self.given.iter().map(|given| given.key).filter(|key| *key != keys::SKIP).collect()
+        self.given.iter().map(|given| given.key).filter(|key| *key != "skip").collect()
     }
 
     /// Reads one `key` or `key = value`.
     fn pair(&mut self, input: ParseStream) -> syn::Result<()> {
         if !input.peek(Ident::peek_any) {
-            return Err(input.error(keys::EXPECTED_KEY));
+            return Err(input.error("expected a key, such as `warmup = 10`"));
         }
         let ident = input.call(Ident::parse_any)?;
         let at_key = |message| syn::Error::new(ident.span(), message);
@@ -165,7 +168,7 @@ impl Args {
             ("sleep", value) => self.sleep = Some(pair.sleep(value)?),
             ("kernels", value) => self.kernels = Some(pair.kernels(value)?),
             ("graph", value) => self.graph = Some(pair.flag(value)?),
-            (keys::SKIP, value) => self.skip = Some(pair.flag(value)?),
+            ("skip", value) => self.skip = Some(pair.flag(value)?),
             ("stream", Some(value)) => self.stream = Some(pair.arg(value)),
             ("name", Some(value)) => self.name = Some(pair.name(value)?),
             ("warmup", Some(value)) => self.warmup = Some(pair.arg(value)),

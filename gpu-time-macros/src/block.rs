@@ -12,9 +12,9 @@ use crate::errors::Errors;
 use crate::expand::{expand, expand_guard};
 use crate::fragments::{visible, visible_inside};
 use crate::func::TimedFn;
+use crate::items::NO_BLOCK;
 use crate::plan::Plan;
 use crate::values::Scope;
-use crate::{items, keys};
 
 /// Expands `scope!("name", …keys…, { block })` to the block. If there are errors, the block is
 /// unchanged.
@@ -22,11 +22,11 @@ pub fn scope(input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let (input, block) = split_block(visible(input));
     let Some(block) = block else {
-        errors.push(syn::Error::new(Span::call_site(), items::NO_BLOCK));
+        errors.push(syn::Error::new(Span::call_site(), NO_BLOCK));
         return errors.into_tokens();
     };
     let braces = block.span();
-    let args = args(input, items::SCOPE_NAME, &mut errors);
+    let args = args(input, "expected a name first: `scope!(\"name\", { … })`", &mut errors);
     let plan =
         args.and_then(|(name, args)| Plan::new(args, TimedFn::of_block(name, &block), &mut errors));
     plan.map(expand).unwrap_or_else(|| {
@@ -40,15 +40,21 @@ pub fn scope(input: TokenStream) -> TokenStream {
 /// Expands `guard!("name", …keys…)` to an expression that creates the guard of a call.
 pub fn guard(input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let args = args(input, items::GUARD_NAME, &mut errors).filter(|(_, args)| {
-        let scope = args.has_scope(Scope::Launches).then_some("scope");
-        for name in ["graph", "launch"].into_iter().chain(scope) {
-            if let Some(key) = args.key(name) {
-                errors.at(key, keys::unseen_by_guard(name));
+    let args = args(input, "expected a name first: `guard!(\"name\")`", &mut errors).filter(
+        |(_, args)| {
+            let scope = args.has_scope(Scope::Launches).then_some("scope");
+            for name in ["graph", "launch"].into_iter().chain(scope) {
+                if let Some(key) = args.key(name) {
+                    let message = format!(
+                        "`{name}` needs visible launches, and a guard sees none: write \
+                     `scope!(\"name\", {{ … }})`"
+                    );
+                    errors.at(key, message);
+                }
             }
-        }
-        errors.is_empty()
-    });
+            errors.is_empty()
+        },
+    );
     let plan = args.and_then(|(name, args)| {
         let nothing = Group::new(Delimiter::Brace, TokenStream::new());
         Plan::new(args, TimedFn::of_block(name, &nothing), &mut errors)
@@ -83,10 +89,10 @@ fn args(input: TokenStream, usage: &str, errors: &mut Errors) -> Option<(Span, A
     };
     let mut args = Args::parse(keys, errors);
     if let Some(again) = &args.name {
-        errors.at(&again.key, keys::NAME_IS_FIRST);
+        errors.at(&again.key, "`name` is given twice: the first argument is the name");
     }
     if let Some(skip) = &args.skip {
-        errors.at(&skip.key, keys::SKIPPED_BLOCK);
+        errors.at(&skip.key, "`skip` leaves a function out, and cannot be used here");
     }
     let at = name.span();
     match args.name_of_block(name) {

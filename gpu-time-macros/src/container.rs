@@ -15,7 +15,6 @@ use crate::fragments::visible;
 use crate::func::{is_naked, signature, split_body};
 use crate::inherited::{handed_on, is_own};
 use crate::source::no_await;
-use crate::{items, keys};
 
 /// The annotated item, with its members.
 pub struct Container {
@@ -44,7 +43,10 @@ impl Container {
     ) -> Option<Container> {
         let kind = keyword.to_string();
         if let Some(name) = &args.name {
-            errors.at(&name.key, keys::name_of_container(&kind));
+            errors.at(
+                &name.key,
+                format!("`name` is for one function: give it to a function in this `{kind}`"),
+            );
         }
         conflicts(args, errors);
         for arg in [&args.stream, &args.series, &args.bytes, &args.flops].into_iter().flatten() {
@@ -54,12 +56,15 @@ impl Container {
         }
         let (header, braces) = split_body(item);
         let Some(braces) = braces else {
-            errors.at(keyword, items::NO_CONTENT);
+            errors.at(
+                keyword,
+                "the functions of this `mod` are in another file: annotate them there",
+            );
             return None;
         };
         let attrs = Attribute::parse_outer.parse2(attributes(&header)).unwrap_or_default();
         if attrs.iter().any(is_own) {
-            errors.at(keyword, items::repeated_on(&kind));
+            errors.at(keyword, format!("`#[gpu_timed]` is given twice for this `{kind}`"));
         }
         let members = |input: ParseStream| members(&kind, input);
         match members.parse2(visible(braces.stream())) {

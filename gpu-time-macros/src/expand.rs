@@ -22,9 +22,9 @@ use syn::{Expr, ExprReference, Stmt};
 
 use crate::func::{MARKER, SITE, tail_future};
 use crate::paths::{Paths, local, ours};
-use crate::plan::{Body, Plan, Remark, Sampling};
+use crate::plan::{Body, Plan};
 use crate::source::{Source, Stream, no_stream, two_params};
-use crate::values::{Clock, Cold, Hold, Kernels, Scope};
+use crate::values::{Clock, Scope};
 
 /// Generates the function.
 pub fn expand(plan: Plan) -> TokenStream {
@@ -118,37 +118,30 @@ fn site(plan: &Plan) -> TokenStream {
         quote_spanned!(at=> { let #text: &#private::core::primitive::str = #name; #text })
     }));
     let warmup = plan.warmup.as_ref().map_or_else(|| quote!(0), ToTokens::to_token_stream);
-    let sampling = match &plan.sampling {
-        Sampling::All => quote_spanned!(at=> #private::Sampling::ALL),
-        // These functions check the value, and their errors point at it.
-        Sampling::Share(share) => checked(plan, share, "Sampling", "share"),
-        Sampling::Every(every) => checked(plan, every, "Sampling", "every"),
+    let variant = |kind: &str, name: &str| {
+        let [kind, name] = [kind, name].map(|name| Ident::new(name, at));
+        quote_spanned!(at=> #private::#kind::#name)
     };
-    let kernels = option(plan.kernels.as_ref().map(|kernels| match kernels {
-        Kernels::Usual => quote_spanned!(at=> #private::KernelRate::USUAL),
-        Kernels::Share(share) => checked(plan, share, "KernelRate", "share"),
+    // The functions that are called check the value, and their errors point at it.
+    let sampling = match (&plan.sample, &plan.every) {
+        (Some(share), _) => checked(plan, share, "Sampling", "share"),
+        (None, Some(every)) => checked(plan, every, "Sampling", "every"),
+        (None, None) => variant("Sampling", "ALL"),
+    };
+    let kernels = option(plan.kernels.as_ref().map(|share| match share {
+        Some(share) => checked(plan, share, "KernelRate", "share"),
+        None => variant("KernelRate", "USUAL"),
     }));
-    let cold = option(plan.cold.map(|cold| match cold {
-        Cold::Clean => quote_spanned!(at=> #private::Cold::Clean),
-        Cold::Dirty => quote_spanned!(at=> #private::Cold::Dirty),
-    }));
-    let sleep = option(plan.hold.map(|hold| match hold {
-        Hold::UntilEnqueued => quote_spanned!(at=> #private::Hold::UntilEnqueued),
-        Hold::Nanoseconds(ns) => {
+    let cold = option(plan.cold.map(|cold| variant("Cold", cold)));
+    let sleep = option(plan.hold.map(|time| match time {
+        Some(ns) => {
             let ns = Literal::u64_unsuffixed(ns);
             quote_spanned!(at=> #private::Hold::For(#ns))
         }
+        None => variant("Hold", "UntilEnqueued"),
     }));
-    let scope = match plan.scope {
-        Scope::Launches => quote_spanned!(at=> #private::ScopeKind::Launches),
-        Scope::Body => quote_spanned!(at=> #private::ScopeKind::Body),
-    };
-    let clock = match plan.clock {
-        Clock::Events => quote_spanned!(at=> #private::Clock::Events),
-        Clock::Sync => quote_spanned!(at=> #private::Clock::Sync),
-        Clock::Host => quote_spanned!(at=> #private::Clock::Host),
-        Clock::Kernels => quote_spanned!(at=> #private::Clock::Kernels),
-    };
+    let scope = variant("ScopeKind", &format!("{:?}", plan.scope));
+    let clock = variant("Clock", &format!("{:?}", plan.clock));
     let launches = plan.launches.iter().map(|launch| {
         let span = launch.span();
         let there = plan.paths.private(span);
@@ -157,14 +150,7 @@ fn site(plan: &Plan) -> TokenStream {
         quote_spanned!(at=> #private::LaunchSpec { name: #name, line: #line })
     });
     let options = &plan.options;
-    let remarks = plan.remark.map(|remark| {
-        let remark = match remark {
-            Remark::UnparsedBody => quote_spanned!(at=> UnparsedBody),
-            Remark::HiddenLaunch => quote_spanned!(at=> HiddenLaunch),
-            Remark::OtherStream => quote_spanned!(at=> OtherStream),
-        };
-        quote_spanned!(at=> #private::Remark::#remark)
-    });
+    let remarks = plan.remark.map(|remark| variant("Remark", remark));
     let (graph, is_async, is_single) = (plan.graph, plan.is_async, plan.is_single);
     quote_spanned! {at=> {
         fn #marker() {}

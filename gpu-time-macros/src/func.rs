@@ -15,7 +15,6 @@ use crate::awaits::{awaits, contains, is_await};
 use crate::errors::Errors;
 use crate::fragments::{visible, visible_inside};
 use crate::inherited::is_ours;
-use crate::items;
 
 /// The static that a rewritten body declares.
 pub const SITE: &str = "__GPU_TIME_SITE";
@@ -61,19 +60,26 @@ impl TimedFn {
             }
         };
         let Some(body) = body else {
-            errors.at(&sig.ident, items::NO_BODY);
+            errors.at(
+                &sig.ident,
+                "this function has no body to time: annotate the functions that implement it",
+            );
             return None;
         };
         if let Some(constness) = &sig.constness {
-            errors.at(constness, items::CONST_FN);
+            errors
+                .at(constness, "a `const fn` cannot be timed: it may be evaluated at compile time");
         }
         if let Some(naked) = attrs.iter().find(|attr| is_naked(attr)) {
-            errors.at(naked, items::NAKED_FN);
+            errors.at(
+                naked,
+                "a naked function cannot be timed: its body must be a single `naked_asm!`",
+            );
         }
         // The second attribute is expanded later. It is only seen in the body if it is imported under
         // another name.
         if attrs.iter().any(is_ours) || has_site(body.stream()) {
-            errors.at(&sig.ident, items::REPEATED_ATTRIBUTE);
+            errors.at(&sig.ident, "`#[gpu_timed]` is given twice for this function");
         }
         Some(TimedFn::with_body(sig, header, &body))
     }

@@ -67,13 +67,9 @@ impl Keys {
     pub fn parse(&self, errors: &mut Errors) -> Args {
         let Keys { own, inherited, .. } = self;
         let inherited = inherited.iter().map(|given| &given.tokens);
-        Args::parse(
-            match own.is_empty() {
-                true => quote!(#(#inherited),*),
-                false => quote!(#(#inherited,)* #own),
-            },
-            errors,
-        )
+        let tokens =
+            if own.is_empty() { quote!(#(#inherited),*) } else { quote!(#(#inherited,)* #own) };
+        Args::parse(tokens, errors)
     }
 
     /// Removes inherited keys. Returns `false` if there is none to remove.

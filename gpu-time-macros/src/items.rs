@@ -1,17 +1,9 @@
-//! The items that can be annotated, with and without the feature `enabled`, and the messages for
+//! The items that can be annotated, with and without the feature `enabled`, and the message for
 //! all others.
 //!
 //! Imports nothing, because without the feature the macro has no dependencies.
 
-pub const CONST_FN: &str = "a `const fn` cannot be timed: it may be evaluated at compile time";
-pub const NAKED_FN: &str =
-    "a naked function cannot be timed: its body must be a single `naked_asm!`";
-pub const NO_BODY: &str =
-    "this function has no body to time: annotate the functions that implement it";
-pub const REPEATED_ATTRIBUTE: &str = "`#[gpu_timed]` is given twice for this function";
 pub const NO_BLOCK: &str = "expected a block at the end: `scope!(\"name\", { … })`";
-pub const SCOPE_NAME: &str = "expected a name first: `scope!(\"name\", { … })`";
-pub const GUARD_NAME: &str = "expected a name first: `guard!(\"name\")`";
 
 /// The kind of an item, with the position of its keyword.
 #[derive(Debug, PartialEq)]
@@ -70,14 +62,6 @@ pub fn not_annotated(keyword: Option<&str>) -> String {
         ),
     }
 }
-
-/// The message for an `impl`, `trait` or `mod` with two attributes.
-pub fn repeated_on(keyword: &str) -> String {
-    format!("`#[gpu_timed]` is given twice for this `{keyword}`")
-}
-
-/// The message for a `mod` whose functions are in another file.
-pub const NO_CONTENT: &str = "the functions of this `mod` are in another file: annotate them there";
 
 #[cfg(test)]
 mod tests {

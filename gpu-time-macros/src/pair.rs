@@ -8,7 +8,7 @@ use syn::{Expr, ExprArray, ExprLit, ExprUnary, Lit, LitStr, Path, UnOp};
 
 use crate::bindings::bare;
 use crate::keys::Key;
-use crate::values::{Arg, Clock, Cold, Hold, Kernels, Scope};
+use crate::values::{Arg, Clock, Scope};
 
 /// A key whose value is being read.
 pub struct Pair {
@@ -49,12 +49,9 @@ impl Pair {
         Ok(self.arg(value))
     }
 
-    pub fn kernels(self, value: Option<Expr>) -> syn::Result<Arg<Kernels>> {
-        let kernels = match value {
-            None => Kernels::Usual,
-            Some(value) => Kernels::Share(self.share(value)?),
-        };
-        Ok(self.arg(kernels))
+    pub fn kernels(self, value: Option<Expr>) -> syn::Result<Arg<Option<Expr>>> {
+        let share = value.map(|value| self.share(value)).transpose()?;
+        Ok(self.arg(share))
     }
 
     fn share(&self, value: Expr) -> syn::Result<Expr> {
@@ -76,17 +73,17 @@ impl Pair {
         Ok(self.arg(value))
     }
 
-    pub fn cold(self, value: Option<Expr>) -> syn::Result<Arg<Cold>> {
+    pub fn cold(self, value: Option<Expr>) -> syn::Result<Arg<&'static str>> {
         match value {
-            None => Ok(self.arg(Cold::Clean)),
-            Some(value) => self.choice(value, &[("dirty", Cold::Dirty)]),
+            None => Ok(self.arg("Clean")),
+            Some(value) => self.choice(value, &[("dirty", "Dirty")]),
         }
     }
 
-    pub fn sleep(self, value: Option<Expr>) -> syn::Result<Arg<Hold>> {
-        let Some(value) = value else { return Ok(self.arg(Hold::UntilEnqueued)) };
+    pub fn sleep(self, value: Option<Expr>) -> syn::Result<Arg<Option<u64>>> {
+        let Some(value) = value else { return Ok(self.arg(None)) };
         match text(&value).as_deref().and_then(nanoseconds) {
-            Some(ns) => Ok(self.arg(Hold::Nanoseconds(ns))),
+            Some(ns) => Ok(self.arg(Some(ns))),
             None => {
                 Err(self.out_of_range(value, "a time of at most 1 s in `ns`, `us`, `ms` or `s`"))
             }

@@ -16,7 +16,7 @@ use crate::launches::{Findings, LAUNCHES, find, mark};
 use crate::marks::Marks;
 use crate::paths::Paths;
 use crate::source::{Source, is_elsewhere, needed_by, no_await};
-use crate::values::{Clock, Cold, Hold, Kernels, Scope};
+use crate::values::{Arg, Clock, Scope};
 
 /// The decisions about one annotated function.
 pub struct Plan {
@@ -24,11 +24,14 @@ pub struct Plan {
     pub paths: Paths,
     pub name: Option<Expr>,
     pub warmup: Option<Expr>,
-    pub sampling: Sampling,
-    pub cold: Option<Cold>,
-    pub hold: Option<Hold>,
-    /// The timed calls whose kernels are recorded.
-    pub kernels: Option<Kernels>,
+    pub sample: Option<Expr>,
+    pub every: Option<Expr>,
+    /// The name of a variant of the runtime's `Cold`.
+    pub cold: Option<&'static str>,
+    /// A time in nanoseconds, or `None` to hold the stream until the bracket is enqueued.
+    pub hold: Option<Option<u64>>,
+    /// The share of the timed calls whose kernels are recorded, or `None` for the usual one.
+    pub kernels: Option<Option<Expr>>,
     /// Launches in a stream capture become timed nodes of the graph.
     pub graph: bool,
     pub scope: Scope,
@@ -48,17 +51,11 @@ pub struct Plan {
     /// A call makes at most one launch.
     pub is_single: bool,
     pub options: String,
-    pub remark: Option<Remark>,
+    /// The name of a variant of the runtime's `Remark`, which limits the meaning of the times.
+    pub remark: Option<&'static str>,
     /// The timed code may await.
     pub is_async: bool,
     pub body: Body,
-}
-
-/// The calls that are timed.
-pub enum Sampling {
-    All,
-    Share(Expr),
-    Every(Expr),
 }
 
 /// The code after the statement that enters the scope.
@@ -70,17 +67,6 @@ pub enum Body {
     /// All statements of a function that ends in a future. The statement that enters the scope goes
     /// into the future.
     Future(Vec<Stmt>),
-}
-
-/// A property of the body that limits the meaning of its times. The report explains each of them.
-#[derive(Clone, Copy)]
-pub enum Remark {
-    /// The macro could not parse the body.
-    UnparsedBody,
-    /// A launch is where the macro cannot bracket it, so the whole body is timed.
-    HiddenLaunch,
-    /// Every visible launch is on another stream than the timed one.
-    OtherStream,
 }
 
 impl Plan {
@@ -116,35 +102,32 @@ impl Plan {
 
         let remark = match stmts {
             Some(_) => remark(&args, &func, &source, clock, scope, &found),
-            None => Some(Remark::UnparsedBody),
+            None => Some("UnparsedBody"),
         };
         let needed_by = needed_by(&args);
-        let paths = Paths::new(args.krate.map(|arg| arg.value));
+        let paths = Paths::new(value(args.krate));
         let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
         let body = body(stmts, is_future, &names, marks);
         let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;
         Some(Plan {
             func,
             paths,
-            name: args.name.map(|arg| arg.value),
-            warmup: args.warmup.map(|arg| arg.value),
-            sampling: match (args.sample, args.every) {
-                (Some(share), _) => Sampling::Share(share.value),
-                (None, Some(every)) => Sampling::Every(every.value),
-                (None, None) => Sampling::All,
-            },
-            cold: args.cold.map(|arg| arg.value),
-            hold: args.sleep.map(|arg| arg.value),
-            kernels: args.kernels.map(|arg| arg.value),
+            name: value(args.name),
+            warmup: value(args.warmup),
+            sample: value(args.sample),
+            every: value(args.every),
+            cold: value(args.cold),
+            hold: value(args.sleep),
+            kernels: value(args.kernels),
             graph: args.graph.is_some(),
             scope,
             clock,
             needed_by,
             is_unnamed: args.clock.is_none() && matches!(source, Source::None),
             source,
-            key: args.series.map(|arg| arg.value),
-            bytes: args.bytes.map(|arg| arg.value),
-            flops: args.flops.map(|arg| arg.value),
+            key: value(args.series),
+            bytes: value(args.bytes),
+            flops: value(args.flops),
             launches: match scope {
                 Scope::Launches => found.launches,
                 Scope::Body => Vec::new(),
@@ -156,6 +139,10 @@ impl Plan {
             body,
         })
     }
+}
+
+fn value<T>(arg: Option<Arg<T>>) -> Option<T> {
+    arg.map(|arg| arg.value)
 }
 
 /// Returns the names of all methods, functions and macros that are launches.
@@ -197,14 +184,14 @@ fn remark(
     clock: Clock,
     scope: Scope,
     found: &Findings,
-) -> Option<Remark> {
+) -> Option<&'static str> {
     let is_partly_hidden = found.hidden && !found.launches.is_empty();
     match scope {
-        Scope::Launches => is_elsewhere(source, func, found).then_some(Remark::OtherStream),
+        Scope::Launches => is_elsewhere(source, func, found).then_some("OtherStream"),
         // A body in body scope may fork from its stream and join it again, and CUPTI also records hidden
         // launches.
         Scope::Body => (args.scope.is_none() && clock != Clock::Kernels && is_partly_hidden)
-            .then_some(Remark::HiddenLaunch),
+            .then_some("HiddenLaunch"),
     }
 }
 

@@ -11,7 +11,6 @@ use crate::fragments::{visible, visible_inside};
 use crate::func::{TimedFn, split_body};
 use crate::inherited::Keys;
 use crate::items::{self, Item};
-use crate::keys;
 use crate::plan::Plan;
 
 /// Rewrites the item. If there are errors, returns the item untimed, followed by all of them. Either
@@ -51,7 +50,11 @@ fn rewritten(args: Args, item: &TokenStream, errors: &mut Errors) -> Option<Toke
     };
     if let Some(skip) = &args.skip {
         if args.given.len() > 1 {
-            errors.about(&args.other_keys(), &skip.key, keys::SKIP_ALONE);
+            errors.about(
+                &args.other_keys(),
+                &skip.key,
+                "`skip` conflicts with every other key: it leaves the item untimed",
+            );
         }
         return errors.is_empty().then(|| item.clone());
     }

@@ -213,10 +213,13 @@ fn not_inferred(expr: &Expr) -> String {
 /// Returns `true` for a parameter or `self`, or a chain of fields that starts at one. A block's
 /// parameters are the variables around it.
 fn is_rooted(expr: &Expr, func: &TimedFn) -> bool {
-    let is_variable = |root: &Ident| match func.is_block {
-        // A constant begins with a capital letter.
-        true => root.to_string().starts_with(|c: char| c.is_lowercase() || c == '_'),
-        false => func.bound_names().iter().any(|name| root == name),
+    let is_variable = |root: &Ident| {
+        if func.is_block {
+            // A constant begins with a capital letter.
+            root.to_string().starts_with(|c: char| c.is_lowercase() || c == '_')
+        } else {
+            func.bound_names().iter().any(|name| root == name)
+        }
     };
     root(expr).is_some_and(|root| root == "self" || is_variable(root))
 }

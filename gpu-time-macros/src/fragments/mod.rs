@@ -17,19 +17,14 @@ use crate::awaits::contains;
 /// Makes the fragments at this level visible. Other groups stay as they are, because nothing takes
 /// them apart.
 pub fn visible(tokens: TokenStream) -> TokenStream {
-    match tokens.clone().into_iter().any(|tree| is_fragment(&tree)) {
-        true => at_level(tokens, false),
-        false => tokens,
-    }
+    let is_plain = !tokens.clone().into_iter().any(|tree| is_fragment(&tree));
+    if is_plain { tokens } else { at_level(tokens, false) }
 }
 
 /// Makes the fragments at all levels visible, except in the input of macros, which may match it
 /// token by token.
 pub fn visible_inside(tokens: TokenStream) -> TokenStream {
-    match contains(&tokens, &is_fragment) {
-        true => at_level(tokens, true),
-        false => tokens,
-    }
+    if contains(&tokens, &is_fragment) { at_level(tokens, true) } else { tokens }
 }
 
 fn is_fragment(tree: &TokenTree) -> bool {

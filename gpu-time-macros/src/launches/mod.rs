@@ -181,7 +181,7 @@ impl VisitMut for Walk<'_> {
             Expr::Closure(_) | Expr::Async(_) | Expr::Verbatim(_) => return self.skip(expr),
             // `launch` may be a tuple struct here, and the reference may be promoted to `'static`.
             // A mark would prevent that.
-            Expr::Reference(of) if is_constant(&of.expr) => return self.skip(expr),
+            Expr::Reference(borrow) if is_constant(&borrow.expr) => return self.skip(expr),
             Expr::Const(_) => return,
             _ => hide_places(expr),
         }

@@ -21,9 +21,10 @@ impl Walk<'_> {
         let last = stmts.len().saturating_sub(1);
         for (at, mut stmt) in mem::take(stmts).into_iter().enumerate() {
             if let Stmt::Macro(call) = stmt {
-                match at == last && call.semi_token.is_none() {
-                    true => stmts.push(self.tail_macro(call)),
-                    false => self.macro_statement(Stmt::Macro(call), stmts),
+                if at == last && call.semi_token.is_none() {
+                    stmts.push(self.tail_macro(call));
+                } else {
+                    self.macro_statement(Stmt::Macro(call), stmts);
                 }
             } else if sole_macro(&stmt).is_some() {
                 self.macro_statement(stmt, stmts);

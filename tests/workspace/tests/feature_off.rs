@@ -1,5 +1,5 @@
 //! Tests that gpu-time without the `enabled` feature adds two packages, leaves the assembly
-//! unchanged and makes an empty report.
+//! unchanged and names the feature where a program reads values.
 //!
 //! `tests/feature-off` is a package outside the workspace, built by a separate cargo.
 
@@ -124,20 +124,16 @@ fn off_build_has_plain_assembly() {
     assert!(plain != assembly("enabled", Some(&on), &release));
 }
 
-/// Returns the package with the programs that must not compile.
-fn ui() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("ui")
-}
-
-/// Compiles one of these programs and returns the errors in the same format as `trybuild`.
-fn mistakes(program: &str, gpu_time: &Path) -> String {
+/// Compiles a program that must not compile, and returns the errors in the same format as `trybuild`.
+fn mistakes(package: &Path, program: &str) -> String {
+    let gpu_time = library(Off);
     let mut rustc = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
     rustc.args([program, "--edition=2024", "--crate-type=bin", "--cap-lints=allow"]);
     rustc.args(["--emit=metadata", "-o"]).arg(target().join("mistakes"));
     rustc.arg("--extern").arg(format!("gpu_time={}", gpu_time.display()));
     let dependencies = gpu_time.parent().expect("a file in a folder");
     rustc.arg("-L").arg(format!("dependency={}", dependencies.display()));
-    let output = rustc.current_dir(ui()).output().expect("rustc runs");
+    let output = rustc.current_dir(package).output().expect("rustc runs");
     assert!(!output.status.success(), "{program} compiles without the feature");
     let errors = text(&output.stderr).split("error: aborting due to").next().unwrap_or_default();
     format!("{}\n", errors.trim_end())
@@ -145,104 +141,45 @@ fn mistakes(program: &str, gpu_time: &Path) -> String {
 
 #[test]
 fn off_build_reports_same_mistakes_as_enabled_build() {
-    let library = library(Off);
-    let folder = ui().join("tests/ui/fail");
-    let mut programs =
-        ["value/missing.rs", "value/flags.rs", "block/arguments.rs"].map(str::to_owned).to_vec();
-    for kind in ["item", "repeated", "unknown"] {
-        let files = std::fs::read_dir(folder.join(kind)).expect("a folder of programs");
-        let names = files.map(|file| file.expect("a readable folder").file_name());
-        let names = names.map(|name| name.into_string().expect("a name in UTF-8"));
-        let names = names.filter(|name| name.ends_with(".rs"));
-        programs.extend(names.map(|name| format!("{kind}/{name}")));
-    }
-    assert!(programs.len() > 6, "{programs:?}");
-    for program in programs {
-        let expected = std::fs::read_to_string(folder.join(&program).with_extension("stderr"));
-        let found = mistakes(&format!("tests/ui/fail/{program}"), &library);
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("ui");
+    for name in ["item/others", "item/closures", "repeated/keys", "unknown/keys"] {
+        let program = format!("tests/ui/fail/{name}.rs");
+        let expected = std::fs::read_to_string(package.join(&program).with_extension("stderr"));
+        let found = mistakes(&package, &program);
         assert_eq!(found, expected.expect("the enabled build's errors"), "{program}");
     }
 }
 
-/// Runs the program and returns its stdout and stderr.
-fn run(feature: Feature) -> (String, String) {
-    let mut command = cargo("run", feature);
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("GPU_TIME") {
-            command.env_remove(name);
-        }
+#[test]
+fn off_build_names_feature_where_values_are_read() {
+    let found = mistakes(&package(), "values.rs");
+    for item in ["Settle", "until_stable", "snapshot", "Series", "compare", "lock_clocks"] {
+        let error = found.split("\n\n").find(|error| error.contains(&format!("`{item}` ")));
+        let error = error.unwrap_or_else(|| panic!("no error names `{item}`:\n{found}"));
+        assert!(error.contains("gated behind the `enabled` feature"), "{error}");
     }
-    let output = succeed(&mut command);
-    (text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
 }
 
 #[test]
 fn program_runs_in_both_builds() {
-    let (out, err) = run(Off);
-    assert_eq!(err, "", "without the feature nothing is reported");
-    let kinds: Vec<_> = out.lines().filter_map(|line| line.split(": ").next()).collect();
-    assert_eq!(kinds, ["settled", "compared", "process", "inconsistencies", "clocks"], "{out}");
-    assert!(out.contains("settled: (1, true, [], None)"), "the closure is called once\n{out}");
-    assert!(out.contains("built without its feature `enabled`"), "{out}");
-    assert!(out.contains("clocks: Err(\"gpu-time was built without"), "{out}");
-
-    let compared = "compared: ([\"old\", \"new\"], 1, 1, 0, [])";
-    assert!(out.contains(compared), "each closure is called once\n{out}");
+    let run = |feature| {
+        let mut command = cargo("run", feature);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("GPU_TIME") {
+                command.env_remove(name);
+            }
+        }
+        let output = succeed(command.env("GPU_TIME_REPORT", "table,json:-"));
+        (text(&output.stdout).to_owned(), text(&output.stderr).to_owned())
+    };
+    assert_eq!(run(Off), Default::default(), "without the feature nothing is reported");
 
     let (out, err) = run(On);
-    assert!(out.contains(compared), "each closure is called once if it measures nothing\n{out}");
-    let sites = out.lines().filter(|line| line.starts_with("site: ")).count();
-    let series = out.lines().filter(|line| line.starts_with("series: ")).count();
-    assert_eq!((sites, series), (16, 20), "{out}");
-    assert!(out.contains("build gpu-time with the feature `nvml`"), "{out}");
-    assert!(out.contains("settled: (6, true, [], None)"), "{out}");
     let tables = err.lines().filter(|line| line.starts_with("gpu-time ")).count();
     assert_eq!(tables, 2, "one by `report()` and one at the end\n{err}");
-}
-
-/// A new accessor must be added to the program, and thus to the off build.
-#[test]
-fn program_calls_every_accessor() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let read = |path: PathBuf| {
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    };
-    let program = read(package().join("src/main.rs"));
-    let report = [
-        "snapshot",
-        "process",
-        "budget",
-        "device",
-        "flush_proof",
-        "coverage",
-        "site",
-        "series",
-        "rate",
-        "tree",
-    ]
-    .into_iter()
-    .chain(["stats/mod", "stats/histogram", "stats/timeline"])
-    .map(|name| format!("gpu-time-report/src/{name}.rs"));
-    let runtime = [
-        "lifecycle/clocks",
-        "control/configure",
-        "settle/compared",
-        "settle/options",
-        "settle/settled",
-        "settle/unmet",
-    ]
-    .map(|name| format!("gpu-time-runtime/src/{name}.rs"));
-    let mut accessors = 0;
-    for file in report.chain(runtime) {
-        // Hidden functions are for the other packages, and functions without `self` are
-        // constructors.
-        let source = read(root.join(&file)).replace("    #[doc(hidden)]\n    pub fn ", "");
-        let public = source.lines().filter_map(|line| line.strip_prefix("    pub fn "));
-        let public = public.filter(|rest| rest.contains("self"));
-        for name in public.filter_map(|rest| rest.split('(').next()) {
-            assert!(program.contains(&format!(".{name}(")), "`{name}` of `{file}` is not called");
-            accessors += 1;
-        }
-    }
-    assert!(accessors > 60, "only {accessors} accessors were found");
+    let reports = serde_json::Deserializer::from_str(&out).into_iter::<Value>();
+    let last = reports.last().expect("a report").expect("a report in JSON");
+    let sites = last["sites"].as_array().expect("a list of functions");
+    let series = sites.iter().filter_map(|site| site["series"].as_array()).flatten();
+    assert_eq!((sites.len(), series.count()), (16, 20), "{out}");
 }
