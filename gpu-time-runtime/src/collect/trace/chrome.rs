@@ -75,9 +75,9 @@ fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
     let mut file = TraceFile::new(
         origin_ns,
         &OtherData {
-            version: about.process.version(),
-            process: about.process.name(),
-            started: about.process.started(),
+            version: &about.process.version,
+            process: &about.process.name,
+            started: &about.process.started,
             clock: "CLOCK_MONOTONIC",
             origin_ns,
             brackets: recorded.brackets,
@@ -87,8 +87,8 @@ fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
             dropped_activities: recorded.dropped_activities(),
         },
     );
-    let pid = about.process.pid();
-    file.process(pid, about.process.name(), 0);
+    let pid = about.process.pid;
+    file.process(pid, &about.process.name, 0);
     let calls = write_calls(&mut file, pid, recorded, about.now_ns);
     write_tracks(&mut file, pid, tracks, &calls, recorded, about);
     file.finish()
