@@ -79,14 +79,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn print_medians() {
     let snapshot = gpu_time::snapshot();
-    let launches = snapshot.site("graph_replay::saxpy").map_or(&[][..], |site| site.series());
+    let launches = snapshot.site("graph_replay::saxpy").map_or(&[][..], |site| &site.series);
     println!("one saxpy on {LEN} elements, medians in µs (net: p5 to p95):");
-    for launch in launches.iter().filter(|series| series.launch().is_some()) {
-        let place = if launch.graph() { "in a graph" } else { "in a stream" };
-        let Some((raw, net)) = launch.raw_ns().zip(launch.net_ns()) else { continue };
-        let [raw, net, low, high] =
-            [raw.median(), net.median(), net.p5(), net.p95()].map(|ns| ns / 1e3);
-        let samples = launch.histogram().count();
+    for launch in launches.iter().filter(|series| series.launch.is_some()) {
+        let place = if launch.graph { "in a graph" } else { "in a stream" };
+        let Some((raw, net)) = launch.raw_ns.as_ref().zip(launch.net_ns.as_ref()) else { continue };
+        let [raw, net, low, high] = [raw.median, net.median, net.p5, net.p95].map(|ns| ns / 1e3);
+        let samples = launch.histogram.count();
         println!(
             "  {place:11}  raw {raw:.2}  net {net:.2} ({low:.2} to {high:.2})  {samples} samples"
         );

@@ -133,6 +133,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn median_us(function: &str) -> f64 {
     let snapshot = gpu_time::snapshot();
     let site = snapshot.site(&format!("{}::{function}", module_path!()));
-    let row = site.and_then(|site| site.series().iter().find(|series| series.launch().is_none()));
-    row.and_then(|row| row.net_ns()).map_or(f64::NAN, |net| net.median() / 1e3)
+    let row = site.and_then(|site| site.series.iter().find(|series| series.launch.is_none()));
+    row.and_then(|row| row.net_ns.as_ref()).map_or(f64::NAN, |net| net.median / 1e3)
 }

@@ -108,9 +108,9 @@ fn main() -> Result<()> {
 fn reported_median(snapshot: &Snapshot, function: &str, net: bool) -> Result<f64> {
     let name = format!("{}::{function}", module_path!());
     let site = snapshot.site(&name).ok_or("never called")?;
-    let series = site.series().first().ok_or("never timed")?;
-    let stats = if net { series.net_ns() } else { series.raw_ns() };
-    Ok(stats.ok_or("no samples")?.median())
+    let series = site.series.first().ok_or("never timed")?;
+    let stats = if net { series.net_ns.as_ref() } else { series.raw_ns.as_ref() };
+    Ok(stats.ok_or("no samples")?.median)
 }
 
 /// Calls `time_once` repeatedly and returns the median of its results in ns, excluding the warm-up.

@@ -60,9 +60,9 @@ fn main() -> Result {
     let snapshot = snapshot();
     for name in ["by_events", "by_barriers", "by_host"] {
         let site = snapshot.site(&format!("three_clocks::{name}")).ok_or("never called")?;
-        let series = site.series().first().ok_or("never timed")?;
-        let net = series.net_ns().ok_or("no samples")?;
-        println!("{:>7} {:8.1} µs", series.clock(), net.median() / 1e3);
+        let series = site.series.first().ok_or("never timed")?;
+        let net = series.net_ns.as_ref().ok_or("no samples")?;
+        println!("{:>7} {:8.1} µs", series.clock.name(), net.median / 1e3);
     }
     // The whole report is printed when the process exits.
     Ok(())

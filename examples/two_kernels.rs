@@ -69,11 +69,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{:<8} {:>9} {:>9} {:>9} {:>9}  µs", "", "average", "median", "minimum", "maximum");
     let snapshot = gpu_time::snapshot();
     let site = snapshot.site(concat!(module_path!(), "::step")).ok_or("`step` was never called")?;
-    for series in site.series() {
-        let (Some(launch), Some(net)) = (series.launch(), series.net_ns()) else { continue };
-        let kernel = ["copy", "saxpy"][launch.index() as usize];
+    for series in &site.series {
+        let (Some(launch), Some(net)) = (series.launch.as_ref(), series.net_ns.as_ref()) else {
+            continue;
+        };
+        let kernel = ["copy", "saxpy"][launch.index as usize];
         let [average, median, min, max] =
-            [net.mean(), net.median(), net.min(), net.max()].map(|ns| ns / 1e3);
+            [net.mean, net.median, net.min, net.max].map(|ns| ns / 1e3);
         println!("{kernel:<8} {average:>9.2} {median:>9.2} {min:>9.2} {max:>9.2}");
     }
     println!();

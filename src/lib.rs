@@ -16,13 +16,14 @@ pub use gpu_time_macros::{gpu_timed, guard, scope};
 #[cfg(feature = "enabled")]
 #[cfg(target_os = "linux")]
 pub use gpu_time_runtime::{
-    BackToBack, Budget, Bytes, ClockError, Clocks, Compared, Configure, Coverage, Device,
-    Elsewhere, Eviction, Flops, FlushProof, GpuStream, Histogram, Kernel, KernelTimes,
-    LEGACY_STREAM, Launch, Launches, LockedClocks, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM,
-    PerCall, Process, Ratio, RawStream, ReadError, Series, Settle, Settled, Site, Slot, Snapshot,
-    Stats, Timeline, Unattributed, Unmet, compare, configure, lock_clocks, open_window, publish,
-    raw_stream, report, set_default_stream, set_enabled, set_thread_default_stream, snapshot,
-    until_stable,
+    BackToBack, Budget, Bytes, CacheState, Clock, ClockError, Clocks, Compared, Configure,
+    Coverage, Dependence, Device, Elsewhere, ElsewhereReason, Eviction, Flops, FlushProof,
+    GpuStream, Histogram, Kernel, KernelTimes, LEGACY_STREAM, Launch, Launches, LockedClocks,
+    Losses, Lost, Measure, Modes, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM, PerCall, Process,
+    Ratio, RawStream, ReadError, Remark, Run, ScopeKind, Series, Settle, Settled, Site, Slot,
+    Snapshot, Source, Stats, Timeline, Trend, Unattributed, UnknownError, Unmet, WindowsFrom,
+    compare, configure, lock_clocks, open_window, publish, raw_stream, report, set_default_stream,
+    set_enabled, set_thread_default_stream, snapshot, until_stable,
 };
 
 #[cfg(feature = "tracing")]

@@ -79,9 +79,9 @@ impl Loop {
 /// host and on the device, and the fraction of time that it charged recently.
 fn counts() -> (u64, u64, u64, f64) {
     let snapshot = gpu_time::snapshot();
-    let timed = snapshot.site("spin").map_or(0, |site| site.timed());
-    snapshot.process().budget().map_or((timed, 0, 0, 0.0), |budget| {
-        (timed, budget.host_ns(), budget.device_ns(), budget.cost_share())
+    let timed = snapshot.site("spin").map_or(0, |site| site.timed);
+    snapshot.process.budget.map_or((timed, 0, 0, 0.0), |budget| {
+        (timed, budget.host_ns, budget.device_ns, budget.cost_share)
     })
 }
 

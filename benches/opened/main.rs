@@ -257,7 +257,7 @@ fn measure(gpu: &Gpu, role: &str) -> Result<bool, Box<dyn Error>> {
             compared?;
         }
     }
-    if let Some(why) = gpu_time::snapshot().process().kernels() {
+    if let Some(why) = gpu_time::snapshot().process.kernels.as_deref() {
         // `gpu/run.sh` parses the first part.
         let absent = if why.contains("no libcupti") { "no libcupti on this machine: " } else { "" };
         return Err(format!("{absent}no call was opened: {why}").into());

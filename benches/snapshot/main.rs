@@ -101,7 +101,7 @@ fn main() {
         let snapshots = during(&|| {
             for _ in 0..SNAPSHOTS {
                 let began = Instant::now();
-                let sites = gpu_time::snapshot().sites().len();
+                let sites = gpu_time::snapshot().sites.len();
                 println!(
                     "a snapshot of {sites} functions on {THREADS} threads took {:?}",
                     began.elapsed()

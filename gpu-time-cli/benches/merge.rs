@@ -36,7 +36,7 @@ fn main() {
                 let times: Vec<f64> = (0..SAMPLES).map(|_| time(&mut random, median)).collect();
                 let bias = 2_207.0 + STEP_NS * f64::from(pid % 5);
                 let series = vec![series("cuda:0", &times, &[], bias)];
-                buckets += series[0].histogram().iter().count();
+                buckets += series[0].histogram.iter().count();
                 site(&format!("app::kernel_{line}"), line, series)
             });
             let report = report(pid, vec![gpu("cuda:0", "NVIDIA H200")], sites.collect());

@@ -52,7 +52,7 @@ pub fn warnings() -> Vec<String> {
     let checkup = examine();
     let gpus = checkup.devices.iter().flat_map(|(device, idle)| {
         let advice = gpu(device, *idle).advice;
-        advice.into_iter().map(|line| format!("{}: {line}", device.id()))
+        advice.into_iter().map(|line| format!("{}: {line}", device.id))
     });
     let no_nvml = checkup.no_nvml.as_ref().filter(|_| !checkup.devices.is_empty());
     let unknown =
@@ -93,8 +93,8 @@ fn host(overload: Option<&CpuOverload>) -> Finding {
 }
 
 fn gpu(device: &Device, idle: Option<bool>) -> Finding {
-    let mut advice = device.warnings().to_vec();
-    if idle == Some(false) && device.other_processes() == Some(0) {
+    let mut advice = device.warnings.to_vec();
+    if idle == Some(false) && device.other_processes == Some(0) {
         advice.push(
             "the GPU is busy, but its processes are not visible here; they may be in another container: \
              wait until it is idle"
@@ -105,7 +105,7 @@ fn gpu(device: &Device, idle: Option<bool>) -> Finding {
 }
 
 fn device_line(device: &Device, idle: Option<bool>) -> String {
-    let clocks = device.clocks();
+    let clocks = device.clocks.as_ref();
     let clock = |name, now: fn(&Clocks) -> Option<u32>, max: fn(&Clocks) -> Option<u32>| {
         let max = clocks.and_then(max).map(|max| format!(" of {max}")).unwrap_or_default();
         clocks.and_then(now).map(|now| format!("{name} {now}{max} MHz"))
@@ -114,15 +114,15 @@ fn device_line(device: &Device, idle: Option<bool>) -> String {
         |is_on: Option<bool>, on: &str, off: &str| Some(if is_on? { on } else { off }.to_owned());
     let parts = [
         mode(idle, "idle", "busy"),
-        clock("SM", Clocks::sm_end_mhz, Clocks::sm_max_mhz),
-        clock("memory", Clocks::mem_end_mhz, Clocks::mem_max_mhz),
-        device.temperature_c().map(|degrees| format!("{degrees} °C")),
-        device.power_w().map(|watts| format!("{watts:.0} W")),
-        mode(device.persistence(), "persistence on", "persistence off"),
-        mode(device.mps(), "MPS on", "MPS off"),
-        mode(device.mig(), "MIG on", "MIG off"),
+        clock("SM", |clocks| clocks.sm_end_mhz, |clocks| clocks.sm_max_mhz),
+        clock("memory", |clocks| clocks.mem_end_mhz, |clocks| clocks.mem_max_mhz),
+        device.temperature_c.map(|degrees| format!("{degrees} °C")),
+        device.power_w.map(|watts| format!("{watts:.0} W")),
+        mode(device.persistence, "persistence on", "persistence off"),
+        mode(device.mps, "MPS on", "MPS off"),
+        mode(device.mig, "MIG on", "MIG off"),
     ];
-    let name = format!("{}: {}", device.id(), device.name());
+    let name = format!("{}: {}", device.id, device.name);
     parts.into_iter().flatten().fold(name, |line, part| line + ", " + &part)
 }
 

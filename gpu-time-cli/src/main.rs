@@ -111,7 +111,7 @@ fn show(files: &[PathBuf], format: ReportFormat) -> Result<(), Failure> {
                 table(&snapshot, variable("GPU_TIME_VIEW", View::parse, View::EXPECTED)?)?
             }
             ReportFormat::Tree => table(&snapshot, View::Tree)?,
-            ReportFormat::Folded if snapshot.tree().is_empty() => {
+            ReportFormat::Folded if snapshot.tree.is_empty() => {
                 return Err(format!("`{}` has no call tree", file.display()));
             }
             ReportFormat::Folded => snapshot.to_folded(),

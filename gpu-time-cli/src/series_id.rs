@@ -21,14 +21,14 @@ impl<'a> SeriesId<'a> {
     /// Returns the identity of a series.
     pub fn of(series: &'a Series) -> SeriesId<'a> {
         let &Series { measure, cache, clock, graph, .. } = series;
-        let launch = series.launch().map(|launch| (launch.index(), launch.name()));
-        SeriesId { launch, measure, key: series.key(), cache, clock, graph }
+        let launch = series.launch.as_ref().map(|launch| (launch.index, launch.name.as_str()));
+        SeriesId { launch, measure, key: series.key.as_deref(), cache, clock, graph }
     }
 }
 
 /// Returns `true` if two sites are the same function of the same build.
 pub fn is_same_site(one: &Site, other: &Site) -> bool {
-    (one.name(), one.file(), one.line()) == (other.name(), other.file(), other.line())
+    (&one.name, &one.file, one.line) == (&other.name, &other.file, other.line)
 }
 
 /// Matches the functions of two builds by name. Maps indices into `base` to indices into `new`.
@@ -40,24 +40,24 @@ pub fn match_sites(base: &[Site], new: &[Site]) -> HashMap<usize, usize> {
     let mut by_name: BTreeMap<&str, [Vec<usize>; 2]> = BTreeMap::new();
     for (side, sites) in [base, new].into_iter().enumerate() {
         for (i, site) in sites.iter().enumerate() {
-            by_name.entry(site.name()).or_default()[side].push(i);
+            by_name.entry(&site.name).or_default()[side].push(i);
         }
     }
     let mut matches = HashMap::new();
     for [mut base_group, mut new_group] in by_name.into_values() {
-        base_group.sort_by_key(|&i| (base[i].file(), base[i].line()));
-        new_group.sort_by_key(|&i| (new[i].file(), new[i].line()));
+        base_group.sort_by_key(|&i| (&base[i].file, base[i].line));
+        new_group.sort_by_key(|&i| (&new[i].file, new[i].line));
         let in_file = |sites: &[Site], group: &[usize], file: &str| {
-            group.iter().filter(|&&i| sites[i].file() == file).count()
+            group.iter().filter(|&&i| sites[i].file == file).count()
         };
         let (mut unmatched, mut free) = (Vec::new(), new_group.clone());
         for &old in &base_group {
             let site = &base[old];
             let by_order =
-                in_file(base, &base_group, site.file()) == in_file(new, &new_group, site.file());
-            let found = free.iter().position(|&i| {
-                new[i].file() == site.file() && (by_order || new[i].line() == site.line())
-            });
+                in_file(base, &base_group, &site.file) == in_file(new, &new_group, &site.file);
+            let found = free
+                .iter()
+                .position(|&i| new[i].file == site.file && (by_order || new[i].line == site.line));
             match found {
                 Some(found) => _ = matches.insert(old, free.remove(found)),
                 None => unmatched.push(old),
@@ -72,13 +72,14 @@ pub fn match_sites(base: &[Site], new: &[Site]) -> HashMap<usize, usize> {
 
 #[cfg(test)]
 mod tests {
+    use gpu_time_report::value;
+
     use super::*;
     use crate::fixtures::site;
 
     fn sites(locations: &[(&str, &str, u32)]) -> Vec<Site> {
-        let site = |&(name, file, line): &(&str, &str, u32)| Site {
-            file: file.to_owned(),
-            ..site(name, line, Vec::new())
+        let site = |&(name, file, line): &(&str, &str, u32)| {
+            value!(Site { file: file.to_owned(), ..site(name, line, Vec::new()) })
         };
         locations.iter().map(site).collect()
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use gpu_time_report::{Device, Launch, Launches, Measure, Process, Series, Snapshot};
+use gpu_time_report::{Measure, Process, Series, Snapshot, value};
 
 use crate::fixtures::{gpu, report, series, site};
 use crate::opened_calls::opened;
@@ -71,7 +71,7 @@ fn simultaneous_processes_of_host_are_one_run() {
         let files = (0..5u32).map(|i| {
             let wall = Duration::from_millis(400);
             let process = Process::new("app".to_owned(), i, started + i * gap, wall, None);
-            let process = Process { host: host.map(str::to_owned), ..process };
+            let process = value!(Process { host: host.map(str::to_owned), ..process });
             let site = site("f", 1, vec![around(ns * (1.0 + 0.001 * f64::from(i)))]);
             let report = Snapshot::new(process, vec![gpu("cuda:0", "H200")], vec![site]);
             folder.report(&format!("{name}-{i}.json"), &report)
@@ -269,8 +269,9 @@ fn unused_threshold_pattern_is_reported() {
 fn moved_function_is_compared() {
     let folder = Folder::new();
     let at = |file: &str, line: u32, ns: f64| {
-        let launch = Launch { index: 0, name: "launch".to_owned(), line: line + 4 };
-        let launch = Series { launch: Some(launch), measure: Measure::Launch, ..around(ns) };
+        let launch = value!(Launch { index: 0, name: "launch".to_owned(), line: line + 4 });
+        let launch =
+            value!(Series { launch: Some(launch), measure: Measure::Launch, ..around(ns) });
         let site = site("f", line, vec![around(ns), launch]);
         folder.report(file, &report(1, vec![gpu("cuda:0", "H200")], vec![site]))
     };
@@ -299,7 +300,7 @@ fn functions_with_equal_names_show_location() {
 
 #[test]
 fn key_is_shown_once() {
-    let keyed = || Series { key: Some("4x4".to_owned()), ..around(20e3) };
+    let keyed = || value!(Series { key: Some("4x4".to_owned()), ..around(20e3) });
     let run = compare(vec![("f", keyed())], vec![("f", keyed())], &[]);
     assert!(row(&run, "f").starts_with("f on cuda:0, key 4x4 19.01 µs "), "{}", run.stdout);
 }
@@ -321,15 +322,18 @@ fn provenance_is_noted() {
     let of = |file: &str, label: Option<&str>, version: &str, uuid: &str, release: &str| {
         let owned = |text: &str| Some(text.to_owned());
         let plain = report_of(vec![("f", around(20e3))]);
-        let process = Process {
+        let process = value!(Process {
             label: label.map(str::to_owned),
             program_version: owned(version),
             host: owned("node"),
-            ..plain.process().clone()
-        };
-        let gpu =
-            Device { uuid: owned(uuid), driver_release: owned(release), ..gpu("cuda:0", "H200") };
-        folder.report(file, &Snapshot::new(process, vec![gpu], plain.sites().to_vec()))
+            ..plain.process.clone()
+        });
+        let gpu = value!(Device {
+            uuid: owned(uuid),
+            driver_release: owned(release),
+            ..gpu("cuda:0", "H200")
+        });
+        folder.report(file, &Snapshot::new(process, vec![gpu], plain.sites.to_vec()))
     };
     let base = of("base", None, "1.4.0", "GPU-1", "570.86");
     let new = of("new", Some("fused"), "1.5.0", "GPU-2", "580.65");
@@ -352,7 +356,8 @@ fn bias_difference_alone_is_unknown() {
         let site = site("f", 1, vec![series("cuda:0", &times, &[], bias_ns)]);
         let source = Some(source.to_owned());
         let event_bias_ns = Some(bias_ns);
-        let gpu = Device { event_bias_ns, event_bias_source: source, ..gpu("cuda:0", "H200") };
+        let gpu =
+            value!(Device { event_bias_ns, event_bias_source: source, ..gpu("cuda:0", "H200") });
         folder.report(file, &report(1, vec![gpu], vec![site]))
     };
     let base = with("base", "table", 2200.0, 5e3);
@@ -388,10 +393,10 @@ fn bias_difference_alone_is_unknown() {
 fn more_launches_are_a_change() {
     let calls = |count: u32, ns: f64| {
         let bias_ns = 2200.0 * f64::from(count);
-        let launches = Launches { min: count, mean: count.into(), max: count };
+        let launches = value!(Launches { min: count, mean: count.into(), max: count });
         let times: Vec<f64> = (0..101).map(|i| ns + f64::from(i)).collect();
         let series = series("cuda:0", &times, &[], bias_ns);
-        vec![("f", Series { bias_ns: Some(2200.0), launches: Some(launches), ..series })]
+        vec![("f", value!(Series { bias_ns: Some(2200.0), launches: Some(launches), ..series }))]
     };
     let run = compare(calls(2, 10e3), calls(3, 13e3), &[]);
     assert!(row(&run, "f").ends_with(" slower"), "{}", run.stdout);
@@ -409,7 +414,7 @@ fn other_kernels_have_a_note() {
     let of = |kernel: &str| {
         let kernel_times = Some(opened(4, &[(kernel, 2, 9_000.0), ("add", 1, 500.0)]));
         let series = around(5000.0);
-        vec![("f", Series { timed: series.timed + 4, kernel_times, ..series })]
+        vec![("f", value!(Series { timed: series.timed + 4, kernel_times, ..series }))]
     };
     let run = compare(of("gemm_64\u{1b}[31m"), of("gemm_128"), &[]);
     let note = "\nnote: f on cuda:0 runs other kernels: `gemm_64\\u{1b}[31m` only in the base; \

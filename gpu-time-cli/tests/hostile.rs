@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gpu_time_report::{Series, Snapshot, Stats};
+use gpu_time_report::{Snapshot, value};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -61,10 +61,10 @@ fn deep_nesting_is_refused() {
 /// Writes two reports, in which every series has `count` samples of up to `ns`.
 fn two_large(folder: &Folder, count: u64, ns: f64) -> [PathBuf; 2] {
     let times = series("cuda:0", &[20e3; 9], &[], 1000.0);
-    let stats = times.raw_ns.map(|raw| Stats { max: ns, mean: ns, sum: ns, ..raw });
+    let stats = times.raw_ns.map(|raw| value!(Stats { max: ns, mean: ns, sum: ns, ..raw }));
     let histogram = [(20e3, count), (21e3, count)].into_iter().collect();
     let (timed, measured, fed) = (count, count, count);
-    let series = Series { timed, measured, fed, raw_ns: stats, histogram, ..times };
+    let series = value!(Series { timed, measured, fed, raw_ns: stats, histogram, ..times });
     let sites = ["f", "g"].map(|name| site(name, 1, vec![series.clone()]));
     [1, 2].map(|pid| {
         let report = report(pid, vec![gpu("cuda:0", "H200")], sites.to_vec());
@@ -103,8 +103,8 @@ fn change_beyond_all_numbers_is_unknown() {
     let folder = Folder::new();
     let [base, new] = [5e-324, 20e3].map(|median| {
         let times = series("cuda:0", &[20e3; 9], &[], 0.0);
-        let stats = times.raw_ns.map(|raw| Stats { median, ..raw });
-        let series = Series { raw_ns: stats, net_ns: stats, ..times };
+        let stats = times.raw_ns.map(|raw| value!(Stats { median, ..raw }));
+        let series = value!(Series { raw_ns: stats, net_ns: stats, ..times });
         let report = report(1, vec![gpu("cuda:0", "H200")], vec![site("f", 1, vec![series])]);
         folder.report(&format!("median{median:e}"), &report)
     });

@@ -26,8 +26,8 @@ fn merged_report_can_be_read() {
     assert_eq!(tool(&arguments).success(), "");
     let merged = Snapshot::from_json(&std::fs::read(&output).unwrap()).unwrap();
     assert_eq!(tool(&["merge".into(), one, two]).success(), merged.to_json() + "\n");
-    let raw = merged.sites()[0].series()[0].raw_ns().unwrap();
-    assert_eq!((raw.min(), raw.mean(), raw.max(), raw.sum()), (1000.0, 2000.0, 3000.0, 28_000.0));
+    let raw = merged.sites[0].series[0].raw_ns.unwrap();
+    assert_eq!((raw.min, raw.mean, raw.max, raw.sum), (1000.0, 2000.0, 3000.0, 28_000.0));
     assert!(tool(&["show".into(), output]).success().contains("2 reports of app merged"));
 }
 

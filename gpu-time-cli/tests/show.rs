@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use gpu_time_report::{Detail, Node, Series, Snapshot, Source, Terminal};
+use gpu_time_report::{Detail, Node, Snapshot, Source, Terminal, value};
 
 use crate::fixtures::{gpu, report, series, site};
 use crate::opened_calls::opened;
@@ -200,11 +200,8 @@ fn formats_ignore_variables_of_others() {
 
 /// Writes a report with a call tree of two functions.
 fn with_tree(folder: &Folder) -> PathBuf {
-    let node = |name: &str, parent, self_ns| Node {
-        name: name.to_owned(),
-        parent,
-        self_ns,
-        ..Node::of(Source::Opened)
+    let node = |name: &str, parent, self_ns| {
+        value!(Node { name: name.to_owned(), parent, self_ns, ..Node::of(Source::Opened) })
     };
     let sites = vec![site("pass", 1, vec![]), site("norm", 2, vec![])];
     let report = report(1, vec![gpu("cuda:0", "H200")], sites);
@@ -246,7 +243,7 @@ fn kernels_of_single_and_merged_reports_are_shown() {
     let files = [1, 2].map(|pid| {
         let kernel_times = Some(opened(4, &[("gemm", 2, 9_000.0), ("add", 1, 500.0)]));
         let series = series("cuda:0", &[5000.0; 9], &[], 0.0);
-        let series = Series { timed: 13, kernel_times, ..series };
+        let series = value!(Series { timed: 13, kernel_times, ..series });
         let report = report(pid, vec![gpu("cuda:0", "H200")], vec![site("f", 1, vec![series])]);
         folder.report(&pid.to_string(), &report)
     });

@@ -27,7 +27,7 @@ const BRIEF: usize = 16 << 10;
 
 fn main() {
     let snapshot = synthetic::many(FUNCTIONS, KEYS);
-    let series: usize = snapshot.sites().iter().map(|site| site.series().len()).sum();
+    let series: usize = snapshot.sites.iter().map(|site| site.series.len()).sum();
     println!("{FUNCTIONS} functions, {series} series, {PATHS} paths {DEPTH} deep");
     let before = peak_kib();
     let began = Instant::now();

@@ -42,7 +42,7 @@ pub fn of(snapshot: &Snapshot) -> Vec<String> {
     add(&mut advice, &sites, |names| of_samples(names, count, tracking));
     advice.extend(notes::without_effect(snapshot));
     let is_floor = |source: Option<&str>| source == Some("floor");
-    if snapshot.devices.iter().any(|device| is_floor(device.event_bias_source())) {
+    if snapshot.devices.iter().any(|device| is_floor(device.event_bias_source.as_deref())) {
         advice.extend([
             "kernels read about 1 µs longer than in Nsight Systems, because the bias is that of an empty pair: \
              run `gpu-time calibrate`"
@@ -136,9 +136,10 @@ fn upper_bounds(snapshot: &Snapshot, advice: &mut NoteList) {
 /// Returns the longest host time per call of these functions, from their series and their paths with opened
 /// calls. A path timed by events has only a mean, which one slow first call may dominate.
 fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
-    let names: HashSet<&str> = sites.iter().map(|site| site.name()).collect();
-    let of_series = |series: &Series| Some(series.host_ns()?.median);
-    let is_opened = |node: &Node| node.source == Source::Opened && names.contains(node.name());
+    let names: HashSet<&str> = sites.iter().map(|site| site.name.as_str()).collect();
+    let of_series = |series: &Series| Some(series.host_ns?.median);
+    let is_opened =
+        |node: &Node| node.source == Source::Opened && names.contains(node.name.as_str());
     let of_path = |node: &Node| node.per_call.filter(|_| is_opened(node))?.host_ns;
     let series = sites.iter().flat_map(|site| &site.series).filter_map(of_series);
     series.chain(snapshot.tree.iter().filter_map(of_path)).reduce(f64::max)

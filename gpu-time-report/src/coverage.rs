@@ -17,36 +17,44 @@ pub(crate) const FAR_WITHOUT_ERROR: f64 = 0.1;
 /// [cover](Self::covered_ns). Their errors are standard errors across the windows,
 /// widened if there are few or if some are [incomplete](Self::incomplete) or [missed](Self::missed), so that the
 /// interval of two errors on either side contains the true share in 19 of 20 runs. They are `None` with fewer than five windows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Coverage {
-    #[doc(hidden)]
+    /// The number of complete windows. Without any, nothing is known, and all shares are 0.
     pub windows: u64,
-    #[doc(hidden)]
+    /// The number of further windows, which no figure includes because some of their records are
+    /// missing.
     pub incomplete: u64,
-    #[doc(hidden)]
+    /// The number of planned windows that could not open: other threads were loading code all the
+    /// time, or too many windows waited for records.
     #[serde(default)]
     pub missed: u64,
-    #[doc(hidden)]
+    /// The total time of the windows, in nanoseconds.
     pub total_ns: f64,
-    #[doc(hidden)]
+    /// The wall time that the windows stand for, in nanoseconds: the run without the time in which
+    /// windows were wanted and could not open yet, before there was a CUDA context and while CUPTI
+    /// was loaded. In a merged report, this is a sum. `None` in reports of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub covered_ns: Option<f64>,
-    #[doc(hidden)]
+    /// The share of wall time during which a kernel, a copy or a memset of the process ran on the
+    /// device.
     pub busy: f64,
-    #[doc(hidden)]
+    /// The error of the busy share.
     pub busy_error: Option<f64>,
-    #[doc(hidden)]
+    /// The share of wall time during which nothing of the process ran on the device.
     pub idle: f64,
-    #[doc(hidden)]
+    /// The error of the idle share, which equals that of the busy share.
     pub idle_error: Option<f64>,
-    #[doc(hidden)]
+    /// The share of wall time during which work ran that annotated functions enqueued.
     pub attributed: f64,
-    #[doc(hidden)]
+    /// The error of the attributed share.
     pub attributed_error: Option<f64>,
-    #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The error of the share that is not annotated, if it is known apart from those of the two shares
+    /// of which it is the difference.
     pub not_annotated_error: Option<f64>,
-    #[doc(hidden)]
+    /// The kernels, copies and memsets that were enqueued outside of annotated functions, largest
+    /// share first. There are at most 16.
     pub unattributed: Vec<Unattributed>,
 }
 
@@ -54,66 +62,6 @@ impl Coverage {
     /// The largest number of kernels in [`unattributed`](Coverage::unattributed).
     #[doc(hidden)]
     pub const MAX_UNATTRIBUTED: usize = 16;
-
-    /// Returns the number of complete windows. Without any, nothing is known, and all shares are 0.
-    pub fn windows(&self) -> u64 {
-        self.windows
-    }
-
-    /// Returns the number of further windows, which no figure includes because some of their
-    /// records are missing.
-    pub fn incomplete(&self) -> u64 {
-        self.incomplete
-    }
-
-    /// Returns the number of planned windows that could not open: other threads were loading code all the time, or
-    /// too many windows waited for records.
-    pub fn missed(&self) -> u64 {
-        self.missed
-    }
-
-    /// Returns the total time of the windows, in nanoseconds.
-    pub fn total_ns(&self) -> f64 {
-        self.total_ns
-    }
-
-    /// Returns the wall time that the windows stand for, in nanoseconds: the run without the time in which windows
-    /// were wanted and could not open yet, before there was a CUDA context and while CUPTI was loaded. In a merged
-    /// report, this is a sum. `None` in reports of earlier versions.
-    pub fn covered_ns(&self) -> Option<f64> {
-        self.covered_ns
-    }
-
-    /// Returns the share of wall time during which a kernel, a copy or a memset of the process ran
-    /// on the device.
-    pub fn busy(&self) -> f64 {
-        self.busy
-    }
-
-    /// Returns the error of the busy share.
-    pub fn busy_error(&self) -> Option<f64> {
-        self.busy_error
-    }
-
-    /// Returns the share of wall time during which nothing of the process ran on the device.
-    pub fn idle(&self) -> f64 {
-        self.idle
-    }
-
-    /// Returns the error of the idle share, which equals that of the busy share.
-    pub fn idle_error(&self) -> Option<f64> {
-        self.idle_error
-    }
-
-    /// Returns the share of wall time during which work ran that annotated functions enqueued.
-    pub fn attributed(&self) -> f64 {
-        self.attributed
-    }
-
-    /// Returns the error of the attributed share.
-    pub fn attributed_error(&self) -> Option<f64> {
-        self.attributed_error
-    }
 
     /// Returns the share of wall time during which only work outside of annotated functions ran.
     pub fn not_annotated(&self) -> f64 {
@@ -125,12 +73,6 @@ impl Coverage {
     pub fn not_annotated_error(&self) -> Option<f64> {
         let (busy, attributed) = (self.busy_error, self.attributed_error);
         self.not_annotated_error.or_else(|| Some(busy?.hypot(attributed?)))
-    }
-
-    /// Returns the kernels, copies and memsets that were enqueued outside of annotated functions,
-    /// largest share first. There are at most 16.
-    pub fn unattributed(&self) -> &[Unattributed] {
-        &self.unattributed
     }
 
     /// Returns the figures of two reports together. Shares and rates are weighted by the times that the windows cover,
@@ -260,46 +202,22 @@ impl Coverage {
 
 /// Work that was enqueued outside of annotated functions: all kernels with one name, a kind of
 /// copy, or memsets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Unattributed {
-    #[doc(hidden)]
+    /// The demangled name, or a name in brackets for a copy or a memset.
     pub name: String,
-    #[doc(hidden)]
+    /// The number of times that the work was enqueued in all windows.
     pub count: u64,
-    #[doc(hidden)]
+    /// The total time of the work, in nanoseconds.
     pub total_ns: f64,
-    #[doc(hidden)]
+    /// The work's time as a share of the busy time.
     pub share: f64,
-    #[doc(hidden)]
+    /// The number of times per second that the work is enqueued.
     pub per_s: f64,
 }
 
 impl Unattributed {
-    /// Returns the demangled name, or a name in brackets for a copy or a memset.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the number of times that the work was enqueued in all windows.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Returns the total time of the work, in nanoseconds.
-    pub fn total_ns(&self) -> f64 {
-        self.total_ns
-    }
-
-    /// Returns the work's time as a share of the busy time.
-    pub fn share(&self) -> f64 {
-        self.share
-    }
-
-    /// Returns the number of times per second that the work is enqueued.
-    pub fn per_s(&self) -> f64 {
-        self.per_s
-    }
-
     /// Keeps the kernels with the largest totals, with their shares of the busy time of all windows.
     #[doc(hidden)]
     pub fn largest(mut all: Vec<Unattributed>, busy_ns: f64, total_ns: f64) -> Vec<Unattributed> {

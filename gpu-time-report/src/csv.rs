@@ -91,7 +91,7 @@ fn columns() -> Vec<CsvColumn> {
     add("site", |site, _| printable(&site.name));
     add("file", |site, _| printable(&site.file));
     add("line", |site, _| site.line.to_string());
-    add("scope", |site, _| site.scope().to_owned());
+    add("scope", |site, _| site.scope.name().to_owned());
     add("options", |site, _| printable(&site.options));
     add("remarks", |site, _| {
         site.remarks.iter().map(|remark| remark.code()).collect::<Vec<_>>().join(" ")
@@ -102,15 +102,15 @@ fn columns() -> Vec<CsvColumn> {
     add("unsampled", |site, _| site.unsampled.to_string());
     add("sample_rate", |site, _| site.sample_rate.to_string());
     add("device", |_, series| printable(&series.device));
-    add("launch_index", |_, series| optional(series.launch().map(|launch| launch.index)));
+    add("launch_index", |_, series| optional(series.launch.as_ref().map(|launch| launch.index)));
     add("launch_name", |_, series| {
-        optional(series.launch().map(|launch| printable(launch.name())))
+        optional(series.launch.as_ref().map(|launch| printable(&launch.name)))
     });
-    add("launch_line", |_, series| optional(series.launch().map(|launch| launch.line)));
-    add("measure", |_, series| series.measure().to_owned());
-    add("key", |_, series| optional(series.key().map(printable)));
-    add("cache", |_, series| series.cache().to_owned());
-    add("clock", |_, series| series.clock().to_owned());
+    add("launch_line", |_, series| optional(series.launch.as_ref().map(|launch| launch.line)));
+    add("measure", |_, series| series.measure.name().to_owned());
+    add("key", |_, series| optional(series.key.as_deref().map(printable)));
+    add("cache", |_, series| series.cache.name().to_owned());
+    add("clock", |_, series| series.clock.name().to_owned());
     add("graph", |_, series| series.graph.to_string());
     add("timed", |_, series| series.timed.to_string());
     add("in_flight", |_, series| series.in_flight.to_string());
@@ -137,13 +137,13 @@ fn columns() -> Vec<CsvColumn> {
     };
     add("estimated_total_ns", |series| series.estimated_total_ns);
     add("estimated_total_error_ns", |series| series.estimated_total_error_ns);
-    add("bytes_per_call", |series| series.bytes()?.per_call);
-    add("bytes_total", |series| Some(series.bytes()?.total));
-    add("gb_per_s", |series| series.bytes()?.gb_per_s);
-    add("peak_share", |series| series.bytes()?.peak_share);
-    add("flops_per_call", |series| series.flops()?.per_call);
-    add("flops_total", |series| Some(series.flops()?.total));
-    add("tflop_per_s", |series| series.flops()?.tflop_per_s);
+    add("bytes_per_call", |series| series.bytes?.per_call);
+    add("bytes_total", |series| Some(series.bytes?.total));
+    add("gb_per_s", |series| series.bytes?.gb_per_s);
+    add("peak_share", |series| series.bytes?.peak_share);
+    add("flops_per_call", |series| series.flops?.per_call);
+    add("flops_total", |series| Some(series.flops?.total));
+    add("tflop_per_s", |series| series.flops?.tflop_per_s);
     add_opened(&mut columns);
     columns
 }
@@ -153,20 +153,20 @@ fn add_opened(columns: &mut Vec<CsvColumn>) {
     columns.push(("opened".to_owned(), Box::new(|_, series| series.opened().to_string())));
     columns.push(("launch_bound".to_owned(), Box::new(|site, _| optional(site.launch_bound))));
     let stats: [(&str, StatsOf); 5] = [
-        ("busy", |series| series.kernel_times()?.busy_ns()),
-        ("self_busy", |series| series.kernel_times()?.self_busy_ns()),
-        ("span", |series| series.kernel_times()?.span_ns()),
-        ("gaps", |series| series.kernel_times()?.gaps_ns()),
-        ("host", |series| series.host_ns()),
+        ("busy", |series| series.kernel_times.as_ref()?.busy_ns.as_ref()),
+        ("self_busy", |series| series.kernel_times.as_ref()?.self_busy_ns.as_ref()),
+        ("span", |series| series.kernel_times.as_ref()?.span_ns.as_ref()),
+        ("gaps", |series| series.kernel_times.as_ref()?.gaps_ns.as_ref()),
+        ("host", |series| series.host_ns.as_ref()),
     ];
     for (kind, stats) in stats {
         add_stats(columns, kind, &SPREAD, stats);
     }
     let mut add = |name: &str, value: fn(&KernelTimes) -> Option<f64>| {
-        let value = move |series: &Series| series.kernel_times().and_then(value);
+        let value = move |series: &Series| series.kernel_times.as_ref().and_then(value);
         columns.push((name.to_owned(), Box::new(move |_, series| optional(value(series)))));
     };
-    add("kernels_per_call", KernelTimes::kernels_per_call);
+    add("kernels_per_call", |kernel_times| kernel_times.kernels_per_call);
     add("streams", |times| times.streams.map(f64::from));
     add("zero_times", |times| Some(times.zero_times as f64));
     add("elsewhere_ns", |times| {
@@ -184,29 +184,33 @@ fn kernel_columns() -> [KernelColumn; 13] {
         ("shared_bytes", |kernel| kernel.shared_bytes.to_string()),
         ("per_call", |kernel| kernel.per_call.to_string()),
         ("count", |kernel| kernel.count.to_string()),
-        ("kernel_p5_ns", |kernel| optional(kernel.time_ns().map(Stats::p5))),
-        ("kernel_median_ns", |kernel| optional(kernel.time_ns().map(Stats::median))),
-        ("kernel_p95_ns", |kernel| optional(kernel.time_ns().map(Stats::p95))),
-        ("kernel_stddev_ns", |kernel| optional(kernel.time_ns().map(Stats::stddev))),
+        ("kernel_p5_ns", |kernel| optional(kernel.time_ns.map(|stats| stats.p5))),
+        ("kernel_median_ns", |kernel| optional(kernel.time_ns.map(|stats| stats.median))),
+        ("kernel_p95_ns", |kernel| optional(kernel.time_ns.map(|stats| stats.p95))),
+        ("kernel_stddev_ns", |kernel| optional(kernel.time_ns.map(|stats| stats.stddev))),
         ("kernel_total_ns", |kernel| kernel.total_ns.to_string()),
         ("kernel_share", |kernel| kernel.share.to_string()),
     ]
 }
 
 const FIGURES: [Figure; 9] = [
-    ("min", Stats::min),
-    ("p5", Stats::p5),
-    ("median", Stats::median),
-    ("mean", Stats::mean),
-    ("p95", Stats::p95),
-    ("p99", Stats::p99),
-    ("max", Stats::max),
-    ("stddev", Stats::stddev),
-    ("sum", Stats::sum),
+    ("min", |stats| stats.min),
+    ("p5", |stats| stats.p5),
+    ("median", |stats| stats.median),
+    ("mean", |stats| stats.mean),
+    ("p95", |stats| stats.p95),
+    ("p99", |stats| stats.p99),
+    ("max", |stats| stats.max),
+    ("stddev", |stats| stats.stddev),
+    ("sum", |stats| stats.sum),
 ];
 
-const SPREAD: [Figure; 4] =
-    [("p5", Stats::p5), ("median", Stats::median), ("p95", Stats::p95), ("sum", Stats::sum)];
+const SPREAD: [Figure; 4] = [
+    ("p5", |stats| stats.p5),
+    ("median", |stats| stats.median),
+    ("p95", |stats| stats.p95),
+    ("sum", |stats| stats.sum),
+];
 
 fn add_stats(columns: &mut Vec<CsvColumn>, kind: &str, figures: &[Figure], stats: StatsOf) {
     for &(name, figure) in figures {

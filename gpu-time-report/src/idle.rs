@@ -79,7 +79,7 @@ fn is_missed(snapshot: &Snapshot, device: &Device) -> bool {
 
 /// Returns how busy windows found a device, in words. `None` without windows.
 pub fn windows_sentence(snapshot: &Snapshot, device: &Device) -> Option<String> {
-    let coverage = device.coverage()?;
+    let coverage = device.coverage.as_ref()?;
     if is_missed(snapshot, device) {
         let windows = coverage.windows_words();
         return Some(format!("{windows} saw no work of annotated functions"));
@@ -122,7 +122,7 @@ fn exact_share(snapshot: &Snapshot, device: &Device) -> f64 {
             ns => ns.copied(),
         })
         .sum();
-    let busy_ns = match device.overlap() {
+    let busy_ns = match device.overlap {
         Some(overlap) if overlap.partial => 0.0,
         Some(overlap) => sum_ns - overlap.ns,
         None => sum_ns,

@@ -21,7 +21,7 @@ use crate::in_use::{in_use_ns, in_use_words};
 use crate::launch_bound::sides_of_series;
 use crate::tree::shares::OpenedCalls;
 use crate::units::{self, percent};
-use crate::{Device, Node, PerCall, Site, Snapshot, series};
+use crate::{Device, Node, Site, Snapshot, series};
 
 /// The minimum share of the program's GPU spans at which a launch-bound function is named first.
 const WAITED: f64 = 0.1;
@@ -92,7 +92,7 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
         .filter(|node| node.parent.is_none())
         .map(|node| total(node, |mean| Some(mean.span_ns)))
         .sum();
-    let waited_ns = |node: &Node| total(node, PerCall::waited_ns);
+    let waited_ns = |node: &Node| total(node, |per_call| per_call.waited_ns);
     let Longest { name, ref node } =
         Longest::of(&snapshot.tree, |node| node.launch_bound.then(|| waited_ns(node)))?;
     let gpus = used_by(snapshot, name);
@@ -116,7 +116,7 @@ fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<String> {
     let (Some(gpu), None) = (gpus.next(), gpus.next()) else { return None };
     let idle = most_idle_share(snapshot, gpu)?;
     let is_exact = node.inclusive_error_ns? <= EXACT * node.inclusive_ns;
-    let share = total(node, PerCall::waited_ns) / in_use_ns(&snapshot.process, gpu);
+    let share = total(node, |per_call| per_call.waited_ns) / in_use_ns(&snapshot.process, gpu);
     let is_known = is_exact && share >= LONG_WAIT && share <= idle;
     is_known.then(|| format!("{} of {}", percent(share), in_use_words(&snapshot.process, gpu)))
 }
@@ -146,7 +146,7 @@ fn longest_on_host(snapshot: &Snapshot) -> Option<First<'_>> {
         .sites
         .iter()
         .reduce(|longest, site| if total(site) > total(longest) { site } else { longest });
-    let (name, ns) = longest.map(|site| (site.name(), total(site))).filter(|(_, ns)| *ns > 0.0)?;
+    let (name, ns) = longest.map(|site| (&site.name, total(site))).filter(|(_, ns)| *ns > 0.0)?;
     let why =
         format!("no GPU time is known, and its calls took longest, {} in total", units::time(ns));
     Some(First::new(name, why, ns))

@@ -55,7 +55,8 @@ impl Legend<'_> {
         // A program without rows timed by events needs no bias.
         let has_events = self.any(|s| s.clock == Clock::Events);
         let any_bias = |sources: &[&str]| {
-            let mut known = self.snapshot.devices.iter().filter_map(|d| d.event_bias_source());
+            let mut known =
+                self.snapshot.devices.iter().filter_map(|d| d.event_bias_source.as_deref());
             has_events && known.any(|source| sources.contains(&source))
         };
         let (is_known, is_floor) = (any_bias(&["cupti", "table"]), any_bias(&["floor"]));
@@ -109,7 +110,8 @@ impl Legend<'_> {
             "the GPU waited for the CPU, which was still enqueueing what ran next",
         );
         self.explain(
-            is_opened && self.any(|s| s.kernel_times().is_some_and(|times| times.has_dropped())),
+            is_opened
+                && self.any(|s| s.kernel_times.as_ref().is_some_and(|times| times.has_dropped())),
             "merged",
             "medians of opened calls and kernels that several of the reports have are left out",
         );

@@ -13,7 +13,7 @@
 //!     "sites": []
 //! }"#;
 //! let snapshot = gpu_time_report::Snapshot::from_json(json)?;
-//! assert_eq!(snapshot.process().name(), "app");
+//! assert_eq!(snapshot.process.name, "app");
 //! print!("{snapshot}");
 //! # Ok::<(), gpu_time_report::ReadError>(())
 //! ```
@@ -71,6 +71,7 @@ mod tree;
 #[doc(hidden)]
 pub mod units;
 mod unknown_error;
+mod value;
 mod work;
 mod wrap;
 
@@ -81,48 +82,38 @@ pub use budget::Budget;
 pub use coverage::{Coverage, Unattributed};
 #[doc(hidden)]
 pub use detail::Detail;
-pub use device::{Clocks, Device, Overlap};
+pub use device::{Clocks, Device, Overlap, WindowsFrom};
 pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
+pub use kinds::{CacheState, Clock, Measure, ScopeKind};
+pub use losses::{Losses, Lost};
 pub use process::Process;
 pub use rate::{Bytes, Flops};
-pub use series::{Elsewhere, Kernel, KernelTimes, Launch, Launches, Run, Series};
+pub use remark::Remark;
+pub use series::{Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launch, Launches, Run, Series};
 pub use site::Site;
 pub use snapshot::Snapshot;
-pub use stats::{Histogram, Slot, Stats, Timeline};
+pub use stats::{Dependence, Histogram, Modes, Slot, Stats, Timeline, Trend};
 pub use terminal::Terminal;
-pub use tree::{Node, PerCall};
+pub use tree::{Node, PerCall, Source};
+pub use unknown_error::UnknownError;
 
 // Used by the runtime and the tool to build reports.
-#[doc(hidden)]
-pub use device::WindowsFrom;
 #[cfg(feature = "html")]
 #[doc(hidden)]
 pub use html::page;
 #[doc(hidden)]
 pub use kernel_names::shortened as shortened_kernels;
 #[doc(hidden)]
-pub use kinds::{CacheState, Clock, Measure, ScopeKind};
-#[doc(hidden)]
-pub use losses::{Losses, Lost};
-#[doc(hidden)]
 pub use names::Names;
 #[doc(hidden)]
-pub use remark::Remark;
-#[doc(hidden)]
-pub use series::ElsewhereReason;
-#[doc(hidden)]
 pub use stats::{
-    Batches, Course, Dependence, Distribution, FEWEST_WITH_INTERVAL, Look, Modes, PairedRatios,
-    Summary, Trend, step_ns, student_t,
+    Batches, Course, Distribution, FEWEST_WITH_INTERVAL, Look, PairedRatios, Summary, step_ns,
+    student_t,
 };
 #[doc(hidden)]
 pub use terminal::View;
 #[doc(hidden)]
-pub use tree::Source;
-#[doc(hidden)]
 pub use units::printable;
-#[doc(hidden)]
-pub use unknown_error::UnknownError;
 #[doc(hidden)]
 pub use work::Work;

@@ -21,13 +21,13 @@ impl<'a> NoteList<'a> {
     /// Returns all functions: the one to look at first, then the others in the order of the report.
     pub fn sites(&self) -> impl Iterator<Item = &'a Site> + use<'a> {
         let (sites, first) = (&self.snapshot.sites, self.first);
-        let is_first = move |site: &&Site| Some(site.name()) == first;
+        let is_first = move |site: &&Site| Some(site.name.as_str()) == first;
         sites.iter().filter(is_first).chain(sites.iter().filter(move |site| !is_first(site)))
     }
 
     /// Adds a note. `site` is the first function that it names.
     pub fn add(&mut self, site: &Site, note: String) {
-        let is_first = Some(site.name()) == self.first;
+        let is_first = Some(site.name.as_str()) == self.first;
         if is_first { &mut self.about_first } else { &mut self.others }.push(note);
     }
 

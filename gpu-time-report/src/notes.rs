@@ -221,7 +221,7 @@ pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
 pub fn of_devices(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
     let process = snapshot.process.warnings.iter().cloned();
     process.chain(snapshot.devices.iter().flat_map(|device| {
-        let of_windows = device.coverage().and_then(Coverage::warning);
+        let of_windows = device.coverage.as_ref().and_then(Coverage::warning);
         let of_windows = of_windows.into_iter().chain(idle::contradiction(snapshot, device));
         let all = device.warnings.iter().cloned().chain(of_windows);
         all.map(|warning| format!("{}: {warning}", device.id))

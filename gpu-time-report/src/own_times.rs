@@ -231,7 +231,7 @@ impl<'a> Shares<'a> {
     /// Returns the share of a row. `None` if its clock does not measure GPU time, for a graph node,
     /// if the call tree contains no own time of the function, or if shares are not known.
     pub fn of_row(&self, site: &Site, series: &Series) -> Option<Share> {
-        self.share(series.own_gpu_time()? * self.per_ns.get(site.name())?)
+        self.share(series.own_gpu_time()? * self.per_ns.get(site.name.as_str())?)
     }
 
     /// Returns the share of a function's own time. `None` if shares are not known.

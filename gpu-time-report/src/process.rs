@@ -8,42 +8,47 @@ use serde::{Deserialize, Serialize};
 use crate::Budget;
 
 /// The measured process, or several processes whose reports were merged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Process {
-    #[doc(hidden)]
+    /// The file name of the program.
     pub name: String,
-    #[doc(hidden)]
+    /// The process id.
     pub pid: u32,
-    #[doc(hidden)]
+    /// The time at which measuring began, in RFC 3339 format (UTC).
     pub started: String,
-    #[doc(hidden)]
+    /// The wall time from the start to the snapshot, in nanoseconds.
     pub wall_ns: u64,
-    #[doc(hidden)]
+    /// The version of gpu-time.
     pub version: String,
+    /// The version of the program, if it was given with `configure().program_version()`. In a
+    /// merged report, this and the two following values are `None` if the reports differ.
     #[serde(default)]
-    #[doc(hidden)]
     pub program_version: Option<String>,
+    /// The label of the run from `GPU_TIME_LABEL`, such as a commit or an experiment.
     #[serde(default)]
-    #[doc(hidden)]
     pub label: Option<String>,
+    /// The name of the host that the process ran on.
     #[serde(default)]
-    #[doc(hidden)]
     pub host: Option<String>,
+    /// The reason why nothing could be timed on a GPU, or `None` if timing was possible.
     #[serde(rename = "timing", with = "on_or_off")]
-    #[doc(hidden)]
     pub off: Option<String>,
+    /// The timing budget and the cost so far, or `None` without a limit.
     #[serde(default)]
-    #[doc(hidden)]
     pub budget: Option<Budget>,
+    /// The reason why CUPTI could not record the kernels of any call, and what to do about it.
+    /// `None` if it could, or if no calls were to be opened.
     #[serde(default)]
-    #[doc(hidden)]
     pub kernels: Option<String>,
+    /// The number that `cuptiGetVersion` returns, such as 18 for CUDA 11.8, or `None` if CUPTI was
+    /// not loaded.
     #[serde(default)]
-    #[doc(hidden)]
     pub cupti_version: Option<u32>,
-    #[doc(hidden)]
+    /// Reasons to doubt the figures, and errors in the configuration.
     pub warnings: Vec<String>,
-    #[doc(hidden)]
+    /// The processes whose reports were merged into this one. Empty for the report of a single
+    /// process. The wall time of a merged report is the sum of theirs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged: Vec<Process>,
 }
@@ -64,36 +69,9 @@ impl Process {
             started: rfc3339(started),
             wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            program_version: None,
-            label: None,
-            host: None,
             off,
-            budget: None,
-            kernels: None,
-            cupti_version: None,
-            warnings: Vec::new(),
-            merged: Vec::new(),
+            ..Process::default()
         }
-    }
-
-    /// Returns the file name of the program.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the process id.
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
-
-    /// Returns the time at which measuring began, in RFC 3339 format (UTC).
-    pub fn started(&self) -> &str {
-        &self.started
-    }
-
-    /// Returns the wall time from the start to the snapshot, in nanoseconds.
-    pub fn wall_ns(&self) -> u64 {
-        self.wall_ns
     }
 
     /// Returns the wall-clock times of the start and of the snapshot, in milliseconds since 1970.
@@ -102,27 +80,6 @@ impl Process {
     pub fn period_ms(&self) -> Option<[u64; 2]> {
         let start = since_1970_ms(&self.started)?;
         Some([start, start.saturating_add(self.wall_ns / 1_000_000)])
-    }
-
-    /// Returns the version of gpu-time.
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// Returns the version of the program, if it was given with `configure().program_version()`. In a
-    /// merged report, this and the two following values are `None` if the reports differ.
-    pub fn program_version(&self) -> Option<&str> {
-        self.program_version.as_deref()
-    }
-
-    /// Returns the label of the run from `GPU_TIME_LABEL`, such as a commit or an experiment.
-    pub fn label(&self) -> Option<&str> {
-        self.label.as_deref()
-    }
-
-    /// Returns the name of the host that the process ran on.
-    pub fn host(&self) -> Option<&str> {
-        self.host.as_deref()
     }
 
     /// Returns the label, version and host, as far as they are known.
@@ -154,45 +111,13 @@ impl Process {
     /// Returns the hosts of merged reports, if there are several.
     fn hosts(&self) -> Option<String> {
         const NAMED: usize = 4;
-        let hosts: BTreeSet<&str> = self.merged.iter().filter_map(Process::host).collect();
+        let hosts: BTreeSet<&str> =
+            self.merged.iter().filter_map(|process| process.host.as_deref()).collect();
         let named: Vec<&str> = hosts.iter().take(NAMED).copied().collect();
         let more = hosts.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let named = named.join(", ");
         (hosts.len() > 1).then(|| format!("{} hosts: {named}{more}", hosts.len()))
-    }
-
-    /// Returns the reason why nothing could be timed on a GPU, or `None` if timing was possible.
-    pub fn off(&self) -> Option<&str> {
-        self.off.as_deref()
-    }
-
-    /// Returns the timing budget and the cost so far, or `None` without a limit.
-    pub fn budget(&self) -> Option<&Budget> {
-        self.budget.as_ref()
-    }
-
-    /// Returns the reason why CUPTI could not record the kernels of any call, and what to do about
-    /// it. `None` if it could, or if no calls were to be opened.
-    pub fn kernels(&self) -> Option<&str> {
-        self.kernels.as_deref()
-    }
-
-    /// Returns the number that `cuptiGetVersion` returns, such as 18 for CUDA 11.8, or `None` if
-    /// CUPTI was not loaded.
-    pub fn cupti_version(&self) -> Option<u32> {
-        self.cupti_version
-    }
-
-    /// Returns reasons to doubt the figures, and errors in the configuration.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    /// Returns the processes whose reports were merged into this one. Empty for the report of a
-    /// single process. The wall time of a merged report is the sum of theirs.
-    pub fn merged(&self) -> &[Process] {
-        &self.merged
     }
 }
 

@@ -22,110 +22,195 @@ use crate::{
 ///
 /// Always `timed = measured + opened + in_flight + lost` and `measured = fed + starved + at_floor`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Series {
-    #[doc(hidden)]
+    /// `cuda:N`, `host`, or `cuda:?` if the device could not be determined.
     pub device: String,
-    #[doc(hidden)]
+    /// The launch, or `None` for the whole function.
     pub launch: Option<Launch>,
-    #[doc(hidden)]
+    /// The kind of time: `sum`, a call's launches added up; `span`, a call from the first operation
+    /// that it enqueued to the last; `launch`, one launch.
     pub measure: Measure,
-    #[doc(hidden)]
+    /// The key value that identifies this series within the function, or `None` without a key.
     pub key: Option<String>,
-    #[doc(hidden)]
+    /// The state of the L2 at the start: `as-found`, `cold`, `cold-dirty`, `after-cold` or
+    /// `partial`.
     pub cache: CacheState,
-    #[doc(hidden)]
+    /// The clock: `events`; `sync`, the host clock between two barriers; `host`; or `kernels`, if
+    /// the times are the busy times of [opened](KernelTimes) calls.
     pub clock: Clock,
-    #[doc(hidden)]
+    /// `true` if the launch is a graph node. The samples are then replays, and not every replay is
+    /// sampled.
     pub graph: bool,
-    #[doc(hidden)]
+    /// The number of brackets begun, or the number of calls for a sum. For graphs, this is the
+    /// number of replays read, plus the number of launches lost during capture.
     pub timed: u64,
-    #[doc(hidden)]
+    /// The number of timed brackets or calls that gave a sample.
     pub measured: u64,
-    #[doc(hidden)]
+    /// The number of timed brackets or calls that the GPU had not finished.
     pub in_flight: u64,
-    #[doc(hidden)]
+    /// The numbers of timed brackets or calls that gave no sample, by reason.
     pub lost: Losses,
-    #[doc(hidden)]
+    /// The number of samples in which the GPU cannot have waited for the CPU. All samples from the
+    /// clocks `sync` and `host` are counted here too; they are host time, not GPU time.
     pub fed: u64,
-    #[doc(hidden)]
+    /// The number of samples in which the GPU may have waited for the CPU.
     pub starved: u64,
-    #[doc(hidden)]
+    /// The number of samples in which nothing ran. They are not included in any statistic.
     pub at_floor: u64,
-    #[doc(hidden)]
+    /// The number of fed samples with a queue behind them that was long enough to lengthen their
+    /// event times. A sum is counted if all of its launches are.
     pub queued: u64,
-    #[doc(hidden)]
+    /// The number of samples with another timed bracket inside or overlapping.
     pub nested: u64,
-    #[doc(hidden)]
+    /// The number of samples that include waits and records from cudarc's event tracking.
     pub tracked: u64,
-    #[doc(hidden)]
+    /// `true` if no sample was fed. The figures then come from starved samples and are upper
+    /// bounds.
     pub upper_bound: bool,
-    #[doc(hidden)]
+    /// The number of launches per call, if this is a sum.
     pub launches: Option<Launches>,
-    #[doc(hidden)]
+    /// The number of other brackets inside each sample, if `bias_ns` includes what they add. `None`
+    /// also without such brackets.
     #[serde(default)]
     pub inner_brackets: Option<Launches>,
-    #[doc(hidden)]
+    /// The statistics of the raw times, or `None` without samples.
     pub raw_ns: Option<Stats>,
-    #[doc(hidden)]
+    /// The statistics of the raw times minus the bias, once per bracket, and never below 0. The
+    /// host clock has no bias. `None` if there are no samples, if the bias is unknown, or for a sum
+    /// whose calls made different numbers of launches, because no single bias then fits. The net
+    /// sum is then the raw sum minus the bias times [`Launches::mean`] times `fed + starved`.
     pub net_ns: Option<Stats>,
-    #[doc(hidden)]
+    /// The bias subtracted from a raw time once per bracket, in nanoseconds. This is the device's
+    /// bias, or the one behind a queue if most fed samples were [`queued`](Series::queued).
     pub bias_ns: Option<f64>,
     /// The net sum. It is also known if calls made different numbers of launches, in which case
     /// `net_ns` is empty.
-    #[doc(hidden)]
     pub net_sum_ns: Option<f64>,
-    #[doc(hidden)]
+    /// The estimated total time of all calls that were timed or skipped by sampling: the net sum,
+    /// or the raw one if the bias is unknown, extrapolated from the samples to the calls that they
+    /// represent. If every call is timed, this is the sum of the samples. `None` for graphs, whose
+    /// replays are not counted, and without samples. Lost samples and those in flight are not
+    /// included.
     #[serde(default)]
     pub estimated_total_ns: Option<f64>,
-    #[doc(hidden)]
+    /// The standard error of the estimated total: 0 if every call is timed, `None` if the samples
+    /// do not show it, for the reason [`unknown_error`](Series::unknown_error).
+    ///
+    /// It only covers the error due to sampling. An occasional timed call takes longer than a
+    /// skipped call, because caches are cold and the clock is read. With the host clock, the total
+    /// for a function that takes tens of nanoseconds is therefore several times too high.
     #[serde(default)]
     pub estimated_total_error_ns: Option<f64>,
-    #[doc(hidden)]
+    /// Why the standard error of the estimated total is unknown: `counted`, the calls were picked
+    /// by number, as with `every`, and the program may have the same period; `repeated`, sampled
+    /// calls made this launch several times, so its samples were not drawn independently; `few`,
+    /// there are fewer than 5,000 samples, which may have missed rare calls that take long;
+    /// `dominated`, few of the samples make up most of the error. `None` if it is known.
     #[serde(default)]
     pub unknown_error: Option<UnknownError>,
-    #[doc(hidden)]
+    /// The 95 % confidence interval of the raw median, or `None` with fewer than 20 samples, or
+    /// with fewer than 15 independent ones where their number is an estimate.
+    ///
+    /// It is wider where samples depend on those before them, and after repeated
+    /// [`looks`](Series::looks).
     pub ci95_ns: Option<[f64; 2]>,
-    #[doc(hidden)]
+    /// How far the times behind the percentiles depend on those before them. `None` without samples.
     #[serde(default)]
     pub dependence: Option<Dependence>,
-    #[doc(hidden)]
+    /// The number of looks at the interval so far, including this one. Looks at nearly the same
+    /// samples count as one. 0 if the number is unknown.
     #[serde(default)]
     pub looks: u32,
-    #[doc(hidden)]
+    /// The histogram of the raw times behind the percentiles: those of the fed samples, or of the
+    /// starved ones if none was fed. Empty without samples.
     #[serde(default)]
     pub histogram: Histogram,
-    #[doc(hidden)]
+    /// How the times in the histogram changed during the run. `None` without samples and in merged
+    /// reports.
     #[serde(default)]
     pub timeline: Option<Timeline>,
     /// The net times, in a merged report whose sources had different biases. In other reports, they
     /// are the raw times minus a single bias.
-    #[doc(hidden)]
     #[serde(default, skip_serializing_if = "Histogram::is_empty")]
     pub net_histogram: Histogram,
-    #[doc(hidden)]
+    /// The figures of each merged run in which the series has samples, in the order of the
+    /// processes. If there are more than 64 such runs, a merged report keeps a random 64. Empty in
+    /// the report of a single process, the only kind that the runtime returns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Run>,
-    #[doc(hidden)]
+    /// The bytes that calls moved. `None` if the attribute does not give them, if they are not
+    /// known for any sample, and for a launch of a function that makes several.
     pub bytes: Option<Bytes>,
-    #[doc(hidden)]
+    /// The floating-point operations done by calls. `None` in the same cases as for
+    /// [`bytes`](Series::bytes).
     pub flops: Option<Flops>,
-    #[doc(hidden)]
+    /// The time that calls took on the host. It covers opened calls and, of the calls timed by
+    /// events, a thread's first ones and some of the others. `None` for the clocks `sync` and
+    /// `host`, for an async function timed by events, for a launch of a function that makes
+    /// several, and in a merged report if several of its reports have such calls.
     #[serde(default)]
     pub host_ns: Option<Stats>,
     /// The function's own part of its calls' time, according to the call tree.
-    #[doc(hidden)]
     #[serde(skip)]
-    pub own_share: Option<f64>,
+    pub(crate) own_share: Option<f64>,
     /// The part of its calls' time that is not also inside another call of the same function.
-    #[doc(hidden)]
     #[serde(skip)]
-    pub outer_share: Option<f64>,
-    #[doc(hidden)]
+    pub(crate) outer_share: Option<f64>,
+    /// The figures of the opened calls, or `None` without any. A launch has no such figures: they
+    /// are part of its function's.
     #[serde(flatten, with = "kernels::flat")]
     pub kernel_times: Option<KernelTimes>,
 }
 
 impl Series {
+    /// Creates a series without samples.
+    #[doc(hidden)]
+    pub fn new(device: String, measure: Measure, clock: Clock) -> Series {
+        Series {
+            device,
+            launch: None,
+            measure,
+            key: None,
+            cache: CacheState::AsFound,
+            clock,
+            graph: false,
+            timed: 0,
+            measured: 0,
+            in_flight: 0,
+            lost: Losses::default(),
+            fed: 0,
+            starved: 0,
+            at_floor: 0,
+            queued: 0,
+            nested: 0,
+            tracked: 0,
+            upper_bound: false,
+            launches: None,
+            inner_brackets: None,
+            raw_ns: None,
+            net_ns: None,
+            bias_ns: None,
+            net_sum_ns: None,
+            estimated_total_ns: None,
+            estimated_total_error_ns: None,
+            unknown_error: None,
+            ci95_ns: None,
+            dependence: None,
+            looks: 0,
+            histogram: Histogram::default(),
+            timeline: None,
+            net_histogram: Histogram::default(),
+            runs: Vec::new(),
+            bytes: None,
+            flops: None,
+            host_ns: None,
+            own_share: None,
+            outer_share: None,
+            kernel_times: None,
+        }
+    }
+
     /// Creates a series for a function timed by CUDA events, from the raw times of its fed and
     /// starved samples. `bias_ns` is the bias per bracket.
     #[doc(hidden)]
@@ -143,57 +228,29 @@ impl Series {
         let has_one_bias = launches.is_none_or(|launches| launches.min == launches.max);
         let net_sum_ns = (samples > 0).then(|| sum(removed_ns));
         Series {
-            device: device.to_owned(),
-            launch: None,
-            measure,
-            key: None,
-            cache: CacheState::AsFound,
-            clock: Clock::Events,
-            graph: false,
             timed: samples,
             measured: samples,
-            in_flight: 0,
-            lost: Losses::default(),
             fed: fed.count(),
             starved: starved.count(),
-            at_floor: 0,
-            queued: 0,
-            nested: 0,
-            tracked: 0,
             upper_bound: fed.count() == 0 && starved.count() > 0,
             launches,
-            inner_brackets: None,
             raw_ns: shown.stats(0.0, sum(0.0)),
             net_ns: shown.stats(removed_ns, sum(removed_ns)).filter(|_| has_one_bias),
             bias_ns: Some(bias_ns),
             net_sum_ns,
             estimated_total_ns: net_sum_ns,
             estimated_total_error_ns: net_sum_ns.map(|_| 0.0),
-            unknown_error: None,
             ci95_ns: shown.median_interval(&Dependence::none(shown.count()), 1),
             dependence: (samples > 0).then(|| Dependence::none(shown.count())),
             looks: 1,
             histogram: shown.histogram().clone(),
-            net_histogram: Histogram::default(),
-            runs: Vec::new(),
-            timeline: None,
-            bytes: None,
-            flops: None,
-            host_ns: None,
-            own_share: None,
-            outer_share: None,
-            kernel_times: None,
+            ..Series::new(device.to_owned(), measure, Clock::Events)
         }
     }
 
     /// The device of calls that ran before the program had a context, for example.
     #[doc(hidden)]
     pub const UNKNOWN_DEVICE: &str = "cuda:?";
-
-    /// Returns `cuda:N`, `host`, or `cuda:?` if the device could not be determined.
-    pub fn device(&self) -> &str {
-        &self.device
-    }
 
     /// Returns the device as the table and the page show it.
     pub(crate) fn shown_device(&self) -> String {
@@ -204,203 +261,15 @@ impl Series {
         }
     }
 
-    /// Returns the launch, or `None` for the whole function.
-    pub fn launch(&self) -> Option<&Launch> {
-        self.launch.as_ref()
-    }
-
-    /// Returns the kind of time: `sum`, a call's launches added up; `span`, a call from the first
-    /// operation that it enqueued to the last; `launch`, one launch.
-    pub fn measure(&self) -> &str {
-        self.measure.name()
-    }
-
-    /// Returns the key value that identifies this series within the function, or `None` without a
-    /// key.
-    pub fn key(&self) -> Option<&str> {
-        self.key.as_deref()
-    }
-
-    /// Returns the state of the L2 at the start: `as-found`, `cold`, `cold-dirty`, `after-cold` or
-    /// `partial`.
-    pub fn cache(&self) -> &str {
-        self.cache.name()
-    }
-
-    /// Returns the clock: `events`; `sync`, the host clock between two barriers; `host`; or
-    /// `kernels`, if the times are the busy times of [opened](KernelTimes) calls.
-    pub fn clock(&self) -> &str {
-        self.clock.name()
-    }
-
-    /// Returns `true` if the launch is a graph node. The samples are then replays, and not every
-    /// replay is sampled.
-    pub fn graph(&self) -> bool {
-        self.graph
-    }
-
-    /// Returns the number of brackets begun, or the number of calls for a sum. For graphs, this is
-    /// the number of replays read, plus the number of launches lost during capture.
-    pub fn timed(&self) -> u64 {
-        self.timed
-    }
-
-    /// Returns the number of timed brackets or calls that gave a sample.
-    pub fn measured(&self) -> u64 {
-        self.measured
-    }
-
     /// Returns the number of timed calls that CUPTI recorded. They are not measured by events.
     pub fn opened(&self) -> u64 {
         self.kernel_times.as_ref().map_or(0, |times| times.opened)
-    }
-
-    /// Returns the number of timed brackets or calls that the GPU had not finished.
-    pub fn in_flight(&self) -> u64 {
-        self.in_flight
-    }
-
-    /// Returns the number of timed brackets or calls that gave no sample, by reason.
-    pub fn lost(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
-        self.lost.iter().map(|(reason, count)| (reason.name(), count))
-    }
-
-    /// Returns the number of samples in which the GPU cannot have waited for the CPU. All samples
-    /// from the clocks `sync` and `host` are counted here too; they are host time, not GPU time.
-    pub fn fed(&self) -> u64 {
-        self.fed
-    }
-
-    /// Returns the number of samples in which the GPU may have waited for the CPU.
-    pub fn starved(&self) -> u64 {
-        self.starved
-    }
-
-    /// Returns the number of samples in which nothing ran. They are not included in any statistic.
-    pub fn at_floor(&self) -> u64 {
-        self.at_floor
-    }
-
-    /// Returns the number of fed samples with a queue behind them that was long enough to lengthen
-    /// their event times. A sum is counted if all of its launches are.
-    pub fn queued(&self) -> u64 {
-        self.queued
-    }
-
-    /// Returns the number of other brackets inside each sample, if `bias_ns` includes what they
-    /// add. `None` also without such brackets.
-    pub fn inner_brackets(&self) -> Option<&Launches> {
-        self.inner_brackets.as_ref()
-    }
-
-    /// Returns the number of samples with another timed bracket inside or overlapping.
-    pub fn nested(&self) -> u64 {
-        self.nested
-    }
-
-    /// Returns the number of samples that include waits and records from cudarc's event tracking.
-    pub fn tracked(&self) -> u64 {
-        self.tracked
-    }
-
-    /// Returns `true` if no sample was fed. The figures then come from starved samples and are
-    /// upper bounds.
-    pub fn upper_bound(&self) -> bool {
-        self.upper_bound
-    }
-
-    /// Returns the number of launches per call, if this is a sum.
-    pub fn launches(&self) -> Option<&Launches> {
-        self.launches.as_ref()
-    }
-
-    /// Returns the statistics of the raw times, or `None` without samples.
-    pub fn raw_ns(&self) -> Option<&Stats> {
-        self.raw_ns.as_ref()
-    }
-
-    /// Returns the bias subtracted from a raw time once per bracket, in nanoseconds. This is the
-    /// device's bias, or the one behind a queue if most fed samples were
-    /// [`queued`](Series::queued).
-    pub fn bias_ns(&self) -> Option<f64> {
-        self.bias_ns
-    }
-
-    /// Returns the statistics of the raw times minus the bias, once per bracket, and never below 0.
-    /// The host clock has no bias. `None` if there are no samples, if the bias is unknown, or for a
-    /// sum whose calls made different numbers of launches, because no single bias then fits. The
-    /// net sum is then the raw sum minus the bias times [`Launches::mean`] times `fed + starved`.
-    pub fn net_ns(&self) -> Option<&Stats> {
-        self.net_ns.as_ref()
-    }
-
-    /// Returns the estimated total time of all calls that were timed or skipped by sampling: the
-    /// net sum, or the raw one if the bias is unknown, extrapolated from the samples to the calls
-    /// that they represent. If every call is timed, this is the sum of the samples. `None` for
-    /// graphs, whose replays are not counted, and without samples. Lost samples and those in flight
-    /// are not included.
-    pub fn estimated_total_ns(&self) -> Option<f64> {
-        self.estimated_total_ns
-    }
-
-    /// Returns the standard error of the estimated total: 0 if every call is timed, `None` if the
-    /// samples do not show it, for the reason [`unknown_error`](Series::unknown_error).
-    ///
-    /// It only covers the error due to sampling. An occasional timed call takes longer than a
-    /// skipped call, because caches are cold and the clock is read. With the host clock, the total
-    /// for a function that takes tens of nanoseconds is therefore several times too high.
-    pub fn estimated_total_error_ns(&self) -> Option<f64> {
-        self.estimated_total_error_ns
-    }
-
-    /// Returns why the standard error of the estimated total is unknown: `counted`, the calls were
-    /// picked by number, as with `every`, and the program may have the same period; `repeated`,
-    /// sampled calls made this launch several times, so its samples were not drawn independently;
-    /// `few`, there are fewer than 5,000 samples, which may have missed rare calls that take long;
-    /// `dominated`, few of the samples make up most of the error. `None` if it is known.
-    pub fn unknown_error(&self) -> Option<&str> {
-        self.unknown_error.map(UnknownError::name)
-    }
-
-    /// Returns the 95 % confidence interval of the raw median, or `None` with fewer than 20
-    /// samples, or with fewer than 15 independent ones where their number is an estimate.
-    ///
-    /// It is wider where samples depend on those before them, and after repeated
-    /// [`looks`](Series::looks).
-    pub fn ci95_ns(&self) -> Option<[f64; 2]> {
-        self.ci95_ns
     }
 
     /// Returns the number of independent samples that would determine the median as precisely as
     /// the samples behind the percentiles do, or `None` if it is unknown.
     pub fn independent(&self) -> Option<f64> {
         self.dependence.map(|dependence| dependence.independent)
-    }
-
-    /// Returns the number of looks at the interval so far, including this one. Looks at nearly the
-    /// same samples count as one. Returns 0 if the number is unknown.
-    pub fn looks(&self) -> u32 {
-        self.looks
-    }
-
-    /// Returns the histogram of the raw times behind the percentiles: those of the fed samples, or
-    /// of the starved ones if none was fed. Empty without samples.
-    pub fn histogram(&self) -> &Histogram {
-        &self.histogram
-    }
-
-    /// Returns how the times in the histogram changed during the run. `None` without samples and in
-    /// merged reports.
-    pub fn timeline(&self) -> Option<&Timeline> {
-        self.timeline.as_ref()
-    }
-
-    /// Returns the figures of each merged run in which the series has samples, in the order of the
-    /// processes. If there are more than 64 such runs, a merged report keeps a random 64. Empty in
-    /// the report of a single process, the only kind that the runtime returns.
-    #[doc(hidden)]
-    pub fn runs(&self) -> &[Run] {
-        &self.runs
     }
 
     /// Returns the figures of a series in the report of a single process, for the process at this
@@ -417,32 +286,6 @@ impl Series {
             raw_mean_ns: raw.mean,
             ci95_ns: self.ci95_ns,
         })
-    }
-
-    /// Returns the bytes that calls moved. `None` if the attribute does not give them, if they are
-    /// not known for any sample, and for a launch of a function that makes several.
-    pub fn bytes(&self) -> Option<&Bytes> {
-        self.bytes.as_ref()
-    }
-
-    /// Returns the floating-point operations done by calls. `None` in the same cases as for
-    /// [`bytes`](Series::bytes).
-    pub fn flops(&self) -> Option<&Flops> {
-        self.flops.as_ref()
-    }
-
-    /// Returns the time that calls took on the host. It covers opened calls and, of the calls timed
-    /// by events, a thread's first ones and some of the others. `None` for the clocks `sync` and
-    /// `host`, for an async function timed by events, for a launch of a function that makes
-    /// several, and in a merged report if several of its reports have such calls.
-    pub fn host_ns(&self) -> Option<&Stats> {
-        self.host_ns.as_ref()
-    }
-
-    /// Returns the figures of the opened calls, or `None` without any. A launch has no such
-    /// figures: they are part of its function's.
-    pub fn kernel_times(&self) -> Option<&KernelTimes> {
-        self.kernel_times.as_ref()
     }
 
     /// Returns a sentence for each identity that does not hold.

@@ -6,56 +6,56 @@ use crate::{Remark, ScopeKind, Series, remark};
 
 /// An annotated function, with its call counts and measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Site {
-    #[doc(hidden)]
+    /// The label: the attribute's `name`, or the path of the function.
     pub name: String,
-    #[doc(hidden)]
+    /// The source file.
     pub file: String,
-    #[doc(hidden)]
+    /// The line of the function's name.
     pub line: u32,
-    #[doc(hidden)]
+    /// The scope: `launches` if each launch is bracketed, or `body`.
     pub scope: ScopeKind,
-    #[doc(hidden)]
+    /// The number of launches found in the body by the macro.
     pub launches_seen: u32,
-    #[doc(hidden)]
+    /// The attribute's arguments.
     pub options: String,
-    /// The keys `cold`, `sleep` and `graph`, if the attribute has them. Missing in the first reports.
-    #[doc(hidden)]
+    /// The keys `cold`, `sleep` and `graph`, if the attribute has them.
     #[serde(default)]
     pub gpu_keys: Vec<String>,
-    /// The attribute's remarks about how it times the function. Missing in the first reports.
-    #[doc(hidden)]
+    /// The attribute's remarks about how it times the function.
     #[serde(default, deserialize_with = "remark::known")]
     pub remarks: Vec<Remark>,
-    #[doc(hidden)]
+    /// The number of calls, which is always `warmup + skipped + timed`.
     pub calls: u64,
-    #[doc(hidden)]
+    /// The number of warm-up calls.
     pub warmup: u64,
-    #[doc(hidden)]
+    /// The number of calls that were not timed, because timing was off, the filter excluded the
+    /// function, sampling skipped them, or they could not be timed.
     pub skipped: u64,
-    #[doc(hidden)]
+    /// The number of calls skipped by sampling.
     #[serde(default)]
     pub unsampled: u64,
-    #[doc(hidden)]
+    /// The number of calls that were timed, or lost while being timed.
     pub timed: u64,
-    #[doc(hidden)]
+    /// The number of measured brackets whose hold was released by the host once the bracket was
+    /// enqueued.
     #[serde(default)]
     pub holds_released: u64,
-    #[doc(hidden)]
+    /// The number of measured brackets whose hold expired before the host released it.
     #[serde(default)]
     pub holds_expired: u64,
-    #[doc(hidden)]
+    /// The fraction of calls currently timed, which is 1 if all are.
     #[serde(default = "all")]
     pub sample_rate: f64,
-    #[doc(hidden)]
+    /// A sentence for each option that could not be applied.
     pub warnings: Vec<String>,
-    #[doc(hidden)]
+    /// The measurements, by device, key, launch and cache state.
     pub series: Vec<Series>,
     /// `true` if any path to the function is launch-bound in the call tree. `None` without opened
     /// calls.
-    #[doc(hidden)]
     #[serde(skip)]
-    pub launch_bound: Option<bool>,
+    pub(crate) launch_bound: Option<bool>,
 }
 
 impl Site {
@@ -85,96 +85,14 @@ impl Site {
         }
     }
 
-    /// Returns the label: the attribute's `name`, or the path of the function.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the source file.
-    pub fn file(&self) -> &str {
-        &self.file
-    }
-
-    /// Returns the line of the function's name.
-    pub fn line(&self) -> u32 {
-        self.line
-    }
-
-    /// Returns the scope: `launches` if each launch is bracketed, or `body`.
-    pub fn scope(&self) -> &str {
-        self.scope.name()
-    }
-
-    /// Returns the number of launches found in the body by the macro.
-    pub fn launches_seen(&self) -> u32 {
-        self.launches_seen
-    }
-
-    /// Returns the attribute's arguments.
-    pub fn options(&self) -> &str {
-        &self.options
-    }
-
     /// Returns `true` if the attribute has this key: `cold`, `sleep` or `graph`.
     pub(crate) fn has_gpu_key(&self, key: &str) -> bool {
         self.gpu_keys.iter().any(|other| other == key)
     }
 
-    /// Returns the number of calls, which is always `warmup + skipped + timed`.
-    pub fn calls(&self) -> u64 {
-        self.calls
-    }
-
-    /// Returns the number of warm-up calls.
-    pub fn warmup(&self) -> u64 {
-        self.warmup
-    }
-
-    /// Returns the number of calls that were not timed, because timing was off, the filter excluded
-    /// the function, sampling skipped them, or they could not be timed.
-    pub fn skipped(&self) -> u64 {
-        self.skipped
-    }
-
-    /// Returns the number of calls skipped by sampling.
-    pub fn unsampled(&self) -> u64 {
-        self.unsampled
-    }
-
-    /// Returns the fraction of calls currently timed, which is 1 if all are.
-    pub fn sample_rate(&self) -> f64 {
-        self.sample_rate
-    }
-
     /// Returns `true` if sampling skipped any call.
     pub(crate) fn is_sampled(&self) -> bool {
         self.unsampled > 0
-    }
-
-    /// Returns the number of calls that were timed, or lost while being timed.
-    pub fn timed(&self) -> u64 {
-        self.timed
-    }
-
-    /// Returns the number of measured brackets whose hold was released by the host once the bracket
-    /// was enqueued.
-    pub fn holds_released(&self) -> u64 {
-        self.holds_released
-    }
-
-    /// Returns the number of measured brackets whose hold expired before the host released it.
-    pub fn holds_expired(&self) -> u64 {
-        self.holds_expired
-    }
-
-    /// Returns a sentence for each option that could not be applied.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
-    }
-
-    /// Returns the measurements, by device, key, launch and cache state.
-    pub fn series(&self) -> &[Series] {
-        &self.series
     }
 
     /// Returns a sentence for each identity that does not hold.

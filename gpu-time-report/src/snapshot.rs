@@ -12,13 +12,20 @@ use crate::{Device, Names, Node, Process, Series, Site, tree};
 /// `Display` prints the table that a process prints at its end, but with all functions and without
 /// colours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Snapshot {
+    /// The process.
     schema: Schema,
-    pub(crate) process: Process,
-    pub(crate) devices: Vec<Device>,
-    pub(crate) sites: Vec<Site>,
+    /// The measured process.
+    pub process: Process,
+    /// The devices that were used, including the host if its clock timed any calls.
+    pub devices: Vec<Device>,
+    /// Every annotated function, including those that were never called.
+    pub sites: Vec<Site>,
+    /// The call tree: every annotated function under its callers. Parents come first, and callees
+    /// by their inclusive times, longest first. Empty if no call was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) tree: Vec<Node>,
+    pub tree: Vec<Node>,
 }
 
 impl Snapshot {
@@ -32,7 +39,7 @@ impl Snapshot {
         for site in &mut sites {
             for series in &mut site.series {
                 let device = devices.iter().find(|device| device.id == series.device);
-                series.compare_with(device.and_then(Device::peak_gb_per_s));
+                series.compare_with(device.and_then(|device| device.peak_gb_per_s));
             }
             site.series.sort_by_cached_key(|series| {
                 let device = devices.iter().position(|device| device.id == series.device);
@@ -57,27 +64,6 @@ impl Snapshot {
         self
     }
 
-    /// Returns the process.
-    pub fn process(&self) -> &Process {
-        &self.process
-    }
-
-    /// Returns the devices that were used, including the host if its clock timed any calls.
-    pub fn devices(&self) -> &[Device] {
-        &self.devices
-    }
-
-    /// Returns every annotated function, including those that were never called.
-    pub fn sites(&self) -> &[Site] {
-        &self.sites
-    }
-
-    /// Returns the call tree: every annotated function under its callers. Parents come first, and
-    /// callees by their inclusive times, longest first. Empty if no call was recorded.
-    pub fn tree(&self) -> &[Node] {
-        &self.tree
-    }
-
     /// Returns the function with this name, or the first one if several share it.
     pub fn site(&self, name: &str) -> Option<&Site> {
         self.sites.iter().find(|site| site.name == name)
@@ -86,7 +72,7 @@ impl Snapshot {
     /// Returns the snapshot for human-readable renderings: names shared by several functions are
     /// followed by the source location.
     pub(crate) fn with_unique_names(&self) -> Cow<'_, Snapshot> {
-        let names: Names = self.sites.iter().map(Site::name).collect();
+        let names: Names = self.sites.iter().map(|site| site.name.as_str()).collect();
         if !names.are_shared() {
             return Cow::Borrowed(self);
         }
@@ -95,7 +81,7 @@ impl Snapshot {
             site.name = names.label(&site.name, &site.file, site.line);
         }
         for node in &mut renamed.tree {
-            if let Some(site) = node.site().and_then(|at| self.sites.get(at)) {
+            if let Some(site) = node.site.and_then(|at| self.sites.get(at)) {
                 node.name = names.label(&site.name, &site.file, site.line);
             }
         }

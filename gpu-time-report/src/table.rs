@@ -67,7 +67,7 @@ fn render(
     if let Some(lead) = Lead::of(snapshot).line() {
         write_wrapped(f, to, TITLE, &printable(&lead))?;
     }
-    if let Some(why) = process.off() {
+    if let Some(why) = process.off.as_deref() {
         let line = format!("nothing was timed on a GPU: {}", printable(why));
         writeln!(f, "{}", to.styled(DOUBTFUL, &line))?;
     }

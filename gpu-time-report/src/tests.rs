@@ -29,7 +29,7 @@ fn inconsistent_counts_have_a_warning() {
         "`app::f` on cuda:0: 2 measured, but 1 fed + 0 starved + 0 at the floor",
     ];
     let snapshot = Snapshot::new(process(None), vec![gpu()], sites);
-    assert_eq!(snapshot.process().warnings(), broken);
+    assert_eq!(snapshot.process.warnings, broken);
     for line in broken {
         assert!(snapshot.to_string().contains(&format!("\nwarning: {line}\n")));
     }
@@ -61,8 +61,7 @@ fn dashboard_gpu_panels_leave_out_host_times() {
 #[test]
 fn peak_share_is_of_the_series_device() {
     let snapshot = rated();
-    let peak_share =
-        |name: &str| snapshot.site(name).unwrap().series[0].bytes().unwrap().peak_share();
+    let peak_share = |name: &str| snapshot.site(name).unwrap().series[0].bytes.unwrap().peak_share;
     assert_eq!(peak_share("app::copy"), Some(0.8));
     // The host has no peak bandwidth.
     assert_eq!(peak_share("app::host"), None);

@@ -20,42 +20,55 @@ use crate::launch_bound::is_launch_bound;
 /// Functions appear once for each chain of annotated functions that called them on the same thread.
 /// Totals are estimates for all calls of the process, from those that were recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Node {
-    #[doc(hidden)]
+    /// The function's name, `<not annotated>`, or `<annotated, not timed>`.
     pub name: String,
-    #[doc(hidden)]
-    pub site: Option<u32>,
-    #[doc(hidden)]
-    pub parent: Option<u32>,
-    #[doc(hidden)]
+    /// The index of the function in [`Snapshot::sites`](crate::Snapshot::sites).
+    pub site: Option<usize>,
+    /// The index of the caller in [`Snapshot::tree`](crate::Snapshot::tree), which is smaller than
+    /// that of this path. `None` for the outermost function.
+    pub parent: Option<usize>,
+    /// The origin of the figures: `opened`, `events` or `windows`.
     pub source: Source,
-    #[doc(hidden)]
+    /// The number of recorded calls.
     pub recorded: u64,
-    #[doc(hidden)]
+    /// The estimated number of all calls that took this path.
     pub calls: f64,
-    #[doc(hidden)]
+    /// The estimated time, in nanoseconds, that the GPU worked for the function and the functions
+    /// that it called.
     pub inclusive_ns: f64,
-    #[doc(hidden)]
+    /// The standard error of the inclusive time. It is 0 if every call was recorded and `None` if
+    /// it is unknown, as for `<not annotated>` with fewer than five windows on a device.
     pub inclusive_error_ns: Option<f64>,
-    #[doc(hidden)]
+    /// The part of the inclusive time that is the function's own. While work of several functions
+    /// runs at the same time, the time counts for the one whose work started first.
     pub self_ns: f64,
-    #[doc(hidden)]
+    /// The standard error of the self time, 0 or `None` as for the inclusive time.
     pub self_error_ns: Option<f64>,
-    #[doc(hidden)]
+    /// The self time on each device. Empty if it is unknown.
     #[serde(default)]
     pub self_ns_by_device: BTreeMap<String, f64>,
-    #[doc(hidden)]
+    /// The self time as a share of that of all paths, from 0 to 1. If the time of any path is an
+    /// [upper bound](Self::upper_bound), the share may be too large or too small.
     pub share: f64,
-    #[doc(hidden)]
+    /// The means per call, in which each recorded call counts for as many as it represents. `None`
+    /// for `<not annotated>`.
     #[serde(default)]
     pub per_call: Option<PerCall>,
-    #[doc(hidden)]
+    /// `true` if the GPU idled for 5 % of the calls' mean span or more because the host was still
+    /// enqueueing their work. If the function's medians describe this path, they must show the
+    /// same. In a merged report, the path must be launch-bound in one of the processes as well.
+    /// That is enough if another one timed it by events, because the mean wait is unknown then.
     #[serde(default)]
     pub launch_bound: bool,
-    #[doc(hidden)]
+    /// `true` if the times are upper bounds: calls timed by events in which the GPU may have waited
+    /// for the host took longer than the others, by more than 5 % of the time, or are so much
+    /// shorter that they are other work and more than 5 % of the time, or these calls contain
+    /// brackets other than those of callees.
     #[serde(default)]
     pub upper_bound: bool,
-    #[doc(hidden)]
+    /// `true` if sampling may have skipped callers, which are then missing from the path.
     #[serde(default)]
     pub callers_unknown: bool,
 }
@@ -64,18 +77,23 @@ pub struct Node {
 ///
 /// Events measure only the time of a call, in which the GPU may have paused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PerCall {
-    #[doc(hidden)]
+    /// The time during which at least one of the call's kernels, copies or memsets ran. For calls
+    /// timed by events, this is the net time of the call.
     pub busy_ns: f64,
-    #[doc(hidden)]
+    /// The time from the start of the first kernel to the end of the last one. For calls timed by
+    /// events, this is the net time of the call.
     pub span_ns: f64,
-    #[doc(hidden)]
+    /// The part of the span in which the GPU had nothing to do, because the host had not yet
+    /// enqueued the work that ran next. `None` for calls timed by events.
     #[serde(default)]
     pub waited_ns: Option<f64>,
-    #[doc(hidden)]
+    /// The time that the call took on the host. For calls timed by events, this is estimated from a
+    /// thread's first calls and some of the others; `None` for async functions.
     #[serde(default)]
     pub host_ns: Option<f64>,
-    #[doc(hidden)]
+    /// The number of kernels, without copies and memsets. `None` for calls timed by events.
     #[serde(default)]
     pub kernels: Option<f64>,
 }
@@ -138,133 +156,13 @@ impl Node {
     /// The name of the work of annotated functions in calls without a time, such as those in warm-up.
     pub const NOT_TIMED: &str = "<annotated, not timed>";
 
-    /// Returns the function's name, `<not annotated>`, or `<annotated, not timed>`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Returns the name of work that only windows found. A report from elsewhere may have given it any.
     pub(crate) fn windows_name(&self) -> &'static str {
         if self.name == Node::NOT_TIMED { Node::NOT_TIMED } else { Node::NOT_ANNOTATED }
     }
-
-    /// Returns the index of the function in [`Snapshot::sites`](crate::Snapshot::sites).
-    pub fn site(&self) -> Option<usize> {
-        Some(self.site? as usize)
-    }
-
-    /// Returns the index of the caller in [`Snapshot::tree`](crate::Snapshot::tree), which is
-    /// smaller than that of this path. `None` for the outermost function.
-    pub fn parent(&self) -> Option<usize> {
-        Some(self.parent? as usize)
-    }
-
-    /// Returns the origin of the figures: `opened`, `events` or `windows`.
-    pub fn source(&self) -> &str {
-        self.source.name()
-    }
-
-    /// Returns the number of recorded calls.
-    pub fn recorded(&self) -> u64 {
-        self.recorded
-    }
-
-    /// Returns the estimated number of all calls that took this path.
-    pub fn calls(&self) -> f64 {
-        self.calls
-    }
-
-    /// Returns the estimated time, in nanoseconds, that the GPU worked for the function and the
-    /// functions that it called.
-    pub fn inclusive_ns(&self) -> f64 {
-        self.inclusive_ns
-    }
-
-    /// Returns the standard error of the inclusive time. It is 0 if every call was recorded and
-    /// `None` if it is unknown, as for `<not annotated>` with fewer than five windows on a device.
-    pub fn inclusive_error_ns(&self) -> Option<f64> {
-        self.inclusive_error_ns
-    }
-
-    /// Returns the part of the inclusive time that is the function's own. While work of several
-    /// functions runs at the same time, the time counts for the one whose work started first.
-    pub fn self_ns(&self) -> f64 {
-        self.self_ns
-    }
-
-    /// Returns the self time on each device. Empty if it is unknown.
-    pub fn self_ns_by_device(&self) -> impl Iterator<Item = (&str, f64)> {
-        self.self_ns_by_device.iter().map(|(device, ns)| (device.as_str(), *ns))
-    }
-
-    /// Returns the standard error of the self time, 0 or `None` as for the inclusive time.
-    pub fn self_error_ns(&self) -> Option<f64> {
-        self.self_error_ns
-    }
-
-    /// Returns the self time as a share of that of all paths, from 0 to 1. If the time of any path
-    /// is an [upper bound](Self::upper_bound), the share may be too large or too small.
-    pub fn share(&self) -> f64 {
-        self.share
-    }
-
-    /// Returns the means per call, in which each recorded call counts for as many as it represents. `None` for `<not annotated>`.
-    pub fn per_call(&self) -> Option<&PerCall> {
-        self.per_call.as_ref()
-    }
-
-    /// Returns `true` if the GPU idled for 5 % of the calls' mean span or more because the host was still
-    /// enqueueing their work. If the function's medians describe this path, they must show the same. In a
-    /// merged report, the path must be launch-bound in one of the processes as well. That is enough if
-    /// another one timed it by events, because the mean wait is unknown then.
-    pub fn launch_bound(&self) -> bool {
-        self.launch_bound
-    }
-
-    /// Returns `true` if the times are upper bounds: calls timed by events in which the GPU may have
-    /// waited for the host took longer than the others, by more than 5 % of the time, or are so much
-    /// shorter that they are other work and more than 5 % of the time, or these calls contain
-    /// brackets other than those of callees.
-    pub fn upper_bound(&self) -> bool {
-        self.upper_bound
-    }
-
-    /// Returns `true` if sampling may have skipped callers, which are then missing from the path.
-    pub fn callers_unknown(&self) -> bool {
-        self.callers_unknown
-    }
 }
 
 impl PerCall {
-    /// Returns the time during which at least one of the call's kernels, copies or memsets ran. For
-    /// calls timed by events, this is the net time of the call.
-    pub fn busy_ns(&self) -> f64 {
-        self.busy_ns
-    }
-
-    /// Returns the time from the start of the first kernel to the end of the last one. For calls
-    /// timed by events, this is the net time of the call.
-    pub fn span_ns(&self) -> f64 {
-        self.span_ns
-    }
-
-    /// Returns the part of the span in which the GPU had nothing to do, because the host had not
-    /// yet enqueued the work that ran next. `None` for calls timed by events.
-    pub fn waited_ns(&self) -> Option<f64> {
-        self.waited_ns
-    }
-
-    /// Returns the time that the call took on the host. For calls timed by events, this is
-    /// estimated from a thread's first calls and some of the others; `None` for async functions.
-    pub fn host_ns(&self) -> Option<f64> {
-        self.host_ns
-    }
-
-    /// Returns the number of kernels, without copies and memsets. `None` for calls timed by events.
-    pub fn kernels(&self) -> Option<f64> {
-        self.kernels
-    }
-
     fn is_launch_bound(&self) -> Option<bool> {
         Some(is_launch_bound(self.waited_ns?, self.span_ns))
     }
@@ -294,7 +192,7 @@ fn add_up(nodes: &mut [Node]) {
     nodes.iter_mut().for_each(|node| node.inclusive_ns = node.self_ns);
     for at in (0..nodes.len()).rev() {
         let Node { parent, inclusive_ns, .. } = nodes[at];
-        if let Some(parent) = parent.map(|parent| parent as usize).filter(|parent| *parent < at) {
+        if let Some(parent) = parent.filter(|parent| *parent < at) {
             nodes[parent].inclusive_ns += inclusive_ns;
         }
     }
@@ -306,7 +204,7 @@ pub(crate) fn children(nodes: &[Node]) -> (Vec<Vec<usize>>, Vec<usize>) {
     let (mut children, mut roots) = (vec![Vec::new(); nodes.len()], Vec::new());
     for (at, node) in nodes.iter().enumerate() {
         // A report from elsewhere may have invalid parents.
-        match node.parent().filter(|parent| *parent < at) {
+        match node.parent.filter(|parent| *parent < at) {
             Some(parent) => children[parent].push(at),
             None => roots.push(at),
         }
@@ -321,9 +219,9 @@ pub(crate) fn children(nodes: &[Node]) -> (Vec<Vec<usize>>, Vec<usize>) {
 
 /// Returns for each inclusive time whether it contains an upper bound and thus is one.
 pub(crate) fn bounded_totals(nodes: &[Node]) -> Vec<bool> {
-    let mut bounds: Vec<bool> = nodes.iter().map(Node::upper_bound).collect();
+    let mut bounds: Vec<bool> = nodes.iter().map(|node| node.upper_bound).collect();
     for at in (0..nodes.len()).rev() {
-        if let Some(parent) = nodes[at].parent().filter(|parent| bounds[at] && *parent < at) {
+        if let Some(parent) = nodes[at].parent.filter(|parent| bounds[at] && *parent < at) {
             bounds[parent] = true;
         }
     }
@@ -336,11 +234,11 @@ fn sorted(nodes: Vec<Node>) -> Vec<Node> {
     let order: Vec<usize> = depth_first(&nodes).map(|(at, _)| at).collect();
     let mut places = vec![0; nodes.len()];
     for (place, &at) in order.iter().enumerate() {
-        places[at] = place as u32;
+        places[at] = place;
     }
     let moved = |at: usize| {
         let mut node = nodes[at].clone();
-        node.parent = node.parent().filter(|parent| *parent < at).map(|parent| places[parent]);
+        node.parent = node.parent.filter(|parent| *parent < at).map(|parent| places[parent]);
         node
     };
     order.into_iter().map(moved).collect()

@@ -68,9 +68,11 @@ pub use config::fuzzing;
 pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
-    Budget, Bytes, Clocks, Coverage, Device, Elsewhere, Eviction, Flops, FlushProof, Histogram,
-    Kernel, KernelTimes, Launch, Launches, Node, Overlap, PerCall, Process, ReadError, Series,
-    Site, Slot, Snapshot, Stats, Timeline, Unattributed,
+    Budget, Bytes, CacheState, Clock, Clocks, Coverage, Dependence, Device, Elsewhere,
+    ElsewhereReason, Eviction, Flops, FlushProof, Histogram, Kernel, KernelTimes, Launch, Launches,
+    Losses, Lost, Measure, Modes, Node, Overlap, PerCall, Process, ReadError, Remark, Run,
+    ScopeKind, Series, Site, Slot, Snapshot, Source, Stats, Timeline, Trend, Unattributed,
+    UnknownError, WindowsFrom,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};

@@ -1,6 +1,6 @@
 //! The `ours` role: times the cases with gpu-time.
 
-use gpu_time::{FlushProof, Series, Snapshot, Stats};
+use gpu_time::{Series, Snapshot, Stats};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{CASES, Case};
@@ -89,40 +89,41 @@ pub fn run(calls: u32, is_tracked: bool) -> Result<OwnReport, Failure> {
 /// `in_graphs`, for the launch as a node.
 fn read(snapshot: &Snapshot, module: &str, name: &str, in_graphs: bool) -> Option<OwnReading> {
     let path = format!("{module}::{name}");
-    let site = snapshot.sites().iter().find(|site| {
-        site.name().strip_suffix(&*path).is_some_and(|prefix| prefix.ends_with("::"))
-    })?;
+    let site = snapshot
+        .sites
+        .iter()
+        .find(|site| site.name.strip_suffix(&*path).is_some_and(|prefix| prefix.ends_with("::")))?;
     let is_wanted =
-        |series: &&Series| series.graph() == in_graphs && series.launch().is_some() == in_graphs;
-    let series = site.series().iter().filter(is_wanted).max_by_key(|series| series.measured())?;
+        |series: &&Series| series.graph == in_graphs && series.launch.is_some() == in_graphs;
+    let series = site.series.iter().filter(is_wanted).max_by_key(|series| series.measured)?;
     Some(OwnReading {
         case: name.to_owned(),
-        cache: series.cache().to_owned(),
-        net: series.net_ns().map(figure),
-        raw: series.raw_ns().map(figure),
-        timed: series.timed(),
-        fed: series.fed(),
-        starved: series.starved(),
-        at_floor: series.at_floor(),
-        tracked: series.tracked(),
+        cache: series.cache.name().to_owned(),
+        net: series.net_ns.as_ref().map(figure),
+        raw: series.raw_ns.as_ref().map(figure),
+        timed: series.timed,
+        fed: series.fed,
+        starved: series.starved,
+        at_floor: series.at_floor,
+        tracked: series.tracked,
     })
 }
 
 fn figure(stats: &Stats) -> Figure {
-    Figure { median: stats.median(), p5: stats.p5(), p95: stats.p95() }
+    Figure { median: stats.median, p5: stats.p5, p95: stats.p95 }
 }
 
 fn device(snapshot: &Snapshot) -> Result<Device, Failure> {
-    let device = snapshot.devices().first().ok_or("the report names no device")?;
-    let flush = device.flush_proof().and_then(FlushProof::clean);
+    let device = snapshot.devices.first().ok_or("the report names no device")?;
+    let flush = device.flush_proof.as_ref().and_then(|flush_proof| flush_proof.clean.as_ref());
     Ok(Device {
-        name: device.name().to_owned(),
-        driver: device.driver().map(str::to_owned),
-        floor_ns: device.event_floor_ns(),
-        bias_ns: device.event_bias_ns(),
-        bias_source: device.event_bias_source().map(str::to_owned),
-        bias_error_ns: device.event_bias_error_ns(),
-        flush_bytes: device.flush_bytes(),
-        flush_method: flush.map(|flush| flush.method().to_owned()),
+        name: device.name.to_owned(),
+        driver: device.driver.clone(),
+        floor_ns: device.event_floor_ns,
+        bias_ns: device.event_bias_ns,
+        bias_source: device.event_bias_source.clone(),
+        bias_error_ns: device.event_bias_error_ns,
+        flush_bytes: device.flush_bytes,
+        flush_method: flush.map(|flush| flush.method.to_owned()),
     })
 }

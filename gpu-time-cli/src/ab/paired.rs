@@ -56,7 +56,7 @@ impl Paired {
             for Match { site, series, other } in matching_series(old, new) {
                 let Some(NewSeries { series: other, .. }) = other else { continue };
                 let label = name(&labels, site, series);
-                if series.upper_bound() || other.upper_bound() {
+                if series.upper_bound || other.upper_bound {
                     self.0.entry(label).or_default().starved += 1;
                     continue;
                 }
@@ -69,7 +69,7 @@ impl Paired {
                 }
                 let clock = devices::step_ns(old, series).max(devices::step_ns(new, other));
                 let block = blocks.entry(label).or_default();
-                site.name().clone_into(&mut block.function);
+                site.name.clone_into(&mut block.function);
                 block.step_ns = block.step_ns.max(clock).max(step_ns(runs[0].raw_median_ns));
                 block.runs.push(runs);
             }
@@ -172,11 +172,11 @@ impl Block {
 
 impl Run {
     fn of(series: &Series) -> Option<Run> {
-        let raw_median_ns = series.raw_ns()?.median();
+        let raw_median_ns = series.raw_ns?.median;
         Some(Run {
             raw_median_ns,
-            bias_ns: series.net_ns().map(|net| raw_median_ns - net.median()),
-            is_queued: series.queued() * 2 > series.fed(),
+            bias_ns: series.net_ns.map(|net| raw_median_ns - net.median),
+            is_queued: series.queued * 2 > series.fed,
         })
     }
 }

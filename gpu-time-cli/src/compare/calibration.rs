@@ -1,7 +1,7 @@
 //! Calibration of the verdicts, with simulated runs of one program, and of two that differ.
 
 use fastrand::Rng;
-use gpu_time_report::{Series, Snapshot, Stats};
+use gpu_time_report::{Series, Snapshot, Stats, value};
 
 use super::change::{Change, Verdict};
 use super::comparison::Comparison;
@@ -35,19 +35,14 @@ fn times() -> Series {
 
 /// Returns the series with its times multiplied by a factor.
 fn scaled(series: &Series, factor: f64) -> Series {
-    let scale = |stats: Stats| {
-        let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = stats;
-        let [min, p5, median, mean, p95, p99, max, stddev, sum] =
-            [min, p5, median, mean, p95, p99, max, stddev, sum].map(|ns| ns * factor);
-        Stats { min, p5, median, mean, p95, p99, max, stddev, sum }
-    };
-    Series {
+    let scale = |stats: Stats| stats.map(|ns| ns * factor);
+    value!(Series {
         raw_ns: series.raw_ns.map(scale),
         net_ns: series.net_ns.map(scale),
         ci95_ns: series.ci95_ns.map(|bounds| bounds.map(|ns| ns * factor)),
         histogram: series.histogram.iter().map(|(ns, count)| (ns * factor, count)).collect(),
         ..series.clone()
-    }
+    })
 }
 
 impl Program {
@@ -84,7 +79,7 @@ fn compared<'a>(base: &'a Snapshot, new: &'a Snapshot, way: Way) -> Comparison<'
     thresholds.default = Share(way.threshold);
     let change = |_: &str, series: [&Series; 2], under| {
         let [base, new] = series.map(|series| match way.pooled {
-            true => Series { runs: Vec::new(), ..series.clone() },
+            true => value!(Series { runs: Vec::new(), ..series.clone() }),
             false => series.clone(),
         });
         Change::of(&base, &new, under)

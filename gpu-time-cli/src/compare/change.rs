@@ -92,7 +92,7 @@ impl Change {
             return Change { medians_ns, why: "out of range", ..unknown };
         }
         let unknown = Change { medians_ns, share: Some(share), ..unknown };
-        if base.upper_bound() || new.upper_bound() {
+        if base.upper_bound || new.upper_bound {
             return Change { why: "starved", ..unknown };
         }
         let Some(evidence) = Evidence::of(&before, &after, under.between_runs.0) else {
@@ -139,20 +139,20 @@ impl Change {
 
 /// Returns the runs with the kind of samples that the series shows: fed ones if there are any.
 fn runs(series: &Series) -> impl Iterator<Item = &Run> {
-    series.runs().iter().filter(|run| run.fed() > 0 || series.fed() == 0)
+    series.runs.iter().filter(|run| run.fed > 0 || series.fed == 0)
 }
 
 fn has_net_runs(series: &Series) -> bool {
-    runs(series).all(|run| run.net_median_ns().is_some())
+    runs(series).all(|run| run.net_median_ns.is_some())
 }
 
 /// Returns the median of each run, or that of the series if single runs are unknown.
 fn medians_ns(series: &Series, net: bool) -> Vec<f64> {
-    let of_run = |run: &Run| run.net_median_ns().filter(|_| net).unwrap_or(run.raw_median_ns());
+    let of_run = |run: &Run| run.net_median_ns.filter(|_| net).unwrap_or(run.raw_median_ns);
     let medians: Vec<f64> = runs(series).map(of_run).collect();
     if medians.is_empty() {
-        let stats = if net { series.net_ns() } else { series.raw_ns() };
-        return stats.map(|stats| stats.median()).into_iter().collect();
+        let stats = if net { series.net_ns.as_ref() } else { series.raw_ns.as_ref() };
+        return stats.map(|stats| stats.median).into_iter().collect();
     }
     medians
 }
@@ -168,12 +168,12 @@ fn geometric_mean(values: &[f64]) -> f64 {
 /// Returns the evidence that a series gives. All `medians` are positive.
 fn side(series: &Series, medians: &[f64], net: bool, clock_step_ns: f64) -> SideMedians {
     let log_medians: Vec<f64> = medians.iter().map(|ns| ns.ln()).collect();
-    let raw_median_ns = series.raw_ns().map_or(0.0, |raw| raw.median());
+    let raw_median_ns = series.raw_ns.map_or(0.0, |raw| raw.median);
     // The clock cannot distinguish times within half a step.
     let half_step_ns = clock_step_ns.max(step_ns(raw_median_ns)) / 2.0;
-    let ns =
-        if net { series.net_ns() } else { series.raw_ns() }.map_or(0.0, |stats| stats.median());
-    let within = series.ci95_ns().and_then(|[low, high]| {
+    let ns = if net { series.net_ns.as_ref() } else { series.raw_ns.as_ref() }
+        .map_or(0.0, |stats| stats.median);
+    let within = series.ci95_ns.and_then(|[low, high]| {
         let bias = raw_median_ns - ns;
         let low = (low - bias).min(ns - half_step_ns);
         let high = (high - bias).max(ns + half_step_ns);
@@ -185,12 +185,12 @@ fn side(series: &Series, medians: &[f64], net: bool, clock_step_ns: f64) -> Side
 /// Returns the bias per bracket of a series. A merged series may have several, of which this is the
 /// one at the median.
 fn bias_ns(series: &Series) -> Option<f64> {
-    Some((series.raw_ns()?.median() - series.net_ns()?.median()) / brackets(series))
+    Some((series.raw_ns?.median - series.net_ns?.median) / brackets(series))
 }
 
 /// Returns the mean number of brackets whose times add up to one sample.
 fn brackets(series: &Series) -> f64 {
-    series.launches().map_or(1.0, |launches| launches.mean().max(1.0))
+    series.launches.map_or(1.0, |launches| launches.mean.max(1.0))
 }
 
 /// Returns the verdict on a change by `share`, of which the difference of the biases may account

@@ -61,15 +61,15 @@ impl<'a> Comparison<'a> {
                 same_bias_source: devices::bias_source(base, series)
                     == devices::bias_source(new, other),
                 clock_step_ns: devices::step_ns(base, series).max(devices::step_ns(new, other)),
-                threshold: thresholds.of(site.name()),
+                threshold: thresholds.of(&site.name),
                 between_runs,
             };
             other_kernels.extend(kernels::differences(&name, [series, other]));
             let change = change(&name, [series, other], under);
             comparison.rows.push(Row { name, change, series: [series, other] });
         }
-        for (new_site, site) in new.sites().iter().enumerate() {
-            for (i, series) in site.series().iter().enumerate() {
+        for (new_site, site) in new.sites.iter().enumerate() {
+            for (i, series) in site.series.iter().enumerate() {
                 if !matched.contains(&(new_site, i)) {
                     comparison.added.push(name(&new_names, site, series));
                 }
@@ -152,13 +152,13 @@ pub struct NewSeries<'a> {
 
 /// Returns each series of the base with the matching series of the new report.
 pub fn matching_series<'a>(base: &'a Snapshot, new: &'a Snapshot) -> Vec<Match<'a>> {
-    let sites = match_sites(base.sites(), new.sites());
+    let sites = match_sites(&base.sites, &new.sites);
     let mut all = Vec::new();
-    for (i, site) in base.sites().iter().enumerate() {
+    for (i, site) in base.sites.iter().enumerate() {
         let new_site = sites.get(&i).copied();
-        for series in site.series() {
+        for series in &site.series {
             let other = new_site.and_then(|new_site| {
-                let candidates = new.sites()[new_site].series();
+                let candidates = &new.sites[new_site].series;
                 let found = candidates.iter().position(|other| is_same(other, series))?;
                 Some(NewSeries { at: (new_site, found), series: &candidates[found] })
             });
@@ -170,16 +170,16 @@ pub fn matching_series<'a>(base: &'a Snapshot, new: &'a Snapshot) -> Vec<Match<'
 
 /// Returns `true` if two series of matching functions match.
 fn is_same(one: &Series, other: &Series) -> bool {
-    one.device() == other.device() && SeriesId::of(one) == SeriesId::of(other)
+    one.device == other.device && SeriesId::of(one) == SeriesId::of(other)
 }
 
 /// Returns the names of the functions of a report.
 pub fn names(snapshot: &Snapshot) -> Names<'_> {
-    snapshot.sites().iter().map(Site::name).collect()
+    snapshot.sites.iter().map(|site| site.name.as_str()).collect()
 }
 
 /// Returns the label of a series.
 pub fn name(names: &Names, site: &Site, series: &Series) -> String {
-    let label = names.label(site.name(), site.file(), site.line());
+    let label = names.label(&site.name, &site.file, site.line);
     format!("{label} on {}", series.place())
 }

@@ -6,55 +6,57 @@ use gpu_time_report::{Device, Process, Series, Snapshot};
 /// Describes how the labels, the versions of the program and the hosts differ.
 pub fn provenance(base: &Snapshot, new: &Snapshot) -> Vec<String> {
     let of = |what: &str, of: fn(&Process) -> Option<&str>| {
-        let [old, new] = [base, new].map(|report| of(report.process()));
+        let [old, new] = [base, new].map(|report| of(&report.process));
         let text =
             |value: Option<&str>| value.map_or("none".to_owned(), |text| format!("`{text}`"));
         (old != new).then(|| format!("the {what} changed from {} to {}", text(old), text(new)))
     };
     let notes = [
-        of("label", Process::label),
-        of("version of the program", Process::program_version),
-        of("host", Process::host),
+        of("label", |process| process.label.as_deref()),
+        of("version of the program", |process| process.program_version.as_deref()),
+        of("host", |process| process.host.as_deref()),
     ];
     notes.into_iter().flatten().collect()
 }
 
 /// Describes differences between devices with the same id: name, UUID, driver, bias.
 pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
-    let pairs = base.devices().iter().filter_map(|before| {
-        let after = new.devices().iter().find(|after| after.id() == before.id())?;
+    let pairs = base.devices.iter().filter_map(|before| {
+        let after = new.devices.iter().find(|after| after.id == before.id)?;
         Some((before, after))
     });
     let mut notes = Vec::new();
     for (before, after) in pairs {
-        let id = before.id();
-        if before.name() != after.name() {
-            notes.push(format!("{id} changed from {} to {}", before.name(), after.name()));
+        let id = &before.id;
+        if before.name != after.name {
+            notes.push(format!("{id} changed from {} to {}", before.name, after.name));
         }
-        if let (Some(old), Some(new)) = (before.uuid(), after.uuid())
+        if let (Some(old), Some(new)) = (before.uuid.as_deref(), after.uuid.as_deref())
             && old != new
         {
             notes.push(format!("{id} is another GPU: {old} changed to {new}"));
         }
-        if let (Some(old), Some(new)) = (before.driver_release(), after.driver_release())
+        if let (Some(old), Some(new)) =
+            (before.driver_release.as_deref(), after.driver_release.as_deref())
             && old != new
         {
             notes.push(format!("the driver of {id} changed from {old} to {new}"));
-        } else if let (Some(old), Some(new)) = (before.driver(), after.driver())
+        } else if let (Some(old), Some(new)) = (before.driver.as_deref(), after.driver.as_deref())
             && old != new
         {
             notes.push(format!("the driver of {id} changed from CUDA {old} to CUDA {new}"));
         }
         let [old, new] = [before, after].map(|device| {
-            let bias = device.event_bias_ns().map_or("unknown".to_owned(), units::time);
-            format!("{bias} ({})", device.event_bias_source().unwrap_or("unknown"))
+            let bias = device.event_bias_ns.map_or("unknown".to_owned(), units::time);
+            format!("{bias} ({})", device.event_bias_source.as_deref().unwrap_or("unknown"))
         });
         if old != new {
-            let consequence = if before.event_bias_source() == after.event_bias_source() {
-                "changes within that difference are ignored"
-            } else {
-                "comparing raw times"
-            };
+            let consequence =
+                if before.event_bias_source.as_deref() == after.event_bias_source.as_deref() {
+                    "changes within that difference are ignored"
+                } else {
+                    "comparing raw times"
+                };
             notes.push(format!("the bias of {id} changed from {old} to {new}: {consequence}"));
         }
     }
@@ -63,14 +65,14 @@ pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
 
 /// Returns the step of the clock that timed a series, or 0 if it is unknown.
 pub fn step_ns(snapshot: &Snapshot, series: &Series) -> f64 {
-    device(snapshot, series).and_then(Device::event_step_ns).unwrap_or(0.0)
+    device(snapshot, series).and_then(|device| device.event_step_ns).unwrap_or(0.0)
 }
 
 /// Returns the source of a series' bias.
 pub fn bias_source<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a str> {
-    device(snapshot, series).and_then(Device::event_bias_source)
+    device(snapshot, series).and_then(|device| device.event_bias_source.as_deref())
 }
 
 fn device<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a Device> {
-    snapshot.devices().iter().find(|device| device.id() == series.device())
+    snapshot.devices.iter().find(|device| device.id == series.device)
 }

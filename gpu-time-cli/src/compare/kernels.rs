@@ -17,7 +17,7 @@ const COLUMNS: usize = 60;
 /// show that a library has chosen other kernels. `None` if they are the same, or if either report
 /// has no opened call.
 pub fn differences(name: &str, [base, new]: [&Series; 2]) -> Option<String> {
-    let [base, new] = [base, new].map(|series| series.kernel_times().map(names));
+    let [base, new] = [base, new].map(|series| series.kernel_times.as_ref().map(names));
     let (base, new) = base.zip(new)?;
     // Kernels beyond a report's limit are combined and have no names.
     let is_complete = |names: &BTreeSet<&str>| !names.contains(Kernel::OTHER);
@@ -53,11 +53,13 @@ pub fn bounded(mut notes: Vec<String>) -> Vec<String> {
 }
 
 fn names(times: &KernelTimes) -> BTreeSet<&str> {
-    times.kernels().iter().map(Kernel::name).collect()
+    times.kernels.iter().map(|kernel| kernel.name.as_str()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use gpu_time_report::value;
+
     use super::*;
     use crate::fixtures::series;
     use crate::opened_calls::opened;
@@ -65,7 +67,7 @@ mod tests {
     fn of(kernels: &[&str]) -> Series {
         let kernels: Vec<_> = kernels.iter().map(|name| (*name, 1, 1000.0)).collect();
         let kernel_times = Some(opened(4, &kernels));
-        Series { kernel_times, ..series("cuda:0", &[5000.0; 9], &[], 0.0) }
+        value!(Series { kernel_times, ..series("cuda:0", &[5000.0; 9], &[], 0.0) })
     }
 
     fn note(base: &[&str], new: &[&str]) -> Option<String> {

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpu_time_report::{Process, Run, Snapshot};
+use gpu_time_report::{Process, Run, Snapshot, value};
 
 /// Joins the processes of one host whose times overlap into one run, such as the workers of a
 /// server. They share the clocks and the temperature of the run, so they differ by less than runs
 /// do.
 pub fn joined(report: &Snapshot) -> Snapshot {
-    let firsts = firsts(report.process().merged());
-    let mut sites = report.sites().to_vec();
+    let firsts = firsts(&report.process.merged);
+    let mut sites = report.sites.to_vec();
     for series in sites.iter_mut().flat_map(|site| &mut site.series) {
         let mut runs: BTreeMap<u32, Vec<Run>> = BTreeMap::new();
         for run in std::mem::take(&mut series.runs) {
@@ -18,12 +18,12 @@ pub fn joined(report: &Snapshot) -> Snapshot {
         }
         series.runs = runs.into_iter().map(|(first, of_run)| mean(first, of_run)).collect();
     }
-    Snapshot::new(report.process().clone(), report.devices().to_vec(), sites)
+    Snapshot::new(report.process.clone(), report.devices.to_vec(), sites)
 }
 
 /// Returns `true` if several processes of a merged report belong to one run.
 pub fn have_several_processes(report: &Snapshot) -> bool {
-    let firsts = firsts(report.process().merged());
+    let firsts = firsts(&report.process.merged);
     firsts.iter().collect::<BTreeSet<_>>().len() < firsts.len()
 }
 
@@ -32,7 +32,9 @@ pub fn have_several_processes(report: &Snapshot) -> bool {
 fn firsts(processes: &[Process]) -> Vec<u32> {
     let mut firsts: Vec<u32> = (0..).take(processes.len()).collect();
     let mut known: Vec<(&str, [u64; 2], u32)> = std::iter::zip(processes, 0..)
-        .filter_map(|(process, place)| Some((process.host()?, process.period_ms()?, place)))
+        .filter_map(|(process, place)| {
+            Some((process.host.as_deref()?, process.period_ms()?, place))
+        })
         .collect();
     known.sort_unstable();
     let mut run: Option<(&str, u64, u32)> = None;
@@ -54,17 +56,19 @@ fn mean(first: u32, mut of_run: Vec<Run>) -> Run {
         of_run.retain(|run| run.fed > 0);
     }
     if let [run] = of_run[..] {
-        return Run { process: first, ..run };
+        return value!(Run { process: first, ..run });
     }
-    let mean = |of: fn(&Run) -> f64| of_run.iter().map(of).sum::<f64>() / of_run.len() as f64;
+    let sum = |count: fn(&Run) -> u64| of_run.iter().map(count).fold(0, u64::saturating_add);
+    let mean =
+        |figure: fn(&Run) -> f64| of_run.iter().map(figure).sum::<f64>() / of_run.len() as f64;
     let has_net = of_run.iter().all(|run| run.net_median_ns.is_some());
-    Run {
+    value!(Run {
         process: first,
-        fed: of_run.iter().fold(0, |sum, run| sum.saturating_add(run.fed)),
-        starved: of_run.iter().fold(0, |sum, run| sum.saturating_add(run.starved)),
+        fed: sum(|run| run.fed),
+        starved: sum(|run| run.starved),
         raw_median_ns: mean(|run| run.raw_median_ns),
         net_median_ns: has_net.then(|| mean(|run| run.net_median_ns.unwrap_or_default())),
         raw_mean_ns: mean(|run| run.raw_mean_ns),
         ci95_ns: None,
-    }
+    })
 }

@@ -76,8 +76,8 @@ impl Thresholds {
     /// Returns the patterns that match no function of the two reports, in backquotes.
     pub fn unused(&self, base: &Snapshot, new: &Snapshot) -> Vec<String> {
         let is_used = |text: &str| {
-            let mut sites = base.sites().iter().chain(new.sites());
-            sites.any(|site| pattern::matches(text, site.name()))
+            let mut sites = base.sites.iter().chain(&new.sites);
+            sites.any(|site| pattern::matches(text, &site.name))
         };
         let unused = self.functions.keys().filter(|text| !is_used(text));
         unused.map(|text| format!("`{text}`")).collect()

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_report::{Coverage, Device, Overlap, Process, WindowsFrom};
+use gpu_time_report::{Coverage, Device, Process, WindowsFrom, value};
 
 use super::combine::{add, add_warning, agree};
 use super::sharing::{self, Users};
@@ -35,14 +35,14 @@ impl Devices {
         processes: &[Process],
     ) -> HashMap<&'a str, usize> {
         let index = |device: &'a Device| {
-            let id = without_variant(device.id());
+            let id = without_variant(&device.id);
             let is_same = |MergedDevice { device: ours, .. }: &MergedDevice| {
-                (ours.id(), ours.name(), ours.driver()) == (id, device.name(), device.driver())
+                ours.id == id && ours.name == device.name && ours.driver == device.driver
             };
             let used_by = used_by(device, processes.len());
             let of = used_by.len() as u64;
             let with = if has_windows(device) { of } else { 0 };
-            let from = device.windows_from.unwrap_or(WindowsFrom { with, of });
+            let from = device.windows_from.unwrap_or(value!(WindowsFrom { with, of }));
             let using = || used_by.iter().filter_map(|at| processes.get(*at as usize));
             let covered = covered_ns(device, from, using().map(|of| of.wall_ns as f64).sum());
             let index = match self.merged.iter().position(is_same) {
@@ -51,14 +51,14 @@ impl Devices {
                     let id = id.to_owned();
                     self.merged.push(MergedDevice {
                         // Without what is summed.
-                        device: Device {
+                        device: value!(Device {
                             id,
                             coverage: None,
                             overlap: None,
                             throttle: None,
                             ..device.clone()
-                        },
-                        windows_from: WindowsFrom { with: 0, of: 0 },
+                        }),
+                        windows_from: value!(WindowsFrom { with: 0, of: 0 }),
                         covered_ns: 0.0,
                         used_by: Vec::new(),
                         users: Users::default(),
@@ -73,7 +73,7 @@ impl Devices {
             add(&mut ours.windows_from.of, from.of);
             ours.used_by.extend(used_by.iter().map(|at| self.processes.saturating_add(*at)));
             ours.users.add(device, using());
-            (device.id(), index)
+            (device.id.as_str(), index)
         };
         let indices = devices.iter().map(index).collect();
         self.processes = self.processes.saturating_add(processes.len() as u32);
@@ -91,7 +91,7 @@ impl Devices {
             }
             let is_part = has_windows(&device) && windows_from.with < windows_from.of;
             let used_by = if used_by.len() < all { used_by } else { Vec::new() };
-            Device { windows_from: is_part.then_some(windows_from), used_by, ..device }
+            value!(Device { windows_from: is_part.then_some(windows_from), used_by, ..device })
         });
         let mut devices: Vec<Device> = finished.collect();
         let mut variants: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -131,7 +131,7 @@ fn used_by(device: &Device, processes: usize) -> Cow<'_, [u32]> {
 
 /// Returns `true` if any window on the device is complete.
 fn has_windows(device: &Device) -> bool {
-    device.coverage().is_some_and(|coverage| coverage.windows() > 0)
+    device.coverage.as_ref().is_some_and(|coverage| coverage.windows > 0)
 }
 
 /// Returns the time that a device's windows stand for, if its processes ran for `run_ns` in all.
@@ -178,7 +178,7 @@ fn merge(ours: &mut Device, theirs: &Device, covered_ns: [f64; 2]) {
     ours.overlap = match (ours.overlap, theirs.overlap) {
         (Some(ours), Some(theirs)) => {
             let (ns, partial) = (ours.ns + theirs.ns, ours.partial || theirs.partial);
-            Some(Overlap { ns, partial }).filter(|overlap| overlap.ns.is_finite())
+            Some(value!(Overlap { ns, partial })).filter(|overlap| overlap.ns.is_finite())
         }
         (ours, theirs) => ours.or(theirs),
     };
@@ -188,7 +188,7 @@ fn merge(ours: &mut Device, theirs: &Device, covered_ns: [f64; 2]) {
             Some(ours.pooled(theirs, covered_ns)).filter(Coverage::is_finite)
         }
         (None, Some(theirs)) => {
-            Some(Coverage { covered_ns: Some(covered_ns[1]), ..theirs.clone() })
+            Some(value!(Coverage { covered_ns: Some(covered_ns[1]), ..theirs.clone() }))
         }
         (ours, None) => ours,
     };

@@ -1,6 +1,6 @@
 //! The kernels of opened calls in merged reports.
 
-use gpu_time_report::{Elsewhere, Kernel, KernelTimes, Series, Site};
+use gpu_time_report::{Elsewhere, Kernel, KernelTimes, Series, Site, value};
 
 use super::combine::add;
 
@@ -56,7 +56,7 @@ fn merge(ours: &mut KernelTimes, theirs: &KernelTimes, calls: [f64; 2]) {
     add(&mut ours.zero_times, theirs.zero_times);
     ours.kernels.iter_mut().for_each(|kernel| kernel.per_call *= calls[0]);
     for kernel in &theirs.kernels {
-        let kernel = Kernel { per_call: kernel.per_call * calls[1], ..kernel.clone() };
+        let kernel = value!(Kernel { per_call: kernel.per_call * calls[1], ..kernel.clone() });
         match ours.kernels.iter_mut().find(|known| is_same(known, &kernel)) {
             Some(known) => combine(known, &kernel),
             None => ours.kernels.push(kernel),
@@ -111,13 +111,15 @@ fn bound(kernels: &mut Vec<Kernel>) {
     let known = known.map(|at| kernels.remove(at));
     let mut others = kernels.split_off(MAX_KERNELS).into_iter();
     let first = known.or_else(|| others.next());
-    kernels.extend(first.map(|first| Kernel {
-        name: Kernel::OTHER.to_owned(),
-        grid: [0; 3],
-        block: [0; 3],
-        registers: 0,
-        shared_bytes: 0,
-        ..first
+    kernels.extend(first.map(|first| {
+        value!(Kernel {
+            name: Kernel::OTHER.to_owned(),
+            grid: [0; 3],
+            block: [0; 3],
+            registers: 0,
+            shared_bytes: 0,
+            ..first
+        })
     }));
     if let Some(other) = kernels.last_mut() {
         others.for_each(|kernel| combine(other, &kernel));

@@ -17,7 +17,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
-use gpu_time_report::{Process, Series, Site, Snapshot};
+use gpu_time_report::{Process, Series, Site, Snapshot, value};
 
 use crate::input;
 use crate::message::Failure;
@@ -76,8 +76,8 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
 
 /// Returns the processes that a report covers: one, or several if it is itself merged.
 fn processes(report: &Snapshot) -> &[Process] {
-    match report.process().merged() {
-        [] => std::slice::from_ref(report.process()),
+    match &report.process.merged[..] {
+        [] => std::slice::from_ref(&report.process),
         merged => merged,
     }
 }
@@ -103,23 +103,23 @@ struct MergedSite {
 impl Merge {
     /// Adds a report. The caller ensures that none is added twice.
     pub fn add(&mut self, snapshot: &Snapshot) -> Result<(), &'static str> {
-        let process = snapshot.process();
-        for warning in process.warnings() {
+        let process = &snapshot.process;
+        for warning in &process.warnings {
             add_warning(&mut self.warnings, warning);
         }
         let without_warnings =
-            |process: &Process| Process { warnings: Vec::new(), ..process.clone() };
+            |process: &Process| value!(Process { warnings: Vec::new(), ..process.clone() });
         let runs = Processes::of(snapshot, self.processes.len());
         self.processes.extend(processes(snapshot).iter().map(without_warnings));
-        let devices = self.devices.add(snapshot.devices(), processes(snapshot));
-        let mut sites = Vec::with_capacity(snapshot.sites().len());
-        for site in snapshot.sites() {
+        let devices = self.devices.add(&snapshot.devices, processes(snapshot));
+        let mut sites = Vec::with_capacity(snapshot.sites.len());
+        for site in &snapshot.sites {
             let index = self.add_site(site);
             sites.push(index);
             let merged = &mut self.sites[index].series;
-            for series in site.series() {
-                let device = devices.get(series.device()).copied();
-                if device.is_none() && series.device() != Series::UNKNOWN_DEVICE {
+            for series in &site.series {
+                let device = devices.get(series.device.as_str()).copied();
+                if device.is_none() && series.device != Series::UNKNOWN_DEVICE {
                     return Err("a series names a device that the report does not list");
                 }
                 match merged.iter_mut().find(|merged| merged.is_of(device, series)) {
@@ -128,21 +128,20 @@ impl Merge {
                 }
             }
         }
-        self.tree.add(snapshot.tree(), &sites, &devices);
+        self.tree.add(&snapshot.tree, &sites, &devices);
         Ok(())
     }
 
     /// Adds the counts of a site, without its series, and returns its index.
     fn add_site(&mut self, site: &Site) -> usize {
-        let mut named = self.by_name.get(site.name()).into_iter().flatten().copied();
+        let mut named = self.by_name.get(&site.name).into_iter().flatten().copied();
         if let Some(known) = named.find(|&i| is_same_site(&self.sites[i].site, site)) {
             self.sites[known].add(site);
             return known;
         }
         let index = self.sites.len();
-        self.by_name.entry(site.name().to_owned()).or_default().push(index);
-        // Whether the function is launch-bound follows from the merged paths.
-        let site = Site { series: Vec::new(), launch_bound: None, ..site.clone() };
+        self.by_name.entry(site.name.to_owned()).or_default().push(index);
+        let site = value!(Site { series: Vec::new(), ..site.clone() });
         self.sites.push(MergedSite { site, series: Vec::new() });
         index
     }
@@ -162,12 +161,12 @@ impl Merge {
                     site.name
                 ));
             }
-            Ok(Site { series, ..site })
+            Ok(value!(Site { series, ..site }))
         });
         let snapshot = Snapshot::new(process, devices, sites.collect::<Result<_, _>>()?);
         // Completing the tree adds up times.
         let merged = snapshot.with_tree(self.tree.finish(&ids));
-        if !merged.tree().iter().all(tree::is_finite) {
+        if !merged.tree.iter().all(tree::is_finite) {
             return Err("cannot merge the reports: the call tree overflows".to_owned());
         }
         Ok(merged)
@@ -203,8 +202,8 @@ impl MergedSite {
 const NAMED: usize = 4;
 
 /// Returns a warning if the merged reports have different labels or versions of the program.
-fn mixed(merged: &[Process], what: &str, of: fn(&Process) -> Option<&str>) -> Option<String> {
-    let all: BTreeSet<&str> = merged.iter().map(|process| of(process).unwrap_or("none")).collect();
+fn mixed(what: &str, values: Vec<Option<&str>>) -> Option<String> {
+    let all: BTreeSet<&str> = values.into_iter().map(|value| value.unwrap_or("none")).collect();
     let others = all.len().saturating_sub(NAMED);
     let named: Vec<&str> = all.iter().take(NAMED).copied().collect();
     let others = if others > 0 { format!(" and {others} more") } else { String::new() };
@@ -243,11 +242,14 @@ fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
         process.name = format!("{} and {others} other {programs}", first.name);
     }
     let mut warnings = warnings;
-    for (what, of) in [
-        ("labels", Process::label as fn(&Process) -> Option<&str>),
-        ("versions of the program", Process::program_version),
+    for (what, values) in [
+        ("labels", merged.iter().map(|process| process.label.as_deref()).collect::<Vec<_>>()),
+        (
+            "versions of the program",
+            merged.iter().map(|process| process.program_version.as_deref()).collect(),
+        ),
     ] {
-        if let Some(warning) = mixed(&merged, what, of) {
+        if let Some(warning) = mixed(what, values) {
             add_warning(&mut warnings, &warning);
         }
     }

@@ -1,6 +1,6 @@
 //! The figures of single runs, which merged reports keep next to the pooled ones.
 
-use gpu_time_report::{Process, Run, Series, Snapshot};
+use gpu_time_report::{Process, Run, Series, Snapshot, value};
 
 /// The maximum number of runs that a merged report keeps for a series. More runs would hardly
 /// improve the estimate of their spread.
@@ -23,9 +23,9 @@ pub struct Runs(Vec<(u64, Run)>);
 impl Processes {
     /// Numbers the processes of a report, beginning at `already`.
     pub fn of(report: &Snapshot, already: usize) -> Processes {
-        let merged = report.process().merged();
+        let merged = &report.process.merged[..];
         let lots = match merged {
-            [] => vec![lot(report.process())],
+            [] => vec![lot(&report.process)],
             merged => merged.iter().map(lot).collect(),
         };
         let first = u32::try_from(already).unwrap_or(u32::MAX);
@@ -37,11 +37,13 @@ impl Runs {
     /// Adds the runs of a series in a report. Reports merged by earlier versions have none.
     pub fn add(&mut self, series: &Series, processes: &Processes) -> Result<(), &'static str> {
         let own = series.run(0).filter(|_| !processes.is_merged);
-        for run in own.iter().chain(series.runs()) {
+        for run in own.iter().chain(&series.runs) {
             let lot = processes.lots.get(run.process as usize).copied();
             let lot = lot.ok_or("a run is of a process that the report does not list")?;
-            self.0
-                .push((lot, Run { process: processes.first.saturating_add(run.process), ..*run }));
+            self.0.push((
+                lot,
+                value!(Run { process: processes.first.saturating_add(run.process), ..*run }),
+            ));
             if self.0.len() > MAX_RUNS {
                 let highest = (0..self.0.len()).max_by_key(|&i| self.0[i].0);
                 highest.map(|i| self.0.swap_remove(i));

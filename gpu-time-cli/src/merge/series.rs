@@ -1,8 +1,6 @@
 //! A series of the merged report.
 
-use gpu_time_report::{
-    Clock, Dependence, Histogram, Launch, Launches, Series, Site, Stats, Summary, Work,
-};
+use gpu_time_report::{Clock, Dependence, Histogram, Launches, Series, Site, Stats, Summary, Work};
 
 use super::combine::{add, agree};
 use super::kernels;
@@ -68,7 +66,7 @@ impl MergedSeries {
 
     /// Returns `true` if a series of another report is the same series.
     pub fn is_of(&self, device: Option<usize>, series: &Series) -> bool {
-        let line = |series: &Series| series.launch().map(Launch::line);
+        let line = |series: &Series| series.launch.as_ref().map(|launch| launch.line);
         self.device == device
             && SeriesId::of(&self.series) == SeriesId::of(series)
             && line(&self.series) == line(series)
@@ -116,7 +114,7 @@ impl MergedSeries {
         }
         ours.lost.add_all(theirs.lost);
         let calls = [self.represented, kernels::represented(site, theirs)];
-        kernels::add_opened(&mut ours.kernel_times, theirs.kernel_times(), calls);
+        kernels::add_opened(&mut ours.kernel_times, theirs.kernel_times.as_ref(), calls);
         self.represented += calls[1];
         add_work(&mut self.bytes, theirs.bytes.as_ref().map(Work::of_bytes));
         add_work(&mut self.flops, theirs.flops.as_ref().map(Work::of_flops));
@@ -174,7 +172,7 @@ impl MergedSeries {
 /// Returns `true` if every number of a series is finite.
 pub fn is_finite(series: &Series) -> bool {
     let stats = [series.raw_ns, series.net_ns].into_iter().flatten().flat_map(|stats| {
-        let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = stats;
+        let Stats { min, p5, median, mean, p95, p99, max, stddev, sum, .. } = stats;
         [min, p5, median, mean, p95, p99, max, stddev, sum]
     });
     let bytes = series.bytes.map(|bytes| [Some(bytes.total), bytes.per_call, bytes.gb_per_s]);
@@ -188,7 +186,7 @@ pub fn is_finite(series: &Series) -> bool {
         series.independent(),
     ];
     let others = [bytes, flops].into_iter().flatten().flatten().chain(single).flatten();
-    let opened = series.kernel_times().into_iter().flat_map(kernels::numbers);
+    let opened = series.kernel_times.as_ref().into_iter().flat_map(kernels::numbers);
     let intervals = series.ci95_ns.into_iter().flatten();
     stats.chain(others).chain(intervals).chain(opened).all(f64::is_finite)
 }

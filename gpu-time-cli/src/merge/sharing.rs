@@ -22,7 +22,7 @@ struct User {
 impl Users {
     /// Adds processes that used this device. Does nothing if it is not known which GPU it was.
     pub fn add<'a>(&mut self, device: &Device, processes: impl Iterator<Item = &'a Process>) {
-        let Some(uuid) = device.uuid() else { return };
+        let Some(uuid) = device.uuid.as_deref() else { return };
         let user = |[from_ms, to_ms]: [u64; 2]| User { uuid: uuid.to_owned(), from_ms, to_ms };
         self.0.extend(processes.filter_map(Process::period_ms).map(user));
     }

@@ -1,8 +1,8 @@
 //! Tests that a merged report equals the report that a single process would have written.
 
 use gpu_time_report::{
-    Bytes, Clock, Coverage, Device, Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launches,
-    Node, PerCall, Process, Run, Series, Snapshot, Source, Stats, Unattributed,
+    Bytes, Clock, Elsewhere, ElsewhereReason, KernelTimes, Node, PerCall, Run, Series, Snapshot,
+    Source, Stats, value,
 };
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn one(pid: u32, series: Series) -> Snapshot {
 }
 
 fn only(snapshot: &Snapshot) -> &Series {
-    &snapshot.sites()[0].series()[0]
+    &snapshot.sites[0].series[0]
 }
 
 /// Returns `true` if two statistics are equal except for rounding.
@@ -49,24 +49,28 @@ fn percentiles(stats: &Stats) -> [f64; 4] {
 fn provenance_is_kept_if_reports_agree() {
     let of = |pid, label: &str, host: &str, uuid: &str| {
         let report = one(pid, series("cuda:0", &[4000.0; 3], &[], 1000.0));
-        let mut process = report.process().clone();
+        let mut process = report.process.clone();
         process.program_version = Some("1.4.0".to_owned());
         (process.label, process.host) = (Some(label.to_owned()), Some(host.to_owned()));
-        let device = Device { uuid: Some(uuid.to_owned()), ..gpu("cuda:0", "H200") };
-        Snapshot::new(process, vec![device], report.sites().to_vec())
+        let device = value!(Device { uuid: Some(uuid.to_owned()), ..gpu("cuda:0", "H200") });
+        Snapshot::new(process, vec![device], report.sites.to_vec())
     };
     let same = merged(&[of(1, "a", "node", "GPU-1"), of(2, "a", "node", "GPU-1")]);
-    let process = same.process();
-    assert_eq!((process.label(), process.host()), (Some("a"), Some("node")));
-    assert_eq!(process.program_version(), Some("1.4.0"));
-    assert_eq!(same.devices()[0].uuid(), Some("GPU-1"));
-    assert_eq!(process.warnings(), [""; 0]);
+    let process = &same.process;
+    assert_eq!((process.label.as_deref(), process.host.as_deref()), (Some("a"), Some("node")));
+    assert_eq!(process.program_version.as_deref(), Some("1.4.0"));
+    assert_eq!(same.devices[0].uuid.as_deref(), Some("GPU-1"));
+    assert_eq!(process.warnings, [""; 0]);
     let other = merged(&[same, of(3, "b", "other", "GPU-2")]);
-    let process = other.process();
-    assert_eq!((process.label(), process.host()), (None, None));
-    assert_eq!((process.program_version(), other.devices()[0].uuid()), (Some("1.4.0"), None));
-    assert_eq!(process.warnings(), ["the merged reports have different labels: a, b"]);
-    let hosts: Vec<_> = process.merged().iter().filter_map(|process| process.host()).collect();
+    let process = &other.process;
+    assert_eq!((process.label.as_deref(), process.host.as_deref()), (None, None));
+    assert_eq!(
+        (process.program_version.as_deref(), other.devices[0].uuid.as_deref()),
+        (Some("1.4.0"), None)
+    );
+    assert_eq!(process.warnings, ["the merged reports have different labels: a, b"]);
+    let hosts: Vec<_> =
+        process.merged.iter().filter_map(|process| process.host.as_deref()).collect();
     assert_eq!(hosts, ["node", "node", "other"]);
 }
 
@@ -74,32 +78,34 @@ fn provenance_is_kept_if_reports_agree() {
 fn counts_and_work_are_summed() {
     let with = |timed: u64, in_flight: u64, bytes: Option<Bytes>| {
         let times = vec![4000.0; (timed - in_flight) as usize];
-        Series { timed, in_flight, bytes, ..series("cuda:0", &times, &[], 1000.0) }
+        value!(Series { timed, in_flight, bytes, ..series("cuda:0", &times, &[], 1000.0) })
     };
-    let bytes = |samples: u64, per_call: f64, gb_per_s: f64| Bytes {
-        samples,
-        per_call: Some(per_call),
-        total: per_call * samples as f64,
-        gb_per_s: Some(gb_per_s),
-        peak_share: None,
+    let bytes = |samples: u64, per_call: f64, gb_per_s: f64| {
+        value!(Bytes {
+            samples,
+            per_call: Some(per_call),
+            total: per_call * samples as f64,
+            gb_per_s: Some(gb_per_s),
+            peak_share: None,
+        })
     };
     let (few, many) = (bytes(7, 6e3, 2.0), bytes(20, 6e3, 2.0));
     let both = merged(&[one(1, with(9, 2, Some(few))), one(2, with(20, 0, Some(many)))]);
     let series = only(&both);
-    assert_eq!((series.timed(), series.in_flight(), series.measured()), (29, 2, 27));
+    assert_eq!((series.timed, series.in_flight, series.measured), (29, 2, 27));
     assert_eq!(both.inconsistencies(), [""; 0]);
-    let rate = series.bytes().unwrap();
-    assert_eq!((rate.samples(), rate.total(), rate.per_call()), (27, 27.0 * 6e3, Some(6e3)));
-    assert_eq!(rate.gb_per_s(), Some(2.0));
-    let site = &both.sites()[0];
-    assert_eq!((site.calls(), site.warmup(), site.timed()), (35, 6, 29));
-    assert_eq!((site.holds_released(), site.holds_expired()), (1_000, 4));
+    let rate = series.bytes.unwrap();
+    assert_eq!((rate.samples, rate.total, rate.per_call), (27, 27.0 * 6e3, Some(6e3)));
+    assert_eq!(rate.gb_per_s, Some(2.0));
+    let site = &both.sites[0];
+    assert_eq!((site.calls, site.warmup, site.timed), (35, 6, 29));
+    assert_eq!((site.holds_released, site.holds_expired), (1_000, 4));
     // If the work per call differs, the rate is total work over total time: 42 kB in 21 µs and 60
     // kB in 10 µs.
     let other = bytes(20, 3e3, 6.0);
     let both = merged(&[one(1, with(7, 0, Some(few))), one(2, with(20, 0, Some(other)))]);
-    let rate = only(&both).bytes().unwrap();
-    assert_eq!((rate.per_call(), rate.gb_per_s()), (None, Some(102.0 / 31.0)));
+    let rate = only(&both).bytes.unwrap();
+    assert_eq!((rate.per_call, rate.gb_per_s), (None, Some(102.0 / 31.0)));
 }
 
 #[test]
@@ -107,11 +113,11 @@ fn merging_a_merged_report_keeps_processes() {
     let report = |pid| one(pid, series("cuda:0", &[5000.0], &[], 0.0));
     let two = merged(&[report(7), report(5)]);
     let three = merged(&[two, report(9)]);
-    let process = three.process();
-    let pids: Vec<u32> = process.merged().iter().map(|process| process.pid()).collect();
+    let process = &three.process;
+    let pids: Vec<u32> = process.merged.iter().map(|process| process.pid).collect();
     assert_eq!(pids, [7, 5, 9]);
-    assert_eq!((process.wall_ns(), process.name()), (6_000_000_000, "app"));
-    assert_eq!(process.started(), report(5).process().started());
+    assert_eq!((process.wall_ns, process.name.as_str()), (6_000_000_000, "app"));
+    assert_eq!(process.started, report(5).process.started);
     assert!(three.to_string().contains(": 3 reports of app merged, 6.000 s from "), "{three}");
 }
 
@@ -126,7 +132,7 @@ fn timing_is_off_only_if_off_in_every_report() {
         }
         report
     };
-    let off = |reports: &[Snapshot]| merged(reports).process().off().map(str::to_owned);
+    let off = |reports: &[Snapshot]| merged(reports).process.off.clone();
     assert_eq!(off(&[with(Some("no driver")), with(None)]), None);
     assert_eq!(off(&[with(None), with(Some("no driver"))]), None);
     assert_eq!(off(&[with(Some("no driver")), with(Some("`GPU_TIME=off`"))]).unwrap(), "no driver");
@@ -137,10 +143,13 @@ fn estimate_errors_add_in_quadrature() {
     let of = |total: f64, error: f64| {
         let (total, error) = (Some(total), Some(error));
         let series = series("cuda:0", &[4000.0; 3], &[], 1000.0);
-        one(1, Series { estimated_total_ns: total, estimated_total_error_ns: error, ..series })
+        one(
+            1,
+            value!(Series { estimated_total_ns: total, estimated_total_error_ns: error, ..series }),
+        )
     };
     let both = merged(&[of(1e6, 3e4), of(2e6, 4e4)]);
-    let estimate = (only(&both).estimated_total_ns(), only(&both).estimated_total_error_ns());
+    let estimate = (only(&both).estimated_total_ns, only(&both).estimated_total_error_ns);
     assert_eq!(estimate, (Some(3e6), Some(5e4)));
 }
 
@@ -150,15 +159,15 @@ fn net_times_use_bias_of_each_launch_count() {
         let mean = f64::from(min + max) / 2.0;
         let series = series("cuda:0", &[ns; 10], &[], 500.0 * mean);
         let net_ns = series.net_ns.filter(|_| min == max);
-        let launches = Some(Launches { min, mean, max });
-        one(1, Series { bias_ns: Some(500.0), net_ns, launches, ..series })
+        let launches = Some(value!(Launches { min, mean, max }));
+        one(1, value!(Series { bias_ns: Some(500.0), net_ns, launches, ..series }))
     };
     let both = merged(&[of(1500.0, 1, 1), of(2500.0, 3, 3)]);
-    let net = only(&both).net_ns().unwrap();
-    assert_eq!((net.median(), net.max(), net.stddev(), net.sum()), (1000.0, 1000.0, 0.0, 20_000.0));
-    assert_eq!((only(&both).bias_ns(), only(&both).launches().unwrap().mean()), (Some(500.0), 2.0));
+    let net = only(&both).net_ns.unwrap();
+    assert_eq!((net.median, net.max, net.stddev, net.sum), (1000.0, 1000.0, 0.0, 20_000.0));
+    assert_eq!((only(&both).bias_ns, only(&both).launches.unwrap().mean), (Some(500.0), 2.0));
     let varied = merged(&[both, of(3000.0, 1, 3)]);
-    assert_eq!((only(&varied).net_ns(), only(&varied).net_sum_ns), (None, Some(40_000.0)));
+    assert_eq!((only(&varied).net_ns.as_ref(), only(&varied).net_sum_ns), (None, Some(40_000.0)));
 }
 
 #[test]
@@ -170,15 +179,15 @@ fn merge_rejects_report_without_histogram() {
 
 /// Returns the process ids and the raw medians of the runs of the only series.
 fn runs(snapshot: &Snapshot) -> Vec<(u32, f64)> {
-    let pid = |place: u32| snapshot.process().merged()[place as usize].pid();
-    only(snapshot).runs().iter().map(|run| (pid(run.process()), run.raw_median_ns())).collect()
+    let pid = |place: u32| snapshot.process.merged[place as usize].pid;
+    only(snapshot).runs.iter().map(|run| (pid(run.process), run.raw_median_ns)).collect()
 }
 
 /// Returns a merged report with other runs.
 fn with_runs(report: &Snapshot, change: impl Fn(&mut Vec<Run>)) -> Snapshot {
-    let mut sites = report.sites().to_vec();
+    let mut sites = report.sites.to_vec();
     change(&mut sites[0].series[0].runs);
-    Snapshot::new(report.process().clone(), report.devices().to_vec(), sites)
+    Snapshot::new(report.process.clone(), report.devices.to_vec(), sites)
 }
 
 #[test]
@@ -190,9 +199,9 @@ fn merged_report_keeps_figures_of_each_run() {
     assert_eq!(runs(&all), [(5, 3000.0), (2, 4000.0), (9, 5000.0)]);
     let stepwise = merged(&[merged(&[a, none]), merged(&[b, c])]);
     assert_eq!(runs(&stepwise), runs(&all));
-    let run = only(&stepwise).runs()[2];
-    assert_eq!((run.fed(), run.starved(), run.raw_mean_ns()), (20, 2, 5000.0));
-    assert_eq!((run.net_median_ns(), run.ci95_ns()), (Some(4000.0), Some([5000.0, 5000.0])));
+    let run = only(&stepwise).runs[2];
+    assert_eq!((run.fed, run.starved, run.raw_mean_ns), (20, 2, 5000.0));
+    assert_eq!((run.net_median_ns, run.ci95_ns), (Some(4000.0), Some([5000.0, 5000.0])));
 }
 
 #[test]
@@ -227,16 +236,16 @@ fn run_of_unlisted_process_is_refused() {
 
 #[test]
 fn counts_saturate() {
-    let full = Series { timed: u64::MAX, ..series("cuda:0", &[5.0], &[], 0.0) };
-    assert_eq!(only(&merged(&[one(1, full.clone()), one(2, full)])).timed(), u64::MAX);
+    let full = value!(Series { timed: u64::MAX, ..series("cuda:0", &[5.0], &[], 0.0) });
+    assert_eq!(only(&merged(&[one(1, full.clone()), one(2, full)])).timed, u64::MAX);
 }
 
 #[test]
 fn means_that_overflow_are_refused() {
     let mut merge = Merge::default();
     for (pid, busy_ns) in [(1, 1e308), (2, -1e308)] {
-        let per_call = Some(PerCall { busy_ns, ..PerCall::default() });
-        let path = Node { recorded: 1, calls: 1.0, per_call, ..Node::of(Source::Opened) };
+        let per_call = Some(value!(PerCall { busy_ns, ..PerCall::default() }));
+        let path = value!(Node { recorded: 1, calls: 1.0, per_call, ..Node::of(Source::Opened) });
         let report = one(pid, series("cuda:0", &[5.0], &[], 0.0)).with_tree(vec![path]);
         assert_eq!(merge.add(&report), Ok(()));
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_report::{Node, PerCall, Source};
+use gpu_time_report::{Node, PerCall, Source, value};
 
 use super::combine::add;
 
@@ -13,14 +13,14 @@ pub struct MergedTree {
     /// The self time of each path by device index. `None` if a report does not contain it.
     by_device: Vec<Option<BTreeMap<usize, f64>>>,
     /// The index of each path in `nodes`.
-    known: HashMap<(Option<u32>, Function), u32>,
+    known: HashMap<(Option<usize>, Function), usize>,
 }
 
 /// The last part of a path: the function that was called.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Function {
     /// The index of the function's site in the merged report.
-    Site(u32),
+    Site(usize),
     /// A function that the report does not list.
     Name(String),
     /// Work that only windows found, by name. Its time is the sum of the estimates for each process,
@@ -33,36 +33,36 @@ impl MergedTree {
     /// report, and `devices` the ids of its devices to the indices of the merged ones.
     pub fn add(&mut self, tree: &[Node], sites: &[usize], devices: &HashMap<&str, usize>) {
         // The index in `nodes` of each path of the report.
-        let mut places: Vec<u32> = Vec::with_capacity(tree.len());
+        let mut places: Vec<usize> = Vec::with_capacity(tree.len());
         for node in tree {
-            let parent = node.parent().and_then(|parent| places.get(parent).copied());
-            let site = node.site().and_then(|site| sites.get(site)).map(|&site| site as u32);
+            let parent = node.parent.and_then(|parent| places.get(parent).copied());
+            let site = node.site.and_then(|site| sites.get(site)).copied();
             let times = node.self_ns_by_device.iter();
             let times = times.filter_map(|(id, ns)| Some((*devices.get(&**id)?, *ns)));
             let is_known = node.self_ns <= 0.0 || !node.self_ns_by_device.is_empty();
             let by_device = is_known.then(|| times.collect());
-            let node = Node { self_ns_by_device: BTreeMap::new(), ..node.clone() };
-            places.push(self.add_path(Node { parent, site, ..node }, by_device));
+            let node = value!(Node { self_ns_by_device: BTreeMap::new(), ..node.clone() });
+            places.push(self.add_path(value!(Node { parent, site, ..node }), by_device));
         }
     }
 
     /// Adds a path with its self time on each device.
-    fn add_path(&mut self, node: Node, by_device: Option<BTreeMap<usize, f64>>) -> u32 {
+    fn add_path(&mut self, node: Node, by_device: Option<BTreeMap<usize, f64>>) -> usize {
         let function = match (node.source, node.site) {
             (Source::Windows, _) => Function::FromWindows(node.name.clone()),
             (_, Some(site)) => Function::Site(site),
             (_, None) => Function::Name(node.name.clone()),
         };
-        let next = self.nodes.len() as u32;
+        let next = self.nodes.len();
         let at = *self.known.entry((node.parent, function)).or_insert(next);
-        match self.nodes.get_mut(at as usize) {
+        match self.nodes.get_mut(at) {
             Some(ours) => add_node(ours, &node),
             None => {
                 self.nodes.push(node);
                 self.by_device.push(Some(BTreeMap::new()));
             }
         }
-        let ours = &mut self.by_device[at as usize];
+        let ours = &mut self.by_device[at];
         *ours = ours.take().zip(by_device).map(|(mut ours, theirs)| {
             theirs.into_iter().for_each(|(device, ns)| *ours.entry(device).or_default() += ns);
             ours
@@ -86,7 +86,7 @@ pub fn is_finite(node: &Node) -> bool {
     let errors = [node.self_error_ns, node.inclusive_error_ns].into_iter().flatten();
     let sums = [node.calls, node.self_ns, node.inclusive_ns, node.share].into_iter().chain(errors);
     let means = node.per_call.into_iter().flat_map(|mean| {
-        let PerCall { busy_ns, span_ns, waited_ns, host_ns, kernels } = mean;
+        let PerCall { busy_ns, span_ns, waited_ns, host_ns, kernels, .. } = mean;
         let known = [waited_ns, host_ns, kernels].into_iter().flatten();
         [busy_ns, span_ns].into_iter().chain(known)
     });
@@ -123,13 +123,13 @@ fn mean(one: PerCall, calls: f64, other: PerCall, other_calls: f64) -> PerCall {
     let share = if all > 0.0 { other_calls / all } else { 0.0 };
     let of = |one: f64, other: f64| one + (other - one) * share;
     let of_both = |one: Option<f64>, other: Option<f64>| Some(of(one?, other?));
-    PerCall {
+    value!(PerCall {
         busy_ns: of(one.busy_ns, other.busy_ns),
         span_ns: of(one.span_ns, other.span_ns),
         waited_ns: of_both(one.waited_ns, other.waited_ns),
         host_ns: of_both(one.host_ns, other.host_ns),
         kernels: of_both(one.kernels, other.kernels),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -54,9 +54,9 @@ fn each_kernel_has_a_line_below_its_series() {
     assert_eq!(cells(decode[0], &opened), ["span", "kernels", "10", "8", "3", "2", ""]);
     // Every kernel of the report, in the same order.
     let snapshot = kernels();
-    let times = snapshot.sites[0].series[0].kernel_times().unwrap();
+    let times = snapshot.sites[0].series[0].kernel_times.as_ref().unwrap();
     let names: Vec<&str> = decode[1..].iter().map(|line| &line[at("kernel")]).collect();
-    assert_eq!(names, times.kernels().iter().map(|kernel| kernel.name()).collect::<Vec<_>>());
+    assert_eq!(names, times.kernels.iter().map(|kernel| &kernel.name).collect::<Vec<_>>());
     assert_eq!(names[..2], GEMMS);
     let kernel = ["measure", "device", "clock", "grid", "block", "per_call", "count", "timed"];
     let expected = ["kernel", "cuda:0", "kernels", "128x2x1", "256x1x1", "30", "240", ""];

@@ -125,23 +125,23 @@ pub fn strip(value: &mut Value) {
 
 impl Slots {
     fn of(timeline: &Timeline) -> Option<Slots> {
-        let slots = timeline.slots();
-        let shortest = slots.iter().map(Slot::min_ns).min()?;
+        let slots = &timeline.slots;
+        let shortest = slots.iter().map(|slot| slot.min_ns).min()?;
         let spare_digits = (shortest.checked_ilog10().unwrap_or(0) + 1).saturating_sub(DIGITS);
         let unit_ns = 10u64.pow(spare_digits);
         let rounded = |ns: u64| (ns.saturating_add(unit_ns / 2) / unit_ns) as i64;
-        let mean = |slot: &Slot| rounded(slot.mean_ns());
-        let has_gaps = (0..).zip(slots).any(|(at, slot)| slot.index() != at);
+        let mean = |slot: &Slot| rounded(slot.mean_ns);
+        let has_gaps = (0..).zip(slots).any(|(at, slot)| slot.index != at);
         let column = |of: &dyn Fn(&Slot) -> i64| slots.iter().map(of).collect();
         Some(Slots {
-            origin_ns: timeline.origin_ns(),
-            width_ns: timeline.width_ns(),
+            origin_ns: timeline.origin_ns,
+            width_ns: timeline.width_ns,
             unit_ns,
-            indices: if has_gaps { steps(column(&|slot| i64::from(slot.index()))) } else { vec![] },
-            counts: steps(column(&|slot| slot.count() as i64)),
+            indices: if has_gaps { steps(column(&|slot| i64::from(slot.index))) } else { vec![] },
+            counts: steps(column(&|slot| slot.count as i64)),
             means: steps(column(&mean)),
-            below: column(&|slot| mean(slot).wrapping_sub(rounded(slot.min_ns()))),
-            above: column(&|slot| rounded(slot.max_ns()).wrapping_sub(mean(slot))),
+            below: column(&|slot| mean(slot).wrapping_sub(rounded(slot.min_ns))),
+            above: column(&|slot| rounded(slot.max_ns).wrapping_sub(mean(slot))),
         })
     }
 }
@@ -245,12 +245,12 @@ mod tests {
             let timeline = course.timeline(0).unwrap();
             let slots = Slots::of(&timeline).unwrap();
             let [indices, counts, means] = [&slots.indices, &slots.counts, &slots.means].map(|all| sums(all));
-            for (at, slot) in timeline.slots().iter().enumerate() {
+            for (at, slot) in timeline.slots.iter().enumerate() {
                 let index = indices.get(at).map_or(at as u32, |index| *index as u32);
                 let found = (index, counts[at] as u64);
-                prop_assert_eq!(found, (slot.index(), slot.count()));
+                prop_assert_eq!(found, (slot.index, slot.count));
                 let times = [means[at] - slots.below[at], means[at], means[at] + slots.above[at]];
-                for (found, ns) in times.into_iter().zip([slot.min_ns(), slot.mean_ns(), slot.max_ns()]) {
+                for (found, ns) in times.into_iter().zip([slot.min_ns, slot.mean_ns, slot.max_ns]) {
                     let found_ns = found as f64 * slots.unit_ns as f64;
                     prop_assert!((found_ns - ns as f64).abs() <= 0.0005 * ns as f64, "{found_ns} {ns}");
                 }

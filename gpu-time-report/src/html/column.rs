@@ -152,7 +152,7 @@ impl PageColumn {
                 }
             },
             PageColumn::Cache => html! {
-                td.cache { span class={ "chip " (series.cache()) } { (series.cache()) } }
+                td.cache { span class={ "chip " (series.cache.name()) } { (series.cache.name()) } }
             },
             PageColumn::Samples => html! {
                 td.n.less data-value=(series.samples()) { (units::count(series.samples())) }

@@ -129,14 +129,7 @@ fn state(device: &Device) -> String {
         let most = clocks.sm_max_mhz.map(|most| format!(" of {most}"));
         Some(range(clocks.sm_start_mhz, clocks.sm_end_mhz)? + &most.unwrap_or_default())
     };
-    let throttled: Vec<String> = device
-        .throttle()
-        .filter(|(_, held)| *held != Some(0))
-        .map(|(reason, held)| match held {
-            Some(ns) => format!("{reason} {}", units::time(ns as f64)),
-            None => reason.to_owned(),
-        })
-        .collect();
+    let throttled = device.throttled();
     let lowered = if throttled.is_empty() { "nothing".to_owned() } else { throttled.join(", ") };
     let known = known([
         ("SM clock", clocks.and_then(sm)),

@@ -32,7 +32,7 @@ pub fn tree(
     let rows: Vec<_> = selection::longest(nodes, MAX_PATHS).collect();
     let depth = rows.iter().map(|(_, depth)| depth + 1).max().unwrap_or(0);
     let scale = |of: fn(&Node) -> f64| Scale::of(nodes.iter().map(of), 3);
-    let (own, inclusive) = (scale(Node::self_ns), scale(Node::inclusive_ns));
+    let (own, inclusive) = (scale(|node| node.self_ns), scale(|node| node.inclusive_ns));
     html! {
         @if whole_ns > 0.0 {
             div.section-head { h2 { "Call tree" } }
@@ -71,7 +71,7 @@ pub fn tree(
                                     @let _ = printed.mark(node.has_other_streams(), GPU_PER_CALL);
                                     (per_call(node, |mean| Some(mean.busy_ns)))
                                 }
-                                td { (per_call(node, PerCall::host_ns)) }
+                                td { (per_call(node, |per_call| per_call.host_ns)) }
                                 td { (printable(&node.remark())) }
                             }
                         }
@@ -119,7 +119,7 @@ fn per_call(node: &Node, of: fn(&PerCall) -> Option<f64>) -> String {
 /// mostly in one of their callees. In a program that waits everywhere, nearly all are launch-bound.
 fn waits(nodes: &[Node]) -> Vec<bool> {
     let waited_ns = |node: &Node| {
-        let mean_ns = node.per_call.as_ref().and_then(PerCall::waited_ns);
+        let mean_ns = node.per_call.as_ref().and_then(|per_call| per_call.waited_ns);
         mean_ns.filter(|_| node.launch_bound).map_or(0.0, |mean_ns| mean_ns * node.calls)
     };
     let (callees, roots) = children(nodes);

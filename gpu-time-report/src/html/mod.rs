@@ -163,7 +163,8 @@ fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
 }
 
 fn warnings(snapshot: &Snapshot) -> Markup {
-    let why_off = snapshot.process.off().map(|why| format!("nothing was timed on a GPU: {why}"));
+    let why_off =
+        snapshot.process.off.as_deref().map(|why| format!("nothing was timed on a GPU: {why}"));
     let off = why_off.is_some();
     let warnings: Vec<String> =
         why_off.into_iter().chain(advice::warnings_with_places(snapshot)).collect();

@@ -53,7 +53,7 @@ impl<'a> Groups<'a> {
             sorted_by = PageColumn::Share;
             shown = groups::sorted(shown, |group| share(group, &shares));
         }
-        let first = shown.iter().position(|group| Some(group.site.name()) == first);
+        let first = shown.iter().position(|group| Some(group.site.name.as_str()) == first);
         Groups { shown, left_out, first, sorted_by, sites }
     }
 }

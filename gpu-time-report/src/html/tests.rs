@@ -308,7 +308,7 @@ fn host_samples_do_not_raise_the_fed_share() {
 #[test]
 fn gpu_time_leaves_out_barriers() {
     let mut snapshot = rated();
-    snapshot.sites.retain(|site| ["app::sync", "app::host"].contains(&site.name()));
+    snapshot.sites.retain(|site| ["app::sync", "app::host"].contains(&site.name.as_str()));
     let text = text(&snapshot);
     assert!(text.contains("\nhost samples") && !text.contains("\nGPU busy"), "{text}");
 }
@@ -409,7 +409,7 @@ fn paths_in_which_the_gpu_waits_are_underlined() {
         path("mlp", Some(1), 90.0),
     ];
     let snapshot = everything().with_tree(nodes);
-    assert!(snapshot.tree.iter().all(Node::launch_bound));
+    assert!(snapshot.tree.iter().all(|node| node.launch_bound));
     let page = snapshot.to_html();
     let rows = page.split("<tr").filter(|row| row.contains("--x:"));
     let (waiting, _): (Vec<&str>, Vec<_>) =

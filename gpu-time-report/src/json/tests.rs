@@ -143,7 +143,9 @@ fn from_json_reads_the_first_reports() {
         }
     }
     let read = Snapshot::from_json(json.to_string().as_bytes()).unwrap();
-    assert!(read.sites.iter().flat_map(Site::series).all(|s| s.histogram.is_empty()));
+    assert!(
+        read.sites.iter().flat_map(|site| &site.series).all(|s| s.histogram.is_empty())
+    );
     let mut expected = everything();
     for site in &mut expected.sites {
         site.remarks.clear();

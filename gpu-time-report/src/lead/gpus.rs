@@ -24,7 +24,7 @@ pub fn gpus(snapshot: &Snapshot) -> impl Iterator<Item = &Device> {
 pub fn used_by<'a>(snapshot: &'a Snapshot, function: &str) -> Vec<&'a Device> {
     let mut are_inside = vec![false; snapshot.tree.len()];
     let paths = snapshot.tree.iter().enumerate().filter(|&(at, node)| {
-        let caller = node.parent().filter(|caller| *caller < at);
+        let caller = node.parent.filter(|caller| *caller < at);
         are_inside[at] = node.name == function || caller.is_some_and(|caller| are_inside[caller]);
         are_inside[at]
     });
@@ -44,7 +44,7 @@ fn with_much_time<'a>(
     paths: impl Iterator<Item = &'a Node>,
 ) -> Option<Vec<&'a Device>> {
     let mut times = HashMap::<&str, f64>::new();
-    for (id, ns) in paths.flat_map(Node::self_ns_by_device) {
+    for (id, ns) in paths.flat_map(|node| &node.self_ns_by_device) {
         *times.entry(id).or_default() += ns;
     }
     let least_ns = USED * times.values().sum::<f64>();

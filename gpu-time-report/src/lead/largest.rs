@@ -90,11 +90,10 @@ fn largest_bound<'a>(
 /// Returns the GPU time that each function has for certain: in a call timed by events, the GPU waited no longer than
 /// the host took for the call.
 fn least_times(snapshot: &Snapshot) -> HashMap<&str, f64> {
-    let mut times = HashMap::new();
+    let mut times = HashMap::<&str, f64>::new();
     for node in &snapshot.tree {
         if let Some(host_ns) = node.per_call.and_then(|mean| mean.host_ns) {
-            *times.entry(node.name()).or_default() +=
-                (node.self_ns - node.calls * host_ns).max(0.0);
+            *times.entry(&node.name).or_default() += (node.self_ns - node.calls * host_ns).max(0.0);
         }
     }
     times

@@ -42,7 +42,7 @@ impl<'a> Longest<'a> {
             paths = inner;
         }
         let paths: Vec<&Node> = paths.into_iter().map(|at| &nodes[at]).collect();
-        Some(Longest { name: paths.first()?.name(), node: together(&paths)? })
+        Some(Longest { name: &paths.first()?.name, node: together(&paths)? })
     }
 }
 
@@ -75,7 +75,7 @@ impl Search<'_> {
         let (mut below, mut callers) = (Vec::new(), Vec::new());
         let mut waiting: Vec<_> = around.iter().map(|&at| (at, 0)).collect();
         while let Some((at, depth)) = waiting.pop() {
-            let name = self.nodes[at].name();
+            let name = &self.nodes[at].name;
             callers.truncate(depth);
             if depth > 0 && !callers.contains(&name) {
                 below.push(at);
@@ -90,7 +90,7 @@ impl Search<'_> {
     fn largest(&self, paths: impl IntoIterator<Item = usize>) -> Option<Vec<usize>> {
         let mut functions = BTreeMap::<&str, Vec<usize>>::new();
         for at in paths.into_iter().filter(|&at| self.sums[at].is_some()) {
-            functions.entry(self.nodes[at].name()).or_default().push(at);
+            functions.entry(&self.nodes[at].name).or_default().push(at);
         }
         functions.into_values().max_by(|one, two| self.sum(one).total_cmp(&self.sum(two)))
     }
@@ -126,9 +126,9 @@ fn together(paths: &[&Node]) -> Option<Node> {
         per_call: Some(PerCall {
             busy_ns: mean(|mean| Some(mean.busy_ns))?,
             span_ns: mean(|mean| Some(mean.span_ns))?,
-            waited_ns: mean(PerCall::waited_ns),
-            host_ns: mean(PerCall::host_ns),
-            kernels: mean(PerCall::kernels),
+            waited_ns: mean(|per_call| per_call.waited_ns),
+            host_ns: mean(|per_call| per_call.host_ns),
+            kernels: mean(|per_call| per_call.kernels),
         }),
         ..first.clone()
     })
@@ -140,7 +140,7 @@ mod tests {
     use crate::tree::fixtures::node;
 
     /// Returns a path of one call that waited for this long.
-    fn path(name: &str, parent: Option<u32>, waited_ns: f64) -> Node {
+    fn path(name: &str, parent: Option<usize>, waited_ns: f64) -> Node {
         let mut node = node(name, parent, 0.0, 0.0);
         node.calls = 1.0;
         node.per_call.as_mut().unwrap().waited_ns = Some(waited_ns);
@@ -148,12 +148,12 @@ mod tests {
     }
 
     fn waited_ns(node: &Node) -> Option<f64> {
-        Some(total(node, PerCall::waited_ns))
+        Some(total(node, |per_call| per_call.waited_ns))
     }
 
     fn longest(nodes: &[Node]) -> (&str, f64) {
         let Longest { name, node } = Longest::of(nodes, waited_ns).unwrap();
-        (name, total(&node, PerCall::waited_ns))
+        (name, total(&node, |per_call| per_call.waited_ns))
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let mut nodes = vec![path("main", None, 100.0)];
         for caller in ["a", "b", "c", "d"] {
             nodes.push(path(caller, Some(0), 25.0));
-            let caller = nodes.len() as u32 - 1;
+            let caller = nodes.len() - 1;
             nodes.push(path("gemm", Some(caller), 24.0));
             nodes.push(path("gemm", Some(caller + 1), 20.0));
         }
@@ -177,13 +177,14 @@ mod tests {
     #[test]
     fn last_level_of_deep_recursion_is_not_named() {
         let mut nodes = vec![path("main", None, 100.0)];
-        for level in 1..Node::MAX_LEVELS as u32 {
+        for level in 1..Node::MAX_LEVELS {
             nodes.push(path("f", Some(level - 1), 20.0));
         }
         nodes.last_mut().unwrap().calls = 300.0;
         nodes.push(path("g", Some(0), 30.0));
         let may_be_named = |node: &Node| node.calls > 1.0 || node.name == "g";
-        let sum = |node: &Node| may_be_named(node).then(|| total(node, PerCall::waited_ns));
+        let sum =
+            |node: &Node| may_be_named(node).then(|| total(node, |per_call| per_call.waited_ns));
         assert_eq!(Longest::of(&nodes, sum).unwrap().name, "g");
     }
 

@@ -133,7 +133,7 @@ pub fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
     let mut sum_ns = 0.0;
     for node in roots.filter(|node| node.source != Source::Windows) {
         // The tree has no calls in warm-up.
-        let site = snapshot.sites.get(node.site()?)?;
+        let site = snapshot.sites.get(node.site?)?;
         let in_tree = site.timed.saturating_add(site.unsampled).max(1);
         let all = (site.calls as f64 / in_tree as f64).max(1.0);
         sum_ns += all * node.calls * node.per_call?.host_ns?;

@@ -212,7 +212,7 @@ fn slow_first_call_is_not_launch_bound() {
     snapshot.sites[0].launch_bound = None;
     let nodes = snapshot.tree.clone();
     let snapshot = snapshot.with_tree(nodes);
-    assert!(!snapshot.tree()[0].launch_bound());
+    assert!(!snapshot.tree[0].launch_bound);
     assert_eq!(snapshot.sites[0].launch_bound, Some(false));
     let first = Lead::of(&snapshot).first.unwrap().to_string();
     assert!(!first.contains("launch-bound"), "{first}");
@@ -228,7 +228,7 @@ fn rare_path_is_launch_bound_by_its_means() {
     let mut usual = Node { recorded: 5, ..rare.clone() };
     usual.per_call.as_mut().unwrap().waited_ns = Some(0.0);
     let snapshot = snapshot.with_tree(vec![usual, rare]);
-    assert_eq!(snapshot.tree().iter().filter(|node| node.launch_bound()).count(), 1);
+    assert_eq!(snapshot.tree.iter().filter(|node| node.launch_bound).count(), 1);
     let first = Lead::of(&snapshot).first.unwrap().to_string();
     assert!(first.contains("On average, "), "{first}");
 }

@@ -10,26 +10,33 @@ use crate::Stats;
 /// in the self busy time. Without opened calls, all values are 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct KernelTimes {
-    #[doc(hidden)]
+    /// The number of opened calls.
     pub opened: u64,
-    #[doc(hidden)]
+    /// The time per call during which at least one of its kernels, copies or memsets ran. In a
+    /// merged report, this and the following statistics are `None` if several of its reports have
+    /// them, because percentiles cannot be combined.
     pub busy_ns: Option<Stats>,
-    #[doc(hidden)]
+    /// The part of the busy time that no inner annotated function accounts for.
     pub self_busy_ns: Option<Stats>,
-    #[doc(hidden)]
+    /// The time per call from the start of the first kernel to the end of the last one.
     pub span_ns: Option<Stats>,
-    #[doc(hidden)]
+    /// The part of the span during which none of the call's kernels ran.
     pub gaps_ns: Option<Stats>,
-    #[doc(hidden)]
+    /// The mean number of kernels per call, without copies and memsets.
     pub kernels_per_call: Option<f64>,
-    #[doc(hidden)]
+    /// The largest number of streams that one call used.
     pub streams: Option<u32>,
-    #[doc(hidden)]
+    /// The different kernels, copies and memsets, longest total first. There are at most 256. If
+    /// there are more, the launch configurations of a kernel are combined into an entry whose grid
+    /// is zero. If that does not suffice, and in merged reports, further kernels are combined into
+    /// an entry `<other>`.
     pub kernels: Vec<Kernel>,
-    #[doc(hidden)]
+    /// The work that events do not bracket, so that the event times of the series do not include
+    /// it.
     pub elsewhere: Vec<Elsewhere>,
-    #[doc(hidden)]
+    /// The number of records for which CUPTI knew no times. They are not included in any figure.
     pub zero_times: u64,
 }
 
@@ -40,86 +47,33 @@ impl KernelTimes {
         self.opened > 0 && self.span_ns.is_none()
             || self.kernels.iter().any(|kernel| kernel.time_ns.is_none())
     }
-
-    /// Returns the number of opened calls.
-    pub fn opened(&self) -> u64 {
-        self.opened
-    }
-
-    /// Returns the time per call during which at least one of its kernels, copies or memsets ran.
-    /// In a merged report, this and the following statistics are `None` if several of its reports
-    /// have them, because percentiles cannot be combined.
-    pub fn busy_ns(&self) -> Option<&Stats> {
-        self.busy_ns.as_ref()
-    }
-
-    /// Returns the part of the busy time that no inner annotated function accounts for.
-    pub fn self_busy_ns(&self) -> Option<&Stats> {
-        self.self_busy_ns.as_ref()
-    }
-
-    /// Returns the time per call from the start of the first kernel to the end of the last one.
-    pub fn span_ns(&self) -> Option<&Stats> {
-        self.span_ns.as_ref()
-    }
-
-    /// Returns the part of the span during which none of the call's kernels ran.
-    pub fn gaps_ns(&self) -> Option<&Stats> {
-        self.gaps_ns.as_ref()
-    }
-
-    /// Returns the mean number of kernels per call, without copies and memsets.
-    pub fn kernels_per_call(&self) -> Option<f64> {
-        self.kernels_per_call
-    }
-
-    /// Returns the largest number of streams that one call used.
-    pub fn streams(&self) -> Option<u32> {
-        self.streams
-    }
-
-    /// Returns the different kernels, copies and memsets, longest total first. There are at most 256. If there
-    /// are more, the launch configurations of a kernel are combined into an entry whose grid is zero. If that
-    /// does not suffice, and in merged reports, further kernels are combined into an entry `<other>`.
-    pub fn kernels(&self) -> &[Kernel] {
-        &self.kernels
-    }
-
-    /// Returns the work that events do not bracket, so that the event times of the series do not
-    /// include it.
-    pub fn elsewhere(&self) -> &[Elsewhere] {
-        &self.elsewhere
-    }
-
-    /// Returns the number of records for which CUPTI knew no times. They are not included in any
-    /// figure.
-    pub fn zero_times(&self) -> u64 {
-        self.zero_times
-    }
 }
 
 /// A kernel with one launch configuration or with several, a kind of copy, or a memset.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Kernel {
-    #[doc(hidden)]
+    /// The demangled name, or a name in brackets for a copy or a memset, such as `[copy HtoD]`.
     pub name: String,
-    #[doc(hidden)]
+    /// The number of blocks in each dimension, or zeros for a copy, a memset, or a kernel with
+    /// several launch configurations.
     pub grid: [u32; 3],
-    #[doc(hidden)]
+    /// The number of threads of a block in each dimension.
     pub block: [u32; 3],
-    #[doc(hidden)]
+    /// The number of registers per thread.
     pub registers: u16,
-    #[doc(hidden)]
+    /// The shared memory per block in bytes, static and dynamic.
     pub shared_bytes: u32,
-    #[doc(hidden)]
+    /// The mean number of launches per call. Each opened call counts for as many as it represents.
     pub per_call: f64,
-    #[doc(hidden)]
+    /// The number of launches in all opened calls.
     pub count: u64,
-    #[doc(hidden)]
+    /// The statistics of the launches' times. `None` in a merged report, if several of its reports
+    /// have the kernel.
     pub time_ns: Option<Stats>,
-    #[doc(hidden)]
+    /// The total time of the launches, in nanoseconds.
     pub total_ns: f64,
-    #[doc(hidden)]
+    /// The total time as a share of the total time of all kernels of the series.
     pub share: f64,
 }
 
@@ -141,102 +95,35 @@ impl Kernel {
         });
         format!("grid {grid}, block {block}")
     }
-
-    /// Returns the demangled name, or a name in brackets for a copy or a memset, such as
-    /// `[copy HtoD]`.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the number of blocks in each dimension, or zeros for a copy, a memset, or a kernel
-    /// with several launch configurations.
-    pub fn grid(&self) -> [u32; 3] {
-        self.grid
-    }
-
-    /// Returns the number of threads of a block in each dimension.
-    pub fn block(&self) -> [u32; 3] {
-        self.block
-    }
-
-    /// Returns the number of registers per thread.
-    pub fn registers(&self) -> u16 {
-        self.registers
-    }
-
-    /// Returns the shared memory per block in bytes, static and dynamic.
-    pub fn shared_bytes(&self) -> u32 {
-        self.shared_bytes
-    }
-
-    /// Returns the mean number of launches per call. Each opened call counts for as many as it
-    /// represents.
-    pub fn per_call(&self) -> f64 {
-        self.per_call
-    }
-
-    /// Returns the number of launches in all opened calls.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Returns the statistics of the launches' times. `None` in a merged report, if several of its
-    /// reports have the kernel.
-    pub fn time_ns(&self) -> Option<&Stats> {
-        self.time_ns.as_ref()
-    }
-
-    /// Returns the total time of the launches, in nanoseconds.
-    pub fn total_ns(&self) -> f64 {
-        self.total_ns
-    }
-
-    /// Returns the total time as a share of the total time of all kernels of the series.
-    pub fn share(&self) -> f64 {
-        self.share
-    }
 }
 
 /// Work that calls enqueued outside of their event brackets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Elsewhere {
-    #[doc(hidden)]
+    /// The demangled name of the kernel.
     pub name: String,
-    #[doc(hidden)]
+    /// The number of launches.
     pub count: u64,
-    #[doc(hidden)]
+    /// The total time of these launches, in nanoseconds.
     pub total_ns: f64,
-    #[doc(hidden)]
+    /// The reason: `other-stream`, the stream was not the timed one; `after-stop`, the work was
+    /// enqueued outside of the launches that events bracket.
     pub why: ElsewhereReason,
 }
 
 impl Elsewhere {
-    /// Returns the demangled name of the kernel.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the number of launches.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Returns the total time of these launches, in nanoseconds.
-    pub fn total_ns(&self) -> f64 {
-        self.total_ns
-    }
-
-    /// Returns the reason: `other-stream`, the stream was not the timed one; `after-stop`, the
-    /// work was enqueued outside of the launches that events bracket.
-    pub fn why(&self) -> &str {
-        self.why.name()
+    /// Creates work with this many launches and their total time.
+    #[doc(hidden)]
+    pub fn new(name: String, count: u64, total_ns: f64, why: ElsewhereReason) -> Elsewhere {
+        Elsewhere { name, count, total_ns, why }
     }
 }
 
 /// The reason why events do not bracket some of a call's work.
-#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ElsewhereReason {
     /// The work was on a stream other than the timed one.
     OtherStream,

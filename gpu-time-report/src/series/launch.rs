@@ -3,32 +3,18 @@
 use serde::{Deserialize, Serialize};
 
 /// A launch in the function's body.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Launch {
-    #[doc(hidden)]
+    /// The launch's index among those in the body, from 0.
     pub index: u32,
-    #[doc(hidden)]
+    /// The name of the method, function or macro that launches.
     pub name: String,
-    #[doc(hidden)]
+    /// The line that contains the launch.
     pub line: u32,
 }
 
 impl Launch {
-    /// Returns the launch's index among those in the body, from 0.
-    pub fn index(&self) -> u32 {
-        self.index
-    }
-
-    /// Returns the name of the method, function or macro that launches.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Returns the line that contains the launch.
-    pub fn line(&self) -> u32 {
-        self.line
-    }
-
     /// Returns the label for the table. The index distinguishes launches on the same line.
     pub(crate) fn label(&self) -> String {
         format!("{} {}, line {}", self.name, self.index, self.line)
@@ -36,13 +22,14 @@ impl Launch {
 }
 
 /// The number of launches per call, for a sum.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Launches {
-    #[doc(hidden)]
+    /// The minimum number per call.
     pub min: u32,
-    #[doc(hidden)]
+    /// The mean number per call.
     pub mean: f64,
-    #[doc(hidden)]
+    /// The maximum number per call.
     pub max: u32,
 }
 
@@ -56,20 +43,5 @@ impl Launches {
             _ if min == max => format!("sum of {max} launches"),
             _ => format!("sum of {min}–{max} launches"),
         }
-    }
-
-    /// Returns the minimum number per call.
-    pub fn min(&self) -> u32 {
-        self.min
-    }
-
-    /// Returns the mean number per call.
-    pub fn mean(&self) -> f64 {
-        self.mean
-    }
-
-    /// Returns the maximum number per call.
-    pub fn max(&self) -> u32 {
-        self.max
     }
 }

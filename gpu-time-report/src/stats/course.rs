@@ -99,8 +99,9 @@ impl Course {
         let slots: Vec<Slot> = counted
             .map(|(at, slot)| {
                 let mean = slot.sum / slot.count as f64;
-                let [min, mean, max] = [slot.min, mean, slot.max].map(|ns| ns.round() as u64);
-                Slot(at as u32, slot.count, min, mean, max)
+                let [min_ns, mean_ns, max_ns] =
+                    [slot.min, mean, slot.max].map(|ns| ns.round() as u64);
+                Slot { index: at as u32, count: slot.count, min_ns, mean_ns, max_ns }
             })
             .collect();
         (!slots.is_empty()).then(|| Timeline {
@@ -137,15 +138,12 @@ mod tests {
         const WIDTH: u64 = 1 << FIRST_WIDTH;
         let full: Vec<(u64, f64)> = (0..128).map(|at| (5_000 + at * WIDTH, at as f64)).collect();
         let narrow = of(&full).timeline(1_000).unwrap();
-        assert_eq!(
-            (narrow.origin_ns(), narrow.width_ns(), narrow.slots().len()),
-            (4_000, WIDTH, 128)
-        );
+        assert_eq!((narrow.origin_ns, narrow.width_ns, narrow.slots.len()), (4_000, WIDTH, 128));
         let more = [full, vec![(5_000 + 128 * WIDTH, 7.0)]].concat();
         let wide = of(&more).timeline(1_000).unwrap();
-        assert_eq!((wide.width_ns(), wide.slots().len()), (2 * WIDTH, 65));
-        assert_eq!(wide.slots()[1], Slot(1, 2, 2, 3, 3));
-        assert_eq!(wide.slots()[64], Slot(64, 1, 7, 7, 7));
+        assert_eq!((wide.width_ns, wide.slots.len()), (2 * WIDTH, 65));
+        assert_eq!(wide.slots[1], Slot::from((1, 2, 2, 3, 3)));
+        assert_eq!(wide.slots[64], Slot::from((64, 1, 7, 7, 7)));
     }
 
     #[test]
@@ -161,9 +159,9 @@ mod tests {
     #[test]
     fn moments_out_of_order_have_a_slot() {
         let line = of(&[(1_000, 5.0), (0, 9.0), (u64::MAX, 6.0)]).timeline(2_000).unwrap();
-        assert_eq!(line.origin_ns(), 0);
-        assert_eq!(line.slots()[0], Slot(0, 2, 5, 7, 9));
-        assert_eq!(line.slots().iter().map(Slot::count).sum::<u64>(), 3);
+        assert_eq!(line.origin_ns, 0);
+        assert_eq!(line.slots[0], Slot::from((0, 2, 5, 7, 9)));
+        assert_eq!(line.slots.iter().map(|slot| slot.count).sum::<u64>(), 3);
     }
 
     proptest! {
@@ -183,21 +181,21 @@ mod tests {
             let course = of(&times);
             prop_assert!(course.slots.capacity() <= SLOTS);
             let line = course.timeline(0).unwrap();
-            prop_assert!(line.slots.iter().all(|slot| (slot.index() as usize) < SLOTS));
-            for slot in line.slots() {
-                let begin = line.origin_ns + u64::from(slot.index()) * line.width_ns;
+            prop_assert!(line.slots.iter().all(|slot| (slot.index as usize) < SLOTS));
+            for slot in &line.slots {
+                let begin = line.origin_ns + u64::from(slot.index) * line.width_ns;
                 let within: Vec<f64> = times
                     .iter()
                     .filter(|(at, _)| (begin..begin + line.width_ns).contains(at))
                     .map(|&(_, ns)| ns)
                     .collect();
-                prop_assert_eq!(slot.count(), within.len() as u64);
+                prop_assert_eq!(slot.count, within.len() as u64);
                 let mean = within.iter().sum::<f64>() / within.len() as f64;
-                prop_assert_eq!(slot.mean_ns(), mean.round() as u64);
-                prop_assert_eq!(slot.min_ns() as f64, within.iter().copied().fold(f64::MAX, f64::min));
-                prop_assert_eq!(slot.max_ns() as f64, within.iter().copied().fold(0.0, f64::max));
+                prop_assert_eq!(slot.mean_ns, mean.round() as u64);
+                prop_assert_eq!(slot.min_ns as f64, within.iter().copied().fold(f64::MAX, f64::min));
+                prop_assert_eq!(slot.max_ns as f64, within.iter().copied().fold(0.0, f64::max));
             }
-            prop_assert_eq!(line.slots().iter().map(Slot::count).sum::<u64>(), times.len() as u64);
+            prop_assert_eq!(line.slots.iter().map(|slot| slot.count).sum::<u64>(), times.len() as u64);
         }
     }
 }

@@ -23,43 +23,37 @@ const MODES_SHARE: f64 = 0.85;
 
 /// The number of independent times behind a median, and the changes that batches of the times show.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Dependence {
     /// The number of independent times that would determine the median as precisely as these times do.
-    #[doc(hidden)]
     pub independent: f64,
     /// The number of batches behind the estimate. `None` if the times count as independent.
-    #[doc(hidden)]
     pub batches: Option<u32>,
     /// A straight line through the means of the batches. `None` with too few.
-    #[doc(hidden)]
     pub trend: Option<Trend>,
     /// Two levels between which the means of the batches rarely switch.
-    #[doc(hidden)]
     pub modes: Option<Modes>,
     /// The modes of earlier, shorter batches.
-    #[doc(hidden)]
     pub past_modes: Option<Modes>,
 }
 
 /// A straight line through the means of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Trend {
     /// The change from the first time to the last, in nanoseconds.
-    #[doc(hidden)]
     pub change_ns: f64,
     /// Its standard error.
-    #[doc(hidden)]
     pub error_ns: f64,
 }
 
 /// Two levels of the means of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Modes {
     /// The difference of the levels, in nanoseconds.
-    #[doc(hidden)]
     pub apart_ns: f64,
     /// The number of switches.
-    #[doc(hidden)]
     pub switches: u32,
 }
 

@@ -145,7 +145,7 @@ impl TableColumn {
         Some(match self {
             TableColumn::Function => row.label(printed),
             TableColumn::On => device(row.first()?, printed),
-            TableColumn::Cache => row.first()?.cache().to_owned(),
+            TableColumn::Cache => row.first()?.cache.name().to_owned(),
             TableColumn::Calls => row.calls(printed)?,
             TableColumn::Samples => units::count(row.samples()?),
             TableColumn::Median => {
@@ -233,7 +233,7 @@ impl<'a> TableRow<'a> {
     fn stats(&self) -> Option<&'a Stats> {
         match self {
             TableRow::Series { series, .. } => series.shown(),
-            TableRow::Kernel { kernel, .. } => kernel.time_ns(),
+            TableRow::Kernel { kernel, .. } => kernel.time_ns.as_ref(),
             _ => None,
         }
     }

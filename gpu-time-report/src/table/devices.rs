@@ -60,11 +60,12 @@ fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
     let part = |what: &str, ns: Option<f64>| ns.map(|ns| format!("{what} {}", units::time(ns)));
     let error = device.event_bias_error_ns.map(|ns| format!(", ±{}", units::time(ns)));
     let source = device
-        .event_bias_source()
+        .event_bias_source
+        .as_deref()
         .map(|source| format!(" ({source}{})", error.unwrap_or_default()));
     let is_all = detail == Detail::All;
     let parts = [
-        device.uuid().map(|uuid| if is_all { uuid } else { short(uuid) }.to_owned()),
+        device.uuid.as_deref().map(|uuid| if is_all { uuid } else { short(uuid) }.to_owned()),
         device.driver_words(),
         part("event step", device.event_step_ns.filter(|_| is_all)),
         part("empty pair", device.event_floor_ns.filter(|_| is_all)),
@@ -77,8 +78,8 @@ fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
 /// Returns the largest kernels outside of annotated functions.
 fn outside_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
     let all = &coverage.unattributed;
-    let names = shortened(all.iter().map(Unattributed::name), NAME);
-    let sentence = |kernel: &Unattributed| kernel.sentence(&names[kernel.name()]);
+    let names = shortened(all.iter().map(|unattributed| unattributed.name.as_str()), NAME);
+    let sentence = |kernel: &Unattributed| kernel.sentence(&names[kernel.name.as_str()]);
     let mut lines = Vec::new();
     if detail == Detail::All && !all.is_empty() {
         lines.push("  outside of annotated functions:".to_owned());
@@ -125,14 +126,7 @@ fn health(device: &Device, clocks: Clocks) -> Option<String> {
         })
     };
     let most = sm_max_mhz.map(|most| format!(" of {most}")).unwrap_or_default();
-    let throttled: Vec<String> = device
-        .throttle()
-        .filter(|(_, held)| *held != Some(0))
-        .map(|(name, held)| match held {
-            Some(ns) => format!("{name} {}", units::time(ns as f64)),
-            None => name.to_owned(),
-        })
-        .collect();
+    let throttled = device.throttled();
     let parts = [
         clock("SM", sm_start_mhz, sm_end_mhz).map(|sm| sm + &most),
         clock("memory", mem_start_mhz, mem_end_mhz),

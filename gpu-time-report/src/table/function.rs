@@ -165,7 +165,7 @@ impl<'a> Function<'a> {
         calls: Option<u64>,
         shown: Shown,
     ) {
-        let key = series.key().map(|key| format!("[{}]", printable(key)));
+        let key = series.key.as_deref().map(|key| format!("[{}]", printable(key)));
         // Without a name or a key, the row would have no label.
         let key = key.or_else(|| name.is_empty().then(|| "(no key)".to_owned()));
         let single = single_kernel(series).filter(|_| !shown.singles);
@@ -221,7 +221,7 @@ impl<'a> Function<'a> {
                 None => printable(&launch.label()),
             };
             // A key is named in the row above, except for launches that were only captured.
-            let key = series.key().filter(|_| group.head.is_none());
+            let key = series.key.as_deref().filter(|_| group.head.is_none());
             let key = key.map(|key| format!(" [{}]", printable(key))).unwrap_or_default();
             let label = format!("{indent}{label}{key}");
             let is_sampled = group.site.is_sampled();

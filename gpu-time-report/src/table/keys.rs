@@ -20,8 +20,11 @@ impl<'a> HiddenKeys<'a> {
         let total = |series: &&Series| series.total().unwrap_or_default();
         captured.sort_by(|a, b| total(b).total_cmp(&total(a)));
         let mut seen = HashSet::new();
-        let mut keys: Vec<&str> =
-            heads.chain(captured).filter_map(Series::key).filter(|key| seen.insert(*key)).collect();
+        let mut keys: Vec<&str> = heads
+            .chain(captured)
+            .filter_map(|series| series.key.as_deref())
+            .filter(|key| seen.insert(*key))
+            .collect();
         // A row "1 more key" would be no shorter than the key itself.
         let hidden = if keys.len() > most + 1 { keys.split_off(most) } else { Vec::new() };
         HiddenKeys(hidden.into_iter().collect())
@@ -34,7 +37,7 @@ impl<'a> HiddenKeys<'a> {
 
     /// Returns `true` if the series has one of these keys.
     pub fn has(&self, series: &Series) -> bool {
-        series.key().is_some_and(|key| self.0.contains(key))
+        series.key.as_deref().is_some_and(|key| self.0.contains(key))
     }
 
     /// Returns the number of samples and the total time for calls with these keys, and `true` if the

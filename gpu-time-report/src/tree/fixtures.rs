@@ -3,7 +3,7 @@
 use super::{Node, PerCall, Source};
 
 /// Returns a path of the call tree.
-pub fn node(name: &str, parent: Option<u32>, inclusive_ns: f64, self_ns: f64) -> Node {
+pub fn node(name: &str, parent: Option<usize>, inclusive_ns: f64, self_ns: f64) -> Node {
     Node {
         name: name.to_owned(),
         site: Some(0),

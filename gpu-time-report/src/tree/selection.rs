@@ -31,7 +31,7 @@ mod tests {
         ];
         let names = |most| {
             let paths = longest(&nodes, most);
-            paths.map(|(at, depth)| (nodes[at].name(), depth)).collect::<Vec<_>>()
+            paths.map(|(at, depth)| (nodes[at].name.as_str(), depth)).collect::<Vec<_>>()
         };
         assert_eq!(names(3), [("main", 0), ("long", 1), ("whole", 2)]);
         let four = [("main", 0), ("long", 1), ("whole", 2), ("short", 1)];

@@ -10,20 +10,20 @@ use crate::{Clock, Measure, Node, Series, Site, Source};
 /// its series. A path is launch-bound only if the medians of its function agree.
 pub fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
     let opened = OpenedCalls::of(nodes);
+    sites.iter_mut().for_each(|site| site.launch_bound = None);
     for node in nodes.iter_mut() {
         let described = opened.described(node, sites);
         node.launch_bound &= described.is_none_or(may_be_launch_bound);
     }
     let is_known = |node: &&Node| node.source == Source::Opened || node.launch_bound;
     for node in nodes.iter().filter(is_known) {
-        if let Some(site) = node.site().and_then(|site| sites.get_mut(site)) {
+        if let Some(site) = node.site.and_then(|site| sites.get_mut(site)) {
             site.launch_bound = Some(site.launch_bound == Some(true) || node.launch_bound);
         }
     }
     let mut sums = vec![[0.0; 3]; sites.len()];
     for (node, is_inside) in nodes.iter().zip(recursive(nodes)) {
-        let Some([own_ns, outer_ns, all_ns]) = node.site().and_then(|site| sums.get_mut(site))
-        else {
+        let Some([own_ns, outer_ns, all_ns]) = node.site.and_then(|site| sums.get_mut(site)) else {
             continue;
         };
         *own_ns += node.self_ns;
@@ -56,7 +56,7 @@ pub fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
 /// Returns for each path whether its function is also among its callers.
 fn recursive(nodes: &[Node]) -> Vec<bool> {
     let mut are_recursive = vec![false; nodes.len()];
-    let (mut callers, mut calls) = (Vec::new(), HashMap::<u32, u32>::new());
+    let (mut callers, mut calls) = (Vec::new(), HashMap::<usize, u32>::new());
     for (at, depth) in depth_first(nodes) {
         for site in callers.drain(depth..).flatten() {
             calls.entry(site).and_modify(|calls| *calls -= 1);
@@ -73,7 +73,7 @@ fn recursive(nodes: &[Node]) -> Vec<bool> {
 }
 
 /// The number of recorded opened calls of each function in a call tree.
-pub struct OpenedCalls(HashMap<u32, u64>);
+pub struct OpenedCalls(HashMap<usize, u64>);
 
 impl OpenedCalls {
     pub fn of(nodes: &[Node]) -> OpenedCalls {
@@ -91,6 +91,6 @@ impl OpenedCalls {
     /// calls took this path.
     pub fn described<'a>(&self, node: &Node, sites: &'a [Site]) -> Option<&'a Site> {
         let opened = self.0.get(&node.site?).copied().unwrap_or_default();
-        sites.get(node.site()?).filter(|_| node.recorded > opened / 2)
+        sites.get(node.site?).filter(|_| node.recorded > opened / 2)
     }
 }

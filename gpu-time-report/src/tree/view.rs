@@ -158,7 +158,7 @@ fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {
         printed.bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
         node.shown_calls(),
         per_call(|mean| Some(mean.busy_ns)),
-        per_call(PerCall::host_ns),
+        per_call(|per_call| per_call.host_ns),
         label.to_owned(),
     ]
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use fastrand::Rng;
 use gpu_time_report::{
-    CacheState, Clocks, Course, Coverage, Device, Distribution, Launch, Launches, Losses, Lost,
-    Measure, Process, ScopeKind, Series, Site, Snapshot, Unattributed,
+    CacheState, Course, Coverage, Device, Distribution, Losses, Lost, Measure, Process, ScopeKind,
+    Series, Site, Snapshot, Unattributed, value,
 };
 
 /// The bias per bracket.
@@ -18,16 +18,12 @@ fn normal(random: &mut Rng) -> f64 {
 }
 
 pub fn coverage(busy: f64, attributed: f64) -> Coverage {
-    let kernel = |name: &str, count, total_ns| Unattributed {
-        name: name.to_owned(),
-        count,
-        total_ns,
-        share: 0.0,
-        per_s: 0.0,
+    let kernel = |name: &str, count, total_ns| {
+        value!(Unattributed { name: name.to_owned(), count, total_ns, share: 0.0, per_s: 0.0 })
     };
     let total_ns = 190.0 * 20e6;
     let kernels = vec![kernel("[copy DtoH]", 3800, 90e6), kernel("argmax_f32", 3800, 52e6)];
-    Coverage {
+    value!(Coverage {
         windows: 190,
         incomplete: 0,
         missed: 0,
@@ -41,7 +37,7 @@ pub fn coverage(busy: f64, attributed: f64) -> Coverage {
         attributed_error: Some(0.006),
         not_annotated_error: None,
         unattributed: Unattributed::largest(kernels, busy * total_ns, total_ns),
-    }
+    })
 }
 
 pub fn report(devices: Vec<Device>, sites: Vec<Site>, wall_ns: f64) -> Snapshot {
@@ -89,11 +85,11 @@ pub fn row(
 ) -> Series {
     let Made { mean_ns, samples, wall_ns, .. } = *made;
     let count = if measure == Measure::Sum { 3 } else { 1 };
-    let launches = (measure == Measure::Sum).then_some(Launches {
+    let launches = (measure == Measure::Sum).then_some(value!(Launches {
         min: count,
         mean: f64::from(count),
         max: count,
-    });
+    }));
     let bias_ns = made.bias_ns * f64::from(count);
     let (mut fed, mut starved, mut course) =
         (Distribution::new(), Distribution::new(), Course::new());
@@ -107,20 +103,24 @@ pub fn row(
     let [fed, starved] = [fed.summary(), starved.summary()];
     let mut lost = Losses::default();
     (0..at % 6).for_each(|_| lost.add(Lost::Capture));
-    Series {
-        launch: launch.map(|index| Launch { index, name: "launch".to_owned(), line: 40 + index }),
+    value!(Series {
+        launch: launch.map(|index| value!(Launch {
+            index,
+            name: "launch".to_owned(),
+            line: 40 + index
+        })),
         cache,
         timed: samples + lost.total(),
         lost,
         queued: fed.count() / 3,
         timeline: course.timeline(0),
         ..Series::of_samples("cuda:0", measure, [&fed, &starved], launches, made.bias_ns)
-    }
+    })
 }
 
 pub fn site(name: String, line: u32, series: Vec<Series>) -> Site {
-    let timed = series.iter().filter(|row| row.launch().is_none()).map(Series::timed).sum();
-    Site {
+    let timed = series.iter().filter(|row| row.launch.is_none()).map(|series| series.timed).sum();
+    value!(Site {
         launches_seen: 3,
         options: "warmup = 10".to_owned(),
         calls: timed + 10,
@@ -128,11 +128,11 @@ pub fn site(name: String, line: u32, series: Vec<Series>) -> Site {
         timed,
         series,
         ..Site::new(name, "src/model.rs".to_owned(), line, ScopeKind::Launches)
-    }
+    })
 }
 
 pub fn made_up_gpu() -> Device {
-    Device {
+    value!(Device {
         driver: Some("13.0".to_owned()),
         l2_bytes: Some(60 << 20),
         peak_gb_per_s: Some(4800.0),
@@ -143,14 +143,14 @@ pub fn made_up_gpu() -> Device {
         event_bias_error_ns: Some(704.0),
         fed_margin_ns: Some(1800.0),
         flush_bytes: Some(60 << 20),
-        clocks: Some(Clocks {
+        clocks: Some(value!(Clocks {
             sm_start_mhz: Some(1980),
             sm_end_mhz: Some(1755),
             sm_max_mhz: Some(1980),
             mem_start_mhz: Some(3201),
             mem_end_mhz: Some(3201),
             mem_max_mhz: Some(3201),
-        }),
+        })),
         throttle: Some(vec![("sw_power_cap".to_owned(), Some(12_345_678))].into_iter().collect()),
         temperature_c: Some(64),
         power_w: Some(431.2),
@@ -160,5 +160,5 @@ pub fn made_up_gpu() -> Device {
         other_processes: Some(0),
         warnings: vec!["SM clock moved from 1980 to 1755 MHz while the GPU was at work".to_owned()],
         ..Device::new("cuda:0".to_owned(), "Made-up GPU".to_owned())
-    }
+    })
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use gpu_time_report::{
-    CacheState, Clock, Device, Kernel, KernelTimes, Measure, Node, PerCall, Series, Site, Snapshot,
-    Source, Stats,
+    CacheState, Clock, Device, Kernel, KernelTimes, Measure, Node, Series, Site, Snapshot, Source,
+    value,
 };
 
 use super::pieces::{Made, coverage, made_up_gpu, report, row, site};
@@ -108,7 +108,7 @@ fn tokenizer() -> Site {
     let mut random = Rng::with_seed(3);
     let made = Made { mean_ns: 48_000.0, samples: MOST, wall_ns: 20e9, bias_ns: 0.0, starved: 0.0 };
     let row = row(&mut random, 0, &made, CacheState::AsFound, None, Measure::Span);
-    let row = Series { device: "host".to_owned(), clock: Clock::Host, queued: 0, ..row };
+    let row = value!(Series { device: "host".to_owned(), clock: Clock::Host, queued: 0, ..row });
     site("tokenizer::encode".to_owned(), 9, vec![row])
 }
 
@@ -135,10 +135,12 @@ impl Program {
     fn report(&self) -> Report {
         let (part, attributed) = self.devices[0];
         let wall_ns = part * self.paths.iter().map(Path::own_total_ns).sum::<f64>() / attributed;
-        let devices = self.devices.iter().enumerate().map(|(at, &(_, attributed))| Device {
-            id: format!("cuda:{at}"),
-            coverage: Some(coverage(attributed + NOT_ANNOTATED, attributed)),
-            ..made_up_gpu()
+        let devices = self.devices.iter().enumerate().map(|(at, &(_, attributed))| {
+            value!(Device {
+                id: format!("cuda:{at}"),
+                coverage: Some(coverage(attributed + NOT_ANNOTATED, attributed)),
+                ..made_up_gpu()
+            })
         });
         let functions = self.functions();
         let sites = functions.iter().enumerate().map(|(at, name)| self.site(at, name, wall_ns));
@@ -194,10 +196,10 @@ impl Program {
             let self_ns = (self.time_ns(at) - inner_ns) * calls;
             let span_ns = self.busy_ns(at) / (1.0 - path.waited);
             let known = |value: f64| is_opened.then_some(value);
-            Node {
+            value!(Node {
                 name: path.function.to_owned(),
-                site: functions.iter().position(|name| *name == path.function).map(|at| at as u32),
-                parent: path.parent.map(|parent| parent as u32),
+                site: functions.iter().position(|name| *name == path.function),
+                parent: path.parent,
                 recorded: (calls as u64).min(MOST),
                 calls,
                 self_ns,
@@ -209,15 +211,15 @@ impl Program {
                     .map(|(device, (part, _))| (format!("cuda:{device}"), part * self_ns))
                     .collect(),
                 upper_bound: !is_opened,
-                per_call: Some(PerCall {
+                per_call: Some(value!(PerCall {
                     busy_ns: self.time_ns(at),
                     span_ns,
                     waited_ns: known(span_ns * path.waited),
                     host_ns: known(span_ns * path.host),
                     kernels: known(self.kernels(at).values().map(|[count, _]| count).sum()),
-                }),
+                })),
                 ..Node::of(self.source)
-            }
+            })
         };
         self.paths.iter().enumerate().map(node).collect()
     }
@@ -236,18 +238,18 @@ impl Program {
             let mean_ns = total_ns / calls;
             let made = Made { mean_ns, samples, wall_ns, bias_ns: 0.0, starved };
             let row = row(&mut random, at, &made, CacheState::AsFound, None, Measure::Span);
-            let row = Series {
+            let row = value!(Series {
                 device: format!("cuda:{device}"),
                 estimated_total_ns: Some(part * total_ns),
                 estimated_total_error_ns: Some(0.002 * part * total_ns),
                 ..row
-            };
+            });
             if self.source == Source::Opened { self.opened(of_function[0], row) } else { row }
         });
         let site = site(name.to_owned(), 20 + 9 * at as u32, rows.collect());
         let unsampled = calls as u64 - site.timed.min(calls as u64);
         let calls = site.calls + unsampled;
-        Site { calls, skipped: unsampled, unsampled, ..site }
+        value!(Site { calls, skipped: unsampled, unsampled, ..site })
     }
 
     /// Turns a row's samples into opened calls of the path.
@@ -255,24 +257,26 @@ impl Program {
         let (path, opened) = (&self.paths[at], row.measured);
         let busy = row.net_ns;
         let span = 1.0 / (1.0 - path.waited);
-        let scaled = |by: f64| busy.as_ref().map(|stats| times(stats, by));
+        let scaled = |by: f64| busy.map(|stats| stats.map(|ns| ns * by));
         let each = self.kernels(at);
         let whole_ns: f64 = each.values().map(|[count, each_ns]| count * each_ns).sum();
-        let kernel = |(name, [count, each_ns]): (&String, &[f64; 2])| Kernel {
-            name: name.clone(),
-            grid: [132, 1, 1],
-            block: [256, 1, 1],
-            registers: 96,
-            shared_bytes: 49_152,
-            per_call: *count,
-            count: (count * opened as f64) as u64,
-            time_ns: scaled(each_ns / whole_ns),
-            total_ns: count * each_ns * opened as f64,
-            share: count * each_ns / whole_ns,
+        let kernel = |(name, [count, each_ns]): (&String, &[f64; 2])| {
+            value!(Kernel {
+                name: name.clone(),
+                grid: [132, 1, 1],
+                block: [256, 1, 1],
+                registers: 96,
+                shared_bytes: 49_152,
+                per_call: *count,
+                count: (count * opened as f64) as u64,
+                time_ns: scaled(each_ns / whole_ns),
+                total_ns: count * each_ns * opened as f64,
+                share: count * each_ns / whole_ns,
+            })
         };
         let mut kernels: Vec<Kernel> = each.iter().map(kernel).collect();
         kernels.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));
-        let times = KernelTimes {
+        let times = value!(KernelTimes {
             opened,
             busy_ns: busy,
             self_busy_ns: scaled(path.own_ns / whole_ns),
@@ -282,11 +286,11 @@ impl Program {
             streams: Some(self.streams),
             kernels,
             ..KernelTimes::default()
-        };
+        });
         let (clock, host_ns) = (Clock::Kernels, scaled(span * path.host));
         let [measured, fed, starved, queued] = [0; 4];
         let kernel_times = Some(times);
-        Series { clock, measured, fed, starved, queued, host_ns, kernel_times, ..row }
+        value!(Series { clock, measured, fed, starved, queued, host_ns, kernel_times, ..row })
     }
 }
 
@@ -303,12 +307,4 @@ impl Path {
             name => format!("{}_bf16", name.unwrap_or_default()),
         }
     }
-}
-
-/// Returns the statistics of the times multiplied by `by`.
-fn times(stats: &Stats, by: f64) -> Stats {
-    let Stats { min, p5, median, mean, p95, p99, max, stddev, sum } = *stats;
-    let [min, p5, median, mean, p95] = [min, p5, median, mean, p95].map(|ns| ns * by);
-    let [p99, max, stddev, sum] = [p99, max, stddev, sum].map(|ns| ns * by);
-    Stats { min, p5, median, mean, p95, p99, max, stddev, sum }
 }

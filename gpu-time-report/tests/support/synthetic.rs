@@ -7,7 +7,7 @@ mod programs;
 
 use fastrand::Rng;
 use gpu_time_report::{
-    CacheState, Kernel, KernelTimes, Measure, Node, PerCall, Series, Site, Snapshot, Source, Stats,
+    CacheState, Kernel, KernelTimes, Measure, Node, Series, Site, Snapshot, Source, Stats, value,
 };
 
 use pieces::{BIAS_NS, Made, made_up_gpu, report, row, site};
@@ -70,9 +70,9 @@ fn random_tree(random: &mut Rng, names: &[String], paths: usize) -> Vec<Node> {
     let nodes = (0..paths).map(|at| {
         // Most callers are recent, so that the tree is deep as well as wide.
         let from = at.saturating_sub(if at % 7 == 0 { at } else { 60 });
-        let parent = (at > 8).then(|| random.usize(from..at) as u32);
+        let parent = (at > 8).then(|| random.usize(from..at));
         let site = if at < names.len() { at } else { random.usize(0..names.len()) };
-        path(&names[site], site as u32, parent, (random.f64() * 7.0).exp())
+        path(&names[site], site, parent, (random.f64() * 7.0).exp())
     });
     nodes.collect()
 }
@@ -81,20 +81,20 @@ fn random_tree(random: &mut Rng, names: &[String], paths: usize) -> Vec<Node> {
 fn inclusive_by_site(nodes: &[Node], sites: usize) -> Vec<f64> {
     let mut inclusive: Vec<f64> = nodes.iter().map(|node| node.self_ns).collect();
     for (at, node) in nodes.iter().enumerate().rev() {
-        if let Some(parent) = node.parent() {
+        if let Some(parent) = node.parent {
             inclusive[parent] += inclusive[at];
         }
     }
     let mut of_site = vec![0.0; sites];
     for (node, ns) in nodes.iter().zip(inclusive) {
-        of_site[node.site().expect("each has a function")] += ns;
+        of_site[node.site.expect("each has a function")] += ns;
     }
     of_site
 }
 
-fn path(name: &str, site: u32, parent: Option<u32>, own_ns: f64) -> Node {
+fn path(name: &str, site: usize, parent: Option<usize>, own_ns: f64) -> Node {
     let calls = SAMPLES as f64;
-    Node {
+    value!(Node {
         name: name.to_owned(),
         site: Some(site),
         parent,
@@ -104,15 +104,15 @@ fn path(name: &str, site: u32, parent: Option<u32>, own_ns: f64) -> Node {
         inclusive_error_ns: Some(0.01 * own_ns),
         self_ns: own_ns,
         self_error_ns: Some(0.01 * own_ns),
-        per_call: Some(PerCall {
+        per_call: Some(value!(PerCall {
             busy_ns: own_ns / calls,
             span_ns: 1.1 * own_ns / calls,
             waited_ns: Some(0.0),
             host_ns: Some(0.3 * own_ns / calls),
             kernels: Some(3.0),
-        }),
+        })),
         ..Node::of(Source::Opened)
-    }
+    })
 }
 
 /// Builds a report of this many functions, most of them with a single series and one in ten with
@@ -125,7 +125,8 @@ pub fn many(functions: usize, keys: usize) -> Snapshot {
     let sites = (0..functions).map(|at| {
         let rows = rows[at % rows.len()].clone();
         let keyed = |key: usize| {
-            let of_key = |row: &Series| Series { key: Some(format!("{key}x1024")), ..row.clone() };
+            let of_key =
+                |row: &Series| value!(Series { key: Some(format!("{key}x1024")), ..row.clone() });
             rows.iter().map(of_key).collect::<Vec<_>>()
         };
         let rows = if at % 10 == 0 { (0..keys).flat_map(keyed).collect() } else { rows.clone() };
@@ -137,12 +138,12 @@ pub fn many(functions: usize, keys: usize) -> Snapshot {
 /// Turns a fiftieth of each function's samples into opened calls with this many different kernels,
 /// of which functions share most.
 pub fn with_kernels(snapshot: &Snapshot, each: usize) -> Snapshot {
-    let mut sites = snapshot.sites().to_vec();
+    let mut sites = snapshot.sites.to_vec();
     for (at, site) in sites.iter_mut().enumerate() {
-        for series in site.series.iter_mut().filter(|series| series.launch().is_none()) {
-            let Some(stats) = series.net_ns().copied() else { continue };
+        for series in site.series.iter_mut().filter(|series| series.launch.is_none()) {
+            let Some(stats) = series.net_ns.as_ref().copied() else { continue };
             let kernels = (0..each).map(|i| kernel(at, i, &stats));
-            series.kernel_times = Some(KernelTimes {
+            series.kernel_times = Some(value!(KernelTimes {
                 opened: SAMPLES / 50,
                 busy_ns: Some(stats),
                 self_busy_ns: Some(stats),
@@ -152,12 +153,12 @@ pub fn with_kernels(snapshot: &Snapshot, each: usize) -> Snapshot {
                 streams: Some(1),
                 kernels: kernels.collect(),
                 ..KernelTimes::default()
-            });
+            }));
             series.host_ns = Some(stats);
         }
     }
-    let (process, devices) = (snapshot.process().clone(), snapshot.devices().to_vec());
-    Snapshot::new(process, devices, sites).with_tree(snapshot.tree().to_vec())
+    let (process, devices) = (snapshot.process.clone(), snapshot.devices.to_vec());
+    Snapshot::new(process, devices, sites).with_tree(snapshot.tree.to_vec())
 }
 
 /// Builds the `i`-th kernel of the `at`-th function, whose calls have these times.
@@ -166,7 +167,7 @@ fn kernel(at: usize, i: usize, of_call: &Stats) -> Kernel {
     let name = (7 * at + i) / SHAPES % 300;
     let share = 1.0 / (i + 2) as f64;
     let count = SAMPLES / 50;
-    Kernel {
+    value!(Kernel {
         name: format!(
             "void gemvx::kernel<int, int, float, float, float, float, false, true, true, false, {name}, false, \
              cublasGemvParamsEx<int, cublasGemvTensorStridedBatched<float const>, float> >"
@@ -177,19 +178,23 @@ fn kernel(at: usize, i: usize, of_call: &Stats) -> Kernel {
         shared_bytes: 49_152,
         per_call: 1.0,
         count,
-        time_ns: Some(Stats { p5: share * of_call.p5, median: share * of_call.median, ..*of_call }),
+        time_ns: Some(value!(Stats {
+            p5: share * of_call.p5,
+            median: share * of_call.median,
+            ..*of_call
+        })),
         total_ns: share * of_call.mean * count as f64,
         share,
-    }
+    })
 }
 
 /// Adds a call tree of this many paths, nested to this depth.
 pub fn with_deep_tree(snapshot: Snapshot, paths: usize, depth: usize) -> Snapshot {
-    let sites = snapshot.sites();
+    let sites = &snapshot.sites;
     let nodes = (0..paths).map(|at| {
         let site = at % sites.len();
-        let parent = (at % depth > 0).then(|| at as u32 - 1);
-        path(sites[site].name(), site as u32, parent, 1e6 + at as f64)
+        let parent = (at % depth > 0).then(|| at - 1);
+        path(&sites[site].name, site, parent, 1e6 + at as f64)
     });
     let nodes = nodes.collect();
     snapshot.with_tree(nodes)

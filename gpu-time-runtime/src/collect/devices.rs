@@ -121,14 +121,14 @@ pub(super) fn all(configured: Option<ConfiguredBias>, has_host_times: bool) -> V
     let driver = (!known.is_empty()).then(cuda::driver_version).flatten();
     let mut devices = Vec::new();
     for info in known {
-        let mut device = report::Device {
+        let mut device = report::value!(Device {
             driver: driver.clone(),
             driver_release: driver_release(),
             l2_bytes: (info.l2_bytes > 0).then_some(info.l2_bytes),
             peak_gb_per_s: info.peak_bandwidth.map(|peak| peak as f64 / 1e9),
             overlap: overlap::report(info.ordinal),
             ..described(&info, health::describe)
-        };
+        });
         for context in cuda::contexts() {
             if context.device.ordinal == info.ordinal {
                 add_measurements(&mut device, context, configured);

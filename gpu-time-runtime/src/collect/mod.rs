@@ -73,7 +73,7 @@ pub(crate) fn print_table() {
 /// another one meanwhile.
 fn deliver(config: &Config, targets: &[Target]) {
     if !targets.is_empty() {
-        let trace = |snapshot: &Snapshot| chrome::rendered(snapshot.process(), config.bias);
+        let trace = |snapshot: &Snapshot| chrome::rendered(&snapshot.process, config.bias);
         output::deliver(&snapshot_by(config), targets, config.detail, config.view, &trace);
     }
 }
@@ -157,7 +157,7 @@ fn snapshot_of(
     let started = clock::started();
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(config, &states));
     about.label.clone_from(&config.label);
-    let version = || registry::version_of(about.name());
+    let version = || registry::version_of(&about.name);
     about.program_version = config.program_version.clone().or_else(version);
     about.host = host_name();
     about.budget = budget_control::settled();
@@ -350,7 +350,10 @@ mod tests {
             ..Options::default()
         };
         let snapshot = snapshot_by(&Config::new(options));
-        let process = snapshot.process();
-        assert_eq!((process.label(), process.off()), (Some("given"), Some("`GPU_TIME=off`")));
+        let process = &snapshot.process;
+        assert_eq!(
+            (process.label.as_deref(), process.off.as_deref()),
+            (Some("given"), Some("`GPU_TIME=off`"))
+        );
     }
 }

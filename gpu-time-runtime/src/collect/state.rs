@@ -242,7 +242,7 @@ impl SiteState {
         let SeriesState { id, tally, .. } = *series;
         let launch = launch.and_then(|index| {
             let launch = self.site.spec.launches.get(index as usize)?;
-            Some(report::Launch { index, name: launch.name.to_owned(), line: launch.line })
+            Some(report::value!(Launch { index, name: launch.name.to_owned(), line: launch.line }))
         });
         let info = SeriesInfo {
             device: id.device.to_string(),
@@ -273,11 +273,7 @@ impl SiteState {
     pub fn report(&self, biases: &Biases, looks: Option<u32>) -> report::Site {
         let SiteState { site, calls, holds, .. } = self;
         let series = self.views(biases).into_iter();
-        report::Site {
-            name: site.name().to_owned(),
-            file: site.spec.file.to_owned(),
-            line: site.spec.line,
-            scope: site.spec.scope,
+        report::value!(Site {
             launches_seen: site.spec.launches.len() as u32,
             options: site.spec.options.to_owned(),
             gpu_keys: gpu_keys(&site.spec),
@@ -297,8 +293,13 @@ impl SiteState {
                     view.state.times.report(info, &view.tally)
                 })
                 .collect(),
-            launch_bound: None,
-        }
+            ..report::Site::new(
+                site.name().to_owned(),
+                site.spec.file.to_owned(),
+                site.spec.line,
+                site.spec.scope,
+            )
+        })
     }
 }
 

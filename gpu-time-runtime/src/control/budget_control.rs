@@ -181,12 +181,12 @@ pub(crate) fn settled() -> Option<report::Budget> {
     let controller = locked(&CONTROLLER);
     let Controller { budget, sites, .. } = controller.as_ref()?;
     let cost = budget.cost(sites.iter().map(|site| site.cost.peek()));
-    Some(report::Budget {
+    Some(report::value!(Budget {
         share: budget.share(),
         cost_share: budget.cost_share(),
         host_ns: cost.host_ns as u64,
         device_ns: cost.device_ns as u64,
-    })
+    }))
 }
 
 /// Returns the reason if kernels may not be recorded because of the budget.

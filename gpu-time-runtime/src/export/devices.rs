@@ -22,8 +22,8 @@ fn publish_one(device: &Device) {
     for (name, value) in [
         (names::BUSY_SHARE, coverage.map(|coverage| coverage.busy)),
         (names::ATTRIBUTED_SHARE, coverage.map(|coverage| coverage.attributed)),
-        (names::SM_CLOCK, hertz(Clocks::sm_end_mhz)),
-        (names::MEMORY_CLOCK, hertz(Clocks::mem_end_mhz)),
+        (names::SM_CLOCK, hertz(|clocks| clocks.sm_end_mhz)),
+        (names::MEMORY_CLOCK, hertz(|clocks| clocks.mem_end_mhz)),
     ] {
         if let Some(value) = value {
             gauge!(name, labels.clone()).set(value);

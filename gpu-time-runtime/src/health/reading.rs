@@ -12,7 +12,7 @@ use nvml_wrapper::sys_exports::field_id as field;
 use nvml_wrapper::{Device, Nvml};
 
 use crate::health::surroundings;
-use gpu_time_report::Clocks;
+use gpu_time_report::{Clocks, value};
 
 /// The state of a device at one moment. Values that NVML does not provide are `None`.
 #[derive(Clone, Debug)]
@@ -158,14 +158,14 @@ impl Reading {
 
     /// Returns the clocks from this first reading to the given SM clock and memory clock.
     pub fn clocks_until(&self, [sm_end_mhz, mem_end_mhz]: [Option<u32>; 2]) -> Clocks {
-        Clocks {
+        value!(Clocks {
             sm_start_mhz: self.sm_mhz,
             sm_end_mhz,
             sm_max_mhz: self.sm_max_mhz,
             mem_start_mhz: self.mem_mhz,
             mem_end_mhz,
             mem_max_mhz: self.mem_max_mhz,
-        }
+        })
     }
 }
 

@@ -110,11 +110,11 @@ pub(crate) fn report(
     let Some(tree) = tree else { return Vec::new() };
     let named = |site: u32| {
         let known = registry::site(site);
-        let at = known.and_then(|_| site.checked_sub(1));
+        let at = known.and_then(|_| (site as usize).checked_sub(1));
         Named {
             name: known.map_or("<unknown>", CallSite::name).to_owned(),
             site: at,
-            calls: at.and_then(|at| calls(at as usize)),
+            calls: at.and_then(&calls),
             is_span: known.is_some_and(CallSite::is_span),
             warms_up: known.is_some_and(|site| site.warmup() > 0),
         }

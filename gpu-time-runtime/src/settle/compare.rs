@@ -74,13 +74,14 @@ fn prepare(closure: &mut dyn FnMut(), is_late: impl Fn() -> bool) -> u32 {
         let began = Instant::now();
         let sites = batch(closure, calls);
         let each = began.elapsed() / calls;
-        let has_time = sites.iter().flat_map(Site::series).any(|series| series.raw_ns().is_some());
+        let has_time =
+            sites.iter().flat_map(|site| &site.series).any(|series| series.raw_ns.is_some());
         if has_time {
             let fitting = BATCH.as_nanos() / each.as_nanos().max(1);
             return u32::try_from(fitting).unwrap_or(MOST_CALLS).clamp(1, MOST_CALLS);
         }
         // More calls may help as long as calls are used for warm-up or skipped by sampling.
-        let may_come = sites.iter().any(|site| site.warmup() > 0 || site.unsampled() > 0);
+        let may_come = sites.iter().any(|site| site.warmup > 0 || site.unsampled > 0);
         if !may_come || is_late() {
             return 0;
         }

@@ -75,23 +75,23 @@ impl Block {
         step_ns: impl Fn(&str) -> Option<f64>,
     ) {
         let Some(figures) = self.0.get_mut(arm) else { return };
-        let names: Names = sites.iter().map(Site::name).collect();
+        let names: Names = sites.iter().map(|site| site.name.as_str()).collect();
         let mut total = 0.0;
         let mut total_half_step = 0.0;
         let mut is_starved = false;
         for site in sites {
-            let label = names.label(site.name(), site.file(), site.line());
-            for series in site.series() {
-                let step_ns = step_ns(series.device()).unwrap_or(DEFAULT_STEP_NS);
+            let label = names.label(&site.name, &site.file, site.line);
+            for series in &site.series {
+                let step_ns = step_ns(&series.device).unwrap_or(DEFAULT_STEP_NS);
                 let Some((ns, half_step)) = median(series, step_ns) else { continue };
                 let own = figures.entry(format!("{label} on {}", series.place())).or_default();
-                own.add(ns, half_step, series.upper_bound());
-                if series.launch().is_none() {
-                    let samples = series.measured() + series.opened();
+                own.add(ns, half_step, series.upper_bound);
+                if series.launch.is_none() {
+                    let samples = series.measured + series.opened();
                     let per_call = samples as f64 / f64::from(calls);
                     total += ns * per_call;
                     total_half_step = half_step.max(total_half_step);
-                    is_starved |= series.upper_bound();
+                    is_starved |= series.upper_bound;
                 }
             }
         }
@@ -118,9 +118,9 @@ impl Figures {
 /// Returns the median of a series (the net one if known), and half a step of the clock relative to
 /// it.
 fn median(series: &Series, step_ns: f64) -> Option<(f64, f64)> {
-    let raw = series.raw_ns()?;
-    let ns = series.net_ns().unwrap_or(raw).median();
-    let step_ns = step_ns.max(report::step_ns(raw.median()));
+    let raw = series.raw_ns?;
+    let ns = series.net_ns.unwrap_or(raw).median;
+    let step_ns = step_ns.max(report::step_ns(raw.median));
     (ns > 0.0).then(|| (ns, step_ns / 2.0 / ns))
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
             }
             let snapshot = collect::snapshot_since(&before, plan.with_this());
             // The last samples may have moved a median.
-            let verdict = judge(snapshot.sites());
+            let verdict = judge(&snapshot.sites);
             if is_done(&verdict) {
                 return Settled {
                     snapshot,

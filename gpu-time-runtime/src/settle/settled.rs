@@ -72,29 +72,29 @@ pub struct BackToBack {
 impl BackToBack {
     /// Returns the number of replays on which the figures are based.
     pub fn replays(&self) -> u64 {
-        if self.upper_bound() { self.series.starved() } else { self.series.fed() }
+        if self.upper_bound() { self.series.starved } else { self.series.fed }
     }
 
     /// Returns the median replay time divided by the number of calls in a replay.
     pub fn per_call_ns(&self) -> f64 {
-        self.span_ns().map_or(f64::NAN, Stats::median) / f64::from(self.calls)
+        self.span_ns().map_or(f64::NAN, |stats| stats.median) / f64::from(self.calls)
     }
 
     /// Returns the 95 % confidence interval of [`per_call_ns`](Self::per_call_ns), or `None` with
     /// fewer than 20 replays.
     pub fn ci95_ns(&self) -> Option<[f64; 2]> {
-        Some(self.series.ci95_ns()?.map(|ns| ns / f64::from(self.calls)))
+        Some(self.series.ci95_ns?.map(|ns| ns / f64::from(self.calls)))
     }
 
     /// Returns statistics for whole replays, or `None` if there are none.
     pub fn span_ns(&self) -> Option<&Stats> {
-        self.series.raw_ns()
+        self.series.raw_ns.as_ref()
     }
 
     /// Returns `true` if the times are upper bounds, because streams cannot be held on this machine
     /// and the GPU may have waited for the host in every replay.
     pub fn upper_bound(&self) -> bool {
-        self.series.upper_bound()
+        self.series.upper_bound
     }
 }
 

@@ -31,27 +31,23 @@ impl Verdict {
     pub fn of(settle: &Settle, run: &[Site], step_ns: impl Fn(&str) -> Option<f64>) -> Verdict {
         let mut verdict = Verdict { settled: 0, unmet: Vec::new() };
         for site in run {
-            for series in site.series() {
-                let step_ns = step_ns(series.device()).unwrap_or(DEFAULT_STEP_NS);
+            for series in &site.series {
+                let step_ns = step_ns(&series.device).unwrap_or(DEFAULT_STEP_NS);
                 match reason(settle, step_ns, series) {
                     None => verdict.settled += 1,
                     Some(reason) => {
-                        verdict.unmet.push(Unmet::new(
-                            site.name().to_owned(),
-                            Some(series),
-                            reason,
-                        ));
+                        verdict.unmet.push(Unmet::new(site.name.to_owned(), Some(series), reason));
                     }
                 }
             }
-            let is_passed_over = site.sample_rate() > 0.0 && site.unsampled() > 0;
-            let reason = match (site.warmup() > 0, is_passed_over) {
+            let is_passed_over = site.sample_rate > 0.0 && site.unsampled > 0;
+            let reason = match (site.warmup > 0, is_passed_over) {
                 (true, _) => Some(UnmetReason::Warmup),
                 (false, true) => Some(UnmetReason::Unsampled),
                 (false, false) => None,
             };
-            if let Some(reason) = reason.filter(|_| site.series().is_empty()) {
-                verdict.unmet.push(Unmet::new(site.name().to_owned(), None, reason));
+            if let Some(reason) = reason.filter(|_| site.series.is_empty()) {
+                verdict.unmet.push(Unmet::new(site.name.to_owned(), None, reason));
             }
         }
         verdict
@@ -82,11 +78,11 @@ impl Verdict {
 /// Returns the reason why a series has not settled, or `None` if it has.
 pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<UnmetReason> {
     let is_enough = |count: u64| count >= settle.min_samples;
-    let lost = series.lost().map(|(_, count)| count).sum();
-    if series.measured() + series.opened() == 0 && is_enough(lost) && series.in_flight() == 0 {
+    let lost = series.lost.iter().map(|(_, count)| count).sum();
+    if series.measured + series.opened() == 0 && is_enough(lost) && series.in_flight == 0 {
         return Some(UnmetReason::Lost(lost));
     }
-    if unmet::samples(series) == 0 && is_enough(series.at_floor()) {
+    if unmet::samples(series) == 0 && is_enough(series.at_floor) {
         // Every bracket was empty, so there is no time that could settle.
         return None;
     }
@@ -99,9 +95,9 @@ pub(super) fn reason(settle: &Settle, step_ns: f64, series: &Series) -> Option<U
     // Earlier, shorter batches may have shown two modes that the present ones average out. Such
     // modes explain a wide interval.
     let past_modes = series.dependence.and_then(|dependence| dependence.past_modes);
-    let modes = past_modes.zip(series.raw_ns());
-    let modes = modes.map(|(modes, raw)| UnmetReason::Modes(modes.apart_ns / raw.median()));
-    let Some([low, high]) = series.ci95_ns() else {
+    let modes = past_modes.zip(series.raw_ns);
+    let modes = modes.map(|(modes, raw)| UnmetReason::Modes(modes.apart_ns / raw.median));
+    let Some([low, high]) = series.ci95_ns else {
         let independent = series.independent().unwrap_or_default();
         return Some(modes.unwrap_or(UnmetReason::Dependent(independent)));
     };
@@ -121,11 +117,11 @@ fn is_one_step(low: f64, high: f64, step_ns: f64) -> bool {
 /// Returns the reason if the samples do not represent later ones: they change with time, or stay
 /// alike for so long that too few are independent.
 fn change(settle: &Settle, step_ns: f64, series: &Series) -> Option<UnmetReason> {
-    let (raw, dependence) = (series.raw_ns()?, series.dependence?);
-    if is_one_step(raw.p5(), raw.p95(), step_ns) {
+    let (raw, dependence) = (series.raw_ns?, series.dependence?);
+    if is_one_step(raw.p5, raw.p95, step_ns) {
         return None;
     }
-    let median = series.net_ns().unwrap_or(raw).median();
+    let median = series.net_ns.unwrap_or(raw).median;
     let matters =
         |ns: f64| ns.abs() > settle.margin * median && !is_one_step(0.0, ns.abs(), step_ns);
     if let Some(modes) = dependence.modes.filter(|modes| matters(modes.apart_ns)) {

@@ -137,7 +137,7 @@ impl fmt::Display for Unmet {
 
 /// Returns the number of samples on which the statistics are based.
 pub(super) fn samples(series: &Series) -> u64 {
-    match (series.fed(), series.starved()) {
+    match (series.fed, series.starved) {
         // Without event pairs, the samples are the opened calls.
         (0, 0) if series.clock == Clock::Kernels => series.opened(),
         (0, starved) => starved,
@@ -147,8 +147,8 @@ pub(super) fn samples(series: &Series) -> u64 {
 
 /// Returns half the width of the median's interval as a fraction of the reported median.
 pub(super) fn margin(series: &Series) -> Option<f64> {
-    let [low, high] = series.ci95_ns()?;
-    let median = series.net_ns().or(series.raw_ns())?.median();
+    let [low, high] = series.ci95_ns?;
+    let median = series.net_ns.or(series.raw_ns)?.median;
     Some((high - low) / 2.0 / median).filter(|share| share.is_finite())
 }
 

@@ -15,7 +15,7 @@ use crate::stats::call_tree::total::{OpeningDraw, Total};
 use crate::stats::kernels::CallFigures;
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
-use gpu_time_report::{Node, PerCall};
+use gpu_time_report::{Node, PerCall, value};
 
 /// The maximum number of paths. The work of a function for which no path is left is attributed to the function
 /// around it.
@@ -199,13 +199,13 @@ impl PerCallSums for PerCall {
     }
 
     fn mean(self, calls: f64) -> PerCall {
-        PerCall {
+        value!(PerCall {
             busy_ns: self.busy_ns / calls,
             span_ns: self.span_ns / calls,
             waited_ns: self.waited_ns.map(|sum| sum / calls),
             host_ns: self.host_ns.map(|sum| sum / calls),
             kernels: self.kernels.map(|sum| sum / calls),
-        }
+        })
     }
 }
 
@@ -244,9 +244,9 @@ mod tests {
     }
 
     fn report(tree: &CallTree) -> Vec<Node> {
-        let named = |function| Named {
+        let named = |function: SiteNumber| Named {
             name: format!("f{function}"),
-            site: Some(function),
+            site: Some(function as usize),
             calls: None,
             is_span: false,
             warms_up: false,

@@ -35,7 +35,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use gpu_time_report::student_t::two_sided_quantile;
-use gpu_time_report::{self as report, Unattributed};
+use gpu_time_report::{self as report, Unattributed, value};
 
 /// The minimum number of windows for an error estimate.
 const FEWEST: u64 = 5;
@@ -169,15 +169,17 @@ impl CoverageSums {
         let (busy, error) = self.share(sums.busy, scale);
         let (attributed, attributed_error) = self.share(sums.attributed, scale);
         let (_, not_annotated_error) = self.share(sums.outside, scale);
-        let kernel = |(name, (count, total_ns)): (&&'static str, &(u64, f64))| Unattributed {
-            name: (*name).to_owned(),
-            count: *count,
-            total_ns: *total_ns,
-            share: 0.0,
-            per_s: 0.0,
+        let kernel = |(name, (count, total_ns)): (&&'static str, &(u64, f64))| {
+            value!(Unattributed {
+                name: (*name).to_owned(),
+                count: *count,
+                total_ns: *total_ns,
+                share: 0.0,
+                per_s: 0.0,
+            })
         };
         let unattributed = sums.unattributed.iter().map(kernel).collect();
-        Some(report::Coverage {
+        Some(report::value!(Coverage {
             windows: self.windows,
             incomplete: self.incomplete,
             missed: self.missed,
@@ -192,7 +194,7 @@ impl CoverageSums {
             attributed_error,
             not_annotated_error,
             unattributed: Unattributed::largest(unattributed, 1e9 * sums.busy.time_s, total_ns),
-        })
+        }))
     }
 
     /// Returns a share of wall time and its error, both multiplied by `scale`.

@@ -1,7 +1,7 @@
 //! Proof that a flush evicts the L2, based on the read latencies of single lines.
 
 use crate::stats::quantile::quantile;
-use gpu_time_report::Eviction;
+use gpu_time_report::{Eviction, value};
 
 /// The minimum fraction of lines that must be evicted.
 const ENOUGH: f64 = 0.99;
@@ -88,7 +88,7 @@ impl Passes {
         let missed_discarded = discarded.as_ref().map(missed);
         let are_gone = missed_after_read.min(missed_after_write) >= ENOUGH;
         let are_discarded = missed_discarded.is_none_or(|missed| missed >= ENOUGH_DISCARDED);
-        Some(Eviction {
+        Some(value!(Eviction {
             proved: are_apart && are_gone && are_discarded,
             method: method.to_owned(),
             multiple,
@@ -100,7 +100,7 @@ impl Passes {
             hit_cycles,
             miss_cycles,
             threshold_cycles: threshold,
-        })
+        }))
     }
 }
 
@@ -139,20 +139,20 @@ mod tests {
     #[test]
     fn misses_are_counted() {
         let seen = judge(0, LINES, 995).unwrap();
-        assert!(seen.proved(), "{seen:?}");
-        assert_eq!((seen.lines(), seen.missed_after_read()), (LINES, 1.0));
-        assert!((seen.missed_after_write() - 0.995).abs() < 0.001, "{seen:?}");
-        assert!(seen.threshold_cycles() > 340 && seen.threshold_cycles() < 540, "{seen:?}");
-        assert!(seen.miss_cycles().is_some_and(|miss| miss > 700), "{seen:?}");
+        assert!(seen.proved, "{seen:?}");
+        assert_eq!((seen.lines, seen.missed_after_read), (LINES, 1.0));
+        assert!((seen.missed_after_write - 0.995).abs() < 0.001, "{seen:?}");
+        assert!(seen.threshold_cycles > 340 && seen.threshold_cycles < 540, "{seen:?}");
+        assert!(seen.miss_cycles.is_some_and(|miss| miss > 700), "{seen:?}");
     }
 
     #[test]
     fn read_and_written_lines_must_be_evicted() {
-        assert!(!judge(0, LINES, 970).unwrap().proved());
-        assert!(!judge(0, 970, LINES).unwrap().proved());
+        assert!(!judge(0, LINES, 970).unwrap().proved);
+        assert!(!judge(0, 970, LINES).unwrap().proved);
         let nothing = judge(0, 0, 0).unwrap();
-        assert!(!nothing.proved());
-        assert!(nothing.missed_after_read() < 0.001, "{nothing:?}");
+        assert!(!nothing.proved);
+        assert!(nothing.missed_after_read < 0.001, "{nothing:?}");
     }
 
     /// The L2 was full before the flush, or had just been flushed.
@@ -163,8 +163,8 @@ mod tests {
         let after_write = Passes { after_write: [pass(LINES), pass(970)], ..all() };
         let shares = [after_read, after_write].map(|passes| {
             let seen = passes.judge("read", 1, 1 << 20).unwrap();
-            assert!(!seen.proved(), "{seen:?}");
-            (seen.missed_after_read(), seen.missed_after_write())
+            assert!(!seen.proved, "{seen:?}");
+            (seen.missed_after_read, seen.missed_after_write)
         });
         assert!(shares[0].0 < 0.98 && shares[0].1 > 0.99, "{shares:?}");
         assert!(shares[1].0 > 0.99 && shares[1].1 < 0.98, "{shares:?}");
@@ -177,24 +177,24 @@ mod tests {
             let passes = Passes { discarded: Some(pass(missing)), ..passes(0, LINES, LINES) };
             passes.judge("write-discard", 1, 1 << 20).unwrap()
         };
-        assert!(discarded(750).proved());
-        assert!(!discarded(200).proved());
-        assert!(discarded(0).missed_discarded().is_some_and(|missed| missed < 0.001));
-        assert_eq!(judge(0, LINES, LINES).unwrap().missed_discarded(), None);
+        assert!(discarded(750).proved);
+        assert!(!discarded(200).proved);
+        assert!(discarded(0).missed_discarded.is_some_and(|missed| missed < 0.001));
+        assert_eq!(judge(0, LINES, LINES).unwrap().missed_discarded, None);
     }
 
     /// Slow hits are subtracted from the fraction of misses.
     #[test]
     fn slow_hits_do_not_count_as_misses() {
         let half = judge(0, 500, 500).unwrap();
-        assert!((half.missed_after_read() - 0.5).abs() < 0.03, "{half:?}");
+        assert!((half.missed_after_read - 0.5).abs() < 0.03, "{half:?}");
     }
 
     #[test]
     fn lines_evicted_without_flush_prove_nothing() {
         assert_eq!(judge(LINES, LINES, LINES), None);
         // If 400 lines are gone without a flush, hits and misses are too close together.
-        assert!(judge(400, LINES, LINES).is_none_or(|seen| !seen.proved()));
+        assert!(judge(400, LINES, LINES).is_none_or(|seen| !seen.proved));
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
             after_write: [even(flushed), even(flushed)],
             discarded: None,
         };
-        let is_proved = |flushed| passes(flushed).judge("read", 1, 1).unwrap().proved();
+        let is_proved = |flushed| passes(flushed).judge("read", 1, 1).unwrap().proved;
         assert_eq!([330, 300, 400].map(is_proved), [false, false, true]);
     }
 
@@ -219,6 +219,6 @@ mod tests {
             after_write: [none(), none()],
             discarded: Some(none()),
         };
-        assert!(!passes.judge("write-discard", 1, 1).unwrap().proved());
+        assert!(!passes.judge("write-discard", 1, 1).unwrap().proved);
     }
 }

@@ -257,7 +257,7 @@ impl OpenedCalls {
     /// Returns the figures for the report, the kernel with the largest share first.
     pub fn report(&self) -> report::KernelTimes {
         let calls = self.represented.max(1.0);
-        report::KernelTimes {
+        report::value!(KernelTimes {
             opened: self.calls,
             busy_ns: stats(&self.busy),
             self_busy_ns: stats(&self.self_busy),
@@ -268,7 +268,7 @@ impl OpenedCalls {
             kernels: self.works.report(calls),
             elsewhere: self.elsewhere.report(),
             zero_times: self.zero_times,
-        }
+        })
     }
 
     /// Returns the heap memory in use, in bytes.
@@ -296,7 +296,7 @@ impl WorkTimes {
     fn report(&self, work: &GpuWork, calls: f64) -> Option<report::Kernel> {
         let summary = self.times.summary();
         let (time_ns, count) = (summary.stats(0.0, summary.sum(0.0))?, summary.count());
-        Some(report::Kernel {
+        Some(report::value!(Kernel {
             name: work.name.to_owned(),
             grid: work.grid,
             block: work.block,
@@ -307,18 +307,13 @@ impl WorkTimes {
             total_ns: time_ns.sum,
             time_ns: Some(time_ns),
             share: self.represented_ns,
-        })
+        }))
     }
 }
 
 impl ElsewhereTimes {
     fn report(self, name: &str, why: ElsewhereReason) -> report::Elsewhere {
-        report::Elsewhere {
-            name: name.to_owned(),
-            count: self.count,
-            total_ns: self.ns as f64,
-            why,
-        }
+        report::Elsewhere::new(name.to_owned(), self.count, self.ns as f64, why)
     }
 }
 
@@ -456,7 +451,7 @@ mod tests {
             expected.map(|(name, blocks, count, ns)| (name.to_owned(), blocks, count, ns))
         );
         let [elsewhere] = &opened.report().elsewhere[..] else { panic!("{opened:?}") };
-        assert_eq!((elsewhere.name(), elsewhere.count), (name, 300));
+        assert_eq!((elsewhere.name.as_str(), elsewhere.count), (name, 300));
     }
 
     /// The reader of CUPTI's records uses the same name for kernels beyond its own limit.

@@ -73,7 +73,7 @@ impl WorkOverlap {
     /// example because all work ran on a single stream.
     pub fn report(&self) -> Option<report::Overlap> {
         let partial = self.is_partial && self.has_several_streams;
-        (self.ns > 0 || partial).then_some(report::Overlap { ns: self.ns as f64, partial })
+        (self.ns > 0 || partial).then_some(report::value!(Overlap { ns: self.ns as f64, partial }))
     }
 }
 
@@ -138,9 +138,9 @@ mod tests {
         // There is only one stream.
         assert_eq!(overlap.report(), None);
         overlap.add(&on(2, &[(30, 40)]), false);
-        assert_eq!(overlap.report(), Some(report::Overlap { ns: 0.0, partial: true }));
+        assert_eq!(overlap.report(), Some(report::value!(Overlap { ns: 0.0, partial: true })));
         overlap.add(&on(2, &[(15, 20)]), false);
-        assert_eq!(overlap.report(), Some(report::Overlap { ns: 5.0, partial: true }));
+        assert_eq!(overlap.report(), Some(report::value!(Overlap { ns: 5.0, partial: true })));
     }
 
     #[test]
@@ -150,8 +150,8 @@ mod tests {
         overlap.add(&on(1, &long), false);
         assert_eq!(overlap.covered.len(), MAX_KEPT);
         overlap.add(&on(2, &long[long.len() - 2..]), false);
-        assert_eq!(overlap.report(), Some(report::Overlap { ns: 10.0, partial: false }));
+        assert_eq!(overlap.report(), Some(report::value!(Overlap { ns: 10.0, partial: false })));
         overlap.add(&on(2, &long[..1]), false);
-        assert_eq!(overlap.report(), Some(report::Overlap { ns: 10.0, partial: true }));
+        assert_eq!(overlap.report(), Some(report::value!(Overlap { ns: 10.0, partial: true })));
     }
 }

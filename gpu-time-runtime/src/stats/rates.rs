@@ -3,7 +3,7 @@
 use crate::stats::since::impl_since;
 use crate::types::sample::Sample;
 use crate::types::workload::{Amount, Workload};
-use gpu_time_report::{Bytes, Flops};
+use gpu_time_report::{Bytes, Flops, value};
 
 /// The work done in the samples of a series.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,13 +77,13 @@ impl Rates {
     pub fn bytes(&self, basis: RateBasis) -> Option<Bytes> {
         let WorkRate { samples, per_call, total, per_ns } = self.bytes.rate(basis)?;
         // A byte per nanosecond is a gigabyte per second.
-        Some(Bytes { samples, per_call, total, gb_per_s: per_ns, peak_share: None })
+        Some(value!(Bytes { samples, per_call, total, gb_per_s: per_ns, peak_share: None }))
     }
 
     /// Returns the operations and their rate, or `None` if no sample has known operations.
     pub fn flops(&self, basis: RateBasis) -> Option<Flops> {
         let WorkRate { samples, per_call, total, per_ns } = self.flops.rate(basis)?;
-        Some(Flops { samples, per_call, total, tflop_per_s: per_ns.map(|rate| rate / 1e3) })
+        Some(value!(Flops { samples, per_call, total, tflop_per_s: per_ns.map(|rate| rate / 1e3) }))
     }
 }
 

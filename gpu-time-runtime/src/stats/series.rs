@@ -321,13 +321,10 @@ impl SampleTimes {
             median_ns: net_ns.map(|net| net.median),
             bias_ns,
         };
-        report::Series {
-            device: info.device,
+        report::value!(Series {
             launch: info.launch,
-            measure: info.measure,
             key: info.key,
             cache: info.cache,
-            clock: info.clock,
             graph: info.graph,
             timed,
             measured,
@@ -357,18 +354,15 @@ impl SampleTimes {
             looks,
             timeline: basis.course.as_ref().and_then(|course| course.timeline(info.start_ns)),
             histogram: basis.summary.histogram().clone(),
-            net_histogram: Histogram::default(),
-            runs: Vec::new(),
             bytes: rates.bytes(rate_basis),
             flops: rates.flops(rate_basis),
             host_ns: self.host.stats(0.0, self.host.sum(0.0)),
-            own_share: None,
-            outer_share: None,
-            kernel_times: (tally.counts.opened > 0).then(|| report::KernelTimes {
+            kernel_times: (tally.counts.opened > 0).then(|| report::value!(KernelTimes {
                 opened: tally.counts.opened,
                 ..self.opened.as_deref().cloned().unwrap_or_default()
-            }),
-        }
+            })),
+            ..report::Series::new(info.device, info.measure, info.clock)
+        })
     }
 }
 

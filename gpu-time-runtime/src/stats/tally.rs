@@ -145,7 +145,7 @@ impl PerSample {
 
     /// Returns the statistics for the report.
     pub fn report(self) -> report::Launches {
-        report::Launches { min: self.min, mean: self.mean(), max: self.max }
+        report::value!(Launches { min: self.min, mean: self.mean(), max: self.max })
     }
 
     /// Returns the mean number of brackets per sample.

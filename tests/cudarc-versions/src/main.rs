@@ -128,14 +128,14 @@ fn check(snapshot: &Snapshot, version: &str) {
     ];
     for (function, timed) in FUNCTIONS {
         let name = format!("cudarc_versions::cudarc_{}::{function}", version.replace('.', "_"));
-        let site = snapshot.sites().iter().find(|site| site.name() == name);
+        let site = snapshot.sites.iter().find(|site| site.name == name);
         let site = site.unwrap_or_else(|| panic!("`{name}` is not in the report"));
-        assert_eq!(site.calls(), 3, "`{name}`");
-        assert!(!site.series().is_empty(), "`{name}`");
-        for series in site.series() {
-            assert_eq!(series.device(), "cuda:0", "`{name}`");
-            let lost: Vec<_> = series.lost().filter(|(_, count)| *count > 0).collect();
-            let counts = (series.timed(), series.measured());
+        assert_eq!(site.calls, 3, "`{name}`");
+        assert!(!site.series.is_empty(), "`{name}`");
+        for series in &site.series {
+            assert_eq!(series.device, "cuda:0", "`{name}`");
+            let lost: Vec<_> = series.lost.iter().filter(|(_, count)| *count > 0).collect();
+            let counts = (series.timed, series.measured);
             assert_eq!((counts, lost), ((timed, timed), vec![]), "`{name}`");
         }
     }

@@ -134,8 +134,8 @@ fn window(_: &[String]) {
     let mut memory = gpu.stream.alloc_zeros::<u8>(64).unwrap();
     let windows = || {
         let snapshot = gpu_time::snapshot();
-        let coverage = snapshot.devices().iter().filter_map(|device| device.coverage());
-        coverage.map(|coverage| coverage.windows() + coverage.incomplete()).sum::<u64>()
+        let coverage = snapshot.devices.iter().filter_map(|device| device.coverage.as_ref());
+        coverage.map(|coverage| coverage.windows + coverage.incomplete).sum::<u64>()
     };
     work.call(1);
     gpu_time::open_window(Duration::from_millis(100));

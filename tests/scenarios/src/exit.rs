@@ -241,7 +241,7 @@ fn fork_after(_: &[String]) {
         gpu_time::report();
         // This must not block on locks that another thread held at the fork.
         gpu_time::configure().sample(0.5).apply();
-        assert_eq!(gpu_time::snapshot().sites(), []);
+        assert_eq!(gpu_time::snapshot().sites, []);
         let settled = gpu_time::until_stable(gpu_time::Settle::default(), || quiet(&gpu.stream));
         assert_eq!((settled.calls, settled.is_settled()), (1, true));
     });
@@ -326,7 +326,7 @@ fn fork_after_host(_: &[String]) {
         host(|| ());
         ten(&Gpu::new());
         gpu_time::report();
-        assert_eq!(gpu_time::snapshot().sites(), []);
+        assert_eq!(gpu_time::snapshot().sites, []);
     });
     host(|| ran!("scenario::exit::host"));
     tally::print();

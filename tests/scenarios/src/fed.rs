@@ -55,13 +55,13 @@ struct Totals {
 impl Totals {
     fn of(site: &str) -> Totals {
         let snapshot = gpu_time::snapshot();
-        let sites = snapshot.sites();
-        let site = sites.iter().find(|known| known.name() == site).expect("it was called");
-        let rows = site.series().iter().filter(|row| row.launch().is_none());
+        let sites = &snapshot.sites;
+        let site = sites.iter().find(|known| known.name == site).expect("it was called");
+        let rows = site.series.iter().filter(|row| row.launch.is_none());
         rows.fold(Totals::default(), |totals, row| Totals {
-            measured: totals.measured + row.measured(),
-            fed: totals.fed + row.fed(),
-            sum_ns: totals.sum_ns + row.raw_ns().map_or(0.0, |raw| raw.sum()),
+            measured: totals.measured + row.measured,
+            fed: totals.fed + row.fed,
+            sum_ns: totals.sum_ns + row.raw_ns.map_or(0.0, |raw| raw.sum),
         })
     }
 }
@@ -79,14 +79,14 @@ fn delays(_: &[String]) {
         gpu.synchronize();
     }
     let snapshot = gpu_time::snapshot();
-    let site = snapshot.sites().iter().find(|site| site.name() == "scenario::fed::held");
-    let row = site.and_then(|site| site.series().first()).expect("it was called");
-    let held_ns = row.raw_ns().expect("there are samples");
+    let site = snapshot.sites.iter().find(|site| site.name == "scenario::fed::held");
+    let row = site.and_then(|site| site.series.first()).expect("it was called");
+    let held_ns = row.raw_ns.expect("there are samples");
     // The 95th percentile rather than the median: on some GPUs the event constant alternates
     // between two values 0.2 µs apart.
-    let truth_ns = held_ns.p95();
-    tally::fact("held_starved", row.starved());
-    tally::fact("held_off_ns", (held_ns.max() - truth_ns) as u64);
+    let truth_ns = held_ns.p95;
+    tally::fact("held_starved", row.starved);
+    tally::fact("held_off_ns", (held_ns.max - truth_ns) as u64);
     let mut random = fastrand::Rng::with_seed(1);
     let mut totals = Totals::default();
     let (mut off, mut off_and_fed, mut fed, mut right) = (0u64, 0u64, 0u64, 0u64);

@@ -551,7 +551,7 @@ fn settle(_: &[String]) {
     let settled = gpu_time::until_stable(settle(), call);
     tally::fact("unmet", settled.unmet.len());
     let snapshot = settled.snapshot;
-    let series = snapshot.sites().iter().flat_map(|site| site.series());
+    let series = snapshot.sites.iter().flat_map(|site| &site.series);
     let opened: u64 = series.map(|series| series.opened()).sum();
     tally::fact("settled", opened);
     let compared = gpu_time::compare(settle(), ("one", call), ("same", call));

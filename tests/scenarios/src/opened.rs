@@ -293,11 +293,11 @@ fn trains(program: &Program, steps: u32, last: impl FnOnce()) {
 /// Returns the number of opened calls and of calls in flight of a function.
 fn counts(function: &str) -> [u64; 2] {
     let snapshot = gpu_time::snapshot();
-    let sites = snapshot.sites().iter().filter(|site| site.name() == function);
-    let series: Vec<_> = sites.flat_map(|site| site.series()).collect();
+    let sites = snapshot.sites.iter().filter(|site| site.name == function);
+    let series: Vec<_> = sites.flat_map(|site| &site.series).collect();
     [
         series.iter().map(|series| series.opened()).sum(),
-        series.iter().map(|series| series.in_flight()).sum(),
+        series.iter().map(|series| series.in_flight).sum(),
     ]
 }
 
@@ -346,7 +346,7 @@ fn first_and_only(args: &[String]) {
 fn has_opened(function: &str) -> bool {
     let snapshot = gpu_time::snapshot();
     let site = snapshot.site(&format!("scenario::opened::{function}")).unwrap();
-    site.series().iter().any(|series| series.timed() == series.opened())
+    site.series.iter().any(|series| series.timed == series.opened())
 }
 
 /// Makes calls on so many threads, with this many launches each. None ends before all launches are made.

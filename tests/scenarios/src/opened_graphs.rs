@@ -146,8 +146,8 @@ fn new_streams(_: &[String]) {
     // Each snapshot collects records.
     (0..4).for_each(|_| drop(gpu_time::snapshot()));
     let snapshot = gpu_time::snapshot();
-    let site = snapshot.sites().iter().find(|site| site.name().ends_with("::serves_request"));
-    let opened: u64 = site.into_iter().flat_map(|site| site.series()).map(|of| of.opened()).sum();
+    let site = snapshot.sites.iter().find(|site| site.name.ends_with("::serves_request"));
+    let opened: u64 = site.into_iter().flat_map(|site| &site.series).map(|of| of.opened()).sum();
     tally::fact("opened", opened);
     tally::print();
 }

@@ -173,9 +173,9 @@ fn snapshots(_: &[String]) {
         let snapshot = gpu_time::snapshot();
         assert_eq!(snapshot.inconsistencies(), [""; 0]);
         let site = snapshot.site("scenario::options::delayed").expect("the function was called");
-        assert_eq!((site.calls(), site.timed(), site.warmup()), (round, round, 0));
-        let row = &site.series()[0];
-        assert_eq!((row.timed(), row.measured(), row.in_flight()), (round, round, 0));
+        assert_eq!((site.calls, site.timed, site.warmup), (round, round, 0));
+        let row = &site.series[0];
+        assert_eq!((row.timed, row.measured, row.in_flight), (round, round, 0));
         if round % 10 == 0 {
             gpu_time::report();
         }

@@ -181,7 +181,7 @@ fn budget(_: &[String]) {
         let snapshot = gpu_time::snapshot();
         assert_eq!(snapshot.inconsistencies(), [""; 0]);
         unsampled =
-            snapshot.site("scenario::sampling::all").expect("the function was called").unsampled();
+            snapshot.site("scenario::sampling::all").expect("the function was called").unsampled;
     }
     tally::print();
 }
@@ -271,7 +271,7 @@ fn rare_is_timed() -> bool {
 fn load_drop(_: &[String]) {
     let unsampled = || {
         let snapshot = gpu_time::snapshot();
-        snapshot.site("scenario::sampling::rare").expect("the function was called").unsampled()
+        snapshot.site("scenario::sampling::rare").expect("the function was called").unsampled
     };
     loop {
         (0..100_000).for_each(|_| rare());
@@ -309,8 +309,8 @@ fn configured(_: &[String]) {
         let snapshot = gpu_time::snapshot();
         let site =
             snapshot.site(&format!("scenario::sampling::{name}")).expect("the site is listed");
-        tally::fact(&format!("{name}_timed"), site.timed());
-        tally::fact(&format!("{name}_warmup"), site.warmup());
+        tally::fact(&format!("{name}_timed"), site.timed);
+        tally::fact(&format!("{name}_warmup"), site.warmup);
     };
     calls();
     timed("all");

@@ -117,19 +117,22 @@ fn after_others(_: &[String]) {
     let run = |name: &str, settle: Settle, lengths: [u64; 2]| {
         let settled = until_stable(settle, || calls(100, lengths));
         note(name, &settled);
-        let [site] = settled.sites() else { panic!("{:?}", settled.sites()) };
-        assert_eq!((site.name(), site.calls()), ("scenario::settle::timed", 100 * settled.calls));
-        let [series] = site.series() else { panic!("{:?}", site.series()) };
-        assert_eq!((series.timed(), series.measured()), (site.calls(), site.calls()));
-        assert!(series.histogram().count() <= series.measured());
-        let net = series.net_ns().expect("there are net times");
-        let [low, high] = series.ci95_ns().expect("there are enough samples");
+        let [site] = &settled.sites[..] else { panic!("{:?}", settled.sites) };
+        assert_eq!(
+            (site.name.as_str(), site.calls),
+            ("scenario::settle::timed", 100 * settled.calls)
+        );
+        let [series] = &site.series[..] else { panic!("{:?}", site.series) };
+        assert_eq!((series.timed, series.measured), (site.calls, site.calls));
+        assert!(series.histogram.count() <= series.measured);
+        let net = series.net_ns.expect("there are net times");
+        let [low, high] = series.ci95_ns.expect("there are enough samples");
         for (what, ns) in [
-            ("median", net.median()),
-            ("least", net.min()),
-            ("mean", net.mean()),
+            ("median", net.median),
+            ("least", net.min),
+            ("mean", net.mean),
             ("width", high - low),
-            ("sum", net.sum() / series.measured() as f64),
+            ("sum", net.sum / series.measured as f64),
         ] {
             tally::fact(&format!("{name} {what}"), ns.round());
         }
@@ -171,12 +174,9 @@ fn regimes(_: &[String]) {
     }
     let note = |name: &str, snapshot: &Snapshot| {
         let site = snapshot.site("scenario::settle::timed").expect("the function was called");
-        let [series] = site.series() else { panic!("{:?}", site.series()) };
-        tally::fact(&format!("{name} queued"), series.queued());
-        tally::fact(
-            &format!("{name} bias_ns"),
-            series.bias_ns().expect("the bias is known").round(),
-        );
+        let [series] = &site.series[..] else { panic!("{:?}", site.series) };
+        tally::fact(&format!("{name} queued"), series.queued);
+        tally::fact(&format!("{name} bias_ns"), series.bias_ns.expect("the bias is known").round());
     };
     note("before", &gpu_time::snapshot());
     let settled = until_stable(settle().timeout(Duration::ZERO), || {
@@ -394,7 +394,7 @@ fn back_to_back(arguments: &[String]) {
         assert!(settled.to_string().contains("back to back: "), "{settled}");
         tally::fact("replays", found.replays());
         tally::fact("per_call_ns", found.per_call_ns());
-        tally::fact("span_ns", found.span_ns().expect("the replays have times").median());
+        tally::fact("span_ns", found.span_ns().expect("the replays have times").median);
     }
     gpu.synchronize();
     tally::print();

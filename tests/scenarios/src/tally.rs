@@ -73,7 +73,7 @@ pub fn kernel(handle: u64, place: &str) {
 /// Returns the number of calls and brackets in flight.
 pub fn in_flight() -> u64 {
     let snapshot = gpu_time::snapshot();
-    snapshot.sites().iter().flat_map(|site| site.series()).map(|series| series.in_flight()).sum()
+    snapshot.sites.iter().flat_map(|site| &site.series).map(|series| series.in_flight).sum()
 }
 
 /// Prints the tally. The program calls this once all work is done.

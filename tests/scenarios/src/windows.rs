@@ -296,22 +296,22 @@ fn late_device(_: &[String]) {
 /// Returns `true` if a planned window could not open.
 fn has_missed_window() -> bool {
     let snapshot = gpu_time::snapshot();
-    let found = snapshot.devices().iter().filter_map(|device| device.coverage());
-    found.map(|coverage| coverage.missed()).any(|missed| missed > 0)
+    let found = snapshot.devices.iter().filter_map(|device| device.coverage.as_ref());
+    found.map(|coverage| coverage.missed).any(|missed| missed > 0)
 }
 
 /// Returns `true` if work ran in a window.
 fn has_busy_window() -> bool {
     let snapshot = gpu_time::snapshot();
-    let found = snapshot.devices().iter().filter_map(|device| device.coverage());
-    found.map(|coverage| coverage.busy()).any(|busy| busy > 0.0)
+    let found = snapshot.devices.iter().filter_map(|device| device.coverage.as_ref());
+    found.map(|coverage| coverage.busy).any(|busy| busy > 0.0)
 }
 
 /// Returns the number of windows so far.
 fn windows() -> u64 {
     let snapshot = gpu_time::snapshot();
-    let found = snapshot.devices().iter().filter_map(|device| device.coverage());
-    found.map(|coverage| coverage.windows() + coverage.incomplete()).max().unwrap_or(0)
+    let found = snapshot.devices.iter().filter_map(|device| device.coverage.as_ref());
+    found.map(|coverage| coverage.windows + coverage.incomplete).max().unwrap_or(0)
 }
 
 /// Plans windows, and runs until one is in the snapshot.

@@ -88,8 +88,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let snapshot = gpu_time::snapshot();
     let site = snapshot.site(concat!(module_path!(), "::multiply")).ok_or("never called")?;
-    let series = site.series().iter().find(|series| series.launch().is_none());
-    let net = series.and_then(|series| series.net_ns()).ok_or("nothing was measured")?;
+    let series = site.series.iter().find(|series| series.launch.is_none());
+    let net = series.and_then(|series| series.net_ns.as_ref()).ok_or("nothing was measured")?;
     let median = |mut times: Vec<Duration>| {
         times.sort();
         times[times.len() / 2].as_secs_f64() * 1e3
@@ -98,7 +98,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{ROWS} × {ROWS} f32 matrix product, medians of {CALLS} calls, all results are correct\n"
     );
     println!("launch, host clock                      {:>9.3} ms", median(launch_times));
-    println!("kernel, CUDA events                     {:>9.3} ms", net.median() / 1e6);
+    println!("kernel, CUDA events                     {:>9.3} ms", net.median / 1e6);
     println!("launch and synchronization, host clock  {:>9.3} ms\n", median(total_times));
     // The report is printed when the process exits.
     Ok(())

@@ -21,7 +21,7 @@ struct SideTimes {
 
 /// Draws the times of the base and of the new program on one axis. `None` if a side has none.
 pub fn draw([base, new]: [&Series; 2]) -> Option<Markup> {
-    let net = base.net_ns().is_some() && new.net_ns().is_some();
+    let net = base.net_ns.is_some() && new.net_ns.is_some();
     let sides = [base, new].map(|series| SideTimes::of(series, net));
     let ends = sides.iter().map(SideTimes::ends).collect::<Option<Vec<_>>>()?;
     let low = ends.iter().map(|end| end[0]).reduce(f64::min)?;
@@ -56,14 +56,14 @@ pub fn draw([base, new]: [&Series; 2]) -> Option<Markup> {
 
 impl SideTimes {
     fn of(series: &Series, net: bool) -> SideTimes {
-        let of_run = |run: &Run| run.net_median_ns().filter(|_| net).unwrap_or(run.raw_median_ns());
-        let medians = series.raw_ns().zip(series.net_ns().filter(|_| net));
-        let bias = medians.map_or(0.0, |(raw, net)| raw.median() - net.median());
+        let of_run = |run: &Run| run.net_median_ns.filter(|_| net).unwrap_or(run.raw_median_ns);
+        let medians = series.raw_ns.as_ref().zip(series.net_ns.filter(|_| net));
+        let bias = medians.map_or(0.0, |(raw, net)| raw.median - net.median);
         let times = match net && !series.net_histogram.is_empty() {
             true => series.net_histogram.clone(),
-            false => series.histogram().less(bias),
+            false => series.histogram.less(bias),
         };
-        SideTimes { times, runs: series.runs().iter().map(of_run).collect() }
+        SideTimes { times, runs: series.runs.iter().map(of_run).collect() }
     }
 
     /// Returns the bounds of the times without the tails.

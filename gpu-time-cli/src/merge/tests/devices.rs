@@ -7,12 +7,12 @@ use crate::merge::sharing;
 fn processes_that_shared_a_gpu_are_noticed() {
     // Each runs for two seconds, and the next one starts a second later.
     let of = |pid, uuid: Option<&str>| {
-        let device = Device { uuid: uuid.map(str::to_owned), ..gpu("cuda:0", "H200") };
+        let device = value!(Device { uuid: uuid.map(str::to_owned), ..gpu("cuda:0", "H200") });
         report(pid, vec![device], vec![])
     };
     let warnings = |reports: &[Snapshot]| {
-        let device = merged(reports).devices()[0].clone();
-        assert_eq!(device.shared, !device.warnings().is_empty());
+        let device = merged(reports).devices[0].clone();
+        assert_eq!(device.shared, !device.warnings.is_empty());
         device.warnings
     };
     let [first, second, third] = [1, 2, 3].map(|pid| of(pid, Some("GPU-1")));
@@ -28,14 +28,14 @@ fn processes_that_shared_a_gpu_are_noticed() {
 /// the time.
 fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> Snapshot {
     let total_ns = windows as f64 * 20e6;
-    let outside = Unattributed {
+    let outside = value!(Unattributed {
         name: "outside".to_owned(),
         count: windows,
         total_ns: 1e6 * windows as f64,
         share: 0.05 / busy,
         per_s: 50.0,
-    };
-    let coverage = Coverage {
+    });
+    let coverage = value!(Coverage {
         windows,
         incomplete: 1,
         missed: 0,
@@ -49,15 +49,15 @@ fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> S
         attributed_error: busy_error,
         not_annotated_error: None,
         unattributed: vec![outside],
-    };
-    let gpu = Device { coverage: Some(coverage), ..gpu("cuda:0", "H200") };
+    });
+    let gpu = value!(Device { coverage: Some(coverage), ..gpu("cuda:0", "H200") });
     report(pid, vec![gpu], vec![])
 }
 
 /// Returns a report with the same figures of a process that ran for another time.
 fn with_wall(report: &Snapshot, wall_ns: u64) -> Snapshot {
-    let process = Process { wall_ns, ..report.process().clone() };
-    Snapshot::new(process, report.devices().to_vec(), report.sites().to_vec())
+    let process = value!(Process { wall_ns, ..report.process.clone() });
+    Snapshot::new(process, report.devices.to_vec(), report.sites.to_vec())
 }
 
 /// The shares are of wall time, so how many windows each process opened does not matter.
@@ -67,7 +67,7 @@ fn windows_are_weighted_by_wall_time() {
     let [long, short] = [with_wall(&long, 9_000_000_000), with_wall(&short, 1_000_000_000)];
     let last = with_wall(&with_windows(3, 500, 0.7, None), 10_000_000_000);
     let without = one(4, series("cuda:0", &[1_000.0], &[], 0.0));
-    let busy = |all: &Snapshot| all.devices()[0].coverage().unwrap().busy;
+    let busy = |all: &Snapshot| all.devices[0].coverage.as_ref().unwrap().busy;
     let first = merged(&[long.clone(), short.clone()]);
     assert!((busy(&first) - 0.44).abs() < 1e-9, "{}", busy(&first));
     for all in [merged(&[first, last.clone()]), merged(&[long, without, short, last])] {
@@ -81,7 +81,7 @@ fn devices_know_their_processes() {
     let on = |pid, id: &str, busy| {
         let of = with_windows(pid, 10, busy, Some(0.01));
         let (id, uuid) = (id.to_owned(), Some(format!("GPU of {id}")));
-        report(pid, vec![Device { id, uuid, ..of.devices()[0].clone() }], vec![])
+        report(pid, vec![value!(Device { id, uuid, ..of.devices[0].clone() })], vec![])
     };
     // All of them run at the same time.
     let [a, b, c] = [on(1, "cuda:0", 0.4), on(2, "cuda:1", 0.5), on(2, "cuda:0", 0.8)];
@@ -90,18 +90,18 @@ fn devices_know_their_processes() {
     let ab = merged(&[a.clone(), b.clone()]);
     let steps = merged(&[merged(std::slice::from_ref(&ab)), merged(&[cpu.clone(), c.clone()])]);
     let at_once = merged(&[a, b, cpu, c]);
-    assert_eq!(steps.devices(), at_once.devices());
-    assert!(ab.devices().iter().all(|device| !device.shared), "{ab:?}");
-    let [first, second] = at_once.devices() else { panic!() };
+    assert_eq!(steps.devices, at_once.devices);
+    assert!(ab.devices.iter().all(|device| !device.shared), "{ab:?}");
+    let [first, second] = &at_once.devices[..] else { panic!() };
     assert_eq!((&first.used_by[..], &second.used_by[..]), (&[0, 3][..], &[1][..]));
     assert!(first.shared && !second.shared && first.windows_from.is_none());
-    assert!((first.coverage().unwrap().busy - 0.6).abs() < 1e-9);
+    assert!((first.coverage.as_ref().unwrap().busy - 0.6).abs() < 1e-9);
 }
 
 #[test]
 fn windows_are_pooled() {
     let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 30, 0.8, Some(0.02))]);
-    let pooled = all.devices()[0].coverage().unwrap();
+    let pooled = all.devices[0].coverage.as_ref().unwrap();
     assert_eq!((pooled.windows, pooled.incomplete), (40, 2));
     assert!((pooled.busy - 0.6).abs() < 1e-9 && pooled.busy_error.unwrap() < 0.02, "{pooled:?}");
     let [outside] = &pooled.unattributed[..] else { panic!("{pooled:?}") };
@@ -109,29 +109,29 @@ fn windows_are_pooled() {
     assert!((outside.share - 0.05 / 0.6).abs() < 1e-9, "{outside:?}");
     // One report has too few windows for an error.
     let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 2, 0.8, None)]);
-    assert_eq!(all.devices()[0].coverage().unwrap().busy_error, None);
+    assert_eq!(all.devices[0].coverage.as_ref().unwrap().busy_error, None);
 }
 
 #[test]
 fn report_without_a_complete_window_tells_nothing() {
-    let gpu = with_windows(1, 0, 1.0, None).devices()[0].clone();
-    let coverage = Coverage {
+    let gpu = with_windows(1, 0, 1.0, None).devices[0].clone();
+    let coverage = value!(Coverage {
         busy: 0.0,
         attributed: 0.0,
         missed: 3,
         unattributed: Vec::new(),
         ..gpu.coverage.clone().unwrap()
-    };
-    let without = report(1, vec![Device { coverage: Some(coverage), ..gpu }], vec![]);
+    });
+    let without = report(1, vec![value!(Device { coverage: Some(coverage), ..gpu })], vec![]);
     let all = merged(&[without.clone(), with_windows(2, 10, 0.4, Some(0.03))]);
-    let found = all.devices()[0].coverage().unwrap();
+    let found = all.devices[0].coverage.as_ref().unwrap();
     assert_eq!((found.busy, found.idle, found.busy_error), (0.4, 0.6, Some(0.03)));
     assert_eq!((found.windows, found.incomplete, found.missed), (10, 2, 3));
-    let from = all.devices()[0].windows_from;
+    let from = all.devices[0].windows_from;
     assert_eq!(from.map(|from| (from.with, from.of)), Some((1, 2)));
     let all = merged(&[without.clone(), without]);
-    let found = all.devices()[0].coverage().unwrap();
-    assert_eq!((found.windows, found.missed, all.devices()[0].windows_from), (0, 6, None));
+    let found = all.devices[0].coverage.as_ref().unwrap();
+    assert_eq!((found.windows, found.missed, all.devices[0].windows_from), (0, 6, None));
 }
 
 #[test]
@@ -140,10 +140,10 @@ fn windows_of_one_report_are_kept() {
     let without = one(2, series("cuda:0", &[1_000.0], &[], 0.0));
     let all = merged(&[without, report.clone()]);
     // They stand for the run of their process.
-    let covered_ns = Some(report.process().wall_ns as f64);
-    let expected = report.devices()[0].coverage().cloned();
-    let expected = expected.map(|coverage| Coverage { covered_ns, ..coverage });
-    assert_eq!(all.devices()[0].coverage().cloned(), expected);
+    let covered_ns = Some(report.process.wall_ns as f64);
+    let expected = report.devices[0].coverage.clone();
+    let expected = expected.map(|coverage| value!(Coverage { covered_ns, ..coverage }));
+    assert_eq!(all.devices[0].coverage.clone(), expected);
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn different_devices_with_same_id_are_kept_apart() {
         report(1, vec![gpu("cuda:0", name)], vec![site])
     };
     let both = merged(&[on("H200", 1000.0), on("A100", 2000.0), on("H200", 1000.0)]);
-    let devices: Vec<_> = both.devices().iter().map(|d| (d.id(), d.name())).collect();
+    let devices: Vec<_> = both.devices.iter().map(|d| (d.id.as_str(), d.name.as_str())).collect();
     assert_eq!(devices, [("cuda:0/1", "A100"), ("cuda:0/2", "H200")]);
     let more = merged(&[both, on("H200", 1000.0)]);
     let series: Vec<_> =
-        more.sites()[0].series().iter().map(|s| (s.device(), s.measured())).collect();
+        more.sites[0].series.iter().map(|s| (s.device.as_str(), s.measured)).collect();
     assert_eq!(series, [("cuda:0/1", 9), ("cuda:0/2", 27)]);
 }
 
@@ -188,9 +188,9 @@ fn rows_of_unknown_device_are_kept_apart() {
     let both = merged(&[on(1, &["cuda:?", "cuda:0"]), on(2, &["cuda:0"])]);
     let more = merged(&[on(3, &["cuda:0"]), both, on(4, &["cuda:?"])]);
     let series: Vec<_> =
-        more.sites()[0].series().iter().map(|s| (s.device(), s.measured())).collect();
+        more.sites[0].series.iter().map(|s| (s.device.as_str(), s.measured)).collect();
     assert_eq!(series, [("cuda:0", 27), ("cuda:?", 18)]);
-    assert_eq!(more.devices().len(), 1);
+    assert_eq!(more.devices.len(), 1);
     let refused = Merge::default().add(&on(1, &["cuda:1"]));
     assert_eq!(refused, Err("a series names a device that the report does not list"));
 }

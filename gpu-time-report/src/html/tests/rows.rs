@@ -100,7 +100,7 @@ fn shares_of_nested_functions_add_up() {
     let sum = shares.sum::<f64>();
     // The other half is not annotated, and has a row of its own.
     let functions: f64 =
-        snapshot.tree.iter().filter(|node| node.site.is_some()).map(Node::share).sum();
+        snapshot.tree.iter().filter(|node| node.site.is_some()).map(|node| node.share).sum();
     assert!((functions - 0.5).abs() < 1e-6 && (sum - 1.0).abs() < 1e-9, "{sum} {functions}");
 }
 

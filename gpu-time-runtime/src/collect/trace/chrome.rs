@@ -57,9 +57,9 @@ fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
     let begins = begins.chain(recorded.calls.iter().map(|(_, call)| call.began_ns));
     let origin_ns = begins.min().unwrap_or_default();
     let other_data = json!({
-        "version": about.process.version(),
-        "process": about.process.name(),
-        "started": about.process.started(),
+        "version": about.process.version,
+        "process": about.process.name,
+        "started": about.process.started,
         "clock": "CLOCK_MONOTONIC",
         // The clock reading at the trace's time 0.
         "origin_ns": origin_ns,
@@ -71,8 +71,8 @@ fn render(recorded: &TraceRecords, about: &About<'_>) -> String {
         "dropped_activities": recorded.dropped_activities(),
     });
     let mut file = TraceFile::new(origin_ns, &other_data);
-    let pid = about.process.pid();
-    file.process(pid, about.process.name(), 0);
+    let pid = about.process.pid;
+    file.process(pid, &about.process.name, 0);
     let calls = write_calls(&mut file, pid, recorded, about.now_ns);
     write_tracks(&mut file, pid, tracks, &calls, recorded, about);
     file.finish()

@@ -14,7 +14,7 @@ use crate::base::lock::{Mutex, Rank, locked, locked_by};
 use crate::cuda::no_result::NoResult;
 use crate::gpu::Fault;
 use crate::types::{attribute::Cold, handles::Stream};
-use gpu_time_report::{Eviction, FlushProof};
+use gpu_time_report::{FlushProof, value};
 use search::{Flush, SearchError, SearchState};
 
 /// The maximum number of searches for one kind of flush: one at the first cold call and, while the
@@ -103,7 +103,8 @@ impl Flushes {
 
     /// Returns `true` if measurements have shown that the flush empties the L2.
     pub fn is_proved(&self, cold: Cold) -> bool {
-        self.flush(cold).is_some_and(|flush| flush.eviction.as_ref().is_ok_and(Eviction::proved))
+        self.flush(cold)
+            .is_some_and(|flush| flush.eviction.as_ref().is_ok_and(|eviction| eviction.proved))
     }
 
     /// Returns the number of bytes that the larger of the two flushes reads or writes, or `None` if
@@ -116,7 +117,8 @@ impl Flushes {
     /// Returns the measured effects of the flushes, if there are any.
     pub fn proof(&self) -> Option<FlushProof> {
         let eviction = |cold| self.flush(cold)?.eviction.clone().ok();
-        let proof = FlushProof { clean: eviction(Cold::Clean), dirty: eviction(Cold::Dirty) };
+        let proof =
+            value!(FlushProof { clean: eviction(Cold::Clean), dirty: eviction(Cold::Dirty) });
         (proof != FlushProof::default()).then_some(proof)
     }
 
@@ -145,7 +147,7 @@ impl Flushes {
             )
         });
         let doubts = kinds.into_iter().filter_map(|(cold, key)| match &self.flush(cold)?.eviction {
-            Ok(eviction) if eviction.proved() => self.searches(cold).first_doubt().map(|why| {
+            Ok(eviction) if eviction.proved => self.searches(cold).first_doubt().map(|why| {
                 format!(
                     "at first it could not be shown that {key} empties the L2 ({why}): earlier calls \
                      are `partial`"
@@ -154,9 +156,9 @@ impl Flushes {
             Ok(eviction) => Some(format!(
                 "{key} did not empty the L2, with a buffer of {} times its size: {:.1}% of lines \
                  were evicted after a read, {:.1}% after a write; such calls are `partial`",
-                eviction.multiple(),
-                100.0 * eviction.missed_after_read(),
-                100.0 * eviction.missed_after_write(),
+                eviction.multiple,
+                100.0 * eviction.missed_after_read,
+                100.0 * eviction.missed_after_write,
             )),
             Err(why) => Some(format!(
                 "it could not be shown that {key} empties the L2 ({why}): such calls are `partial`"

@@ -52,7 +52,7 @@ pub(super) enum SearchError {
 impl Flush {
     /// Returns the fraction of evicted lines: of clean or of dirty ones, whichever is smaller.
     fn evicted_share(&self) -> f64 {
-        let least = |seen: &Eviction| seen.missed_after_read().min(seen.missed_after_write());
+        let least = |seen: &Eviction| seen.missed_after_read.min(seen.missed_after_write);
         self.eviction.as_ref().map_or(0.0, least)
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn search(
             }
             _ => {}
         }
-        let is_final = eviction.as_ref().map_or(true, Eviction::proved);
+        let is_final = eviction.as_ref().map_or(true, |eviction| eviction.proved);
         let flush = Flush { method, buffer, eviction };
         if best.as_ref().is_none_or(|best| best.evicted_share() <= flush.evicted_share()) {
             best = Some(flush);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use gpu_time_report::Coverage;
+use gpu_time_report::{Coverage, value};
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingPhase};
@@ -127,7 +127,10 @@ pub(crate) fn coverage(device: u32) -> Option<Coverage> {
     let closed = [&STATE.without_context, &STATE.preparation];
     let closed: Duration = closed.into_iter().filter_map(OnceLock::get).sum();
     let covered = clock::started().monotonic.elapsed().saturating_sub(closed);
-    Some(Coverage { covered_ns: Some(covered.as_nanos() as f64), ..matching::coverage(device)? })
+    Some(value!(Coverage {
+        covered_ns: Some(covered.as_nanos() as f64),
+        ..matching::coverage(device)?
+    }))
 }
 
 /// Returns `true` if windows have ever been planned or requested, and could be opened.

@@ -51,7 +51,7 @@ fn run(kind: Kind, seed: u64, runs: &mut Runs) {
         let found = reason(&settle, 1.0, &report).map(|reason| Unmet {
             site: String::new(),
             series: String::new(),
-            samples: report.fed(),
+            samples: report.fed,
             margin: margin(&report),
             reason,
         });
@@ -59,7 +59,7 @@ fn run(kind: Kind, seed: u64, runs: &mut Runs) {
             runs.calls += calls;
             runs.settled.count(found.is_none());
             match found {
-                None => runs.held.count(source.is_in(report.ci95_ns().unwrap())),
+                None => runs.held.count(source.is_in(report.ci95_ns.unwrap())),
                 Some(unmet) => *runs.reasons.entry(unmet.reason().to_owned()).or_default() += 1,
             }
             return;

@@ -9,13 +9,13 @@ use crate::stats::call_tree::call_counts::{CallCounts, Correction};
 use crate::stats::call_tree::total::{FEWEST, Total};
 use crate::stats::call_tree::{CallTree, MAX_PATHS, Path, PerCallSums, SiteNumber};
 use crate::types::device::DeviceId;
-use gpu_time_report::{Node, PerCall, Source};
+use gpu_time_report::{Node, PerCall, Source, value};
 
 /// A function, as reports show it.
 pub(crate) struct Named {
     pub name: String,
     /// Its index in the report.
-    pub site: Option<u32>,
+    pub site: Option<usize>,
     /// The number of calls that those in the tree stand for, if it is known.
     pub calls: Option<f64>,
     pub is_span: bool,
@@ -73,19 +73,19 @@ impl CallTree {
         let mut places = vec![0; self.paths.len()];
         let mut nodes = Vec::new();
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
-            places[at] = nodes.len() as u32;
+            places[at] = nodes.len();
             let Named { name, site, calls, .. } = named(path.function);
             // Calls of functions without a path of their own are missing from the counts.
             let known = calls.filter(|_| self.paths.len() < MAX_PATHS);
             let node = match is_opened(at) {
                 true => path.opened_node(counts[&path.function].correction(known)),
-                false => Node {
+                false => value!(Node {
                     callers_unknown: lacks_callers(path),
                     ..times[at].node(path.timed_on_host.mean_ns())
-                },
+                }),
             };
             let parent = path.parent.map(|parent| places[parent.index()]);
-            nodes.push(Node { name, site, parent, ..node });
+            nodes.push(value!(Node { name, site, parent, ..node }));
         }
         nodes
     }
@@ -140,7 +140,7 @@ impl Path {
             false => Some(of.error_ns()),
         };
         let per_call = (self.recorded > 0).then(|| self.sums.mean(self.calls));
-        correction.applied(Node {
+        correction.applied(value!(Node {
             recorded: self.recorded,
             calls: self.calls,
             inclusive_error_ns: error_ns(&self.inclusive),
@@ -150,7 +150,7 @@ impl Path {
             per_call,
             callers_unknown: self.callers_unknown,
             ..Node::of(Source::Opened)
-        })
+        }))
     }
 }
 
@@ -160,22 +160,22 @@ impl EventTimes {
         let net_ns = self.net_ns / self.calls;
         let is_error_known = !self.is_sampled() || self.recorded as f64 >= FEWEST;
         let error_ns = |variance: f64| is_error_known.then(|| variance.sqrt());
-        Node {
+        value!(Node {
             recorded: self.recorded,
             calls: self.calls,
             inclusive_error_ns: error_ns(self.net_variance),
             self_ns: self.own_ns,
             self_error_ns: error_ns(self.own_variance),
             self_ns_by_device: by_name(&self.own_by_device),
-            per_call: (self.recorded > 0).then(|| PerCall {
+            per_call: (self.recorded > 0).then(|| value!(PerCall {
                 busy_ns: net_ns,
                 span_ns: net_ns,
                 host_ns,
                 ..PerCall::default()
-            }),
+            })),
             upper_bound: self.is_bound,
             ..Node::of(Source::Events)
-        }
+        })
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
     fn report(tree: &CallTree, spans_are_sampled: bool) -> Vec<Node> {
         let named = |function: SiteNumber| Named {
             name: function.to_string(),
-            site: Some(function),
+            site: Some(function as usize),
             calls: None,
             is_span: function == SPAN,
             warms_up: function == WARMED,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn shown(nodes: &[Node]) -> Vec<(&str, Option<usize>, &str, f64)> {
-        nodes.iter().map(|n| (n.name(), n.parent(), n.source(), n.self_ns)).collect()
+        nodes.iter().map(|n| (n.name.as_str(), n.parent, n.source.name(), n.self_ns)).collect()
     }
 
     #[test]
@@ -271,7 +271,10 @@ mod tests {
         timed(&mut tree, outside, 15.0, 1.0);
         assert_eq!(report(&tree, false).len(), 3);
         let all = report(&tree, true);
-        assert_eq!(all.iter().map(Node::source).collect::<Vec<_>>(), ["opened", "opened"]);
+        assert_eq!(
+            all.iter().map(|node| node.source.name()).collect::<Vec<_>>(),
+            ["opened", "opened"]
+        );
     }
 
     /// A function is recorded 20 times under each of two callers, and is known to have been called 40 times.
@@ -288,7 +291,7 @@ mod tests {
         let of = |calls: Option<f64>| {
             let named = |function: SiteNumber| Named {
                 name: function.to_string(),
-                site: Some(function),
+                site: Some(function as usize),
                 calls: calls.filter(|_| function == 3),
                 is_span: false,
                 warms_up: false,
@@ -311,7 +314,7 @@ mod tests {
         timed(&mut tree, inner, 30.0, 1.0);
         let nodes = report(&tree, false);
         assert_eq!(shown(&nodes), [("3", None, "events", 0.0), ("4", Some(0), "events", 30.0)]);
-        assert!(nodes[0].per_call().is_none());
+        assert!(nodes[0].per_call.is_none());
     }
 
     #[test]
@@ -328,7 +331,7 @@ mod tests {
                 timed(&mut tree, path, 10.0, 1.0);
             }
             let nodes = report(&tree, false);
-            let unknown: Vec<_> = nodes.iter().map(Node::callers_unknown).collect();
+            let unknown: Vec<_> = nodes.iter().map(|node| node.callers_unknown).collect();
             assert_eq!(unknown, [false, false, is_missing, false]);
         }
     }
@@ -353,18 +356,15 @@ mod tests {
         timed(&mut tree, path, 40.0, 3.0);
         timed(&mut tree, path, 80.0, 1.0);
         let [node] = &report(&tree, false)[..] else { panic!() };
-        let per_call = node.per_call().unwrap();
-        assert_eq!((node.calls, node.recorded, per_call.busy_ns()), (4.0, 2, 50.0));
-        assert_eq!(
-            (per_call.host_ns(), per_call.kernels(), per_call.waited_ns()),
-            (None, None, None)
-        );
+        let per_call = node.per_call.unwrap();
+        assert_eq!((node.calls, node.recorded, per_call.busy_ns), (4.0, 2, 50.0));
+        assert_eq!((per_call.host_ns, per_call.kernels, per_call.waited_ns), (None, None, None));
         // The second one represents three calls.
         for (ns, weight) in [(500, 1.0), (100, 3.0)] {
             tree.record_host_time(path, 1, ns, weight);
         }
         // A call of a function without a path of its own.
         tree.record_host_time(path, 2, 900, 1.0);
-        assert_eq!(report(&tree, false)[0].per_call().unwrap().host_ns(), Some(200.0));
+        assert_eq!(report(&tree, false)[0].per_call.unwrap().host_ns, Some(200.0));
     }
 }

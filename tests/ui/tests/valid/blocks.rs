@@ -102,7 +102,7 @@ fn runs() {
     assert_eq!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(5));
 
     let snapshot = gpu_time::snapshot();
-    let calls = |name: &str| snapshot.site(name).map(|site| site.calls());
+    let calls = |name: &str| snapshot.site(name).map(|site| site.calls);
     for (name, expected) in [
         ("doubled", 2),
         ("in a statement", 2),
@@ -122,5 +122,5 @@ fn runs() {
     ] {
         assert_eq!(calls(name), Some(expected), "{name}");
     }
-    assert_eq!(snapshot.site("inferred").map(|site| site.launches_seen()), Some(1));
+    assert_eq!(snapshot.site("inferred").map(|site| site.launches_seen), Some(1));
 }

@@ -154,16 +154,16 @@ fn runs() {
     assert_eq!(Generated.one() + generated::two(), 3);
 
     let snapshot = gpu_time::snapshot();
-    let of_macro = |site: &&gpu_time::Site| site.name().contains("enerated");
-    let ours = || snapshot.sites().iter().filter(|site| site.name().contains("containers::"));
-    let names: Vec<_> = ours().filter(of_macro).map(|site| site.name()).collect();
+    let of_macro = |site: &&gpu_time::Site| site.name.contains("enerated");
+    let ours = || snapshot.sites.iter().filter(|site| site.name.contains("containers::"));
+    let names: Vec<_> = ours().filter(of_macro).map(|site| &site.name).collect();
     assert!(names[0].ends_with("Generated::one") && names[1].ends_with("generated::two"));
     assert_eq!(names.len(), 2, "{names:?}");
 
     let mut sites: Vec<_> = ours().filter(|site| !of_macro(site)).collect();
-    sites.sort_by_key(|site| site.line());
+    sites.sort_by_key(|site| site.line);
     let short = |name: &str| name.rsplit_once("layers::").unwrap().1.to_owned();
-    let of = |site: &gpu_time::Site| (short(site.name()), site.warmup(), site.options().to_owned());
+    let of = |site: &gpu_time::Site| (short(&site.name), site.warmup, site.options.clone());
     let rows: Vec<_> = sites.iter().map(|site| of(site)).collect();
     let row = |name: &str, warmup, options: &str| (name.to_owned(), warmup, options.to_owned());
     let stream = "warmup = 1, stream = self.stream.as_ref()";

@@ -81,5 +81,5 @@ fn runs() {
     all(None).unwrap();
     let snapshot = gpu_time::snapshot();
     let site = snapshot.site("cuda-core").expect("the function is in the report");
-    assert_eq!((site.scope(), site.launches_seen()), ("launches", 9));
+    assert_eq!((site.scope.name(), site.launches_seen), ("launches", 9));
 }

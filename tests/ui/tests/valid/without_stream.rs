@@ -96,7 +96,7 @@ fn runs() {
     for name in ["Net::made", "Net::of_a_method", "Net::of_a_loop", "Net::waits", "nothing", "raw"]
     {
         let name = format!("without_stream::{name}");
-        let site = snapshot.sites().iter().find(|site| site.name().ends_with(&name));
-        assert_eq!(site.map(|site| (site.calls(), site.timed())), Some((1, 1)), "{name}");
+        let site = snapshot.sites.iter().find(|site| site.name.ends_with(&name));
+        assert_eq!(site.map(|site| (site.calls, site.timed)), Some((1, 1)), "{name}");
     }
 }

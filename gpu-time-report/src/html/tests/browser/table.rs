@@ -284,7 +284,7 @@ fn opened_rows_list_every_kernel() {
     // `app::forked` has the shortest total.
     assert_eq!(elsewhere, [false, false, false, true]);
     let names = |name: &str| {
-        let times = snapshot.site(name).unwrap().series[0].kernel_times().unwrap();
+        let times = snapshot.site(name).unwrap().series[0].kernel_times.as_ref().unwrap();
         times.kernels.iter().map(|kernel| kernel.name.clone()).collect::<Vec<_>>()
     };
     let shown: Vec<Vec<(String, String)>> =

@@ -40,11 +40,11 @@ fn queueing_allocates_nothing_after_the_first_batch() {
     };
     queue(BATCH);
     assert_eq!(allocations(|| queue(10 * BATCH + BATCH / 2)), 0);
-    assert!(bench.series(None).in_flight() < BATCH as u64);
+    assert!(bench.series(None).in_flight < BATCH as u64);
     bench.drain();
     let series = bench.series(None);
-    assert_eq!((series.in_flight(), series.fed() + series.starved()), (0, 11 * BATCH as u64 + 16));
-    assert_eq!(series.host_ns().unwrap().sum(), 100.0 * (11.0 * BATCH as f64 + 16.0));
+    assert_eq!((series.in_flight, series.fed + series.starved), (0, 11 * BATCH as u64 + 16));
+    assert_eq!(series.host_ns.unwrap().sum, 100.0 * (11.0 * BATCH as f64 + 16.0));
 }
 
 fn closes_without_allocating(place: impl FnOnce(&CallSite) -> Option<Place>) {
