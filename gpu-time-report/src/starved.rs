@@ -19,6 +19,11 @@ impl SampleSum {
         self.samples += other.samples;
         self.ns += other.ns;
     }
+
+    /// Returns the mean time, or `None` without samples.
+    pub fn mean_ns(self) -> Option<f64> {
+        (self.samples > 0.0).then(|| self.ns / self.samples)
+    }
 }
 
 /// Returns `true` if the total of these samples is an upper bound because of the starved ones: there is no fed one,

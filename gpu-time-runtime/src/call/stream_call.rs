@@ -1,6 +1,6 @@
 //! Opens and closes the brackets for a call on a stream.
 
-use crate::base::lock::{MutexGuard, locked};
+use crate::base::lock::locked;
 use crate::base::thread_id;
 use crate::call::call_state::{CallState, later};
 use crate::call::host_start::HostStart;
@@ -141,10 +141,9 @@ impl StreamCall {
         let StreamCall { site, thread, context, stream, tracked, call_id, weight, running, .. } =
             *self;
         let stream_key = StreamKey::new(stream, thread);
+        let plan = self.plan(launch, obstacle.is_some());
         let mut recorder = locked(&thread.recorder);
         let stream_state = recorder.stream_state(context, stream_key);
-        let plan;
-        (recorder, plan) = self.plan(recorder, launch, obstacle.is_some(), stream_state);
         let function = self.function(plan.cache);
         let series = self.begin_series(&mut recorder, function, launch);
         let place = running.place(stream_state);
@@ -166,9 +165,19 @@ impl StreamCall {
             workload,
             place,
         };
-        let taken;
-        (recorder, taken) = self.take(recorder, obstacle, stream_key, subject);
-        match taken {
+        let opened = match obstacle {
+            Some(reason) => Err(reason),
+            None => match recorder.open(context, stream_key, &subject) {
+                Some(bracket) => Ok(bracket),
+                None => {
+                    drop(recorder);
+                    let opened = self.open_new(subject());
+                    recorder = locked(&thread.recorder);
+                    opened
+                }
+            },
+        };
+        match opened {
             Ok(bracket) => {
                 let by_host = recorder.series.is_long(series) || plan.sleeps;
                 Some(UnstartedBracket { bracket, prepare: plan.prepare, by_host })
@@ -180,28 +189,19 @@ impl StreamCall {
         }
     }
 
-    /// Decides what to enqueue before the bracket. If the attribute asks for anything, unlocks the
-    /// recorder meanwhile, because the driver may be called.
+    /// Decides what to enqueue before the bracket. Must be called without the recorder's lock, because the
+    /// driver may be called if the attribute asks for anything.
     #[inline(always)]
-    fn plan(
-        &self,
-        recorder: MutexGuard<'static, Recorder<Context>>,
-        launch: Option<(u32, &CallState)>,
-        is_lost: bool,
-        stream_state: &'static StreamState,
-    ) -> (MutexGuard<'static, Recorder<Context>>, BracketPlan) {
+    fn plan(&self, launch: Option<(u32, &CallState)>, is_lost: bool) -> BracketPlan {
         let first = launch.and_then(|(_, state)| state.first_cache());
         let is_plain = self.site.is_plain() && cold_override::is_none();
-        // The settings are read only once, because another thread may change them at any time.
         let settings = if is_plain { Settings::default() } else { self.site.settings() };
-        let sleeps = settings.hold.is_some();
-        if is_plain || is_lost {
-            let (prepare, cache) = (Preparation::default(), later(first));
-            return (recorder, BracketPlan { prepare, cache, sleeps });
-        }
-        drop(recorder);
-        let (prepare, cache) = self.preparation(settings, stream_state.is_busy(), first);
-        (locked(&self.thread.recorder), BracketPlan { prepare, cache, sleeps })
+        let (prepare, cache) = if is_plain || is_lost {
+            (Preparation::default(), later(first))
+        } else {
+            self.preparation(settings, self.stream_state().is_busy(), first)
+        };
+        BracketPlan { prepare, cache, sleeps: settings.hold.is_some() }
     }
 
     /// Returns the identity of the function's own series in this cache state.
@@ -232,46 +232,18 @@ impl StreamCall {
         series
     }
 
-    /// Takes an idle bracket or, if there is none, a new one, and opens it. If new ones are needed,
-    /// unlocks the recorder while the driver creates them.
-    #[inline(always)]
-    fn take(
-        &self,
-        mut recorder: MutexGuard<'static, Recorder<Context>>,
-        obstacle: Option<Lost>,
-        stream_key: StreamKey,
-        subject: impl Fn() -> BracketSubject,
-    ) -> (MutexGuard<'static, Recorder<Context>>, Result<GpuBracket, Lost>) {
-        if let Some(reason) = obstacle {
-            return (recorder, Err(reason));
-        }
-        match recorder.open(self.context, stream_key, &subject) {
-            Some(bracket) => (recorder, Ok(bracket)),
-            None => self.open_new(recorder, subject()),
-        }
-    }
-
-    /// Opens a bracket when the pool has no idle one. No recorder is locked while the driver
-    /// creates events.
+    /// Opens a bracket when the pool has no idle one. Must be called without the recorder's lock, because the
+    /// driver creates events.
     #[cold]
-    fn open_new(
-        &self,
-        mut recorder: MutexGuard<'static, Recorder<Context>>,
-        subject: BracketSubject,
-    ) -> (MutexGuard<'static, Recorder<Context>>, Result<GpuBracket, Lost>) {
+    fn open_new(&self, subject: BracketSubject) -> Result<GpuBracket, Lost> {
         let StreamCall { thread, context, .. } = *self;
-        let ordered = recorder.pools.order(context);
-        if ordered == 0 {
-            return (recorder, Err(Lost::Events));
-        }
-        drop(recorder);
+        let ordered = locked(&thread.recorder).pools.order(context);
         let made = pool::make(context, ordered, subject);
-        let mut recorder = locked(&thread.recorder);
         let fault = made.as_ref().err().copied();
+        let mut recorder = locked(&thread.recorder);
         recorder.pools.supply(context, ordered, made.unwrap_or_default());
         let opened = recorder.open(context, StreamKey::new(subject.stream, thread), || subject);
-        let opened = opened.ok_or(fault.map_or(Lost::Events, Lost::from));
-        (recorder, opened)
+        opened.ok_or(fault.map_or(Lost::Events, Lost::from))
     }
 
     /// Records the stop event and queues the bracket until the GPU has passed it. If the bracket is

@@ -1,7 +1,6 @@
 //! Interning of work: equal kernels, copies and memsets share one description.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use crate::cupti::names;
 use crate::cupti::records::{RecordedWork, Shape};
@@ -15,7 +14,7 @@ const MAX_SHAPES: usize = 4_096;
 const MAX_KERNELS: usize = 2 * MAX_SHAPES;
 
 /// The description of all kernels beyond [`MAX_KERNELS`].
-static OTHER: LazyLock<GpuWork> = LazyLock::new(|| kernel(report::Kernel::OTHER, Shape::default()));
+static OTHER: GpuWork = GpuWork::shapeless(report::Kernel::OTHER);
 
 /// Every distinct piece of work seen so far, with at most [`MAX_KERNELS`] descriptions of kernels.
 #[derive(Debug, Default)]
@@ -71,7 +70,9 @@ impl InternedWork {
             self.symbols.insert(symbol.into(), name);
             name
         });
-        let work = leaked(kernel(name, shape));
+        let Shape { grid, block, registers, shared_bytes } = shape;
+        let work = GpuWork { grid, block, registers, shared_bytes, ..GpuWork::shapeless(name) };
+        let work = leaked(work);
         self.kernels.insert((name.as_ptr().addr(), shape), work);
         work
     }
@@ -85,7 +86,7 @@ impl InternedWork {
         if let Some(known) = self.memory.iter().find(|work| work.name == name) {
             return known;
         }
-        let work = leaked(GpuWork { is_kernel: false, ..kernel(name, Shape::default()) });
+        let work = leaked(GpuWork { is_kernel: false, ..GpuWork::shapeless(name) });
         self.memory.push(work);
         work
     }
@@ -93,11 +94,6 @@ impl InternedWork {
 
 fn leaked(work: GpuWork) -> &'static GpuWork {
     Box::leak(Box::new(work))
-}
-
-fn kernel(name: &'static str, shape: Shape) -> GpuWork {
-    let Shape { grid, block, registers, shared_bytes } = shape;
-    GpuWork { name, is_kernel: true, grid, block, registers, shared_bytes }
 }
 
 #[cfg(test)]

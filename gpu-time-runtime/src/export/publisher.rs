@@ -22,22 +22,18 @@ pub(super) struct Publisher {
     sites: BTreeMap<u32, SiteMetrics>,
 }
 
-/// The published value of a counter.
-#[derive(Default)]
-struct PublishedCounter(u64);
-
-/// The published metrics of a function. `calls` has the counters of all, warm-up, skipped and timed calls.
+/// The published metrics of a function. `calls` has the published counts of all, warm-up, skipped and timed calls.
 struct SiteMetrics {
     function: Label,
-    calls: [PublishedCounter; 4],
+    calls: [u64; 4],
     series: BTreeMap<Vec<Label>, SeriesMetrics>,
 }
 
 #[derive(Default)]
 struct SeriesMetrics {
     /// Fed, starved, at the floor, opened.
-    measured: [PublishedCounter; 4],
-    lost: [PublishedCounter; Lost::ALL.len()],
+    measured: [u64; 4],
+    lost: [u64; Lost::ALL.len()],
     fed: Histogram,
     starved: Histogram,
 }
@@ -59,7 +55,7 @@ impl Publisher {
             (names::TIMED, calls.timed),
         ];
         for (counter, (name, now)) in published.calls.iter_mut().zip(counts) {
-            counter.publish(now, name, || vec![function.clone()]);
+            publish(counter, now, name, || vec![function.clone()]);
         }
         gauge!(names::SAMPLE_RATE, vec![function.clone()]).set(site.rate.get().rate());
         for view in state.views(biases) {
@@ -76,21 +72,19 @@ impl SiteMetrics {
     }
 }
 
-impl PublishedCounter {
-    /// Publishes the increment up to `now`. Returns `true` if it is above 0.
-    fn publish(
-        &mut self,
-        now: u64,
-        name: &'static str,
-        labels: impl FnOnce() -> Vec<Label>,
-    ) -> bool {
-        let more = now.saturating_sub(self.0);
-        if more > 0 {
-            counter!(name, labels()).increment(more);
-            self.0 = now;
-        }
-        more > 0
+/// Publishes the increment of a counter up to `now`. Returns `true` if it is above 0.
+fn publish(
+    published: &mut u64,
+    now: u64,
+    name: &'static str,
+    labels: impl FnOnce() -> Vec<Label>,
+) -> bool {
+    let more = now.saturating_sub(*published);
+    if more > 0 {
+        counter!(name, labels()).increment(more);
+        *published = now;
     }
+    more > 0
 }
 
 impl SeriesMetrics {
@@ -99,12 +93,12 @@ impl SeriesMetrics {
         let mut has_more = [false; 4];
         let counters = self.measured.iter_mut().zip(view.tally.measured()).zip(names);
         for (more, ((counter, now), name)) in has_more.iter_mut().zip(counters) {
-            *more = counter.publish(now, name, || labels.to_vec());
+            *more = publish(counter, now, name, || labels.to_vec());
         }
         let [fed, starved, _, opened] = has_more;
         for (counter, (reason, now)) in self.lost.iter_mut().zip(view.tally.lost().iter()) {
             let reason = Label::from_static_parts("reason", reason.name());
-            counter.publish(now, names::LOST, || [labels, &[reason]].concat());
+            publish(counter, now, names::LOST, || [labels, &[reason]].concat());
         }
         let removed_ns = view.tally.removed_ns(view.info.bias);
         // Samples timed by kernels are opened calls, which are recorded as fed.

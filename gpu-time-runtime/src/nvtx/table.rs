@@ -26,21 +26,10 @@ const RANGE_POP: usize = 11;
 /// refuse to attach if one is missing.
 const SIZES: [usize; 6] = [16, 9, 15, 7, 16, 7];
 
-/// The slots that the tool fills.
-struct ToolFunctions {
-    /// `nvtxRangePushA`.
-    push: FunctionSlot,
-    /// `nvtxRangePop`.
-    pop: FunctionSlot,
-    /// All functions that the runtime never calls.
-    unused: FunctionSlot,
-}
-
-static FUNCTIONS: ToolFunctions = ToolFunctions {
-    push: AtomicPtr::new(ptr::null_mut()),
-    pop: AtomicPtr::new(ptr::null_mut()),
-    unused: AtomicPtr::new(ptr::null_mut()),
-};
+// The slots that the tool fills: `nvtxRangePushA`, `nvtxRangePop`, and all functions that the runtime never calls.
+static PUSH: FunctionSlot = AtomicPtr::new(ptr::null_mut());
+static POP: FunctionSlot = AtomicPtr::new(ptr::null_mut());
+static UNUSED: FunctionSlot = AtomicPtr::new(ptr::null_mut());
 
 static TABLES: [Table; SIZES.len()] = tables();
 
@@ -50,13 +39,13 @@ const fn tables() -> [Table; SIZES.len()] {
     while module < SIZES.len() {
         let mut id = 1;
         while id < SIZES[module] {
-            tables[module][id] = Some(&FUNCTIONS.unused);
+            tables[module][id] = Some(&UNUSED);
             id += 1;
         }
         module += 1;
     }
-    tables[CORE as usize - 1][RANGE_PUSH_A] = Some(&FUNCTIONS.push);
-    tables[CORE as usize - 1][RANGE_POP] = Some(&FUNCTIONS.pop);
+    tables[CORE as usize - 1][RANGE_PUSH_A] = Some(&PUSH);
+    tables[CORE as usize - 1][RANGE_POP] = Some(&POP);
     tables
 }
 
@@ -124,13 +113,13 @@ extern "C" fn set_tool_version(_: u32) {}
 /// Returns `nvtxRangePushA`, if the tool provides it.
 pub(super) fn push() -> Option<unsafe extern "C" fn(*const c_char) -> c_int> {
     // SAFETY: null, or the tool's function of this type. A null pointer is `None`.
-    unsafe { mem::transmute(FUNCTIONS.push.load(Acquire)) }
+    unsafe { mem::transmute(PUSH.load(Acquire)) }
 }
 
 /// Returns `nvtxRangePop`, if the tool provides it.
 pub(super) fn pop() -> Option<unsafe extern "C" fn() -> c_int> {
     // SAFETY: null, or the tool's function of this type. A null pointer is `None`.
-    unsafe { mem::transmute(FUNCTIONS.pop.load(Acquire)) }
+    unsafe { mem::transmute(POP.load(Acquire)) }
 }
 
 #[cfg(test)]
@@ -165,9 +154,9 @@ mod tests {
     fn ranges_have_slots_of_their_own() {
         let core = attached(CORE).unwrap();
         let is = |id: usize, slot: &FunctionSlot| ptr::eq(core[id].unwrap(), slot);
-        assert!(is(RANGE_PUSH_A, &FUNCTIONS.push) && is(RANGE_POP, &FUNCTIONS.pop));
+        assert!(is(RANGE_PUSH_A, &PUSH) && is(RANGE_POP, &POP));
         let others = (1..SIZES[0]).filter(|id| ![RANGE_PUSH_A, RANGE_POP].contains(id));
-        assert!(others.into_iter().all(|id| is(id, &FUNCTIONS.unused)));
+        assert!(others.into_iter().all(|id| is(id, &UNUSED)));
         assert!(push().is_none() && pop().is_none());
     }
 

@@ -14,7 +14,7 @@ pub(crate) const BATCH: usize = 32;
 
 /// The number of brackets that a drain finishes before handing them back for recycling. This is
 /// more than a batch, so a typical drain hands back only once.
-pub(crate) const CHUNK: usize = 4 * BATCH;
+pub(crate) const HANDED_BACK: usize = 4 * BATCH;
 
 /// The number of brackets behind another one that form a queue. With fewer of them, the events of the first
 /// bracket read as if it were alone. On an H200, roughly the last eight brackets in a long row read like single
@@ -60,7 +60,7 @@ pub(crate) struct Drain<G: Gpu> {
     older: Queues<G>,
     /// The index of the next queue to drain.
     next: usize,
-    /// Finished brackets not yet handed back; at most [`CHUNK`].
+    /// Finished brackets not yet handed back; at most [`HANDED_BACK`].
     pub finished: Vec<FinishedBracket<G>>,
 }
 
@@ -92,7 +92,7 @@ impl<G: Gpu> Pending<G> {
     pub fn begin_drain(&mut self) -> Option<Drain<G>> {
         let mut drain = self.drain.take()?;
         // Drains do not allocate after the first one.
-        drain.finished.reserve(CHUNK);
+        drain.finished.reserve(HANDED_BACK);
         drain.older.append(&mut self.new);
         drain.next = 0;
         self.pushed = 0;
@@ -157,7 +157,7 @@ impl<G: Gpu> Queues<G> {
                 at
             }
             None => {
-                let brackets = VecDeque::with_capacity(CHUNK);
+                let brackets = VecDeque::with_capacity(HANDED_BACK);
                 self.0.push(Queue { gpu, stream, thread_id, brackets });
                 self.0.len() - 1
             }
@@ -192,7 +192,7 @@ impl<G: Gpu> Queue<G> {
         let alive = self.gpu.check_alive();
         let mut detector = FeedDetector::new(alive.ok().and_then(|()| self.gpu.clock()));
         while let Some(oldest) = self.brackets.front() {
-            if finished.len() >= CHUNK {
+            if finished.len() >= HANDED_BACK {
                 return false;
             }
             let raw_ns = match alive.and_then(|()| oldest.gpu.elapsed(&oldest.pair)) {

@@ -7,7 +7,7 @@ use crate::base::lock::{Mutex, locked, locked_by};
 use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, BracketSubject};
 use crate::record::call_sums::{CallSums, SumId};
-use crate::record::pending::{BATCH, CHUNK, Drain, FinishedBracket, Pending};
+use crate::record::pending::{BATCH, HANDED_BACK, Drain, FinishedBracket, Pending};
 use crate::record::series_counters::{HostTime, SeriesOutcome, SeriesRef, SeriesTable};
 use crate::record::stream_state::{self, NestingMark, StreamKey, StreamState};
 use crate::record::{call_tree, pool::Pools, timeline};
@@ -144,7 +144,7 @@ impl<G: Gpu> Recorder<G> {
     pub fn settle(&mut self, drain: &mut Drain<G>) {
         // Reserve space for a launch and a sum per bracket, behind what is queued, so that drains do not
         // allocate after the first one.
-        self.outcomes.reserve((BATCH + 2 * CHUNK).saturating_sub(self.outcomes.len()));
+        self.outcomes.reserve((BATCH + 2 * HANDED_BACK).saturating_sub(self.outcomes.len()));
         for FinishedBracket { bracket, outcome } in drain.finished.drain(..) {
             match outcome {
                 Ok(outcome) => {

@@ -6,6 +6,7 @@ use std::ptr;
 use crate::base::lock::MutexGuard;
 use crate::site::callsite::CallSite;
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
+use crate::site::thread_counters::SITES_PER_CHUNK;
 use crate::stats::call_tree::place::{PathId, Place};
 use crate::stats::{bracket_counts::BracketCounts, kernels::CallFigures};
 use crate::types::sample::{Lost, Sample};
@@ -102,16 +103,13 @@ impl LockedSite {
     }
 }
 
-/// The number of sites whose entries in a [`SeriesTable`] are allocated together.
-const CHUNK: usize = 16;
-
 /// The series into which one thread has recorded, with the thread's counters for each.
 #[derive(Default)]
 pub(crate) struct SeriesTable {
     counters: Vec<SeriesCounters>,
     /// The series of each site, indexed by the site's id, in chunks that are allocated for the
     /// sites in use.
-    sites: Vec<Option<Box<[SiteSeries; CHUNK]>>>,
+    sites: Vec<Option<Box<[SiteSeries; SITES_PER_CHUNK]>>>,
 }
 
 /// One site's series: one for the function and one for each launch, per device, cache state and up
@@ -217,14 +215,14 @@ impl SeriesTable {
     #[inline]
     pub fn find(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> Option<SeriesRef> {
         let at = site.id() as usize;
-        let chunk = self.sites.get_mut(at / CHUNK)?.as_mut()?;
-        chunk.get_mut(at % CHUNK)?.find(identity)
+        let chunk = self.sites.get_mut(at / SITES_PER_CHUNK)?.as_mut()?;
+        chunk.get_mut(at % SITES_PER_CHUNK)?.find(identity)
     }
 
     #[cold]
     fn add(&mut self, site: &'static CallSite, identity: SeriesIdentity) -> SeriesRef {
         let at = site.id() as usize;
-        let chunk = at / CHUNK;
+        let chunk = at / SITES_PER_CHUNK;
         if self.sites.len() <= chunk {
             self.sites.resize_with(chunk + 1, || None);
         }
@@ -237,7 +235,7 @@ impl SeriesTable {
             open: 0,
             is_long: true,
         });
-        self.sites[chunk].get_or_insert_default()[at % CHUNK].insert(identity, series);
+        self.sites[chunk].get_or_insert_default()[at % SITES_PER_CHUNK].insert(identity, series);
         series
     }
 

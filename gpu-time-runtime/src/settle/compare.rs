@@ -11,10 +11,9 @@ use crate::control::cold_override::ColdOverride;
 use crate::record::drain;
 use crate::settle::compared::{Block, Compared};
 use crate::settle::options::Settle;
+use crate::settle::pacer::IN_FLIGHT_PATIENCE;
 use gpu_time_report::{Look, Site};
 
-/// The time to wait for brackets in flight after a batch of calls.
-const PATIENCE: Duration = Duration::from_millis(200);
 /// The intended duration of a batch: long enough that evaluating it costs little, and short enough
 /// that a drift of the clock does not matter within four of them.
 const BATCH: Duration = Duration::from_millis(2);
@@ -37,7 +36,7 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
     let _override = cold.map(ColdOverride::begin);
     // Brackets in flight do not belong to the run.
-    drain::wait_for_gpu(PATIENCE);
+    drain::wait_for_gpu(IN_FLIGHT_PATIENCE);
     let is_late = || started.elapsed() >= settle.timeout;
     let mut calls = [1; 2];
     for (closure, calls) in closures.iter_mut().zip(&mut calls) {
@@ -93,7 +92,7 @@ fn prepare(closure: &mut dyn FnMut(), is_late: impl Fn() -> bool) -> u32 {
 fn batch(closure: &mut dyn FnMut(), calls: u32) -> Vec<Site> {
     let (before, _) = collect::states();
     (0..calls).for_each(|_| closure());
-    drain::wait_for_gpu(PATIENCE);
+    drain::wait_for_gpu(IN_FLIGHT_PATIENCE);
     // Any number of looks will do, because only the medians are used, not their intervals.
     collect::sites_since(&before, 1)
 }

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+/// The maximum time to wait for brackets in flight, before and after what is measured.
+pub(super) const IN_FLIGHT_PATIENCE: Duration = Duration::from_millis(200);
+
 /// Evaluations take about 1/`EVALUATION_SHARE` of the run's time.
 const EVALUATION_SHARE: u32 = 100;
 

@@ -1,18 +1,16 @@
 //! The normal `until_stable` run: calls the closure until its times have settled.
 
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::base::fork;
 use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
 use crate::record::drain;
-use crate::settle::{back_to_back, look_plan::LookPlan, options::Settle, pacer::Pacer};
+use crate::settle::{back_to_back, look_plan::LookPlan, options::Settle};
+use crate::settle::pacer::{IN_FLIGHT_PATIENCE, Pacer};
 use crate::settle::{progress::Progress, settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
-
-/// The maximum time to wait for brackets in flight, at the start and at the end of a run.
-const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Calls the closure until all times have settled or the timeout has passed.
 pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
@@ -31,7 +29,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         return back_to_back::run(&settle, plan, closure);
     }
     // Brackets already in flight do not belong to the run.
-    drain::wait_for_gpu(PATIENCE);
+    drain::wait_for_gpu(IN_FLIGHT_PATIENCE);
     let before = collect::begin_run();
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
@@ -52,7 +50,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         let evaluation = pacer.stepped.elapsed();
         if is_done(&verdict) {
             if !verdict.is_empty() {
-                drain::wait_for_gpu(PATIENCE);
+                drain::wait_for_gpu(IN_FLIGHT_PATIENCE);
             }
             let snapshot = collect::snapshot_since(&before, plan.with_this());
             // The last samples may have moved a median.

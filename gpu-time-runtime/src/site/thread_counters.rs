@@ -4,13 +4,13 @@ use crate::base::published::Published;
 use crate::site::counters::CallCounters;
 
 /// The number of sites whose counters are allocated together. Sites in one file have adjacent ids.
-pub(crate) const CHUNK: usize = 16;
+pub(crate) const SITES_PER_CHUNK: usize = 16;
 
 /// The number of sites that a thread can still count if they register after its counters were
 /// created.
 const SPARE_SITES: usize = 16;
 
-type Chunk = [CallCounters; CHUNK];
+type Chunk = [CallCounters; SITES_PER_CHUNK];
 
 /// The call counters of one thread, indexed by site id. They take half a byte for each site in the
 /// process, and 192 bytes for each site in the chunks that the thread uses. They live as long as
@@ -27,7 +27,7 @@ impl ThreadCounters {
     /// Creates counters with room for the sites with ids up to `last`, and for some that register
     /// later.
     pub fn up_to(last: usize) -> ThreadCounters {
-        let chunks = (last + 1 + SPARE_SITES).div_ceil(CHUNK);
+        let chunks = (last + 1 + SPARE_SITES).div_ceil(SITES_PER_CHUNK);
         let chunks: Box<[_]> = (0..chunks).map(|_| Published::unset()).collect();
         ThreadCounters(Box::leak(chunks))
     }
@@ -35,15 +35,15 @@ impl ThreadCounters {
     /// Returns the counters of a site, unless they are not allocated yet.
     #[inline(always)]
     pub fn get(self, id: u32) -> Option<&'static CallCounters> {
-        self.0.get(id as usize / CHUNK)?.get()?.get(id as usize % CHUNK)
+        self.0.get(id as usize / SITES_PER_CHUNK)?.get()?.get(id as usize % SITES_PER_CHUNK)
     }
 
     /// Returns the counters of a site, allocated on first use, or `None` if there is no room for the site.
     #[cold]
     pub fn get_or_allocate(self, id: u32) -> Option<&'static CallCounters> {
-        let chunk = self.0.get(id as usize / CHUNK)?;
+        let chunk = self.0.get(id as usize / SITES_PER_CHUNK)?;
         if chunk.get().is_none() {
-            let new: Box<[CallCounters]> = (0..CHUNK).map(|_| CallCounters::default()).collect();
+            let new: Box<[CallCounters]> = (0..SITES_PER_CHUNK).map(|_| CallCounters::default()).collect();
             let new: Box<Chunk> = new.try_into().ok()?;
             // A timed call inside the program's own allocator may have set the chunk first.
             chunk.set(Box::leak(new));
@@ -53,7 +53,7 @@ impl ThreadCounters {
 
     /// Returns the id and the counters of each site in the chunks that are allocated.
     pub fn iter(self) -> impl Iterator<Item = (u32, &'static CallCounters)> {
-        let chunks = (0u32..).step_by(CHUNK).zip(self.0);
+        let chunks = (0u32..).step_by(SITES_PER_CHUNK).zip(self.0);
         let allocated = chunks.filter_map(|(first, chunk)| Some((first, chunk.get()?)));
         allocated.flat_map(|(first, chunk)| (first..).zip(chunk.iter()))
     }

@@ -15,7 +15,7 @@ use crate::stats::call_tree::total::{OpeningDraw, Total};
 use crate::stats::kernels::CallFigures;
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
-use gpu_time_report::{Node, PerCall, value};
+use gpu_time_report::{Node, PerCall, starved::SampleSum, value};
 
 /// The maximum number of paths. The work of a function for which no path is left is attributed to the function
 /// around it.
@@ -45,7 +45,7 @@ struct Path {
     /// The calls that events timed.
     timed: Vec<TimedCalls>,
     /// The host times of some of the calls in `timed`.
-    timed_on_host: HostTimes,
+    timed_on_host: SampleSum,
     /// The number of opened calls.
     recorded: u64,
     calls: f64,
@@ -56,19 +56,6 @@ struct Path {
     inclusive: Total,
     /// Sums over the recorded calls. Each is weighted by the number of calls that it represents.
     sums: PerCall,
-}
-
-/// Sums over the times that calls took on the host. Each call is weighted by the number of calls that it represents.
-#[derive(Clone, Copy, Debug, Default)]
-struct HostTimes {
-    calls: f64,
-    ns: f64,
-}
-
-impl HostTimes {
-    fn mean_ns(self) -> Option<f64> {
-        (self.calls > 0.0).then(|| self.ns / self.calls)
-    }
 }
 
 /// One recorded call of a function.
@@ -104,7 +91,7 @@ impl CallTree {
             level,
             callers_unknown: false,
             timed: Vec::new(),
-            timed_on_host: HostTimes::default(),
+            timed_on_host: SampleSum::default(),
             recorded: 0,
             calls: 0.0,
             inclusive: Total::default(),
@@ -166,8 +153,8 @@ impl CallTree {
         if let Some(path) = self.paths.get_mut(path.index())
             && path.function == function
         {
-            path.timed_on_host.calls += f64::from(weight);
-            path.timed_on_host.ns += f64::from(weight) * ns as f64;
+            let samples = f64::from(weight);
+            path.timed_on_host.add(SampleSum { samples, ns: samples * ns as f64 });
         }
     }
 }

@@ -84,23 +84,20 @@ pub(crate) struct OpenedCalls {
 /// Times of each kernel, copy and memset, in bounded memory.
 #[derive(Clone, Debug, Default)]
 struct Works {
-    /// Kernels with one launch configuration, by the address of the description. All descriptions are interned,
-    /// so equal ones have the same address.
-    shapes: HashMap<usize, (&'static GpuWork, WorkTimes)>,
-    /// Copies, memsets, and kernels whose launch configurations are combined, by the address of the name.
-    shapeless: HashMap<usize, (&'static str, WorkTimes)>,
-    other: Option<WorkTimes>,
+    /// Kernels with one launch configuration, by the address of their description, and, by the address of the
+    /// name, copies, memsets and kernels whose launch configurations are combined. All descriptions are interned,
+    /// so equal ones have the same address. [`OTHERS`] is the rest.
+    entries: HashMap<usize, (GpuWork, WorkTimes)>,
     /// There is no more room, and no kernel has two launch configurations.
     is_exhausted: bool,
 }
 
-/// Work that events would not bracket, by the address of the name and the reason.
+/// Work that events would not bracket, by the address of the name, or [`OTHERS`], and the reason.
 #[derive(Clone, Debug, Default)]
-struct WorksElsewhere {
-    known: HashMap<(usize, ElsewhereReason), (&'static str, ElsewhereTimes)>,
-    /// Indexed by [`ElsewhereReason`].
-    other: [Option<ElsewhereTimes>; 2],
-}
+struct WorksElsewhere(HashMap<(usize, ElsewhereReason), (&'static str, ElsewhereTimes)>);
+
+/// The key of the work for which there is no room. Nothing has this address.
+const OTHERS: usize = 0;
 
 #[derive(Clone, Debug, Default)]
 struct WorkTimes {
@@ -124,65 +121,59 @@ impl Works {
     /// Returns the times of the entry that this work belongs to.
     fn of(&mut self, work: &'static GpuWork) -> &mut WorkTimes {
         let (shape, name) = (address(work), address(work.name));
-        if !self.shapes.contains_key(&shape) && !self.shapeless.contains_key(&name) {
+        let known = [shape, name].into_iter().find(|key| self.entries.contains_key(key));
+        let key = known.unwrap_or_else(|| {
             if work.name == report::Kernel::OTHER || !self.has_room() {
-                return self.other.get_or_insert_default();
+                OTHERS
+            } else if work.has_shape() && !self.entries.contains_key(&name) {
+                shape
+            } else {
+                name
             }
-            if work.grid != [0; 3] && !self.shapeless.contains_key(&name) {
-                self.shapes.insert(shape, (work, WorkTimes::default()));
-            }
-        }
-        match self.shapes.get_mut(&shape) {
-            Some((_, times)) => times,
-            None => {
-                &mut self
-                    .shapeless
-                    .entry(name)
-                    .or_insert_with(|| (work.name, WorkTimes::default()))
-                    .1
-            }
-        }
+        });
+        let described = || match key {
+            OTHERS => GpuWork::shapeless(report::Kernel::OTHER),
+            key if key == shape => *work,
+            _ => GpuWork::shapeless(work.name),
+        };
+        &mut self.entries.entry(key).or_insert_with(|| (described(), WorkTimes::default())).1
     }
 
     /// Returns `true` if there is room for one more entry. Makes room if needed, by combining the launch
     /// configurations of the kernel that has the most: a kernel whose grid grows with each call has hundreds.
     fn has_room(&mut self) -> bool {
-        let is_full = |works: &Works| works.shapes.len() + works.shapeless.len() >= MAX_KERNELS;
-        if !is_full(self) || self.is_exhausted {
-            return !is_full(self);
+        let others = usize::from(self.entries.contains_key(&OTHERS));
+        let is_full = self.entries.len() - others >= MAX_KERNELS;
+        if !is_full || self.is_exhausted {
+            return !is_full;
         }
         let mut shapes: HashMap<&'static str, usize> = HashMap::new();
-        self.shapes.values().for_each(|(work, _)| *shapes.entry(work.name).or_default() += 1);
+        let shaped = self.entries.values().filter(|(work, _)| work.has_shape());
+        shaped.for_each(|(work, _)| *shapes.entry(work.name).or_default() += 1);
         let most = shapes.into_iter().filter(|(_, shapes)| *shapes > 1);
         let Some((name, _)) = most.max_by_key(|&(name, shapes)| (shapes, name)) else {
             self.is_exhausted = true;
             return false;
         };
         let mut combined = WorkTimes::default();
-        let ours = self.shapes.extract_if(|_, (work, _)| work.name == name);
+        let is_one = |work: &GpuWork| work.has_shape() && work.name == name;
+        let ours = self.entries.extract_if(|_, (work, _)| is_one(work));
         ours.for_each(|(_, (_, one))| combined.add(&one));
-        self.shapeless.insert(address(name), (name, combined));
+        self.entries.insert(address(name), (GpuWork::shapeless(name), combined));
         true
     }
 
     fn times(&self) -> impl Iterator<Item = &WorkTimes> {
-        let shapes = self.shapes.values().map(|(_, times)| times);
-        shapes.chain(self.shapeless.values().map(|(_, times)| times)).chain(&self.other)
+        self.entries.values().map(|(_, times)| times)
     }
 
     /// Returns the kernels for the report, the one with the largest share first. `calls` is the number of represented
     /// calls.
     fn report(&self, calls: f64) -> Vec<report::Kernel> {
-        let shapes = self.shapes.values().map(|(work, times)| times.report(work, calls));
-        let shapeless = self.shapeless.values().map(|&(name, ref times)| (name, times));
-        let other = self.other.iter().map(|times| (report::Kernel::OTHER, times));
-        let shapeless = shapeless.chain(other);
-        let shapeless = shapeless.map(|(name, times)| times.report(&shapeless_work(name), calls));
-        let mut kernels: Vec<_> = shapes.chain(shapeless).flatten().collect();
         let total_ns: f64 = self.times().map(|times| times.represented_ns).sum();
-        if total_ns > 0.0 {
-            kernels.iter_mut().for_each(|kernel| kernel.share /= total_ns);
-        }
+        let entries = self.entries.values();
+        let mut kernels: Vec<_> =
+            entries.filter_map(|(work, times)| times.report(work, calls, total_ns)).collect();
         kernels.sort_by(|one, two| {
             two.share.total_cmp(&one.share).then_with(|| one.name.cmp(&two.name))
         });
@@ -190,37 +181,32 @@ impl Works {
     }
 
     fn heap_bytes(&self) -> usize {
-        let maps = self.shapes.capacity() * size_of::<(usize, &GpuWork, WorkTimes)>()
-            + self.shapeless.capacity() * size_of::<(usize, &str, WorkTimes)>();
-        maps + self.times().map(|of| of.times.heap_bytes()).sum::<usize>()
+        let map = self.entries.capacity() * size_of::<(usize, GpuWork, WorkTimes)>();
+        map + self.times().map(|times| times.times.heap_bytes()).sum::<usize>()
     }
 }
 
 impl WorksElsewhere {
     fn record(&mut self, work: &'static GpuWork, reason: ElsewhereReason, ns: u64) {
-        let key = (address(work.name), reason);
-        let times = if self.known.len() < 2 * MAX_KERNELS || self.known.contains_key(&key) {
-            &mut self.known.entry(key).or_insert_with(|| (work.name, ElsewhereTimes::default())).1
-        } else {
-            self.other[reason as usize].get_or_insert_default()
-        };
+        let WorksElsewhere(works) = self;
+        let own = (address(work.name), reason);
+        let has_room = works.len() < 2 * MAX_KERNELS || works.contains_key(&own);
+        let (key, name) =
+            if has_room { (own, work.name) } else { ((OTHERS, reason), report::Kernel::OTHER) };
+        let (_, times) = works.entry(key).or_insert_with(|| (name, ElsewhereTimes::default()));
         times.count += 1;
         times.ns += ns;
     }
 
     fn report(&self) -> Vec<report::Elsewhere> {
-        let known = self.known.iter().map(|(&(_, why), &(name, times))| times.report(name, why));
-        let reasons = [ElsewhereReason::OtherStream, ElsewhereReason::AfterStop];
-        let other = reasons
-            .into_iter()
-            .filter_map(|why| Some(self.other[why as usize]?.report(report::Kernel::OTHER, why)));
-        let mut elsewhere: Vec<_> = known.chain(other).collect();
+        let works = self.0.iter().map(|(&(_, why), &(name, times))| times.report(name, why));
+        let mut elsewhere: Vec<_> = works.collect();
         elsewhere.sort_by(|one, two| (&one.name, one.why).cmp(&(&two.name, two.why)));
         elsewhere
     }
 
     fn heap_bytes(&self) -> usize {
-        self.known.capacity() * size_of::<((usize, ElsewhereReason), &str, ElsewhereTimes)>()
+        self.0.capacity() * size_of::<((usize, ElsewhereReason), &str, ElsewhereTimes)>()
     }
 }
 
@@ -292,8 +278,9 @@ impl WorkTimes {
         self.represented_ns += other.represented_ns;
     }
 
-    /// Describes the kernel for the report. Its `share` is its time in the represented calls, in nanoseconds.
-    fn report(&self, work: &GpuWork, calls: f64) -> Option<report::Kernel> {
+    /// Describes the kernel for the report. `calls` is the number of represented calls, and `total_ns` the time of
+    /// all kernels in them.
+    fn report(&self, work: &GpuWork, calls: f64, total_ns: f64) -> Option<report::Kernel> {
         let summary = self.times.summary();
         let (time_ns, count) = (summary.stats(0.0, summary.sum(0.0))?, summary.count());
         Some(report::value!(Kernel {
@@ -306,7 +293,7 @@ impl WorkTimes {
             count,
             total_ns: time_ns.sum,
             time_ns: Some(time_ns),
-            share: self.represented_ns,
+            share: if total_ns > 0.0 { self.represented_ns / total_ns } else { 0.0 },
         }))
     }
 }
@@ -315,11 +302,6 @@ impl ElsewhereTimes {
     fn report(self, name: &str, why: ElsewhereReason) -> report::Elsewhere {
         report::Elsewhere::new(name.to_owned(), self.count, self.ns as f64, why)
     }
-}
-
-/// Describes an entry that has no single launch configuration.
-fn shapeless_work(name: &'static str) -> GpuWork {
-    GpuWork { name, is_kernel: true, grid: [0; 3], block: [0; 3], registers: 0, shared_bytes: 0 }
 }
 
 fn stats(times: &Distribution) -> Option<Stats> {

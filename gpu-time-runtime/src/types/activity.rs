@@ -30,7 +30,7 @@ impl Activity {
 
 /// The properties that repeated runs of a kernel, copy or memset share. They are interned: equal
 /// work has the same address.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GpuWork {
     /// The demangled name of the kernel, or a description such as `[copy HtoD]`. All shapes of a kernel share
     /// the text, so that its address identifies the kernel.
@@ -43,6 +43,19 @@ pub(crate) struct GpuWork {
     pub registers: u16,
     /// Static and dynamic shared memory of a block.
     pub shared_bytes: u32,
+}
+
+impl GpuWork {
+    /// Describes a kernel without a single launch configuration.
+    pub const fn shapeless(name: &'static str) -> GpuWork {
+        let (grid, block) = ([0; 3], [0; 3]);
+        GpuWork { name, is_kernel: true, grid, block, registers: 0, shared_bytes: 0 }
+    }
+
+    /// Returns `true` for a kernel with one launch configuration.
+    pub fn has_shape(&self) -> bool {
+        self.grid != [0; 3]
+    }
 }
 
 /// A call of the CUDA API that enqueues work.

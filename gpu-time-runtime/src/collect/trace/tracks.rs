@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::ptr;
 
 use crate::collect::trace::layout::Interval;
-use crate::record::stream_state::StreamState;
 use crate::record::timeline::{BracketPreparation, CallId, Slice, StreamWork, TraceRecords};
 use crate::types::{device::DeviceId, handles::Stream};
 
@@ -65,9 +65,12 @@ impl Track<'_> {
 
 /// Returns the tracks of all streams, those with brackets first.
 pub(super) fn tracks(recorded: &TraceRecords) -> Vec<Track<'_>> {
-    let brackets = streams(&recorded.slices).into_iter().filter_map(track_of_brackets);
+    let slices = recorded.slices.iter().map(|(number, slice)| (*number, slice));
+    let slices = by_stream(slices, |(_, of)| (ptr::from_ref(of.stream_state), of.stream.0));
+    let brackets = slices.into_iter().map(in_order).filter_map(track_of_brackets);
     let mut tracks: Vec<Track<'_>> = brackets.collect();
-    for works in works_by_stream(&recorded.works) {
+    let works = recorded.works.iter().map(|(_, work)| work);
+    for works in by_stream(works, |work| (work.device, work.context, work.stream_id)) {
         let Some(first) = works.first() else { continue };
         let (device, stream) = (DeviceId::Cuda(first.device), name_of(&works, recorded));
         // Several streams may have had the same handle, one after another. The last one is used.
@@ -110,17 +113,19 @@ fn preparations<'a>(slices: &[TimedItem<'a, Slice>]) -> Vec<(Interval, OnStream<
     slices.iter().filter_map(of).collect()
 }
 
-/// Groups works by stream, in the order in which the streams were first used.
-fn works_by_stream(works: &[(u64, StreamWork)]) -> Vec<Vec<&StreamWork>> {
-    let mut streams: Vec<Vec<&StreamWork>> = Vec::new();
+/// Groups items by stream, in the order in which the streams were first used.
+fn by_stream<T, K: Eq + Hash>(
+    items: impl Iterator<Item = T>,
+    stream: impl Fn(&T) -> K,
+) -> Vec<Vec<T>> {
+    let mut streams: Vec<Vec<T>> = Vec::new();
     let mut known = HashMap::new();
-    for (_, work) in works {
-        let key = (work.device, work.context, work.stream_id);
-        let at = *known.entry(key).or_insert(streams.len());
+    for item in items {
+        let at = *known.entry(stream(&item)).or_insert(streams.len());
         if at == streams.len() {
             streams.push(Vec::new());
         }
-        streams[at].push(work);
+        streams[at].push(item);
     }
     streams
 }
@@ -135,21 +140,6 @@ fn name_of(works: &[&StreamWork], recorded: &TraceRecords) -> StreamName {
         Some(StreamName::new(stream, thread))
     });
     known.unwrap_or(StreamName::Id(works.first().map_or(0, |work| work.stream_id)))
-}
-
-/// Groups slices by stream, in the order in which the streams were first used.
-fn streams(slices: &[(u64, Slice)]) -> Vec<Vec<TimedItem<'_, Slice>>> {
-    let mut streams: Vec<Vec<(u64, &Slice)>> = Vec::new();
-    let mut known: HashMap<(*const StreamState, usize), usize> = HashMap::new();
-    for (number, slice) in slices {
-        let key = (ptr::from_ref(slice.stream_state), slice.stream.0);
-        let at = *known.entry(key).or_insert(streams.len());
-        if at == streams.len() {
-            streams.push(Vec::new());
-        }
-        streams[at].push((*number, slice));
-    }
-    streams.into_iter().map(in_order).collect()
 }
 
 /// Computes the intervals for one stream's slices. The clock fit varies slightly between slices, so

@@ -5,7 +5,7 @@ mod sums;
 use crate::base::lock::Rank;
 use crate::gpu::fake::{FakeGpu, site};
 use crate::gpu::{Fault, HoldPlan, HoldResult, Preparation};
-use crate::record::pending::{BATCH, CHUNK};
+use crate::record::pending::{BATCH, HANDED_BACK};
 use crate::record::pool::{self, MAX_BRACKETS};
 use crate::record::{feeding::Feeding, recorder::*, timeline::CallId};
 use crate::stats::clock_fit::ClockFit;
@@ -248,7 +248,7 @@ fn brackets_closed_during_a_drain_come_after_it() {
 fn drain_recycles_brackets_in_chunks() {
     let mut bench = Bench::new();
     let drain = bench.recorder.pending.begin_drain().unwrap();
-    for _ in 0..2 * CHUNK + 1 {
+    for _ in 0..2 * HANDED_BACK + 1 {
         let mut bracket = bench.open(STREAM, None, None);
         bracket.stop().unwrap();
         bench.recorder.pending.push(bracket);
@@ -259,7 +259,7 @@ fn drain_recycles_brackets_in_chunks() {
     for chunk in 1..=2 {
         assert!(!drain.run());
         bench.recorder.settle(&mut drain);
-        assert_eq!(bench.series(None).measured as usize, chunk * CHUNK);
+        assert_eq!(bench.series(None).measured as usize, chunk * HANDED_BACK);
     }
     bench.gpu.take_log();
     bench.open(STREAM, None, None);

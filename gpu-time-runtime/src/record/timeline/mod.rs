@@ -253,19 +253,18 @@ pub(crate) fn records() -> TraceRecords {
         records.activities = tracer.works.pushed();
         (tracer.calls.next(), tracer.slices.next(), tracer.works.next())
     };
-    let mut next = 0;
-    while next < slices {
-        next = locked(&TRACER).slices.copy(next, AT_ONCE, &mut records.slices);
-    }
-    next = 0;
-    while next < works {
-        next = locked(&TRACER).works.copy(next, AT_ONCE, &mut records.works);
-    }
-    next = 0;
-    while next < calls {
-        next = locked(&TRACER).calls.copy(next, AT_ONCE, &mut records.calls);
-    }
+    copy(slices, |from| locked(&TRACER).slices.copy(from, AT_ONCE, &mut records.slices));
+    copy(works, |from| locked(&TRACER).works.copy(from, AT_ONCE, &mut records.works));
+    copy(calls, |from| locked(&TRACER).calls.copy(from, AT_ONCE, &mut records.calls));
     records
+}
+
+/// Copies the items up to number `end` in turns, so that other threads get the lock in between.
+fn copy(end: u64, mut from: impl FnMut(u64) -> u64) {
+    let mut next = 0;
+    while next < end {
+        next = from(next);
+    }
 }
 
 impl TraceRecords {
