@@ -138,8 +138,9 @@ use proc_macro::TokenStream;
 /// stream must not be destroyed before the call ends, which the library cannot check. Clippy does
 /// not find a `SAFETY` comment in an attribute; put it into a function that returns the
 /// `RawStream`. `gpu_time::NULL_STREAM`, `LEGACY_STREAM` and `PER_THREAD_STREAM` need no `unsafe`.
-/// A type with the same methods as `CudaStream` is trusted to return a valid handle, like cudarc's
-/// own type.
+/// `CudaStream` is recognised by its name and that of its crate, `cudarc` or NVIDIA's `cuda_core`, behind at most
+/// four pointers. Another type with the same methods is not trusted to return a valid handle: its calls are
+/// skipped, and the report says so. Implement `GpuStream` for it, which is unsafe.
 ///
 /// The expression is evaluated before the body, at most once per call. It does not move out of a
 /// place, and a guard in it is dropped before the body begins. It is evaluated for timed calls and,
@@ -356,11 +357,6 @@ use proc_macro::TokenStream;
 ///   anything that only the attribute names is unused, such as a constant for `warmup`.
 /// - A future that is timed inside a tail block also captures the variables in the expressions of
 ///   `stream`, `key`, `bytes` and `flops`.
-/// - A trait of your own that is implemented for every type, is in scope and has a method
-///   `cu_stream` or `context` takes precedence over the stream's own method, as it does in your
-///   code.
-/// - Safe code may return any handle from a method `cu_stream` of a type of its own, and the timing
-///   calls the driver with it. Only raw pointers and `GpuStream` need `unsafe`.
 #[proc_macro_attribute]
 pub fn gpu_timed(args: TokenStream, item: TokenStream) -> TokenStream {
     #[cfg(feature = "enabled")]

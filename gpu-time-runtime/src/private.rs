@@ -28,35 +28,44 @@ pub use crate::types::workload::{Amount, Workload, evaluated};
 ///
 /// The stream is `lent` if it outlives the call. Otherwise it is `owned` and may be dropped at any
 /// time. The reference prevents a move out of a place expression, and the `match` keeps the
-/// expression's temporaries alive for as long as they are needed. The innermost `match` is not
-/// a `let`, because clippy mistakes the candidate around a guard for the guard itself and suggests
-/// dropping it earlier. The variables have a prefix, because hygiene does not distinguish a pattern
-/// from a user's constant.
+/// expression's temporaries alive for as long as they are needed. A pointer is followed only once, because a
+/// user's pointer may lead elsewhere the next time: the guard belongs to a pointer on the way to the stream. The
+/// variables have a prefix, because hygiene does not distinguish a pattern from a user's constant.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __gpu_time_source {
     ($value:expr, $owner:ident, $query:expr) => {
         match $value {
             __gpu_time_value => {
-                use $crate::private::{RawHandle as _, Untracking as _};
+                use $crate::private::{NoStream as _, RawHandle as _, Untracking as _, pointer};
                 match $crate::private::given(__gpu_time_value).gpu_time_stream() {
-                    $crate::private::core::option::Option::Some(__gpu_time_found) => {
-                        match $crate::private::found(__gpu_time_found).gpu_time_candidate() {
-                            __gpu_time_given => {
+                    $crate::private::core::option::Option::Some(__gpu_time_first) => {
+                        let __gpu_time_second = pointer(__gpu_time_first).gpu_time_target();
+                        let __gpu_time_third = pointer(__gpu_time_second).gpu_time_target();
+                        let __gpu_time_fourth = pointer(__gpu_time_third).gpu_time_target();
+                        let __gpu_time_last = pointer(__gpu_time_fourth).gpu_time_target();
+                        match $crate::private::candidate(__gpu_time_last).gpu_time_candidate() {
+                            __gpu_time_candidate => {
+                                let __gpu_time_stream =
+                                    $crate::private::behind(&__gpu_time_candidate);
                                 let (__gpu_time_handle, __gpu_time_stream) =
-                                    __gpu_time_given.cu_stream().gpu_time_of(&__gpu_time_given);
+                                    __gpu_time_stream.cu_stream().gpu_time_of(__gpu_time_stream);
                                 let __gpu_time_context =
-                                    $crate::private::context_behind((*__gpu_time_stream).context());
-                                $query.stream(
-                                    __gpu_time_handle,
-                                    __gpu_time_context.cu_ctx().gpu_time_address(),
+                                    $crate::private::behind(__gpu_time_stream.context());
+                                let __gpu_time_handles =
+                                    (__gpu_time_handle, __gpu_time_context.cu_ctx().gpu_time_address());
+                                $query.found(
+                                    __gpu_time_stream,
+                                    __gpu_time_context,
+                                    __gpu_time_handles,
                                     || {
                                         __gpu_time_context.is_in_multi_stream_mode()
                                             && __gpu_time_context.is_event_tracking()
                                     },
-                                    || {
+                                    |__gpu_time_handle| {
                                         $crate::__gpu_time_source!(
-                                            @$owner __gpu_time_found, __gpu_time_handle
+                                            @$owner __gpu_time_handle, __gpu_time_first,
+                                            __gpu_time_second, __gpu_time_third
                                         )
                                     },
                                 )
@@ -68,10 +77,10 @@ macro_rules! __gpu_time_source {
             }
         }
     };
-    (@lent $stream:ident, $handle:ident) => {
+    (@lent $handle:ident, $($pointer:ident),*) => {
         ()
     };
-    (@owned $stream:ident, $handle:ident) => {
-        $crate::private::owner($stream).gpu_time_guard($handle)
+    (@owned $handle:ident, $($pointer:ident),*) => {
+        $crate::private::owner(($($pointer),*)).gpu_time_guard($handle)
     };
 }

@@ -5,12 +5,13 @@
 //! counter](crate::site::counters): how many of its next calls to skip, in a sampling gap or as
 //! warm-up calls in one context. A skipped call needs no other check.
 
+use std::any::type_name;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::base::{fork, inside, switches, switches::SwitchReading};
 use crate::call::scope::Decision;
 use crate::call::source::{Details, Source, StreamSource, Work};
-use crate::call::stream::{Life, StreamGuard};
+use crate::call::stream::{Life, StreamGuard, handles};
 use crate::call::ticket::{Ticket, count, with_counters};
 use crate::call::warmup::{self, Leases};
 use crate::call::{first, opened};
@@ -74,6 +75,22 @@ impl StreamQuery {
         }
         let (tracked, guard) = (tracked(), guard());
         Some(Source::Stream(StreamSource { stream, context, tracked, guard }))
+    }
+
+    /// Answers with a stream of the user's types, and the handles that their methods returned.
+    #[inline(always)]
+    pub fn found<S: 'static, C: 'static, G>(
+        self,
+        stream: &S,
+        context: &C,
+        named: (usize, usize),
+        tracked: impl FnOnce() -> bool,
+        guard: impl FnOnce(usize) -> G,
+    ) -> Option<Source<G>> {
+        match handles(stream, context, named) {
+            Some((stream, context)) => self.stream(stream, context, tracked, || guard(stream)),
+            None => Some(Source::Unknown(type_name::<S>())),
+        }
     }
 
     /// Answers that the call is on the CPU, without a stream.
@@ -146,7 +163,7 @@ fn admit_captured<G: StreamGuard>(
                 && cuda::is_captured(*stream, *context)
                 && !cuda::is_recording()
         }
-        Source::Host => false,
+        Source::Host | Source::Unknown(_) => false,
     };
     if is_captured {
         return (is_on || site.gets_nodes(false)).then_some(AdmittedCall {

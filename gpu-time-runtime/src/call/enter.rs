@@ -124,6 +124,11 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
                 }
             }),
         Source::Host => HostCall::begin(ticket, details).map(TimedBy::Host),
+        Source::Unknown(stream) => {
+            // Only the first type is reported.
+            _ = site.unknown_stream.set(stream);
+            None
+        }
     };
     drop(running);
     let nests = matches!(call, Some(TimedBy::Stream(_)));

@@ -10,9 +10,9 @@
 //! 3. [`source`]: generated code has answered which stream the call is on. [`decide`] finds the
 //!    context, and the call is a [`StreamCall`](crate::record::threads::StreamCall) from here on. It is on the
 //!    thread's stack of [running](crate::record::running) calls, and the function holds its [`scope`].
-//!    [`StreamQuery::stream`](decide::StreamQuery::stream) is the one call that generated code makes while it
-//!    evaluates the stream. It uses up a leased warm-up call and keeps the context, because the value of the
-//!    expression may be a temporary and the last owner of both.
+//!    [`StreamQuery::found`](decide::StreamQuery::found) is the one call that generated code makes while it
+//!    evaluates the stream. It decides whether the stream's handle can be believed, uses up a leased warm-up call
+//!    and keeps the context, because the value of the expression may be a temporary and the last owner of both.
 //! 4. [`brackets`]: generated code starts and stops each launch. (The [`call_state`] has what the launches of a
 //!    call share, [`host_start`] whether the call's host time is measured.)
 //! 5. [`stream_call`] checks that the stream can take events now, and chooses the preparation.

@@ -8,6 +8,8 @@ pub enum Source<G> {
     Stream(StreamSource<G>),
     /// The expression was `None` or `Err`, so the call runs on the CPU.
     Host,
+    /// A value of this type, which may return any handle, so the call is not timed.
+    Unknown(&'static str),
 }
 
 /// A stream, as described by the application's types.

@@ -1,20 +1,23 @@
 //! Support for streams from any cudarc version: generated code uses it to evaluate `stream`
 //! expressions.
 //!
-//! The user's crate chooses the cudarc version, so this file does not name any cudarc type.
-//! Generated code calls the user's own `cu_stream()`, `context()` and `cu_ctx()`. Everything that
-//! depends on a value's type is decided by method lookup, which tries a type before its `Deref`
-//! target: see [`Step`]. The methods on steps have a prefix, because traits that the user
-//! implements for every type take part in the same lookup.
+//! The user's crate chooses the cudarc version, so this file does not name the types of all of them. Generated
+//! code follows pointers to the stream itself, which it finds by method lookup, and then calls its `cu_stream()`
+//! and `context()`. Method lookup tries a type before its `Deref` target: see [`Step`]. The methods on steps
+//! have a prefix, because traits that the user implements for every type take part in the same lookup.
+//!
+//! A safe program can give any type methods with these names, so [`handles`] believes only types whose handles
+//! are valid.
 
 mod guard;
 
 pub use guard::{Life, RefCounted, StreamGuard, WeakStream, owner};
 
-use std::cell::Cell;
+use std::any::{Any, type_name};
 use std::ffi::c_void;
-use std::marker::PhantomData;
 use std::ops::Deref;
+
+use cudarc::driver::CudaStream;
 
 use crate::call::lookup::Step;
 use crate::types::gpu_stream::GpuStream;
@@ -112,25 +115,61 @@ pub fn tried<T: TryOperand>(operand: T) -> Option<T::Value> {
     operand.value()
 }
 
-/// Wraps the value of a `stream` expression, without its `Option` or `Result`, so that
-/// `gpu_time_candidate` can extract the handle.
+/// Wraps a stream or a pointer to one, so that `gpu_time_target` can follow the pointer by one step.
 ///
-/// Method lookup tries a [`GpuStream`] first, then any type.
-pub fn found<S>(value: &S) -> Step<Step<&S>> {
-    Step(Step(value))
+/// Method lookup tries a pointer to a [`GpuStream`] first, then a [`GpuStream`], which may itself dereference
+/// to something else, then any other pointer, then any type.
+pub fn pointer<V: ?Sized>(value: &V) -> Step<Step<Step<Step<&V>>>> {
+    Step(Step(Step(Step(value))))
 }
 
-impl<S: GpuStream> Step<Step<&S>> {
-    /// Returns the handle, wrapped in a type with the same methods as `CudaStream`.
-    pub fn gpu_time_candidate(&self) -> VouchedHandle {
-        VouchedHandle(self.0.0.stream_handle())
+impl<'a, V: Deref<Target: GpuStream> + ?Sized> Step<Step<Step<Step<&'a V>>>> {
+    /// Returns the stream behind the pointer.
+    pub fn gpu_time_target(&self) -> &'a V::Target {
+        self.0.0.0.0
     }
 }
 
-impl<'a, S> Step<&'a S> {
-    /// Returns the value, which should have the same methods as `CudaStream`.
-    pub fn gpu_time_candidate(&self) -> Candidate<&'a S, S> {
-        Candidate(self.0, PhantomData)
+impl<'a, V: GpuStream + ?Sized> Step<Step<Step<&'a V>>> {
+    /// Returns the stream.
+    pub fn gpu_time_target(&self) -> &'a V {
+        self.0.0.0
+    }
+}
+
+impl<'a, V: Deref + ?Sized> Step<Step<&'a V>> {
+    /// Returns the value behind the pointer.
+    pub fn gpu_time_target(&self) -> &'a V::Target {
+        self.0.0
+    }
+}
+
+impl<'a, V: ?Sized> Step<&'a V> {
+    /// Returns the value, which is no pointer.
+    pub fn gpu_time_target(&self) -> &'a V {
+        self.0
+    }
+}
+
+/// Wraps the target of all pointers, so that `gpu_time_candidate` can return a pointer to a value with the methods
+/// of cudarc's `CudaStream`.
+///
+/// Method lookup tries a [`GpuStream`] first, then any type.
+pub fn candidate<S: ?Sized>(stream: &S) -> Step<Step<&S>> {
+    Step(Step(stream))
+}
+
+impl<S: GpuStream + ?Sized> Step<Step<&S>> {
+    /// Returns a pointer to the handle, in a type with these methods.
+    pub fn gpu_time_candidate(&self) -> Step<VouchedHandle> {
+        Step(VouchedHandle(self.0.0.stream_handle()))
+    }
+}
+
+impl<'a, S: ?Sized> Step<&'a S> {
+    /// Returns the value, which should have these methods.
+    pub fn gpu_time_candidate(&self) -> &'a S {
+        self.0
     }
 }
 
@@ -149,22 +188,38 @@ impl VouchedHandle {
     }
 }
 
-/// A value expected to have the same methods as `CudaStream`.
+/// The methods that generated code calls on a stream, for a type that lacks them.
 ///
-/// `R` is `&S`. The type has no lifetime parameter and is invariant, because the compiler shows the
-/// [`IsStream`] message only if the receiver's type is identical to the type in the bound,
-/// including region variables.
-pub struct Candidate<R, S>(R, PhantomData<Cell<(R, S)>>);
-
-/// The methods that generated code calls on a `CudaStream`. Nothing implements [`IsStream`], so
-/// they only produce its error message.
-impl<R, S> Candidate<R, S>
-where
-    Self: IsStream<S>,
-{
+/// A type's own methods take precedence. Nothing implements [`IsStream`], so these only produce its error
+/// message. Together with another trait that provides such a method, they are ambiguous.
+pub trait NoStream {
     /// Stands in for a missing method.
-    pub fn cu_stream(&self) -> *mut c_void {
-        std::ptr::null_mut()
+    fn cu_stream(&self) -> NoHandle
+    where
+        Self: IsStream,
+    {
+        NoHandle
+    }
+
+    /// Stands in for a missing method.
+    fn context(&self) -> &'static &'static UnknownContext
+    where
+        Self: IsStream,
+    {
+        &&UnknownContext
+    }
+}
+
+impl<S: ?Sized> NoStream for S {}
+
+/// The handle of a type that has none. It has a context, so that the compiler does not report that one is missing
+/// as well.
+pub struct NoHandle;
+
+impl NoHandle {
+    /// Returns a null handle, and itself as the stream.
+    pub fn gpu_time_of<S: ?Sized>(self, _stream: &S) -> (usize, &'static NoHandle) {
+        (0, &NoHandle)
     }
 
     /// Stands in for a missing method.
@@ -173,23 +228,14 @@ where
     }
 }
 
-impl<R, S> Deref for Candidate<R, S> {
-    type Target = R;
-
-    fn deref(&self) -> &R {
-        &self.0
-    }
-}
-
-/// Provides the error message for a value that is not a stream. The value's type is a parameter, so
-/// that the message can name it.
+/// Provides the error message for a value that is not a stream.
 #[diagnostic::on_unimplemented(
-    message = "`{S}` is not a stream",
+    message = "`{Self}` is not a stream",
     label = "expected a `CudaStream` of cudarc, or a type that implements `GpuStream`",
     note = "a raw handle needs `unsafe`: write for example \
             `stream = unsafe {{ gpu_time::raw_stream(s.as_inner()) }}`"
 )]
-pub trait IsStream<S> {}
+pub trait IsStream {}
 
 /// The context for a [`GpuStream`], which does not name one.
 pub struct UnknownContext;
@@ -199,6 +245,46 @@ impl UnknownContext {
     pub fn cu_ctx(&self) -> *mut c_void {
         std::ptr::null_mut()
     }
+}
+
+/// The crates whose types `CudaStream` and `CudaContext` return valid handles: cudarc and NVIDIA's cuda-core.
+const TRUSTED_CRATES: &[&str] = &[
+    "cudarc::",
+    "cuda_core::",
+    #[cfg(test)]
+    "gpu_time_runtime::call::stream::tests::v0_",
+];
+
+/// Returns the handles of a stream and its context, or `None` if the type of the stream is not known to return
+/// valid ones. `named` are the handles that methods with the names of cudarc's returned.
+///
+/// The methods of a [`GpuStream`] and of the cudarc that this crate uses are called here. For other versions of
+/// cudarc, the compiler chose the methods where the attribute is, and a type is recognised by its name: a crate
+/// that calls itself cudarc is trusted. So is code that is generic over a trait of its own with these methods, and
+/// implements it for such a type.
+///
+/// With optimisation, the decision is a constant. Without, it compares a few bytes.
+#[inline(always)]
+pub(super) fn handles<S: 'static, C: 'static>(
+    stream: &S,
+    _context: &C,
+    named: (usize, usize),
+) -> Option<(usize, usize)> {
+    let any: &dyn Any = stream;
+    if let Some(VouchedHandle(handle)) = any.downcast_ref() {
+        return Some((handle.addr(), 0));
+    }
+    if let Some(stream) = any.downcast_ref::<CudaStream>() {
+        return Some((stream.cu_stream().addr(), stream.context().cu_ctx().addr()));
+    }
+    let is_trusted = is_trusted(type_name::<S>(), "::CudaStream")
+        && is_trusted(type_name::<C>(), "::CudaContext");
+    is_trusted.then_some(named)
+}
+
+#[inline(always)]
+fn is_trusted(path: &str, name: &str) -> bool {
+    path.ends_with(name) && TRUSTED_CRATES.iter().any(|trusted| path.starts_with(trusted))
 }
 
 /// A raw driver handle. References do not implement this trait, although they coerce to pointers.
@@ -211,10 +297,7 @@ pub trait RawHandle {
     fn gpu_time_address(self) -> usize;
 
     /// Returns the handle as a number, together with the stream.
-    ///
-    /// If the type has no `cu_stream()`, the result of this call has no type either, so the
-    /// compiler does not report `context()` as well.
-    fn gpu_time_of<S>(self, stream: &S) -> (usize, &S);
+    fn gpu_time_of<S: ?Sized>(self, stream: &S) -> (usize, &S);
 }
 
 impl<T> RawHandle for *mut T {
@@ -222,16 +305,14 @@ impl<T> RawHandle for *mut T {
         self.addr()
     }
 
-    fn gpu_time_of<S>(self, stream: &S) -> (usize, &S) {
+    fn gpu_time_of<S: ?Sized>(self, stream: &S) -> (usize, &S) {
         (self.addr(), stream)
     }
 }
 
-/// Returns the context behind the `&Arc<CudaContext>` that `context()` returns.
-///
-/// Dereferenced exactly once: on a pointer to the context, the [`Untracking`] methods would take
-/// precedence over those of the context.
-pub fn context_behind<P: Deref>(pointer: &P) -> &P::Target {
+/// Dereferences a pointer exactly once. On a pointer to a stream or context, the methods of [`NoStream`] and
+/// [`Untracking`] would take precedence over those of the stream or context.
+pub fn behind<P: Deref>(pointer: &P) -> &P::Target {
     pointer
 }
 

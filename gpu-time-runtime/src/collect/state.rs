@@ -322,6 +322,12 @@ fn warnings(site: &CallSite) -> Vec<String> {
     if site.hold_deadline().is_off() {
         warnings.push("holds hit their deadline too often and were switched off".to_owned());
     }
+    if let Some(stream) = site.unknown_stream.get() {
+        warnings.push(format!(
+            "calls with a stream of the type `{stream}` are not timed, because safe code may give it any handle: \
+             implement `GpuStream` for it"
+        ));
+    }
     let inside_events = site.inside_events.load(Relaxed);
     if inside_events > 0 {
         warnings.push(format!(

@@ -54,6 +54,8 @@ pub struct CallSite {
     /// Calls without a stream that were inside a call timed by events, so that they could not be
     /// opened.
     pub(crate) inside_events: AtomicU64,
+    /// The type of a stream that may return any handle.
+    pub(crate) unknown_stream: OnceLock<&'static str>,
     pub(crate) keys: Keys,
     pub(crate) cost: CostMeter,
 }
@@ -107,6 +109,7 @@ impl CallSite {
             skipped_inside: AtomicU64::new(0),
             invalid_workloads: AtomicU64::new(0),
             inside_events: AtomicU64::new(0),
+            unknown_stream: OnceLock::new(),
             keys: Keys::new(),
             cost: CostMeter::new(),
         }

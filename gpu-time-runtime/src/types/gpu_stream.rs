@@ -52,8 +52,8 @@ impl RawStream {
 }
 
 /// A user-defined stream type, for `stream = EXPR` and
-/// [`set_default_stream`](crate::set_default_stream), which owns its argument. A type with the same methods as cudarc's
-/// `CudaStream` does not need to implement this trait.
+/// [`set_default_stream`](crate::set_default_stream), which owns its argument. The `CudaStream` of cudarc does
+/// not need this trait.
 ///
 /// ```
 /// # use gpu_time_runtime::GpuStream;

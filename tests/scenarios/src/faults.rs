@@ -3,15 +3,14 @@
 //! It launches through a function that the runtime does not call. All of its other driver calls are
 //! enclosed by two marks in the trace, so that a test can distinguish them from the runtime's.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::ptr;
-use std::rc::Rc;
 
 use cudarc::driver::sys::{
     self, CUcontext, CUdeviceptr, CUfunction, CUlaunchConfig, CUresult, CUstream,
     CUstreamCaptureMode,
 };
-use gpu_time::{NULL_STREAM, RawStream, gpu_timed, raw_stream};
+use gpu_time::{GpuStream, NULL_STREAM, RawStream, gpu_timed, raw_stream};
 use gpu_time_kernels::workloads;
 
 use crate::scenario::Scenario;
@@ -38,28 +37,13 @@ fn ok(result: CUresult) {
     assert_eq!(result, CUresult::CUDA_SUCCESS);
 }
 
-/// A context, as defined by a wrapper crate.
-struct Context(CUcontext);
-
-impl Context {
-    fn cu_ctx(&self) -> CUcontext {
-        self.0
-    }
-}
-
 /// A stream, as defined by a wrapper crate.
-struct Stream {
-    raw: CUstream,
-    context: Rc<Context>,
-}
+struct Stream(CUstream);
 
-impl Stream {
-    fn cu_stream(&self) -> CUstream {
-        self.raw
-    }
-
-    fn context(&self) -> &Rc<Context> {
-        &self.context
+// SAFETY: the program never destroys the stream.
+unsafe impl GpuStream for Stream {
+    fn stream_handle(&self) -> *mut c_void {
+        self.0.cast()
     }
 }
 
@@ -155,11 +139,11 @@ fn launches(
     number: u32,
 ) -> Result<u32, CUresult> {
     ran!();
-    match work.launch(stream.raw, caller) {
+    match work.launch(stream.0, caller) {
         CUresult::CUDA_SUCCESS => {}
         error => return Err(error),
     }
-    match work.launch(stream.raw, caller) {
+    match work.launch(stream.0, caller) {
         CUresult::CUDA_SUCCESS => Ok(number + 1),
         error => Err(error),
     }
@@ -192,7 +176,7 @@ fn barred(
     number: u32,
 ) -> Result<u32, CUresult> {
     ran!();
-    match work.launch(stream.raw, caller) {
+    match work.launch(stream.0, caller) {
         CUresult::CUDA_SUCCESS => Ok(number + 4),
         error => Err(error),
     }
@@ -284,7 +268,7 @@ fn program(_: &[String]) {
         ok(unsafe { sys::cuCtxSetCurrent(other) });
         Increment::new(other)
     });
-    let wrapped = Stream { raw: stream, context: Rc::new(Context(context)) };
+    let wrapped = Stream(stream);
     for i in 0..ROUNDS {
         let caller = if i % 2 == 0 { context } else { other };
         checked(caller, || launches(&wrapped, &work, caller, i), i + 1);

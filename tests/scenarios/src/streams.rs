@@ -1,5 +1,6 @@
 //! Every kind of stream.
 
+use std::ops::Deref;
 use std::ptr;
 use std::sync::Arc;
 use std::thread;
@@ -22,6 +23,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("streams/dropped", dropped),
     ("streams/many_pending", many_pending),
     ("streams/reused", reused),
+    ("streams/own", own_types),
     ("streams/default", default),
     ("streams/default_dropped", default_dropped),
 ];
@@ -38,6 +40,76 @@ fn several(_: &[String]) {
     let spin = gpu.spin("streams::timed");
     for i in 0..40 {
         timed(&streams[i % 4], &spin).unwrap();
+    }
+    gpu.synchronize();
+    tally::print();
+}
+
+/// Types of the program.
+mod own {
+    use super::*;
+
+    /// A type of the program with the methods of a cudarc stream, which could return any handle.
+    pub struct Lookalike(pub Arc<CudaStream>);
+
+    impl Lookalike {
+        fn cu_stream(&self) -> sys::CUstream {
+            self.0.cu_stream()
+        }
+
+        fn context(&self) -> &Arc<CudaContext> {
+            self.0.context()
+        }
+    }
+
+    #[gpu_timed(stream = stream, scope = "body")]
+    pub fn on_lookalike(stream: &Lookalike, spin: &Spin) -> LaunchResult {
+        ran!();
+        spin.launch(&stream.0, 20_000)
+    }
+
+    /// A pointer of the program to a cudarc stream.
+    pub struct Pooled(pub Lookalike);
+
+    impl Deref for Pooled {
+        type Target = CudaStream;
+
+        fn deref(&self) -> &CudaStream {
+            &self.0.0
+        }
+    }
+
+    impl Pooled {
+        #[expect(dead_code, reason = "the stream's own method is called instead")]
+        fn cu_stream(&self) -> sys::CUstream {
+            ptr::without_provenance_mut(0xdead_0000)
+        }
+    }
+
+    #[gpu_timed(stream = stream, scope = "body")]
+    pub fn on_pooled(stream: Box<Pooled>, spin: &Spin) -> LaunchResult {
+        ran!();
+        spin.launch(&stream.0.0, 20_000)
+    }
+
+    /// Traits of the program for every type do not come between either.
+    trait Handles {
+        fn cu_stream(&self) -> sys::CUstream {
+            ptr::without_provenance_mut(0xdead_0000)
+        }
+    }
+
+    impl<T: ?Sized> Handles for T {}
+}
+
+fn own_types(_: &[String]) {
+    let gpu = Gpu::new();
+    let spins =
+        ["streams::own::on_lookalike", "streams::own::on_pooled"].map(|name| gpu.spin(name));
+    for _ in 0..8 {
+        let lookalike = || own::Lookalike(gpu.stream.clone());
+        own::on_lookalike(&lookalike(), &spins[0]).unwrap();
+        own::on_pooled(Box::new(own::Pooled(lookalike())), &spins[1]).unwrap();
     }
     gpu.synchronize();
     tally::print();

@@ -36,6 +36,20 @@ fn all_devices() {
     assert_devices(&scenario("streams/devices", &[]).run());
 }
 
+/// Only cudarc's types and `GpuStream` name a handle, whatever methods and traits the program has.
+#[test]
+fn lookalikes_name_no_handle() {
+    let run = scenario("streams/own", &[]).run();
+    let lookalike = run.site("streams::own::on_lookalike");
+    assert_eq!(lookalike.counts(), (8, 0, 8, 0));
+    let [warning] = lookalike.warnings.as_slice() else { panic!("{:?}", lookalike.warnings) };
+    assert!(warning.contains("streams::own::Lookalike` are not timed"), "{warning}");
+    assert!(warning.ends_with("implement `GpuStream` for it"), "{warning}");
+    let pooled = run.site("streams::own::on_pooled");
+    assert_eq!((pooled.counts(), pooled.warnings.len()), ((8, 0, 0, 8), 0));
+    assert_lasts(run.row("streams::own::on_pooled"), 20_000.0);
+}
+
 #[test]
 fn null_per_thread_and_raw_streams() {
     let run = scenario("streams/special", &[]).run();

@@ -3,7 +3,6 @@
 //! [`owner`] selects the guard by method lookup, just as [`given`](super::given) finds the stream.
 
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::{self, Rc};
 use std::sync::{self, Arc};
@@ -94,12 +93,12 @@ impl<T: ?Sized> StreamGuard for WeakStream<ThreadBound<rc::Weak<T>>> {
     }
 }
 
-/// Wraps a stream that the body may drop. `gpu_time_guard` then creates a weak guard.
+/// Wraps the pointers on the way to a stream that the body may drop. `gpu_time_guard` then creates a weak guard.
 ///
-/// Method lookup tries an `Arc` or `Rc` first, then one behind one or two references, boxes or
-/// guards, then any other type, which has no reference count and gets no guard.
-pub fn owner<S>(stream: &S) -> Step<Step<Step<Step<&S>>>> {
-    Step(Step(Step(Step(stream))))
+/// Method lookup tries an `Arc` or `Rc` in the first place, then in the second and third. If there is none, the
+/// stream has no reference count and gets no guard.
+pub fn owner<P>(pointers: P) -> Step<Step<Step<Step<P>>>> {
+    Step(Step(Step(Step(pointers))))
 }
 
 /// An `Arc` or an `Rc`.
@@ -127,40 +126,28 @@ impl<T: ?Sized> RefCounted for Rc<T> {
     }
 }
 
-impl<S: RefCounted> Step<Step<Step<Step<&S>>>> {
+impl<A: RefCounted, B: ?Sized, C: ?Sized> Step<Step<Step<Step<(&A, &B, &C)>>>> {
     /// Returns a weak guard.
-    pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<S::Weak> {
-        WeakStream::new(stream, || self.0.0.0.0.downgrade())
+    pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<A::Weak> {
+        WeakStream::new(stream, || self.0.0.0.0.0.downgrade())
     }
 }
 
-impl<S> Step<Step<Step<&S>>>
-where
-    S: Deref,
-    S::Target: RefCounted,
-{
+impl<A: ?Sized, B: RefCounted, C: ?Sized> Step<Step<Step<(&A, &B, &C)>>> {
     /// Returns a weak guard.
-    pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<<S::Target as RefCounted>::Weak> {
-        WeakStream::new(stream, || self.0.0.0.deref().downgrade())
+    pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<B::Weak> {
+        WeakStream::new(stream, || self.0.0.0.1.downgrade())
     }
 }
 
-impl<S> Step<Step<&S>>
-where
-    S: Deref,
-    S::Target: Deref,
-    <S::Target as Deref>::Target: RefCounted,
-{
+impl<A: ?Sized, B: ?Sized, C: RefCounted> Step<Step<(&A, &B, &C)>> {
     /// Returns a weak guard.
-    pub fn gpu_time_guard(
-        &self,
-        stream: usize,
-    ) -> WeakStream<<<S::Target as Deref>::Target as RefCounted>::Weak> {
-        WeakStream::new(stream, || self.0.0.deref().deref().downgrade())
+    pub fn gpu_time_guard(&self, stream: usize) -> WeakStream<C::Weak> {
+        WeakStream::new(stream, || self.0.0.2.downgrade())
     }
 }
 
-impl<S> Step<&S> {
+impl<A: ?Sized, B: ?Sized, C: ?Sized> Step<(&A, &B, &C)> {
     /// Returns no guard, because none is needed.
     pub fn gpu_time_guard(&self, _stream: usize) {}
 }

@@ -60,7 +60,7 @@ macro_rules! cudarc {
     };
 }
 
-cudarc!(unknown,);
+cudarc!(v0_14,);
 cudarc!(v0_15, is_in_multi_stream_mode -> true);
 cudarc!(v0_16, is_in_multi_stream_mode -> true, is_event_tracking -> true);
 cudarc!(v0_19, is_in_multi_stream_mode -> true, is_event_tracking -> false);
@@ -70,12 +70,14 @@ use v0_19::CudaStream;
 #[derive(Debug, PartialEq)]
 enum Seen {
     Host,
+    Unknown(&'static str),
     Stream { stream: usize, context: usize, tracked: bool },
 }
 
 fn seen<G>(source: Source<G>) -> Seen {
     match source {
         Source::Host => Seen::Host,
+        Source::Unknown(name) => Seen::Unknown(name),
         Source::Stream(StreamSource { stream: Stream(stream), context, tracked, .. }) => {
             Seen::Stream { stream, context, tracked }
         }
@@ -210,10 +212,60 @@ fn tracking_is_what_that_version_can_do() {
     fn tracked<G>(source: Source<G>) -> bool {
         matches!(source, Source::Stream(StreamSource { tracked: true, .. }))
     }
-    assert!(!tracked(source!(unknown::CudaStream::new(5))));
+    assert!(!tracked(source!(v0_14::CudaStream::new(5))));
     assert!(tracked(source!(v0_15::CudaStream::new(5))));
     assert!(tracked(source!(v0_16::CudaStream::new(5))));
     assert!(!tracked(source!(v0_19::CudaStream::new(5))));
+}
+
+/// A type of a safe program that could return any handle.
+struct Lookalike(v0_19::CudaStream);
+
+impl Lookalike {
+    fn cu_stream(&self) -> *mut c_void {
+        self.0.cu_stream()
+    }
+
+    fn context(&self) -> &Arc<v0_19::CudaContext> {
+        self.0.context()
+    }
+}
+
+#[test]
+fn lookalikes_name_no_handle() {
+    let unknown = || Seen::Unknown(concat!(module_path!(), "::Lookalike"));
+    let lookalike = || Lookalike(CudaStream::new(5));
+    assert_eq!(seen(source!(lookalike())), unknown());
+    assert_eq!(seen(source!(Arc::new(lookalike()))), unknown());
+    assert_eq!(seen(source!(Some(&lookalike()))), unknown());
+}
+
+#[test]
+fn methods_of_users_pointers_and_traits_are_passed_over() {
+    #[expect(dead_code, reason = "a stream's own method is called instead")]
+    trait Handles {
+        fn cu_stream(&self) -> *mut c_void {
+            std::ptr::without_provenance_mut(0xdead_0000)
+        }
+    }
+    impl<T: ?Sized> Handles for T {}
+
+    struct Pointer(CudaStream);
+    impl Deref for Pointer {
+        type Target = CudaStream;
+        fn deref(&self) -> &CudaStream {
+            &self.0
+        }
+    }
+    impl Pointer {
+        #[expect(dead_code, reason = "the stream's own method is called instead")]
+        fn cu_stream(&self) -> u8 {
+            0
+        }
+    }
+    assert_eq!(seen(source!(CudaStream::new(5))), on(5));
+    assert_eq!(seen(source!(Box::new(Pointer(CudaStream::new(5))))), on(5));
+    assert_eq!(seen(source!(NULL_STREAM)), raw(0));
 }
 
 /// Covers the real types, which cannot be created without a driver.
@@ -231,7 +283,7 @@ fn streams_are_not_kept_alive_and_dead_ones_are_known() {
     fn guard<G>(source: Source<G>) -> G {
         match source {
             Source::Stream(StreamSource { guard, .. }) => guard,
-            Source::Host => unreachable!(),
+            Source::Host | Source::Unknown(_) => unreachable!(),
         }
     }
     fn is_alive(guard: &impl StreamGuard) -> bool {
