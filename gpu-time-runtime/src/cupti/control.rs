@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::base::at_exit::{self, Occasion};
-use crate::base::lock::{Mutex, Rank, locked, locked_by};
-use crate::base::{console, fork, inside, room, switches};
+use crate::base::lock::{Mutex, Rank, locked, locked_by, try_locked};
+use crate::base::{background, console, fork, inside, switches};
 use crate::cupti::failures;
 use crate::cupti::gate;
 use crate::cupti::library::{self, Library};
@@ -305,7 +305,7 @@ impl Drop for RecordingGuard {
 pub(crate) fn stop_unused() {
     let Some(session) = session::get() else { return };
     // If another thread holds the lock, the next call is soon enough.
-    if let Ok(mut control) = CONTROL.try_lock()
+    if let Some(mut control) = try_locked(&CONTROL)
         && control.guards == 0
         && control.is_recording
     {
