@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)] // the status of a descriptor
 
-use std::ffi::{c_int, c_long};
+use std::ffi::c_int;
 use std::fs::Metadata;
 use std::io;
 use std::mem::MaybeUninit;
@@ -50,11 +50,11 @@ impl Standard {
         Ok(unsafe { BorrowedFd::borrow_raw(self.number()) })
     }
 
-    /// Returns `true` if the stream is the one that the program was started with, or if the program has
-    /// redirected both streams together. Async-signal-safe after [`remember`].
+    /// Returns `true` if the stream is the one that the program was started with. A log to which the program has
+    /// redirected it looks like a data file, so the report does not go there. Async-signal-safe after [`remember`].
     pub fn is_intact(self) -> bool {
         let now = self.identity();
-        now.is_some() && (now == self.at_start() || are_duplicates())
+        now.is_some() && now == self.at_start()
     }
 
     fn number(self) -> c_int {
@@ -76,20 +76,6 @@ impl Standard {
     fn at_start(self) -> Option<Identity> {
         static AT_START: [OnceLock<Option<Identity>>; 2] = [const { OnceLock::new() }; 2];
         *AT_START.get(self as usize)?.get_or_init(|| self.identity())
-    }
-}
-
-/// Returns `true` if both streams are duplicates of one descriptor, as `dup2` makes them for a log. A data file
-/// that was opened twice is not such a log: each descriptor has a position of its own, at which the report would
-/// overwrite it. Returns `false` if the kernel or a container forbids the comparison.
-fn are_duplicates() -> bool {
-    /// `KCMP_FILE` of `linux/kcmp.h`.
-    const FILE: c_long = 0;
-    let [stdout, stderr] = [Standard::Stdout, Standard::Stderr].map(|of| c_long::from(of.number()));
-    // SAFETY: compares two descriptors of this process, and changes nothing.
-    unsafe {
-        let own = c_long::from(libc::getpid());
-        libc::syscall(libc::SYS_kcmp, own, own, FILE, stdout, stderr) == 0
     }
 }
 
