@@ -19,7 +19,6 @@ pub(crate) mod published;
 pub(crate) mod random;
 pub(crate) mod room;
 pub(crate) mod rounds;
-pub(crate) mod siblings;
 pub(crate) mod signal_mask;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) mod signals;

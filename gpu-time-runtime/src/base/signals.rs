@@ -1,35 +1,35 @@
 //! Handles the signals that ask for a report or a window, and those that end the process.
 //!
-//! A handler may interrupt anything, so it can neither make a report nor call NVML. It writes a
-//! byte to a socket instead. A thread that reads the socket makes the report, gives locked clocks
-//! back, and then lets the signal end the process with its default action.
+//! A handler may interrupt anything, so it can neither make a report nor call NVML. It notes the signal and wakes a
+//! thread. The thread makes the report, gives locked clocks back, and then lets the signal end the process with its
+//! default action. While a handler runs, all other signals wait: a thread's alternate stack has room for one or two
+//! handlers.
 //!
 //! A signal is handled only if its disposition is the default. The thread ends the process only if
 //! the handler is still installed by then: an application that has installed its own meanwhile,
 //! which forwards the signal to ours, decides for itself. A second signal more than [`PATIENCE`]
-//! later ends the process at once.
+//! later ends the process at once. Another runtime in the process, as in a plugin, finds a disposition that is not
+//! the default, and handles no signals.
 //!
-//! If the process has several runtimes, the one that handles the signal lets the others report before the
-//! process ends.
+//! The crate `signal-hook` cannot do this. An application that uses it too shares its handler, which hides that the
+//! application has installed its own. It never restores a disposition, and lets its handlers interrupt each other.
 //!
 //! The kernel ignores the default action of signals for the first process of a PID namespace, which a
 //! program in a container often is. Such a process goes on after the report.
 
 #![allow(unsafe_code)] // signal dispositions
 
+use std::cell::UnsafeCell;
 use std::ffi::c_int;
-use std::io::{self, ErrorKind, Read};
+use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::IntoRawFd;
-use std::os::unix::net::UnixStream;
-use std::panic;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{background, clock, siblings, standard};
+use crate::base::{background, clock, signal_mask, standard::Standard};
 
 /// Signals that end the process.
 const END_SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
@@ -37,6 +37,9 @@ const END_SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 const REPORT_SIGNAL: c_int = libc::SIGUSR1;
 /// The signal that opens a window of recording.
 const WINDOW_SIGNAL: c_int = libc::SIGUSR2;
+/// All handled signals.
+const SIGNALS: [c_int; 5] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, REPORT_SIGNAL, WINDOW_SIGNAL];
 /// The id of the first process in a PID namespace.
 const INIT: libc::pid_t = 1;
 
@@ -56,31 +59,69 @@ pub(crate) struct Handlers {
     pub give_back: fn(),
 }
 
-/// The state of signal handling. The signal handler uses only the atomics.
+/// The state of signal handling. The signal handler uses only the atomics and the semaphore.
 struct SignalState {
     /// Held while dispositions change.
     changing: Mutex<()>,
     handlers: OnceLock<Handlers>,
     /// The id of the process that has the listening thread.
     listener: AtomicI32,
-    /// The socket that the signal handler writes to.
-    socket: AtomicI32,
+    /// The times at which the signals in [`SIGNALS`] came that the thread has not taken yet, in nanoseconds; 0 for
+    /// the others. Requests that are repeated before they are answered get a single answer.
+    came_ns: [AtomicU64; SIGNALS.len()],
+    /// Wakes the listening thread.
+    wakeups: Semaphore,
     /// The time of the first signal that ends the process, in nanoseconds; 0 before it.
     first_ns: AtomicU64,
     /// The id of the process that reports on signals.
     reporter: AtomicI32,
 }
 
-static SIGNALS: SignalState = SignalState {
+static STATE: SignalState = SignalState {
     changing: Mutex::new(Rank::SignalHandlers, ()),
     handlers: OnceLock::new(),
     listener: AtomicI32::new(0),
-    socket: AtomicI32::new(-1),
+    came_ns: [const { AtomicU64::new(0) }; SIGNALS.len()],
+    wakeups: Semaphore(UnsafeCell::new(MaybeUninit::zeroed())),
     first_ns: AtomicU64::new(0),
     reporter: AtomicI32::new(0),
 };
 
+/// A semaphore of the C library, whose functions a signal handler may call.
+///
+/// Invariant: it is initialised before a handler is installed and before the listening thread starts.
+struct Semaphore(UnsafeCell<MaybeUninit<libc::sem_t>>);
+
+// SAFETY: only the C library accesses the value, and it synchronises.
+unsafe impl Sync for Semaphore {}
+
+impl Semaphore {
+    fn at(&self) -> *mut libc::sem_t {
+        self.0.get().cast()
+    }
+}
+
 impl SignalState {
+    /// Notes that a signal came, and wakes the thread. Async-signal-safe.
+    fn note(&self, signal: c_int) {
+        let came = SIGNALS.iter().zip(&self.came_ns).find(|(handled, _)| **handled == signal);
+        if let Some((_, came_ns)) = came {
+            // Keeps the time of an earlier one.
+            _ = came_ns.compare_exchange(0, clock::now_ns(), Relaxed, Relaxed);
+        }
+        // Fails if the thread has billions of wake-ups left.
+        // SAFETY: the semaphore is initialised.
+        unsafe { libc::sem_post(self.wakeups.at()) };
+    }
+
+    /// Takes the signals that came, in their order.
+    fn take(&self) -> impl Iterator<Item = c_int> {
+        let take = |(signal, came_ns): (c_int, &AtomicU64)| (came_ns.swap(0, Relaxed), signal);
+        let mut came: Vec<_> = SIGNALS.into_iter().zip(&self.came_ns).map(take).collect();
+        came.sort_unstable();
+        came.into_iter().filter(|(came_ns, _)| *came_ns > 0).map(|(_, signal)| signal)
+    }
+
     /// Returns `true` if this process has the listening thread.
     fn is_listening(&self) -> bool {
         self.listener.load(Relaxed) == process()
@@ -102,10 +143,9 @@ impl SignalState {
 
 /// Handles the signals that end the process, except those that the application handles.
 pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
-    SIGNALS.handlers.get_or_init(|| handlers);
-    let _changing = locked(&SIGNALS.changing);
+    STATE.handlers.get_or_init(|| handlers);
+    let _changing = locked(&STATE.changing);
     listen()?;
-    siblings::answer_signals_with(answer_for_sibling);
     END_SIGNALS.into_iter().for_each(|signal| install_if_default(signal, on_signal));
     Ok(())
 }
@@ -115,8 +155,8 @@ pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
 #[cfg(feature = "signals")]
 pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     watch(handlers)?;
-    let _changing = locked(&SIGNALS.changing);
-    SIGNALS.reporter.store(process(), Relaxed);
+    let _changing = locked(&STATE.changing);
+    STATE.reporter.store(process(), Relaxed);
     install_if_default(REPORT_SIGNAL, on_signal);
     if cfg!(feature = "kernels") {
         install_if_default(WINDOW_SIGNAL, on_signal);
@@ -137,9 +177,8 @@ pub(crate) fn watch_while_off() {
 /// Restores the default dispositions, unless reports need the handlers.
 #[cfg(feature = "nvml")]
 pub(crate) fn unwatch() {
-    let _changing = locked(&SIGNALS.changing);
-    // Another runtime found the handlers installed, and relies on them.
-    if !SIGNALS.is_reporter() && siblings::other_answers().is_empty() {
+    let _changing = locked(&STATE.changing);
+    if !STATE.is_reporter() {
         END_SIGNALS
             .into_iter()
             .filter(|&signal| is_ours(signal))
@@ -155,80 +194,54 @@ fn install_if_default(signal: c_int, handler: extern "C" fn(c_int)) {
 
 /// Starts the listening thread unless this process has one. A fork does not copy the thread.
 fn listen() -> io::Result<()> {
-    if SIGNALS.is_listening() {
-        return Ok(());
+    if !STATE.is_listening() {
+        // SAFETY: no thread of this process waits for the semaphore, and no handler uses it before the next line but
+        // one.
+        unsafe { libc::sem_init(STATE.wakeups.at(), 0, 0) };
+        background::spawn("gpu-time-signals", wait)?;
+        STATE.listener.store(process(), Relaxed);
     }
-    let (from, to) = UnixStream::pair()?;
-    let from = UnixStream::from(standard::above(from.into())?);
-    let to = UnixStream::from(standard::above(to.into())?);
-    // The handler must not wait for a busy thread. If the socket is full, the signal is already queued.
-    to.set_nonblocking(true)?;
-    background::spawn("gpu-time-signals", move || wait(from))?;
-    // Never closed, because the handler may run at any time.
-    SIGNALS.socket.store(to.into_raw_fd(), Relaxed);
-    SIGNALS.listener.store(process(), Relaxed);
     Ok(())
 }
 
-fn wait(mut from: UnixStream) {
-    let mut signals = [0; 64];
+fn wait() {
     loop {
-        let came = match from.read(&mut signals) {
-            Ok(came @ 1..) => signals.get(..came).unwrap_or_default(),
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            _ => return,
-        };
-        let mut came = came.to_vec();
-        // Requests that are repeated before they are answered get a single answer.
-        came.dedup();
-        came.into_iter().map(c_int::from).for_each(answer);
+        // SAFETY: the semaphore is initialised. Being woken without a signal does no harm.
+        unsafe { libc::sem_wait(STATE.wakeups.at()) };
+        STATE.take().for_each(answer);
     }
 }
 
 fn answer(signal: c_int) {
     if !is_request(signal) && !is_ours(signal) {
-        SIGNALS.first_ns.store(0, Relaxed);
+        STATE.first_ns.store(0, Relaxed);
         return;
     }
-    act(signal);
-    siblings::answer(signal);
+    if let Some(handlers) = STATE.handlers.get() {
+        match (goes_on(signal, process()), STATE.is_reporter()) {
+            (true, true) if signal == WINDOW_SIGNAL => (handlers.open_window)(),
+            (true, true) => (handlers.report)(),
+            (true, false) => {}
+            (false, true) => (handlers.end)(),
+            (false, false) => (handlers.give_back)(),
+        }
+    }
     if !goes_on(signal, process()) {
         end_by(signal);
     }
 }
 
-/// Does what the signal asks for: reports or opens a window, and gives locked clocks back if the signal
-/// ends the process.
-fn act(signal: c_int) {
-    let Some(handlers) = SIGNALS.handlers.get() else { return };
-    match (goes_on(signal, process()), SIGNALS.is_reporter()) {
-        (true, true) if signal == WINDOW_SIGNAL => (handlers.open_window)(),
-        (true, true) => (handlers.report)(),
-        (true, false) => {}
-        (false, true) => (handlers.end)(),
-        (false, false) => (handlers.give_back)(),
-    }
-}
-
-/// Calls [`act`] on the listening thread of the runtime that handles the signal.
-extern "C" fn answer_for_sibling(signal: c_int) {
-    // A panic must not unwind into the other runtime.
-    _ = panic::catch_unwind(|| act(signal));
-}
-
 /// The signal handler. Makes only calls that are async-signal-safe.
 extern "C" fn on_signal(signal: c_int) {
     keeping_errno(|| {
-        if !SIGNALS.is_listening() || (!goes_on(signal, process()) && SIGNALS.is_overdue()) {
+        if !STATE.is_listening() || (!goes_on(signal, process()) && STATE.is_overdue()) {
             // There is nothing to wait for: a forked child has no listening thread and no locked clocks,
             // and an overdue report may be stuck.
             if is_ours(signal) {
                 end_by(signal);
             }
         } else {
-            let byte = signal as u8;
-            // SAFETY: writes one initialised byte to a socket that is never closed.
-            unsafe { libc::write(SIGNALS.socket.load(Relaxed), ptr::from_ref(&byte).cast(), 1) };
+            STATE.note(signal);
         }
     });
 }
@@ -245,7 +258,7 @@ extern "C" fn on_asked_while_off(signal: c_int) {
         // SAFETY: polls one descriptor without waiting.
         unsafe { libc::poll(&raw mut stderr, 1, 0) };
         // Writing to a pipe without a reader would raise SIGPIPE.
-        if stderr.revents == libc::POLLOUT && standard::Standard::Stderr.is_intact() {
+        if stderr.revents == libc::POLLOUT && Standard::Stderr.is_intact() {
             // SAFETY: writes a static text. A pipe that is ready accepts this few bytes without blocking.
             unsafe { libc::write(stderr.fd, line.as_ptr().cast(), line.len()) };
         }
@@ -301,9 +314,10 @@ fn disposition(signal: c_int) -> Option<libc::sighandler_t> {
 }
 
 fn set(signal: c_int, handler: libc::sighandler_t) {
-    // SAFETY: all zeros are a valid value of this C struct: no flags, no blocked signals.
+    // SAFETY: all zeros are a valid value of this C struct.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler;
+    action.sa_mask = signal_mask::all();
     // Use the thread's alternate stack if it has one, because its own may be small.
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler is the default action, or a function that exists as long as the process and

@@ -10,8 +10,6 @@ use std::fs::Metadata;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
-#[cfg(any(feature = "nvml", feature = "signals"))]
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
@@ -83,19 +81,4 @@ impl Standard {
 pub(crate) fn remember() {
     Standard::Stdout.at_start();
     Standard::Stderr.at_start();
-}
-
-/// Moves a descriptor above the numbers of the standard streams. If the program has closed one of these, its
-/// own code may still write to that number.
-#[cfg(any(feature = "nvml", feature = "signals"))]
-pub(crate) fn above(fd: OwnedFd) -> io::Result<OwnedFd> {
-    if fd.as_raw_fd() > libc::STDERR_FILENO {
-        return Ok(fd);
-    }
-    // SAFETY: duplicates an open descriptor.
-    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) } {
-        -1 => Err(io::Error::last_os_error()),
-        // SAFETY: the duplicate is new, and nothing else owns it.
-        above => Ok(unsafe { OwnedFd::from_raw_fd(above) }),
-    }
 }

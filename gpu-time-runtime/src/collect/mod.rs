@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
-use crate::base::{clock, console, fork, rounds::in_rounds, siblings, switches};
+use crate::base::{clock, console, fork, rounds::in_rounds, switches};
 use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
 use crate::config::{Config, output, targets::Target};
 use crate::control::{active, budget_control};
@@ -160,7 +160,6 @@ fn snapshot_of(
     about.host = host_name();
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
-    about.warnings.extend(siblings::warning());
     about.warnings.extend(output::lost_streams(&config.targets));
     if stuck > 0 {
         let threads = if stuck == 1 { "thread" } else { "threads" };

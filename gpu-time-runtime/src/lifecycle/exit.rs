@@ -16,7 +16,7 @@ use crate::base::console;
 use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
-use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
+use crate::base::{clock, fork, inside, pin, standard, switches, thread_id};
 use crate::control::active;
 use crate::record::{drain, opened, window};
 use crate::site::registry;
@@ -57,7 +57,6 @@ pub(crate) fn arm() {
     EXIT.arming.call_once(|| {
         fork::mark_children();
         clock::started();
-        siblings::enlist();
         EXIT.is_armed.store(true, Relaxed);
         at_exit::register(Occasion::FirstCall);
         export::arm();
