@@ -17,7 +17,6 @@ pub(crate) mod pin;
 pub(crate) mod polled;
 pub(crate) mod published;
 pub(crate) mod random;
-pub(crate) mod room;
 pub(crate) mod rounds;
 pub(crate) mod signal_mask;
 #[cfg(any(feature = "nvml", feature = "signals"))]

@@ -180,7 +180,7 @@ fn is_available_now() -> bool {
     if switches::is_closed() {
         return false;
     }
-    room::with_room(|| {
+    background::aside(|| {
         let mut control = locked(&CONTROL);
         if STATE.load(Relaxed) == UNTRIED
             && let Some(_entry) = gate::enter()
@@ -228,7 +228,7 @@ pub(crate) fn retry(may_record: bool) {
     if STATE.load(Acquire) != UNAVAILABLE || switches::is_closed() {
         return;
     }
-    room::with_room(|| {
+    background::aside(|| {
         let mut control = locked(&CONTROL);
         // Checked again, because recording must not be started after it was ended.
         let Some(_entry) = gate::enter().filter(|_| !switches::is_closed()) else { return };
@@ -276,7 +276,7 @@ pub(crate) fn switch_on() -> Option<RecordingGuard> {
         Ok(false)
     };
     // The first time takes milliseconds and needs a large stack.
-    let started = if has_recorded() { start() } else { room::with_room(start) };
+    let started = if has_recorded() { start() } else { background::aside(start) };
     match started {
         Ok(true) => Some(RecordingGuard(())),
         Ok(false) => None,

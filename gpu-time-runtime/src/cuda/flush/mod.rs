@@ -53,6 +53,12 @@ impl Flushes {
         self.flush(cold).is_some()
     }
 
+    /// Returns `true` once the search for a flush of this kind has ended.
+    pub fn has_searched(&self, cold: Cold) -> bool {
+        let [first, ..] = &self.searches(cold).results;
+        first.get().is_some()
+    }
+
     /// Searches for a flush of this kind, unless that has been done. Other threads that need a
     /// flush wait, because their work would evict the lines timed by this search.
     ///
