@@ -14,7 +14,6 @@ pub(crate) mod inside;
 pub(crate) mod lock;
 pub(crate) mod outlet;
 pub(crate) mod pin;
-pub(crate) mod polled;
 pub(crate) mod published;
 pub(crate) mod random;
 pub(crate) mod rounds;

@@ -1,9 +1,8 @@
 //! The run of `compare`, in which two closures take turns.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use crate::base::fork;
+use crate::base::random;
 use crate::collect;
 use crate::collect::devices::event_step_ns;
 use crate::control::active;
@@ -48,7 +47,7 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     if calls == 0 {
         return compared.ended(started.elapsed(), Look::Early);
     }
-    let mut random = fastrand::Rng::with_seed(RandomState::new().hash_one(calls));
+    let mut random = random::generator(0);
     loop {
         let mut block = Block::default();
         let outer = usize::from(random.bool());
