@@ -38,11 +38,8 @@ pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
 }
 
 /// Writes a report. Does nothing if the process is exiting, because the exit handler writes the
-/// last report, or in a forked child, which has no measurements.
+/// last report.
 pub(crate) fn report() {
-    if fork::is_forked() {
-        return;
-    }
     let _one_at_a_time = reporting();
     if !switches::is_closed() {
         // Another tool may have released CUPTI.
@@ -94,10 +91,20 @@ pub(crate) fn snapshot() -> Snapshot {
     snapshot_by(&active::config())
 }
 
+/// Returns a snapshot without measurements, for a forked child. Takes no lock.
+pub(crate) fn snapshot_in_child() -> Snapshot {
+    let about = about(SystemTime::now(), Duration::ZERO, Some(fork::FORKED.to_owned()));
+    Snapshot::new(about, Vec::new(), Vec::new())
+}
+
+fn about(wall: SystemTime, elapsed: Duration, off: Option<String>) -> Process {
+    let program = std::env::current_exe().unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Process::new(program, std::process::id(), wall, elapsed, off)
+}
+
 fn snapshot_by(config: &Config) -> Snapshot {
-    if !fork::is_forked() {
-        all_series(SeriesData::look);
-    }
+    all_series(SeriesData::look);
     let report = |state: &SiteState, biases: &Biases| state.report(biases, None);
     snapshot_of(config, |states, biases| states.iter().map(|state| report(state, biases)).collect())
 }
@@ -142,15 +149,6 @@ fn snapshot_of(
     config: &Config,
     report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>,
 ) -> Snapshot {
-    let program = std::env::current_exe().unwrap_or_default();
-    let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let about = |wall, elapsed, off| Process::new(program, std::process::id(), wall, elapsed, off);
-    if fork::is_forked() {
-        // Another thread may have held a lock when the process was forked.
-        let off = fork::FORKED.to_owned();
-        let about = about(SystemTime::now(), Duration::ZERO, Some(off));
-        return Snapshot::new(about, Vec::new(), Vec::new());
-    }
     let (states, stuck) = states();
     let started = clock::started();
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(config, &states));

@@ -49,9 +49,6 @@ pub(crate) fn lock(
     mhz: u32,
     arm: impl FnOnce() -> Result<(), String>,
 ) -> Result<Vec<(String, Option<u32>)>, String> {
-    if fork::is_forked() {
-        return Err(format!("the process was {}", fork::FORKED));
-    }
     let nvml = nvml().map_err(|why| format!("no NVML ({why}), which locking clocks requires"))?;
     let in_use = cuda::in_use(cuda::contexts().iter().map(|c| c.device.ordinal).collect())?;
     let mut devices = Vec::new();
