@@ -24,6 +24,8 @@ use crate::{collect, cuda, cupti, export, health};
 
 /// The longest wait at exit for work that the GPU has not finished.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// The longest wait for another thread that makes the last report. More than a report takes unless it is stuck.
+const REPORT_PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// The state of the exit handlers and of the process's end.
@@ -40,13 +42,19 @@ struct ExitState {
     has_ended: AtomicBool,
 }
 
-static EXIT: ExitState = ExitState {
-    loaded_by: AtomicI32::new(0),
-    arming: Once::new(),
-    is_armed: AtomicBool::new(false),
-    ending_thread: AtomicU64::new(0),
-    has_ended: AtomicBool::new(false),
-};
+static EXIT: ExitState = ExitState::new();
+
+impl ExitState {
+    const fn new() -> ExitState {
+        ExitState {
+            loaded_by: AtomicI32::new(0),
+            arming: Once::new(),
+            is_armed: AtomicBool::new(false),
+            ending_thread: AtomicU64::new(0),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+}
 
 /// Arms the report at exit, and starts export and signal handling.
 ///
@@ -148,17 +156,24 @@ extern "C" fn at_exit_without_calls() {
 /// Stops timing, reports, and gives the clocks back, once. A second thread waits for the first, or
 /// it would end the process in the middle of the report.
 pub(crate) fn end() {
-    let thread = thread_id::current();
-    match EXIT.ending_thread.compare_exchange(0, thread, Relaxed, Relaxed) {
-        Ok(_) => {
-            report_and_give_back();
-            EXIT.has_ended.store(true, Release);
-        }
-        // An exit handler of the program called `exit` meanwhile.
-        Err(first) if first == thread => {}
-        Err(_) => {
-            while !EXIT.has_ended.load(Acquire) {
-                std::thread::sleep(PAUSE);
+    EXIT.end(report_and_give_back, REPORT_PATIENCE);
+}
+
+impl ExitState {
+    fn end(&self, finish: impl FnOnce(), patience: Duration) {
+        let thread = thread_id::current();
+        match self.ending_thread.compare_exchange(0, thread, Relaxed, Relaxed) {
+            Ok(_) => {
+                finish();
+                self.has_ended.store(true, Release);
+            }
+            // An exit handler of the program called `exit` meanwhile.
+            Err(first) if first == thread => {}
+            Err(_) => {
+                let deadline = Instant::now() + patience;
+                while !self.has_ended.load(Acquire) && Instant::now() < deadline {
+                    std::thread::sleep(PAUSE);
+                }
             }
         }
     }
@@ -192,4 +207,32 @@ fn report_and_give_back() {
     // After the report, which shows the locked clocks, and also if the report panicked.
     _ = panic::catch_unwind(health::give_clocks_back);
     cupti::leave(Instant::now() + PATIENCE);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn second_thread_waits_for_the_end_of_the_first_but_not_for_ever() {
+        let (state, has_finished) = (ExitState::new(), AtomicBool::new(false));
+        let other = |patience| {
+            thread::scope(|scope| {
+                scope.spawn(|| state.end(|| unreachable!("the first thread ends"), patience));
+            });
+        };
+        state.end(
+            || {
+                // It gives up while the first thread is stuck.
+                other(Duration::from_millis(1));
+                state.end(|| unreachable!("an exit handler has called `exit`"), Duration::MAX);
+                has_finished.store(true, Relaxed);
+            },
+            Duration::MAX,
+        );
+        other(Duration::from_secs(600));
+        assert!(has_finished.load(Relaxed));
+    }
 }
