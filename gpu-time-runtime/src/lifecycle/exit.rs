@@ -66,6 +66,8 @@ pub(crate) fn arm() {
         fork::mark_children();
         clock::started();
         EXIT.is_armed.store(true, Relaxed);
+        // A constructor of the program may run before `on_load`.
+        at_exit::set_handler(handle_exit);
         at_exit::register(Occasion::FirstCall);
         export::arm();
         #[cfg(feature = "signals")]
@@ -129,6 +131,8 @@ extern "C" fn on_load() {
         libc::atexit(at_exit_without_calls);
     }
     at_exit::set_handler(handle_exit);
+    let _inside = inside::enter();
+    registry::complete();
     // A program may ask for windows without calling a timed function.
     window::thread::before_opening(arm_for_driver);
 }
