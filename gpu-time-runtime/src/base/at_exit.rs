@@ -19,6 +19,10 @@ pub(crate) enum Occasion {
     /// The first recording by CUPTI: by now CUPTI has registered its teardown.
     #[cfg(feature = "kernels")]
     Recording,
+    /// The first launch that CUPTI records: by now the driver has registered its teardown. A program may use it for
+    /// the first time inside an opened call.
+    #[cfg(feature = "kernels")]
+    RecordedLaunch,
     /// The first locked clock: by now NVML has registered its teardown. The program may have no timed
     /// functions.
     #[cfg(feature = "nvml")]
@@ -28,11 +32,11 @@ pub(crate) enum Occasion {
 struct AtExit {
     handler: OnceLock<extern "C" fn()>,
     /// One for each [`Occasion`], so that it registers the handler only once.
-    registrations: [Once; 4],
+    registrations: [Once; 5],
 }
 
 static AT_EXIT: AtExit =
-    AtExit { handler: OnceLock::new(), registrations: [const { Once::new() }; 4] };
+    AtExit { handler: OnceLock::new(), registrations: [const { Once::new() }; 5] };
 
 /// Sets the handler for all registrations that follow. It must not unwind.
 pub(crate) fn set_handler(handler: extern "C" fn()) {

@@ -13,6 +13,7 @@ use crate::base::lock::{Mutex, Rank, locked, locked_by, try_locked};
 use crate::base::{background, console, fork, inside, switches};
 use crate::cupti::failures;
 use crate::cupti::gate;
+use crate::cupti::launches;
 use crate::cupti::library::{self, Library};
 use crate::cupti::loads;
 use crate::cupti::recording::{RECORDING, Recording};
@@ -318,7 +319,9 @@ pub(crate) fn stop_unused() {
 pub(crate) fn end(deadline: Instant) {
     let Some(session) = session::get() else { return };
     loads::wait(LAST_PATIENCE);
-    if let Some(mut control) = locked_by(&CONTROL, deadline)
+    // Without launches there is nothing to record, and the driver may have ended.
+    if launches::have_begun()
+        && let Some(mut control) = locked_by(&CONTROL, deadline)
         && control.is_recording
     {
         control.stop(session);
