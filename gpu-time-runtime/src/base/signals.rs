@@ -19,13 +19,14 @@
 
 #![allow(unsafe_code)] // signal dispositions
 
-use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicI32, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
@@ -59,7 +60,7 @@ pub(crate) struct Handlers {
     pub give_back: fn(),
 }
 
-/// The state of signal handling. The signal handler uses only the atomics and the semaphore.
+/// The state of signal handling. The signal handler uses only the atomics.
 struct SignalState {
     /// Held while dispositions change.
     changing: Mutex<()>,
@@ -69,8 +70,8 @@ struct SignalState {
     /// The times at which the signals in [`SIGNALS`] came that the thread has not taken yet, in nanoseconds; 0 for
     /// the others. Requests that are repeated before they are answered get a single answer.
     came_ns: [AtomicU64; SIGNALS.len()],
-    /// Wakes the listening thread.
-    wakeups: Semaphore,
+    /// The number of signals that came, for which the listening thread waits.
+    came: AtomicU32,
     /// The time of the first signal that ends the process, in nanoseconds; 0 before it.
     first_ns: AtomicU64,
     /// The id of the process that reports on signals.
@@ -82,36 +83,31 @@ static STATE: SignalState = SignalState {
     handlers: OnceLock::new(),
     listener: AtomicI32::new(0),
     came_ns: [const { AtomicU64::new(0) }; SIGNALS.len()],
-    wakeups: Semaphore(UnsafeCell::new(MaybeUninit::zeroed())),
+    came: AtomicU32::new(0),
     first_ns: AtomicU64::new(0),
     reporter: AtomicI32::new(0),
 };
 
-/// A semaphore of the C library, whose functions a signal handler may call.
-///
-/// Invariant: it is initialised before a handler is installed and before the listening thread starts.
-struct Semaphore(UnsafeCell<MaybeUninit<libc::sem_t>>);
-
-// SAFETY: only the C library accesses the value, and it synchronises.
-unsafe impl Sync for Semaphore {}
-
-impl Semaphore {
-    fn at(&self) -> *mut libc::sem_t {
-        self.0.get().cast()
-    }
-}
-
 impl SignalState {
     /// Notes that a signal came, and wakes the thread. Async-signal-safe.
     fn note(&self, signal: c_int) {
-        let came = SIGNALS.iter().zip(&self.came_ns).find(|(handled, _)| **handled == signal);
-        if let Some((_, came_ns)) = came {
+        let slot = SIGNALS.iter().zip(&self.came_ns).find(|(handled, _)| **handled == signal);
+        if let Some((_, came_ns)) = slot {
             // Keeps the time of an earlier one.
             _ = came_ns.compare_exchange(0, clock::now_ns(), Relaxed, Relaxed);
         }
-        // Fails if the thread has billions of wake-ups left.
-        // SAFETY: the semaphore is initialised.
-        unsafe { libc::sem_post(self.wakeups.at()) };
+        self.came.fetch_add(1, Release);
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: wakes the thread that waits for this number to change, if it does.
+        unsafe { libc::syscall(libc::SYS_futex, self.came.as_ptr(), operation, 1) };
+    }
+
+    /// Waits until more than this number of signals came. May return earlier.
+    fn wait(&self, came: u32) {
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        let no_timeout = ptr::null::<libc::timespec>();
+        // SAFETY: waits unless the number has already changed.
+        unsafe { libc::syscall(libc::SYS_futex, self.came.as_ptr(), operation, came, no_timeout) };
     }
 
     /// Takes the signals that came, in their order.
@@ -195,20 +191,17 @@ fn install_if_default(signal: c_int, handler: extern "C" fn(c_int)) {
 /// Starts the listening thread unless this process has one. A fork does not copy the thread.
 fn listen() -> io::Result<()> {
     if !STATE.is_listening() {
-        // SAFETY: no thread of this process waits for the semaphore, and no handler uses it before the next line but
-        // one.
-        unsafe { libc::sem_init(STATE.wakeups.at(), 0, 0) };
-        background::spawn("gpu-time-signals", wait)?;
+        background::spawn("gpu-time-signals", answer_all)?;
         STATE.listener.store(process(), Relaxed);
     }
     Ok(())
 }
 
-fn wait() {
+fn answer_all() {
     loop {
-        // SAFETY: the semaphore is initialised. Being woken without a signal does no harm.
-        unsafe { libc::sem_wait(STATE.wakeups.at()) };
+        let came = STATE.came.load(Acquire);
         STATE.take().for_each(answer);
+        STATE.wait(came);
     }
 }
 
