@@ -418,3 +418,23 @@ fn agreement_ns(step_ns: Option<f64>) -> f64 {
 fn has_moved(first: &PairConstant, last: &PairConstant, step_ns: Option<f64>) -> bool {
     first.distance_ns(last) > MOVED_STEPS * step_ns.unwrap_or(ASSUMED_STEP_NS)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn calibrator_is_not_busy_after_a_panic() {
+        let calibrator = Calibrator::default();
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _tools = locked(&calibrator.tools);
+            panic!("planted");
+        }));
+        assert!(panicked.is_err());
+        let run = calibrator.run_empty_kernels(1, Err(NoResult::Blocking));
+        assert_eq!(run, Err(NoResult::Blocking));
+        assert_eq!(calibrator.warning(None), None);
+    }
+}

@@ -8,9 +8,8 @@ use std::sync::atomic::{
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::base::at_exit::{self, Occasion};
 use crate::base::lock::{Mutex, Rank, locked, locked_by, try_locked};
-use crate::base::{background, console, fork, inside, switches};
+use crate::base::{at_exit, background, console, fork, inside, switches};
 use crate::cupti::failures;
 use crate::cupti::gate;
 use crate::cupti::launches;
@@ -104,11 +103,13 @@ impl Control {
         let Some(permit) = loads::permit() else { return Ok(false) };
         let refused = |code| refusal(session.library, code, "").why;
         self.call_back(session, true).map_err(refused)?;
-        HAS_RECORDED.store(true, Relaxed);
+        let is_first = !HAS_RECORDED.swap(true, Relaxed);
         let started = self.recording.start(session, &permit);
         self.is_recording = started.is_ok();
-        // CUPTI frees its tables in exit handlers that it has registered by now.
-        at_exit::register(Occasion::Recording);
+        if is_first {
+            // CUPTI frees its tables in exit handlers that it has registered by now.
+            at_exit::register();
+        }
         started.map_err(refused)?;
         Ok(true)
     }

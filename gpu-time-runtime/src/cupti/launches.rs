@@ -6,8 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::base::at_exit::{self, Occasion};
-use crate::base::{fork, inside, switches};
+use crate::base::{at_exit, fork, inside, switches};
 use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
 use crate::cupti::graph_changes::{self, GRAPH_CHANGES};
@@ -175,9 +174,9 @@ unsafe fn observe(
     if is_counting && !inside::is_inside() {
         counter.launches.fetch_add(1, Relaxed);
     }
-    if is_recording && !have_begun() {
-        HAVE_BEGUN.store(true, Relaxed);
-        at_exit::register(Occasion::RecordedLaunch);
+    if is_recording && !have_begun() && !HAVE_BEGUN.swap(true, Relaxed) {
+        // By now the driver has registered its teardown. A program may use it for the first time inside an opened call.
+        at_exit::register();
     }
     let Some(observer) = observer.filter(|_| is_recording) else { return };
     let lacks_records = !recording.on_call(callback, session::get());

@@ -48,10 +48,7 @@ pub fn lock_clocks(mhz: u32) -> Result<LockedClocks, ClockError> {
         Some(_call) => health::lock_clocks(mhz, arm),
         None => Err(format!("the process was {}", fork::FORKED)),
     };
-    match locked {
-        Ok(clocks) => Ok(LockedClocks { clocks }),
-        Err(message) => Err(ClockError { message }),
-    }
+    locked.map(|clocks| LockedClocks { clocks }).map_err(|message| ClockError { message })
 }
 
 /// Installs the exit and signal handlers that give locked clocks back.

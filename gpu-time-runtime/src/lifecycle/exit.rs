@@ -9,14 +9,13 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, Instant};
 
-use crate::base::at_exit::{self, Occasion};
 #[cfg(feature = "signals")]
 use crate::base::console;
 #[cfg(feature = "signals")]
 use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
-use crate::base::{clock, fork, inside, pin, standard, switches, thread_id};
+use crate::base::{at_exit, clock, fork, inside, pin, standard, switches, thread_id};
 use crate::control::active;
 use crate::record::{drain, opened, window};
 use crate::site::registry;
@@ -32,29 +31,20 @@ const PAUSE: Duration = Duration::from_micros(200);
 struct ExitState {
     /// The id of the process that loaded this code, as opposed to children that it forks.
     loaded_by: AtomicI32,
-    /// Runs the body of [`arm`] once.
+    /// Runs the body of [`arm`] once. The report is due once that has been done.
     arming: Once,
-    /// The report is due. Set at the first call of a timed function or the first window.
-    is_armed: AtomicBool,
     /// The number of the first thread that called [`end`]; 0 before.
     ending_thread: AtomicU64,
     /// That thread has reported and given the clocks back.
     has_ended: AtomicBool,
 }
 
-static EXIT: ExitState = ExitState::new();
-
-impl ExitState {
-    const fn new() -> ExitState {
-        ExitState {
-            loaded_by: AtomicI32::new(0),
-            arming: Once::new(),
-            is_armed: AtomicBool::new(false),
-            ending_thread: AtomicU64::new(0),
-            has_ended: AtomicBool::new(false),
-        }
-    }
-}
+static EXIT: ExitState = ExitState {
+    loaded_by: AtomicI32::new(0),
+    arming: Once::new(),
+    ending_thread: AtomicU64::new(0),
+    has_ended: AtomicBool::new(false),
+};
 
 /// Arms the report at exit, and starts export and signal handling.
 ///
@@ -65,10 +55,10 @@ pub(crate) fn arm() {
     EXIT.arming.call_once(|| {
         fork::mark_children();
         clock::started();
-        EXIT.is_armed.store(true, Relaxed);
         // A constructor of the program may run before `on_load`.
         at_exit::set_handler(handle_exit);
-        at_exit::register(Occasion::FirstCall);
+        // In a program without a GPU this is the only registration.
+        at_exit::register();
         export::arm();
         #[cfg(feature = "signals")]
         if let Err(error) = signals::watch_to_report(HANDLERS) {
@@ -80,8 +70,10 @@ pub(crate) fn arm() {
 /// Arms the report at exit so that it runs before the driver's teardown. Called when a context is
 /// found, and before a window opens.
 pub(crate) fn arm_for_driver() {
+    static ONCE: Once = Once::new();
     arm();
-    at_exit::register(Occasion::Context);
+    // By now the driver has registered its teardown, after which it must not be called.
+    ONCE.call_once(at_exit::register);
 }
 
 /// Replaces [`arm`] if `GPU_TIME` turns timing off: a signal that asks for a report or a window prints a line.
@@ -96,7 +88,9 @@ pub(crate) fn arm_while_off() {
 /// Registers the exit handler that gives locked clocks back, with or without a report.
 #[cfg(feature = "nvml")]
 pub(crate) fn arm_for_clocks() {
-    at_exit::register(Occasion::LockedClocks);
+    static ONCE: Once = Once::new();
+    // By now NVML has registered its teardown.
+    ONCE.call_once(at_exit::register);
 }
 
 /// The functions that the signal thread calls.
@@ -144,7 +138,7 @@ extern "C" fn at_exit_without_calls() {
     // SAFETY: always succeeds.
     let is_child = unsafe { libc::getpid() } != EXIT.loaded_by.load(Relaxed);
     // In a plugin, the handler also runs when the plugin is unloaded. An unused plugin should stay silent.
-    if EXIT.is_armed.load(Relaxed) || is_child || !pin::is_in_program() {
+    if EXIT.arming.is_completed() || is_child || !pin::is_in_program() {
         return;
     }
     let _inside = inside::enter();
@@ -203,7 +197,7 @@ fn report_and_give_back() {
         for context in cuda::contexts() {
             context.release_holds(true);
         }
-        if EXIT.is_armed.load(Relaxed) {
+        if EXIT.arming.is_completed() {
             collect::write_reports();
         }
         drop(one_at_a_time);
@@ -221,7 +215,13 @@ mod tests {
 
     #[test]
     fn second_thread_waits_for_the_end_of_the_first_but_not_for_ever() {
-        let (state, has_finished) = (ExitState::new(), AtomicBool::new(false));
+        let state = ExitState {
+            loaded_by: AtomicI32::new(0),
+            arming: Once::new(),
+            ending_thread: AtomicU64::new(0),
+            has_ended: AtomicBool::new(false),
+        };
+        let has_finished = AtomicBool::new(false);
         let other = |patience| {
             thread::scope(|scope| {
                 scope.spawn(|| state.end(|| unreachable!("the first thread ends"), patience));
