@@ -30,7 +30,9 @@ use std::sync::atomic::{
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{background, clock, signal_mask, standard::Standard};
+#[cfg(feature = "signals")]
+use crate::base::standard::Standard;
+use crate::base::{background, clock, signal_mask};
 
 /// Signals that end the process.
 const END_SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
@@ -38,6 +40,9 @@ const END_SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 const REPORT_SIGNAL: c_int = libc::SIGUSR1;
 /// The signal that opens a window of recording.
 const WINDOW_SIGNAL: c_int = libc::SIGUSR2;
+/// Signals that ask for something and do not end the process.
+const REQUESTS: &[c_int] =
+    if cfg!(feature = "kernels") { &[REPORT_SIGNAL, WINDOW_SIGNAL] } else { &[REPORT_SIGNAL] };
 /// All handled signals.
 const SIGNALS: [c_int; 5] =
     [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, REPORT_SIGNAL, WINDOW_SIGNAL];
@@ -141,8 +146,12 @@ impl SignalState {
 pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
     STATE.handlers.get_or_init(|| handlers);
     let _changing = locked(&STATE.changing);
-    listen()?;
-    END_SIGNALS.into_iter().for_each(|signal| install_if_default(signal, on_signal));
+    // A fork does not copy the thread.
+    if !STATE.is_listening() {
+        background::spawn("gpu-time-signals", answer_all)?;
+        STATE.listener.store(process(), Relaxed);
+    }
+    install_where_default(&END_SIGNALS, on_signal);
     Ok(())
 }
 
@@ -153,10 +162,7 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     watch(handlers)?;
     let _changing = locked(&STATE.changing);
     STATE.reporter.store(process(), Relaxed);
-    install_if_default(REPORT_SIGNAL, on_signal);
-    if cfg!(feature = "kernels") {
-        install_if_default(WINDOW_SIGNAL, on_signal);
-    }
+    install_where_default(REQUESTS, on_signal);
     Ok(())
 }
 
@@ -164,10 +170,7 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
 /// Without a handler, these signals would end the process. Needs no thread.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_while_off() {
-    install_if_default(REPORT_SIGNAL, on_asked_while_off);
-    if cfg!(feature = "kernels") {
-        install_if_default(WINDOW_SIGNAL, on_asked_while_off);
-    }
+    install_where_default(REQUESTS, on_asked_while_off);
 }
 
 /// Restores the default dispositions, unless reports need the handlers.
@@ -175,26 +178,17 @@ pub(crate) fn watch_while_off() {
 pub(crate) fn unwatch() {
     let _changing = locked(&STATE.changing);
     if !STATE.is_reporter() {
-        END_SIGNALS
-            .into_iter()
-            .filter(|&signal| is_ours(signal))
-            .for_each(|s| set(s, libc::SIG_DFL));
+        let ours = END_SIGNALS.into_iter().filter(|signal| is_ours(*signal));
+        ours.for_each(|signal| set(signal, libc::SIG_DFL));
     }
 }
 
-fn install_if_default(signal: c_int, handler: extern "C" fn(c_int)) {
-    if disposition(signal) == Some(libc::SIG_DFL) {
-        set(signal, handler as *const () as usize);
+fn install_where_default(signals: &[c_int], handler: extern "C" fn(c_int)) {
+    for &signal in signals {
+        if disposition(signal) == Some(libc::SIG_DFL) {
+            set(signal, handler as *const () as usize);
+        }
     }
-}
-
-/// Starts the listening thread unless this process has one. A fork does not copy the thread.
-fn listen() -> io::Result<()> {
-    if !STATE.is_listening() {
-        background::spawn("gpu-time-signals", answer_all)?;
-        STATE.listener.store(process(), Relaxed);
-    }
-    Ok(())
 }
 
 fn answer_all() {
@@ -206,7 +200,7 @@ fn answer_all() {
 }
 
 fn answer(signal: c_int) {
-    if !is_request(signal) && !is_ours(signal) {
+    if !REQUESTS.contains(&signal) && !is_ours(signal) {
         STATE.first_ns.store(0, Relaxed);
         return;
     }
@@ -272,12 +266,7 @@ fn keeping_errno(work: impl FnOnce()) {
 
 /// Returns `true` if this process goes on after the signal, which then only asks for a report or a window.
 fn goes_on(signal: c_int, process: libc::pid_t) -> bool {
-    is_request(signal) || process == INIT
-}
-
-/// Returns `true` for a signal that asks for something and does not end the process.
-fn is_request(signal: c_int) -> bool {
-    signal == REPORT_SIGNAL || signal == WINDOW_SIGNAL
+    REQUESTS.contains(&signal) || process == INIT
 }
 
 /// Ends the process with the default action of the signal. If called in the signal's handler, this takes
@@ -327,7 +316,7 @@ mod tests {
         for signal in END_SIGNALS {
             assert!(goes_on(signal, INIT) && !goes_on(signal, 2));
         }
-        for signal in [REPORT_SIGNAL, WINDOW_SIGNAL] {
+        for &signal in REQUESTS {
             assert!(goes_on(signal, INIT) && goes_on(signal, 2));
         }
     }
