@@ -91,7 +91,7 @@ pub use types::gpu_stream::{
 ///
 /// Has no effect in a child process forked after the first call of a timed function.
 pub fn report() {
-    let _inside = inside::enter();
+    let Some(_call) = fork::begin_call() else { return };
     collect::report();
 }
 
@@ -99,8 +99,10 @@ pub fn report() {
 ///
 /// Like [`report`], this never waits for the GPU: [`Snapshot`] counts unfinished work as in flight.
 pub fn snapshot() -> Snapshot {
-    let _inside = inside::enter();
-    collect::snapshot()
+    match fork::begin_call() {
+        Some(_call) => collect::snapshot(),
+        None => collect::snapshot_in_child(),
+    }
 }
 
 /// Immediately publishes new counts and times through the [`metrics`](https://docs.rs/metrics)
@@ -112,7 +114,7 @@ pub fn snapshot() -> Snapshot {
 ///
 /// Does nothing without the `metrics` feature.
 pub fn publish() {
-    let _inside = inside::enter();
+    let Some(_call) = fork::begin_call() else { return };
     #[cfg(feature = "metrics")]
     export::publish();
 }
@@ -158,8 +160,10 @@ pub fn publish() {
 /// different cache states, the run that began last takes precedence. A panic in the closure is
 /// passed on to the caller.
 pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
-    let _inside = inside::enter();
-    settle::run(settle, || inside::outside(&mut closure))
+    match fork::begin_call() {
+        Some(_call) => settle::run(settle, || inside::outside(&mut closure)),
+        None => settle::run_in_child(closure),
+    }
 }
 
 /// Compares two closures, which take turns. Returns, for each function, the ratio of its time in the second
@@ -190,7 +194,9 @@ pub fn compare(
     (base, mut of_base): (&str, impl FnMut()),
     (new, mut of_new): (&str, impl FnMut()),
 ) -> Compared {
-    let _inside = inside::enter();
+    let Some(_call) = fork::begin_call() else {
+        return settle::compare::run_in_child([(base, &mut of_base), (new, &mut of_new)]);
+    };
     let mut of_base = || inside::outside(&mut of_base);
     let mut of_new = || inside::outside(&mut of_new);
     settle::compare::run(settle, [(base, &mut of_base), (new, &mut of_new)])
@@ -210,7 +216,7 @@ pub fn compare(
 /// Does nothing without the `kernels` feature, with `GPU_TIME=off`, or in a forked child. A child forked after
 /// this call is not timed, like one forked after the first call of a timed function.
 pub fn open_window(length: Duration) {
-    let _inside = inside::enter();
+    let Some(_call) = fork::begin_call() else { return };
     control::active::open_window(Some(length));
 }
 
@@ -220,9 +226,9 @@ pub fn open_window(length: Duration) {
 /// measured to the end. Turning timing off releases streams that are being held for a bracket
 /// (`sleep`), and those brackets do not count as fed.
 pub fn set_enabled(on: bool) {
-    let _inside = inside::enter();
+    let Some(_call) = fork::begin_call() else { return };
     switches::switch(on);
-    if !on && !fork::is_forked() {
+    if !on {
         for context in cuda::contexts() {
             context.release_holds(false);
         }

@@ -6,45 +6,19 @@
 
 #![allow(unsafe_code)] // registrations with the C library
 
-use std::sync::{Once, OnceLock};
+use std::sync::OnceLock;
 
-/// An event after which the exit handler is registered again.
-#[derive(Clone, Copy)]
-pub(crate) enum Occasion {
-    /// The first call of a timed function. In a program without a GPU it is the only occasion.
-    FirstCall,
-    /// The first context: by now the driver has registered its teardown, after which the driver must
-    /// not be called.
-    Context,
-    /// The first recording by CUPTI: by now CUPTI has registered its teardown.
-    #[cfg(feature = "kernels")]
-    Recording,
-    /// The first locked clock: by now NVML has registered its teardown. The program may have no timed
-    /// functions.
-    #[cfg(feature = "nvml")]
-    LockedClocks,
-}
-
-struct AtExit {
-    handler: OnceLock<extern "C" fn()>,
-    /// One for each [`Occasion`], so that it registers the handler only once.
-    registrations: [Once; 4],
-}
-
-static AT_EXIT: AtExit =
-    AtExit { handler: OnceLock::new(), registrations: [const { Once::new() }; 4] };
+static HANDLER: OnceLock<extern "C" fn()> = OnceLock::new();
 
 /// Sets the handler for all registrations that follow. It must not unwind.
 pub(crate) fn set_handler(handler: extern "C" fn()) {
-    _ = AT_EXIT.handler.set(handler);
+    _ = HANDLER.set(handler);
 }
 
-/// Registers the handler, once per occasion, to run before all handlers registered so far.
-pub(crate) fn register(occasion: Occasion) {
-    if let Some(once) = AT_EXIT.registrations.get(occasion as usize)
-        && let Some(handler) = AT_EXIT.handler.get()
-    {
+/// Registers the handler, to run before all handlers registered so far. Each caller does this once.
+pub(crate) fn register() {
+    if let Some(handler) = HANDLER.get() {
         // SAFETY: the handler does not unwind. If the C library is out of memory, there is no report.
-        once.call_once(|| _ = unsafe { libc::atexit(*handler) });
+        unsafe { libc::atexit(*handler) };
     }
 }

@@ -144,17 +144,6 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Locks the mutex if it is free. Allowed in any order of ranks, because this never waits.
-    pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError<MutexGuard<'_, T>>> {
-        match self.inner.try_lock() {
-            Ok(guard) => Ok(self.guard(guard)),
-            Err(TryLockError::Poisoned(poisoned)) => {
-                Err(PoisonError::new(self.guard(poisoned.into_inner())).into())
-            }
-            Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
-        }
-    }
-
     #[inline]
     fn guard<'a>(&self, inner: sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         MutexGuard {
@@ -189,17 +178,25 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.guard(mutex.inner.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// Locks a mutex if it is free, and ignores poison as [`locked`] does. Allowed in any order of ranks, because this
+/// never waits.
+pub(crate) fn try_locked<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.inner.try_lock() {
+        Ok(guard) => Some(mutex.guard(guard)),
+        Err(TryLockError::Poisoned(poisoned)) => Some(mutex.guard(poisoned.into_inner())),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
 /// Locks a mutex, or gives up at the deadline.
 pub(crate) fn locked_by<T>(mutex: &Mutex<T>, deadline: Instant) -> Option<MutexGuard<'_, T>> {
     const PAUSE: Duration = Duration::from_micros(50);
     #[cfg(debug_assertions)]
     order::assert_may_lock(mutex.rank);
     loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => return None,
+        match try_locked(mutex) {
+            None if Instant::now() < deadline => thread::sleep(PAUSE),
+            attempt => return attempt,
         }
     }
 }
@@ -321,7 +318,7 @@ mod tests {
     #[should_panic = "a lock of rank Config is taken under one of the same or a later rank"]
     fn equal_ranks_panic_when_giving_up() {
         let [one, other] = [earlier(), earlier()];
-        let _one = one.try_lock().unwrap();
+        let _one = try_locked(&one).unwrap();
         locked_by(&other, Instant::now());
     }
 
@@ -329,7 +326,7 @@ mod tests {
     fn locked_by_gives_up_at_the_deadline() {
         let (one, (locked, is_locked)) = (earlier(), std::sync::mpsc::channel());
         thread::scope(|scope| {
-            let held = one.try_lock().unwrap();
+            let held = try_locked(&one).unwrap();
             scope.spawn(|| locked.send(locked_by(&one, Instant::now()).is_some()));
             assert_eq!(is_locked.recv(), Ok(false));
             drop(held);
@@ -341,7 +338,7 @@ mod tests {
     fn attempts_are_accepted_in_any_order() {
         let (earlier, later) = (earlier(), later());
         let _later = locked(&later);
-        assert!(earlier.try_lock().is_ok());
+        assert!(try_locked(&earlier).is_some());
     }
 
     #[test]
@@ -353,7 +350,7 @@ mod tests {
         });
         assert!(panicked.is_err());
         drop(locked(&mutex));
-        assert!(mutex.try_lock().is_err() && locked_by(&mutex, Instant::now()).is_some());
+        assert!(try_locked(&mutex).is_some() && locked_by(&mutex, Instant::now()).is_some());
     }
 
     #[test]

@@ -14,12 +14,9 @@ pub(crate) mod inside;
 pub(crate) mod lock;
 pub(crate) mod outlet;
 pub(crate) mod pin;
-pub(crate) mod polled;
 pub(crate) mod published;
 pub(crate) mod random;
-pub(crate) mod room;
 pub(crate) mod rounds;
-pub(crate) mod siblings;
 pub(crate) mod signal_mask;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) mod signals;

@@ -22,14 +22,8 @@ pub(crate) struct BlockedSignals {
 impl BlockedSignals {
     /// Blocks every signal. Threads that are started meanwhile inherit the mask.
     pub fn all() -> BlockedSignals {
-        let mut all = MaybeUninit::uninit();
-        // SAFETY: `sigfillset` initialises the set.
-        let all = unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            all.assume_init()
-        };
         BlockedSignals {
-            before: changed(libc::SIG_SETMASK, &all),
+            before: changed(libc::SIG_SETMASK, &all()),
             discarded: None,
             stays_on_thread: PhantomData,
         }
@@ -64,6 +58,16 @@ impl Drop for BlockedSignals {
             {}
         }
         changed(libc::SIG_SETMASK, &self.before);
+    }
+}
+
+/// Returns the set of all signals.
+pub(crate) fn all() -> libc::sigset_t {
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: `sigfillset` initialises the set.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        all.assume_init()
     }
 }
 

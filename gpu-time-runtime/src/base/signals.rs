@@ -1,16 +1,18 @@
 //! Handles the signals that ask for a report or a window, and those that end the process.
 //!
-//! A handler may interrupt anything, so it can neither make a report nor call NVML. It writes a
-//! byte to a socket instead. A thread that reads the socket makes the report, gives locked clocks
-//! back, and then lets the signal end the process with its default action.
+//! A handler may interrupt anything, so it can neither make a report nor call NVML. It notes the signal and wakes a
+//! thread. The thread makes the report, gives locked clocks back, and then lets the signal end the process with its
+//! default action. While a handler runs, all other signals wait: a thread's alternate stack has room for one or two
+//! handlers.
 //!
 //! A signal is handled only if its disposition is the default. The thread ends the process only if
 //! the handler is still installed by then: an application that has installed its own meanwhile,
 //! which forwards the signal to ours, decides for itself. A second signal more than [`PATIENCE`]
-//! later ends the process at once.
+//! later ends the process at once. Another runtime in the process, as in a plugin, finds a disposition that is not
+//! the default, and handles no signals.
 //!
-//! If the process has several runtimes, the one that handles the signal lets the others report before the
-//! process ends.
+//! The crate `signal-hook` cannot do this. An application that uses it too shares its handler, which hides that the
+//! application has installed its own. It never restores a disposition, and lets its handlers interrupt each other.
 //!
 //! The kernel ignores the default action of signals for the first process of a PID namespace, which a
 //! program in a container often is. Such a process goes on after the report.
@@ -18,18 +20,19 @@
 #![allow(unsafe_code)] // signal dispositions
 
 use std::ffi::c_int;
-use std::io::{self, ErrorKind, Read};
+use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::IntoRawFd;
-use std::os::unix::net::UnixStream;
-use std::panic;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicI32, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{background, clock, siblings, standard};
+#[cfg(feature = "signals")]
+use crate::base::standard::Standard;
+use crate::base::{background, clock, signal_mask};
 
 /// Signals that end the process.
 const END_SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
@@ -37,6 +40,12 @@ const END_SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 const REPORT_SIGNAL: c_int = libc::SIGUSR1;
 /// The signal that opens a window of recording.
 const WINDOW_SIGNAL: c_int = libc::SIGUSR2;
+/// Signals that ask for something and do not end the process.
+const REQUESTS: &[c_int] =
+    if cfg!(feature = "kernels") { &[REPORT_SIGNAL, WINDOW_SIGNAL] } else { &[REPORT_SIGNAL] };
+/// All handled signals.
+const SIGNALS: [c_int; 5] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, REPORT_SIGNAL, WINDOW_SIGNAL];
 /// The id of the first process in a PID namespace.
 const INIT: libc::pid_t = 1;
 
@@ -63,24 +72,57 @@ struct SignalState {
     handlers: OnceLock<Handlers>,
     /// The id of the process that has the listening thread.
     listener: AtomicI32,
-    /// The socket that the signal handler writes to.
-    socket: AtomicI32,
+    /// The times at which the signals in [`SIGNALS`] came that the thread has not taken yet, in nanoseconds; 0 for
+    /// the others. Requests that are repeated before they are answered get a single answer.
+    came_ns: [AtomicU64; SIGNALS.len()],
+    /// The number of signals that came, for which the listening thread waits.
+    came: AtomicU32,
     /// The time of the first signal that ends the process, in nanoseconds; 0 before it.
     first_ns: AtomicU64,
     /// The id of the process that reports on signals.
     reporter: AtomicI32,
 }
 
-static SIGNALS: SignalState = SignalState {
+static STATE: SignalState = SignalState {
     changing: Mutex::new(Rank::SignalHandlers, ()),
     handlers: OnceLock::new(),
     listener: AtomicI32::new(0),
-    socket: AtomicI32::new(-1),
+    came_ns: [const { AtomicU64::new(0) }; SIGNALS.len()],
+    came: AtomicU32::new(0),
     first_ns: AtomicU64::new(0),
     reporter: AtomicI32::new(0),
 };
 
 impl SignalState {
+    /// Notes that a signal came, and wakes the thread. Async-signal-safe.
+    fn note(&self, signal: c_int) {
+        let slot = SIGNALS.iter().zip(&self.came_ns).find(|(handled, _)| **handled == signal);
+        if let Some((_, came_ns)) = slot {
+            // Keeps the time of an earlier one.
+            _ = came_ns.compare_exchange(0, clock::now_ns(), Relaxed, Relaxed);
+        }
+        self.came.fetch_add(1, Release);
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        // SAFETY: wakes the thread that waits for this number to change, if it does.
+        unsafe { libc::syscall(libc::SYS_futex, self.came.as_ptr(), operation, 1) };
+    }
+
+    /// Waits until more than this number of signals came. May return earlier.
+    fn wait(&self, came: u32) {
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        let no_timeout = ptr::null::<libc::timespec>();
+        // SAFETY: waits unless the number has already changed.
+        unsafe { libc::syscall(libc::SYS_futex, self.came.as_ptr(), operation, came, no_timeout) };
+    }
+
+    /// Takes the signals that came, in their order.
+    fn take(&self) -> impl Iterator<Item = c_int> {
+        let take = |(signal, came_ns): (c_int, &AtomicU64)| (came_ns.swap(0, Relaxed), signal);
+        let mut came: Vec<_> = SIGNALS.into_iter().zip(&self.came_ns).map(take).collect();
+        came.sort_unstable();
+        came.into_iter().filter(|(came_ns, _)| *came_ns > 0).map(|(_, signal)| signal)
+    }
+
     /// Returns `true` if this process has the listening thread.
     fn is_listening(&self) -> bool {
         self.listener.load(Relaxed) == process()
@@ -102,11 +144,14 @@ impl SignalState {
 
 /// Handles the signals that end the process, except those that the application handles.
 pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
-    SIGNALS.handlers.get_or_init(|| handlers);
-    let _changing = locked(&SIGNALS.changing);
-    listen()?;
-    siblings::answer_signals_with(answer_for_sibling);
-    END_SIGNALS.into_iter().for_each(|signal| install_if_default(signal, on_signal));
+    STATE.handlers.get_or_init(|| handlers);
+    let _changing = locked(&STATE.changing);
+    // A fork does not copy the thread.
+    if !STATE.is_listening() {
+        background::spawn("gpu-time-signals", answer_all)?;
+        STATE.listener.store(process(), Relaxed);
+    }
+    install_where_default(&END_SIGNALS, on_signal);
     Ok(())
 }
 
@@ -115,12 +160,9 @@ pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
 #[cfg(feature = "signals")]
 pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     watch(handlers)?;
-    let _changing = locked(&SIGNALS.changing);
-    SIGNALS.reporter.store(process(), Relaxed);
-    install_if_default(REPORT_SIGNAL, on_signal);
-    if cfg!(feature = "kernels") {
-        install_if_default(WINDOW_SIGNAL, on_signal);
-    }
+    let _changing = locked(&STATE.changing);
+    STATE.reporter.store(process(), Relaxed);
+    install_where_default(REQUESTS, on_signal);
     Ok(())
 }
 
@@ -128,107 +170,65 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
 /// Without a handler, these signals would end the process. Needs no thread.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_while_off() {
-    install_if_default(REPORT_SIGNAL, on_asked_while_off);
-    if cfg!(feature = "kernels") {
-        install_if_default(WINDOW_SIGNAL, on_asked_while_off);
-    }
+    install_where_default(REQUESTS, on_asked_while_off);
 }
 
 /// Restores the default dispositions, unless reports need the handlers.
 #[cfg(feature = "nvml")]
 pub(crate) fn unwatch() {
-    let _changing = locked(&SIGNALS.changing);
-    // Another runtime found the handlers installed, and relies on them.
-    if !SIGNALS.is_reporter() && siblings::other_answers().is_empty() {
-        END_SIGNALS
-            .into_iter()
-            .filter(|&signal| is_ours(signal))
-            .for_each(|s| set(s, libc::SIG_DFL));
+    let _changing = locked(&STATE.changing);
+    if !STATE.is_reporter() {
+        let ours = END_SIGNALS.into_iter().filter(|signal| is_ours(*signal));
+        ours.for_each(|signal| set(signal, libc::SIG_DFL));
     }
 }
 
-fn install_if_default(signal: c_int, handler: extern "C" fn(c_int)) {
-    if disposition(signal) == Some(libc::SIG_DFL) {
-        set(signal, handler as *const () as usize);
+fn install_where_default(signals: &[c_int], handler: extern "C" fn(c_int)) {
+    for &signal in signals {
+        if disposition(signal) == Some(libc::SIG_DFL) {
+            set(signal, handler as *const () as usize);
+        }
     }
 }
 
-/// Starts the listening thread unless this process has one. A fork does not copy the thread.
-fn listen() -> io::Result<()> {
-    if SIGNALS.is_listening() {
-        return Ok(());
-    }
-    let (from, to) = UnixStream::pair()?;
-    let from = UnixStream::from(standard::above(from.into())?);
-    let to = UnixStream::from(standard::above(to.into())?);
-    // The handler must not wait for a busy thread. If the socket is full, the signal is already queued.
-    to.set_nonblocking(true)?;
-    background::spawn("gpu-time-signals", move || wait(from))?;
-    // Never closed, because the handler may run at any time.
-    SIGNALS.socket.store(to.into_raw_fd(), Relaxed);
-    SIGNALS.listener.store(process(), Relaxed);
-    Ok(())
-}
-
-fn wait(mut from: UnixStream) {
-    let mut signals = [0; 64];
+fn answer_all() {
     loop {
-        let came = match from.read(&mut signals) {
-            Ok(came @ 1..) => signals.get(..came).unwrap_or_default(),
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            _ => return,
-        };
-        let mut came = came.to_vec();
-        // Requests that are repeated before they are answered get a single answer.
-        came.dedup();
-        came.into_iter().map(c_int::from).for_each(answer);
+        let came = STATE.came.load(Acquire);
+        STATE.take().for_each(answer);
+        STATE.wait(came);
     }
 }
 
 fn answer(signal: c_int) {
-    if !is_request(signal) && !is_ours(signal) {
-        SIGNALS.first_ns.store(0, Relaxed);
+    if !REQUESTS.contains(&signal) && !is_ours(signal) {
+        STATE.first_ns.store(0, Relaxed);
         return;
     }
-    act(signal);
-    siblings::answer(signal);
+    if let Some(handlers) = STATE.handlers.get() {
+        match (goes_on(signal, process()), STATE.is_reporter()) {
+            (true, true) if signal == WINDOW_SIGNAL => (handlers.open_window)(),
+            (true, true) => (handlers.report)(),
+            (true, false) => {}
+            (false, true) => (handlers.end)(),
+            (false, false) => (handlers.give_back)(),
+        }
+    }
     if !goes_on(signal, process()) {
         end_by(signal);
     }
 }
 
-/// Does what the signal asks for: reports or opens a window, and gives locked clocks back if the signal
-/// ends the process.
-fn act(signal: c_int) {
-    let Some(handlers) = SIGNALS.handlers.get() else { return };
-    match (goes_on(signal, process()), SIGNALS.is_reporter()) {
-        (true, true) if signal == WINDOW_SIGNAL => (handlers.open_window)(),
-        (true, true) => (handlers.report)(),
-        (true, false) => {}
-        (false, true) => (handlers.end)(),
-        (false, false) => (handlers.give_back)(),
-    }
-}
-
-/// Calls [`act`] on the listening thread of the runtime that handles the signal.
-extern "C" fn answer_for_sibling(signal: c_int) {
-    // A panic must not unwind into the other runtime.
-    _ = panic::catch_unwind(|| act(signal));
-}
-
 /// The signal handler. Makes only calls that are async-signal-safe.
 extern "C" fn on_signal(signal: c_int) {
     keeping_errno(|| {
-        if !SIGNALS.is_listening() || (!goes_on(signal, process()) && SIGNALS.is_overdue()) {
+        if !STATE.is_listening() || (!goes_on(signal, process()) && STATE.is_overdue()) {
             // There is nothing to wait for: a forked child has no listening thread and no locked clocks,
             // and an overdue report may be stuck.
             if is_ours(signal) {
                 end_by(signal);
             }
         } else {
-            let byte = signal as u8;
-            // SAFETY: writes one initialised byte to a socket that is never closed.
-            unsafe { libc::write(SIGNALS.socket.load(Relaxed), ptr::from_ref(&byte).cast(), 1) };
+            STATE.note(signal);
         }
     });
 }
@@ -245,7 +245,7 @@ extern "C" fn on_asked_while_off(signal: c_int) {
         // SAFETY: polls one descriptor without waiting.
         unsafe { libc::poll(&raw mut stderr, 1, 0) };
         // Writing to a pipe without a reader would raise SIGPIPE.
-        if stderr.revents == libc::POLLOUT && standard::Standard::Stderr.is_intact() {
+        if stderr.revents == libc::POLLOUT && Standard::Stderr.is_intact() {
             // SAFETY: writes a static text. A pipe that is ready accepts this few bytes without blocking.
             unsafe { libc::write(stderr.fd, line.as_ptr().cast(), line.len()) };
         }
@@ -266,12 +266,7 @@ fn keeping_errno(work: impl FnOnce()) {
 
 /// Returns `true` if this process goes on after the signal, which then only asks for a report or a window.
 fn goes_on(signal: c_int, process: libc::pid_t) -> bool {
-    is_request(signal) || process == INIT
-}
-
-/// Returns `true` for a signal that asks for something and does not end the process.
-fn is_request(signal: c_int) -> bool {
-    signal == REPORT_SIGNAL || signal == WINDOW_SIGNAL
+    REQUESTS.contains(&signal) || process == INIT
 }
 
 /// Ends the process with the default action of the signal. If called in the signal's handler, this takes
@@ -301,9 +296,10 @@ fn disposition(signal: c_int) -> Option<libc::sighandler_t> {
 }
 
 fn set(signal: c_int, handler: libc::sighandler_t) {
-    // SAFETY: all zeros are a valid value of this C struct: no flags, no blocked signals.
+    // SAFETY: all zeros are a valid value of this C struct.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler;
+    action.sa_mask = signal_mask::all();
     // Use the thread's alternate stack if it has one, because its own may be small.
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler is the default action, or a function that exists as long as the process and
@@ -320,7 +316,7 @@ mod tests {
         for signal in END_SIGNALS {
             assert!(goes_on(signal, INIT) && !goes_on(signal, 2));
         }
-        for signal in [REPORT_SIGNAL, WINDOW_SIGNAL] {
+        for &signal in REQUESTS {
             assert!(goes_on(signal, INIT) && goes_on(signal, 2));
         }
     }

@@ -5,13 +5,11 @@
 
 #![allow(unsafe_code)] // the status of a descriptor
 
-use std::ffi::{c_int, c_long};
+use std::ffi::c_int;
 use std::fs::Metadata;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
-#[cfg(any(feature = "nvml", feature = "signals"))]
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::OnceLock;
 
@@ -50,11 +48,11 @@ impl Standard {
         Ok(unsafe { BorrowedFd::borrow_raw(self.number()) })
     }
 
-    /// Returns `true` if the stream is the one that the program was started with, or if the program has
-    /// redirected both streams together. Async-signal-safe after [`remember`].
+    /// Returns `true` if the stream is the one that the program was started with. A log to which the program has
+    /// redirected it looks like a data file, so the report does not go there. Async-signal-safe after [`remember`].
     pub fn is_intact(self) -> bool {
         let now = self.identity();
-        now.is_some() && (now == self.at_start() || are_duplicates())
+        now.is_some() && now == self.at_start()
     }
 
     fn number(self) -> c_int {
@@ -79,37 +77,8 @@ impl Standard {
     }
 }
 
-/// Returns `true` if both streams are duplicates of one descriptor, as `dup2` makes them for a log. A data file
-/// that was opened twice is not such a log: each descriptor has a position of its own, at which the report would
-/// overwrite it. Returns `false` if the kernel or a container forbids the comparison.
-fn are_duplicates() -> bool {
-    /// `KCMP_FILE` of `linux/kcmp.h`.
-    const FILE: c_long = 0;
-    let [stdout, stderr] = [Standard::Stdout, Standard::Stderr].map(|of| c_long::from(of.number()));
-    // SAFETY: compares two descriptors of this process, and changes nothing.
-    unsafe {
-        let own = c_long::from(libc::getpid());
-        libc::syscall(libc::SYS_kcmp, own, own, FILE, stdout, stderr) == 0
-    }
-}
-
 /// Remembers the streams. Called when the program is loaded.
 pub(crate) fn remember() {
     Standard::Stdout.at_start();
     Standard::Stderr.at_start();
-}
-
-/// Moves a descriptor above the numbers of the standard streams. If the program has closed one of these, its
-/// own code may still write to that number.
-#[cfg(any(feature = "nvml", feature = "signals"))]
-pub(crate) fn above(fd: OwnedFd) -> io::Result<OwnedFd> {
-    if fd.as_raw_fd() > libc::STDERR_FILENO {
-        return Ok(fd);
-    }
-    // SAFETY: duplicates an open descriptor.
-    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) } {
-        -1 => Err(io::Error::last_os_error()),
-        // SAFETY: the duplicate is new, and nothing else owns it.
-        above => Ok(unsafe { OwnedFd::from_raw_fd(above) }),
-    }
 }

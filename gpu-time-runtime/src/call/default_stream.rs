@@ -115,12 +115,8 @@ thread_local! {
 /// alive: the stream must exist as long as it is the default.
 pub fn set_default_stream(stream: impl DefaultStream) {
     let owner = stream.gpu_time_owner();
-    if fork::is_forked() {
-        // Another thread may have held the lock at the fork.
-        return;
-    }
     let before = {
-        let _inside = inside::enter();
+        let Some(_call) = fork::begin_call() else { return };
         let before = mem::replace(&mut *locked(&SHARED), owner);
         CHANGES.fetch_add(1, Release);
         before

@@ -1,9 +1,10 @@
 //! The cold path of a call: the first call of a site, or the first in a context.
 
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::base::lock::locked;
-use crate::base::{fork, inside, room, switches};
+use crate::base::{background, fork, inside, switches};
 use crate::call::stream::Life;
 use crate::control::active;
 use crate::cuda::{self, Context};
@@ -28,17 +29,24 @@ pub(super) fn first_call(site: &'static CallSite) -> bool {
     }
     let Some(_inside) = inside::try_enter() else { return false };
     fork::mark_children();
-    room::with_room(|| {
-        registry::register(site);
-        let is_on = active::introduce(site);
-        if active::config().is_on {
-            // The report is due even if nothing gets timed.
-            exit::arm();
-        } else {
-            exit::arm_while_off();
-        }
-        is_on
-    })
+    begin();
+    registry::register(site);
+    active::introduce(site)
+}
+
+/// Reads the configuration and arms the report at exit, once per process.
+pub(super) fn begin() {
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(|| {
+        background::aside(|| {
+            if active::config().is_on {
+                // The report is due even if nothing gets timed.
+                exit::arm();
+            } else {
+                exit::arm_while_off();
+            }
+        });
+    });
 }
 
 /// Finds the context for a call to be timed, or returns the outcome to count.
@@ -87,22 +95,20 @@ pub(crate) fn find(
     exit::arm_for_driver();
     graph::poll_some();
     if !context.is_calibrated() && life.obstacle().is_none() {
-        // Checked here: `with_room` may switch to another thread, which has its own per-thread stream.
+        health::observe(&context.device);
+        // Another thread has another per-thread stream.
         let is_capturing = context.is_capturing(stream) != Ok(false);
-        room::with_room(|| {
-            health::observe(&context.device);
-            if is_undisturbed() {
-                if !is_capturing {
-                    context.calibrate();
-                    if cupti::is_in_use() {
-                        measure_kernel_base(context);
-                    }
-                    // Other contexts may still lack it.
-                    MAY_LACK_BASE.fetch_or(context.lacks_kernel_base(), Relaxed);
+        if !is_capturing && is_undisturbed() {
+            background::aside(|| {
+                context.calibrate();
+                if cupti::is_in_use() {
+                    measure_kernel_base(context);
                 }
+                // Other contexts may still lack it.
+                MAY_LACK_BASE.fetch_or(context.lacks_kernel_base(), Relaxed);
                 health::observe_at_work(&context.device);
-            }
-        });
+            });
+        }
     }
     // Only now, because a window would disturb the calibration.
     window::thread::wake();
@@ -115,7 +121,7 @@ pub(crate) fn find(
 pub(super) fn measure_kernel_base(context: &'static Context) {
     let is_wanted = context.lacks_kernel_base() && active::config().bias.is_none();
     if is_wanted && permission::decided() == Permission::Granted && is_undisturbed() {
-        room::with_room(|| kernel_base::measure(context));
+        background::aside(|| kernel_base::measure(context));
     }
 }
 
@@ -160,7 +166,7 @@ pub(super) fn device(handle: usize) -> Option<DeviceId> {
     exit::arm_for_driver();
     let context = cuda::find_existing(handle)?;
     window::thread::wake();
-    room::with_room(|| health::observe(&context.device));
+    health::observe(&context.device);
     Some(context.device_id())
 }
 

@@ -1,9 +1,12 @@
 //! The scope that an annotated function holds while it runs.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll};
 use std::thread;
 
-use crate::base::polled::{PollHook, Polled};
+use pin_project_lite::pin_project;
+
 use crate::base::{fork, inside, switches};
 use crate::nvtx::Range;
 use crate::record::opened::{self, depth::DepthAround, passed_over::PassedOver};
@@ -213,24 +216,48 @@ impl<C: TimedCall> Scope<C> {
 pub fn awaiting<T: IntoFuture, C: TimedCall>(
     (future,): (T,),
     scope: &Scope<C>,
-) -> Polled<T::IntoFuture, &Scope<C>> {
+) -> AwaitedFuture<'_, T::IntoFuture, C> {
     let future = future.into_future();
     scope.suspend();
-    Polled::new(future, scope)
+    AwaitedFuture { future, scope }
 }
 
-/// Continues the call of a suspended function while the future that it waits for is polled.
-impl<C: TimedCall> PollHook for &Scope<C> {
-    #[inline]
-    fn before(&self) {
-        if let Some(active) = &self.0 {
-            active.resume();
-        }
+pin_project! {
+    /// A future that a suspended function waits for. The function's call continues while it is polled.
+    #[must_use = "futures do nothing unless polled"]
+    pub struct AwaitedFuture<'a, F, C: TimedCall> {
+        #[pin]
+        future: F,
+        scope: &'a Scope<C>,
     }
+}
+
+impl<F: Future, C: TimedCall> Future for AwaitedFuture<'_, F, C> {
+    type Output = F::Output;
 
     #[inline]
-    fn after(&self) {
-        if let Some(active) = &self.0 {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let _polled = Polled::begin(this.scope);
+        this.future.poll(context)
+    }
+}
+
+/// A suspended call that continues until this is dropped, also by a panic.
+struct Polled<'a, C: TimedCall>(&'a Scope<C>);
+
+impl<'a, C: TimedCall> Polled<'a, C> {
+    fn begin(scope: &'a Scope<C>) -> Self {
+        if let Some(active) = &scope.0 {
+            active.resume();
+        }
+        Polled(scope)
+    }
+}
+
+impl<C: TimedCall> Drop for Polled<'_, C> {
+    fn drop(&mut self) {
+        if let Some(active) = &self.0.0 {
             active.pause();
         }
     }
@@ -318,7 +345,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::pin::pin;
     use std::rc::Rc;
-    use std::task::{Context, Poll, Waker};
+    use std::task::Waker;
 
     use super::*;
     use crate::record::opened::depth::CallDepth;
@@ -387,6 +414,23 @@ mod tests {
         assert_eq!(log.take(), ["pause", "resume", "work", "pause"]);
         assert!(poll(future.as_mut()).is_ready());
         assert_eq!(log.take(), ["resume", "work", "pause", "resume", "body", "end"]);
+    }
+
+    #[test]
+    fn call_is_paused_after_a_poll_that_panics() {
+        let log = Logged::default();
+        let scope = log.scope();
+        let mut future =
+            pin!(awaiting((poll_fn(|_| -> Poll<()> { panic!("on purpose") }),), &scope));
+        assert!(catch_unwind(AssertUnwindSafe(|| poll(future.as_mut()))).is_err());
+        assert_eq!(log.take(), ["pause", "resume", "pause"]);
+    }
+
+    #[test]
+    fn awaited_future_has_only_a_reference_more() {
+        let (log, future) = (Logged::default(), std::future::ready([0_u64; 64]));
+        let (alone, scope) = (size_of_val(&future), log.scope());
+        assert_eq!(size_of_val(&awaiting((future,), &scope)), alone + size_of::<usize>());
     }
 
     /// Another thread may continue it.

@@ -10,7 +10,7 @@ use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
-use crate::base::{clock, console, fork, rounds::in_rounds, siblings, switches};
+use crate::base::{clock, console, fork, rounds::in_rounds, switches};
 use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
 use crate::config::{Config, output, targets::Target};
 use crate::control::{active, budget_control};
@@ -40,11 +40,8 @@ pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
 }
 
 /// Writes a report. Does nothing if the process is exiting, because the exit handler writes the
-/// last report, or in a forked child, which has no measurements.
+/// last report.
 pub(crate) fn report() {
-    if fork::is_forked() {
-        return;
-    }
     let _one_at_a_time = reporting();
     if !switches::is_closed() {
         // Another tool may have released CUPTI.
@@ -96,10 +93,20 @@ pub(crate) fn snapshot() -> Snapshot {
     snapshot_by(&active::config())
 }
 
+/// Returns a snapshot without measurements, for a forked child. Takes no lock.
+pub(crate) fn snapshot_in_child() -> Snapshot {
+    let about = about(SystemTime::now(), Duration::ZERO, Some(fork::FORKED.to_owned()));
+    Snapshot::new(about, Vec::new(), Vec::new())
+}
+
+fn about(wall: SystemTime, elapsed: Duration, off: Option<String>) -> Process {
+    let program = std::env::current_exe().unwrap_or_default();
+    let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Process::new(program, std::process::id(), wall, elapsed, off)
+}
+
 fn snapshot_by(config: &Config) -> Snapshot {
-    if !fork::is_forked() {
-        all_series(SeriesData::look);
-    }
+    all_series(SeriesData::look);
     let report = |state: &SiteState, biases: &Biases| state.report(biases, None);
     snapshot_of(config, |states, biases| states.iter().map(|state| report(state, biases)).collect())
 }
@@ -144,15 +151,6 @@ fn snapshot_of(
     config: &Config,
     report: impl FnOnce(&[SiteState], &Biases) -> Vec<report::Site>,
 ) -> Snapshot {
-    let program = std::env::current_exe().unwrap_or_default();
-    let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let about = |wall, elapsed, off| Process::new(program, std::process::id(), wall, elapsed, off);
-    if fork::is_forked() {
-        // Another thread may have held a lock when the process was forked.
-        let off = fork::FORKED.to_owned();
-        let about = about(SystemTime::now(), Duration::ZERO, Some(off));
-        return Snapshot::new(about, Vec::new(), Vec::new());
-    }
     let (states, stuck) = states();
     let started = clock::started();
     let mut about = about(started.wall, started.monotonic.elapsed(), why_off(config, &states));
@@ -162,7 +160,6 @@ fn snapshot_of(
     about.host = host_name();
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
-    about.warnings.extend(siblings::warning());
     about.warnings.extend(output::lost_streams(&config.targets));
     if stuck > 0 {
         let threads = if stuck == 1 { "thread" } else { "threads" };

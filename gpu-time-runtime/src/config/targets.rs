@@ -4,7 +4,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{self, Path, PathBuf};
 
-use crate::base::siblings;
 use crate::config::problems::entries;
 
 /// One rendering of the report, and its destination.
@@ -172,27 +171,9 @@ fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(&real).ok().or_else(in_directory).unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns the path that this runtime writes to, with the process id in place of `%p`. If the
-/// process contains several runtimes, the first one writes to the path itself, and the others add
-/// their number to the file name.
+/// Returns the path that this process writes to.
 pub(crate) fn own_path(path: &Path) -> PathBuf {
-    let path = with_process_id(path);
-    match siblings::number() {
-        0 | 1 => path,
-        _ if path.exists() && !path.is_file() => path,
-        number => numbered(&path, number),
-    }
-}
-
-/// Adds a number to the name of a file, before its extension.
-fn numbered(path: &Path, number: u32) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{number}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
+    with_process_id(path)
 }
 
 /// Replaces `%p` in the path with the process id.
@@ -200,22 +181,5 @@ fn with_process_id(path: &Path) -> PathBuf {
     match path.to_str() {
         Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
         None => path.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn number_precedes_extension() {
-        for (path, expected) in [
-            ("/a.b/report.json", "/a.b/report-2.json"),
-            ("/a.b/report", "/a.b/report-2"),
-            ("/a/.report", "/a/.report-2"),
-            ("/a/report.tar.gz", "/a/report.tar-2.gz"),
-        ] {
-            assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
-        }
     }
 }

@@ -66,12 +66,12 @@ pub(crate) fn config() -> Arc<Config> {
 }
 
 /// Requests a window of this length, or of the configured length for `None`. Does nothing if timing
-/// is off, or in a forked child. Says so once if the budget forbids windows for now.
+/// is off. Says so once if the budget forbids windows for now.
 pub(crate) fn open_window(length: Option<Duration>) {
     static ONCE: Once = Once::new();
     // A child would lack the thread that opens windows, which may hold locks at the fork.
     fork::mark_children();
-    if fork::is_forked() || !config().is_on {
+    if !config().is_on {
         return;
     }
     window::thread::request(length);

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use std::{ptr, thread};
 
-use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::lock::{Mutex, Rank, locked, try_locked};
 use crate::base::{background, clock, console, switches, switches::SWITCHES};
 use crate::control::surcharge_control::{self, SurchargeControl};
 use crate::record::opened::permission::{self, Permission};
@@ -97,7 +97,7 @@ pub(crate) fn tick(site: &'static CallSite, calls: u64) {
 #[cold]
 fn adjust(now: u64) {
     // If it is locked, another thread is adjusting the rates.
-    let Ok(mut controller) = CONTROLLER.try_lock() else { return };
+    let Some(mut controller) = try_locked(&CONTROLLER) else { return };
     if let Some(pause_ns) = controller.as_mut().and_then(|controller| controller.adjust(now)) {
         DUE_NS.store(now + pause_ns, Relaxed);
     }

@@ -1,6 +1,6 @@
 //! `configure()`: options that the program sets at run time.
 
-use crate::base::{console, fork, inside};
+use crate::base::{console, fork};
 use crate::config::{filter, targets, values};
 use crate::config::{options::Options, problems::Problems, setting::Setting};
 use crate::control::active;
@@ -156,11 +156,7 @@ impl Configure {
     /// Has no effect in a child process forked after the first call of a timed function, because
     /// nothing is timed there.
     pub fn apply(self) {
-        if fork::is_forked() {
-            // Another thread may have held a lock when the process was forked.
-            return;
-        }
-        let _inside = inside::enter();
+        let Some(_call) = fork::begin_call() else { return };
         self.problems.into_messages().into_iter().for_each(console::complain);
         active::change(self.options);
     }

@@ -7,11 +7,10 @@
 //! times. If the GPU is busy with other work, which would disturb the measurements anyway, calibration is
 //! retried when a report is made.
 
-use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{Mutex, Rank, locked, locked_by};
+use crate::base::lock::{Mutex, Rank, locked, locked_by, try_locked};
 use crate::cuda::objects::{create_event, create_stream, elapsed, record_event};
 use crate::cuda::{hold::Holds, module::LoadedKernel, no_result::NoResult, symbols::Symbols};
 use crate::gpu::{Fault, HoldResult};
@@ -117,7 +116,7 @@ impl Calibrator {
         checks: bool,
         equipment: Result<Equipment<'_>, NoResult>,
     ) -> Result<(), Fault> {
-        let Ok(mut tools) = self.tools.try_lock() else { return Ok(()) };
+        let Some(mut tools) = try_locked(&self.tools) else { return Ok(()) };
         self.tried.store(true, Relaxed);
         let first = locked(&self.results).first;
         let error = match first {
@@ -149,7 +148,7 @@ impl Calibrator {
         count: usize,
         equipment: Result<Equipment<'_>, NoResult>,
     ) -> Result<(), NoResult> {
-        let mut tools = self.tools.try_lock().map_err(|_| NoResult::Busy)?;
+        let mut tools = try_locked(&self.tools).ok_or(NoResult::Busy)?;
         let held = tools.bench(equipment)?.held(count, Bench::enqueue)?;
         if held.len() < count / 2 { Err(NoResult::Busy) } else { Ok(()) }
     }
@@ -179,7 +178,7 @@ impl Calibrator {
                 return Some(format!("the event bias could not be calibrated ({error})"));
             }
             None => {
-                let is_under_way = matches!(self.tools.try_lock(), Err(TryLockError::WouldBlock));
+                let is_under_way = try_locked(&self.tools).is_none();
                 return is_under_way
                     .then(|| "the calibration of the event bias was still running".to_owned());
             }
@@ -418,4 +417,24 @@ fn agreement_ns(step_ns: Option<f64>) -> f64 {
 
 fn has_moved(first: &PairConstant, last: &PairConstant, step_ns: Option<f64>) -> bool {
     first.distance_ns(last) > MOVED_STEPS * step_ns.unwrap_or(ASSUMED_STEP_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn calibrator_is_not_busy_after_a_panic() {
+        let calibrator = Calibrator::default();
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _tools = locked(&calibrator.tools);
+            panic!("planted");
+        }));
+        assert!(panicked.is_err());
+        let run = calibrator.run_empty_kernels(1, Err(NoResult::Blocking));
+        assert_eq!(run, Err(NoResult::Blocking));
+        assert_eq!(calibrator.warning(None), None);
+    }
 }

@@ -5,10 +5,9 @@
 //! with the shortest delay aligns the clocks: it shows the best case of an idle GPU. The clocks
 //! also run at slightly different rates, which the comparison of two such rounds reveals.
 
-use std::sync::TryLockError;
 use std::time::Instant;
 
-use crate::base::lock::{Mutex, Rank, locked, locked_by};
+use crate::base::lock::{Mutex, Rank, locked, locked_by, try_locked};
 use crate::cuda::objects::{create_event, elapsed, record_event};
 use crate::cuda::symbols::Symbols;
 use crate::gpu::Fault;
@@ -121,11 +120,9 @@ impl DeviceClock {
     /// Continues the round in progress, or begins one that is due, and returns the latest fit.
     /// Never waits. The context must exist.
     pub fn fit(&self) -> Option<ClockFit> {
-        let mut alignment = match self.alignment.try_lock() {
-            Ok(alignment) => alignment,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        let Some(mut alignment) = try_locked(&self.alignment) else {
             // Another thread is aligning the clocks.
-            Err(TryLockError::WouldBlock) => return *locked(&self.fit),
+            return *locked(&self.fit);
         };
         let before = alignment.fit;
         alignment.step(self.symbols, self.own_stream);

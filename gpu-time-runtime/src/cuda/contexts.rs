@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use crate::base::background;
 use crate::base::lock::{Mutex, Rank, locked, locked_by};
-use crate::base::room;
 use crate::cuda::context::Context;
 use crate::cuda::device;
 use crate::cuda::driver::{self, context_of, id_of};
@@ -77,7 +77,7 @@ pub(crate) fn find(stream: Stream, handle: usize) -> Result<&'static Context, Fa
     let id = id_of(handle)?;
     let context = match registered(handle, id) {
         Some(context) => context,
-        None => room::with_room(|| register(handle, id))?,
+        None => background::aside(|| register(handle, id))?,
     };
     // A context that is not calibrated yet, for example because of a capture, is looked up again by
     // the next call, which may calibrate it.

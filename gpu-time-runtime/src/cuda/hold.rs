@@ -54,6 +54,11 @@ impl Holds {
         self.slots().is_ok()
     }
 
+    /// Returns `true` once [`Holds::prepare`] has succeeded or failed.
+    pub fn has_tried(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     /// Maps the page of words, loads the kernel and runs it once. The context must be current.
     pub fn prepare(&self, module: &Module, own_stream: Stream) -> Result<(), Fault> {
         let slots = self.0.get_or_init(|| Slots::new(module, own_stream));

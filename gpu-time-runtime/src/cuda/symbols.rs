@@ -10,7 +10,7 @@ use cudarc::driver::sys::{
 };
 use libloading::Library;
 
-use crate::base::{clock, fork, room};
+use crate::base::{background, clock, fork};
 use crate::cuda::result::check;
 
 type CaptureInfoV2 = unsafe extern "C" fn(
@@ -172,7 +172,7 @@ pub(super) fn symbols() -> Result<&'static Symbols, &'static str> {
     if fork::is_forked() {
         return Err(fork::FORKED);
     }
-    SYMBOLS.get_or_init(|| room::with_room(load)).as_ref().map_err(String::as_str)
+    SYMBOLS.get_or_init(|| background::aside(load)).as_ref().map_err(String::as_str)
 }
 
 /// Returns the reason if driver calls are impossible.

@@ -8,11 +8,11 @@ use std::sync::atomic::{
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::base::at_exit::{self, Occasion};
-use crate::base::lock::{Mutex, Rank, locked, locked_by};
-use crate::base::{console, fork, inside, room, switches};
+use crate::base::lock::{Mutex, Rank, locked, locked_by, try_locked};
+use crate::base::{at_exit, background, console, fork, inside, switches};
 use crate::cupti::failures;
 use crate::cupti::gate::GATE;
+use crate::cupti::launches;
 use crate::cupti::library::{self, Library};
 use crate::cupti::loads::LOAD_LOCK;
 use crate::cupti::recording::{RECORDING, Recording};
@@ -103,11 +103,13 @@ impl Control {
         let Some(permit) = LOAD_LOCK.permit() else { return Ok(false) };
         let refused = |code| refusal(session.library, code, "").why;
         self.call_back(session, true).map_err(refused)?;
-        HAS_RECORDED.store(true, Relaxed);
+        let is_first = !HAS_RECORDED.swap(true, Relaxed);
         let started = self.recording.start(session, &permit);
         self.is_recording = started.is_ok();
-        // CUPTI frees its tables in exit handlers that it has registered by now.
-        at_exit::register(Occasion::Recording);
+        if is_first {
+            // CUPTI frees its tables in exit handlers that it has registered by now.
+            at_exit::register();
+        }
         started.map_err(refused)?;
         Ok(true)
     }
@@ -180,7 +182,7 @@ fn is_available_now() -> bool {
     if switches::is_closed() {
         return false;
     }
-    room::with_room(|| {
+    background::aside(|| {
         let mut control = locked(&CONTROL);
         if STATE.load(Relaxed) == UNTRIED
             && let Some(_entry) = GATE.enter()
@@ -228,7 +230,7 @@ pub(crate) fn retry(may_record: bool) {
     if STATE.load(Acquire) != UNAVAILABLE || switches::is_closed() {
         return;
     }
-    room::with_room(|| {
+    background::aside(|| {
         let mut control = locked(&CONTROL);
         // Checked again, because recording must not be started after it was ended.
         let Some(_entry) = GATE.enter().filter(|_| !switches::is_closed()) else { return };
@@ -276,7 +278,7 @@ pub(crate) fn switch_on() -> Option<RecordingGuard> {
         Ok(false)
     };
     // The first time takes milliseconds and needs a large stack.
-    let started = if has_recorded() { start() } else { room::with_room(start) };
+    let started = if has_recorded() { start() } else { background::aside(start) };
     match started {
         Ok(true) => Some(RecordingGuard(())),
         Ok(false) => None,
@@ -305,7 +307,7 @@ impl Drop for RecordingGuard {
 pub(crate) fn stop_unused() {
     let Some(session) = session::get() else { return };
     // If another thread holds the lock, the next call is soon enough.
-    if let Ok(mut control) = CONTROL.try_lock()
+    if let Some(mut control) = try_locked(&CONTROL)
         && control.guards == 0
         && control.is_recording
     {
@@ -318,7 +320,9 @@ pub(crate) fn stop_unused() {
 pub(crate) fn end(deadline: Instant) {
     let Some(session) = session::get() else { return };
     LOAD_LOCK.wait(LAST_PATIENCE);
-    if let Some(mut control) = locked_by(&CONTROL, deadline)
+    // Without launches there is nothing to record, and the driver may have ended.
+    if launches::have_begun()
+        && let Some(mut control) = locked_by(&CONTROL, deadline)
         && control.is_recording
     {
         control.stop(session);

@@ -11,6 +11,7 @@ use crate::cupti::buffers::{BufferPool, CompletedBuffer, pool};
 use crate::cupti::control;
 use crate::cupti::failures;
 use crate::cupti::gate::GATE;
+use crate::cupti::launches;
 use crate::cupti::loads::LOAD_LOCK;
 use crate::cupti::records::{self, Record};
 use crate::cupti::session::{self, SUCCESS, Session};
@@ -37,7 +38,9 @@ pub(crate) fn drain(which: DrainKind, each: &mut dyn FnMut(&Activity)) -> DrainO
     if is_last {
         LOAD_LOCK.wait(LAST_PATIENCE);
     }
-    let has_flushed = which != DrainKind::Completed && flush(session, is_last);
+    // Without launches there is nothing to flush, and the driver may end before the last report.
+    let is_wanted = which != DrainKind::Completed && launches::have_begun();
+    let has_flushed = is_wanted && flush(session, is_last);
     let mut drained = read_all(session, pool(), &mut interned, each);
     // CUPTI also counts a dropped record for each declined request, so the two counts overlap.
     drained.has_flushed = has_flushed;

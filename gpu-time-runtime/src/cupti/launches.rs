@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::base::{fork, inside, switches};
+use crate::base::{at_exit, fork, inside, switches};
 use crate::cupti::api::LaunchObserver;
 use crate::cupti::captures::{self, CAPTURES};
 use crate::cupti::functions::Callback;
@@ -24,6 +24,8 @@ const EXIT: c_int = 1;
 
 static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
 static COUNTER: LaunchCounter = LaunchCounter::new();
+/// Set at the first launch while CUPTI records.
+static HAVE_BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// Counts the calls by which the program enqueues work.
 struct LaunchCounter {
@@ -45,6 +47,11 @@ pub(crate) fn count_launches(on: bool) {
 /// Returns the number of launches counted since the last call.
 pub(crate) fn take_launches() -> u64 {
     COUNTER.launches.swap(0, Relaxed)
+}
+
+/// Returns `true` once there has been a launch while CUPTI recorded. Before, CUPTI has no records.
+pub(super) fn have_begun() -> bool {
+    HAVE_BEGUN.load(Relaxed)
 }
 
 /// Sets the functions to call. Only the first call has an effect.
@@ -157,6 +164,10 @@ unsafe fn observe(
     }
     if is_counting && !inside::is_inside() {
         counter.launches.fetch_add(1, Relaxed);
+    }
+    if is_recording && !have_begun() && !HAVE_BEGUN.swap(true, Relaxed) {
+        // By now the driver has registered its teardown. A program may use it for the first time inside an opened call.
+        at_exit::register();
     }
     let Some(observer) = observer.filter(|_| is_recording) else { return };
     let lacks_records = !recording.on_call(callback, session::get());

@@ -17,7 +17,6 @@ use metrics::gauge;
 
 use crate::base::background;
 use crate::base::console;
-use crate::base::fork;
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches;
 use crate::collect;
@@ -49,9 +48,7 @@ fn publish_forever() {
 
 /// Publishes all calls that the GPU has finished so far.
 pub(crate) fn publish() {
-    if !fork::is_forked() {
-        publish_all(true);
-    }
+    publish_all(true);
 }
 
 /// Publishes, and catches a panic of the recorder, which is the application's code. The next publication tries

@@ -1,6 +1,5 @@
 //! Locks clocks, and releases them exactly once.
 
-use std::sync::TryLockError;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
@@ -11,8 +10,8 @@ use nvml_wrapper::enum_wrappers::device::Clock;
 use nvml_wrapper::enums::device::GpuLockedClocksSetting;
 use nvml_wrapper::error::NvmlError;
 
-use crate::base::lock::{Mutex, Rank, locked, locked_by};
-use crate::base::{background, console, fork, signals};
+use crate::base::lock::{Mutex, Rank, locked, locked_by, try_locked};
+use crate::base::{background, console, signals};
 use crate::cuda;
 use crate::health::library::nvml;
 
@@ -50,9 +49,6 @@ pub(crate) fn lock(
     mhz: u32,
     arm: impl FnOnce() -> Result<(), String>,
 ) -> Result<Vec<(String, Option<u32>)>, String> {
-    if fork::is_forked() {
-        return Err(format!("the process was {}", fork::FORKED));
-    }
     let nvml = nvml().map_err(|why| format!("no NVML ({why}), which locking clocks requires"))?;
     let in_use = cuda::in_use(cuda::contexts().iter().map(|c| c.device.ordinal).collect())?;
     let mut devices = Vec::new();
@@ -142,9 +138,9 @@ pub(super) fn locked_mhz(ordinal: u32) -> Option<u32> {
 pub(crate) fn give_back() {
     /// Set once a call has waited in vain for the thread below.
     static IS_STUCK: AtomicBool = AtomicBool::new(false);
-    match LOCKS.try_lock() {
-        Ok(locks) if !locks.as_ref().is_some_and(ClockLocks::are_own) => return,
-        Err(TryLockError::WouldBlock) if IS_STUCK.load(Relaxed) => return,
+    match try_locked(&LOCKS) {
+        Some(locks) if !locks.as_ref().is_some_and(ClockLocks::are_own) => return,
+        None if IS_STUCK.load(Relaxed) => return,
         _ => {}
     }
     let (done, is_done) = mpsc::channel();

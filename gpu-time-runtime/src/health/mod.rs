@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use nvml_wrapper::Nvml;
 
-use crate::base::fork;
 use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::{background, fork};
 use crate::cuda::DeviceInfo;
 use gpu_time_report as report;
 use library::nvml;
@@ -40,7 +40,7 @@ pub(crate) fn observe(device: &DeviceInfo) {
         return;
     }
     let Ok(nvml) = nvml() else { return };
-    let reading = read(nvml, device);
+    let reading = background::aside(|| read(nvml, device));
     locked(&FIRST_READINGS).entry(device.ordinal).or_insert(reading);
 }
 

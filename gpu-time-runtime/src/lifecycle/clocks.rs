@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::inside;
+use crate::base::fork;
 #[cfg(feature = "nvml")]
 use crate::base::signals;
 use crate::health;
@@ -44,11 +44,11 @@ use crate::lifecycle::exit;
 /// does not support the clock; while another guard exists; and without permission, which NVIDIA
 /// gives to root only. In the last case, the message has the command to run as root instead.
 pub fn lock_clocks(mhz: u32) -> Result<LockedClocks, ClockError> {
-    let _inside = inside::enter();
-    match health::lock_clocks(mhz, arm) {
-        Ok(clocks) => Ok(LockedClocks { clocks }),
-        Err(message) => Err(ClockError { message }),
-    }
+    let locked = match fork::begin_call() {
+        Some(_call) => health::lock_clocks(mhz, arm),
+        None => Err(format!("the process was {}", fork::FORKED)),
+    };
+    locked.map(|clocks| LockedClocks { clocks }).map_err(|message| ClockError { message })
 }
 
 /// Installs the exit and signal handlers that give locked clocks back.
@@ -82,8 +82,9 @@ impl LockedClocks {
 
 impl Drop for LockedClocks {
     fn drop(&mut self) {
-        let _inside = inside::enter();
-        health::give_clocks_back();
+        if let Some(_call) = fork::begin_call() {
+            health::give_clocks_back();
+        }
     }
 }
 

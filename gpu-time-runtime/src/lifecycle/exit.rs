@@ -9,14 +9,13 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, Instant};
 
-use crate::base::at_exit::{self, Occasion};
 #[cfg(feature = "signals")]
 use crate::base::console;
 #[cfg(feature = "signals")]
 use crate::base::signals;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 use crate::base::signals::Handlers;
-use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
+use crate::base::{at_exit, clock, fork, inside, pin, standard, switches, thread_id};
 #[cfg(feature = "kernels")]
 use crate::collect::empty_kernel;
 use crate::control::active;
@@ -28,16 +27,16 @@ use crate::{collect, cuda, cupti, health};
 
 /// The longest wait at exit for work that the GPU has not finished.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// The longest wait for another thread that makes the last report. More than a report takes unless it is stuck.
+const REPORT_PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// The state of the exit handlers and of the process's end.
 struct ExitState {
     /// The id of the process that loaded this code, as opposed to children that it forks.
     loaded_by: AtomicI32,
-    /// Runs the body of [`arm`] once.
+    /// Runs the body of [`arm`] once. The report is due once that has been done.
     arming: Once,
-    /// The report is due. Set at the first call of a timed function or the first window.
-    is_armed: AtomicBool,
     /// The number of the first thread that called [`end`]; 0 before.
     ending_thread: AtomicU64,
     /// That thread has reported and given the clocks back.
@@ -47,7 +46,6 @@ struct ExitState {
 static EXIT: ExitState = ExitState {
     loaded_by: AtomicI32::new(0),
     arming: Once::new(),
-    is_armed: AtomicBool::new(false),
     ending_thread: AtomicU64::new(0),
     has_ended: AtomicBool::new(false),
 };
@@ -61,9 +59,10 @@ pub(crate) fn arm() {
     EXIT.arming.call_once(|| {
         fork::mark_children();
         clock::started();
-        siblings::enlist();
-        EXIT.is_armed.store(true, Relaxed);
-        at_exit::register(Occasion::FirstCall);
+        // A constructor of the program may run before `on_load`.
+        at_exit::set_handler(handle_exit);
+        // In a program without a GPU this is the only registration.
+        at_exit::register();
         #[cfg(feature = "metrics")]
         export::arm();
         #[cfg(feature = "signals")]
@@ -76,8 +75,10 @@ pub(crate) fn arm() {
 /// Arms the report at exit so that it runs before the driver's teardown. Called when a context is
 /// found, and before a window opens.
 pub(crate) fn arm_for_driver() {
+    static ONCE: Once = Once::new();
     arm();
-    at_exit::register(Occasion::Context);
+    // By now the driver has registered its teardown, after which it must not be called.
+    ONCE.call_once(at_exit::register);
 }
 
 /// Replaces [`arm`] if `GPU_TIME` turns timing off: a signal that asks for a report or a window prints a line.
@@ -92,7 +93,9 @@ pub(crate) fn arm_while_off() {
 /// Registers the exit handler that gives locked clocks back, with or without a report.
 #[cfg(feature = "nvml")]
 pub(crate) fn arm_for_clocks() {
-    at_exit::register(Occasion::LockedClocks);
+    static ONCE: Once = Once::new();
+    // By now NVML has registered its teardown.
+    ONCE.call_once(at_exit::register);
 }
 
 /// The functions that the signal thread calls.
@@ -130,6 +133,8 @@ extern "C" fn on_load() {
         libc::atexit(at_exit_without_calls);
     }
     at_exit::set_handler(handle_exit);
+    let _inside = inside::enter();
+    registry::complete();
     // A program may ask for windows without calling a timed function.
     window::thread::before_opening(arm_for_driver);
 }
@@ -141,7 +146,7 @@ extern "C" fn at_exit_without_calls() {
     // SAFETY: always succeeds.
     let is_child = unsafe { libc::getpid() } != EXIT.loaded_by.load(Relaxed);
     // In a plugin, the handler also runs when the plugin is unloaded. An unused plugin should stay silent.
-    if EXIT.is_armed.load(Relaxed) || is_child || !pin::is_in_program() {
+    if EXIT.arming.is_completed() || is_child || !pin::is_in_program() {
         return;
     }
     let _inside = inside::enter();
@@ -163,17 +168,24 @@ fn end() {
 /// Stops timing, reports, and gives the clocks back, once. A second thread waits for the first, or
 /// it would end the process in the middle of the report. Calls `last` before CUPTI is left.
 fn end_after(last: fn()) {
-    let thread = thread_id::current();
-    match EXIT.ending_thread.compare_exchange(0, thread, Relaxed, Relaxed) {
-        Ok(_) => {
-            report_and_give_back(last);
-            EXIT.has_ended.store(true, Release);
-        }
-        // An exit handler of the program called `exit` meanwhile.
-        Err(first) if first == thread => {}
-        Err(_) => {
-            while !EXIT.has_ended.load(Acquire) {
-                std::thread::sleep(PAUSE);
+    EXIT.end(|| report_and_give_back(last), REPORT_PATIENCE);
+}
+
+impl ExitState {
+    fn end(&self, finish: impl FnOnce(), patience: Duration) {
+        let thread = thread_id::current();
+        match self.ending_thread.compare_exchange(0, thread, Relaxed, Relaxed) {
+            Ok(_) => {
+                finish();
+                self.has_ended.store(true, Release);
+            }
+            // An exit handler of the program called `exit` meanwhile.
+            Err(first) if first == thread => {}
+            Err(_) => {
+                let deadline = Instant::now() + patience;
+                while !self.has_ended.load(Acquire) && Instant::now() < deadline {
+                    std::thread::sleep(PAUSE);
+                }
             }
         }
     }
@@ -200,7 +212,7 @@ fn report_and_give_back(last: fn()) {
         for context in cuda::contexts() {
             context.release_holds(true);
         }
-        if EXIT.is_armed.load(Relaxed) {
+        if EXIT.arming.is_completed() {
             collect::write_reports();
         }
         drop(one_at_a_time);
@@ -208,4 +220,38 @@ fn report_and_give_back(last: fn()) {
     // After the report, which shows the locked clocks, and also if the report panicked.
     _ = panic::catch_unwind(health::give_clocks_back);
     cupti::leave(Instant::now() + PATIENCE);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn second_thread_waits_for_the_end_of_the_first_but_not_for_ever() {
+        let state = ExitState {
+            loaded_by: AtomicI32::new(0),
+            arming: Once::new(),
+            ending_thread: AtomicU64::new(0),
+            has_ended: AtomicBool::new(false),
+        };
+        let has_finished = AtomicBool::new(false);
+        let other = |patience| {
+            thread::scope(|scope| {
+                scope.spawn(|| state.end(|| unreachable!("the first thread ends"), patience));
+            });
+        };
+        state.end(
+            || {
+                // It gives up while the first thread is stuck.
+                other(Duration::from_millis(1));
+                state.end(|| unreachable!("an exit handler has called `exit`"), Duration::MAX);
+                has_finished.store(true, Relaxed);
+            },
+            Duration::MAX,
+        );
+        other(Duration::from_secs(600));
+        assert!(has_finished.load(Relaxed));
+    }
 }

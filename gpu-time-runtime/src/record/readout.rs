@@ -74,7 +74,7 @@ mod tests {
     use std::{ptr, thread};
 
     use super::*;
-    use crate::base::lock::{Mutex, Rank, locked};
+    use crate::base::lock::{Mutex, Rank, locked, try_locked};
     use crate::gpu::fake::site;
     use crate::record::recorder::Recorder;
     use crate::record::series_counters::SeriesOutcome;
@@ -111,7 +111,7 @@ mod tests {
             sites.iter().zip(LAUNCHES).map(|(site, launches)| recorder(site, launches)).collect();
         let mut turns: Vec<(usize, usize)> = Vec::new();
         let stuck = read_threads(recorders.clone(), Duration::ZERO, |counters| {
-            assert!(recorders.iter().all(|thread| thread.recorder.try_lock().is_ok()));
+            assert!(recorders.iter().all(|thread| try_locked(&thread.recorder).is_some()));
             let is_its = |site: &&CallSite| ptr::eq(*site, counters.site);
             let Some(at) = sites.iter().position(is_its) else { return };
             match turns.last_mut() {
@@ -132,7 +132,7 @@ mod tests {
     fn stuck_thread_is_left_out() {
         let site = site();
         let recorders = vec![recorder(site, 3), recorder(site, 5), recorder(site, 2)];
-        let stuck = recorders[1].recorder.try_lock().unwrap();
+        let stuck = try_locked(&recorders[1].recorder).unwrap();
         let mut begun = 0;
         let count = |counters: &SeriesCounters| {
             begun += if ptr::eq(counters.site, site) { counters.counts.timed } else { 0 };

@@ -1,9 +1,8 @@
 //! The run of `compare`, in which two closures take turns.
 
-use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use crate::base::fork;
+use crate::base::random;
 use crate::collect;
 use crate::collect::devices::event_step_ns;
 use crate::control::active;
@@ -23,16 +22,20 @@ const MOST_CALLS: u32 = 10_000;
 /// A closure and its name.
 pub(crate) type Arm<'a> = (&'a str, &'a mut dyn FnMut());
 
+/// Calls each closure once, in a forked child.
+pub(crate) fn run_in_child([base, new]: [Arm; 2]) -> Compared {
+    let started = Instant::now();
+    (base.1)();
+    (new.1)();
+    Compared::new([base.0, new.0]).ended(started.elapsed(), Look::Early)
+}
+
 /// Alternates between two closures until the ratios of their times are known precisely enough, or the timeout
 /// has passed.
 pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     let started = Instant::now();
     let mut compared = Compared::new([base.0, new.0]);
     let closures = &mut [base.1, new.1];
-    if fork::is_forked() {
-        closures.iter_mut().for_each(|closure| closure());
-        return compared.ended(started.elapsed(), Look::Early);
-    }
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
     let _override = cold.map(ColdOverride::begin);
     // Brackets in flight do not belong to the run.
@@ -47,7 +50,7 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     if calls == 0 {
         return compared.ended(started.elapsed(), Look::Early);
     }
-    let mut random = fastrand::Rng::with_seed(RandomState::new().hash_one(calls));
+    let mut random = random::generator(0);
     loop {
         let mut block = Block::default();
         let outer = usize::from(random.bool());

@@ -16,6 +16,6 @@ mod unmet;
 
 pub use compared::{Compared, Ratio};
 pub use options::Settle;
-pub(crate) use run::run;
+pub(crate) use run::{run, run_in_child};
 pub use settled::{BackToBack, Settled};
 pub use unmet::Unmet;

@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::time::Instant;
 
-use crate::base::fork;
 use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
 use crate::record::drain;
@@ -12,19 +11,21 @@ use crate::settle::pacer::{IN_FLIGHT_PATIENCE, Pacer};
 use crate::settle::{progress::Progress, settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
 
+/// Calls the closure once, in a forked child.
+pub(crate) fn run_in_child(closure: impl FnOnce()) -> Settled {
+    let started = Instant::now();
+    closure();
+    Settled {
+        snapshot: collect::snapshot_in_child(),
+        unmet: Vec::new(),
+        calls: 1,
+        elapsed: started.elapsed(),
+        back_to_back: None,
+    }
+}
+
 /// Calls the closure until all times have settled or the timeout has passed.
 pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
-    if fork::is_forked() {
-        let started = Instant::now();
-        closure();
-        return Settled {
-            snapshot: collect::snapshot(),
-            unmet: Vec::new(),
-            calls: 1,
-            elapsed: started.elapsed(),
-            back_to_back: None,
-        };
-    }
     if let Some(plan) = settle.graph {
         return back_to_back::run(&settle, plan, closure);
     }

@@ -14,8 +14,9 @@ pub struct SiteRef(
 
 inventory::collect!(SiteRef);
 
+static REGISTRY: OnceLock<Mutex<Vec<&'static CallSite>>> = OnceLock::new();
+
 fn registry() -> &'static Mutex<Vec<&'static CallSite>> {
-    static REGISTRY: OnceLock<Mutex<Vec<&'static CallSite>>> = OnceLock::new();
     if let Some(registry) = REGISTRY.get() {
         return registry;
     }
@@ -41,6 +42,14 @@ pub(crate) fn register(site: &'static CallSite) {
     if site.id() == 0 {
         sites.push(site);
         site.set_id(sites.len() as u32);
+    }
+}
+
+/// Adds the sites that the linker had not collected yet when a constructor of the program made the first call. Must be
+/// called before the program can unload a library.
+pub(crate) fn complete() {
+    if REGISTRY.get().is_some() {
+        inventory::iter::<SiteRef>.into_iter().for_each(|site| register(site.0));
     }
 }
 

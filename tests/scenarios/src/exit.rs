@@ -2,12 +2,12 @@
 
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
 use cudarc::driver::{CudaContext, CudaStream};
-use gpu_time::gpu_timed;
+use gpu_time::{Settle, gpu_timed};
 
 use crate::child;
 use crate::gpu::{Gpu, LaunchResult, Spin, reset_primary_context};
@@ -37,6 +37,9 @@ pub const SCENARIOS: &[Scenario] = &[
     ("exit/context_not_retained", context_not_retained),
     ("exit/fork_after_host", fork_after_host),
     ("exit/fork_beside_threads", fork_beside_threads),
+    ("exit/fork_beside_everything", fork_beside_everything),
+    ("exit/constructor", constructor),
+    ("exit/driver_begun_inside", driver_begun_inside),
     ("exit/abort", abort),
     ("exit/stuck", stuck),
     ("exit/never_called", never_called),
@@ -368,6 +371,108 @@ fn fork_beside_threads(_: &[String]) {
     reader.join().unwrap();
     let calls: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
     tally::count_runs("scenario::exit::host", 1 + calls + 2 * forks);
+    tally::print();
+}
+
+/// Calls the library's functions that use its locks. With `all`, also those after which a process knows that
+/// children it forks must not be timed.
+const FUNCTIONS: [fn(); 9] = [
+    || {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        // A configuration that changes nothing is applied more quickly.
+        let label = COUNT.fetch_add(1, Relaxed).to_string();
+        gpu_time::configure().label(&label).apply();
+    },
+    || drop(gpu_time::snapshot()),
+    gpu_time::report,
+    gpu_time::publish,
+    || gpu_time::set_enabled(true),
+    || gpu_time::set_default_stream(gpu_time::NULL_STREAM),
+    || gpu_time::set_thread_default_stream(gpu_time::NULL_STREAM),
+    || drop(gpu_time::spans().sample(2.0)),
+    || drop(gpu_time::until_stable(Settle::default().timeout(Duration::ZERO), || ())),
+];
+const FUNCTIONS_AFTER_CALL: [fn(); 3] = [
+    || gpu_time::open_window(Duration::from_millis(1)),
+    || drop(gpu_time::until_stable(Settle::default().timeout(Duration::ZERO), || host(|| ()))),
+    || {
+        let settle = Settle::default().timeout(Duration::ZERO);
+        drop(gpu_time::compare(settle, ("base", || host(|| ())), ("new", || host(|| ()))));
+    },
+];
+
+/// Forks thousands of children while other threads are in every public function. Each child calls all of them, and
+/// must end. With the argument `called`, a function was called before.
+fn fork_beside_everything(arguments: &[String]) {
+    static IS_OVER: AtomicBool = AtomicBool::new(false);
+    /// The time in which a child must end, in seconds.
+    const PATIENCE: u32 = 120;
+    let mut functions = FUNCTIONS.to_vec();
+    if arguments == ["called"] {
+        host(|| ());
+        functions.extend(FUNCTIONS_AFTER_CALL);
+    }
+    let forever = |function: fn()| {
+        move || {
+            while !IS_OVER.load(Relaxed) {
+                function();
+            }
+        }
+    };
+    let threads: Vec<_> = functions.iter().map(|of| thread::spawn(forever(*of))).collect();
+    for _ in 0..2_000 {
+        fork(3, || {
+            // SAFETY: ends this process if it hangs.
+            unsafe { libc::alarm(PATIENCE) };
+            functions.iter().for_each(|function| function());
+        });
+    }
+    IS_OVER.store(true, Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// Set for the child of a test whose annotated function is called before `main`.
+const CONSTRUCTOR: &str = "GPU_TIME_TEST_CONSTRUCTOR";
+
+/// Calls an annotated function before `main`, and before the runtime's own constructor.
+#[used]
+#[unsafe(link_section = ".init_array.00101")]
+static ON_LOAD: extern "C" fn() = {
+    extern "C" fn on_load() {
+        if std::env::var_os(CONSTRUCTOR).is_some() {
+            host(|| ran!("scenario::exit::host"));
+        }
+    }
+    on_load
+};
+
+/// Calls the function once more.
+fn constructor(_: &[String]) {
+    host(|| ran!("scenario::exit::host"));
+    tally::print();
+}
+
+/// Makes the first use of the driver inside an opened call, as an annotated `main` does. With the argument
+/// `launches`, the call has a kernel; with `exits`, the process ends inside it.
+fn driver_begun_inside(arguments: &[String]) {
+    #[gpu_timed(clock = "kernels")]
+    fn opened(then: &str) -> LaunchResult {
+        ran!("scenario::exit::driver_begun_inside::opened");
+        let gpu = Gpu::new();
+        match then {
+            "launches" => {
+                gpu.spin("exit::driver_begun_inside::opened").launch(&gpu.stream, 20_000)?;
+                gpu.synchronize();
+            }
+            "exits" => {
+                tally::print();
+                process::exit(0);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    opened(&arguments[0]).unwrap();
     tally::print();
 }
 

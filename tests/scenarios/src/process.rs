@@ -19,7 +19,6 @@ pub const SCENARIOS: &[Scenario] = &[
     ("process/size_limit", size_limit),
     ("process/stderr_reused", stderr_reused),
     ("process/streams_reused", streams_reused),
-    ("process/streams_moved", streams_moved),
     ("process/stderr_closed", stderr_closed),
     ("process/no_descriptors", no_descriptors),
     ("process/secure", secure),
@@ -101,17 +100,6 @@ fn streams_reused(arguments: &[String]) {
     }
     assert_eq!([(); 2].map(|()| open(&arguments[0])), [1, 2]);
     print!("data");
-}
-
-/// Redirects both streams to the file given as the argument, as a daemon does.
-fn streams_moved(arguments: &[String]) {
-    timed();
-    let log = open(&arguments[0]);
-    for stream in [1, 2] {
-        // SAFETY: both descriptors are open.
-        assert_eq!(unsafe { libc::dup2(log, stream) }, stream);
-    }
-    println!("log");
 }
 
 /// Closes stderr before the first call. The runtime must leave its descriptor free.

@@ -3,9 +3,11 @@
 use std::ffi::{CString, c_int};
 use std::fs::{File, OpenOptions};
 use std::io::Read;
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::ptr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -24,6 +26,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("signals/requested", requested),
     ("signals/requested_and_ended", requested_and_ended),
     ("signals/running", running),
+    ("signals/at_once", at_once),
+    ("signals/flood", flood),
     ("signals/during_report", during_report),
     ("signals/stuck", stuck),
     ("signals/no_reader", no_reader),
@@ -159,6 +163,41 @@ fn during_report(arguments: &[String]) {
     while buffered(&pipe) == 0 {
         thread::yield_now();
     }
+    raise(libc::SIGTERM);
+    File::create(format!("{}/raised", arguments[0])).unwrap();
+    park_forever();
+}
+
+/// Sends itself all signals given as arguments, so that they arrive at the main thread at the same moment.
+fn at_once(arguments: &[String]) {
+    let _gpu = begin();
+    tally::print();
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: initialises the set, and changes the calling thread's mask.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in arguments {
+            libc::sigaddset(set.as_mut_ptr(), signal.parse().unwrap());
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), ptr::null_mut());
+        arguments.iter().for_each(|signal| raise(signal.parse().unwrap()));
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut());
+    }
+    park_forever();
+}
+
+/// Requests thousands of reports, and then asks the process to end, while a report is being written to a pipe. The
+/// test reads the pipe afterwards. The argument is a folder.
+fn flood(arguments: &[String]) {
+    let (path, pipe) = small_pipe(&arguments[0]);
+    report_first_to(&format!("json:{path}"));
+    let _gpu = begin();
+    tally::print();
+    raise(libc::SIGUSR1);
+    while buffered(&pipe) == 0 {
+        thread::yield_now();
+    }
+    (0..3_000).for_each(|_| raise(libc::SIGUSR1));
     raise(libc::SIGTERM);
     File::create(format!("{}/raised", arguments[0])).unwrap();
     park_forever();

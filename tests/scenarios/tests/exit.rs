@@ -1,6 +1,8 @@
 //! Tests for the ways in which a process can end.
 
-use crate::harness::{Run, Scenario, assert_lasts, scenario};
+use std::process::{Command, Stdio};
+
+use crate::harness::{Run, Scenario, assert_lasts, program, scenario};
 
 /// Asserts that ten calls to each function were measured, whatever came afterwards.
 #[track_caller]
@@ -171,6 +173,33 @@ fn fork_after_host_times_is_silent() {
 fn fork_with_locks_held_by_other_threads() {
     let run = scenario("exit/fork_beside_threads", &[]).run();
     assert!(run.others.is_empty(), "{:?}", run.others);
+}
+
+#[test]
+fn fork_beside_every_function() {
+    for argument in ["called", "not called"] {
+        let mut forking = Command::new(program());
+        forking.args(["exit/fork_beside_everything", argument]).stderr(Stdio::null());
+        let status = forking.env("GPU_TIME_REPORT", "json:/dev/null").status().unwrap();
+        assert!(status.success(), "{argument}: {status}");
+    }
+}
+
+#[test]
+fn call_before_main_is_reported() {
+    let run = scenario("exit/constructor", &[]).env("GPU_TIME_TEST_CONSTRUCTOR", "1").run();
+    assert_eq!(run.row("exit::host").brackets(), (2, 2, 0, 0));
+}
+
+/// The driver's exit handler was registered after the runtime's first one.
+#[test]
+fn driver_begun_inside_opened_call() {
+    for argument in ["returns", "launches", "exits"] {
+        let run = scenario("exit/driver_begun_inside", &[argument]).with_cupti().run();
+        let row = run.row("exit::driver_begun_inside::opened");
+        let lost = u64::from(argument == "exits");
+        assert_eq!((row.timed, row.opened, row.all_lost()), (1, 1 - lost, lost), "{argument}");
+    }
 }
 
 #[test]

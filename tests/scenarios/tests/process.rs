@@ -197,27 +197,6 @@ fn file_that_received_both_descriptors_is_kept() {
     assert_eq!(fs::read_to_string(data).unwrap(), "data");
 }
 
-#[test]
-fn log_of_both_streams_receives_table() {
-    if !may_compare_descriptors() {
-        return eprintln!("skipped: this process may not call `kcmp`");
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let log = dir.path().join("log");
-    let mut moved = command("process/streams_moved", "table");
-    moved.arg(&log);
-    assert!(finish(moved).success());
-    let text = fs::read_to_string(log).unwrap();
-    assert!(text.starts_with("log\ngpu-time 0") && text.contains("process::timed "), "{text}");
-}
-
-/// Returns `true` if this process may compare descriptors, which containers may forbid.
-fn may_compare_descriptors() -> bool {
-    let pid = std::process::id();
-    // SAFETY: compares stdin with itself.
-    unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, 0_usize, 0_usize, 0_usize) == 0 }
-}
-
 /// Redirects as the shell does for `>` and `>>` with `2>&1`. The report overwrites neither what the
 /// file holds nor what the program and the shell write.
 #[test]

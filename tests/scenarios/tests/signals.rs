@@ -3,7 +3,8 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::thread;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::harness::{Run, scenario};
@@ -56,12 +57,38 @@ fn ending_signal_does_not_wait_for_kernel() {
     assert_eq!(run.row("signals::timed").brackets(), (11, 10, 1, 0));
 }
 
-/// The report in progress is completed before the next one begins.
+/// Their handlers must not run inside each other: a thread's alternate stack has room for one or two.
 #[test]
-fn signal_during_report() {
+fn signals_at_once_end_process() {
+    let at_once = |signals: &[i32]| {
+        let signals: Vec<_> = signals.iter().map(ToString::to_string).collect();
+        scenario("signals/at_once", &signals.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let requests = [libc::SIGUSR1, libc::SIGUSR2];
+    let run = at_once(&[requests[0], requests[1], libc::SIGTERM]).killed_by(libc::SIGTERM);
+    assert_calls(&run.reports(1).run(), 10);
+    // The kernel delivers the one with the lowest number first.
+    let ends = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
+    for signals in [&ends[..], &[&ends[..], &requests].concat()] {
+        assert_calls(&at_once(signals).killed_by(libc::SIGHUP).run(), 10);
+    }
+}
+
+/// The signal that ends the process is not lost, however many requests came before it.
+#[test]
+fn request_flood_does_not_hide_end() {
     let dir = tempfile::tempdir().unwrap();
-    let [pipe, raised] = ["pipe", "raised"].map(|name| dir.path().join(name));
-    let reader = thread::spawn(move || {
+    let reader = read_when_raised(dir.path());
+    let run = scenario("signals/flood", &[dir.path().to_str().unwrap()]);
+    // The requests during the first report get a single answer.
+    assert_calls(&run.killed_by(libc::SIGTERM).reports(2).run(), 10);
+    assert!(!reader.join().unwrap().is_empty());
+}
+
+/// Reads the pipe in this folder slowly to its end, once the program has raised its signals.
+fn read_when_raised(dir: &Path) -> JoinHandle<Vec<u8>> {
+    let [pipe, raised] = ["pipe", "raised"].map(|name| dir.join(name));
+    thread::spawn(move || {
         while !raised.exists() {
             thread::sleep(Duration::from_millis(1));
         }
@@ -72,7 +99,14 @@ fn signal_during_report() {
             thread::sleep(Duration::from_millis(20));
         }
         text
-    });
+    })
+}
+
+/// The report in progress is completed before the next one begins.
+#[test]
+fn signal_during_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let reader = read_when_raised(dir.path());
     let run = scenario("signals/during_report", &[dir.path().to_str().unwrap()]);
     assert_calls(&run.killed_by(libc::SIGTERM).reports(1).run(), 10);
     let both = reader.join().unwrap();

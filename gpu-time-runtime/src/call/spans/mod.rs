@@ -68,10 +68,11 @@ impl Spans {
         match KernelRate::of_share(share) {
             Some(rate) => self.rate = rate,
             None => {
-                let _inside = inside::enter();
-                console::complain(format!(
-                    "invalid value `{share}` for `spans().sample`: expected a share from `0` to `1`"
-                ));
+                if let Some(_call) = fork::begin_call() {
+                    console::complain(format!(
+                        "invalid value `{share}` for `spans().sample`: expected a share from `0` to `1`"
+                    ));
+                }
             }
         }
         self

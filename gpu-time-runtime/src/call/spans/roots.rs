@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::thread::LocalKey;
 
-use crate::base::{fork, inside, room, switches};
+use crate::base::{fork, inside, switches};
+use crate::call::first;
 use crate::control::active;
 use crate::cupti;
-use crate::lifecycle::exit;
 use crate::record::opened::permission::{Permission, permission};
 use crate::record::{call_tree, opened};
 use crate::stats::sampling::Sampler;
@@ -104,16 +104,8 @@ impl Draws {
         }
         let _inside = inside::try_enter()?;
         fork::mark_children();
-        let config = room::with_room(|| {
-            let config = active::config();
-            // The report is due even if no span is recorded.
-            if config.is_on {
-                exit::arm()
-            } else {
-                exit::arm_while_off()
-            }
-            config
-        });
+        first::begin();
+        let config = active::config();
         let rate = match config.is_on {
             true => KernelRate::resolved(config.kernels, Some(rate), Clock::Kernels),
             false => KernelRate::OFF,

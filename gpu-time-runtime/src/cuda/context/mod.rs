@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use cudarc::driver::sys::{self, CUcontext, CUresult, CUstreamCaptureStatus};
 
-use crate::base::room;
+use crate::base::background;
 use crate::cuda::calibration::{Calibrator, Equipment};
 use crate::cuda::context_guard::{inside, relaxed, with_current};
 use crate::cuda::flush::{Flushes, Resources};
@@ -158,9 +158,9 @@ impl Context {
 
     /// Prepares flushes of this kind. Must be called while no bracket is open.
     pub fn prepare_flush(&self, cold: Cold) -> Result<(), Fault> {
-        room::with_room(|| {
-            self.inside(|| self.flushes.prepare(cold, &self.resources(self.own_stream?)))
-        })
+        let resources = self.resources(self.own_stream?);
+        let prepare = || self.inside(|| self.flushes.prepare(cold, &resources));
+        if self.flushes.has_searched(cold) { prepare() } else { background::aside(prepare) }
     }
 
     /// Returns `true` if flushes of this kind have been prepared.
@@ -193,10 +193,12 @@ impl Context {
     /// Returns `true` if streams can be held, which is impossible if every launch waits for its
     /// kernel. If `is_free`, prepares holds if necessary, as in [`Context::can_flush`].
     pub fn can_hold(&self, is_free: bool) -> bool {
-        let prepare = || {
-            room::with_room(|| self.inside(|| self.holds.prepare(&self.module, self.own_stream?)))
-        };
-        !self.symbols.launches_block && (self.is_ready_to_hold() || (is_free && prepare().is_ok()))
+        if !self.holds.has_tried() && is_free && !self.symbols.launches_block {
+            _ = background::aside(|| {
+                self.inside(|| self.holds.prepare(&self.module, self.own_stream?))
+            });
+        }
+        !self.symbols.launches_block && self.is_ready_to_hold()
     }
 
     /// Returns `true` if holds have been prepared.

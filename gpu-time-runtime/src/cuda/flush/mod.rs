@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::base::lock::{Mutex, Rank, locked, locked_by};
+use crate::base::lock::{Mutex, Rank, locked, locked_by, try_locked};
 use crate::cuda::no_result::NoResult;
 use crate::gpu::Fault;
 use crate::types::{attribute::Cold, handles::Stream};
@@ -53,6 +53,12 @@ impl Flushes {
         self.flush(cold).is_some()
     }
 
+    /// Returns `true` once the search for a flush of this kind has ended.
+    pub fn has_searched(&self, cold: Cold) -> bool {
+        let [first, ..] = &self.searches(cold).results;
+        first.get().is_some()
+    }
+
     /// Searches for a flush of this kind, unless that has been done. Other threads that need a
     /// flush wait, because their work would evict the lines timed by this search.
     ///
@@ -79,7 +85,7 @@ impl Flushes {
     /// Searches again for a flush whose effect could not be measured. The context must be current,
     /// and the runtime's own stream idle. Returns immediately if another thread is searching.
     pub fn search_again(&self, cold: Cold, resources: &Resources<'_>) {
-        let Ok(mut state) = self.state.try_lock() else { return };
+        let Some(mut state) = try_locked(&self.state) else { return };
         let searches = self.searches(cold);
         if searches.doubt().is_some()
             && let Some(next) = searches.results.iter().find(|result| result.get().is_none())

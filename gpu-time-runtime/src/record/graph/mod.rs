@@ -7,10 +7,9 @@
 mod node;
 mod table;
 
-use std::sync::TryLockError;
 use std::time::Instant;
 
-use crate::base::lock::locked_by;
+use crate::base::lock::{locked_by, try_locked};
 use crate::cuda;
 use crate::gpu::Gpu;
 use crate::record::threads::StreamCall;
@@ -56,11 +55,7 @@ pub(crate) fn poll_some() {
     if !has_nodes() {
         return;
     }
-    let mut graphs = match GRAPHS.try_lock() {
-        Ok(graphs) => graphs,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return,
-    };
+    let Some(mut graphs) = try_locked(&GRAPHS) else { return };
     let Some(context) = graphs.pairs.first().map(|graph_pair| graph_pair.pair.context) else {
         return;
     };
