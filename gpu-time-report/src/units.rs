@@ -53,6 +53,23 @@ pub fn time(ns: f64) -> String {
     format!("{} {}", unit.number(ns), unit.name)
 }
 
+/// Parses a time with a unit, such as `50us` or `1.5 min`, into nanoseconds.
+pub fn parsed_ns(text: &str) -> Option<f64> {
+    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at_checked(unit)?;
+    let scale = match unit.trim_start() {
+        "ns" => 1.0,
+        // The micro sign and the Greek letter look the same.
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 60e9,
+        "h" => 3600e9,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * scale)
+}
+
 /// Formats a fraction as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
