@@ -115,6 +115,7 @@ extern "C" fn handle_exit() {
 static ON_LOAD: extern "C" fn() = on_load;
 
 extern "C" fn on_load() {
+    clock::loaded();
     // SAFETY: `getpid` always succeeds, and the handler does not unwind.
     unsafe {
         standard::remember();

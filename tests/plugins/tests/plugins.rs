@@ -95,7 +95,7 @@ fn three_runtimes(dir: &Path) -> (Command, [PathBuf; 3]) {
         loader.arg(copy);
     }
     loader.env("GPU_TIME_REPORT", format!("table,json:{}/report.json", dir.display()));
-    let reports = ["report.json", "report-2.json", "report-3.json"];
+    let reports = ["report.json", "report.2.json", "report.3.json"];
     (loader, reports.map(|name| dir.join(name)))
 }
 
