@@ -1,5 +1,7 @@
 //! Writes and reads the report as JSON.
 
+mod limits;
+
 use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
@@ -21,16 +23,20 @@ impl Snapshot {
     /// Reads a JSON report. Floats are exact if the program enables serde_json's `float_roundtrip`
     /// feature; otherwise they may differ in the last bit. Unknown fields are ignored, so reports
     /// from later versions can be read too. Impossible figures of devices and of the call tree, and
-    /// impossible estimates, such as negative times, are brought into range.
+    /// impossible estimates, such as negative times, are brought into range, and control characters in texts are
+    /// escaped.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not JSON, or not a report of the schema `gpu-time/1`.
+    /// Returns an error if the text is not JSON, or not a report of the schema `gpu-time/1`, or if it has more than 16
+    /// million values or a name of more than 64 KiB.
     #[inline] // compiled only in crates that call it: a third of this crate's build time
     pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
+        limits::check(json).map_err(|excess| ReadError(Reason::TooLarge(excess)))?;
         let mut snapshot: Snapshot =
             serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
         snapshot.limit_to_ranges();
+        snapshot.clean_texts();
         for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
             series.net_sum_ns = series.net_sum_ns.or_else(|| net_sum_ns(series));
         }
@@ -64,6 +70,8 @@ enum Reason {
     Schema(String),
     /// A report with a missing or invalid field.
     Content(serde_json::Error),
+    /// More values, or a longer text, than is read.
+    TooLarge(String),
 }
 
 impl ReadError {
@@ -101,6 +109,7 @@ impl fmt::Display for ReadError {
             Reason::Content(error) => {
                 write!(f, "invalid `{}` report: {error}", schema::NAME)
             }
+            Reason::TooLarge(excess) => write!(f, "too large: {excess}"),
         }
     }
 }

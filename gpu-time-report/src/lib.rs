@@ -67,6 +67,7 @@ mod style;
 pub mod surcharge;
 mod table;
 mod terminal;
+mod texts;
 mod tree;
 #[doc(hidden)]
 pub mod units;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::Schema;
-use crate::{Device, Names, Node, Process, Series, Site, tree};
+use crate::{Device, Names, Node, Process, Series, Site, texts, tree};
 
 /// A process's measurements at one moment: the process, its devices, and every annotated function.
 ///
@@ -51,6 +51,7 @@ impl Snapshot {
         let mut snapshot = Snapshot { schema: Schema, process, devices, sites, tree: Vec::new() };
         let inconsistencies = snapshot.inconsistencies();
         snapshot.process.warnings.extend(inconsistencies);
+        snapshot.clean_texts();
         snapshot
     }
 
@@ -58,6 +59,7 @@ impl Snapshot {
     #[must_use]
     #[doc(hidden)]
     pub fn with_tree(mut self, mut nodes: Vec<Node>) -> Snapshot {
+        nodes.iter_mut().for_each(texts::clean_node);
         nodes.extend(tree::windows_only::found(&nodes, &self.devices, &self.process));
         self.tree = tree::completed(nodes, &self.process);
         tree::shares::share_out(&mut self.tree, &mut self.sites);

@@ -53,6 +53,23 @@ pub fn time(ns: f64) -> String {
     format!("{} {}", unit.number(ns), unit.name)
 }
 
+/// Parses a time with a unit, such as `50us` or `1.5 min`, into nanoseconds.
+pub fn parsed_ns(text: &str) -> Option<f64> {
+    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (number, unit) = text.split_at_checked(unit)?;
+    let scale = match unit.trim_start() {
+        "ns" => 1.0,
+        // The micro sign and the Greek letter look the same.
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "min" => 60e9,
+        "h" => 3600e9,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * scale)
+}
+
 /// Formats a fraction as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
@@ -96,14 +113,21 @@ pub fn grouped(number: &str) -> String {
     text
 }
 
-/// Escapes control characters, which could move the cursor or change colours on a terminal, and
-/// characters that change the text direction.
+/// Escapes [hidden](is_hidden) characters.
 pub fn printable(text: &str) -> String {
-    let is_hidden =
-        |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars()
         .map(|c| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() })
         .collect()
+}
+
+/// Returns `true` for characters with which a text could forge the output around it: control characters, which move the
+/// cursor or change colours on a terminal, line and paragraph separators, and format characters, which change the
+/// direction or have no width.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -161,9 +185,11 @@ mod tests {
     }
 
     #[test]
-    fn printable_escapes_control_characters() {
-        let hostile = "a\u{1b}[2J\n\t\u{7}\u{9b}\u{202e}b\u{2066}µ";
-        assert_eq!(printable(hostile), r"a\u{1b}[2J\n\t\u{7}\u{9b}\u{202e}b\u{2066}µ");
+    fn printable_escapes_hidden_characters() {
+        let hostile = "a\u{1b}[2J\n\t\u{7}\u{9b}\u{85}\u{202e}b\u{2066}\u{2028}\u{200b}\u{feff}µ";
+        let shown = r"a\u{1b}[2J\n\t\u{7}\u{9b}\u{85}\u{202e}b\u{2066}\u{2028}\u{200b}\u{feff}µ";
+        assert_eq!(printable(hostile), shown);
+        assert_eq!(printable("1\u{202f}000 é 名"), "1\u{202f}000 é 名");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::ValueHint;
-use gpu_time_report::{Look, Snapshot};
+use gpu_time_report::{Look, Snapshot, units};
 
 use crate::compare;
 use crate::compare::change::Verdict;
@@ -255,20 +255,8 @@ fn report(
 
 /// Parses a time such as `90s`.
 fn duration(text: &str) -> Result<Duration, String> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let seconds = match unit.trim() {
-        "ms" => Some(1e-3),
-        "s" => Some(1.0),
-        "min" => Some(60.0),
-        "h" => Some(3600.0),
-        _ => None,
-    };
-    let seconds = seconds.zip(number.parse::<f64>().ok()).map(|(unit, number)| unit * number);
-    seconds
-        .filter(|&seconds| 0.0 < seconds && seconds <= 1e7)
-        .map(Duration::from_secs_f64)
+    let ns = units::parsed_ns(text.trim()).filter(|&ns| 0.0 < ns && ns <= 1e16);
+    ns.map(|ns| Duration::from_secs_f64(ns / 1e9))
         .ok_or_else(|| "expected a time such as `90s`, `5min` or `1h`".to_owned())
 }
 

@@ -122,17 +122,15 @@ impl Program<'_> {
 }
 
 /// Returns the value of GPU_TIME_REPORT for reports in this folder. Each of the program's processes replaces
-/// `%p`, anywhere in the path, with its own id.
+/// `%p` with its own id.
 fn target(folder: &Path) -> Result<String, Failure> {
-    match folder.to_str() {
-        Some(path) if !path.contains("%p") => {
-            Ok(format!("json:{}/%p.json", path.replace(',', ",,")))
-        }
-        _ => Err(format!(
-            "reports cannot be written to `{}`: set TMPDIR to a folder whose path is UTF-8 without `%p`",
-            folder.display()
-        )),
-    }
+    let path = folder.to_str().ok_or_else(|| {
+        let folder = folder.display();
+        format!(
+            "reports cannot be written to `{folder}`: set TMPDIR to a folder whose path is UTF-8"
+        )
+    })?;
+    Ok(format!("json:{}/%p.json", path.replace(',', ",,").replace('%', "%%")))
 }
 
 /// Asks a program to exit if it still runs, then kills what is left of its group.

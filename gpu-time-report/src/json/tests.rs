@@ -143,9 +143,7 @@ fn from_json_reads_the_first_reports() {
         }
     }
     let read = Snapshot::from_json(json.to_string().as_bytes()).unwrap();
-    assert!(
-        read.sites.iter().flat_map(|site| &site.series).all(|s| s.histogram.is_empty())
-    );
+    assert!(read.sites.iter().flat_map(|site| &site.series).all(|s| s.histogram.is_empty()));
     let mut expected = everything();
     for site in &mut expected.sites {
         site.remarks.clear();
@@ -179,4 +177,77 @@ fn from_json_errors_name_the_cause() {
         assert!(error.starts_with(message), "{error}");
     }
     assert!(Snapshot::from_json(b"\xff").is_err());
+}
+
+/// Characters that change a terminal, end a line or change the direction of text.
+const HOSTILE: &str = "\u{9b}31m\u{85}\u{202e}\u{2028}\u{2066}\u{200f}\u{feff}\n\u{1b}[2J";
+
+/// Returns the paths of all texts in the value, and of the names of members.
+fn texts(value: &serde_json::Value, path: &str) -> Vec<String> {
+    match value {
+        serde_json::Value::String(_) => vec![path.to_owned()],
+        serde_json::Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.flat_map(|(at, item)| texts(item, &format!("{path}/{at}"))).collect()
+        }
+        serde_json::Value::Object(members) => {
+            members.iter().flat_map(|(name, item)| texts(item, &format!("{path}/{name}"))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn hostile_texts_reach_no_output() {
+    let mut json = serde_json::to_value(in_full()).unwrap();
+    let read = |json: &serde_json::Value| Snapshot::from_json(json.to_string().as_bytes());
+    let mut hostile = 0;
+    for path in texts(&json, "") {
+        let text = json.pointer(&path).unwrap().clone();
+        *json.pointer_mut(&path).unwrap() = (text.as_str().unwrap().to_owned() + HOSTILE).into();
+        match read(&json) {
+            Ok(_) => hostile += 1,
+            // Not a text, but one of several words.
+            Err(_) => *json.pointer_mut(&path).unwrap() = text,
+        }
+    }
+    assert!(hostile > 100, "{hostile}");
+    for (list, field) in [("devices", "throttle"), ("tree", "self_ns_by_device")] {
+        for owner in json[list].as_array_mut().unwrap() {
+            let Some(map) = owner[field].as_object_mut() else { continue };
+            let renamed =
+                std::mem::take(map).into_iter().map(|(key, value)| (key + HOSTILE, value));
+            *map = renamed.collect();
+        }
+    }
+    let snapshot = read(&json).unwrap();
+    let mut outputs = vec![snapshot.to_json(), snapshot.to_csv(), snapshot.to_folded()];
+    for view in [View::Functions, View::Tree] {
+        outputs.push(snapshot.to_table(Terminal { view, ..Terminal::default() }, Detail::All));
+    }
+    #[cfg(feature = "html")]
+    outputs.push(snapshot.to_html());
+    for output in outputs {
+        let hidden = output.find(|c| c != '\n' && units::is_hidden(c));
+        assert_eq!(hidden.map(|at| &output[at.saturating_sub(60)..]), None);
+        assert!(output.contains("\\u{9b}"));
+    }
+}
+
+#[test]
+fn excess_is_refused_with_its_limit() {
+    let text = |name: &str| off().to_json().replacen("quickstart", name, 1);
+    let refused = |text: String| Snapshot::from_json(text.as_bytes()).unwrap_err().to_string();
+    let longest = "é".repeat(32 << 10);
+    let read = Snapshot::from_json(text(&longest).as_bytes()).unwrap();
+    assert_eq!(read.process.name, longest);
+    assert_eq!(
+        refused(text(&(longest + "\\\""))),
+        "too large: 65\u{202f}537 bytes in a name or another text: at most 65\u{202f}536 are read"
+    );
+    let many = format!("{{\"schema\": \"gpu-time/1\", \"new\": [{}0]}}", "0,".repeat(1 << 24));
+    assert_eq!(
+        refused(many),
+        "too large: 16\u{202f}777\u{202f}219 values: at most 16\u{202f}777\u{202f}216 are read"
+    );
 }

@@ -16,6 +16,13 @@ pub(crate) fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Returns the time when the program, or the plugin with this code, was loaded: that of the first call of this
+/// function.
+pub(crate) fn loaded() -> SystemTime {
+    static LOADED: OnceLock<SystemTime> = OnceLock::new();
+    *LOADED.get_or_init(SystemTime::now)
+}
+
 /// The moment when the runtime was first used, on both clocks.
 #[derive(Clone, Copy)]
 pub(crate) struct StartTime {

@@ -97,6 +97,8 @@ pub(crate) enum Rank {
     Devices,
     /// The configuration errors for the report's warnings.
     Complaints,
+    /// The files that this process has written its reports to. Never held while one is written.
+    ReportFiles,
     /// The call tree.
     CallTree,
     /// The recent work on each device, and how much of it ran at the same time.

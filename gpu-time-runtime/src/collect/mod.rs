@@ -6,11 +6,10 @@ pub(crate) mod empty_kernel;
 pub(crate) mod state;
 pub(crate) mod trace;
 
-use std::fs;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
-use crate::base::{clock, console, fork, rounds::in_rounds, switches};
+use crate::base::{clock, console, fork, host, rounds::in_rounds, switches};
 use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
 use crate::config::{Config, output, targets::Target};
 use crate::control::{active, budget_control};
@@ -157,7 +156,7 @@ fn snapshot_of(
     about.label.clone_from(&config.label);
     let version = || registry::version_of(&about.name);
     about.program_version = config.program_version.clone().or_else(version);
-    about.host = host_name();
+    about.host = host::name();
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
     about.warnings.extend(output::lost_streams(&config.targets));
@@ -191,12 +190,6 @@ fn snapshot_of(
     let calls = |at: usize| states.get(at)?.calls_in_tree(&biases);
     let bias = |device| biases.of(device);
     snapshot.with_tree(call_tree::report(Instant::now() + LOCK_PATIENCE, calls, bias))
-}
-
-/// Returns the host name that the kernel reports.
-fn host_name() -> Option<String> {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 /// Returns warnings if records of GPU work are missing.

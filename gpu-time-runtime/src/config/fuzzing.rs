@@ -18,7 +18,7 @@ pub fn read(vars: &[(OsString, OsString)], functions: &[&str]) -> Vec<String> {
     if let Some(Some(Hold::For(ns))) = config.hold {
         assert!((1..=1_000_000_000).contains(&ns));
     }
-    messages.extend(targets::unwritable(&config.targets));
+    messages.extend(targets::doubts(&config.targets));
     // Neither call may take exponential time.
     functions.iter().for_each(|name| _ = config.filter.admits(name));
     config.filter.suggest(functions);

@@ -11,6 +11,8 @@ pub(crate) mod kernel_bases;
 mod names;
 pub(crate) mod options;
 pub(crate) mod output;
+mod own_files;
+mod path_pattern;
 pub(crate) mod problems;
 pub(crate) mod report_file;
 pub(crate) mod setting;

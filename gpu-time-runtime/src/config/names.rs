@@ -1,5 +1,7 @@
 //! Detection of misspelled variables.
 
+use crate::config::problems::shown;
+
 /// The prefix of the library's variables. `GPU_TIME` has no more.
 const PREFIX: &str = "GPU_TIME";
 /// The prefix reserved for test variables.
@@ -20,13 +22,14 @@ pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("expected one of `{}`", known.join("`, `")),
     };
-    format!("unknown variable `{}`: {hint}", name.escape_debug())
+    format!("unknown variable `{}`: {hint}", shown(name))
 }
 
 /// Returns the known name that `name` most likely misspells.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name = name.to_uppercase();
-    let near = known.iter().map(|known| (edit_distance(&name, known), *known));
+    let similar = known.iter().filter(|known| known.len().abs_diff(name.len()) <= MAX_TYPOS);
+    let near = similar.map(|known| (edit_distance(&name, known), *known));
     near.filter(|(typos, _)| *typos <= MAX_TYPOS).min().map(|(_, known)| known)
 }
 

@@ -156,8 +156,10 @@ impl Vars {
     }
 
     /// Returns the messages about the values that were read, and about the variables that were not.
-    fn into_messages(self) -> Vec<String> {
-        let unknown = self.unread.into_keys().map(|name| names::unknown(&name, &self.known));
-        self.problems.into_messages().into_iter().chain(unknown).collect()
+    fn into_messages(mut self) -> Vec<String> {
+        for name in self.unread.keys() {
+            self.problems.add_message(|| names::unknown(name, &self.known));
+        }
+        self.problems.into_messages()
     }
 }

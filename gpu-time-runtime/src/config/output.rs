@@ -5,8 +5,9 @@ use std::io;
 
 use crate::base::console::{self, say};
 use crate::base::standard::Standard;
-use crate::config::report_file::write_file;
-use crate::config::targets::{Format, Sink, Target, own_path};
+use crate::config::own_files;
+use crate::config::path_pattern::quoted;
+use crate::config::targets::{Format, Sink, Target};
 use gpu_time_report::{Detail, Snapshot, Terminal, View};
 
 /// Renders the trace of a snapshot. The second value is a note about what the trace lacks, if
@@ -86,7 +87,7 @@ impl Sink {
         match self {
             Sink::Stderr => console::print(Standard::Stderr, bytes),
             Sink::Stdout => console::print(Standard::Stdout, bytes),
-            Sink::File(path) => write_file(&own_path(path), bytes),
+            Sink::File(path) => own_files::write(path, bytes),
         }
     }
 
@@ -104,9 +105,7 @@ impl fmt::Display for Sink {
         match self {
             Sink::Stderr => f.write_str("stderr"),
             Sink::Stdout => f.write_str("stdout"),
-            Sink::File(path) => {
-                write!(f, "`{}`", own_path(path).to_string_lossy().escape_debug())
-            }
+            Sink::File(path) => f.write_str(&quoted(&path.path())),
         }
     }
 }
@@ -115,8 +114,13 @@ impl fmt::Display for Sink {
 mod tests {
     use super::*;
     use gpu_time_report as report;
+    use std::fs::File;
+    use std::path::Path;
     use std::process::Stdio;
-    use std::time::{Duration, UNIX_EPOCH};
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    use crate::config::path_pattern::PathPattern;
+    use crate::config::targets;
 
     fn no_trace(_: &Snapshot) -> (String, Option<String>) {
         (String::new(), None)
@@ -132,7 +136,9 @@ mod tests {
     fn targets_get_their_renderings() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let target = |format, name: &str| Target { format, sink: Sink::File(path(name)) };
+        let sink =
+            |name: &str| Sink::File(PathPattern::parse(path(name).to_str().unwrap()).unwrap());
+        let target = |format, name: &str| Target { format, sink: sink(name) };
         let snapshot = snapshot();
         deliver(
             &snapshot,
@@ -151,12 +157,71 @@ mod tests {
         assert_eq!(read("c"), snapshot.to_csv());
     }
 
+    /// Writes the report to the targets of a list, and returns the names of all files in the folder.
+    fn delivered(folder: &Path, list: &str) -> Vec<String> {
+        let targets = targets::targets(list, &mut |entry, why| panic!("{entry}: {why}"));
+        deliver(&snapshot(), &targets, Detail::Brief, View::Functions, &no_trace);
+        let names = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> =
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Writes a file as another process might, at this distance in seconds from now.
+    fn foreign(path: &Path, seconds: i64) {
+        std::fs::write(path, "of another process").unwrap();
+        let distance = Duration::from_secs(seconds.unsigned_abs());
+        let now = SystemTime::now();
+        let time = if seconds < 0 { now - distance } else { now + distance };
+        File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+    }
+
+    fn is_foreign(path: &Path) -> bool {
+        std::fs::read_to_string(path).unwrap() == "of another process"
+    }
+
+    #[test]
+    fn report_of_process_with_same_id_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let id = std::process::id();
+        let [first, second] = ["", ".2"].map(|number| format!("r-{id}{number}.json"));
+        // It does not matter when the other process ran.
+        for (seconds, list) in [(-9_000, "json:{}/r-%p.json"), (9_000, "json:{}/./r-%p.json")] {
+            foreign(&folder.path().join(&first), seconds);
+            let list = list.replace("{}", &folder.path().display().to_string());
+            assert_eq!(delivered(folder.path(), &list), [&*second, &*first], "{seconds}");
+            assert!(is_foreign(&folder.path().join(&first)), "{seconds}");
+            std::fs::remove_file(folder.path().join(&second)).unwrap();
+        }
+    }
+
+    #[test]
+    fn only_file_of_an_earlier_run_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = format!("json:{}/r.json", folder.path().display());
+        let [path, second] = ["r.json", "r.2.json"].map(|name| folder.path().join(name));
+        foreign(&path, -9_000);
+        assert_eq!(delivered(folder.path(), &list), ["r.json"]);
+        assert!(!is_foreign(&path));
+        // Later reports of this process replace its own file.
+        assert_eq!(delivered(folder.path(), &list), ["r.json"]);
+        // Another process has replaced it.
+        std::fs::remove_file(&path).unwrap();
+        foreign(&path, 9_000);
+        for _ in 0..2 {
+            assert_eq!(delivered(folder.path(), &list), ["r.2.json", "r.json"]);
+        }
+        assert!(is_foreign(&path) && !is_foreign(&second));
+    }
+
     /// The test runs itself as a child process, because the report bypasses the test harness's
     /// capture.
     #[test]
     fn stderr_locked_falls_back_to_table() {
         const CHILD: &str = "GPU_TIME_TEST_CHILD";
-        let target = Target { format: Format::Json, sink: Sink::File("/missing/%p.json".into()) };
+        let sink = Sink::File(PathPattern::parse("/missing/%p.json").unwrap());
+        let target = Target { format: Format::Json, sink };
         if std::env::var_os(CHILD).is_some() {
             let (locked, when_locked) = std::sync::mpsc::channel();
             std::thread::spawn(move || {

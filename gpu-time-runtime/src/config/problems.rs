@@ -2,9 +2,17 @@
 
 use crate::config::setting::Setting;
 
-/// Collects a message for each invalid value of one source.
+/// The most messages about one source.
+const MAX_MESSAGES: usize = 20;
+/// The number of characters of a value that a message shows.
+const MAX_SHOWN: usize = 300;
+
+/// Collects a message for each invalid value of one source, and counts those beyond [`MAX_MESSAGES`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Problems(Vec<String>);
+pub(crate) struct Problems {
+    messages: Vec<String>,
+    more: usize,
+}
 
 impl Problems {
     /// Converts the result of validating `text` for the option called `name`. An error describes
@@ -36,16 +44,57 @@ impl Problems {
     }
 
     fn add(&mut self, name: &str, value: &str, reason: &str) {
-        self.0.push(format!("invalid value `{}` for `{name}`: {reason}", value.escape_debug()));
+        self.add_message(|| format!("invalid value `{}` for `{name}`: {reason}", shown(value)));
+    }
+
+    pub fn add_message(&mut self, message: impl FnOnce() -> String) {
+        if self.messages.len() < MAX_MESSAGES {
+            self.messages.push(message());
+        } else {
+            self.more += 1;
+        }
     }
 
     /// Returns the messages, in the order in which the values were validated.
     pub fn into_messages(self) -> Vec<String> {
-        self.0
+        let Problems { mut messages, more } = self;
+        if more > 0 {
+            messages.push(format!("{more} more problems of the configuration"));
+        }
+        messages
+    }
+}
+
+/// Returns the beginning of a text, with control characters escaped.
+pub(crate) fn shown(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN).and_then(|(end, _)| text.get(..end)) {
+        Some(beginning) => format!("{}…", beginning.escape_debug()),
+        None => text.escape_debug().to_string(),
     }
 }
 
 /// Returns the entries of a comma-separated list.
 pub(crate) fn entries(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::options::Options;
+
+    #[test]
+    fn many_problems_are_counted() {
+        let names = (0..15_000).map(|n| format!("GPU_TIME_X{n:0>60000}"));
+        let vars = names.take(500).map(|name| (name.into(), "x".into()));
+        let list = "jsn:x,".repeat(400);
+        let list = [
+            ("GPU_TIME_REPORT".into(), list.into()),
+            ("GPU_TIME_COLD".into(), "y".repeat(1 << 20).into()),
+        ];
+        let (_, problems) = Options::from_vars(vars.chain(list));
+        assert!(problems.len() <= 21, "{}", problems.len());
+        assert_eq!(problems.last().unwrap(), "881 more problems of the configuration");
+        let bytes: usize = problems.iter().map(String::len).sum();
+        assert!(bytes < 20_000, "{bytes}");
+    }
 }

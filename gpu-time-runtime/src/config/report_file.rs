@@ -2,14 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, Permissions};
-use std::io;
-use std::os::fd::AsRawFd;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::base::outlet::{self, PATIENCE};
-use crate::base::standard::Standard;
+use crate::base::{clock, file_calls, standard::Standard};
 
 /// The mode bits of an existing file that its replacement keeps.
 const PERMISSIONS: u32 = 0o777;
@@ -19,22 +17,60 @@ const PERMISSIONS: u32 = 0o777;
 /// are written to directly, and so is a file that stdout or stderr goes to, because the program or its caller
 /// may have written to it and may write more.
 pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match existing(path)? {
+        None => Temporary::beside(path, None)?.replace(path, bytes),
+        Some(old) => overwrite(path, &old, bytes),
+    }
+}
+
+/// Like [`write_file`], but replaces an existing file only if `may_replace` permits it.
+///
+/// # Errors
+///
+/// `AlreadyExists` if there is another file, even if it was created or replaced only during this call.
+pub(crate) fn write_unless_taken(
+    path: &Path,
+    bytes: &[u8],
+    may_replace: impl FnOnce(&Metadata) -> bool,
+) -> io::Result<()> {
     let Some(old) = existing(path)? else {
-        return Temporary::beside(path, None)?.become_file(path, bytes);
+        return Temporary::beside(path, None)?.become_new(path, bytes);
     };
     let status = old.metadata()?;
+    let is_ours = || {
+        // Of several processes that may replace it, the first one to lock it does.
+        may_replace(&status) && file_calls::lock(&old) && is_still_at(path, &status)
+    };
+    if status.is_file() && Standard::to_file(&status).is_none() && !is_ours() {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    overwrite(path, &old, bytes)
+}
+
+fn is_still_at(path: &Path, status: &Metadata) -> bool {
+    fs::metadata(path).is_ok_and(|found| identity(&found) == identity(status))
+}
+
+/// Returns the device and inode number, which tell a file from all others.
+pub(crate) fn identity(status: &Metadata) -> (u64, u64) {
+    (status.dev(), status.ino())
+}
+
+/// Writes to the file, device or pipe that is open at this path.
+fn overwrite(path: &Path, old: &File, bytes: &[u8]) -> io::Result<()> {
+    let status = old.metadata()?;
     if !status.is_file() {
-        return outlet::write_all(&old, bytes, PATIENCE);
+        return outlet::write_all(old, bytes, PATIENCE);
     }
     if let Some(stream) = Standard::to_file(&status) {
         return outlet::write_all(stream.descriptor()?, bytes, PATIENCE);
     }
-    let path = real_path(path, &old, &status);
+    let path = real_path(path, old, &status);
     match path.map(|path| Temporary::beside(&path, Some(&status)).map(|file| (file, path))) {
-        Some(Ok((temporary, path))) => temporary.become_file(&path, bytes),
+        Some(Ok((temporary, path))) => temporary.replace(&path, bytes),
         _ => {
             old.set_len(0)?;
-            outlet::write_all(&old, bytes, PATIENCE)
+            outlet::write_all(old, bytes, PATIENCE)
         }
     }
 }
@@ -45,7 +81,7 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     match File::options().write(true).custom_flags(flags).open(path) {
         Ok(file) => Ok(Some(file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -53,37 +89,40 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
 /// Returns the path of an open file itself, even if `path` is a symlink to it. Returns `None` if
 /// the file no longer has a path.
 fn real_path(path: &Path, file: &File, status: &Metadata) -> Option<PathBuf> {
-    let path = match fs::symlink_metadata(path).ok()?.is_symlink() {
-        true => fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?,
-        false => path.to_owned(),
-    };
+    let is_link = fs::symlink_metadata(path).ok()?.is_symlink();
+    let path =
+        if is_link { fs::read_link(file_calls::descriptor(file)).ok()? } else { path.to_owned() };
     let found = fs::symlink_metadata(&path).ok()?;
-    ((found.dev(), found.ino()) == (status.dev(), status.ino())).then_some(path)
+    (identity(&found) == identity(status)).then_some(path)
 }
 
-/// A new file, which is removed again unless it becomes the report.
+/// A new file, which is removed again unless it becomes the report. Where the file system permits it, the file has no
+/// name until it is complete, so that a killed process leaves nothing behind.
 struct Temporary {
     file: File,
     path: PathBuf,
+    is_named: bool,
 }
 
 impl Temporary {
     /// Creates the file in the directory of `path`, with the mode and owner of `old`.
     fn beside(path: &Path, old: Option<&Metadata>) -> io::Result<Temporary> {
-        static CREATED: AtomicU32 = AtomicU32::new(0);
         let mut name = OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
-        let nth = CREATED.fetch_add(1, Relaxed);
-        name.push(format!(".{}-{nth}.tmp", std::process::id()));
+        // Processes in different containers can have the same id.
+        name.push(format!(".{}-{}.tmp", std::process::id(), clock::now_ns()));
         let path = path.with_file_name(name);
-        // A killed process with the same id may have left such a file.
-        let _ = fs::remove_file(&path);
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        if old.is_some() {
-            options.mode(0o600);
-        }
-        let temporary = Temporary { file: options.open(&path)?, path };
+        let mode = if old.is_some() { 0o600 } else { 0o666 };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let nameless = file_calls::nameless(folder.unwrap_or(Path::new(".")), mode);
+        let temporary = match nameless {
+            Some(file) => Temporary { file, path, is_named: false },
+            None => {
+                let mut options = File::options();
+                let file = options.write(true).create_new(true).mode(mode).open(&path)?;
+                Temporary { file, path, is_named: true }
+            }
+        };
         if let Some(old) = old {
             let new = temporary.file.metadata()?;
             if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
@@ -95,17 +134,46 @@ impl Temporary {
         Ok(temporary)
     }
 
-    fn become_file(self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Replaces the file at `path`, if there is one.
+    fn replace(mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         outlet::write_all(&self.file, bytes, PATIENCE)?;
+        self.rename(path)
+    }
+
+    fn rename(&mut self, path: &Path) -> io::Result<()> {
+        if !self.is_named {
+            file_calls::name(&self.file, &self.path)?;
+            self.is_named = true;
+        }
         fs::rename(&self.path, path)
+    }
+
+    /// Becomes the file at `path`, unless there is one.
+    fn become_new(mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        outlet::write_all(&self.file, bytes, PATIENCE)?;
+        let linked = if self.is_named {
+            fs::hard_link(&self.path, path)
+        } else {
+            file_calls::name(&self.file, path)
+        };
+        match linked {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                // The file system has no hard links.
+                File::create_new(path)?;
+                self.rename(path).inspect_err(|_| _ = fs::remove_file(path))
+            }
+            linked => linked,
+        }
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Fails if the file was renamed. Any other failure follows an error that is already
-        // reported.
-        let _ = fs::remove_file(&self.path);
+        if self.is_named {
+            // Fails if the file was renamed. Any other failure follows an error that is already
+            // reported.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -134,6 +202,54 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         assert_eq!(names(folder.path()), ["report.json"]);
+    }
+
+    #[test]
+    fn killed_process_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        for old in [None, Some(folder.path().metadata().unwrap())] {
+            // The process is killed while it writes.
+            let temporary = Temporary::beside(&path, old.as_ref()).unwrap();
+            outlet::write_all(&temporary.file, b"half a rep", PATIENCE).unwrap();
+            assert_eq!(names(folder.path()), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn one_of_many_replaces_an_old_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        fs::write(&path, "old").unwrap();
+        let old = identity(&fs::metadata(&path).unwrap());
+        let write = || write_unless_taken(&path, b"new", |found| identity(found) == old);
+        let written = thread::scope(|scope| {
+            let writers: Vec<_> = (0..8).map(|_| scope.spawn(write)).collect();
+            writers.into_iter().filter_map(|writer| writer.join().unwrap().ok()).count()
+        });
+        assert_eq!(written, 1);
+        assert_eq!(write().unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(names(folder.path()), ["report.json"]);
+    }
+
+    #[test]
+    fn one_of_many_creates_a_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        let write = |is_named| {
+            let mut temporary = Temporary::beside(&path, None).unwrap();
+            if is_named {
+                // As on a file system without nameless files.
+                file_calls::name(&temporary.file, &temporary.path).unwrap();
+                temporary.is_named = true;
+            }
+            temporary.become_new(&path, b"new")
+        };
+        let written = thread::scope(|scope| {
+            let writers: Vec<_> = (0..8).map(|n| scope.spawn(move || write(n % 2 == 0))).collect();
+            writers.into_iter().filter_map(|writer| writer.join().unwrap().ok()).count()
+        });
+        assert_eq!((written, names(folder.path())), (1, vec!["report.json".to_owned()]));
     }
 
     #[test]
@@ -267,7 +383,7 @@ mod tests {
         let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
         fs::remove_file(&path).unwrap();
         fs::write(&decoy, "old").unwrap();
-        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let link = file_calls::descriptor(&file);
         assert_eq!(fs::read_link(&link).unwrap(), decoy);
         write_file(Path::new(&link), b"new").unwrap();
         assert_eq!(io::read_to_string(file).unwrap(), "new");

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use crate::config::path_pattern::{PathPattern, quoted};
 use crate::config::problems::entries;
 
 /// One rendering of the report, and its destination.
@@ -33,8 +34,7 @@ pub(crate) enum Format {
 pub(crate) enum Sink {
     Stderr,
     Stdout,
-    /// A file. `%p` in its path stands for the process id.
-    File(PathBuf),
+    File(PathPattern),
 }
 
 impl Target {
@@ -87,15 +87,26 @@ pub(crate) fn targets(list: &str, invalid: &mut dyn FnMut(&str, String)) -> Vec<
 }
 
 /// Returns a message for each file that cannot be written because its directory is missing, or because
-/// the path leads through a file or to a directory. Does not create any directory, because the program
-/// may still do so.
-pub(crate) fn unwritable(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
-    targets.iter().filter_map(|target| {
-        let Sink::File(path) = &target.sink else { return None };
-        let path = with_process_id(path);
-        let (yet, why) = obstacle(&path)?;
-        Some(format!("cannot write the report to {}{yet}: {why}", quoted(&path)))
-    })
+/// the path leads through a file or to a directory, and for each unset variable in a path. Does not create any
+/// directory, because the program may still do so.
+pub(crate) fn doubts(targets: &[Target]) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for target in targets {
+        let Sink::File(pattern) = &target.sink else { continue };
+        let path = pattern.path();
+        doubts.extend(pattern.unset_variables().map(|name| {
+            let (name, path) = (name.escape_debug(), quoted(&path));
+            format!(
+                "`%q{{{name}}}` is empty in the path of the report, {path}: `{name}` is not set"
+            )
+        }));
+        doubts.extend(
+            obstacle(&path).map(|(yet, why)| {
+                format!("cannot write the report to {}{yet}: {why}", quoted(&path))
+            }),
+        );
+    }
+    doubts
 }
 
 /// Returns the reason why a file cannot be written, if its path shows one. The first value is ` yet` if
@@ -121,10 +132,6 @@ fn obstacle(path: &Path) -> Option<(&'static str, String)> {
     }
 }
 
-fn quoted(path: &Path) -> String {
-    format!("`{}`", path.to_string_lossy().escape_debug())
-}
-
 /// Parses one entry of the list.
 fn target(entry: &str) -> Result<Target, String> {
     let (kind, path) =
@@ -144,11 +151,7 @@ fn target(entry: &str) -> Result<Target, String> {
     let sink = match path {
         Some("-" | "/dev/stdout") => Sink::Stdout,
         Some("/dev/stderr") => Sink::Stderr,
-        // Made absolute here, because the program may change its directory before it writes the
-        // report.
-        Some(path) if !path.is_empty() => {
-            Sink::File(path::absolute(path).unwrap_or_else(|_| path.into()))
-        }
+        Some(path) if !path.is_empty() => Sink::File(PathPattern::parse(path)?),
         None if format == Format::Table => Sink::Stderr,
         _ => return Err(format!("expected `{kind}:PATH`, or `{kind}:-` for stdout")),
     };
@@ -158,28 +161,14 @@ fn target(entry: &str) -> Result<Target, String> {
 /// Returns `true` if both sinks refer to the same place, however their paths are written.
 fn is_same(one: &Sink, other: &Sink) -> bool {
     match (one, other) {
-        (Sink::File(one), Sink::File(other)) => canonical(one) == canonical(other),
+        (Sink::File(one), Sink::File(other)) => canonical(one.path()) == canonical(other.path()),
         _ => one == other,
     }
 }
 
 /// Returns the canonical path of a file, which may be missing if its directory exists. Otherwise,
 /// returns the path unchanged.
-fn canonical(path: &Path) -> PathBuf {
-    let real = with_process_id(path);
-    let in_directory = || Some(fs::canonicalize(real.parent()?).ok()?.join(real.file_name()?));
-    fs::canonicalize(&real).ok().or_else(in_directory).unwrap_or_else(|| path.to_owned())
-}
-
-/// Returns the path that this process writes to.
-pub(crate) fn own_path(path: &Path) -> PathBuf {
-    with_process_id(path)
-}
-
-/// Replaces `%p` in the path with the process id.
-fn with_process_id(path: &Path) -> PathBuf {
-    match path.to_str() {
-        Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
-        None => path.to_owned(),
-    }
+fn canonical(path: PathBuf) -> PathBuf {
+    let in_directory = || Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
+    fs::canonicalize(&path).ok().or_else(in_directory).unwrap_or(path)
 }

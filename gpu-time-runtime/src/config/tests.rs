@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 use std::fs;
-use std::path;
 
+use crate::config::path_pattern::PathPattern;
 use crate::config::setting::Setting;
 use crate::config::targets::{Format, Sink};
 use crate::config::*;
@@ -35,7 +35,7 @@ fn bad(name: &str, value: &str) -> String {
 }
 
 fn file(format: Format, path: &str) -> Target {
-    Target { format, sink: Sink::File(path::absolute(path).unwrap()) }
+    Target { format, sink: Sink::File(PathPattern::parse(path).unwrap()) }
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn missing_directory_is_reported() {
     let folder = folder.path().display();
     let list = format!("table,json:-,csv:{folder}/a.csv,json:{folder}/no/r.json,table:/dev/null");
     let config = good("GPU_TIME_REPORT", &list);
-    let messages: Vec<String> = targets::unwritable(&config.targets).collect();
+    let messages = targets::doubts(&config.targets);
     assert_eq!(
         messages,
         [format!(
@@ -420,7 +420,7 @@ fn path_through_file_or_to_directory_is_reported() {
     let list =
         format!("json:{folder}/file/a,csv:{folder}/file/b/c,table:{folder},folded:{folder}/file");
     let config = good("GPU_TIME_REPORT", &list);
-    let messages: Vec<String> = targets::unwritable(&config.targets).collect();
+    let messages = targets::doubts(&config.targets);
     assert_eq!(
         messages,
         [
@@ -436,17 +436,25 @@ fn path_through_file_or_to_directory_is_reported() {
 }
 
 #[test]
-fn relative_path_becomes_absolute() {
-    let config = good("GPU_TIME_REPORT", "json:sub/r-%p.json");
-    let path = std::env::current_dir().unwrap().join("sub").join("r-%p.json");
-    assert_eq!(config.targets, [Target { format: Format::Json, sink: Sink::File(path) }]);
+fn unset_variable_in_path_is_reported() {
+    let config = good("GPU_TIME_REPORT", "json:/r-%q{GPU_TIME_TEST_RANK}.json,csv:/%q{PATH}.csv");
+    let expected = "`%q{GPU_TIME_TEST_RANK}` is empty in the path of the report, `/r-.json`: \
+                    `GPU_TIME_TEST_RANK` is not set";
+    assert_eq!(targets::doubts(&config.targets)[0], expected);
 }
 
 #[test]
-fn process_id_replaces_placeholder() {
-    let id = std::process::id();
-    assert_eq!(
-        targets::own_path(path::Path::new("a/%p/r-%p")),
-        path::PathBuf::from(format!("a/{id}/r-{id}"))
-    );
+fn relative_path_becomes_absolute() {
+    let config = good("GPU_TIME_REPORT", "json:sub/r.json");
+    let [Target { sink: Sink::File(path), .. }] = &config.targets[..] else { panic!() };
+    assert_eq!(path.path(), std::env::current_dir().unwrap().join("sub").join("r.json"));
+}
+
+#[test]
+fn unknown_placeholder_is_named() {
+    for (path, unknown) in [("r-%x.json", "%x"), ("r%", "%"), ("%q{RANK", "%q"), ("%P", "%P")] {
+        let problem = bad("GPU_TIME_REPORT", &format!("json:{path}"));
+        let expected = format!("for `GPU_TIME_REPORT`: unknown `{unknown}`: expected `%p` ");
+        assert!(problem.contains(&expected), "{problem}");
+    }
 }

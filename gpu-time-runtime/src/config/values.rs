@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
-use gpu_time_report::{Detail, View};
+use gpu_time_report::{Detail, View, units::parsed_ns};
 
 /// The longest hold. The stream makes no progress while it is held.
 const MAX_HOLD_NS: f64 = 1e9;
@@ -53,7 +53,7 @@ pub(crate) fn hold(text: &str) -> Result<Option<Hold>, &'static str> {
     match text {
         off if is_off(off) => Ok(None),
         on if is_on(on) => Ok(Some(Hold::UntilEnqueued)),
-        time => nanoseconds(time)
+        time => parsed_ns(time)
             .map(f64::round)
             .filter(|ns| (1.0..=MAX_HOLD_NS).contains(ns))
             .map(|ns| Some(Hold::For(ns as u64)))
@@ -79,7 +79,7 @@ pub(crate) fn windows(text: &str) -> Result<Option<WindowPlan>, &'static str> {
         return Ok(None);
     }
     let time = |text: &str| {
-        let ns = nanoseconds(text.trim()).filter(|ns| *ns < 1e18)?;
+        let ns = parsed_ns(text.trim()).filter(|ns| *ns < 1e18)?;
         Some(Duration::from_nanos(ns.round() as u64))
     };
     let plan = text
@@ -146,7 +146,7 @@ pub(crate) fn bias(text: &str) -> Result<ConfiguredBias, &'static str> {
         Some(time) => (ConfiguredBias::KernelBase, time.trim_start()),
         None => (ConfiguredBias::Bias, text),
     };
-    nanoseconds(time).filter(|ns| (0.0..=MAX_BIAS_NS).contains(ns)).map(variant).ok_or(
+    parsed_ns(time).filter(|ns| (0.0..=MAX_BIAS_NS).contains(ns)).map(variant).ok_or(
         "a time up to `1ms` such as `2.2us`, or CUPTI's time of an empty kernel such as `cupti:545ns`",
     )
 }
@@ -163,19 +163,4 @@ pub(crate) fn share(text: &str) -> Option<f64> {
         Some(percent) => Some(percent.trim_end().parse::<f64>().ok()? / 100.0),
         None => text.parse().ok(),
     }
-}
-
-/// Parses a time with a unit, such as `50us` or `1.5ms`.
-fn nanoseconds(text: &str) -> Option<f64> {
-    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (number, unit) = text.split_at_checked(unit)?;
-    let scale = match unit.trim_start() {
-        "ns" => 1.0,
-        // The micro sign and the Greek letter look the same.
-        "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return None,
-    };
-    Some(number.parse::<f64>().ok()? * scale)
 }

@@ -53,7 +53,7 @@ impl ActiveConfig {
 /// end of a long run.
 fn start(config: &Config, before: Option<&Config>) {
     if config.is_on && before.is_none_or(|before| before.targets != config.targets) {
-        targets::unwritable(&config.targets).for_each(|line| console::say(&line));
+        targets::doubts(&config.targets).iter().for_each(|line| console::say(line));
     }
     timeline::set(config.trace_last());
     budget_control::set(config.budget);

@@ -19,10 +19,10 @@ use crate::base::{at_exit, clock, fork, inside, pin, standard, switches, thread_
 #[cfg(feature = "kernels")]
 use crate::collect::empty_kernel;
 use crate::control::active;
-use crate::record::{drain, opened, window};
-use crate::site::registry;
 #[cfg(feature = "metrics")]
 use crate::export;
+use crate::record::{drain, opened, window};
+use crate::site::registry;
 use crate::{collect, cuda, cupti, health};
 
 /// The longest wait at exit for work that the GPU has not finished.
@@ -126,6 +126,7 @@ extern "C" fn handle_exit() {
 static ON_LOAD: extern "C" fn() = on_load;
 
 extern "C" fn on_load() {
+    clock::loaded();
     // SAFETY: `getpid` always succeeds, and the handler does not unwind.
     unsafe {
         standard::remember();

@@ -6,6 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use serde_json::Value;
+
 const SIGTERM: i32 = 15;
 
 /// Returns the path of one of this package's examples, which `cargo test` builds before the tests.
@@ -100,8 +102,15 @@ fn tables(stderr: &str) -> usize {
 #[test]
 fn each_runtime_reports_at_exit() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let (_, stderr) = succeed(three_runtimes(dir.path()));
+    let mut loader = three_runtimes(dir.path());
+    loader.env("GPU_TIME_REPORT", format!("table,json:{}/report.json", dir.path().display()));
+    let (_, stderr) = succeed(loader);
     assert_eq!(tables(&stderr), 3, "{stderr}");
+    for name in ["report.json", "report.2.json", "report.3.json"] {
+        let text = fs::read_to_string(dir.path().join(name)).expect(name);
+        let report: Value = serde_json::from_str(&text).expect("the report is JSON");
+        assert_eq!(report["sites"][0]["calls"], 1, "{name}");
+    }
 }
 
 #[test]
