@@ -55,6 +55,12 @@ impl Snapshot {
         snapshot
     }
 
+    /// Makes all texts printable, and at most 64 KiB long.
+    pub(crate) fn clean_texts(&mut self) {
+        let Snapshot { process, devices, sites, tree, .. } = self;
+        texts::clean_all(process, devices, sites, tree);
+    }
+
     /// Adds the call tree, with the work that only windows found. Parents come before their children.
     #[must_use]
     #[doc(hidden)]

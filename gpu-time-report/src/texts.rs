@@ -5,19 +5,22 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use crate::units::{is_hidden, printable};
-use crate::{Coverage, Device, Eviction, Node, Process, Series, Site, Snapshot};
+use crate::{Coverage, Device, Eviction, Node, Process, Series, Site};
 
 /// The maximum length of a text in bytes. Names of kernels have up to 8 KiB.
 pub const MAX_TEXT: usize = 64 << 10;
 
-impl Snapshot {
-    /// Makes all texts printable, and at most [`MAX_TEXT`] bytes long.
-    pub(crate) fn clean_texts(&mut self) {
-        clean_process(&mut self.process);
-        self.devices.iter_mut().for_each(clean_device);
-        self.sites.iter_mut().for_each(clean_site);
-        self.tree.iter_mut().for_each(clean_node);
-    }
+/// Makes the texts of a snapshot's parts printable, and at most [`MAX_TEXT`] bytes long.
+pub(crate) fn clean_all(
+    process: &mut Process,
+    devices: &mut [Device],
+    sites: &mut [Site],
+    tree: &mut [Node],
+) {
+    clean_process(process);
+    devices.iter_mut().for_each(clean_device);
+    sites.iter_mut().for_each(clean_site);
+    tree.iter_mut().for_each(clean_node);
 }
 
 fn clean_process(process: &mut Process) {
