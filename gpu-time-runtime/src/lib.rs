@@ -229,8 +229,6 @@ pub fn set_enabled(on: bool) {
     let Some(_call) = fork::begin_call() else { return };
     switches::switch(on);
     if !on {
-        for context in cuda::contexts() {
-            context.release_holds(false);
-        }
+        cuda::release_holds(false);
     }
 }

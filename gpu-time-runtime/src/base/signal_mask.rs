@@ -32,18 +32,14 @@ impl BlockedSignals {
     /// Blocks the signals that a failing write raises, and discards them at the end: the write also returns
     /// an error.
     pub fn raised_by_writes() -> BlockedSignals {
-        let raised = set_of(|signal| RAISED_BY_WRITES.contains(&signal));
-        let before = changed(libc::SIG_BLOCK, &raised);
-        let mut pending = MaybeUninit::uninit();
-        // SAFETY: initialises the set.
-        let pending = unsafe {
-            libc::sigpending(pending.as_mut_ptr());
-            pending.assume_init()
-        };
+        let before = changed(libc::SIG_BLOCK, &set_of(RAISED_BY_WRITES));
+        let mut pending = set_of([]);
+        // SAFETY: writes the set.
+        unsafe { libc::sigpending(&raw mut pending) };
         // SAFETY: reads an initialised set.
         let is_pending = |signal| unsafe { libc::sigismember(&raw const pending, signal) == 1 };
         // A signal that was already pending is the program's own.
-        let ours = set_of(|signal| RAISED_BY_WRITES.contains(&signal) && !is_pending(signal));
+        let ours = set_of(RAISED_BY_WRITES.into_iter().filter(|signal| !is_pending(*signal)));
         BlockedSignals { before, discarded: Some(ours), stays_on_thread: PhantomData }
     }
 }
@@ -63,21 +59,19 @@ impl Drop for BlockedSignals {
 
 /// Returns the set of all signals.
 pub(crate) fn all() -> libc::sigset_t {
-    let mut all = MaybeUninit::uninit();
-    // SAFETY: `sigfillset` initialises the set.
-    unsafe {
-        libc::sigfillset(all.as_mut_ptr());
-        all.assume_init()
-    }
+    let mut all = set_of([]);
+    // SAFETY: writes the set.
+    unsafe { libc::sigfillset(&raw mut all) };
+    all
 }
 
-/// Returns the set of the signals in [`RAISED_BY_WRITES`] that fulfil a condition.
-fn set_of(is_in: impl Fn(c_int) -> bool) -> libc::sigset_t {
+/// Returns the set of these signals, which must be valid.
+fn set_of(signals: impl IntoIterator<Item = c_int>) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: `sigemptyset` initialises the set, and the signals are valid.
+    // SAFETY: `sigemptyset` initialises the set.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in RAISED_BY_WRITES.into_iter().filter(|signal| is_in(*signal)) {
+        for signal in signals {
             libc::sigaddset(set.as_mut_ptr(), signal);
         }
         set.assume_init()
@@ -86,12 +80,10 @@ fn set_of(is_in: impl Fn(c_int) -> bool) -> libc::sigset_t {
 
 /// Changes the calling thread's mask, and returns the one before.
 fn changed(how: c_int, set: &libc::sigset_t) -> libc::sigset_t {
-    let mut before = MaybeUninit::uninit();
-    // SAFETY: reads `set` and initialises `before`; cannot fail with these arguments.
-    unsafe {
-        libc::pthread_sigmask(how, set, before.as_mut_ptr());
-        before.assume_init()
-    }
+    let mut before = set_of([]);
+    // SAFETY: reads one set and writes the other; cannot fail with these arguments.
+    unsafe { libc::pthread_sigmask(how, set, &raw mut before) };
+    before
 }
 
 #[cfg(test)]
@@ -99,11 +91,11 @@ mod tests {
     use super::*;
 
     fn is_pending(signal: c_int) -> bool {
-        let mut pending = MaybeUninit::uninit();
-        // SAFETY: `sigpending` initialises the set.
+        let mut pending = set_of([]);
+        // SAFETY: writes and reads an initialised set.
         unsafe {
-            libc::sigpending(pending.as_mut_ptr());
-            libc::sigismember(pending.as_ptr(), signal) == 1
+            libc::sigpending(&raw mut pending);
+            libc::sigismember(&raw const pending, signal) == 1
         }
     }
 

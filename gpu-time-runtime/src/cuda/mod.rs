@@ -34,7 +34,7 @@ pub(crate) use context::Context;
 pub(crate) use contexts::primary;
 pub(crate) use contexts::{
     contexts, find, find_existing, forget_recent, is_registering, only_device, recent,
-    recent_current,
+    recent_current, release_holds,
 };
 pub(crate) use device::DeviceInfo;
 #[cfg(feature = "kernels")]

@@ -100,13 +100,12 @@ pub(crate) fn arm_for_clocks() {
 
 /// The functions that the signal thread calls.
 #[cfg(any(feature = "nvml", feature = "signals"))]
-pub(crate) const HANDLERS: Handlers =
-    Handlers { report: collect::report, open_window, end, give_back: health::give_clocks_back };
-
-#[cfg(any(feature = "nvml", feature = "signals"))]
-fn open_window() {
-    active::open_window(None);
-}
+pub(crate) const HANDLERS: Handlers = Handlers {
+    report: collect::report,
+    open_window: || active::open_window(None),
+    end,
+    give_back: health::give_clocks_back,
+};
 
 extern "C" fn handle_exit() {
     if !fork::is_forked() {
@@ -202,17 +201,13 @@ fn report_and_give_back(last: fn()) {
         // Calls and windows of other threads may be open, and their work belongs to no report. The last
         // calibrations must not be recorded either.
         cupti::end(Instant::now() + PATIENCE);
-        for context in cuda::contexts() {
-            context.release_holds(false);
-        }
+        cuda::release_holds(false);
         drain::wait_for_gpu(PATIENCE);
         opened::give_up(Instant::now() + PATIENCE);
         let one_at_a_time = collect::reporting();
         // A calibration holds a private stream, so it must precede the final release of holds.
         collect::check_calibrations();
-        for context in cuda::contexts() {
-            context.release_holds(true);
-        }
+        cuda::release_holds(true);
         if EXIT.arming.is_completed() {
             collect::write_reports();
         }

@@ -420,7 +420,7 @@ fn fork_beside_everything(arguments: &[String]) {
         }
     };
     let threads: Vec<_> = functions.iter().map(|of| thread::spawn(forever(*of))).collect();
-    for _ in 0..2_000 {
+    for _ in 0..1_000 {
         fork(3, || {
             // SAFETY: ends this process if it hangs.
             unsafe { libc::alarm(PATIENCE) };
