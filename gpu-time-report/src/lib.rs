@@ -21,6 +21,8 @@
 mod advice;
 mod budget;
 mod busy_time;
+#[doc(hidden)]
+pub mod columns;
 mod coverage;
 mod csv;
 mod detail;

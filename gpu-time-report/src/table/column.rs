@@ -1,7 +1,5 @@
 //! The columns of the table. To add one, add a variant here and an arm in each method.
 
-use comfy_table::CellAlignment;
-
 use crate::own_times::{Share, Shares};
 use crate::printed::Printed;
 use crate::scale::Scale;
@@ -128,11 +126,9 @@ impl TableColumn {
         }
     }
 
-    pub fn alignment(self) -> CellAlignment {
-        match self {
-            TableColumn::Function | TableColumn::On | TableColumn::Cache => CellAlignment::Left,
-            _ => CellAlignment::Right,
-        }
+    /// Returns `true` if the cells are aligned at the right.
+    pub fn is_right(self) -> bool {
+        !matches!(self, TableColumn::Function | TableColumn::On | TableColumn::Cache)
     }
 
     /// Returns the text of a cell. Empty if the column does not apply to the row.

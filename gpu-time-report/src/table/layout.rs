@@ -1,10 +1,12 @@
 //! Table layout and colouring.
 
-use comfy_table::{Table, presets};
+use std::iter;
+
 use unicode_width::UnicodeWidthStr;
 
 use super::column::{KERNEL_INDENT, TableColumn};
 use super::grid::{Grid, Line};
+use crate::columns;
 use crate::shorten::shortened;
 use crate::style::{DIMMED, DOUBTFUL, FUNCTION, TITLE, paint};
 use crate::wrap::wrapped;
@@ -51,16 +53,9 @@ fn with_short_kernels(grid: &Grid, labels: Vec<String>, room: usize) -> Vec<Stri
 }
 
 fn aligned(grid: &Grid) -> String {
-    let mut table = Table::new();
-    let rows = grid.rows.iter().filter(|line| line.wide.is_none());
-    table
-        .load_style(presets::NOTHING)
-        .set_header(grid.header.clone())
-        .add_rows(rows.map(|line| line.cells.clone()));
-    for (laid_out, column) in table.column_iter_mut().zip(grid.columns()) {
-        laid_out.set_padding((0, 2)).set_cell_alignment(column.alignment());
-    }
-    table.trim_fmt()
+    let rows = grid.rows.iter().filter(|line| line.wide.is_none()).map(|line| &*line.cells);
+    let is_right = |at: usize| grid.columns().get(at).is_some_and(|column| column.is_right());
+    columns::aligned(iter::once(&*grid.header).chain(rows), is_right)
 }
 
 /// Inserts the lines that are as wide as the table into the text of the other rows, which

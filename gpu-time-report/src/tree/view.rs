@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, Table, presets};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Node, PerCall, Source, bounded_totals, selection};
@@ -13,7 +12,7 @@ use crate::printed::Printed;
 use crate::shorten::shortened;
 use crate::style::{DIMMED, TITLE};
 use crate::wrap::wrapped;
-use crate::{Snapshot, Terminal, terminal, units};
+use crate::{Snapshot, Terminal, columns, terminal, units};
 
 /// The maximum number of printed paths.
 const MAX_PATHS: usize = 200;
@@ -125,20 +124,11 @@ fn shortened_labels(paths: &[TreeRow], room: usize) -> Vec<String> {
 
 /// Returns a line with the titles, and one for each path.
 fn aligned(paths: &[TreeRow], labels: &[String], printed: &Printed) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(["share", "self", "total", "calls", GPU_PER_CALL, "host/call", "function"]);
-    for (path, label) in paths.iter().zip(labels) {
-        table.add_row(row(path, label, printed));
-    }
-    let last = 6;
-    for (at, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
-        if at != last {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table.trim_fmt()
+    let titles = ["share", "self", "total", "calls", GPU_PER_CALL, "host/call", "function"];
+    let mut rows = vec![titles.map(str::to_owned)];
+    rows.extend(paths.iter().zip(labels).map(|(path, label)| row(path, label, printed)));
+    let last = titles.len() - 1;
+    columns::aligned(rows.iter().map(<[String; 7]>::as_slice), |at| at != last)
 }
 
 fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {

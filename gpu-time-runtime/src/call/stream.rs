@@ -247,12 +247,13 @@ impl UnknownContext {
     }
 }
 
-/// The crates whose types `CudaStream` and `CudaContext` return valid handles: cudarc and NVIDIA's cuda-core.
-const TRUSTED_CRATES: &[&str] = &[
-    "cudarc::",
-    "cuda_core::",
+/// The types of streams and contexts that return valid handles, by the beginnings and ends of their names: those of
+/// cudarc and of NVIDIA's cuda-core.
+const TRUSTED: &[(&str, &str, &str)] = &[
+    ("cudarc::", "::CudaStream", "::CudaContext"),
+    ("cuda_core::", "::Stream", "::Context"),
     #[cfg(test)]
-    "gpu_time_runtime::call::stream::tests::v0_",
+    ("gpu_time_runtime::call::stream::tests::v0_", "::CudaStream", "::CudaContext"),
 ];
 
 /// Returns the handles of a stream and its context, or `None` if the type of the stream is not known to return
@@ -277,14 +278,15 @@ pub(super) fn handles<S: 'static, C: 'static>(
     if let Some(stream) = any.downcast_ref::<CudaStream>() {
         return Some((stream.cu_stream().addr(), stream.context().cu_ctx().addr()));
     }
-    let is_trusted = is_trusted(type_name::<S>(), "::CudaStream")
-        && is_trusted(type_name::<C>(), "::CudaContext");
-    is_trusted.then_some(named)
+    is_trusted(type_name::<S>(), type_name::<C>()).then_some(named)
 }
 
 #[inline(always)]
-fn is_trusted(path: &str, name: &str) -> bool {
-    path.ends_with(name) && TRUSTED_CRATES.iter().any(|trusted| path.starts_with(trusted))
+fn is_trusted(stream: &str, context: &str) -> bool {
+    TRUSTED.iter().any(|(path, stream_name, context_name)| {
+        let is_one = |found: &str, name: &str| found.starts_with(path) && found.ends_with(name);
+        is_one(stream, stream_name) && is_one(context, context_name)
+    })
 }
 
 /// A raw driver handle. References do not implement this trait, although they coerce to pointers.

@@ -1,4 +1,4 @@
-//! Streams with the method names of cudarc's, in a crate that the attribute trusts.
+//! Streams with the method names of cudarc's, and with the names of cuda-core's, which the attribute trusts.
 //!
 //! With `SHAPES_DRIVER` set, an annotated run has a driver's stream behind each of them, so that
 //! the brackets are recorded; otherwise the handles are invented. That is for the simulated driver
@@ -33,12 +33,12 @@ mod driver {
     }
 }
 
-pub struct CudaContext {
+pub struct Context {
     #[cfg(feature = "timed")]
     stream: Option<driver::Stream>,
 }
 
-impl CudaContext {
+impl Context {
     pub fn cu_ctx(&self) -> CUcontext {
         #[cfg(feature = "timed")]
         if let Some(stream) = &self.stream {
@@ -48,14 +48,14 @@ impl CudaContext {
     }
 }
 
-pub struct CudaStream {
+pub struct Stream {
     number: usize,
-    context: Arc<CudaContext>,
+    context: Arc<Context>,
 }
 
-impl CudaStream {
+impl Stream {
     pub fn new(number: usize) -> Self {
-        let context = CudaContext {
+        let context = Context {
             #[cfg(feature = "timed")]
             stream: driver::stream(),
         };
@@ -71,7 +71,7 @@ impl CudaStream {
         (self.number << 12) as CUstream
     }
 
-    pub fn context(&self) -> &Arc<CudaContext> {
+    pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
 }

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 pub struct CudaStream {
     number: usize,
-    stream: cuda_core::CudaStream,
+    stream: cuda_core::Stream,
 }
 
 impl Deref for CudaStream {
-    type Target = cuda_core::CudaStream;
+    type Target = cuda_core::Stream;
 
-    fn deref(&self) -> &cuda_core::CudaStream {
+    fn deref(&self) -> &cuda_core::Stream {
         &self.stream
     }
 }
@@ -29,7 +29,7 @@ impl fmt::Debug for CudaStream {
 
 impl CudaStream {
     pub fn new(number: usize) -> Self {
-        Self { number, stream: cuda_core::CudaStream::new(number) }
+        Self { number, stream: cuda_core::Stream::new(number) }
     }
 
     pub fn shared(number: usize) -> Arc<Self> {

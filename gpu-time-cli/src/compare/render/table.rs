@@ -1,8 +1,7 @@
 //! A comparison as a table for the terminal.
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{CellAlignment, Table, presets};
-use gpu_time_report::{Terminal, printable};
+use gpu_time_report::{Terminal, columns, printable};
 
 use super::figures::{COLUMNS, CONTROL, figures};
 use crate::compare::change::Verdict;
@@ -19,21 +18,15 @@ pub fn text(comparison: &Comparison, control: Option<&Comparison>, to: Terminal)
 }
 
 fn one(comparison: &Comparison, to: Terminal) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(COLUMNS);
+    let mut rows = vec![COLUMNS.map(str::to_owned)];
     for row in &comparison.rows {
         let [base, new, share, interval, verdict] = figures(&row.change);
         // The verdict is the last column, so escape sequences do not disturb the layout.
         let verdict = to.styled(style(row.change.verdict), &verdict);
-        table.add_row([printable(&row.name), base, new, share, interval, verdict]);
+        rows.push([printable(&row.name), base, new, share, interval, verdict]);
     }
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
-        if (1..=4).contains(&i) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut text = table.trim_fmt() + "\n\n";
+    let is_right = |at| (1..=4).contains(&at);
+    let mut text = columns::aligned(rows.iter().map(<[String; 6]>::as_slice), is_right) + "\n\n";
     for name in &comparison.missing {
         text += &format!("only in the base: {}\n", printable(name));
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use crate::call::decide::StreamQuery;
 use crate::call::source::{Source, StreamSource};
-use crate::call::stream::{StreamGuard, tried};
+use crate::call::stream::{StreamGuard, is_trusted, tried};
 use crate::types::gpu_stream::{
     GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream,
 };
@@ -238,6 +238,17 @@ fn lookalikes_name_no_handle() {
     assert_eq!(seen(source!(lookalike())), unknown());
     assert_eq!(seen(source!(Arc::new(lookalike()))), unknown());
     assert_eq!(seen(source!(Some(&lookalike()))), unknown());
+}
+
+#[test]
+fn types_are_trusted_by_their_names() {
+    let context = "cudarc::driver::safe::core::CudaContext";
+    assert!(is_trusted("cudarc::driver::safe::core::CudaStream", context));
+    assert!(is_trusted("cuda_core::runtime::Stream", "cuda_core::runtime::Context"));
+    for stream in ["app::cudarc::CudaStream", "cudarc_app::CudaStream", "cudarc::Box<CudaStream>"] {
+        assert!(!is_trusted(stream, context), "{stream}");
+    }
+    assert!(!is_trusted("cudarc::driver::CudaStream", "app::CudaContext"));
 }
 
 #[test]
