@@ -120,10 +120,12 @@ pub(super) fn register<T: Sync>(page: &'static T) -> Result<CUdeviceptr, Fault> 
     check(unsafe { sys::cuMemHostRegister_v2(host, size_of::<T>(), flags) })?;
     let mut address: CUdeviceptr = 0;
     // SAFETY: `host` was registered as mapped memory; writes one address.
-    check(unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, host, 0) }).inspect_err(|_| {
-        // SAFETY: `host` was registered above, and the GPU does not know its address.
-        _ = check(unsafe { sys::cuMemHostUnregister(host) });
-    })?;
+    check(unsafe { sys::cuMemHostGetDevicePointer_v2(&raw mut address, host, 0) }).inspect_err(
+        |_| {
+            // SAFETY: `host` was registered above, and the GPU does not know its address.
+            _ = check(unsafe { sys::cuMemHostUnregister(host) });
+        },
+    )?;
     Ok(address)
 }
 

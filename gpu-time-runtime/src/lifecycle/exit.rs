@@ -18,10 +18,10 @@ use crate::base::signals;
 use crate::base::signals::Handlers;
 use crate::base::{clock, fork, inside, pin, siblings, standard, switches, thread_id};
 use crate::control::active;
-use crate::record::{drain, opened, window};
-use crate::site::registry;
 #[cfg(feature = "metrics")]
 use crate::export;
+use crate::record::{drain, opened, window};
+use crate::site::registry;
 use crate::{collect, cuda, cupti, health};
 
 /// The longest wait at exit for work that the GPU has not finished.

@@ -7,7 +7,7 @@ use crate::base::lock::{Mutex, locked, locked_by};
 use crate::gpu::Gpu;
 use crate::record::bracket::{Bracket, BracketSubject};
 use crate::record::call_sums::{CallSums, SumId};
-use crate::record::pending::{BATCH, HANDED_BACK, Drain, FinishedBracket, Pending};
+use crate::record::pending::{BATCH, Drain, FinishedBracket, HANDED_BACK, Pending};
 use crate::record::series_counters::{HostTime, SeriesOutcome, SeriesRef, SeriesTable};
 use crate::record::stream_state::{self, NestingMark, StreamKey, StreamState};
 use crate::record::{call_tree, pool::Pools, timeline};

@@ -7,8 +7,8 @@ use crate::base::fork;
 use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
 use crate::record::drain;
-use crate::settle::{back_to_back, look_plan::LookPlan, options::Settle};
 use crate::settle::pacer::{IN_FLIGHT_PATIENCE, Pacer};
+use crate::settle::{back_to_back, look_plan::LookPlan, options::Settle};
 use crate::settle::{progress::Progress, settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
 

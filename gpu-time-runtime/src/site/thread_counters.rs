@@ -43,7 +43,8 @@ impl ThreadCounters {
     pub fn get_or_allocate(self, id: u32) -> Option<&'static CallCounters> {
         let chunk = self.0.get(id as usize / SITES_PER_CHUNK)?;
         if chunk.get().is_none() {
-            let new: Box<[CallCounters]> = (0..SITES_PER_CHUNK).map(|_| CallCounters::default()).collect();
+            let new: Box<[CallCounters]> =
+                (0..SITES_PER_CHUNK).map(|_| CallCounters::default()).collect();
             let new: Box<Chunk> = new.try_into().ok()?;
             // A timed call inside the program's own allocator may have set the chunk first.
             chunk.set(Box::leak(new));

@@ -221,8 +221,7 @@ impl SeriesData {
         let opened = self.opened.as_ref();
         let opened = opened.map_or(0, |opened| size_of_val(&**opened) + opened.heap_bytes());
         let inner = self.inner.as_ref().map_or(0, |inner| size_of_val(&**inner));
-        let times =
-            self.fed.heap_bytes() + self.starved.heap_bytes() + self.host.heap_bytes();
+        let times = self.fed.heap_bytes() + self.starved.heap_bytes() + self.host.heap_bytes();
         size_of::<Self>() + times + opened + inner
     }
 }

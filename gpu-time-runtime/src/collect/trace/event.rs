@@ -18,7 +18,8 @@ pub(super) type Row = (u32, usize);
 impl TraceFile {
     /// Begins the file.
     pub fn new(origin_ns: u64, other_data: &Value) -> TraceFile {
-        let head = format!("{{\"displayTimeUnit\":\"ns\",\"otherData\":{other_data},\"traceEvents\":[");
+        let head =
+            format!("{{\"displayTimeUnit\":\"ns\",\"otherData\":{other_data},\"traceEvents\":[");
         TraceFile { text: head.into_bytes(), origin_ns }
     }
 
