@@ -107,9 +107,10 @@ impl Draws {
             }
             config
         });
-        let rate = match config.is_on {
-            true => KernelRate::resolved(config.kernels, Some(rate), Clock::Kernels),
-            false => KernelRate::OFF,
+        let rate = if config.is_on {
+            KernelRate::resolved(config.kernels, Some(rate), Clock::Kernels)
+        } else {
+            KernelRate::OFF
         };
         let sampling = Sampling::of_share(rate.get(Clock::Kernels))?;
         if (f64::MIN_POSITIVE..1.0).contains(&sampling.get()) {

@@ -77,12 +77,13 @@ impl CallTree {
             let Named { name, site, calls, .. } = named(path.function);
             // Calls of functions without a path of their own are missing from the counts.
             let known = calls.filter(|_| self.paths.len() < MAX_PATHS);
-            let node = match is_opened(at) {
-                true => path.opened_node(counts[&path.function].correction(known)),
-                false => Node {
+            let node = if is_opened(at) {
+                path.opened_node(counts[&path.function].correction(known))
+            } else {
+                Node {
                     callers_unknown: lacks_callers(path),
                     ..times[at].node(path.timed_on_host.mean_ns())
-                },
+                }
             };
             let parent = path.parent.map(|parent| places[parent.index()]);
             nodes.push(Node { name, site, parent, ..node });
