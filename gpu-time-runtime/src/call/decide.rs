@@ -13,7 +13,7 @@ use crate::call::scope::Decision;
 use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard, handles};
 use crate::call::ticket::{Ticket, count, with_counters};
-use crate::call::warmup::{self, Leases};
+use crate::call::warmup;
 use crate::call::{first, opened};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
@@ -46,12 +46,13 @@ pub(crate) struct AdmittedCall<G> {
 /// expression is alive.
 #[derive(Clone, Copy)]
 pub struct StreamQuery {
-    leases: Leases,
+    /// The site and the calling thread's counters, which may have leased warm-up calls.
+    leases: Option<(&'static CallSite, &'static CallCounters)>,
 }
 
 impl StreamQuery {
     /// For calls that are timed regardless of warm-up, or whose warm-up is checked later.
-    pub(crate) const WITHOUT_LEASES: StreamQuery = StreamQuery { leases: Leases::NONE };
+    pub(crate) const WITHOUT_LEASES: StreamQuery = StreamQuery { leases: None };
 
     /// Answers with a stream. Returns `None` if the call is a warm-up call that its thread has leased,
     /// which needs neither `tracked` nor `guard`.
@@ -66,7 +67,11 @@ impl StreamQuery {
         tracked: impl FnOnce() -> bool,
         guard: impl FnOnce() -> G,
     ) -> Option<Source<G>> {
-        if self.leases.take(context) {
+        if let Some((site, counters)) = self.leases
+            && !site.is_plain()
+            && context != 0
+            && counters.pass_over(context, site.rate.epoch())
+        {
             return None;
         }
         let stream = Stream(stream);
@@ -116,7 +121,7 @@ pub(crate) fn admit<G>(
         Decision::Plain => return Decision::Plain,
         Decision::Observed => return Decision::Observed,
     };
-    let leases = Leases::of(site, ticket.counters);
+    let leases = ticket.counters.map(|counters| (site, counters));
     let Some(source) = source(StreamQuery { leases }) else {
         ticket.count_as(Outcome::Warmup);
         timeline::warmup(site);

@@ -113,9 +113,10 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
             .and_then(|(call, guard, work)| {
                 let may_open =
                     site.spec.clock != Clock::Kernels || default_stream::may_open(call.site);
-                let timing = match may_open {
-                    true => opened::enter_stream(&call, &guard, work.get(), is_captured),
-                    false => StreamTiming::Events,
+                let timing = if may_open {
+                    opened::enter_stream(&call, &guard, work.get(), is_captured)
+                } else {
+                    StreamTiming::Events
                 };
                 match timing {
                     StreamTiming::Opened(opened) => Some(TimedBy::Kernels(opened)),

@@ -167,7 +167,7 @@ impl StreamCall {
         };
         let opened = match obstacle {
             Some(reason) => Err(reason),
-            None => match recorder.open(context, stream_key, &subject) {
+            None => match recorder.open(context, stream_key, subject) {
                 Some(bracket) => Ok(bracket),
                 None => {
                     drop(recorder);

@@ -9,27 +9,6 @@ use crate::types::{device::DeviceId, key::SeriesKey};
 /// The maximum number of warm-up calls that a thread leases at a time.
 const MAX_LEASE: u32 = 256;
 
-/// The warm-up calls of a site that the calling thread has leased.
-#[derive(Clone, Copy)]
-pub(super) struct Leases(Option<(&'static CallSite, &'static CallCounters)>);
-
-impl Leases {
-    pub const NONE: Leases = Leases(None);
-
-    #[inline(always)]
-    pub fn of(site: &'static CallSite, counters: Option<&'static CallCounters>) -> Leases {
-        Leases(counters.map(|counters| (site, counters)))
-    }
-
-    /// Uses up a leased warm-up call in this context. Returns `false` if there is none.
-    #[inline(always)]
-    pub fn take(self, context: usize) -> bool {
-        self.0.is_some_and(|(site, counters)| {
-            !site.is_plain() && context != 0 && counters.pass_over(context, site.rate.epoch())
-        })
-    }
-}
-
 /// Takes a warm-up call for the context's device, or for the host if there is no context. Returns
 /// `false` if none is left. If many are left, the thread leases more, which its next calls in the
 /// context use up without further checks. The second value of `on` is the handle by which those calls

@@ -15,14 +15,6 @@ use crate::record::threads::{self, ThreadRecorder};
 /// The number of series to copy while a recorder is locked, which takes a few microseconds.
 pub(crate) const SERIES_PER_LOCK: usize = 128;
 
-/// A table of counters that is being read.
-struct UnreadTable {
-    /// `None` for the table of graphs.
-    thread: Option<&'static ThreadRecorder>,
-    /// The index of the first series that has not been read.
-    next: usize,
-}
-
 /// Reads the counters of every series of every thread and of graphs. Locks one recorder at a time,
 /// for up to [`SERIES_PER_LOCK`] series.
 ///
@@ -37,12 +29,12 @@ fn read_threads(
     mut patience: Duration,
     mut read: impl FnMut(&SeriesCounters),
 ) -> usize {
-    let threads = threads.into_iter().map(Some);
-    let tables = threads.chain([None]).map(|thread| UnreadTable { thread, next: 0 }).collect();
+    // `None` stands for the table of graphs, and `next` for the first series of a table that has not been read.
+    let tables = threads.into_iter().map(Some).chain([None]).map(|thread| (thread, 0)).collect();
     // Allocated here, so that nothing is allocated while a recorder is locked.
     let mut copied = Vec::with_capacity(SERIES_PER_LOCK);
     let mut stuck = 0;
-    in_rounds(tables, |UnreadTable { thread, next }| {
+    in_rounds(tables, |(thread, next)| {
         copied.clear();
         match thread {
             None => copy(&graph::series(), *next, &mut copied),

@@ -248,11 +248,12 @@ impl CallSite {
         if let Some(cell) = series.iter().find(|cell| **cell.id == identity) {
             return cell.id;
         }
-        let on_host = identity.device == DeviceId::Host;
-        let clock = match identity.on_default {
-            _ if on_host => Clock::Host,
-            true => Clock::Events,
-            false => self.spec.clock,
+        let clock = if identity.device == DeviceId::Host {
+            Clock::Host
+        } else if identity.on_default {
+            Clock::Events
+        } else {
+            self.spec.clock
         };
         let id = Box::leak(Box::new(SeriesId::new(identity, clock, series.len())));
         series.push(SeriesCell { id, series: SeriesData::new() });

@@ -164,9 +164,10 @@ impl Drop for CostTimer {
     fn drop(&mut self) {
         if let Some(meter) = self.meter {
             let ns = *self.ns.get_mut();
-            match self.is_inner {
-                true => meter.count_preparation((ns * u64::from(ONE_IN)) as f64),
-                false => count_call(meter, ns),
+            if self.is_inner {
+                meter.count_preparation((ns * u64::from(ONE_IN)) as f64);
+            } else {
+                count_call(meter, ns);
             }
         }
     }

@@ -34,7 +34,7 @@ pub(crate) struct CallTree {
     known: HashMap<(Option<PathId>, SiteNumber), PathId>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Path {
     function: SiteNumber,
     parent: Option<PathId>,
@@ -85,20 +85,7 @@ impl CallTree {
             return None;
         }
         let id = PathId::at(self.paths.len());
-        self.paths.push(Path {
-            function,
-            parent,
-            level,
-            callers_unknown: false,
-            timed: Vec::new(),
-            timed_on_host: SampleSum::default(),
-            recorded: 0,
-            calls: 0.0,
-            inclusive: Total::default(),
-            own: Total::default(),
-            own_by_device: BTreeMap::new(),
-            sums: PerCall::default(),
-        });
+        self.paths.push(Path { function, parent, level, ..Path::default() });
         self.known.insert((parent, function), id);
         Some(id)
     }
@@ -111,7 +98,7 @@ impl CallTree {
         path.calls += weight;
         path.inclusive.add(1.0, figures.busy_ns as f64, weight, draw);
         path.add_own(1.0, call);
-        path.sums.add(call);
+        path.add_to_sums(call);
     }
 
     /// Adds the work of a function that has no path of its own to the path around it.
@@ -167,31 +154,25 @@ impl Path {
             *self.own_by_device.entry(*device).or_default() += weight * *ns as f64;
         }
     }
-}
 
-/// Sums and means of the figures of calls.
-trait PerCallSums {
-    fn add(&mut self, call: RecordedCall<'_>);
-    fn mean(self, calls: f64) -> PerCall;
-}
-
-impl PerCallSums for PerCall {
-    fn add(&mut self, RecordedCall { figures, host_ns, weight, .. }: RecordedCall<'_>) {
+    fn add_to_sums(&mut self, RecordedCall { figures, host_ns, weight, .. }: RecordedCall<'_>) {
         let kernels = figures.works.iter().filter(|of| of.work.is_kernel).count();
-        self.busy_ns += weight * figures.busy_ns as f64;
-        self.span_ns += weight * figures.span_ns as f64;
-        *self.waited_ns.get_or_insert_default() += weight * figures.waited_ns as f64;
-        *self.host_ns.get_or_insert_default() += weight * host_ns as f64;
-        *self.kernels.get_or_insert_default() += weight * kernels as f64;
+        self.sums.busy_ns += weight * figures.busy_ns as f64;
+        self.sums.span_ns += weight * figures.span_ns as f64;
+        *self.sums.waited_ns.get_or_insert_default() += weight * figures.waited_ns as f64;
+        *self.sums.host_ns.get_or_insert_default() += weight * host_ns as f64;
+        *self.sums.kernels.get_or_insert_default() += weight * kernels as f64;
     }
 
-    fn mean(self, calls: f64) -> PerCall {
+    /// Returns the means of the recorded calls' figures.
+    fn means(&self) -> PerCall {
+        let mean = |sum| sum / self.calls;
         value!(PerCall {
-            busy_ns: self.busy_ns / calls,
-            span_ns: self.span_ns / calls,
-            waited_ns: self.waited_ns.map(|sum| sum / calls),
-            host_ns: self.host_ns.map(|sum| sum / calls),
-            kernels: self.kernels.map(|sum| sum / calls),
+            busy_ns: mean(self.sums.busy_ns),
+            span_ns: mean(self.sums.span_ns),
+            waited_ns: self.sums.waited_ns.map(mean),
+            host_ns: self.sums.host_ns.map(mean),
+            kernels: self.sums.kernels.map(mean),
         })
     }
 }

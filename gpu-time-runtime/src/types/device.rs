@@ -3,11 +3,12 @@
 use std::fmt;
 
 /// The device that ran a call, or the host. Displayed as in reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum DeviceId {
     /// A CUDA device, by its ordinal.
     Cuda(u32),
     /// An unknown device, for example because the call used no context.
+    #[default]
     Unknown,
     /// The host clock timed the call.
     Host,

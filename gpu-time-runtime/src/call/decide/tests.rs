@@ -10,7 +10,7 @@ fn query(calls: u32) -> StreamQuery {
     let counters: &'static CallCounters = Box::leak(Box::default());
     let lease = Lease { device: DeviceId::Cuda(0), calls };
     counters.skip_warmup(lease, CONTEXT, site.rate.epoch());
-    StreamQuery { leases: Leases::of(site, Some(counters)) }
+    StreamQuery { leases: Some((site, counters)) }
 }
 
 /// Describes a stream of this context. Returns `true` if the call goes on, and how many of the two

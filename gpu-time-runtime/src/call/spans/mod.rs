@@ -18,7 +18,6 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use crate::base::{console, fork, inside};
 use crate::call::spans::counts::COUNTS;
-use crate::call::spans::roots::ChosenRoot;
 use crate::call::spans::span_state::{EnclosingSpans, SpanState};
 use crate::record::opened;
 use crate::types::kernel_rate::KernelRate;
@@ -87,7 +86,7 @@ impl Spans {
     }
 
     /// Returns the state of a new span.
-    fn span_state(&self, span: &Attributes<'_>, chosen: Option<ChosenRoot>) -> Option<SpanState> {
+    fn span_state(&self, span: &Attributes<'_>, chosen: Option<f64>) -> Option<SpanState> {
         let field = self.key.and_then(|key| span.metadata().fields().field(key));
         let text = field.and_then(|field| {
             // May run the user's `Debug` implementation.
@@ -152,7 +151,7 @@ impl Spans {
         span: &Attributes<'_>,
         id: &Id,
         context: &Context<'_, S>,
-        chosen: Option<ChosenRoot>,
+        chosen: Option<f64>,
     ) {
         if !fork::is_forked()
             && let Some(data) = context.span(id)
@@ -168,7 +167,7 @@ impl Spans {
         id: &Id,
         context: &Context<'_, S>,
         is_outermost: bool,
-        chosen: Option<ChosenRoot>,
+        chosen: Option<f64>,
     ) {
         if fork::is_forked() {
             return;

@@ -59,28 +59,21 @@ pub(super) fn share() -> f64 {
     ENTERED.with(|draws| draws.share.get())
 }
 
-/// A root that was chosen to open a call.
-#[derive(Clone, Copy)]
-pub(super) struct ChosenRoot {
-    /// The probability of choosing it.
-    pub share: f64,
-}
-
-/// Decides whether a new span without an explicit parent opens a call. Returns `None` if it is not a root
-/// or not chosen.
+/// Decides whether a new span without an explicit parent opens a call. Returns the probability of choosing it, or
+/// `None` if it is not a root or not chosen.
 #[inline]
-pub(super) fn choose_new(rate: KernelRate) -> Option<ChosenRoot> {
+pub(super) fn choose_new(rate: KernelRate) -> Option<f64> {
     if DEPTH.get() > 0 { None } else { choose(&CREATED, rate) }
 }
 
-/// Decides whether the outermost entry on a thread opens a call. The choice applies only to kept spans.
+/// Does the same for the outermost entry on a thread. The choice applies only to kept spans.
 #[inline]
-pub(super) fn choose_entered(rate: KernelRate) -> Option<ChosenRoot> {
+pub(super) fn choose_entered(rate: KernelRate) -> Option<f64> {
     choose(&ENTERED, rate)
 }
 
 #[inline]
-fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<ChosenRoot> {
+fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<f64> {
     // Inside another timed call, this event cannot open a call and is not counted.
     if opened::is_inside() || !opened::is_outermost() {
         return None;
@@ -96,7 +89,7 @@ fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<ChosenRoo
 
 impl Draws {
     #[cold]
-    fn draw(&self, rate: KernelRate) -> Option<ChosenRoot> {
+    fn draw(&self, rate: KernelRate) -> Option<f64> {
         self.share.set(0.0);
         // In a forked child, another thread may have held a lock at the fork.
         if !switches::is_on() || fork::is_forked() {
@@ -106,9 +99,10 @@ impl Draws {
         fork::mark_children();
         first::begin();
         let config = active::config();
-        let rate = match config.is_on {
-            true => KernelRate::resolved(config.kernels, Some(rate), Clock::Kernels),
-            false => KernelRate::OFF,
+        let rate = if config.is_on {
+            KernelRate::resolved(config.kernels, Some(rate), Clock::Kernels)
+        } else {
+            KernelRate::OFF
         };
         let sampling = Sampling::of_share(rate.get(Clock::Kernels))?;
         if (f64::MIN_POSITIVE..1.0).contains(&sampling.get()) {
@@ -124,6 +118,6 @@ impl Draws {
             return None;
         }
         call_tree::note_chosen_span();
-        Some(ChosenRoot { share: f64::from(weight).recip() })
+        Some(f64::from(weight).recip())
     }
 }

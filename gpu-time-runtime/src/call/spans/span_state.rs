@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use crate::base::{inside, thread_id};
 use crate::call::spans::counts::{COUNTS, CountGuard};
-use crate::call::spans::roots::ChosenRoot;
 use crate::call::spans::sites::SpanSite;
 use crate::call::{decide, first, ticket};
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
@@ -51,8 +50,8 @@ pub(super) struct SpanState {
 
 enum SpanPlace {
     Nowhere,
-    /// A chosen root, which opens a call when it is entered.
-    Chosen(ChosenRoot),
+    /// A root that was chosen with this probability, which opens a call when it is entered.
+    Chosen(f64),
     /// A frame of a call, which may have ended.
     Frame(FrameId),
     /// The outermost frame of a suspended call, which belongs to no thread.
@@ -78,11 +77,10 @@ impl SpanState {
         }
     }
 
-    /// Creates the state of a root that was chosen.
-    pub fn chosen(of: &'static SpanSite, key: SeriesKey, chosen: ChosenRoot) -> SpanState {
+    /// Creates the state of a root that was chosen with a probability of `share`.
+    pub fn chosen(of: &'static SpanSite, key: SeriesKey, share: f64) -> SpanState {
         let mut span_state = SpanState::new(of, key);
-        (span_state.place, span_state.live) =
-            (SpanPlace::Chosen(chosen), Some(COUNTS.live.count()));
+        (span_state.place, span_state.live) = (SpanPlace::Chosen(share), Some(COUNTS.live.count()));
         span_state.update_counts();
         span_state
     }
@@ -97,12 +95,12 @@ impl SpanState {
     }
 
     /// Enters the span on this thread. `is_outermost` is `true` if the thread is not inside another span.
-    /// `chosen` is set if the entry was chosen to open a call, which applies only to kept spans. `around`
-    /// returns the recorded spans around this one, if there are any.
+    /// `chosen` is set if the entry was chosen to open a call, with this probability, which applies only to kept
+    /// spans. `around` returns the recorded spans around this one, if there are any.
     pub fn enter(
         &mut self,
         is_outermost: bool,
-        chosen: Option<ChosenRoot>,
+        chosen: Option<f64>,
         around: impl FnOnce() -> Option<EnclosingSpans>,
     ) {
         self.metered(|span_state| {
@@ -114,7 +112,7 @@ impl SpanState {
     fn enter_here(
         &mut self,
         is_outermost: bool,
-        chosen: Option<ChosenRoot>,
+        chosen: Option<f64>,
         around: impl FnOnce() -> Option<EnclosingSpans>,
     ) {
         if self.entered == 0 {
@@ -133,7 +131,7 @@ impl SpanState {
             self.lose(frame, Lost::Unfinished);
         }
         let place = match mem::replace(&mut self.place, SpanPlace::Nowhere) {
-            SpanPlace::Chosen(chosen) if is_outermost && !is_kept => self.open(chosen),
+            SpanPlace::Chosen(share) if is_outermost && !is_kept => self.open(share),
             SpanPlace::Suspended(frame, call) if !is_kept => {
                 match opened::resume(frame, Some(call)) {
                     Some(call) => return self.place = SpanPlace::Suspended(frame, call),
@@ -177,14 +175,14 @@ impl SpanState {
     fn begin_here(
         &mut self,
         is_outermost: bool,
-        chosen: Option<ChosenRoot>,
+        chosen: Option<f64>,
         around: impl FnOnce() -> Option<EnclosingSpans>,
     ) -> SpanPlace {
         if opened::is_inside() {
             let share = if is_outermost { self.of.site.kernels_share() } else { 0.0 };
             self.begin(share, false, opened::enter)
-        } else if let Some(chosen) = chosen {
-            self.open(chosen)
+        } else if let Some(share) = chosen {
+            self.open(share)
         } else {
             match around().filter(|_| opened::is_outermost()) {
                 Some(around) => self.open_under(&around),
@@ -194,7 +192,7 @@ impl SpanState {
     }
 
     /// Opens a call for a chosen root, or adds a frame to the opened call that the thread is now inside.
-    fn open(&mut self, ChosenRoot { share }: ChosenRoot) -> SpanPlace {
+    fn open(&mut self, share: f64) -> SpanPlace {
         self.begin(share, !opened::is_inside(), opened::enter)
     }
 
@@ -243,9 +241,9 @@ impl SpanState {
     }
 
     /// Counts a call as lost, because another thread is inside the span.
-    fn miss(&self, chosen: Option<ChosenRoot>) {
+    fn miss(&self, chosen: Option<f64>) {
         let weight = match (chosen, self.recorded()) {
-            (Some(chosen), _) => chosen.share.recip(),
+            (Some(share), _) => share.recip(),
             (None, Some((_, weight))) => weight,
             (None, None) => 1.0,
         };

@@ -14,7 +14,7 @@ const MOST_AROUND: usize = 64;
 
 /// The calls of one path that events timed on one device. All of them were inside brackets of the path
 /// `around`, or all were outside any bracket.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TimedCalls {
     device: DeviceId,
     around: Option<PathId>,
@@ -73,25 +73,7 @@ pub(super) struct EventTimes {
 
 impl TimedCalls {
     pub fn new(device: DeviceId, around: Option<PathId>) -> TimedCalls {
-        TimedCalls {
-            device,
-            around,
-            recorded: 0,
-            lost: 0,
-            calls: 0.0,
-            sums: TimeSums::default(),
-            brackets: 0.0,
-            near: 0.0,
-            far: 0.0,
-            inside: 0,
-            whole: 0,
-            fed: 0,
-            starved: 0,
-            of_fed: SampleSum::default(),
-            of_starved: SampleSum::default(),
-            queued: 0,
-            unknown: 0,
-        }
+        TimedCalls { device, around, ..TimedCalls::default() }
     }
 
     pub fn is_of(&self, device: DeviceId, around: Option<PathId>) -> bool {

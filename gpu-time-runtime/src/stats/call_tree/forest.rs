@@ -7,7 +7,7 @@ use crate::stats::bias::Bias;
 use crate::stats::call_tree::by_events::{self, EventTimes};
 use crate::stats::call_tree::call_counts::{CallCounts, Correction};
 use crate::stats::call_tree::total::{FEWEST, Total};
-use crate::stats::call_tree::{CallTree, MAX_PATHS, Path, PerCallSums, SiteNumber};
+use crate::stats::call_tree::{CallTree, MAX_PATHS, Path, SiteNumber};
 use crate::types::device::DeviceId;
 use gpu_time_report::{Node, PerCall, Source, value};
 
@@ -46,12 +46,12 @@ impl CallTree {
         }
         let is_opened = |at: usize| are_opened[roots[at]];
         let mut is_shown: Vec<bool> = (0..self.paths.len())
-            .map(|at| match is_opened(at) {
-                true => self.paths[at].is_opened(),
-                // Recorded spans also represent those that were not recorded, with the functions inside them.
-                false => {
-                    times[at].recorded > 0 && !in_spans.contains(&self.paths[roots[at]].function)
+            .map(|at| {
+                if is_opened(at) {
+                    return self.paths[at].is_opened();
                 }
+                // Recorded spans also represent those that were not recorded, with the functions inside them.
+                times[at].recorded > 0 && !in_spans.contains(&self.paths[roots[at]].function)
             })
             .collect();
         for at in (0..self.paths.len()).rev() {
@@ -77,12 +77,13 @@ impl CallTree {
             let Named { name, site, calls, .. } = named(path.function);
             // Calls of functions without a path of their own are missing from the counts.
             let known = calls.filter(|_| self.paths.len() < MAX_PATHS);
-            let node = match is_opened(at) {
-                true => path.opened_node(counts[&path.function].correction(known)),
-                false => value!(Node {
+            let node = if is_opened(at) {
+                path.opened_node(counts[&path.function].correction(known))
+            } else {
+                value!(Node {
                     callers_unknown: lacks_callers(path),
                     ..times[at].node(path.timed_on_host.mean_ns())
-                }),
+                })
             };
             let parent = path.parent.map(|parent| places[parent.index()]);
             nodes.push(value!(Node { name, site, parent, ..node }));
@@ -139,7 +140,7 @@ impl Path {
             true => Some(of.error_of_times_ns()),
             false => Some(of.error_ns()),
         };
-        let per_call = (self.recorded > 0).then(|| self.sums.mean(self.calls));
+        let per_call = (self.recorded > 0).then(|| self.means());
         correction.applied(value!(Node {
             recorded: self.recorded,
             calls: self.calls,
