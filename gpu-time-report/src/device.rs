@@ -19,10 +19,8 @@ pub struct Device {
     /// own version.
     pub driver: Option<String>,
     /// The release of the driver's kernel module, such as `580.159.04`.
-    #[serde(default)]
     pub driver_release: Option<String>,
     /// The UUID of the GPU or of its MIG instance, as `nvidia-smi -L` prints it.
-    #[serde(default)]
     pub uuid: Option<String>,
     /// The size of the L2 cache reported by the driver, in bytes.
     pub l2_bytes: Option<u64>,
@@ -39,15 +37,12 @@ pub struct Device {
     /// The event time of an empty kernel with a long queue behind it, in nanoseconds.
     pub event_queued_empty_ns: Option<f64>,
     /// The event time that a bracket adds to another one around it, in nanoseconds.
-    #[serde(default)]
     pub event_inner_ns: Option<f64>,
     /// The time that an inner bracket adds if a long queue is behind it, in nanoseconds.
-    #[serde(default)]
     pub event_queued_inner_ns: Option<f64>,
     /// The largest possible error of the time that each bracket inside adds, in nanoseconds. It
     /// includes the spread of the measurement, a step of the device clock, and the difference that
     /// a long queue makes, because there is no sharp border between a long queue and a short one.
-    #[serde(default)]
     pub event_inner_error_ns: Option<f64>,
     /// The bias subtracted from a raw time once per bracket, in nanoseconds.
     pub event_bias_ns: Option<f64>,
@@ -104,7 +99,6 @@ pub struct Device {
     pub shared: bool,
     /// How long work of different opened calls ran at the same time. `None` if it never did, as on
     /// a single stream.
-    #[serde(default)]
     pub overlap: Option<Overlap>,
     /// How busy the device was, from windows in which all work of the process was recorded. `None`
     /// without windows.

@@ -214,7 +214,7 @@ mod tests {
     /// The process used the GPU only in the last fifth of its run.
     #[test]
     fn windows_of_a_part_of_the_run_say_so() {
-        let covered_ns = Some(0.2 * process(None).wall_ns as f64);
+        let covered_ns = 0.2 * process(None).wall_ns as f64;
         let table = report(Coverage { covered_ns, ..windows(0.5, Some(0.01)) }).to_string();
         let shares = "busy 50.0 ±1.0%, idle 50.0 ±1.0%, annotated functions 35.0 ±0.4% of the time since the GPU's first use (";
         assert!(table.contains(shares), "{table}");

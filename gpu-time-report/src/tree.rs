@@ -47,29 +47,24 @@ pub struct Node {
     /// The standard error of the self time, 0 or `None` as for the inclusive time.
     pub self_error_ns: Option<f64>,
     /// The self time on each device. Empty if it is unknown.
-    #[serde(default)]
     pub self_ns_by_device: BTreeMap<String, f64>,
     /// The self time as a share of that of all paths, from 0 to 1. If the time of any path is an
     /// [upper bound](Self::upper_bound), the share may be too large or too small.
     pub share: f64,
     /// The means per call, in which each recorded call counts for as many as it represents. `None`
     /// for `<not annotated>`.
-    #[serde(default)]
     pub per_call: Option<PerCall>,
     /// `true` if the GPU idled for 5 % of the calls' mean span or more because the host was still
     /// enqueueing their work. If the function's medians describe this path, they must show the
     /// same. In a merged report, the path must be launch-bound in one of the processes as well.
     /// That is enough if another one timed it by events, because the mean wait is unknown then.
-    #[serde(default)]
     pub launch_bound: bool,
     /// `true` if the times are upper bounds: calls timed by events in which the GPU may have waited
     /// for the host took longer than the others, by more than 5 % of the time, or are so much
     /// shorter that they are other work and more than 5 % of the time, or these calls contain
     /// brackets other than those of callees.
-    #[serde(default)]
     pub upper_bound: bool,
     /// `true` if sampling may have skipped callers, which are then missing from the path.
-    #[serde(default)]
     pub callers_unknown: bool,
 }
 
@@ -87,14 +82,11 @@ pub struct PerCall {
     pub span_ns: f64,
     /// The part of the span in which the GPU had nothing to do, because the host had not yet
     /// enqueued the work that ran next. `None` for calls timed by events.
-    #[serde(default)]
     pub waited_ns: Option<f64>,
     /// The time that the call took on the host. For calls timed by events, this is estimated from a
     /// thread's first calls and some of the others; `None` for async functions.
-    #[serde(default)]
     pub host_ns: Option<f64>,
     /// The number of kernels, without copies and memsets. `None` for calls timed by events.
-    #[serde(default)]
     pub kernels: Option<f64>,
 }
 

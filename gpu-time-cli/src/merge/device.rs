@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_report::{Coverage, Device, Process, WindowsFrom, value};
+use gpu_time_report::{Device, Process, WindowsFrom, value};
 
 use super::combine::{add, add_warning, agree};
 use super::sharing::{self, Users};
@@ -44,7 +44,7 @@ impl Devices {
             let with = if has_windows(device) { of } else { 0 };
             let from = device.windows_from.unwrap_or(value!(WindowsFrom { with, of }));
             let using = || used_by.iter().filter_map(|at| processes.get(*at as usize));
-            let covered = covered_ns(device, from, using().map(|of| of.wall_ns as f64).sum());
+            let covered = covered_ns(device);
             let index = match self.merged.iter().position(is_same) {
                 Some(known) => known,
                 None => {
@@ -134,17 +134,10 @@ fn has_windows(device: &Device) -> bool {
     device.coverage.as_ref().is_some_and(|coverage| coverage.windows > 0)
 }
 
-/// Returns the time that a device's windows stand for, if its processes ran for `run_ns` in all.
-///
-/// Reports of earlier versions do not tell. A merged one with windows from some of its processes does
-/// not say which, so they count as if they had run for as long as the mean process.
-fn covered_ns(device: &Device, from: WindowsFrom, run_ns: f64) -> f64 {
-    match &device.coverage {
-        Some(coverage) if coverage.windows > 0 => coverage
-            .covered_ns
-            .unwrap_or_else(|| run_ns * (from.with as f64 / (from.of as f64).max(1.0)).min(1.0)),
-        _ => 0.0,
-    }
+/// Returns the time that a device's windows stand for.
+fn covered_ns(device: &Device) -> f64 {
+    let coverage = device.coverage.as_ref().filter(|coverage| coverage.windows > 0);
+    coverage.map_or(0.0, |coverage| coverage.covered_ns)
 }
 
 /// Merges another report of the same device. Throttled times and overlaps are summed, and windows
@@ -178,19 +171,13 @@ fn merge(ours: &mut Device, theirs: &Device, covered_ns: [f64; 2]) {
     ours.overlap = match (ours.overlap, theirs.overlap) {
         (Some(ours), Some(theirs)) => {
             let (ns, partial) = (ours.ns + theirs.ns, ours.partial || theirs.partial);
-            Some(value!(Overlap { ns, partial })).filter(|overlap| overlap.ns.is_finite())
+            Some(value!(Overlap { ns, partial }))
         }
         (ours, theirs) => ours.or(theirs),
     };
     ours.coverage = match (ours.coverage.take(), &theirs.coverage) {
-        // Sums of forged values can overflow, which JSON cannot represent.
-        (Some(ours), Some(theirs)) => {
-            Some(ours.pooled(theirs, covered_ns)).filter(Coverage::is_finite)
-        }
-        (None, Some(theirs)) => {
-            Some(value!(Coverage { covered_ns: Some(covered_ns[1]), ..theirs.clone() }))
-        }
-        (ours, None) => ours,
+        (Some(ours), Some(theirs)) => Some(ours.pooled(theirs, covered_ns)),
+        (ours, theirs) => ours.or_else(|| theirs.clone()),
     };
     for (reason, held) in theirs.throttle.iter().flatten() {
         let ours = ours.throttle.get_or_insert_default().entry(reason.clone()).or_insert(Some(0));

@@ -125,11 +125,3 @@ fn bound(kernels: &mut Vec<Kernel>) {
         others.for_each(|kernel| combine(other, &kernel));
     }
 }
-
-/// Returns the numbers in a series' opened calls that forged values can make infinite.
-pub fn numbers(times: &KernelTimes) -> impl Iterator<Item = f64> {
-    let kernels = times.kernels.iter();
-    let kernels = kernels.flat_map(|kernel| [kernel.per_call, kernel.total_ns, kernel.share]);
-    let elsewhere = times.elsewhere.iter().map(|work| work.total_ns);
-    kernels.chain(elsewhere).chain(times.kernels_per_call)
-}

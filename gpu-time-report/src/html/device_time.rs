@@ -227,7 +227,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
 /// Returns the parts that are not functions, as windows found them. They leave room for the time of
 /// functions, which may be known better.
 fn outside(coverage: &Coverage, idle: Option<Idle>, functions: f64) -> Vec<Part<'static>> {
-    let error = coverage.not_annotated_error();
+    let error = coverage.not_annotated_error;
     let mut parts = Vec::new();
     let room = 1.0 - functions - idle.as_ref().map_or(0.0, |idle| idle.share);
     let not_annotated = coverage.not_annotated().min(room.max(0.0));

@@ -9,7 +9,6 @@ use crate::Stats;
 /// An opened call has no event brackets. The work that inner functions enqueue is included, except
 /// in the self busy time. Without opened calls, all values are 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 #[non_exhaustive]
 pub struct KernelTimes {
     /// The number of opened calls.
@@ -143,7 +142,7 @@ impl ElsewhereReason {
 }
 
 /// Writes the figures as members of the series, with empty values if there are none, so that
-/// scripts need no default. Reports of earlier versions do not have these members.
+/// scripts need no default.
 pub(super) mod flat {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
     use serde_json::{Map, Value};
@@ -164,6 +163,6 @@ pub(super) mod flat {
     ) -> Result<Option<KernelTimes>, D::Error> {
         let members = Value::Object(Map::deserialize(from)?);
         let times = KernelTimes::deserialize(members).map_err(de::Error::custom)?;
-        Ok(Some(times).filter(|times| *times != KernelTimes::default()))
+        Ok(Some(times).filter(|times| times.opened > 0))
     }
 }

@@ -40,7 +40,7 @@ pub fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node>
         // Known times of functions leave less room if they are longer than the windows found.
         let room_ns = (coverage.busy * wall_ns - functions.known_ns).max(0.0);
         let ns = (coverage.not_annotated() * wall_ns).min(room_ns);
-        not_annotated.add(ns, coverage.not_annotated_error(), wall_ns);
+        not_annotated.add(ns, coverage.not_annotated_error, wall_ns);
     }
     let parts = [(Node::NOT_TIMED, not_timed), (Node::NOT_ANNOTATED, not_annotated)];
     parts.into_iter().filter_map(|(name, part)| part.node(name)).collect()
