@@ -68,9 +68,10 @@ impl Coverage {
 
     /// Returns the figures of two reports together. Shares and rates are weighted by the times that the windows cover,
     /// because one process may have opened more windows than the other.
+    /// There may be more than [`MAX_UNATTRIBUTED`](Self::MAX_UNATTRIBUTED) kernels, because those of a third report
+    /// can move up one that is far down now.
     #[must_use]
-    #[doc(hidden)]
-    pub fn pooled(&self, other: &Coverage, covered_ns: [f64; 2]) -> Coverage {
+    pub(crate) fn pooled(&self, other: &Coverage, covered_ns: [f64; 2]) -> Coverage {
         let all_ns = covered_ns[0] + covered_ns[1];
         let weights = if all_ns > 0.0 { covered_ns.map(|ns| ns / all_ns) } else { [0.5; 2] };
         let mean = |[one, two]: [f64; 2]| weights[0] * one + weights[1] * two;
@@ -99,7 +100,6 @@ impl Coverage {
             }
         }
         unattributed.sort_by(|one, other| other.share.total_cmp(&one.share));
-        unattributed.truncate(Coverage::MAX_UNATTRIBUTED);
         Coverage {
             windows: self.windows.saturating_add(other.windows),
             incomplete: self.incomplete.saturating_add(other.incomplete),
@@ -115,6 +115,17 @@ impl Coverage {
             not_annotated_error: error(self.not_annotated_error, other.not_annotated_error),
             unattributed,
         }
+    }
+
+    /// Returns by how much the time of annotated functions in the windows exceeds a time that is known with this error,
+    /// or 0 if that is within the errors.
+    pub(crate) fn beyond(&self, known_ns: f64, error_ns: f64, wall_ns: f64) -> f64 {
+        let ns = self.attributed * wall_ns - known_ns;
+        let far_ns = match self.attributed_error {
+            Some(error) => FAR * (error * wall_ns).hypot(error_ns),
+            None => FAR_WITHOUT_ERROR * wall_ns,
+        };
+        if ns > far_ns { ns } else { 0.0 }
     }
 
     /// Returns the number of windows and their time in words.

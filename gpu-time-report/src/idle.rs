@@ -115,7 +115,7 @@ fn exact_share(snapshot: &Snapshot, device: &Device) -> f64 {
         node.source == Source::Opened && node.self_error_ns == Some(0.0) && !node.upper_bound
     };
     let exact = snapshot.tree.iter().filter(is_exact);
-    let is_only = snapshot.devices.iter().filter(|device| device.id != "host").count() == 1;
+    let is_only = snapshot.gpus().count() == 1;
     let sum_ns: f64 = exact
         .filter_map(|node| match node.self_ns_by_device.get(&device.id) {
             None if is_only => Some(node.self_ns),

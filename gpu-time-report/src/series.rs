@@ -21,7 +21,7 @@ use crate::{
 /// Measurements of a function, or of one of its launches, on one device in one cache state.
 ///
 /// Always `timed = measured + opened + in_flight + lost` and `measured = fed + starved + at_floor`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Series {
     /// `cuda:N`, `host`, or `cuda:?` if the device could not be determined.
@@ -158,48 +158,7 @@ impl Series {
     /// Creates a series without samples.
     #[doc(hidden)]
     pub fn new(device: String, measure: Measure, clock: Clock) -> Series {
-        Series {
-            device,
-            launch: None,
-            measure,
-            key: None,
-            cache: CacheState::AsFound,
-            clock,
-            graph: false,
-            timed: 0,
-            measured: 0,
-            in_flight: 0,
-            lost: Losses::default(),
-            fed: 0,
-            starved: 0,
-            at_floor: 0,
-            queued: 0,
-            nested: 0,
-            tracked: 0,
-            upper_bound: false,
-            launches: None,
-            inner_brackets: None,
-            raw_ns: None,
-            net_ns: None,
-            bias_ns: None,
-            net_sum_ns: None,
-            estimated_total_ns: None,
-            estimated_total_error_ns: None,
-            unknown_error: None,
-            ci95_ns: None,
-            dependence: None,
-            looks: 0,
-            histogram: Histogram::default(),
-            timeline: None,
-            net_histogram: Histogram::default(),
-            runs: Vec::new(),
-            bytes: None,
-            flops: None,
-            host_ns: None,
-            own_share: None,
-            outer_share: None,
-            kernel_times: None,
-        }
+        Series { device, measure, clock, ..Series::default() }
     }
 
     /// Creates a series for a function timed by CUDA events, from the raw times of its fed and

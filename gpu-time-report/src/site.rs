@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Remark, ScopeKind, Series};
 
 /// An annotated function, with its call counts and measurements.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Site {
     /// The label: the attribute's `name`, or the path of the function.
@@ -56,27 +56,7 @@ impl Site {
     /// Creates a function that was never called, with the default options.
     #[doc(hidden)]
     pub fn new(name: String, file: String, line: u32, scope: ScopeKind) -> Site {
-        Site {
-            name,
-            file,
-            line,
-            scope,
-            launches_seen: 0,
-            options: String::new(),
-            gpu_keys: Vec::new(),
-            remarks: Vec::new(),
-            calls: 0,
-            warmup: 0,
-            skipped: 0,
-            unsampled: 0,
-            timed: 0,
-            holds_released: 0,
-            holds_expired: 0,
-            sample_rate: 1.0,
-            warnings: Vec::new(),
-            series: Vec::new(),
-            launch_bound: None,
-        }
+        Site { name, file, line, scope, sample_rate: 1.0, ..Site::default() }
     }
 
     /// Returns `true` if the attribute has this key: `cold`, `sleep` or `graph`.

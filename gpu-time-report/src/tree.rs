@@ -19,7 +19,7 @@ use crate::launch_bound::is_launch_bound;
 ///
 /// Functions appear once for each chain of annotated functions that called them on the same thread.
 /// Totals are estimates for all calls of the process, from those that were recorded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Node {
     /// The function's name, `<not annotated>`, or `<annotated, not timed>`.
@@ -91,13 +91,14 @@ pub struct PerCall {
 }
 
 /// The origin of a path's figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Source {
     /// Opened calls: exact for each of them.
     Opened,
     /// Calls timed by events.
+    #[default]
     Events,
     /// Windows, in which everything was recorded.
     Windows,
@@ -118,24 +119,7 @@ impl Node {
     /// Returns a path without a name, calls or time.
     #[doc(hidden)]
     pub fn of(source: Source) -> Node {
-        Node {
-            name: String::new(),
-            site: None,
-            parent: None,
-            source,
-            recorded: 0,
-            calls: 0.0,
-            inclusive_ns: 0.0,
-            inclusive_error_ns: Some(0.0),
-            self_ns: 0.0,
-            self_error_ns: Some(0.0),
-            self_ns_by_device: BTreeMap::new(),
-            share: 0.0,
-            per_call: None,
-            launch_bound: false,
-            upper_bound: false,
-            callers_unknown: false,
-        }
+        Node { source, inclusive_error_ns: Some(0.0), self_error_ns: Some(0.0), ..Node::default() }
     }
 
     /// The maximum number of functions along a path that this version reports. Reports from elsewhere may have more.
@@ -150,7 +134,12 @@ impl Node {
 
     /// Returns the name of work that only windows found. A report from elsewhere may have given it any.
     pub(crate) fn windows_name(&self) -> &'static str {
-        if self.name == Node::NOT_TIMED { Node::NOT_TIMED } else { Node::NOT_ANNOTATED }
+        if self.is_not_timed() { Node::NOT_TIMED } else { Node::NOT_ANNOTATED }
+    }
+
+    /// Returns `true` for the work of annotated functions in calls without a time.
+    pub(crate) fn is_not_timed(&self) -> bool {
+        self.source == Source::Windows && self.name == Node::NOT_TIMED
     }
 }
 

@@ -24,7 +24,7 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
     let known = snapshot.devices.iter();
     let known = known.filter_map(|device| Some((device, Idle::of(snapshot, device)?)));
     let known: Vec<_> = known.collect();
-    let gpus = snapshot.devices.iter().filter(|device| device.id != "host").count();
+    let gpus = snapshot.gpus().count();
     match &known[..] {
         [] => None,
         [(device, idle)] => {

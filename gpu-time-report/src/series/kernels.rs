@@ -27,7 +27,7 @@ pub struct KernelTimes {
     pub kernels_per_call: Option<f64>,
     /// The largest number of streams that one call used.
     pub streams: Option<u32>,
-    /// The different kernels, copies and memsets, longest total first. There are at most 256. If
+    /// The different kernels, copies and memsets, largest share first. There are at most 256. If
     /// there are more, the launch configurations of a kernel are combined into an entry whose grid
     /// is zero. If that does not suffice, and in merged reports, further kernels are combined into
     /// an entry `<other>`.
@@ -40,6 +40,14 @@ pub struct KernelTimes {
 }
 
 impl KernelTimes {
+    /// Sorts the kernels: those with the largest share of the calls' time first.
+    #[doc(hidden)]
+    pub fn sort_kernels(&mut self) {
+        self.kernels.sort_by(|one, other| {
+            other.share.total_cmp(&one.share).then_with(|| one.name.cmp(&other.name))
+        });
+    }
+
     /// Returns `true` if a merged report left out statistics, because several of its reports had
     /// them.
     pub(crate) fn has_dropped(&self) -> bool {
@@ -81,10 +89,15 @@ impl Kernel {
     #[doc(hidden)]
     pub const OTHER: &str = "<other>";
 
+    /// Returns `true` for a copy or a memset, which have their kind in brackets as their name.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.name.starts_with('[')
+    }
+
     /// Returns the launch configuration, or the empty text for a copy or a memset.
     pub(crate) fn configuration(&self) -> String {
         if self.grid == [0; 3] {
-            let has_shapes = self.name != Kernel::OTHER && !self.name.starts_with('[');
+            let has_shapes = self.name != Kernel::OTHER && !self.is_copy();
             return if has_shapes { "several shapes".to_owned() } else { String::new() };
         }
         let [grid, block] = [self.grid, self.block].map(|[x, y, z]| match (y, z) {

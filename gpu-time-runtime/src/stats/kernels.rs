@@ -183,9 +183,6 @@ impl Works {
         if total_ns > 0.0 {
             kernels.iter_mut().for_each(|kernel| kernel.share /= total_ns);
         }
-        kernels.sort_by(|one, two| {
-            two.share.total_cmp(&one.share).then_with(|| one.name.cmp(&two.name))
-        });
         kernels
     }
 
@@ -257,7 +254,7 @@ impl OpenedCalls {
     /// Returns the figures for the report, the kernel with the largest share first.
     pub fn report(&self) -> report::KernelTimes {
         let calls = self.represented.max(1.0);
-        report::value!(KernelTimes {
+        let mut times = report::value!(KernelTimes {
             opened: self.calls,
             busy_ns: stats(&self.busy),
             self_busy_ns: stats(&self.self_busy),
@@ -268,7 +265,9 @@ impl OpenedCalls {
             kernels: self.works.report(calls),
             elsewhere: self.elsewhere.report(),
             zero_times: self.zero_times,
-        })
+        });
+        times.sort_kernels();
+        times
     }
 
     /// Returns the heap memory in use, in bytes.

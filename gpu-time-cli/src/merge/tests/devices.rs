@@ -194,3 +194,25 @@ fn rows_of_unknown_device_are_kept_apart() {
     let refused = Merge::default().add(&on(1, &["cuda:1"]));
     assert_eq!(refused, Err("a series names a device that the report does not list"));
 }
+
+/// The first and the last report have a kernel that is far down in the sum of the first ones.
+#[test]
+fn kernels_outside_are_ranked_over_all_reports() {
+    let with_kernels = |pid: u32, own: std::ops::Range<u32>, shared: Option<f64>| {
+        let mut report = with_windows(pid, 10, 0.5, Some(0.01));
+        let kernel = |name: String, share: f64| value!(Unattributed { name, count: 1, share });
+        let kernels = own.map(|at| kernel(format!("own_{at}"), 0.04));
+        let shared = shared.map(|share| kernel("shared".to_owned(), share));
+        let coverage = report.devices[0].coverage.as_mut().unwrap();
+        coverage.unattributed = kernels.chain(shared).collect();
+        report
+    };
+    let all = merged(&[
+        with_kernels(1, 0..15, Some(0.03)),
+        with_kernels(2, 20..35, None),
+        with_kernels(3, 40..55, None),
+        with_kernels(4, 60..75, Some(0.03)),
+    ]);
+    let found = &all.devices[0].coverage.as_ref().unwrap().unattributed;
+    assert_eq!((found.len(), found[0].name.as_str(), found[0].count), (16, "shared", 2));
+}
