@@ -48,7 +48,6 @@ mod opened;
 mod own_times;
 #[doc(hidden)]
 pub mod pattern;
-mod printed;
 mod process;
 mod ranges;
 mod rate;

@@ -2,8 +2,8 @@
 
 use comfy_table::CellAlignment;
 
+use crate::marks::Printed;
 use crate::own_times::{Share, Shares};
-use crate::printed::Printed;
 use crate::scale::Scale;
 use crate::units::{self, percent, printable};
 use crate::{

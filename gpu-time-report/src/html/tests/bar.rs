@@ -286,3 +286,16 @@ fn device_time_counts_overlapping_work_once() {
     let text = text(&snapshot);
     assert!(text.contains("≤240.0 µs"), "{text}");
 }
+
+/// Windows and functions differ by 2 % of the run, of which the sampled functions' time is within 1 %.
+#[test]
+fn work_within_the_errors_is_not_shown_as_not_timed() {
+    let run_ns = process(None).wall_ns as f64;
+    let windows = Coverage { attributed: 0.42, busy: 0.42, idle: 0.58, ..coverage() };
+    let gpu = Device { coverage: Some(windows), ..gpu() };
+    let mut decode = node("decode", None, 0.4 * run_ns, 0.4 * run_ns);
+    decode.self_error_ns = Some(0.01 * run_ns);
+    let snapshot = Snapshot::new(process(None), vec![gpu], vec![]).with_tree(vec![decode]);
+    assert!(snapshot.tree.iter().all(|node| node.name != Node::NOT_TIMED));
+    assert_eq!(legends(&snapshot), [["decode 40.0%", "idle 58.0 ±0.5%"]]);
+}
