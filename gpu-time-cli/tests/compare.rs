@@ -7,7 +7,7 @@ use gpu_time_report::{Measure, Process, Series, Snapshot, value};
 
 use crate::fixtures::{gpu, report, series, site};
 use crate::opened_calls::opened;
-use crate::{Folder, Run, first_version, tool};
+use crate::{Folder, Run, stored, tool};
 
 /// Builds a series with times within 1 % of `ns`.
 fn around(ns: f64) -> Series {
@@ -403,8 +403,8 @@ fn more_launches_are_a_change() {
 }
 
 #[test]
-fn reports_of_first_version_are_compared() {
-    let run = tool(&["compare".into(), first_version(), first_version()]);
+fn report_is_compared_with_itself() {
+    let run = tool(&["compare".into(), stored(), stored()]);
     assert!(run.success().contains("\n0 slower, 0 faster, "));
 }
 

@@ -78,7 +78,7 @@ impl Folder {
     }
 }
 
-/// Returns a report written by the first version that wrote reports.
-fn first_version() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reports/first.json"))
+/// Returns a report in a file.
+fn stored() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reports/app.json"))
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use gpu_time_report::Snapshot;
 
 use crate::fixtures::{gpu, report, series, site};
-use crate::{Folder, TOOL, first_version, run, tool};
+use crate::{Folder, TOOL, run, tool};
 
 fn two(folder: &Folder) -> [std::path::PathBuf; 2] {
     let part = |pid: u32, ns: f64| {
@@ -91,9 +91,11 @@ fn merge_rejects_duplicate_report() {
 fn merge_errors_name_the_file() {
     let folder = Folder::new();
     let [one, _] = two(&folder);
-    let line = tool(&["merge".into(), one.clone(), first_version()]).refusal();
+    let without = site("f", 1, vec![series("cuda:0", &[1_000.0], &[], 0.0)]);
+    let without = folder.report("without", &report(9, Vec::new(), vec![without]));
+    let line = tool(&["merge".into(), one.clone(), without]).refusal();
     assert!(line.starts_with("cannot merge `"), "{line}");
-    assert!(line.contains("first.json`: it has no histograms"), "{line}");
+    assert!(line.contains("without`: a series names a device that the report does not"), "{line}");
     let output = folder.path("missing").join("merged.json");
     let line = tool(&["merge".into(), one, "--output".into(), output]).refusal();
     assert!(line.starts_with("cannot write `"), "{line}");

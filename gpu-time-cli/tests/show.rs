@@ -8,12 +8,12 @@ use gpu_time_report::{Detail, Node, Snapshot, Source, Terminal, value};
 
 use crate::fixtures::{gpu, report, series, site};
 use crate::opened_calls::opened;
-use crate::{Folder, TOOL, first_version, run, terminal, tool};
+use crate::{Folder, TOOL, run, stored, terminal, tool};
 
 #[test]
 fn show_prints_table_of_program() {
-    let table = tool(&["show".into(), first_version()]).success();
-    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
+    let table = tool(&["show".into(), stored()]).success();
+    let report = Snapshot::from_json(&std::fs::read(stored()).unwrap()).unwrap();
     assert_eq!(table, report.to_string());
     assert!(table.contains("app::train"), "{table}");
     // A function name with an escape character and a line break.
@@ -40,13 +40,13 @@ fn functions_with_equal_names_show_location() {
 /// Runs `show` on a terminal of the given width and returns its output.
 fn on_terminal(columns: u16, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(TOOL);
-    command.args(["show".into(), first_version()]).env_clear().envs(variables.iter().copied());
+    command.args(["show".into(), stored()]).env_clear().envs(variables.iter().copied());
     terminal::output(columns, command, Command::stdout)
 }
 
 #[test]
 fn terminal_colours_follow_environment() {
-    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
+    let report = Snapshot::from_json(&std::fs::read(stored()).unwrap()).unwrap();
     let terminal = |colours| Terminal { colours, columns: Some(200), ..Terminal::default() };
     let xterm = ("TERM", "xterm-256color");
     assert_eq!(on_terminal(200, &[xterm]), report.to_table(terminal(true), Detail::Brief));
@@ -67,12 +67,12 @@ fn terminal_colours_follow_environment() {
 
 #[test]
 fn show_csv_json_and_several_tables() {
-    let csv = tool(&["show".into(), first_version(), "--format".into(), "csv".into()]).success();
+    let csv = tool(&["show".into(), stored(), "--format".into(), "csv".into()]).success();
     assert!(csv.starts_with("site,file,line,"), "{csv}");
-    let json = tool(&["show".into(), first_version(), "--format=json".into()]).success();
-    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
+    let json = tool(&["show".into(), stored(), "--format=json".into()]).success();
+    let report = Snapshot::from_json(&std::fs::read(stored()).unwrap()).unwrap();
     assert_eq!((csv, json), (report.to_csv(), report.to_json() + "\n"));
-    let table = tool(&["show".into(), first_version(), first_version()]).success();
+    let table = tool(&["show".into(), stored(), stored()]).success();
     assert_eq!(table, report.to_string().repeat(2));
 }
 
@@ -100,11 +100,10 @@ fn dash_reads_stdin() {
 #[test]
 fn several_files_become_one_csv_or_json_lines() {
     let folder = Folder::new();
-    let second = folder.write("a,\"b\".json", std::fs::read(first_version()).unwrap());
-    let show = |format: &str| {
-        tool(&["show".into(), first_version(), second.clone(), format.into()]).success()
-    };
-    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
+    let second = folder.write("a,\"b\".json", std::fs::read(stored()).unwrap());
+    let show =
+        |format: &str| tool(&["show".into(), stored(), second.clone(), format.into()]).success();
+    let report = Snapshot::from_json(&std::fs::read(stored()).unwrap()).unwrap();
     let json = show("--format=json");
     assert_eq!(json.lines().count(), 2);
     for line in json.lines() {
@@ -115,7 +114,7 @@ fn several_files_become_one_csv_or_json_lines() {
     let alone = report.to_csv();
     let (header, rows) = alone.split_once('\n').unwrap();
     assert_eq!(lines.next(), Some(&*format!("report,{header}")));
-    for file in [first_version(), second] {
+    for file in [stored(), second] {
         let name = file.display().to_string().replace('"', "\"\"");
         for row in rows.lines() {
             assert_eq!(lines.next(), Some(&*format!("\"{name}\",{row}")));
@@ -128,9 +127,9 @@ fn several_files_become_one_csv_or_json_lines() {
 fn html_page_contains_report() {
     let folder = Folder::new();
     let page = folder.path("page.html");
-    assert_eq!(tool(&["html".into(), first_version(), "-o".into(), page.clone()]).success(), "");
+    assert_eq!(tool(&["html".into(), stored(), "-o".into(), page.clone()]).success(), "");
     let page = std::fs::read_to_string(page).unwrap();
-    assert_eq!(tool(&["html".into(), first_version()]).success(), page);
+    assert_eq!(tool(&["html".into(), stored()]).success(), page);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("app::train"), "{page}");
     // The markup in a function's name is escaped.
     assert!(!page.contains("<i>"), "{page}");
@@ -170,12 +169,12 @@ fn show_all(file: &Path) -> String {
 
 #[test]
 fn variable_selects_all_notes() {
-    let report = Snapshot::from_json(&std::fs::read(first_version()).unwrap()).unwrap();
-    let all = show_all(&first_version());
+    let report = Snapshot::from_json(&std::fs::read(stored()).unwrap()).unwrap();
+    let all = show_all(&stored());
     assert_eq!(all, report.to_table(Terminal::default(), Detail::All));
     assert_ne!(all, report.to_string());
     let mut command = Command::new(TOOL);
-    command.args(["show".into(), first_version()]).env("GPU_TIME_NOTES", "most");
+    command.args(["show".into(), stored()]).env("GPU_TIME_NOTES", "most");
     let expected = "invalid value `most` for `GPU_TIME_NOTES`: expected `brief` or `all`";
     assert_eq!(run(&mut command).refusal(), expected);
 }
@@ -233,7 +232,7 @@ fn folded_stacks_of_a_saved_report_are_shown() {
     let folder = Folder::new();
     let folded = tool(&["show".into(), with_tree(&folder), "--format=folded".into()]).success();
     assert_eq!(folded, "pass 2000\npass;norm 1000\n");
-    let line = tool(&["show".into(), first_version(), "--format=folded".into()]).refusal();
+    let line = tool(&["show".into(), stored(), "--format=folded".into()]).refusal();
     assert!(line.ends_with("` has no call tree"), "{line}");
 }
 

@@ -41,8 +41,7 @@ pub fn of(snapshot: &Snapshot) -> Vec<String> {
     let (sites, count) = counted(&advice, |series| series.tracked);
     add(&mut advice, &sites, |names| of_samples(names, count, tracking));
     advice.extend(notes::without_effect(snapshot));
-    let is_floor = |source: Option<&str>| source == Some("floor");
-    if snapshot.devices.iter().any(|device| is_floor(device.event_bias_source.as_deref())) {
+    if snapshot.has_bias_from(&["floor"]) {
         advice.extend([
             "kernels read about 1 µs longer than in Nsight Systems, because the bias is that of an empty pair: \
              run `gpu-time calibrate`"
@@ -162,4 +161,21 @@ fn counted<'a>(advice: &NoteList<'a>, count: impl Fn(&Series) -> u64) -> (Vec<&'
 fn names<'a>(sites: impl Iterator<Item = &'a Site>) -> Option<String> {
     let names: Vec<String> = sites.map(|site| site.name.clone()).collect();
     (!names.is_empty()).then(|| bounded(names, NAMED, "more functions").join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, fixtures};
+
+    #[test]
+    fn calibration_is_advised_only_for_rows_by_events() {
+        let is_advised = |mut snapshot: Snapshot| {
+            let event_bias_source = Some("floor".to_owned());
+            snapshot.devices = vec![Device { event_bias_source, ..fixtures::gpu() }];
+            of(&snapshot).iter().any(|note| note.contains("gpu-time calibrate"))
+        };
+        assert!(is_advised(fixtures::everything()));
+        assert!(!is_advised(fixtures::on_host()));
+    }
 }

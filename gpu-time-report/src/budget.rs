@@ -13,10 +13,8 @@ pub struct Budget {
     /// includes the time that CUPTI adds to launches after its first recording.
     pub cost_share: f64,
     /// The host time spent on timing since the budget was set, over all threads.
-    #[serde(default)]
     pub host_ns: u64,
     /// The device time spent on timing: events, holds, flushes, and the work that kernels have to
     /// repeat because of them.
-    #[serde(default)]
     pub device_ns: u64,
 }

@@ -52,7 +52,7 @@ impl BusyTime {
 
     /// Returns the sum over all devices.
     pub fn of_all(snapshot: &Snapshot) -> BusyTime {
-        let devices = snapshot.devices.iter().filter(|device| device.id != "host");
+        let devices = snapshot.gpus();
         let times = devices
             .map(|device| BusyTime::of(snapshot, device, &own_times(snapshot, Some(&device.id))));
         let none = BusyTime { ns: 0.0, is_bound: false, is_partial: false };
@@ -74,7 +74,7 @@ impl Accounted {
     /// device.
     pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Accounted> {
         let times = own_times(snapshot, Some(&device.id));
-        let is_known = device.id != "host" && !times.is_empty();
+        let is_known = device.is_gpu() && !times.is_empty();
         let busy = BusyTime::of(snapshot, device, &times);
         let is_all_bound = !times.iter().any(|time| time.is_partly_known);
         is_known.then(|| Accounted {

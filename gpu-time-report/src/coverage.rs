@@ -27,15 +27,13 @@ pub struct Coverage {
     pub incomplete: u64,
     /// The number of planned windows that could not open: other threads were loading code all the
     /// time, or too many windows waited for records.
-    #[serde(default)]
     pub missed: u64,
     /// The total time of the windows, in nanoseconds.
     pub total_ns: f64,
     /// The wall time that the windows stand for, in nanoseconds: the run without the time in which
     /// windows were wanted and could not open yet, before there was a CUDA context and while CUPTI
-    /// was loaded. In a merged report, this is a sum. `None` in reports of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub covered_ns: Option<f64>,
+    /// was loaded. In a merged report, this is a sum.
+    pub covered_ns: f64,
     /// The share of wall time during which a kernel, a copy or a memset of the process ran on the
     /// device.
     pub busy: f64,
@@ -50,8 +48,8 @@ pub struct Coverage {
     /// The error of the attributed share.
     pub attributed_error: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    /// The error of the share that is not annotated, if it is known apart from those of the two shares
-    /// of which it is the difference.
+    /// The error of the share that is not annotated. It is smaller than those of the two shares of
+    /// which it is the difference, because both are of the same windows.
     pub not_annotated_error: Option<f64>,
     /// The kernels, copies and memsets that were enqueued outside of annotated functions, largest
     /// share first. There are at most 16.
@@ -68,18 +66,12 @@ impl Coverage {
         (self.busy - self.attributed).max(0.0)
     }
 
-    /// Returns the error of the share that is not annotated. It is smaller than those of the two shares of which it is
-    /// the difference, because both are of the same windows. Reports of earlier versions have only these.
-    pub fn not_annotated_error(&self) -> Option<f64> {
-        let (busy, attributed) = (self.busy_error, self.attributed_error);
-        self.not_annotated_error.or_else(|| Some(busy?.hypot(attributed?)))
-    }
-
     /// Returns the figures of two reports together. Shares and rates are weighted by the times that the windows cover,
     /// because one process may have opened more windows than the other.
+    /// There may be more than [`MAX_UNATTRIBUTED`](Self::MAX_UNATTRIBUTED) kernels, because those of a third report
+    /// can move up one that is far down now.
     #[must_use]
-    #[doc(hidden)]
-    pub fn pooled(&self, other: &Coverage, covered_ns: [f64; 2]) -> Coverage {
+    pub(crate) fn pooled(&self, other: &Coverage, covered_ns: [f64; 2]) -> Coverage {
         let all_ns = covered_ns[0] + covered_ns[1];
         let weights = if all_ns > 0.0 { covered_ns.map(|ns| ns / all_ns) } else { [0.5; 2] };
         let mean = |[one, two]: [f64; 2]| weights[0] * one + weights[1] * two;
@@ -108,34 +100,32 @@ impl Coverage {
             }
         }
         unattributed.sort_by(|one, other| other.share.total_cmp(&one.share));
-        unattributed.truncate(Coverage::MAX_UNATTRIBUTED);
         Coverage {
             windows: self.windows.saturating_add(other.windows),
             incomplete: self.incomplete.saturating_add(other.incomplete),
             missed: self.missed.saturating_add(other.missed),
             total_ns: self.total_ns + other.total_ns,
-            covered_ns: Some(all_ns),
+            covered_ns: all_ns,
             busy,
             busy_error: error(self.busy_error, other.busy_error),
             idle: mean([self.idle, other.idle]),
             idle_error: error(self.idle_error, other.idle_error),
             attributed: mean([self.attributed, other.attributed]),
             attributed_error: error(self.attributed_error, other.attributed_error),
-            not_annotated_error: error(self.not_annotated_error(), other.not_annotated_error()),
+            not_annotated_error: error(self.not_annotated_error, other.not_annotated_error),
             unattributed,
         }
     }
 
-    /// Returns `false` if the values of a forged report overflowed in a sum.
-    #[doc(hidden)]
-    pub fn is_finite(&self) -> bool {
-        let of_kernels = self.unattributed.iter();
-        let of_kernels =
-            of_kernels.flat_map(|kernel| [kernel.total_ns, kernel.share, kernel.per_s]);
-        let errors = [self.busy_error, self.idle_error, self.attributed_error];
-        let errors = errors.into_iter().chain([self.not_annotated_error, self.covered_ns]);
-        let shares = [self.total_ns, self.busy, self.idle, self.attributed];
-        shares.into_iter().chain(errors.flatten()).chain(of_kernels).all(f64::is_finite)
+    /// Returns by how much the time of annotated functions in the windows exceeds a time that is known with this error,
+    /// or 0 if that is within the errors.
+    pub(crate) fn beyond(&self, known_ns: f64, error_ns: f64, wall_ns: f64) -> f64 {
+        let ns = self.attributed * wall_ns - known_ns;
+        let far_ns = match self.attributed_error {
+            Some(error) => FAR * (error * wall_ns).hypot(error_ns),
+            None => FAR_WITHOUT_ERROR * wall_ns,
+        };
+        if ns > far_ns { ns } else { 0.0 }
     }
 
     /// Returns the number of windows and their time in words.

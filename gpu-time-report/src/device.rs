@@ -19,10 +19,8 @@ pub struct Device {
     /// own version.
     pub driver: Option<String>,
     /// The release of the driver's kernel module, such as `580.159.04`.
-    #[serde(default)]
     pub driver_release: Option<String>,
     /// The UUID of the GPU or of its MIG instance, as `nvidia-smi -L` prints it.
-    #[serde(default)]
     pub uuid: Option<String>,
     /// The size of the L2 cache reported by the driver, in bytes.
     pub l2_bytes: Option<u64>,
@@ -39,15 +37,12 @@ pub struct Device {
     /// The event time of an empty kernel with a long queue behind it, in nanoseconds.
     pub event_queued_empty_ns: Option<f64>,
     /// The event time that a bracket adds to another one around it, in nanoseconds.
-    #[serde(default)]
     pub event_inner_ns: Option<f64>,
     /// The time that an inner bracket adds if a long queue is behind it, in nanoseconds.
-    #[serde(default)]
     pub event_queued_inner_ns: Option<f64>,
     /// The largest possible error of the time that each bracket inside adds, in nanoseconds. It
     /// includes the spread of the measurement, a step of the device clock, and the difference that
     /// a long queue makes, because there is no sharp border between a long queue and a short one.
-    #[serde(default)]
     pub event_inner_error_ns: Option<f64>,
     /// The bias subtracted from a raw time once per bracket, in nanoseconds.
     pub event_bias_ns: Option<f64>,
@@ -104,7 +99,6 @@ pub struct Device {
     pub shared: bool,
     /// How long work of different opened calls ran at the same time. `None` if it never did, as on
     /// a single stream.
-    #[serde(default)]
     pub overlap: Option<Overlap>,
     /// How busy the device was, from windows in which all work of the process was recorded. `None`
     /// without windows.
@@ -144,6 +138,9 @@ pub struct WindowsFrom {
 }
 
 impl Device {
+    /// The id of the host.
+    pub(crate) const HOST: &str = "host";
+
     /// Creates a device that has only an id and a name.
     #[doc(hidden)]
     pub fn new(id: String, name: String) -> Device {
@@ -159,10 +156,99 @@ impl Device {
         })
     }
 
+    /// Merges another report of the same device. Throttled times and overlaps are summed, and windows
+    /// are pooled, weighted by the times that they stand for. Other values become unknown if they differ. Leaves the
+    /// warnings, and what is about the merged processes.
+    #[doc(hidden)]
+    pub fn merge(&mut self, theirs: &Device, covered_ns: [f64; 2]) {
+        let Device {
+            id: _,
+            name: _,
+            driver,
+            driver_release,
+            uuid,
+            l2_bytes,
+            peak_gb_per_s,
+            event_step_ns,
+            event_floor_ns,
+            event_held_empty_ns,
+            event_queued_empty_ns,
+            event_inner_ns,
+            event_queued_inner_ns,
+            event_inner_error_ns,
+            event_bias_ns,
+            event_bias_source,
+            event_bias_error_ns,
+            fed_margin_ns,
+            flush_bytes,
+            flush_proof,
+            clocks,
+            throttle,
+            temperature_c,
+            power_w,
+            persistence,
+            mig,
+            mps,
+            other_processes,
+            used_by: _,
+            shared,
+            overlap,
+            coverage,
+            windows_from: _,
+            warnings: _,
+        } = theirs;
+        agree(&mut self.driver, driver);
+        agree(&mut self.driver_release, driver_release);
+        agree(&mut self.uuid, uuid);
+        agree(&mut self.l2_bytes, l2_bytes);
+        agree(&mut self.peak_gb_per_s, peak_gb_per_s);
+        agree(&mut self.event_step_ns, event_step_ns);
+        agree(&mut self.event_floor_ns, event_floor_ns);
+        agree(&mut self.event_held_empty_ns, event_held_empty_ns);
+        agree(&mut self.event_queued_empty_ns, event_queued_empty_ns);
+        agree(&mut self.event_inner_ns, event_inner_ns);
+        agree(&mut self.event_queued_inner_ns, event_queued_inner_ns);
+        agree(&mut self.event_inner_error_ns, event_inner_error_ns);
+        agree(&mut self.event_bias_ns, event_bias_ns);
+        agree(&mut self.event_bias_source, event_bias_source);
+        agree(&mut self.event_bias_error_ns, event_bias_error_ns);
+        agree(&mut self.fed_margin_ns, fed_margin_ns);
+        agree(&mut self.flush_bytes, flush_bytes);
+        agree(&mut self.flush_proof, flush_proof);
+        agree(&mut self.clocks, clocks);
+        agree(&mut self.temperature_c, temperature_c);
+        agree(&mut self.power_w, power_w);
+        agree(&mut self.persistence, persistence);
+        agree(&mut self.mig, mig);
+        agree(&mut self.mps, mps);
+        agree(&mut self.other_processes, other_processes);
+        self.shared |= shared;
+        self.overlap = match (self.overlap, *overlap) {
+            (Some(ours), Some(theirs)) => {
+                Some(Overlap { ns: ours.ns + theirs.ns, partial: ours.partial || theirs.partial })
+            }
+            (ours, theirs) => ours.or(theirs),
+        };
+        self.coverage = match (self.coverage.take(), coverage) {
+            (Some(ours), Some(theirs)) => Some(ours.pooled(theirs, covered_ns)),
+            (ours, theirs) => ours.or_else(|| theirs.clone()),
+        };
+        for (reason, held) in throttle.iter().flatten() {
+            let ours =
+                self.throttle.get_or_insert_default().entry(reason.clone()).or_insert(Some(0));
+            *ours = ours.zip(*held).map(|(ours, theirs)| ours.saturating_add(theirs));
+        }
+    }
+
     /// Creates the host device, for calls without a GPU stream.
     #[doc(hidden)]
     pub fn host() -> Device {
-        Device::new("host".to_owned(), "host clock".to_owned())
+        Device::new(Device::HOST.to_owned(), "host clock".to_owned())
+    }
+
+    /// Returns `true` unless this is the host.
+    pub(crate) fn is_gpu(&self) -> bool {
+        self.id != Device::HOST
     }
 
     /// Returns the version of the driver in words.
@@ -194,6 +280,13 @@ impl Device {
     /// Returns how busy the device was, if any window is complete.
     pub(crate) fn known_coverage(&self) -> Option<&Coverage> {
         self.coverage.as_ref().filter(|coverage| coverage.windows > 0)
+    }
+}
+
+/// Keeps a value only if both reports agree on it.
+fn agree<T: PartialEq>(ours: &mut Option<T>, theirs: &Option<T>) {
+    if ours != theirs {
+        *ours = None;
     }
 }
 

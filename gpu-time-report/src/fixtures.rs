@@ -193,14 +193,14 @@ pub fn coverage() -> Coverage {
         incomplete: 1,
         missed: 0,
         total_ns: 800e6,
-        covered_ns: None,
+        covered_ns: 0.0,
         busy: 0.7,
         busy_error: Some(0.005),
         idle: 0.3,
         idle_error: Some(0.005),
         attributed: 0.35,
         attributed_error: Some(0.004),
-        not_annotated_error: None,
+        not_annotated_error: Some(0.005_f64.hypot(0.004)),
         unattributed: Unattributed::largest((0..20).map(kernel).collect(), 560e6, 800e6),
     }
 }

@@ -14,7 +14,6 @@ pub struct Eviction {
     pub proved: bool,
     /// `"read"`, which leaves clean lines, `"write"`, which leaves dirty ones, or
     /// `"write-discard"`, which leaves none.
-    #[serde(default)]
     pub method: String,
     /// The flush's size as a multiple of the L2 size reported by the driver.
     pub multiple: u32,

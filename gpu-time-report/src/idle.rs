@@ -115,7 +115,7 @@ fn exact_share(snapshot: &Snapshot, device: &Device) -> f64 {
         node.source == Source::Opened && node.self_error_ns == Some(0.0) && !node.upper_bound
     };
     let exact = snapshot.tree.iter().filter(is_exact);
-    let is_only = snapshot.devices.iter().filter(|device| device.id != "host").count() == 1;
+    let is_only = snapshot.gpus().count() == 1;
     let sum_ns: f64 = exact
         .filter_map(|node| match node.self_ns_by_device.get(&device.id) {
             None if is_only => Some(node.self_ns),
@@ -214,7 +214,7 @@ mod tests {
     /// The process used the GPU only in the last fifth of its run.
     #[test]
     fn windows_of_a_part_of_the_run_say_so() {
-        let covered_ns = Some(0.2 * process(None).wall_ns as f64);
+        let covered_ns = 0.2 * process(None).wall_ns as f64;
         let table = report(Coverage { covered_ns, ..windows(0.5, Some(0.01)) }).to_string();
         let shares = "busy 50.0 ±1.0%, idle 50.0 ±1.0%, annotated functions 35.0 ±0.4% of the time since the GPU's first use (";
         assert!(table.contains(shares), "{table}");

@@ -15,7 +15,7 @@ const MIXED_USE: &str = "each GPU's time in use";
 /// any, and otherwise the whole run. In a merged report, this is the sum over the processes that used the device.
 pub fn in_use_ns(process: &Process, device: &Device) -> f64 {
     let run_ns = run_ns(process, device);
-    let covered_ns = all_windows(device).and_then(|coverage| coverage.covered_ns);
+    let covered_ns = all_windows(device).map(|coverage| coverage.covered_ns);
     covered_ns.filter(|ns| *ns > 0.0).map_or(run_ns, |ns| ns.min(run_ns))
 }
 
@@ -68,11 +68,11 @@ mod tests {
             let gpu = Device { coverage, windows_from, ..gpu() };
             (in_use_ns(&process, &gpu), in_use_words(&process, &gpu))
         };
-        assert_eq!(found(Some(400.0), None), (400.0, "the time since the GPU's first use"));
-        assert_eq!(found(Some(980.0), None), (980.0, "the run"));
-        assert_eq!(found(None, None), (1_000.0, "the run"));
+        assert_eq!(found(400.0, None), (400.0, "the time since the GPU's first use"));
+        assert_eq!(found(980.0, None), (980.0, "the run"));
+        assert_eq!(found(0.0, None), (1_000.0, "the run"));
         let of_some = Some(WindowsFrom { with: 1, of: 2 });
-        assert_eq!(found(Some(400.0), of_some), (1_000.0, "the run"));
+        assert_eq!(found(400.0, of_some), (1_000.0, "the run"));
         assert_eq!(in_use_ns(&process, &gpu()), 1_000.0);
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::ser::Formatter;
 
-use crate::{Series, Snapshot, schema, tree};
+use crate::{Snapshot, schema, tree};
 
 impl Snapshot {
     /// Returns the JSON report.
@@ -22,9 +22,8 @@ impl Snapshot {
 
     /// Reads a JSON report. Floats are exact if the program enables serde_json's `float_roundtrip`
     /// feature; otherwise they may differ in the last bit. Unknown fields are ignored, so reports
-    /// from later versions can be read too. Impossible figures of devices and of the call tree, and
-    /// impossible estimates, such as negative times, are brought into range, and control characters in texts are
-    /// escaped.
+    /// from later versions can be read too. Impossible figures, such as negative times, are brought
+    /// into range, and control characters in texts are escaped.
     ///
     /// # Errors
     ///
@@ -37,23 +36,9 @@ impl Snapshot {
             serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
         snapshot.limit_to_ranges();
         snapshot.clean_texts();
-        for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
-            series.net_sum_ns = series.net_sum_ns.or_else(|| net_sum_ns(series));
-        }
         tree::shares::share_out(&mut snapshot.tree, &mut snapshot.sites);
         Ok(snapshot)
     }
-}
-
-/// Computes a series' net sum, which the first reports did not contain.
-fn net_sum_ns(series: &Series) -> Option<f64> {
-    let Series { raw_ns, net_ns, bias_ns, launches, fed, starved, .. } = series;
-    let from_raw = || {
-        let brackets = launches.map_or(1.0, |launches| launches.mean);
-        let samples = fed.saturating_add(*starved) as f64;
-        Some((raw_ns.as_ref()?.sum - (*bias_ns)? * brackets * samples).max(0.0))
-    };
-    net_ns.as_ref().map(|net| net.sum).or_else(from_raw)
 }
 
 /// The reason why a text could not be read as a report.

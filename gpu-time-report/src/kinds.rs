@@ -3,10 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 /// The contents of the L2 at the start of a bracket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
     /// As left by previous work.
+    #[default]
     AsFound,
     /// None of the work's data, and no dirty lines.
     Cold,
@@ -41,10 +44,11 @@ impl CacheState {
 }
 
 /// The interval measured by the times of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// The launches of one call, added up.
+    #[default]
     Sum,
     /// One call, from the first operation that it enqueued to the last.
     Span,
@@ -64,10 +68,11 @@ impl Measure {
 }
 
 /// The work surrounded by a bracket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScopeKind {
     /// Each visible launch.
+    #[default]
     Launches,
     /// The whole body.
     Body,
@@ -84,10 +89,11 @@ impl ScopeKind {
 }
 
 /// The clock that measures a series' times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
     /// CUDA events.
+    #[default]
     Events,
     /// Wall time on the host between two moments when the stream was idle.
     Sync,

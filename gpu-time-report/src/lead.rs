@@ -10,7 +10,7 @@ mod outside;
 mod time;
 
 use first::First;
-use gpus::{gpus, is_any_idle, most_idle_share, used_by};
+use gpus::{is_any_idle, most_idle_share, used_by};
 use host_bound::HostBound;
 use largest::largest;
 use longest::{Longest, total};
@@ -28,7 +28,7 @@ const WAITED: f64 = 0.1;
 /// The minimum share of the run that a function's waits are stated for.
 const LONG_WAIT: f64 = 0.01;
 /// The maximum error of an estimate that is stated without it.
-const EXACT: f64 = 0.05;
+const STATED: f64 = 0.05;
 /// The minimum ratio of a function's time to that of work that is not annotated at which it is named
 /// beside that work.
 const TRIFLING: f64 = 0.05;
@@ -112,10 +112,10 @@ fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
 /// there are several GPUs, if the number of calls is not known well, or if the GPU is not known to have
 /// been idle that long: calls of several threads may wait at once.
 fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<String> {
-    let mut gpus = gpus(snapshot);
+    let mut gpus = snapshot.gpus();
     let (Some(gpu), None) = (gpus.next(), gpus.next()) else { return None };
     let idle = most_idle_share(snapshot, gpu)?;
-    let is_exact = node.inclusive_error_ns? <= EXACT * node.inclusive_ns;
+    let is_exact = node.inclusive_error_ns? <= STATED * node.inclusive_ns;
     let share = total(node, |per_call| per_call.waited_ns) / in_use_ns(&snapshot.process, gpu);
     let is_known = is_exact && share >= LONG_WAIT && share <= idle;
     is_known.then(|| format!("{} of {}", percent(share), in_use_words(&snapshot.process, gpu)))

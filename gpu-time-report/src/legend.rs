@@ -1,31 +1,71 @@
-//! Explanations of the words and marks used in a report, one line each.
+//! Explanations of the words and marks used in a report.
 
-use crate::marks::{
-    ESTIMATE, GB_PER_S, GPU_PER_CALL, GRAPH, HOST, KERNELS, LOWER_BOUND, PER_CALL, RAW, SHARE,
-    SYNC, UNCERTAIN, UPPER_BOUND,
-};
-use crate::printed::Printed;
-use crate::{CacheState, Clock, Lost, Series, Snapshot};
+use crate::marks::{ESTIMATE, Mark, Printed, SHARE, UNCERTAIN};
+use crate::{CacheState, Clock, Lost, Series, Snapshot, units};
 
 /// The lines so far, and the report that they explain.
 struct Legend<'a> {
     snapshot: &'a Snapshot,
-    printed: &'a Printed,
     lines: Vec<String>,
 }
 
-/// Returns the lines, which are indented. Marks are explained if they were printed.
+/// Returns a line for each printed mark, and for each word in the notes.
 pub fn lines(snapshot: &Snapshot, printed: &Printed) -> Vec<String> {
-    let mut legend = Legend { snapshot, printed, lines: Vec::new() };
+    let of_mark = |mark: &Mark| {
+        let long = match mark.mark {
+            SHARE if count_twice(snapshot) => {
+                "of the GPU time of all functions; nested functions count twice"
+            }
+            _ => mark.long,
+        };
+        format!("{}: {long}", mark.mark)
+    };
+    let mut legend = Legend { snapshot, lines: printed.explained().map(of_mark).collect() };
     legend.times();
-    legend.clocks();
     legend.opened_calls();
     legend.rates();
-    legend.shares();
     legend.calls();
     legend.samples();
     legend.losses();
     legend.lines
+}
+
+/// Explains each printed mark in a few words.
+pub fn line(snapshot: &Snapshot, printed: &Printed) -> String {
+    let short = |mark: &Mark| match mark.mark {
+        ESTIMATE => estimate(snapshot),
+        SHARE if count_twice(snapshot) => "inner functions count twice".to_owned(),
+        UNCERTAIN if snapshot.all_series().any(Series::is_total_bound) => {
+            "share that upper bounds make uncertain".to_owned()
+        }
+        UNCERTAIN => "share that missing windows make uncertain".to_owned(),
+        _ => mark.short.to_owned(),
+    };
+    let words = printed.explained().map(|mark| format!("{}: {}", mark.mark, short(mark)));
+    words.collect::<Vec<_>>().join(" · ")
+}
+
+/// Returns `true` if the shares of functions around others include theirs.
+fn count_twice(snapshot: &Snapshot) -> bool {
+    snapshot.tree.is_empty() && snapshot.all_series().any(Series::is_counted_twice)
+}
+
+/// Explains estimated totals, with their largest standard error.
+fn estimate(snapshot: &Snapshot) -> String {
+    let sampled = snapshot.sites.iter().filter(|site| site.is_sampled());
+    let heads = sampled.flat_map(|site| &site.series).filter(|series| series.launch.is_none());
+    let totals = heads.filter_map(|series| {
+        let total = series.estimated_total_ns.filter(|total| *total > 0.0)?;
+        Some(series.estimated_total_error_ns.map(|error| error / total))
+    });
+    let (known, unknown): (Vec<Option<f64>>, Vec<_>) = totals.partition(Option::is_some);
+    let largest = known.into_iter().flatten().reduce(f64::max);
+    let largest = largest
+        .map(|largest| format!("standard error up to {}", units::two_digit_percent(largest)));
+    let unknown = (!unknown.is_empty()).then(|| "error of some unknown".to_owned());
+    // Empty if only the work that is not annotated is estimated, whose row has its error.
+    let errors = [largest, unknown].into_iter().flatten();
+    std::iter::once("estimate".to_owned()).chain(errors).collect::<Vec<_>>().join(", ")
 }
 
 impl Legend<'_> {
@@ -34,32 +74,17 @@ impl Legend<'_> {
     }
 
     fn explain(&mut self, is_used: bool, word: &str, meaning: &str) {
-        self.lines.extend(is_used.then(|| format!("  {word}: {meaning}")));
-    }
-
-    fn explain_mark(&mut self, mark: &str, meaning: &str) {
-        self.explain(self.printed.has(mark), mark, meaning);
+        self.lines.extend(is_used.then(|| format!("{word}: {meaning}")));
     }
 
     fn times(&mut self) {
-        self.explain_mark(
-            UPPER_BOUND,
-            "upper bound: the GPU may have waited for the CPU in all samples or, for a total, in more than 5% of \
-             it, or most samples contain other brackets; `sleep` usually prevents both",
-        );
         self.explain(
             self.any(|s| s.net_ns.is_some() && s.clock == Clock::Events),
             "times",
             "on a GPU, raw event time minus the device's bias, once per bracket",
         );
-        // A program without rows timed by events needs no bias.
-        let has_events = self.any(|s| s.clock == Clock::Events);
-        let any_bias = |sources: &[&str]| {
-            let mut known =
-                self.snapshot.devices.iter().filter_map(|d| d.event_bias_source.as_deref());
-            has_events && known.any(|source| sources.contains(&source))
-        };
-        let (is_known, is_floor) = (any_bias(&["cupti", "table"]), any_bias(&["floor"]));
+        let is_known = self.snapshot.has_bias_from(&["cupti", "table"]);
+        let is_floor = self.snapshot.has_bias_from(&["floor"]);
         self.explain(
             is_known,
             "bias",
@@ -72,27 +97,6 @@ impl Legend<'_> {
             "event time of an empty pair, so kernels read about 1 µs longer than in Nsight Systems; to \
              correct that, run `gpu-time calibrate`, or set `GPU_TIME_BIAS=cupti:TIME` to CUPTI's time \
              of an empty kernel",
-        );
-        self.explain(
-            self.printed.has(GRAPH),
-            "in graphs",
-            "replays of a graph node; not every replay is sampled",
-        );
-        self.explain_mark(
-            RAW,
-            "calls made different numbers of launches, so the bias is removed from the total only",
-        );
-    }
-
-    fn clocks(&mut self) {
-        self.explain_mark(HOST, "wall time on the CPU, not GPU time, so it has no share");
-        self.explain_mark(
-            SYNC,
-            "wall time between two stream barriers, launching and waiting included, so it has no share",
-        );
-        self.explain_mark(
-            KERNELS,
-            "time per call during which its kernels ran, by CUPTI's records of opened calls",
         );
     }
 
@@ -115,11 +119,6 @@ impl Legend<'_> {
             "merged",
             "medians of opened calls and kernels that several of the reports have are left out",
         );
-        self.explain(
-            is_opened && self.printed.has(PER_CALL),
-            PER_CALL,
-            "launches of the kernel per opened call; its share is of the kernel time of the function",
-        );
     }
 
     fn rates(&mut self) {
@@ -128,41 +127,11 @@ impl Legend<'_> {
             "rates",
             "work per call by median time; where the work varies, total work by total time of the samples",
         );
-        self.explain_mark(
-            GB_PER_S,
-            "in parentheses, the share of the memory's peak bandwidth; above 100%, caches served a part",
-        );
-        self.explain_mark(LOWER_BOUND, "lower bound: computed from times that are upper bounds");
-    }
-
-    fn shares(&mut self) {
-        self.explain_mark(
-            GPU_PER_CALL,
-            "by events, on the call's own stream; the total has the work of inner functions on other streams too",
-        );
-        let is_twice = self.snapshot.tree.is_empty() && self.any(Series::is_counted_twice);
-        self.explain_mark(
-            SHARE,
-            if is_twice {
-                "of the GPU time of all functions; nested functions count twice"
-            } else {
-                "of the GPU time, without what functions inside account for"
-            },
-        );
-        self.explain_mark(
-            UNCERTAIN,
-            "share that may be too large or too small, because some of the times are upper bounds, or only some \
-             of the devices or processes had windows",
-        );
     }
 
     fn calls(&mut self) {
         let sites = &self.snapshot.sites;
         let is_skipped = sites.iter().any(|site| site.skipped > site.unsampled);
-        self.explain_mark(
-            ESTIMATE,
-            "estimated from sampled calls or windows, ± its standard error; ±?, the sample cannot tell it",
-        );
         self.explain(
             is_skipped,
             "skipped",
@@ -219,6 +188,7 @@ impl Legend<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::marks::UPPER_BOUND;
     use crate::{Detail, Device, Terminal, fixtures};
 
     /// Returns `true` if the table with all notes has a line about the word or mark.

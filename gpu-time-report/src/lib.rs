@@ -7,7 +7,7 @@
 //!     "schema": "gpu-time/1",
 //!     "process": {
 //!         "name": "app", "pid": 1, "started": "2026-11-20T10:30:00Z", "wall_ns": 5000,
-//!         "version": "0.1.0", "timing": "on", "warnings": []
+//!         "version": "0.1.0", "warnings": []
 //!     },
 //!     "devices": [],
 //!     "sites": []
@@ -50,7 +50,6 @@ mod opened;
 mod own_times;
 #[doc(hidden)]
 pub mod pattern;
-mod printed;
 mod process;
 mod ranges;
 mod rate;

@@ -1,4 +1,9 @@
-//! Marks and words used in cells of the table and the page, and explained in the notes.
+//! Marks and words used in cells of the table and the page, which of them a report has printed, and what they mean.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use crate::own_times::Share;
 
 /// Marks a time that may be longer than the timed work.
 pub const UPPER_BOUND: &str = "≤";
@@ -33,8 +38,115 @@ pub const GB_PER_S: &str = "GB/s";
 /// The header of the floating-point throughput column.
 pub const TFLOP_PER_S: &str = "TFLOP/s";
 
+/// A mark with its meaning.
+pub struct Mark {
+    pub mark: &'static str,
+    /// A few words.
+    pub short: &'static str,
+    /// A sentence.
+    pub long: &'static str,
+}
+
+const fn mark(mark: &'static str, short: &'static str, long: &'static str) -> Mark {
+    Mark { mark, short, long }
+}
+
+/// The marks that are explained, in the order of the explanations.
+static ALL: [Mark; 13] = [
+    mark(
+        UPPER_BOUND,
+        "upper bound",
+        "upper bound: the GPU may have waited for the CPU in all samples or, for a total, in more than 5% of it, or \
+         most samples contain other brackets; `sleep` usually prevents both",
+    ),
+    mark(LOWER_BOUND, "lower bound", "lower bound: computed from times that are upper bounds"),
+    mark(
+        ESTIMATE,
+        "estimate",
+        "estimated from sampled calls or windows, ± its standard error; ±?, the sample cannot tell it",
+    ),
+    mark(
+        RAW,
+        "bias not removed",
+        "calls made different numbers of launches, so the bias is removed from the total only",
+    ),
+    mark(HOST, "wall time on the CPU", "wall time on the CPU, not GPU time, so it has no share"),
+    mark(
+        SYNC,
+        "wall time between barriers",
+        "wall time between two stream barriers, launching and waiting included, so it has no share",
+    ),
+    mark(
+        KERNELS,
+        "time that the kernels ran",
+        "time per call during which its kernels ran, by CUPTI's records of opened calls",
+    ),
+    mark(
+        PER_CALL,
+        "launches per call",
+        "launches per call; those of a kernel are per opened call, and its share is of the kernel time of the function",
+    ),
+    mark(
+        GB_PER_S,
+        "share of peak",
+        "in parentheses, the share of the memory's peak bandwidth; above 100%, caches served a part",
+    ),
+    mark(
+        GRAPH,
+        "sampled replays of a graph node",
+        "replays of a graph node; not every replay is sampled",
+    ),
+    mark(SHARE, "of GPU time", "of the GPU time, without what functions inside account for"),
+    mark(
+        GPU_PER_CALL,
+        "by events, on the call's own stream only",
+        "by events, on the call's own stream; the total has the work of inner functions on other streams too",
+    ),
+    mark(
+        UNCERTAIN,
+        "uncertain share",
+        "share that may be too large or too small, because some of the times are upper bounds, or only some of the \
+         devices or processes had windows",
+    ),
+];
+
 /// Returns the mark of a figure that is only an upper bound, or nothing.
 #[cfg(feature = "html")]
 pub fn bound(is_bound: bool) -> &'static str {
     if is_bound { UPPER_BOUND } else { "" }
+}
+
+/// The marks that a report has printed, which are those that its legend explains.
+#[derive(Default)]
+pub struct Printed(RefCell<BTreeSet<&'static str>>);
+
+impl Printed {
+    /// Returns the mark, which the caller prints.
+    pub fn print(&self, mark: &'static str) -> &'static str {
+        self.0.borrow_mut().insert(mark);
+        mark
+    }
+
+    /// Returns the mark for a figure that has it, and nothing for others.
+    pub fn mark(&self, has: bool, mark: &'static str) -> &'static str {
+        if has { self.print(mark) } else { "" }
+    }
+
+    /// Returns the mark of a figure that is only an upper bound, or nothing.
+    pub fn bound(&self, is_bound: bool) -> &'static str {
+        self.mark(is_bound, UPPER_BOUND)
+    }
+
+    /// Returns a share of all GPU time with its mark.
+    pub fn share(&self, share: Share) -> String {
+        self.print(SHARE);
+        self.mark(share.is_uncertain, UNCERTAIN);
+        self.mark(share.is_estimate, ESTIMATE);
+        share.to_string()
+    }
+
+    /// Returns the marks to explain.
+    pub fn explained(&self) -> impl Iterator<Item = &'static Mark> {
+        ALL.iter().filter(|mark| self.0.borrow().contains(mark.mark))
+    }
 }

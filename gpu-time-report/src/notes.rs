@@ -1,18 +1,15 @@
 //! Notes and warnings shown below the table and the page, one line each.
 
 use crate::note_list::NoteList;
-use crate::printed::Printed;
 use crate::units::{self, two_digit_percent};
-use crate::{
-    Budget, Clock, Coverage, Remark, Series, Site, Snapshot, idle, legend, opened, surcharge,
-};
+use crate::{Budget, Clock, Coverage, Remark, Series, Site, Snapshot, idle, opened, surcharge};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MAX_LINES: usize = 10;
 
 /// Returns the notes: calls and samples missing from the figures, those about the function to look
-/// at first at the top, then the legend for the printed marks.
-pub fn facts(snapshot: &Snapshot, printed: &Printed) -> Vec<String> {
+/// at first at the top. Leaves out those that are advice.
+pub fn facts(snapshot: &Snapshot, advice: &[String]) -> Vec<String> {
     let mut notes = NoteList::new(snapshot);
     let untimed = notes.sites().filter_map(|site| Some((site, untimed(site)?)));
     let more = "more functions had calls that were not timed: see the JSON report";
@@ -37,8 +34,9 @@ pub fn facts(snapshot: &Snapshot, printed: &Printed) -> Vec<String> {
     if !never.is_empty() {
         notes.extend([format!("never called: {}", never.join(", "))]);
     }
-    notes.extend(legend::lines(snapshot, printed));
-    notes.into_lines()
+    let mut lines = notes.into_lines();
+    lines.retain(|line| !advice.contains(line));
+    lines
 }
 
 /// Adds lines of one kind, or the first of them and their number.

@@ -31,10 +31,9 @@ impl CrossCheck {
         let times = series.kernel_times.as_ref()?;
         let [kernel] = &*times.kernels else { return None };
         let is_single = kernel.count == times.opened && times.elsewhere.is_empty();
-        let is_kernel = !kernel.name.starts_with('[');
         let launches = series.launches.map_or(1, |launches| launches.max);
         let claims = series.clock == Clock::Events && series.fed > 0 && !series.graph;
-        if !(is_single && is_kernel && claims && launches == 1) {
+        if !(is_single && !kernel.is_copy() && claims && launches == 1) {
             return None;
         }
         let error_ns = device.and_then(|device| {

@@ -8,7 +8,7 @@ use std::ops::Add;
 use crate::in_use::all_windows;
 use crate::marks::{ESTIMATE, UNCERTAIN};
 use crate::units::percent;
-use crate::{Node, Series, Site, Snapshot, Source};
+use crate::{Device, Node, Series, Site, Snapshot, Source};
 
 /// The GPU time of a function, without the time of the functions that it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -87,10 +87,10 @@ fn of_tree<'a>(
     snapshot: &'a Snapshot,
     device: Option<&str>,
 ) -> Option<HashMap<&'a str, OwnTime<'a>>> {
-    if device == Some("host") {
+    if device == Some(Device::HOST) {
         return None;
     }
-    let is_only = snapshot.devices.iter().filter(|device| device.id != "host").count() <= 1;
+    let is_only = snapshot.gpus().count() <= 1;
     let device = device.filter(|_| !is_only);
     let mut times: HashMap<&str, OwnTime> = HashMap::new();
     for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {

@@ -23,27 +23,20 @@ pub struct Process {
     pub version: String,
     /// The version of the program, if it was given with `configure().program_version()`. In a
     /// merged report, this and the two following values are `None` if the reports differ.
-    #[serde(default)]
     pub program_version: Option<String>,
     /// The label of the run from `GPU_TIME_LABEL`, such as a commit or an experiment.
-    #[serde(default)]
     pub label: Option<String>,
     /// The name of the host that the process ran on.
-    #[serde(default)]
     pub host: Option<String>,
     /// The reason why nothing could be timed on a GPU, or `None` if timing was possible.
-    #[serde(rename = "timing", with = "on_or_off")]
     pub off: Option<String>,
     /// The timing budget and the cost so far, or `None` without a limit.
-    #[serde(default)]
     pub budget: Option<Budget>,
     /// The reason why CUPTI could not record the kernels of any call, and what to do about it.
     /// `None` if it could, or if no calls were to be opened.
-    #[serde(default)]
     pub kernels: Option<String>,
     /// The number that `cuptiGetVersion` returns, such as 18 for CUDA 11.8, or `None` if CUPTI was
     /// not loaded.
-    #[serde(default)]
     pub cupti_version: Option<u32>,
     /// Reasons to doubt the figures, and errors in the configuration.
     pub warnings: Vec<String>,
@@ -118,30 +111,6 @@ impl Process {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let named = named.join(", ");
         (hosts.len() > 1).then(|| format!("{} hosts: {named}{more}", hosts.len()))
-    }
-}
-
-/// Serializes to `on`, or to `off: ` followed by the reason.
-mod on_or_off {
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub fn serialize<S: Serializer>(off: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
-        match off {
-            None => to.serialize_str("on"),
-            Some(why) => to.collect_str(&format_args!("off: {why}")),
-        }
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-        let text = String::deserialize(from)?;
-        match text.strip_prefix("off: ") {
-            Some(why) => Ok(Some(why.to_owned())),
-            None if text == "on" => Ok(None),
-            None => Err(de::Error::invalid_value(
-                de::Unexpected::Str(&text),
-                &"`on`, or `off: ` and why",
-            )),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The attribute's remarks about how it times a function.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// A remark made by the attribute about how it times a function. The macro decides at compile time
 /// which remarks apply. The JSON report contains their codes; the table and the page contain their
@@ -47,13 +47,6 @@ impl Remark {
     }
 }
 
-/// Deserializes a site's remarks. Codes from later versions are ignored.
-pub fn known<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Remark>, D::Error> {
-    let codes = Vec::<String>::deserialize(from)?;
-    let remark = |code: &String| Remark::ALL.into_iter().find(|remark| remark.code() == code);
-    Ok(codes.iter().filter_map(remark).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,11 +56,5 @@ mod tests {
         for remark in Remark::ALL {
             assert_eq!(serde_json::to_value(remark).unwrap(), remark.code());
         }
-    }
-
-    #[test]
-    fn unknown_codes_are_ignored() {
-        let mut json = serde_json::Deserializer::from_str(r#"["of-2027", "other-stream"]"#);
-        assert_eq!(known(&mut json).unwrap(), [Remark::OtherStream]);
     }
 }

@@ -28,7 +28,7 @@ impl Scale {
     }
 
     /// Formats a time on this scale.
-    pub fn number(self, ns: f64) -> String {
+    fn number(self, ns: f64) -> String {
         units::grouped(&format!("{:.*}", self.decimals, self.unit.multiple(ns)))
     }
 

@@ -21,7 +21,7 @@ use crate::{
 /// Measurements of a function, or of one of its launches, on one device in one cache state.
 ///
 /// Always `timed = measured + opened + in_flight + lost` and `measured = fed + starved + at_floor`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Series {
     /// `cuda:N`, `host`, or `cuda:?` if the device could not be determined.
@@ -72,7 +72,6 @@ pub struct Series {
     pub launches: Option<Launches>,
     /// The number of other brackets inside each sample, if `bias_ns` includes what they add. `None`
     /// also without such brackets.
-    #[serde(default)]
     pub inner_brackets: Option<Launches>,
     /// The statistics of the raw times, or `None` without samples.
     pub raw_ns: Option<Stats>,
@@ -92,7 +91,6 @@ pub struct Series {
     /// represent. If every call is timed, this is the sum of the samples. `None` for graphs, whose
     /// replays are not counted, and without samples. Lost samples and those in flight are not
     /// included.
-    #[serde(default)]
     pub estimated_total_ns: Option<f64>,
     /// The standard error of the estimated total: 0 if every call is timed, `None` if the samples
     /// do not show it, for the reason [`unknown_error`](Series::unknown_error).
@@ -100,14 +98,12 @@ pub struct Series {
     /// It only covers the error due to sampling. An occasional timed call takes longer than a
     /// skipped call, because caches are cold and the clock is read. With the host clock, the total
     /// for a function that takes tens of nanoseconds is therefore several times too high.
-    #[serde(default)]
     pub estimated_total_error_ns: Option<f64>,
     /// Why the standard error of the estimated total is unknown: `counted`, the calls were picked
     /// by number, as with `every`, and the program may have the same period; `repeated`, sampled
     /// calls made this launch several times, so its samples were not drawn independently; `few`,
     /// there are fewer than 5,000 samples, which may have missed rare calls that take long;
     /// `dominated`, few of the samples make up most of the error. `None` if it is known.
-    #[serde(default)]
     pub unknown_error: Option<UnknownError>,
     /// The 95 % confidence interval of the raw median, or `None` with fewer than 20 samples, or
     /// with fewer than 15 independent ones where their number is an estimate.
@@ -116,19 +112,15 @@ pub struct Series {
     /// [`looks`](Series::looks).
     pub ci95_ns: Option<[f64; 2]>,
     /// How far the times behind the percentiles depend on those before them. `None` without samples.
-    #[serde(default)]
     pub dependence: Option<Dependence>,
     /// The number of looks at the interval so far, including this one. Looks at nearly the same
     /// samples count as one. 0 if the number is unknown.
-    #[serde(default)]
     pub looks: u32,
     /// The histogram of the raw times behind the percentiles: those of the fed samples, or of the
     /// starved ones if none was fed. Empty without samples.
-    #[serde(default)]
     pub histogram: Histogram,
     /// How the times in the histogram changed during the run. `None` without samples and in merged
     /// reports.
-    #[serde(default)]
     pub timeline: Option<Timeline>,
     /// The net times, in a merged report whose sources had different biases. In other reports, they
     /// are the raw times minus a single bias.
@@ -149,7 +141,6 @@ pub struct Series {
     /// events, a thread's first ones and some of the others. `None` for the clocks `sync` and
     /// `host`, for an async function timed by events, for a launch of a function that makes
     /// several, and in a merged report if several of its reports have such calls.
-    #[serde(default)]
     pub host_ns: Option<Stats>,
     /// The function's own part of its calls' time, according to the call tree.
     #[serde(skip)]
@@ -167,48 +158,7 @@ impl Series {
     /// Creates a series without samples.
     #[doc(hidden)]
     pub fn new(device: String, measure: Measure, clock: Clock) -> Series {
-        Series {
-            device,
-            launch: None,
-            measure,
-            key: None,
-            cache: CacheState::AsFound,
-            clock,
-            graph: false,
-            timed: 0,
-            measured: 0,
-            in_flight: 0,
-            lost: Losses::default(),
-            fed: 0,
-            starved: 0,
-            at_floor: 0,
-            queued: 0,
-            nested: 0,
-            tracked: 0,
-            upper_bound: false,
-            launches: None,
-            inner_brackets: None,
-            raw_ns: None,
-            net_ns: None,
-            bias_ns: None,
-            net_sum_ns: None,
-            estimated_total_ns: None,
-            estimated_total_error_ns: None,
-            unknown_error: None,
-            ci95_ns: None,
-            dependence: None,
-            looks: 0,
-            histogram: Histogram::default(),
-            timeline: None,
-            net_histogram: Histogram::default(),
-            runs: Vec::new(),
-            bytes: None,
-            flops: None,
-            host_ns: None,
-            own_share: None,
-            outer_share: None,
-            kernel_times: None,
-        }
+        Series { device, measure, clock, ..Series::default() }
     }
 
     /// Creates a series for a function timed by CUDA events, from the raw times of its fed and

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Remark, ScopeKind, Series, remark};
+use crate::{Remark, ScopeKind, Series};
 
 /// An annotated function, with its call counts and measurements.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Site {
     /// The label: the attribute's `name`, or the path of the function.
@@ -21,10 +21,8 @@ pub struct Site {
     /// The attribute's arguments.
     pub options: String,
     /// The keys `cold`, `sleep` and `graph`, if the attribute has them.
-    #[serde(default)]
     pub gpu_keys: Vec<String>,
     /// The attribute's remarks about how it times the function.
-    #[serde(default, deserialize_with = "remark::known")]
     pub remarks: Vec<Remark>,
     /// The number of calls, which is always `warmup + skipped + timed`.
     pub calls: u64,
@@ -34,19 +32,15 @@ pub struct Site {
     /// function, sampling skipped them, or they could not be timed.
     pub skipped: u64,
     /// The number of calls skipped by sampling.
-    #[serde(default)]
     pub unsampled: u64,
     /// The number of calls that were timed, or lost while being timed.
     pub timed: u64,
     /// The number of measured brackets whose hold was released by the host once the bracket was
     /// enqueued.
-    #[serde(default)]
     pub holds_released: u64,
     /// The number of measured brackets whose hold expired before the host released it.
-    #[serde(default)]
     pub holds_expired: u64,
     /// The fraction of calls currently timed, which is 1 if all are.
-    #[serde(default = "all")]
     pub sample_rate: f64,
     /// A sentence for each option that could not be applied.
     pub warnings: Vec<String>,
@@ -62,27 +56,7 @@ impl Site {
     /// Creates a function that was never called, with the default options.
     #[doc(hidden)]
     pub fn new(name: String, file: String, line: u32, scope: ScopeKind) -> Site {
-        Site {
-            name,
-            file,
-            line,
-            scope,
-            launches_seen: 0,
-            options: String::new(),
-            gpu_keys: Vec::new(),
-            remarks: Vec::new(),
-            calls: 0,
-            warmup: 0,
-            skipped: 0,
-            unsampled: 0,
-            timed: 0,
-            holds_released: 0,
-            holds_expired: 0,
-            sample_rate: 1.0,
-            warnings: Vec::new(),
-            series: Vec::new(),
-            launch_bound: None,
-        }
+        Site { name, file, line, scope, sample_rate: 1.0, ..Site::default() }
     }
 
     /// Returns `true` if the attribute has this key: `cold`, `sleep` or `graph`.
@@ -106,9 +80,4 @@ impl Site {
         let series = self.series.iter().flat_map(Series::inconsistencies);
         own.into_iter().chain(series.map(|broken| format!("`{name}` on {broken}"))).collect()
     }
-}
-
-/// Returns the sampling rate of reports written before sampling was supported: all calls.
-fn all() -> f64 {
-    1.0
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::Schema;
-use crate::{Device, Names, Node, Process, Series, Site, texts, tree};
+use crate::{Clock, Device, Names, Node, Process, Series, Site, texts, tree};
 
 /// A process's measurements at one moment: the process, its devices, and every annotated function.
 ///
@@ -94,6 +94,21 @@ impl Snapshot {
             }
         }
         Cow::Owned(renamed)
+    }
+
+    /// Returns all devices except the host.
+    pub(crate) fn gpus(&self) -> impl Iterator<Item = &Device> + Clone {
+        self.devices.iter().filter(|device| device.is_gpu())
+    }
+
+    /// Returns `true` if any row timed by events has a bias from one of these sources. A device without such rows needs
+    /// no bias.
+    pub(crate) fn has_bias_from(&self, sources: &[&str]) -> bool {
+        let mut known = self.devices.iter().filter(|device| {
+            device.event_bias_source.as_deref().is_some_and(|source| sources.contains(&source))
+        });
+        let by_events = || self.all_series().filter(|series| series.clock == Clock::Events);
+        known.any(|device| by_events().any(|series| series.device == device.id))
     }
 
     /// Returns every series of every function.

@@ -6,19 +6,18 @@ mod function;
 mod grid;
 mod keys;
 mod layout;
-mod words;
 
 use std::fmt;
 
 use anstyle::Style;
 
 use crate::lead::Lead;
+use crate::marks::Printed;
 use crate::notes::{self, bounded};
-use crate::printed::Printed;
 use crate::style::{DIMMED, DOUBTFUL, TITLE};
 use crate::units::{self, printable};
 use crate::wrap::wrapped;
-use crate::{Detail, Process, Snapshot, Terminal, advice, terminal::View, tree};
+use crate::{Detail, Process, Snapshot, Terminal, advice, legend, terminal::View, tree};
 use grid::Grid;
 use layout::fitted;
 
@@ -89,7 +88,7 @@ fn render(
         Detail::All => all_notes(snapshot, to, &printed, f)?,
         Detail::Brief => {
             left = brief_notes(snapshot, to, f)?;
-            write_wrapped(f, to, DIMMED, &words::line(snapshot, &printed))?;
+            write_wrapped(f, to, DIMMED, &legend::line(snapshot, &printed))?;
         }
     }
     let has_bytes = |device: &str| {
@@ -98,7 +97,7 @@ fn render(
     for line in devices::footer(snapshot, has_bytes, detail) {
         write_wrapped(f, to, DIMMED, &printable(&line))?;
     }
-    write_wrapped(f, to, DIMMED, &words::more(functions, rows, left))
+    write_wrapped(f, to, DIMMED, &more(functions, rows, left))
 }
 
 /// Writes every warning and every note.
@@ -108,10 +107,12 @@ fn all_notes(
     printed: &Printed,
     f: &mut impl fmt::Write,
 ) -> fmt::Result {
-    for fact in notes::facts(snapshot, printed) {
-        // Explanations of words and marks are indented.
-        let style = if fact.starts_with(' ') { DIMMED } else { Style::new() };
-        write_wrapped(f, to, style, &printable(&fact))?;
+    let advice = advice::of(snapshot);
+    for note in advice.iter().chain(&notes::facts(snapshot, &advice)) {
+        write_wrapped(f, to, Style::new(), &printable(note))?;
+    }
+    for line in legend::lines(snapshot, printed) {
+        write_wrapped(f, to, DIMMED, &format!("  {}", printable(&line)))?;
     }
     let warnings = notes::warnings(snapshot).collect();
     for warning in bounded(warnings, WARNINGS, "more warnings are in the JSON report") {
@@ -131,7 +132,8 @@ fn brief_notes(
     // With all notes, the table shows all rows, and the legend explains their marks.
     let printed = Printed::default();
     Grid::of(snapshot, Detail::All, None, &printed);
-    let all = notes::facts(snapshot, &printed).len() + warnings.len();
+    let facts = notes::facts(snapshot, &advice).len() + legend::lines(snapshot, &printed).len();
+    let all = facts + advice.len() + warnings.len();
     warnings.truncate(NOTES);
     advice.truncate(NOTES - warnings.len());
     for warning in &warnings {
@@ -168,6 +170,26 @@ fn source(process: &Process) -> String {
         1 => format!("1 report of {name}"),
         count => format!("{count} reports of {name} merged"),
     }
+}
+
+/// Returns a line on how to see the functions, rows and notes that the table omits.
+fn more(functions: usize, rows: usize, notes: usize) -> String {
+    let count = |count: usize, one: &str| {
+        let end = if count == 1 { "" } else { "s" };
+        (count > 0).then(|| format!("{} more {one}{end}", units::count(count as u64)))
+    };
+    let with = |parts: &[Option<String>], how: &str| {
+        let parts: Vec<&str> = parts.iter().flatten().map(String::as_str).collect();
+        (!parts.is_empty()).then(|| format!("{} with {how}", parts.join(" and ")))
+    };
+    let parts = [
+        with(
+            &[count(functions, "function")],
+            "`GPU_TIME_REPORT=table:PATH`, `json:PATH` or `html:PATH`",
+        ),
+        with(&[count(rows, "row"), count(notes, "note")], "`GPU_TIME_NOTES=all`"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use crate::launch_bound::is_launch_bound;
 ///
 /// Functions appear once for each chain of annotated functions that called them on the same thread.
 /// Totals are estimates for all calls of the process, from those that were recorded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Node {
     /// The function's name, `<not annotated>`, or `<annotated, not timed>`.
@@ -47,29 +47,24 @@ pub struct Node {
     /// The standard error of the self time, 0 or `None` as for the inclusive time.
     pub self_error_ns: Option<f64>,
     /// The self time on each device. Empty if it is unknown.
-    #[serde(default)]
     pub self_ns_by_device: BTreeMap<String, f64>,
     /// The self time as a share of that of all paths, from 0 to 1. If the time of any path is an
     /// [upper bound](Self::upper_bound), the share may be too large or too small.
     pub share: f64,
     /// The means per call, in which each recorded call counts for as many as it represents. `None`
     /// for `<not annotated>`.
-    #[serde(default)]
     pub per_call: Option<PerCall>,
     /// `true` if the GPU idled for 5 % of the calls' mean span or more because the host was still
     /// enqueueing their work. If the function's medians describe this path, they must show the
     /// same. In a merged report, the path must be launch-bound in one of the processes as well.
     /// That is enough if another one timed it by events, because the mean wait is unknown then.
-    #[serde(default)]
     pub launch_bound: bool,
     /// `true` if the times are upper bounds: calls timed by events in which the GPU may have waited
     /// for the host took longer than the others, by more than 5 % of the time, or are so much
     /// shorter that they are other work and more than 5 % of the time, or these calls contain
     /// brackets other than those of callees.
-    #[serde(default)]
     pub upper_bound: bool,
     /// `true` if sampling may have skipped callers, which are then missing from the path.
-    #[serde(default)]
     pub callers_unknown: bool,
 }
 
@@ -87,25 +82,23 @@ pub struct PerCall {
     pub span_ns: f64,
     /// The part of the span in which the GPU had nothing to do, because the host had not yet
     /// enqueued the work that ran next. `None` for calls timed by events.
-    #[serde(default)]
     pub waited_ns: Option<f64>,
     /// The time that the call took on the host. For calls timed by events, this is estimated from a
     /// thread's first calls and some of the others; `None` for async functions.
-    #[serde(default)]
     pub host_ns: Option<f64>,
     /// The number of kernels, without copies and memsets. `None` for calls timed by events.
-    #[serde(default)]
     pub kernels: Option<f64>,
 }
 
 /// The origin of a path's figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Source {
     /// Opened calls: exact for each of them.
     Opened,
     /// Calls timed by events.
+    #[default]
     Events,
     /// Windows, in which everything was recorded.
     Windows,
@@ -126,24 +119,7 @@ impl Node {
     /// Returns a path without a name, calls or time.
     #[doc(hidden)]
     pub fn of(source: Source) -> Node {
-        Node {
-            name: String::new(),
-            site: None,
-            parent: None,
-            source,
-            recorded: 0,
-            calls: 0.0,
-            inclusive_ns: 0.0,
-            inclusive_error_ns: Some(0.0),
-            self_ns: 0.0,
-            self_error_ns: Some(0.0),
-            self_ns_by_device: BTreeMap::new(),
-            share: 0.0,
-            per_call: None,
-            launch_bound: false,
-            upper_bound: false,
-            callers_unknown: false,
-        }
+        Node { source, inclusive_error_ns: Some(0.0), self_error_ns: Some(0.0), ..Node::default() }
     }
 
     /// The maximum number of functions along a path that this version reports. Reports from elsewhere may have more.
@@ -158,7 +134,12 @@ impl Node {
 
     /// Returns the name of work that only windows found. A report from elsewhere may have given it any.
     pub(crate) fn windows_name(&self) -> &'static str {
-        if self.name == Node::NOT_TIMED { Node::NOT_TIMED } else { Node::NOT_ANNOTATED }
+        if self.is_not_timed() { Node::NOT_TIMED } else { Node::NOT_ANNOTATED }
+    }
+
+    /// Returns `true` for the work of annotated functions in calls without a time.
+    pub(crate) fn is_not_timed(&self) -> bool {
+        self.source == Source::Windows && self.name == Node::NOT_TIMED
     }
 }
 

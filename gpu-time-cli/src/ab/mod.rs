@@ -205,7 +205,7 @@ fn report(
             ),
         });
     }
-    let merged = arms.into_iter().map(|arm| arm.merge.finish()).collect::<Result<Vec<_>, _>>()?;
+    let merged = arms.into_iter().map(|arm| arm.merge.finish()).collect::<Vec<_>>();
     let [old, new, again @ ..] = &*merged else { return Err("nothing to compare".to_owned()) };
     options.judging.report_unused(thresholds, old, new);
     // A limit on the time or on the runs does not depend on the ratios.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use gpu_time_report::Snapshot;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::interrupt::Interrupt;
 use crate::input;
@@ -54,7 +54,7 @@ impl Program<'_> {
     pub fn run(&self, limit: Limit, interrupt: &Interrupt) -> Result<Snapshot, Stop> {
         let name = self.path.display();
         let failed = |what: String| Stop::Failed(format!("`{name}` {what}"));
-        let cannot = |what: &str, error: std::io::Error| failed(format!("{what}: {error}"));
+        let cannot = |what: &str, error: io::Error| failed(format!("{what}: {error}"));
         // Other users cannot enter this folder. A process that leaves the group cannot write its
         // report once the folder is gone, so the next run cannot mistake that report for its own.
         let folder = tempfile::tempdir()
@@ -75,31 +75,26 @@ impl Program<'_> {
             .process_group(0);
         let mut child = command.spawn().map_err(|error| cannot("cannot be run", error))?;
         let started = Instant::now();
-        let status = loop {
-            if let Some(status) =
-                child.try_wait().map_err(|error| cannot("cannot be waited for", error))?
-            {
-                break status;
-            }
+        while !has_exited(&child) {
             if interrupt.is_set() {
-                end(&mut child);
+                _ = end(&mut child);
                 return Err(Stop::Interrupted);
             }
             if Instant::now() > limit.end {
-                end(&mut child);
+                _ = end(&mut child);
                 return Err(Stop::Late);
             }
             if started.elapsed() > limit.run {
-                end(&mut child);
+                _ = end(&mut child);
                 return Err(failed(format!(
                     "did not end within {} s and was ended: see --timeout",
                     limit.run.as_secs_f64()
                 )));
             }
             thread::sleep(POLL);
-        };
+        }
         // Processes that the program left behind would disturb the next run.
-        end(&mut child);
+        let status = end(&mut child).map_err(|error| cannot("cannot be waited for", error))?;
         // The terminal also sent the signal to the program, which may have handled it and exited.
         if interrupt.is_set() {
             return Err(Stop::Interrupted);
@@ -133,17 +128,22 @@ fn target(folder: &Path) -> Result<String, Failure> {
     Ok(format!("json:{}/%p.json", path.replace(',', ",,").replace('%', "%%")))
 }
 
-/// Asks a program to exit if it still runs, then kills what is left of its group.
-fn end(child: &mut Child) {
-    let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return };
+/// Returns `true` if a program has exited. Does not reap it, so that its process id stays its own.
+fn has_exited(child: &Child) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(Pid::from_child(child)), options).is_ok_and(|status| status.is_some())
+}
+
+/// Asks a program to exit if it still runs, kills what is left of its group, and reaps the program.
+fn end(child: &mut Child) -> io::Result<ExitStatus> {
+    let group = Pid::from_child(child);
     _ = kill_process_group(group, Signal::TERM);
     let asked = Instant::now();
-    while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+    while asked.elapsed() < GRACE && !has_exited(child) {
         thread::sleep(POLL);
     }
-    // The group keeps its id while any of its processes lives.
     _ = kill_process_group(group, Signal::KILL);
-    _ = child.wait();
+    child.wait()
 }
 
 fn ended(status: ExitStatus, last_line: Option<String>) -> String {
@@ -164,7 +164,7 @@ fn last_line(path: &Path) -> Option<String> {
 }
 
 /// Returns the paths of the reports in the folder.
-fn reports(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+fn reports(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -186,7 +186,7 @@ fn merged(files: &[PathBuf]) -> Result<Option<Snapshot>, Failure> {
             for file in files {
                 merge.add(&input::report(file)?)?;
             }
-            merge.finish().map(Some)
+            Ok(Some(merge.finish()))
         }
     }
 }

@@ -88,9 +88,6 @@ impl Change {
         let [before, after] = [(base, before), (new, after)]
             .map(|(series, medians)| side(series, &medians, net, under.clock_step_ns));
         let share = (after.mean() - before.mean()).exp() - 1.0;
-        if !share.is_finite() {
-            return Change { medians_ns, why: "out of range", ..unknown };
-        }
         let unknown = Change { medians_ns, share: Some(share), ..unknown };
         if base.upper_bound || new.upper_bound {
             return Change { why: "starved", ..unknown };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use gpu_time_report::{Coverage, Device, Process, WindowsFrom, value};
 
-use super::combine::{add, add_warning, agree};
+use super::combine::{add, add_warning};
 use super::sharing::{self, Users};
 
 /// The devices of the reports merged so far, distinguished by id, name and driver.
@@ -44,7 +44,7 @@ impl Devices {
             let with = if has_windows(device) { of } else { 0 };
             let from = device.windows_from.unwrap_or(value!(WindowsFrom { with, of }));
             let using = || used_by.iter().filter_map(|at| processes.get(*at as usize));
-            let covered = covered_ns(device, from, using().map(|of| of.wall_ns as f64).sum());
+            let covered = covered_ns(device);
             let index = match self.merged.iter().position(is_same) {
                 Some(known) => known,
                 None => {
@@ -67,7 +67,10 @@ impl Devices {
                 }
             };
             let ours = &mut self.merged[index];
-            merge(&mut ours.device, device, [ours.covered_ns, covered]);
+            ours.device.merge(device, [ours.covered_ns, covered]);
+            for warning in &device.warnings {
+                add_warning(&mut ours.device.warnings, warning);
+            }
             ours.covered_ns += covered;
             add(&mut ours.windows_from.with, from.with);
             add(&mut ours.windows_from.of, from.of);
@@ -85,6 +88,9 @@ impl Devices {
         let all = self.processes as usize;
         let finished = self.merged.into_iter().map(|merged| {
             let MergedDevice { mut device, windows_from, used_by, users, .. } = merged;
+            if let Some(coverage) = &mut device.coverage {
+                coverage.unattributed.truncate(Coverage::MAX_UNATTRIBUTED);
+            }
             if users.have_shared() {
                 device.shared = true;
                 add_warning(&mut device.warnings, sharing::WARNING);
@@ -134,69 +140,8 @@ fn has_windows(device: &Device) -> bool {
     device.coverage.as_ref().is_some_and(|coverage| coverage.windows > 0)
 }
 
-/// Returns the time that a device's windows stand for, if its processes ran for `run_ns` in all.
-///
-/// Reports of earlier versions do not tell. A merged one with windows from some of its processes does
-/// not say which, so they count as if they had run for as long as the mean process.
-fn covered_ns(device: &Device, from: WindowsFrom, run_ns: f64) -> f64 {
-    match &device.coverage {
-        Some(coverage) if coverage.windows > 0 => coverage
-            .covered_ns
-            .unwrap_or_else(|| run_ns * (from.with as f64 / (from.of as f64).max(1.0)).min(1.0)),
-        _ => 0.0,
-    }
-}
-
-/// Merges another report of the same device. Throttled times and overlaps are summed, and windows
-/// are pooled, weighted by the times that they stand for. Other values become unknown if they differ.
-fn merge(ours: &mut Device, theirs: &Device, covered_ns: [f64; 2]) {
-    agree(&mut ours.driver_release, &theirs.driver_release);
-    agree(&mut ours.uuid, &theirs.uuid);
-    agree(&mut ours.l2_bytes, &theirs.l2_bytes);
-    agree(&mut ours.peak_gb_per_s, &theirs.peak_gb_per_s);
-    agree(&mut ours.event_step_ns, &theirs.event_step_ns);
-    agree(&mut ours.event_floor_ns, &theirs.event_floor_ns);
-    agree(&mut ours.event_held_empty_ns, &theirs.event_held_empty_ns);
-    agree(&mut ours.event_queued_empty_ns, &theirs.event_queued_empty_ns);
-    agree(&mut ours.event_inner_ns, &theirs.event_inner_ns);
-    agree(&mut ours.event_queued_inner_ns, &theirs.event_queued_inner_ns);
-    agree(&mut ours.event_inner_error_ns, &theirs.event_inner_error_ns);
-    agree(&mut ours.event_bias_ns, &theirs.event_bias_ns);
-    agree(&mut ours.event_bias_source, &theirs.event_bias_source);
-    agree(&mut ours.event_bias_error_ns, &theirs.event_bias_error_ns);
-    agree(&mut ours.fed_margin_ns, &theirs.fed_margin_ns);
-    agree(&mut ours.flush_bytes, &theirs.flush_bytes);
-    agree(&mut ours.flush_proof, &theirs.flush_proof);
-    agree(&mut ours.clocks, &theirs.clocks);
-    agree(&mut ours.temperature_c, &theirs.temperature_c);
-    agree(&mut ours.power_w, &theirs.power_w);
-    agree(&mut ours.persistence, &theirs.persistence);
-    agree(&mut ours.mig, &theirs.mig);
-    agree(&mut ours.mps, &theirs.mps);
-    agree(&mut ours.other_processes, &theirs.other_processes);
-    ours.shared |= theirs.shared;
-    ours.overlap = match (ours.overlap, theirs.overlap) {
-        (Some(ours), Some(theirs)) => {
-            let (ns, partial) = (ours.ns + theirs.ns, ours.partial || theirs.partial);
-            Some(value!(Overlap { ns, partial })).filter(|overlap| overlap.ns.is_finite())
-        }
-        (ours, theirs) => ours.or(theirs),
-    };
-    ours.coverage = match (ours.coverage.take(), &theirs.coverage) {
-        // Sums of forged values can overflow, which JSON cannot represent.
-        (Some(ours), Some(theirs)) => {
-            Some(ours.pooled(theirs, covered_ns)).filter(Coverage::is_finite)
-        }
-        (None, Some(theirs)) => {
-            Some(value!(Coverage { covered_ns: Some(covered_ns[1]), ..theirs.clone() }))
-        }
-        (ours, None) => ours,
-    };
-    for (reason, held) in theirs.throttle.iter().flatten() {
-        let ours = ours.throttle.get_or_insert_default().entry(reason.clone()).or_insert(Some(0));
-        *ours = ours.zip(*held).map(|(ours, theirs)| ours.saturating_add(theirs));
-    }
-    for warning in &theirs.warnings {
-        add_warning(&mut ours.warnings, warning);
-    }
+/// Returns the time that a device's windows stand for.
+fn covered_ns(device: &Device) -> f64 {
+    let coverage = device.coverage.as_ref().filter(|coverage| coverage.windows > 0);
+    coverage.map_or(0.0, |coverage| coverage.covered_ns)
 }

@@ -72,7 +72,6 @@ fn merge(ours: &mut KernelTimes, theirs: &KernelTimes, calls: [f64; 2]) {
             None => ours.elsewhere.push(work.clone()),
         }
     }
-    bound(&mut ours.kernels);
     for kernel in &mut ours.kernels {
         kernel.per_call /= if all > 0.0 { all } else { 1.0 };
     }
@@ -80,6 +79,8 @@ fn merge(ours: &mut KernelTimes, theirs: &KernelTimes, calls: [f64; 2]) {
     for kernel in &mut ours.kernels {
         kernel.share = if of_call > 0.0 { ns_per_call(kernel) / of_call } else { 0.0 };
     }
+    ours.sort_kernels();
+    bound(&mut ours.kernels);
 }
 
 /// Returns a kernel's time in the mean call. Calls weigh as many as they represent in `per_call`, but not in `total_ns`.
@@ -93,17 +94,17 @@ fn is_same(one: &Kernel, other: &Kernel) -> bool {
     one.name == other.name && (of(one) == of(other) || one.name == Kernel::OTHER)
 }
 
-/// Adds the launches of a kernel to those of `ours`. In both, `per_call` is that of all calls together.
+/// Adds the launches of a kernel to those of `ours`. In both, `per_call` has the same meaning.
 fn combine(ours: &mut Kernel, theirs: &Kernel) {
     add(&mut ours.count, theirs.count);
     ours.per_call += theirs.per_call;
     ours.total_ns += theirs.total_ns;
+    ours.share += theirs.share;
     ours.time_ns = None;
 }
 
-/// Sorts the kernels by total time, and combines those beyond the limit.
+/// Combines the kernels beyond the limit.
 fn bound(kernels: &mut Vec<Kernel>) {
-    kernels.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     if kernels.iter().filter(|kernel| kernel.name != Kernel::OTHER).count() <= MAX_KERNELS {
         return;
     }
@@ -124,12 +125,4 @@ fn bound(kernels: &mut Vec<Kernel>) {
     if let Some(other) = kernels.last_mut() {
         others.for_each(|kernel| combine(other, &kernel));
     }
-}
-
-/// Returns the numbers in a series' opened calls that forged values can make infinite.
-pub fn numbers(times: &KernelTimes) -> impl Iterator<Item = f64> {
-    let kernels = times.kernels.iter();
-    let kernels = kernels.flat_map(|kernel| [kernel.per_call, kernel.total_ns, kernel.share]);
-    let elsewhere = times.elsewhere.iter().map(|work| work.total_ns);
-    kernels.chain(elsewhere).chain(times.kernels_per_call)
 }

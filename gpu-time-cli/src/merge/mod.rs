@@ -25,7 +25,7 @@ use crate::series_id::is_same_site;
 use combine::{add, add_warning, agree};
 use device::Devices;
 use runs::Processes;
-use series::{MergedSeries, is_finite};
+use series::MergedSeries;
 use tree::MergedTree;
 
 /// Merges the reports in `files`, in that order.
@@ -70,7 +70,7 @@ pub fn files(files: &[PathBuf]) -> Result<Snapshot, Failure> {
                 .add(&report)
                 .map_err(|why| format!("cannot merge `{}`: {why}", file.display()))?;
         }
-        merge.finish()
+        Ok(merge.finish())
     })
 }
 
@@ -147,29 +147,14 @@ impl Merge {
     }
 
     /// Returns the merged report.
-    ///
-    /// Returns an error if a sum of forged values overflowed to infinity, which JSON cannot
-    /// represent.
-    pub fn finish(self) -> Result<Snapshot, Failure> {
+    pub fn finish(self) -> Snapshot {
         let process = process(self.processes, self.warnings);
         let (devices, ids) = self.devices.finish();
         let sites = self.sites.into_iter().map(|MergedSite { site, series }| {
-            let series: Vec<_> = series.into_iter().map(|merged| merged.finish(&ids)).collect();
-            if !site.sample_rate.is_finite() || !series.iter().all(is_finite) {
-                return Err(format!(
-                    "cannot merge the reports: the sum of the times or of the work of `{}` overflows",
-                    site.name
-                ));
-            }
-            Ok(value!(Site { series, ..site }))
+            let series = series.into_iter().map(|merged| merged.finish(&ids)).collect();
+            value!(Site { series, ..site })
         });
-        let snapshot = Snapshot::new(process, devices, sites.collect::<Result<_, _>>()?);
-        // Completing the tree adds up times.
-        let merged = snapshot.with_tree(self.tree.finish(&ids));
-        if !merged.tree.iter().all(tree::is_finite) {
-            return Err("cannot merge the reports: the call tree overflows".to_owned());
-        }
-        Ok(merged)
+        Snapshot::new(process, devices, sites.collect()).with_tree(self.tree.finish(&ids))
     }
 }
 

@@ -34,7 +34,7 @@ impl Processes {
 }
 
 impl Runs {
-    /// Adds the runs of a series in a report. Reports merged by earlier versions have none.
+    /// Adds the runs of a series in a report.
     pub fn add(&mut self, series: &Series, processes: &Processes) -> Result<(), &'static str> {
         let own = series.run(0).filter(|_| !processes.is_merged);
         for run in own.iter().chain(&series.runs) {

@@ -1,6 +1,6 @@
 //! A series of the merged report.
 
-use gpu_time_report::{Clock, Dependence, Histogram, Launches, Series, Site, Stats, Summary, Work};
+use gpu_time_report::{Clock, Dependence, Histogram, Launches, Series, Site, Summary, Work};
 
 use super::combine::{add, agree};
 use super::kernels;
@@ -55,7 +55,7 @@ impl MergedSeries {
         Ok(MergedSeries {
             runs,
             device,
-            samples: Samples::of(series)?,
+            samples: Samples::of(series),
             raw_sum_ns: series.raw_ns.map_or(0.0, |raw| raw.sum),
             represented: kernels::represented(site, series),
             bytes: series.bytes.as_ref().map(Work::of_bytes),
@@ -81,9 +81,7 @@ impl MergedSeries {
     ) -> Result<(), &'static str> {
         self.runs.add(theirs, processes)?;
         let ours = &mut self.series;
-        let estimate = add_estimates(estimate(ours), estimate(theirs));
-        ours.estimated_total_ns = estimate.map(|(total, _)| total);
-        ours.estimated_total_error_ns = estimate.and_then(|(_, error)| error);
+        add_estimate(ours, theirs);
         ours.unknown_error = ours.unknown_error.or(theirs.unknown_error);
         if let Some(raw) = &theirs.raw_ns {
             self.raw_sum_ns += raw.sum;
@@ -118,7 +116,7 @@ impl MergedSeries {
         self.represented += calls[1];
         add_work(&mut self.bytes, theirs.bytes.as_ref().map(Work::of_bytes));
         add_work(&mut self.flops, theirs.flops.as_ref().map(Work::of_flops));
-        match (&mut self.samples, Samples::of(theirs)?) {
+        match (&mut self.samples, Samples::of(theirs)) {
             (Some(ours), Some(theirs)) => ours.add(theirs),
             (none @ None, theirs) => *none = theirs,
             (Some(_), None) => {}
@@ -169,49 +167,14 @@ impl MergedSeries {
     }
 }
 
-/// Returns `true` if every number of a series is finite.
-pub fn is_finite(series: &Series) -> bool {
-    let stats = [series.raw_ns, series.net_ns].into_iter().flatten().flat_map(|stats| {
-        let Stats { min, p5, median, mean, p95, p99, max, stddev, sum, .. } = stats;
-        [min, p5, median, mean, p95, p99, max, stddev, sum]
-    });
-    let bytes = series.bytes.map(|bytes| [Some(bytes.total), bytes.per_call, bytes.gb_per_s]);
-    let flops = series.flops.map(|flops| [Some(flops.total), flops.per_call, flops.tflop_per_s]);
-    let single = [
-        series.bias_ns,
-        series.net_sum_ns,
-        series.estimated_total_ns,
-        series.estimated_total_error_ns,
-        series.launches.map(|launches| launches.mean),
-        series.independent(),
-    ];
-    let others = [bytes, flops].into_iter().flatten().flatten().chain(single).flatten();
-    let opened = series.kernel_times.as_ref().into_iter().flat_map(kernels::numbers);
-    let intervals = series.ci95_ns.into_iter().flatten();
-    stats.chain(others).chain(intervals).chain(opened).all(f64::is_finite)
-}
-
-/// Returns the estimated total time of all calls of a series, and its standard error if known.
-///
-/// Reports from before sampling have no estimate. They measured every call, so their sum is exact.
-fn estimate(series: &Series) -> Option<(f64, Option<f64>)> {
-    let sum_ns = series.net_sum_ns.or(series.raw_ns.map(|raw| raw.sum));
-    let estimate =
-        series.estimated_total_ns.map(|total_ns| (total_ns, series.estimated_total_error_ns));
-    estimate.or(sum_ns.map(|sum_ns| (sum_ns, Some(0.0)))).filter(|_| !series.graph)
-}
-
-/// Adds two independent estimates: their variances add up.
-fn add_estimates(
-    ours: Option<(f64, Option<f64>)>,
-    theirs: Option<(f64, Option<f64>)>,
-) -> Option<(f64, Option<f64>)> {
-    match (ours, theirs) {
-        (Some((ours, error)), Some((theirs, their_error))) => {
-            Some((ours + theirs, error.zip(their_error).map(|(one, other)| one.hypot(other))))
-        }
-        (one, other) => one.or(other),
-    }
+/// Adds the estimated total of another report. The estimates are independent, so their variances add up.
+fn add_estimate(ours: &mut Series, theirs: &Series) {
+    let Some(their_ns) = theirs.estimated_total_ns else { return };
+    let errors = ours.estimated_total_error_ns.zip(theirs.estimated_total_error_ns);
+    (ours.estimated_total_ns, ours.estimated_total_error_ns) = match ours.estimated_total_ns {
+        Some(ns) => (Some(ns + their_ns), errors.map(|(one, other)| one.hypot(other))),
+        None => (Some(their_ns), theirs.estimated_total_error_ns),
+    };
 }
 
 fn add_work(ours: &mut Option<Work>, theirs: Option<Work>) {
@@ -247,11 +210,8 @@ fn pool(ours: &mut Option<Launches>, theirs: Option<Launches>, share: f64) {
 
 impl Samples {
     /// Returns the samples of one report, or `None` if it has none.
-    fn of(series: &Series) -> Result<Option<Samples>, &'static str> {
-        let Some(raw) = &series.raw_ns else { return Ok(None) };
-        if series.histogram.is_empty() {
-            return Err("it has no histograms, so an early version of gpu-time wrote it");
-        }
+    fn of(series: &Series) -> Option<Samples> {
+        let raw = series.raw_ns.as_ref().filter(|_| !series.histogram.is_empty())?;
         let brackets = series.launches.map_or(1, |launches| launches.max);
         let net = match (&series.net_ns, series.bias_ns) {
             (Some(net), _) if !series.net_histogram.is_empty() => {
@@ -263,7 +223,7 @@ impl Samples {
         let raw = Summary::of(raw, series.histogram.clone());
         let (fed, bias_ns) = (series.fed > 0, series.bias_ns);
         let dependence = series.dependence.unwrap_or(Dependence::none(raw.count()));
-        Ok(Some(Samples { fed, bias_ns, raw, dependence, net }))
+        Some(Samples { fed, bias_ns, raw, dependence, net })
     }
 
     /// Adds the samples of another report. Fed samples replace starved ones.

@@ -81,19 +81,6 @@ impl MergedTree {
     }
 }
 
-/// Returns `false` if a sum or a mean of forged values overflowed.
-pub fn is_finite(node: &Node) -> bool {
-    let errors = [node.self_error_ns, node.inclusive_error_ns].into_iter().flatten();
-    let sums = [node.calls, node.self_ns, node.inclusive_ns, node.share].into_iter().chain(errors);
-    let means = node.per_call.into_iter().flat_map(|mean| {
-        let PerCall { busy_ns, span_ns, waited_ns, host_ns, kernels, .. } = mean;
-        let known = [waited_ns, host_ns, kernels].into_iter().flatten();
-        [busy_ns, span_ns].into_iter().chain(known)
-    });
-    let by_device = node.self_ns_by_device.values().copied();
-    sums.chain(means).chain(by_device).all(f64::is_finite)
-}
-
 fn add_node(ours: &mut Node, theirs: &Node) {
     ours.per_call = match (ours.per_call, theirs.per_call) {
         (Some(one), Some(other)) => Some(mean(one, ours.calls, other, theirs.calls)),

@@ -33,7 +33,7 @@ impl<'a> Colours<'a> {
     /// Returns the stylesheet class of a path.
     pub fn of_path(&self, node: &Node) -> &str {
         match node.source {
-            Source::Windows if node.name == Node::NOT_TIMED => NOT_TIMED,
+            Source::Windows if node.is_not_timed() => NOT_TIMED,
             Source::Windows => NOT_ANNOTATED,
             _ => self.class(&node.name),
         }

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use crate::html::prose::path;
+use crate::marks::Printed;
 use crate::own_times::{Share, Shares};
-use crate::printed::Printed;
 use crate::scale::Scale;
 use crate::units::{self, figure, printable};
 use crate::{Clock, Node, Series, Site, Snapshot, Stats, launch_bound, marks, opened};
@@ -110,7 +110,7 @@ impl PageColumn {
             PageColumn::Total => html! {
                 td.n data-label={ "total, " (sheet.totals.unit().name()) } {
                     (sheet.printed.bound(node.upper_bound)) (sheet.printed.print(marks::ESTIMATE))
-                    (sheet.totals.number(node.self_ns))
+                    (sheet.totals.text(node.self_ns))
                     " " small.soft { (node.self_error()) }
                 }
             },
@@ -164,18 +164,18 @@ impl PageColumn {
                     td.n.bound[is_bound] data-value=(median)
                         data-label={ "median, " (times.unit().name()) }
                     {
-                        (printed.bound(is_bound)) (times.number(median))
+                        (printed.bound(is_bound)) (times.text(median))
                         @if series.is_raw_by_launches() { " " span.chip { (printed.print(marks::RAW)) } }
                     }
                 }
             }
             PageColumn::P5 => {
                 let Stats { p5, .. } = series.shown()?;
-                html! { td.n.wide.less data-value=(p5) { (times.number(*p5)) } }
+                html! { td.n.wide.less data-value=(p5) { (times.text(*p5)) } }
             }
             PageColumn::P95 => {
                 let Stats { p95, .. } = series.shown()?;
-                html! { td.n.wide.less data-value=(p95) { (times.number(*p95)) } }
+                html! { td.n.wide.less data-value=(p95) { (times.text(*p95)) } }
             }
             PageColumn::Spread => {
                 let Stats { p5, median, p95, .. } = *series.shown()?;
@@ -194,14 +194,14 @@ impl PageColumn {
                         (printed.bound(series.is_total_bound()))
                         @match error {
                             Some(error) => {
-                                (printed.print(marks::ESTIMATE)) (totals.number(total))
+                                (printed.print(marks::ESTIMATE)) (totals.text(total))
                                 " " small.soft { "±" (units::share(error, total)) }
                             }
                             None if series.unknown_error.is_some() => {
-                                (printed.print(marks::ESTIMATE)) (totals.number(total))
+                                (printed.print(marks::ESTIMATE)) (totals.text(total))
                                 " " small.soft { "±?" }
                             }
-                            None => (totals.number(total)),
+                            None => (totals.text(total)),
                         }
                     }
                 }

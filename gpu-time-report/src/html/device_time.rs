@@ -6,10 +6,10 @@ use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, NOT_TIMED, OTHERS};
 use super::function_shares::{FunctionShare, FunctionShares};
 use crate::coverage::{FAR, FAR_WITHOUT_ERROR};
 use crate::idle::Idle;
-use crate::in_use::in_use_words;
+use crate::in_use::{in_use_ns, in_use_words};
+use crate::marks::Printed;
 use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND};
 use crate::own_times::own_times;
-use crate::printed::Printed;
 use crate::units::{self, percent, printable};
 use crate::{Coverage, Device, Node, Snapshot, idle};
 
@@ -214,7 +214,13 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     }
     let functions = parts.iter().map(|part| part.share).sum();
     match windows {
-        Some(coverage) => parts.extend(outside(coverage, Idle::of(snapshot, device), functions)),
+        Some(coverage) => {
+            let error_ns =
+                times.iter().fold(0.0, |sum, time| time.error_ns.min(time.ns).hypot(sum));
+            let error = error_ns / in_use_ns(&snapshot.process, device);
+            let is_beyond = coverage.beyond(functions, error, 1.0) > 0.0;
+            parts.extend(outside(coverage, Idle::of(snapshot, device), functions, is_beyond));
+        }
         None => {
             let mark = if shares.is_bound() { LOWER_BOUND } else { "" };
             parts.push(Part::rest(IDLE, "idle or not annotated", 1.0 - functions, mark));
@@ -225,16 +231,21 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
 }
 
 /// Returns the parts that are not functions, as windows found them. They leave room for the time of
-/// functions, which may be known better.
-fn outside(coverage: &Coverage, idle: Option<Idle>, functions: f64) -> Vec<Part<'static>> {
-    let error = coverage.not_annotated_error();
+/// functions, which may be known better. `is_beyond` says whether the windows found more of it.
+fn outside(
+    coverage: &Coverage,
+    idle: Option<Idle>,
+    functions: f64,
+    is_beyond: bool,
+) -> Vec<Part<'static>> {
+    let error = coverage.not_annotated_error;
     let mut parts = Vec::new();
     let room = 1.0 - functions - idle.as_ref().map_or(0.0, |idle| idle.share);
     let not_annotated = coverage.not_annotated().min(room.max(0.0));
     // Calls in warm-up, for example.
     let not_timed = room - not_annotated;
     let far = coverage.attributed_error.map_or(FAR_WITHOUT_ERROR, |error| FAR * error);
-    if not_timed > far && coverage.attributed - functions > far {
+    if not_timed > far && is_beyond {
         parts.push(Part::estimated(
             NOT_TIMED,
             Node::NOT_TIMED,

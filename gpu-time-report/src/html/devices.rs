@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::colours::Colours;
 use super::device_time::{self, Bar};
 use crate::in_use::all_in_use_words;
-use crate::printed::Printed;
+use crate::marks::Printed;
 use crate::units::{self, printable};
 use crate::{Clocks, Device, Eviction, Snapshot, idle};
 
@@ -18,8 +18,7 @@ const MANY: usize = 4;
 
 /// Renders each device except the host, which has no such values.
 pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Markup {
-    let devices: Vec<&Device> =
-        snapshot.devices.iter().filter(|device| device.id != "host").collect();
+    let devices: Vec<&Device> = snapshot.gpus().collect();
     let bars: Vec<Bar> =
         devices.iter().map(|device| Bar::of(snapshot, device, colours, printed)).collect();
     html! {

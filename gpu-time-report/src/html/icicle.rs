@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::colours::{Colours, OTHERS};
 use crate::marks::GPU_PER_CALL;
+use crate::marks::Printed;
 use crate::own_times::Shares;
-use crate::printed::Printed;
 use crate::scale::Scale;
 use crate::tree::{bounded_totals, children, depth_first, selection};
 use crate::units::{self, printable};
@@ -62,10 +62,10 @@ pub fn tree(
                                 th scope="row" { (printable(&node.name)) }
                                 td { @if let Some(share) = shares.of_path(node) { (printed.share(share)) } }
                                 td {
-                                    (printed.bound(node.upper_bound)) (own.number(node.self_ns))
+                                    (printed.bound(node.upper_bound)) (own.text(node.self_ns))
                                     @if node.self_error_ns != Some(0.0) { " " (node.self_error()) }
                                 }
-                                td { (printed.bound(bounds[at])) (inclusive.number(node.inclusive_ns)) }
+                                td { (printed.bound(bounds[at])) (inclusive.text(node.inclusive_ns)) }
                                 td { (node.shown_calls()) }
                                 td {
                                     @let _ = printed.mark(node.has_other_streams(), GPU_PER_CALL);

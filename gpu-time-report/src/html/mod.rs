@@ -24,10 +24,10 @@ pub use page::page;
 
 use crate::busy_time::BusyTime;
 use crate::lead::Lead;
-use crate::printed::Printed;
+use crate::marks::Printed;
 use crate::series::saturating_sum;
 use crate::units::{self, printable};
-use crate::{Process, Series, Snapshot, advice, notes};
+use crate::{Process, Series, Snapshot, advice, legend, notes};
 
 const STYLE: &str = include_str!("page.css");
 /// The page's script. Its parts share one scope, in this order.
@@ -69,9 +69,8 @@ fn render(snapshot: &Snapshot) -> String {
         (icicle::tree(snapshot, first, &colours, &printed))
         (rows::table(snapshot, &groups, &printed))
         @let advice = advice::of(snapshot);
-        @let notes = notes::facts(snapshot, &printed).into_iter().filter(|note| !advice.contains(note));
         (list("What to do", &advice))
-        (list("Notes", &notes.collect::<Vec<_>>()))
+        (list("Notes", &[notes::facts(snapshot, &advice), legend::lines(snapshot, &printed)].concat()))
         footer { "gpu-time " (printable(&process.version)) }
         script type="application/json" id="report" { (PreEscaped(inert(&data))) }
     };
@@ -83,7 +82,7 @@ fn list(heading: &str, notes: &[String]) -> Markup {
     html! {
         @if !notes.is_empty() {
             h2 { (heading) }
-            ul.notes { @for note in notes { li { (prose::prose(note.trim_start())) } } }
+            ul.notes { @for note in notes { li { (prose::prose(note)) } } }
         }
     }
 }

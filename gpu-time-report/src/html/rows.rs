@@ -8,8 +8,8 @@ use maud::{Markup, html};
 
 use super::column::{PageColumn, PageRow, Sheet};
 use crate::groups::{self, Group};
+use crate::marks::Printed;
 use crate::own_times::Shares;
-use crate::printed::Printed;
 use crate::{Snapshot, units};
 
 /// The maximum number of series in the table, which bounds the size of the page. The JSON report

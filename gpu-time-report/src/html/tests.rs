@@ -100,8 +100,6 @@ fn data_is_the_report() {
         let series = series.as_object_mut().unwrap();
         charts::OF_OPENED.iter().for_each(|name| _ = series.remove(*name));
     }
-    let report = data["report"].to_string();
-    let read = Snapshot::from_json(report.as_bytes()).unwrap();
     let mut expected = snapshot;
     expected.tree.clear();
     // The page has these in another form.
@@ -118,8 +116,7 @@ fn data_is_the_report() {
     for site in expected["sites"].as_array_mut().unwrap() {
         charts::strip(&mut site["series"]);
     }
-    let expected = Snapshot::from_json(expected.to_string().as_bytes()).unwrap();
-    assert_eq!(read, expected);
+    assert_eq!(data["report"], expected);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn in_full() -> Snapshot {
         device.shared = true;
         device.used_by = vec![0];
         if let Some(coverage) = &mut device.coverage {
-            (coverage.covered_ns, coverage.not_annotated_error) = (Some(1e9), Some(0.001));
+            (coverage.covered_ns, coverage.not_annotated_error) = (1e9, Some(0.001));
         }
     }
     for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
@@ -122,34 +122,6 @@ fn from_json_ignores_unknown_fields() {
     let more = json.replace("\"launches_seen\":", "\"new\": [{\"a\": null}], \"launches_seen\":");
     assert_ne!(more, json);
     assert_eq!(Snapshot::from_json(more.as_bytes()).unwrap(), everything());
-}
-
-/// The text has the format that was used before reports had histograms, net sums, remarks and keys.
-#[test]
-fn from_json_reads_the_first_reports() {
-    let mut json: serde_json::Value = serde_json::from_str(&everything().to_json()).unwrap();
-    let sites = json["sites"].as_array_mut().unwrap();
-    for series in sites.iter_mut().flat_map(|site| site["series"].as_array_mut().unwrap()) {
-        let mut removed = vec!["histogram".to_owned(), "net_sum_ns".to_owned()];
-        let of_opened = serde_json::to_value(KernelTimes::default()).unwrap();
-        removed.extend(of_opened.as_object().unwrap().keys().cloned());
-        for field in removed {
-            series.as_object_mut().unwrap().remove(&field).unwrap();
-        }
-    }
-    for site in sites {
-        for field in ["remarks", "gpu_keys"] {
-            site.as_object_mut().unwrap().remove(field).unwrap();
-        }
-    }
-    let read = Snapshot::from_json(json.to_string().as_bytes()).unwrap();
-    assert!(read.sites.iter().flat_map(|site| &site.series).all(|s| s.histogram.is_empty()));
-    let mut expected = everything();
-    for site in &mut expected.sites {
-        site.remarks.clear();
-        site.gpu_keys.clear();
-    }
-    assert_eq!(read.to_string(), expected.to_string());
 }
 
 #[test]

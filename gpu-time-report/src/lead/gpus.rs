@@ -14,11 +14,6 @@ pub const IDLE: f64 = 0.3;
 /// nothing about its calls.
 const USED: f64 = 0.1;
 
-/// Returns all devices except the host.
-pub fn gpus(snapshot: &Snapshot) -> impl Iterator<Item = &Device> {
-    snapshot.devices.iter().filter(|device| device.id != "host")
-}
-
 /// Returns the GPUs that a function uses, together with those that it calls. These are the GPUs that all functions use
 /// if it has no GPU time.
 pub fn used_by<'a>(snapshot: &'a Snapshot, function: &str) -> Vec<&'a Device> {
@@ -34,7 +29,7 @@ pub fn used_by<'a>(snapshot: &'a Snapshot, function: &str) -> Vec<&'a Device> {
 
 /// Returns the GPUs that functions use, or all if that is not known.
 pub fn used_by_any(snapshot: &Snapshot) -> Vec<&Device> {
-    with_much_time(snapshot, snapshot.tree.iter()).unwrap_or_else(|| gpus(snapshot).collect())
+    with_much_time(snapshot, snapshot.tree.iter()).unwrap_or_else(|| snapshot.gpus().collect())
 }
 
 /// Returns the GPUs on which these paths have much of their time. `None` if they have none, or if it is not known by
@@ -49,7 +44,7 @@ fn with_much_time<'a>(
     }
     let least_ns = USED * times.values().sum::<f64>();
     let has_much = |device: &&Device| times.get(&*device.id).is_some_and(|ns| *ns >= least_ns);
-    (least_ns > 0.0).then(|| gpus(snapshot).filter(has_much).collect())
+    (least_ns > 0.0).then(|| snapshot.gpus().filter(has_much).collect())
 }
 
 /// Returns `true` if any of these GPUs was idle for long. Without windows, functions that account for most of the run

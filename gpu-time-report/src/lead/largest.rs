@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::first::First;
-use super::gpus::{gpus, is_any_idle, used_by_any};
+use super::gpus::{is_any_idle, used_by_any};
 use crate::busy_time::BusyTime;
 use crate::own_times::{OwnTime, Shares, own_times};
 use crate::{Snapshot, units};
@@ -103,7 +103,7 @@ fn least_times(snapshot: &Snapshot) -> HashMap<&str, f64> {
 /// found of all functions.
 pub fn most_times(snapshot: &Snapshot) -> HashMap<&str, f64> {
     let mut limits = HashMap::<&str, f64>::new();
-    for gpu in gpus(snapshot) {
+    for gpu in snapshot.gpus() {
         let times = own_times(snapshot, Some(&gpu.id));
         let busy_ns = BusyTime::of(snapshot, gpu, &times).ns;
         for time in times {

@@ -1,14 +1,14 @@
 //! Sentences about what comes before all functions: the host's work outside of them, or work on the
 //! GPU that none of them enqueued.
 
-use super::gpus::{gpus, most_idle_share};
+use super::gpus::most_idle_share;
 use super::largest::most_times;
 use crate::busy_time::BusyTime;
 use crate::idle::{self, Idle};
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::own_times::{Share, Shares};
 use crate::units::percent;
-use crate::{Device, Node, Series, Site, Snapshot, Source, Unattributed, opened};
+use crate::{Device, Series, Site, Snapshot, Source, Unattributed, opened};
 
 /// The minimum idle share of every device at which the host's work outside of functions is named.
 const MOSTLY_IDLE: f64 = 0.5;
@@ -34,7 +34,7 @@ fn known_idle(snapshot: &Snapshot) -> impl Iterator<Item = (&Device, f64)> + '_ 
 /// their times.
 pub fn on_host(snapshot: &Snapshot) -> Option<String> {
     let is_busy = |gpu| most_idle_share(snapshot, gpu).is_some_and(|share| share < MOSTLY_IDLE);
-    if gpus(snapshot).any(is_busy) {
+    if snapshot.gpus().any(is_busy) {
         return None;
     }
     let least = known_idle(snapshot).min_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -46,7 +46,7 @@ pub fn on_host(snapshot: &Snapshot) -> Option<String> {
         false => ((process.wall_ns as f64).max(1.0), "the run"),
     };
     let inside = in_functions_ns(snapshot)? / run_ns;
-    let [gpu, was] = match (gpus(snapshot).count(), known_idle(snapshot).count()) {
+    let [gpu, was] = match (snapshot.gpus().count(), known_idle(snapshot).count()) {
         (1, _) => ["the GPU", "was"],
         (_, 1) => [&*device.id, "was"],
         _ => ["the GPUs", "were"],
@@ -81,12 +81,13 @@ impl FromWindows {
             None => node.self_ns > BusyTime::of_all(snapshot).ns,
         };
         let how_much = how_much(share, is_most);
-        let sentence = match node.windows_name() {
-            Node::NOT_TIMED => format!(
+        let sentence = if node.is_not_timed() {
+            format!(
                 "{how_much} is in calls of annotated functions without a GPU time, such as those in warm-up or \
                  timed by another clock."
-            ),
-            _ => format!("{how_much} is not annotated: annotate {}.", what_to_annotate(snapshot)),
+            )
+        } else {
+            format!("{how_much} is not annotated: annotate {}.", what_to_annotate(snapshot))
         };
         Some(FromWindows { ns: node.self_ns, is_most, sentence })
     }

@@ -24,7 +24,7 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
     let known = snapshot.devices.iter();
     let known = known.filter_map(|device| Some((device, Idle::of(snapshot, device)?)));
     let known: Vec<_> = known.collect();
-    let gpus = snapshot.devices.iter().filter(|device| device.id != "host").count();
+    let gpus = snapshot.gpus().count();
     match &known[..] {
         [] => None,
         [(device, idle)] => {
@@ -235,7 +235,7 @@ mod tests {
     fn idle_share_is_of_the_time_in_use() {
         let since_first_use = |device: &mut Device| {
             let covered_ns = 0.2 * process(None).wall_ns as f64;
-            device.coverage.as_mut().unwrap().covered_ns = Some(covered_ns);
+            device.coverage.as_mut().unwrap().covered_ns = covered_ns;
         };
         let one = said(&[0.5], since_first_use, 1);
         assert_eq!(one, "The GPU was idle 50.0 ±0.5% of the time since the GPU's first use.");

@@ -9,7 +9,6 @@ use crate::Stats;
 /// An opened call has no event brackets. The work that inner functions enqueue is included, except
 /// in the self busy time. Without opened calls, all values are 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 #[non_exhaustive]
 pub struct KernelTimes {
     /// The number of opened calls.
@@ -28,7 +27,7 @@ pub struct KernelTimes {
     pub kernels_per_call: Option<f64>,
     /// The largest number of streams that one call used.
     pub streams: Option<u32>,
-    /// The different kernels, copies and memsets, longest total first. There are at most 256. If
+    /// The different kernels, copies and memsets, largest share first. There are at most 256. If
     /// there are more, the launch configurations of a kernel are combined into an entry whose grid
     /// is zero. If that does not suffice, and in merged reports, further kernels are combined into
     /// an entry `<other>`.
@@ -41,6 +40,14 @@ pub struct KernelTimes {
 }
 
 impl KernelTimes {
+    /// Sorts the kernels: those with the largest share of the calls' time first.
+    #[doc(hidden)]
+    pub fn sort_kernels(&mut self) {
+        self.kernels.sort_by(|one, other| {
+            other.share.total_cmp(&one.share).then_with(|| one.name.cmp(&other.name))
+        });
+    }
+
     /// Returns `true` if a merged report left out statistics, because several of its reports had
     /// them.
     pub(crate) fn has_dropped(&self) -> bool {
@@ -82,10 +89,15 @@ impl Kernel {
     #[doc(hidden)]
     pub const OTHER: &str = "<other>";
 
+    /// Returns `true` for a copy or a memset, which have their kind in brackets as their name.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.name.starts_with('[')
+    }
+
     /// Returns the launch configuration, or the empty text for a copy or a memset.
     pub(crate) fn configuration(&self) -> String {
         if self.grid == [0; 3] {
-            let has_shapes = self.name != Kernel::OTHER && !self.name.starts_with('[');
+            let has_shapes = self.name != Kernel::OTHER && !self.is_copy();
             return if has_shapes { "several shapes".to_owned() } else { String::new() };
         }
         let [grid, block] = [self.grid, self.block].map(|[x, y, z]| match (y, z) {
@@ -143,7 +155,7 @@ impl ElsewhereReason {
 }
 
 /// Writes the figures as members of the series, with empty values if there are none, so that
-/// scripts need no default. Reports of earlier versions do not have these members.
+/// scripts need no default.
 pub(super) mod flat {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
     use serde_json::{Map, Value};
@@ -164,6 +176,6 @@ pub(super) mod flat {
     ) -> Result<Option<KernelTimes>, D::Error> {
         let members = Value::Object(Map::deserialize(from)?);
         let times = KernelTimes::deserialize(members).map_err(de::Error::custom)?;
-        Ok(Some(times).filter(|times| *times != KernelTimes::default()))
+        Ok(Some(times).filter(|times| times.opened > 0))
     }
 }

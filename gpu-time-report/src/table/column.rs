@@ -1,7 +1,7 @@
 //! The columns of the table. To add one, add a variant here and an arm in each method.
 
+use crate::marks::Printed;
 use crate::own_times::{Share, Shares};
-use crate::printed::Printed;
 use crate::scale::Scale;
 use crate::units::{self, percent, printable};
 use crate::{

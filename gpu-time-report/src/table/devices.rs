@@ -15,7 +15,7 @@ const NAME: usize = 60;
 /// listed only if it is the only device and timing was not off.
 pub fn lines(snapshot: &Snapshot, detail: Detail) -> Vec<String> {
     let is_alone = snapshot.devices.len() == 1 && snapshot.process.off.is_none();
-    let shown = snapshot.devices.iter().filter(|device| is_alone || device.id != "host");
+    let shown = snapshot.devices.iter().filter(|device| is_alone || device.is_gpu());
     shown.flat_map(|device| of_device(snapshot, device, detail)).collect()
 }
 

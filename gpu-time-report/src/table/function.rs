@@ -296,7 +296,7 @@ fn single_kernel(series: &Series) -> Option<&Kernel> {
 /// Returns one of the kernels of the opened calls, if all have the same name.
 fn common_kernel(series: &Series) -> Option<&Kernel> {
     let kernels = &series.kernel_times.as_ref()?.kernels;
-    let mut kernels = kernels.iter().filter(|kernel| !kernel.name.starts_with('['));
+    let mut kernels = kernels.iter().filter(|kernel| !kernel.is_copy());
     let first = kernels.next()?;
     (first.name != Kernel::OTHER && kernels.all(|kernel| kernel.name == first.name))
         .then_some(first)

@@ -2,8 +2,8 @@
 
 use super::column::{KERNEL_INDENT, TableColumn, TableRow, Units};
 use super::function::{Function, Shown};
+use crate::marks::Printed;
 use crate::own_times::Shares;
-use crate::printed::Printed;
 use crate::units::printable;
 use crate::{Detail, Snapshot, groups};
 

@@ -185,7 +185,7 @@ fn notes_about_the_function_to_look_at_first_come_first() {
     assert!(brief[0].starts_with(&format!("{first}, 14 more functions: `cold`")), "{brief:?}");
     let tracked = format!("{first}, 14 more functions (75 samples): cudarc");
     assert!(brief[2].starts_with(&tracked), "{brief:?}");
-    let all = notes(&snapshot, Detail::All);
+    let all = notes(&snapshot, Detail::All).split_off(crate::advice::of(&snapshot).len());
     let ours = all.iter().take_while(|line| line.starts_with(&first)).count();
     assert!(ours >= 7, "{all:?}");
     // Those of others are still there.
@@ -755,4 +755,16 @@ fn estimate_of_work_outside_of_functions_is_explained_briefly() {
     let tree = vec![node("model::decode", None, 1e6, 1e6)];
     let table = snapshot.with_tree(tree).to_table(Terminal::default(), Detail::Brief);
     assert!(table.contains("~: estimate · ") || table.contains("~: estimate\n"), "{table}");
+}
+
+#[test]
+fn all_notes_include_the_brief_ones() {
+    let mut by_floor = kernels();
+    by_floor.devices[0].event_bias_source = Some("floor".to_owned());
+    for snapshot in [by_floor, everything(), rated(), off()] {
+        let all = snapshot.to_table(Terminal::default(), Detail::All);
+        for note in crate::advice::of(&snapshot) {
+            assert!(all.contains(&format!("\n{}\n", printable(&note))), "{note}: {all}");
+        }
+    }
 }

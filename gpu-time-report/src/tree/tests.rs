@@ -99,7 +99,7 @@ fn windows_add_work_that_is_not_annotated() {
     // The functions take 320 µs.
     let run_ns = reports::process(None).wall_ns as f64;
     (coverage.attributed, coverage.busy) = (320e3 / run_ns, 320e3 / run_ns + 0.1);
-    (coverage.busy_error, coverage.attributed_error) = (Some(0.03), Some(0.04));
+    coverage.not_annotated_error = Some(0.05);
     coverage.total_ns = 1e6;
     gpu.coverage = Some(coverage);
     let snapshot = snapshot(pass(), vec![gpu]);
@@ -287,6 +287,7 @@ fn few_windows_have_an_unknown_error() {
             attributed: 0.3,
             busy_error: error,
             attributed_error: error,
+            not_annotated_error: error,
             ..reports::coverage()
         });
         gpu

@@ -1,8 +1,7 @@
 //! The work that only windows found: that of no annotated function, and that of calls without a time.
 
-use crate::coverage::{FAR, FAR_WITHOUT_ERROR};
 use crate::in_use::in_use_ns;
-use crate::{Coverage, Device, Node, Process, Source};
+use crate::{Device, Node, Process, Source};
 
 /// A part of the time on all devices.
 #[derive(Clone, Copy)]
@@ -31,16 +30,17 @@ pub fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node>
     if !process.merged.is_empty() || nodes.is_empty() {
         return Vec::new();
     }
-    let gpus = || devices.iter().filter(|device| device.id != "host");
+    let gpus = || devices.iter().filter(|device| device.is_gpu());
     let (mut not_timed, mut not_annotated) = (FoundWork::NONE, FoundWork::NONE);
     for (device, coverage) in gpus().filter_map(|device| Some((device, device.known_coverage()?))) {
         let wall_ns = in_use_ns(process, device);
         let functions = FunctionTimes::of(nodes, device, gpus().count() == 1);
-        not_timed.add(functions.beyond(coverage, wall_ns), coverage.attributed_error, wall_ns);
+        let beyond_ns = coverage.beyond(functions.ns, functions.variance.sqrt(), wall_ns);
+        not_timed.add(beyond_ns, coverage.attributed_error, wall_ns);
         // Known times of functions leave less room if they are longer than the windows found.
         let room_ns = (coverage.busy * wall_ns - functions.known_ns).max(0.0);
         let ns = (coverage.not_annotated() * wall_ns).min(room_ns);
-        not_annotated.add(ns, coverage.not_annotated_error(), wall_ns);
+        not_annotated.add(ns, coverage.not_annotated_error, wall_ns);
     }
     let parts = [(Node::NOT_TIMED, not_timed), (Node::NOT_ANNOTATED, not_annotated)];
     parts.into_iter().filter_map(|(name, part)| part.node(name)).collect()
@@ -92,26 +92,15 @@ impl FunctionTimes {
         }
         times
     }
-
-    /// Returns by how much the time that windows found for annotated functions exceeds these times, or 0 if
-    /// that is within the errors.
-    fn beyond(&self, coverage: &Coverage, wall_ns: f64) -> f64 {
-        let ns = coverage.attributed * wall_ns - self.ns;
-        let far_ns = match coverage.attributed_error {
-            Some(error) => FAR * (error * wall_ns).hypot(self.variance.sqrt()),
-            None => FAR_WITHOUT_ERROR * wall_ns,
-        };
-        if ns > far_ns { ns } else { 0.0 }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Snapshot;
     use crate::fixtures::{coverage, gpu, process};
     use crate::own_times::Shares;
     use crate::tree::fixtures::node;
+    use crate::{Coverage, Snapshot};
 
     /// Functions took 40 % of the run. The windows' error is 0.4 %.
     #[test]
@@ -123,7 +112,7 @@ mod tests {
             let mut node = node("decode", None, 0.4 * run_ns, 0.4 * run_ns);
             node.self_error_ns = Some(sampling_error * run_ns);
             let found = found(&[node], &[gpu], &process(None));
-            let share = found.iter().find(|node| node.name == Node::NOT_TIMED);
+            let share = found.iter().find(|node| node.is_not_timed());
             share.map(|node| (1e3 * node.self_ns / run_ns).round())
         };
         assert_eq!([0.41, 0.42].map(|attributed| not_timed(attributed, 0.0)), [None, Some(20.0)]);

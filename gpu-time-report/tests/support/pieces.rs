@@ -25,17 +25,14 @@ pub fn coverage(busy: f64, attributed: f64) -> Coverage {
     let kernels = vec![kernel("[copy DtoH]", 3800, 90e6), kernel("argmax_f32", 3800, 52e6)];
     value!(Coverage {
         windows: 190,
-        incomplete: 0,
-        missed: 0,
         total_ns,
-        covered_ns: None,
         busy,
         busy_error: Some(0.006),
         idle: 1.0 - busy,
         idle_error: Some(0.006),
         attributed,
         attributed_error: Some(0.006),
-        not_annotated_error: None,
+        not_annotated_error: Some(0.006_f64.hypot(0.006)),
         unattributed: Unattributed::largest(kernels, busy * total_ns, total_ns),
     })
 }

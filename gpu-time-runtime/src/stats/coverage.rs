@@ -184,7 +184,6 @@ impl CoverageSums {
             incomplete: self.incomplete,
             missed: self.missed,
             total_ns,
-            covered_ns: None,
             busy,
             busy_error: error,
             // Without a complete window nothing is known.

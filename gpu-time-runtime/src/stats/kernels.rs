@@ -167,17 +167,11 @@ impl Works {
         self.entries.values().map(|(_, times)| times)
     }
 
-    /// Returns the kernels for the report, the one with the largest share first. `calls` is the number of represented
-    /// calls.
+    /// Returns the kernels for the report, in no order. `calls` is the number of represented calls.
     fn report(&self, calls: f64) -> Vec<report::Kernel> {
         let total_ns: f64 = self.times().map(|times| times.represented_ns).sum();
         let entries = self.entries.values();
-        let mut kernels: Vec<_> =
-            entries.filter_map(|(work, times)| times.report(work, calls, total_ns)).collect();
-        kernels.sort_by(|one, two| {
-            two.share.total_cmp(&one.share).then_with(|| one.name.cmp(&two.name))
-        });
-        kernels
+        entries.filter_map(|(work, times)| times.report(work, calls, total_ns)).collect()
     }
 
     fn heap_bytes(&self) -> usize {
@@ -243,7 +237,7 @@ impl OpenedCalls {
     /// Returns the figures for the report, the kernel with the largest share first.
     pub fn report(&self) -> report::KernelTimes {
         let calls = self.represented.max(1.0);
-        report::value!(KernelTimes {
+        let mut times = report::value!(KernelTimes {
             opened: self.calls,
             busy_ns: stats(&self.busy),
             self_busy_ns: stats(&self.self_busy),
@@ -254,7 +248,9 @@ impl OpenedCalls {
             kernels: self.works.report(calls),
             elsewhere: self.elsewhere.report(),
             zero_times: self.zero_times,
-        })
+        });
+        times.sort_kernels();
+        times
     }
 
     /// Returns the heap memory in use, in bytes.

@@ -98,7 +98,7 @@ fn missing_stream_uses_host_clock() {
     assert_eq!(by_host.counts(), (20, 2, 0, 18));
     assert_eq!((by_host.row().fed, by_host.row().device.as_str()), (18, "host"));
     assert!(by_host.row().raw().min >= 1e6);
-    assert_eq!(run.report().process.timing, "on");
+    assert_eq!(run.report().process.off, None);
 }
 
 /// cudarc's own waits and records are inside every bracket, and the report says so.

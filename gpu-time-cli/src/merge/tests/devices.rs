@@ -40,14 +40,14 @@ fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> S
         incomplete: 1,
         missed: 0,
         total_ns,
-        covered_ns: None,
+        covered_ns: 1e9,
         busy,
         busy_error,
         idle: 1.0 - busy,
         idle_error: busy_error,
         attributed: busy / 2.0,
         attributed_error: busy_error,
-        not_annotated_error: None,
+        not_annotated_error: busy_error,
         unattributed: vec![outside],
     });
     let gpu = value!(Device { coverage: Some(coverage), ..gpu("cuda:0", "H200") });
@@ -56,8 +56,12 @@ fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> S
 
 /// Returns a report with the same figures of a process that ran for another time.
 fn with_wall(report: &Snapshot, wall_ns: u64) -> Snapshot {
-    let process = value!(Process { wall_ns, ..report.process.clone() });
-    Snapshot::new(process, report.devices.to_vec(), report.sites.to_vec())
+    let mut report = report.clone();
+    report.process.wall_ns = wall_ns;
+    for coverage in report.devices.iter_mut().filter_map(|device| device.coverage.as_mut()) {
+        coverage.covered_ns = wall_ns as f64;
+    }
+    report
 }
 
 /// The shares are of wall time, so how many windows each process opened does not matter.
@@ -139,11 +143,7 @@ fn windows_of_one_report_are_kept() {
     let report = with_windows(1, 10, 0.4, Some(0.03));
     let without = one(2, series("cuda:0", &[1_000.0], &[], 0.0));
     let all = merged(&[without, report.clone()]);
-    // They stand for the run of their process.
-    let covered_ns = Some(report.process.wall_ns as f64);
-    let expected = report.devices[0].coverage.clone();
-    let expected = expected.map(|coverage| value!(Coverage { covered_ns, ..coverage }));
-    assert_eq!(all.devices[0].coverage.clone(), expected);
+    assert_eq!(all.devices[0].coverage, report.devices[0].coverage);
 }
 
 #[test]
@@ -193,4 +193,26 @@ fn rows_of_unknown_device_are_kept_apart() {
     assert_eq!(more.devices.len(), 1);
     let refused = Merge::default().add(&on(1, &["cuda:1"]));
     assert_eq!(refused, Err("a series names a device that the report does not list"));
+}
+
+/// The first and the last report have a kernel that is far down in the sum of the first ones.
+#[test]
+fn kernels_outside_are_ranked_over_all_reports() {
+    let with_kernels = |pid: u32, own: std::ops::Range<u32>, shared: Option<f64>| {
+        let mut report = with_windows(pid, 10, 0.5, Some(0.01));
+        let kernel = |name: String, share: f64| value!(Unattributed { name, count: 1, share });
+        let kernels = own.map(|at| kernel(format!("own_{at}"), 0.04));
+        let shared = shared.map(|share| kernel("shared".to_owned(), share));
+        let coverage = report.devices[0].coverage.as_mut().unwrap();
+        coverage.unattributed = kernels.chain(shared).collect();
+        report
+    };
+    let all = merged(&[
+        with_kernels(1, 0..15, Some(0.03)),
+        with_kernels(2, 20..35, None),
+        with_kernels(3, 40..55, None),
+        with_kernels(4, 60..75, Some(0.03)),
+    ]);
+    let found = &all.devices[0].coverage.as_ref().unwrap().unattributed;
+    assert_eq!((found.len(), found[0].name.as_str(), found[0].count), (16, "shared", 2));
 }

@@ -95,7 +95,8 @@ fn device_time_has_the_exact_times_of_functions() {
     // Windows that saw no function at work do not stand for the run.
     let blind = bar(Coverage { attributed: 0.0, ..coverage() });
     assert_eq!(blind, ["decode 30.0%", "norm 10.0%", "idle or not annotated 60.0%"]);
-    let few = Coverage { busy_error: None, idle_error: None, ..coverage() };
+    let few =
+        Coverage { busy_error: None, idle_error: None, not_annotated_error: None, ..coverage() };
     assert_eq!(bar(few)[2..], ["&lt;not annotated&gt; ~30.0%", "idle ~30.0%"]);
     let idler = Coverage { busy: 0.3, idle: 0.7, ..coverage() };
     assert_eq!(bar(idler), ["decode 30.0%", "norm 10.0%", "idle ≤60.0%"]);
@@ -105,7 +106,7 @@ fn device_time_has_the_exact_times_of_functions() {
 #[test]
 fn device_time_begins_with_its_first_use() {
     let process = Process { wall_ns: 1_000_000_000, ..process(None) };
-    let windows = Coverage { covered_ns: Some(400e6), attributed: 0.7, ..coverage() };
+    let windows = Coverage { covered_ns: 400e6, attributed: 0.7, ..coverage() };
     let gpu = Device { coverage: Some(windows), ..gpu() };
     let decode = vec![node("decode", None, 280e6, 280e6)];
     let snapshot = Snapshot::new(process, vec![gpu], vec![]).with_tree(decode);
@@ -284,4 +285,17 @@ fn device_time_counts_overlapping_work_once() {
     snapshot.devices.push(Device::host());
     let text = text(&snapshot);
     assert!(text.contains("≤240.0 µs"), "{text}");
+}
+
+/// Windows and functions differ by 2 % of the run, of which the sampled functions' time is within 1 %.
+#[test]
+fn work_within_the_errors_is_not_shown_as_not_timed() {
+    let run_ns = process(None).wall_ns as f64;
+    let windows = Coverage { attributed: 0.42, busy: 0.42, idle: 0.58, ..coverage() };
+    let gpu = Device { coverage: Some(windows), ..gpu() };
+    let mut decode = node("decode", None, 0.4 * run_ns, 0.4 * run_ns);
+    decode.self_error_ns = Some(0.01 * run_ns);
+    let snapshot = Snapshot::new(process(None), vec![gpu], vec![]).with_tree(vec![decode]);
+    assert!(snapshot.tree.iter().all(|node| node.name != Node::NOT_TIMED));
+    assert_eq!(legends(&snapshot), [["decode 40.0%", "idle 58.0 ±0.5%"]]);
 }

@@ -251,3 +251,24 @@ fn share_by_opened_calls_is_no_bound() {
     let row = table.lines().find(|line| line.starts_with("decode")).unwrap();
     assert_eq!(row.matches('≤').count(), 2, "{table}");
 }
+
+/// As in the table, a time that the column's unit cannot show has a unit of its own.
+#[test]
+fn cell_in_another_unit_names_it() {
+    let short = site(
+        "short",
+        1,
+        ScopeKind::Body,
+        [0, 0, 3],
+        vec![row("host", Measure::Span, [70, 80, 90])],
+    );
+    let long = (0..9).map(|i| {
+        let rows = vec![row("host", Measure::Span, [4_000_000 + i; 3])];
+        site(&format!("long_{i}"), i, ScopeKind::Body, [0, 0, 3], rows)
+    });
+    let page = Snapshot::new(process(None), vec![], long.chain([short]).collect()).to_html();
+    for time in ["70 ns", "80 ns", "90 ns", "240 ns"] {
+        assert!(page.contains(&format!(">{time}<")), "{time}: {page}");
+    }
+    assert!(!page.contains(">0.000<"));
+}

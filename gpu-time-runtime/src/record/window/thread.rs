@@ -127,10 +127,7 @@ pub(crate) fn coverage(device: u32) -> Option<Coverage> {
     let closed = [&STATE.without_context, &STATE.preparation];
     let closed: Duration = closed.into_iter().filter_map(OnceLock::get).sum();
     let covered = clock::started().monotonic.elapsed().saturating_sub(closed);
-    Some(value!(Coverage {
-        covered_ns: Some(covered.as_nanos() as f64),
-        ..matching::coverage(device)?
-    }))
+    Some(value!(Coverage { covered_ns: covered.as_nanos() as f64, ..matching::coverage(device)? }))
 }
 
 /// Returns `true` if windows have ever been planned or requested, and could be opened.

@@ -107,7 +107,7 @@ fn true_share_is_within_two_errors_in_19_of_20_runs() {
                 of_program[0] += holds(found.busy, found.busy_error, truth);
                 of_program[1] += holds(found.attributed, found.attributed_error, attributed);
                 let outside = truth - attributed;
-                of_program[2] += holds(found.not_annotated(), found.not_annotated_error(), outside);
+                of_program[2] += holds(found.not_annotated(), found.not_annotated_error, outside);
             }
             println!("{busy} {queue:?}: {of_program:?}");
             assert!(of_program.iter().all(|held| *held >= 184), "{busy} {queue:?}: {of_program:?}");
@@ -150,7 +150,7 @@ fn error_of_work_outside_is_its_own() {
     }
     let found = sums.report(0).unwrap();
     assert!((found.not_annotated() - 0.2).abs() < 1e-9, "{found:?}");
-    assert!(found.busy_error > Some(0.05) && found.not_annotated_error() < Some(1e-6), "{found:?}");
+    assert!(found.busy_error > Some(0.05) && found.not_annotated_error < Some(1e-6), "{found:?}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ pub struct Process {
     pub program_version: Option<String>,
     #[serde(deserialize_with = "nullable")]
     pub host: Option<String>,
-    pub timing: String,
+    pub off: Option<String>,
     #[serde(deserialize_with = "nullable")]
     pub budget: Option<Budget>,
     pub warnings: Vec<String>,
