@@ -21,7 +21,7 @@ impl Snapshot {
 }
 
 fn clean_process(process: &mut Process) {
-    let Process { name, started, version, warnings, merged, .. } = process;
+    let Process { name, started, version, warnings, .. } = process;
     [name, started, version].into_iter().chain(warnings).for_each(clean);
     let Process { program_version, label, host, off, kernels, .. } = process;
     [program_version, label, host, off, kernels].into_iter().flatten().for_each(clean);
@@ -50,7 +50,7 @@ fn clean_site(site: &mut Site) {
         clean(device);
         let launch = launch.iter_mut().map(|launch| &mut launch.name);
         key.iter_mut().chain(launch).for_each(clean);
-        for times in kernel_times {
+        if let Some(times) = kernel_times {
             times.kernels.iter_mut().for_each(|kernel| clean(&mut kernel.name));
             times.elsewhere.iter_mut().for_each(|work| clean(&mut work.name));
         }

@@ -51,9 +51,12 @@ fn is_still_at(path: &Path, status: &Metadata) -> bool {
     fs::metadata(path).is_ok_and(|found| identity(&found) == identity(status))
 }
 
-/// Returns the device and inode number, which tell a file from all others.
-pub(crate) fn identity(status: &Metadata) -> (u64, u64) {
-    (status.dev(), status.ino())
+/// The device and inode number of a file, and the time at which it was written, in seconds and nanoseconds. A new file
+/// often gets the inode number of one that was removed.
+pub(crate) type Identity = (u64, u64, i64, i64);
+
+pub(crate) fn identity(status: &Metadata) -> Identity {
+    (status.dev(), status.ino(), status.mtime(), status.mtime_nsec())
 }
 
 /// Writes to the file, device or pipe that is open at this path.
@@ -93,7 +96,7 @@ fn real_path(path: &Path, file: &File, status: &Metadata) -> Option<PathBuf> {
     let path =
         if is_link { fs::read_link(file_calls::descriptor(file)).ok()? } else { path.to_owned() };
     let found = fs::symlink_metadata(&path).ok()?;
-    (identity(&found) == identity(status)).then_some(path)
+    ((found.dev(), found.ino()) == (status.dev(), status.ino())).then_some(path)
 }
 
 /// A new file, which is removed again unless it becomes the report. Where the file system permits it, the file has no
@@ -181,7 +184,7 @@ impl Drop for Temporary {
 mod tests {
     use std::os::unix::fs::{chown, symlink};
     use std::thread;
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 
@@ -221,6 +224,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         fs::write(&path, "old").unwrap();
+        let long_ago = SystemTime::now() - Duration::from_secs(9_000);
+        File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
         let old = identity(&fs::metadata(&path).unwrap());
         let write = || write_unless_taken(&path, b"new", |found| identity(found) == old);
         let written = thread::scope(|scope| {
