@@ -48,15 +48,28 @@ pub(crate) fn write_unless_taken(
 }
 
 fn is_still_at(path: &Path, status: &Metadata) -> bool {
-    fs::metadata(path).is_ok_and(|found| identity(&found) == identity(status))
+    fs::metadata(path).is_ok_and(|found| FileVersion::from(&found) == FileVersion::from(status))
 }
 
-/// The device and inode number of a file, and the time at which it was written, in seconds and nanoseconds. A new file
-/// often gets the inode number of one that was removed.
-pub(crate) type Identity = (u64, u64, i64, i64);
+/// Tells what one write left at a path from everything else. A new file often gets the inode number of one that was
+/// removed, so the time counts as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileVersion {
+    device: u64,
+    inode: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
 
-pub(crate) fn identity(status: &Metadata) -> Identity {
-    (status.dev(), status.ino(), status.mtime(), status.mtime_nsec())
+impl From<&Metadata> for FileVersion {
+    fn from(status: &Metadata) -> Self {
+        FileVersion {
+            device: status.dev(),
+            inode: status.ino(),
+            seconds: status.mtime(),
+            nanoseconds: status.mtime_nsec(),
+        }
+    }
 }
 
 /// Writes to the file, device or pipe that is open at this path.
@@ -226,8 +239,8 @@ mod tests {
         fs::write(&path, "old").unwrap();
         let long_ago = SystemTime::now() - Duration::from_secs(9_000);
         File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
-        let old = identity(&fs::metadata(&path).unwrap());
-        let write = || write_unless_taken(&path, b"new", |found| identity(found) == old);
+        let old = FileVersion::from(&fs::metadata(&path).unwrap());
+        let write = || write_unless_taken(&path, b"new", |found| FileVersion::from(found) == old);
         let written = thread::scope(|scope| {
             let writers: Vec<_> = (0..8).map(|_| scope.spawn(write)).collect();
             writers.into_iter().filter_map(|writer| writer.join().unwrap().ok()).count()

@@ -102,13 +102,12 @@ fn three_runtimes(dir: &Path) -> (Command, [PathBuf; 3]) {
 /// Asserts that each report has its own plugin's call, and warns of three copies of gpu-time.
 #[track_caller]
 fn assert_complete(reports: &[PathBuf; 3]) {
-    for (path, number) in reports.iter().zip(1..) {
+    for path in reports {
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
         let report: Value = serde_json::from_str(&text).expect("the report is JSON");
         assert_eq!(report["sites"][0]["calls"], 1, "{path:?}");
         let warning = report["process"]["warnings"][0].as_str().expect("a warning");
         assert!(warning.starts_with("this process has 3 copies of gpu-time"), "{warning}");
-        assert!(warning.contains(&format!("This is number {number}")), "{warning}");
     }
 }
 
