@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console};
 use crate::config::path_pattern::{PathPattern, quoted};
-use crate::config::report_file::{FileVersion, write_unless_taken};
+use crate::config::report_file::{is_unchanged, write_unless_taken};
 use crate::config::targets::Format;
 
 /// The number of names to try.
@@ -29,7 +29,7 @@ struct OwnFile {
     wanted: PathBuf,
     format: Format,
     path: PathBuf,
-    version: FileVersion,
+    status: Metadata,
 }
 
 static OWN_FILES: Mutex<Vec<OwnFile>> = Mutex::new(Rank::ReportFiles, Vec::new());
@@ -41,7 +41,7 @@ pub(crate) fn write(pattern: &PathPattern, format: Format, bytes: &[u8]) -> io::
         |file: &OwnFile| file.process == process && file.format == format && file.wanted == wanted;
     let own = locked(&OWN_FILES).iter().find(|file| is_same(file)).cloned();
     let may_replace = |status: &Metadata| {
-        let is_own = own.as_ref().is_some_and(|own| own.version == status.into());
+        let is_own = own.as_ref().is_some_and(|own| is_unchanged(&own.status, status));
         let is_older = || status.modified().is_ok_and(|time| time < clock::loaded());
         is_own || !pattern.names_process() && is_older()
     };
@@ -65,8 +65,7 @@ pub(crate) fn write(pattern: &PathPattern, format: Format, bytes: &[u8]) -> io::
             files.remove(0);
         }
         if let Ok(status) = fs::metadata(&path) {
-            let version = FileVersion::from(&status);
-            files.push(OwnFile { process, wanted, format, path, version });
+            files.push(OwnFile { process, wanted, format, path, status });
         }
         return Ok(());
     }

@@ -39,7 +39,9 @@ pub(crate) fn write_unless_taken(
     let status = old.metadata()?;
     let is_ours = || {
         // Of several processes that may replace it, the first one to lock it does.
-        may_replace(&status) && file_calls::lock(&old) && is_still_at(path, &status)
+        may_replace(&status)
+            && file_calls::lock(&old)
+            && fs::metadata(path).is_ok_and(|now| is_unchanged(&status, &now))
     };
     if status.is_file() && Standard::to_file(&status).is_none() && !is_ours() {
         return Err(ErrorKind::AlreadyExists.into());
@@ -47,29 +49,11 @@ pub(crate) fn write_unless_taken(
     overwrite(path, &old, bytes)
 }
 
-fn is_still_at(path: &Path, status: &Metadata) -> bool {
-    fs::metadata(path).is_ok_and(|found| FileVersion::from(&found) == FileVersion::from(status))
-}
-
-/// Tells what one write left at a path from everything else. A new file often gets the inode number of one that was
-/// removed, so the time counts as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileVersion {
-    device: u64,
-    inode: u64,
-    seconds: i64,
-    nanoseconds: i64,
-}
-
-impl From<&Metadata> for FileVersion {
-    fn from(status: &Metadata) -> Self {
-        FileVersion {
-            device: status.dev(),
-            inode: status.ino(),
-            seconds: status.mtime(),
-            nanoseconds: status.mtime_nsec(),
-        }
-    }
+/// Returns `true` for two readings of a file that nothing has written in between. A new file often gets the inode number
+/// of one that was removed, so the time counts as well.
+pub(crate) fn is_unchanged(before: &Metadata, now: &Metadata) -> bool {
+    let version = |status: &Metadata| (status.dev(), status.ino(), status.modified().ok());
+    version(before) == version(now)
 }
 
 /// Writes to the file, device or pipe that is open at this path.
@@ -239,8 +223,8 @@ mod tests {
         fs::write(&path, "old").unwrap();
         let long_ago = SystemTime::now() - Duration::from_secs(9_000);
         File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
-        let old = FileVersion::from(&fs::metadata(&path).unwrap());
-        let write = || write_unless_taken(&path, b"new", |found| FileVersion::from(found) == old);
+        let old = fs::metadata(&path).unwrap();
+        let write = || write_unless_taken(&path, b"new", |found| is_unchanged(&old, found));
         let written = thread::scope(|scope| {
             let writers: Vec<_> = (0..8).map(|_| scope.spawn(write)).collect();
             writers.into_iter().filter_map(|writer| writer.join().unwrap().ok()).count()

@@ -165,7 +165,7 @@ fn notes_are_brief_or_all() {
 fn label_is_short_printable_text() {
     assert_eq!(default().label, None);
     assert_eq!(good("GPU_TIME_LABEL", " abc123 fused ").label.as_deref(), Some("abc123 fused"));
-    for wrong in ["two\nlines", "a\ttab", "\u{1b}[31m", &"x".repeat(201)] {
+    for wrong in ["two\nlines", "a\ttab", "\u{1b}[31m", "\u{202e}b", &"x".repeat(201)] {
         let shown = wrong.escape_debug();
         let expected = format!(
             "invalid value `{shown}` for `GPU_TIME_LABEL`: expected printable text of at most 200 bytes"
