@@ -10,8 +10,9 @@ use gpu_time_report::Snapshot;
 
 use crate::message::Failure;
 
-/// The maximum size of a file. A report of 500 series takes a few megabytes, and one of 73,000 series a gigabyte.
-const MAX_BYTES: u64 = 4 << 30;
+/// The maximum size of a file in MiB. A report of 500 series takes a few.
+const MAX_MIB: u64 = 256;
+const MAX_BYTES: u64 = MAX_MIB << 20;
 
 /// Reads a report.
 pub fn report(path: &Path) -> Result<Snapshot, Failure> {
@@ -27,7 +28,7 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Reads a whole file of at most 4 GiB, or stdin.
+/// Reads a whole file of at most [`MAX_MIB`], or stdin.
 pub fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
     if is_stdin(path) && STDIN_IS_READ.swap(true, Relaxed) {
@@ -48,7 +49,12 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         input.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
     }
     if size > MAX_BYTES || bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("{} is not a report: it is larger than 4 GiB", name(path)));
+        // Only the beginning of a pipe was read.
+        let found = if size > MAX_BYTES { size >> 20 } else { MAX_MIB };
+        return Err(format!(
+            "{} is too large: it has more than {found} MiB, and at most {MAX_MIB} MiB are read",
+            name(path)
+        ));
     }
     Ok(bytes)
 }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::fixtures::{gpu, report, series, site};
-use crate::{Folder, stored, tool};
+use crate::opened_calls::opened;
+use crate::{Folder, TOOL, run, stored, tool};
 
 #[test]
 fn invalid_report_is_refused() {
@@ -39,13 +40,73 @@ fn invalid_report_is_refused() {
 }
 
 #[test]
-fn file_over_4_gib_is_refused() {
+fn too_large_file_is_refused() {
     let folder = Folder::new();
     let file = folder.write("huge", "");
     // A sparse file takes no disk space.
-    std::fs::File::options().write(true).open(&file).unwrap().set_len((4 << 30) + 1).unwrap();
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(5 << 30).unwrap();
     let line = tool(&["show".into(), file]).refusal();
-    assert!(line.ends_with("huge` is not a report: it is larger than 4 GiB"), "{line}");
+    let why = "huge` is too large: it has more than 5120 MiB, and at most 256 MiB are read";
+    assert!(line.ends_with(why), "{line}");
+    let zeros = std::fs::File::open("/dev/zero").unwrap();
+    let line = run(std::process::Command::new(TOOL).args(["show", "-"]).stdin(zeros)).refusal();
+    assert_eq!(line, "stdin is too large: it has more than 256 MiB, and at most 256 MiB are read");
+}
+
+#[test]
+fn too_many_values_and_too_long_texts_are_refused() {
+    let folder = Folder::new();
+    let text = std::fs::read_to_string(stored()).unwrap();
+    let long = text.replacen("app::train", &"a".repeat(16 << 20), 1);
+    let many =
+        text.replacen("\"key\"", &format!("\"new\": [{}0], \"key\"", "0,".repeat(20 << 20)), 1);
+    assert!(long.len() > text.len() && many.len() > text.len());
+    for (name, text, why) in [
+        (
+            "long",
+            long,
+            "too large: 16\u{202f}777\u{202f}216 bytes in a name or another text: at most ",
+        ),
+        ("many", many, "too large: 20\u{202f}972\u{202f}"),
+    ] {
+        let line = tool(&["show".into(), folder.write(name, text)]).refusal();
+        assert!(line.contains(why) && line.ends_with(" are read"), "{line}");
+    }
+}
+
+#[test]
+fn hostile_texts_reach_no_output() {
+    const HOSTILE: &str = "\u{9b}31m\u{85}\u{202e}\u{2028}\u{2066}\n";
+    let folder = Folder::new();
+    let kernels = opened(4, &[(&format!("gemm{HOSTILE}"), 2, 9_000.0)]);
+    let times = series("cuda:0", &[5000.0; 9], &[], 0.0);
+    let key = Some(format!("key{HOSTILE}"));
+    let times = Series { timed: 13, kernel_times: Some(kernels), key, ..times };
+    let name = format!("f{HOSTILE}");
+    let json = report(1, vec![gpu("cuda:0", "H200")], vec![site(&name, 1, vec![times])]).to_json();
+    // Written by somebody else, who does not escape anything.
+    let hostile = HOSTILE.replace('\n', "\\n");
+    let forged =
+        json.replace("\\\\u{9b}31m\\\\u{85}\\\\u{202e}\\\\u{2028}\\\\u{2066}\\\\n", &hostile);
+    assert_eq!(forged.matches(&hostile).count(), 3, "{json}");
+    let forged = forged.replacen("\"label\": null", &format!("\"label\": \"{hostile}\""), 1);
+    let file = folder.write("forged", forged.replacen("\"pid\": 1", "\"pid\": 2", 1));
+    let same = folder.write("same", forged);
+    let shown = ["table", "tree", "json", "csv"].map(|format| vec!["show", "--format", format]);
+    let compared =
+        ["table", "json", "markdown", "html"].map(|format| vec!["compare", "--format", format]);
+    let commands = shown.into_iter().chain(compared).chain([vec!["html"], vec!["merge"]]);
+    for mut command in commands {
+        command.push(file.to_str().unwrap());
+        if command[0] == "compare" || command[0] == "merge" {
+            command.push(same.to_str().unwrap());
+        }
+        let text = tool(&command).success();
+        let hidden =
+            |c: char| c != '\n' && (c.is_control() || !c.is_ascii() && HOSTILE.contains(c));
+        assert_eq!(text.find(hidden).map(|at| &text[at.saturating_sub(60)..]), None, "{command:?}");
+        assert!(text.contains("\\u{202e}"), "{command:?}: {text}");
+    }
 }
 
 #[test]

@@ -17,8 +17,6 @@ use crate::base::environment;
 use crate::config::report_file::write_file;
 use crate::stats::bias::KernelBase;
 
-/// The version of the file format.
-const FORMAT: u32 = 1;
 /// The maximum number of bytes to read.
 const MAX_BYTES: u64 = 1 << 20;
 /// The maximum number of entries to write. The oldest entries are dropped.
@@ -50,17 +48,10 @@ struct StoredBase {
 /// The contents of the file.
 ///
 /// Invariant: all times are plausible. `add` keeps one entry for each GPU, driver and version of CUPTI.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KernelBases {
-    format: u32,
     /// The oldest first.
     gpus: Vec<StoredBase>,
-}
-
-impl Default for KernelBases {
-    fn default() -> Self {
-        KernelBases { format: FORMAT, gpus: Vec::new() }
-    }
 }
 
 /// Returns the path of the file, or `None` without a cache directory and in set-user-ID programs.
@@ -101,9 +92,6 @@ impl KernelBases {
     fn parse(text: &str) -> Result<KernelBases, String> {
         let bases: KernelBases =
             serde_json::from_str(text).map_err(|error| format!("invalid: {error}"))?;
-        if bases.format != FORMAT {
-            return Err(format!("invalid format {}: expected {FORMAT}", bases.format));
-        }
         let is_plausible = |entry: &StoredBase| {
             (1.0..=LONGEST_NS).contains(&entry.empty_kernel_ns)
                 && (0.0..=LONGEST_NS).contains(&entry.error_ns)
@@ -238,10 +226,6 @@ mod tests {
         assert!(refusal(b"").starts_with("invalid: EOF"));
         assert!(refusal(&good.as_bytes()[..good.len() / 2]).starts_with("invalid: "));
         assert!(refusal(b"\xff\xfe").contains("UTF-8"));
-        assert_eq!(
-            refusal(good.replace("\"format\":1", "\"format\":2").as_bytes()),
-            "invalid format 2: expected 1"
-        );
         for ns in ["-545.0", "0.0", "1e9"] {
             let why = refusal(good.replace("545.0", ns).as_bytes());
             assert!(why.starts_with("invalid time of an empty kernel, "), "{why}");

@@ -42,7 +42,8 @@ pub fn deliver(
 /// Returns a warning for each target that is a standard stream closed by the program.
 pub fn lost_streams(targets: &[Target]) -> impl Iterator<Item = String> + '_ {
     targets.iter().filter_map(|target| {
-        let error = target.sink.standard()?.descriptor().err()?;
+        let Sink::Standard(stream) = target.sink else { return None };
+        let error = stream.descriptor().err()?;
         Some(format!("no report was written to {}: {error}", target.sink))
     })
 }
@@ -68,7 +69,12 @@ impl Target {
             Format::Html => (snapshot.to_html(), None),
             Format::Trace => trace(snapshot),
         };
-        self.sink.write(text.as_bytes()).map(|()| note)
+        let bytes = text.as_bytes();
+        match &self.sink {
+            Sink::Standard(stream) => console::print(*stream, bytes)?,
+            Sink::File(path) => own_files::write(path, self.format, bytes)?,
+        }
+        Ok(note)
     }
 }
 
@@ -76,35 +82,19 @@ impl Sink {
     /// Returns the width and the styles available for the table.
     fn terminal(&self) -> Terminal {
         let terminal = match self {
-            Sink::Stderr => Terminal::stderr(),
-            Sink::Stdout => Terminal::stdout(),
+            Sink::Standard(Standard::Stderr) => Terminal::stderr(),
+            Sink::Standard(Standard::Stdout) => Terminal::stdout(),
             Sink::File(_) => return Terminal::default(),
         };
         Terminal { most_functions: Some(Terminal::MOST_FUNCTIONS), ..terminal }
-    }
-
-    fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Sink::Stderr => console::print(Standard::Stderr, bytes),
-            Sink::Stdout => console::print(Standard::Stdout, bytes),
-            Sink::File(path) => own_files::write(path, bytes),
-        }
-    }
-
-    fn standard(&self) -> Option<Standard> {
-        match self {
-            Sink::Stderr => Some(Standard::Stderr),
-            Sink::Stdout => Some(Standard::Stdout),
-            Sink::File(_) => None,
-        }
     }
 }
 
 impl fmt::Display for Sink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Sink::Stderr => f.write_str("stderr"),
-            Sink::Stdout => f.write_str("stdout"),
+            Sink::Standard(Standard::Stderr) => f.write_str("stderr"),
+            Sink::Standard(Standard::Stdout) => f.write_str("stdout"),
             Sink::File(path) => f.write_str(&quoted(&path.path())),
         }
     }
@@ -213,6 +203,20 @@ mod tests {
             assert_eq!(delivered(folder.path(), &list), ["r.2.json", "r.json"]);
         }
         assert!(is_foreign(&path) && !is_foreign(&second));
+    }
+
+    #[test]
+    fn targets_with_one_file_do_not_replace_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display();
+        std::os::unix::fs::symlink("r.json", folder.path().join("link.json")).unwrap();
+        let list = format!("json:{path}/r.json,csv:{path}/./r.json,folded:{path}/link.json");
+        for _ in 0..2 {
+            let names = ["link.2.json", "link.json", "r.2.json", "r.json"];
+            assert_eq!(delivered(folder.path(), &list), names);
+        }
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+        assert!(read("r.json").starts_with('{') && read("r.2.json").starts_with("site,"));
     }
 
     /// The test runs itself as a child process, because the report bypasses the test harness's

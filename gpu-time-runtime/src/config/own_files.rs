@@ -3,7 +3,7 @@
 //! Processes with one target, such as the ranks of a job, must not replace each other's reports. A report replaces only a
 //! file that this process wrote, or one that is older than the process and whose path has no `%p`: such a path names a
 //! report that every run replaces. Otherwise, the report goes to the next free name. The same holds for several copies
-//! of gpu-time in a process.
+//! of gpu-time in a process, and for several targets with one path.
 
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{clock, console};
 use crate::config::path_pattern::{PathPattern, quoted};
-use crate::config::report_file::{identity, write_unless_taken};
+use crate::config::report_file::{is_unchanged, write_unless_taken};
+use crate::config::targets::Format;
 
 /// The number of names to try.
 const MAX_NAMES: u32 = 10_000;
@@ -26,19 +27,21 @@ struct OwnFile {
     /// A forked process has written none of its parent's files.
     process: u32,
     wanted: PathBuf,
+    format: Format,
     path: PathBuf,
-    identity: (u64, u64),
+    status: Metadata,
 }
 
 static OWN_FILES: Mutex<Vec<OwnFile>> = Mutex::new(Rank::ReportFiles, Vec::new());
 
 /// Writes a report. Says once if it does not go to the path that was asked for.
-pub(crate) fn write(pattern: &PathPattern, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write(pattern: &PathPattern, format: Format, bytes: &[u8]) -> io::Result<()> {
     let (wanted, process) = (pattern.path(), std::process::id());
-    let is_same = |file: &OwnFile| file.process == process && file.wanted == wanted;
+    let is_same =
+        |file: &OwnFile| file.process == process && file.format == format && file.wanted == wanted;
     let own = locked(&OWN_FILES).iter().find(|file| is_same(file)).cloned();
     let may_replace = |status: &Metadata| {
-        let is_own = own.as_ref().is_some_and(|own| own.identity == identity(status));
+        let is_own = own.as_ref().is_some_and(|own| is_unchanged(&own.status, status));
         let is_older = || status.modified().is_ok_and(|time| time < clock::loaded());
         is_own || !pattern.names_process() && is_older()
     };
@@ -53,7 +56,7 @@ pub(crate) fn write(pattern: &PathPattern, bytes: &[u8]) -> io::Result<()> {
         if path != wanted && own.as_ref().is_none_or(|own| own.path != path) {
             let [wanted, path] = [&wanted, &path].map(|path| quoted(path));
             console::say(&format!(
-                "{wanted} is the report of another process: this report is in {path}"
+                "{wanted} is another report, as of another process: this one is in {path}"
             ));
         }
         let mut files = locked(&OWN_FILES);
@@ -62,7 +65,7 @@ pub(crate) fn write(pattern: &PathPattern, bytes: &[u8]) -> io::Result<()> {
             files.remove(0);
         }
         if let Ok(status) = fs::metadata(&path) {
-            files.push(OwnFile { process, wanted, path, identity: identity(&status) });
+            files.push(OwnFile { process, wanted, format, path, status });
         }
         return Ok(());
     }

@@ -39,7 +39,9 @@ pub(crate) fn write_unless_taken(
     let status = old.metadata()?;
     let is_ours = || {
         // Of several processes that may replace it, the first one to lock it does.
-        may_replace(&status) && file_calls::lock(&old) && is_still_at(path, &status)
+        may_replace(&status)
+            && file_calls::lock(&old)
+            && fs::metadata(path).is_ok_and(|now| is_unchanged(&status, &now))
     };
     if status.is_file() && Standard::to_file(&status).is_none() && !is_ours() {
         return Err(ErrorKind::AlreadyExists.into());
@@ -47,13 +49,11 @@ pub(crate) fn write_unless_taken(
     overwrite(path, &old, bytes)
 }
 
-fn is_still_at(path: &Path, status: &Metadata) -> bool {
-    fs::metadata(path).is_ok_and(|found| identity(&found) == identity(status))
-}
-
-/// Returns the device and inode number, which tell a file from all others.
-pub(crate) fn identity(status: &Metadata) -> (u64, u64) {
-    (status.dev(), status.ino())
+/// Returns `true` for two readings of a file that nothing has written in between. A new file often gets the inode number
+/// of one that was removed, so the time counts as well.
+pub(crate) fn is_unchanged(before: &Metadata, now: &Metadata) -> bool {
+    let version = |status: &Metadata| (status.dev(), status.ino(), status.modified().ok());
+    version(before) == version(now)
 }
 
 /// Writes to the file, device or pipe that is open at this path.
@@ -93,7 +93,7 @@ fn real_path(path: &Path, file: &File, status: &Metadata) -> Option<PathBuf> {
     let path =
         if is_link { fs::read_link(file_calls::descriptor(file)).ok()? } else { path.to_owned() };
     let found = fs::symlink_metadata(&path).ok()?;
-    (identity(&found) == identity(status)).then_some(path)
+    ((found.dev(), found.ino()) == (status.dev(), status.ino())).then_some(path)
 }
 
 /// A new file, which is removed again unless it becomes the report. Where the file system permits it, the file has no
@@ -181,7 +181,7 @@ impl Drop for Temporary {
 mod tests {
     use std::os::unix::fs::{chown, symlink};
     use std::thread;
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 
@@ -221,8 +221,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
         fs::write(&path, "old").unwrap();
-        let old = identity(&fs::metadata(&path).unwrap());
-        let write = || write_unless_taken(&path, b"new", |found| identity(found) == old);
+        let long_ago = SystemTime::now() - Duration::from_secs(9_000);
+        File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        let old = fs::metadata(&path).unwrap();
+        let write = || write_unless_taken(&path, b"new", |found| is_unchanged(&old, found));
         let written = thread::scope(|scope| {
             let writers: Vec<_> = (0..8).map(|_| scope.spawn(write)).collect();
             writers.into_iter().filter_map(|writer| writer.join().unwrap().ok()).count()

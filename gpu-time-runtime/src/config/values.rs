@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
-use gpu_time_report::{Detail, View, units::parsed_ns};
+use gpu_time_report::units::{is_hidden, parsed_ns};
+use gpu_time_report::{Detail, View};
 
 /// The longest hold. The stream makes no progress while it is held.
 const MAX_HOLD_NS: f64 = 1e9;
@@ -113,7 +114,7 @@ pub(crate) fn view(text: &str) -> Result<View, &'static str> {
 }
 
 pub(crate) fn label(text: &str) -> Result<String, &'static str> {
-    let is_valid = !text.is_empty() && text.len() <= MAX_LABEL && !text.contains(char::is_control);
+    let is_valid = !text.is_empty() && text.len() <= MAX_LABEL && !text.contains(is_hidden);
     is_valid.then(|| text.to_owned()).ok_or("printable text of at most 200 bytes")
 }
 

@@ -34,7 +34,7 @@ const FIRST_NS: u64 = 1_000_000;
 /// The shortest interval over which calls count as a load.
 const SHORTEST_NS: u64 = 200_000;
 /// The time after which an adjustment is overdue if no call has made one.
-const PATIENCE: Duration = Duration::from_secs(1);
+const OVERDUE: Duration = Duration::from_secs(1);
 
 struct Controller {
     budget: BudgetAccount,
@@ -151,9 +151,9 @@ fn start_watching() {
 }
 
 fn watch() {
-    let patience_ns = PATIENCE.as_nanos() as u64;
+    let overdue_ns = OVERDUE.as_nanos() as u64;
     loop {
-        thread::sleep(PATIENCE);
+        thread::sleep(OVERDUE);
         if switches::is_closed() {
             return;
         }
@@ -162,7 +162,7 @@ fn watch() {
             adjust(clock::now_ns());
         }
         surcharge_control::follow_permission();
-        if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(patience_ns)
+        if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(overdue_ns)
             && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
         {
             sites.iter().for_each(|site| site.rate.renew());

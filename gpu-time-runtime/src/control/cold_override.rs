@@ -9,25 +9,20 @@ use crate::types::attribute::Cold;
 /// The requests from all runs in progress, by id. The latest one is last.
 static REQUESTS: Mutex<Vec<(u64, Option<Cold>)>> = Mutex::new(Rank::ColdOverrides, Vec::new());
 
-const NONE: u8 = 0;
-const AS_FOUND: u8 = 1;
-const CLEAN: u8 = 2;
-const DIRTY: u8 = 3;
+/// What the switch stands for.
+const OVERRIDES: [Option<Option<Cold>>; 4] =
+    [None, Some(None), Some(Some(Cold::Clean)), Some(Some(Cold::Dirty))];
 
 /// Returns `true` if no run overrides the attributes.
 #[inline]
 pub(crate) fn is_none() -> bool {
-    SWITCHES.cold_override.load(Relaxed) == NONE
+    SWITCHES.cold_override.load(Relaxed) == 0
 }
 
 /// Returns how the L2 is evicted, if at all, for a function whose attribute sets `cold`.
 pub(crate) fn apply(cold: Option<Cold>) -> Option<Cold> {
-    match SWITCHES.cold_override.load(Relaxed) {
-        AS_FOUND => None,
-        CLEAN => Some(Cold::Clean),
-        DIRTY => Some(Cold::Dirty),
-        _ => cold,
-    }
+    let switch = usize::from(SWITCHES.cold_override.load(Relaxed));
+    OVERRIDES.get(switch).copied().flatten().unwrap_or(cold)
 }
 
 /// A request that applies until it is dropped or a later one begins.
@@ -54,13 +49,9 @@ impl Drop for ColdOverride {
 fn change<R>(how: impl FnOnce(&mut Vec<(u64, Option<Cold>)>) -> R) -> R {
     let mut requests = locked(&REQUESTS);
     let result = how(&mut requests);
-    let code = match requests.last() {
-        None => NONE,
-        Some((_, None)) => AS_FOUND,
-        Some((_, Some(Cold::Clean))) => CLEAN,
-        Some((_, Some(Cold::Dirty))) => DIRTY,
-    };
-    SWITCHES.cold_override.store(code, Relaxed);
+    let latest = requests.last().map(|(_, cold)| *cold);
+    let switch = OVERRIDES.iter().position(|cold| *cold == latest).unwrap_or_default();
+    SWITCHES.cold_override.store(switch as u8, Relaxed);
     result
 }
 

@@ -19,13 +19,7 @@ const SUBSCRIBED_NS: f64 = 40.0;
 pub(super) struct SurchargeControl {
     budget: f64,
     census: LaunchCensus,
-    /// `None` until nothing may be recorded for the first time.
-    refusal: Option<RecordingRefusal>,
-}
-
-/// The last refusal.
-struct RecordingRefusal {
-    /// The time until launches are counted again.
+    /// The time until launches are counted again, while nothing may be recorded.
     left_ns: f64,
     /// The same for the next refusal.
     next_ns: f64,
@@ -38,7 +32,16 @@ impl SurchargeControl {
         let is_granted = LaunchCensus::is_needless(budget) || cupti::has_recorded();
         permission::set(if is_granted { Permission::Granted } else { Permission::Undecided });
         cupti::count_launches(true);
-        SurchargeControl { budget, census: LaunchCensus::default(), refusal: None }
+        SurchargeControl::uncounted(budget)
+    }
+
+    fn uncounted(budget: f64) -> SurchargeControl {
+        SurchargeControl {
+            budget,
+            census: LaunchCensus::default(),
+            left_ns: 0.0,
+            next_ns: RETRY_NS,
+        }
     }
 
     /// Adds the launches of an interval, and returns the host time in nanoseconds that CUPTI has added to them. The host
@@ -84,17 +87,16 @@ impl SurchargeControl {
                 match self.census.add(launches, elapsed_ns, surcharge_ns, self.budget) {
                     Some(true) => Permission::Granted,
                     Some(false) => {
-                        let left_ns = self.refusal.as_ref().map_or(RETRY_NS, |last| last.next_ns);
-                        self.refusal = Some(RecordingRefusal { left_ns, next_ns: 2.0 * left_ns });
+                        self.left_ns = self.next_ns;
+                        self.next_ns *= 2.0;
                         Permission::Refused
                     }
                     None => Permission::Undecided,
                 }
             }
             Permission::Refused => {
-                let Some(refusal) = &mut self.refusal else { return Permission::Refused };
-                refusal.left_ns -= elapsed_ns;
-                if refusal.left_ns > 0.0 {
+                self.left_ns -= elapsed_ns;
+                if self.left_ns > 0.0 {
                     return Permission::Refused;
                 }
                 self.census.restart();
@@ -115,7 +117,7 @@ impl SurchargeControl {
             return None;
         }
         let budget = two_digit_percent(self.budget);
-        if self.refusal.is_none() {
+        if self.next_ns == RETRY_NS {
             return Some(format!(
                 "the budget of {budget} may have no room for it, and launches were not counted for long enough \
                  to know. Without `GPU_TIME_BUDGET`, calls are opened from the first one on"
@@ -155,7 +157,7 @@ mod tests {
     const FEW: f64 = 5_000.0;
 
     fn control() -> SurchargeControl {
-        SurchargeControl { budget: 0.01, census: LaunchCensus::default(), refusal: None }
+        SurchargeControl::uncounted(0.01)
     }
 
     /// Returns the permission after intervals of a second, each with this many launches.

@@ -82,7 +82,7 @@ mod simulated {
         let device = device(of);
         let release = fs::read_to_string("/sys/module/nvidia/version").ok();
         let release = release.as_deref().map(str::trim).or(device.driver.as_deref());
-        let file = serde_json::json!({ "format": 1, "gpus": [{
+        let file = serde_json::json!({ "gpus": [{
             "name": device.name,
             "capability": "8.0",
             "uuid": "6770752d74696d652d73696d2d300000",

@@ -1,6 +1,9 @@
 //! Tests for report targets that cannot be written: a message is printed on stderr, and the table
 //! is still shown.
 
+use std::fs::{self, File};
+use std::time::{Duration, SystemTime};
+
 use crate::harness::{Scenario, scenario};
 
 const FORMATS: [&str; 4] = ["table", "json", "csv", "trace"];
@@ -50,5 +53,45 @@ fn duplicate_target() {
             "gpu-time: invalid value `trace:/dev/null` for `GPU_TIME_REPORT`: an earlier entry goes ",
         )
         .warns("invalid value `trace:/dev/null` for `GPU_TIME_REPORT`: an earlier entry goes ")
+        .run();
+}
+
+/// As in containers, where processes have the same id.
+#[test]
+fn report_of_concurrent_process_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let [other, own] = ["r.json", "r.2.json"].map(|name| folder.path().join(name));
+    fs::write(&other, "of another process").unwrap();
+    let later = SystemTime::now() + Duration::from_secs(3_600);
+    File::options().write(true).open(&other).unwrap().set_modified(later).unwrap();
+    let run = report_to(&format!("table,json:{}", other.display())).complains("gpu-time: `").run();
+    let expected = format!(
+        "gpu-time: `{}` is another report, as of another process: this one is in `{}`\n",
+        other.display(),
+        own.display()
+    );
+    assert!(run.stderr.contains(&expected), "{}", run.stderr);
+    assert_eq!(fs::read_to_string(other).unwrap(), "of another process");
+    assert!(fs::read_to_string(own).unwrap().starts_with('{'));
+}
+
+#[test]
+fn path_names_host_and_rank() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    report_to(&format!("table,json:{path}/%h-%q{{RANK}}%q{{GPU_TIME_TEST_UNSET}}-%%p.json"))
+        .env("RANK", "3")
+        .complains("gpu-time: `%q{GPU_TIME_TEST_UNSET}` is empty in the path of the report, `")
+        .run();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let report = folder.path().join(format!("{}-3-%p.json", host.trim()));
+    assert!(fs::read_to_string(report).unwrap().starts_with('{'));
+}
+
+#[test]
+fn unknown_placeholder_is_named() {
+    report_to("table,json:r-%x.json")
+        .complains("gpu-time: invalid value `json:r-%x.json` for `GPU_TIME_REPORT`: unknown `%x`: ")
+        .warns("invalid value `json:r-%x.json` for `GPU_TIME_REPORT`: unknown `%x`: expected `%p` ")
         .run();
 }
