@@ -81,7 +81,7 @@ fn hostile_texts_reach_no_output() {
     let kernels = opened(4, &[(&format!("gemm{HOSTILE}"), 2, 9_000.0)]);
     let times = series("cuda:0", &[5000.0; 9], &[], 0.0);
     let key = Some(format!("key{HOSTILE}"));
-    let times = Series { timed: 13, kernel_times: Some(kernels), key, ..times };
+    let times = value!(Series { timed: 13, kernel_times: Some(kernels), key, ..times });
     let name = format!("f{HOSTILE}");
     let json = report(1, vec![gpu("cuda:0", "H200")], vec![site(&name, 1, vec![times])]).to_json();
     // Written by somebody else, who does not escape anything.
