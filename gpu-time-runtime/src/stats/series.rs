@@ -25,7 +25,14 @@ pub struct SeriesData {
     looks: Looks,
     fed: TimeRecorder,
     starved: TimeRecorder,
-    /// The times that whole calls took on the host.
+    /// `None` without host times and opened calls.
+    calls: Option<Box<CallTimes>>,
+}
+
+/// Figures of whole calls.
+#[derive(Clone, Debug, Default)]
+struct CallTimes {
+    /// The times that calls took on the host.
     host: Distribution,
     /// `None` without opened calls.
     opened: Option<Box<OpenedCalls>>,
@@ -109,8 +116,7 @@ impl SeriesData {
             looks: Looks::default(),
             fed: TimeRecorder::new(),
             starved: TimeRecorder::new(),
-            host: Distribution::new(),
-            opened: None,
+            calls: None,
         }
     }
 
@@ -150,7 +156,7 @@ impl SeriesData {
 
     /// Records the time that a call took on the host, in nanoseconds.
     pub fn record_host(&mut self, ns: u64) {
-        self.host.record(ns as f64);
+        self.calls.get_or_insert_default().host.record(ns as f64);
     }
 
     /// Records an opened call, whose kernels represent those of `represents` calls. Its busy time becomes a sample
@@ -163,7 +169,7 @@ impl SeriesData {
         clock: Clock,
         workload: Workload,
     ) {
-        self.opened.get_or_insert_default().record(call, represents);
+        self.opened_calls().record(call, represents);
         if clock == Clock::Kernels {
             let flags = SampleFlags { fed: true, ..sample.flags };
             self.record(sample.flagged(flags));
@@ -175,7 +181,11 @@ impl SeriesData {
 
     /// Counts CUPTI records of opened calls that have no times.
     pub fn count_zero_times(&mut self, count: u64) {
-        self.opened.get_or_insert_default().count_zero_times(count);
+        self.opened_calls().count_zero_times(count);
+    }
+
+    fn opened_calls(&mut self) -> &mut OpenedCalls {
+        self.calls.get_or_insert_default().opened.get_or_insert_default()
     }
 
     /// Records the work of a sample that has already been recorded.
@@ -199,11 +209,13 @@ impl SeriesData {
     /// Summarizes the times. This takes longer than copying the series, so call it on a copy,
     /// without the site's lock.
     pub fn times(&self) -> SampleTimes {
+        let calls = self.calls.as_ref();
+        let opened = calls.and_then(|calls| calls.opened.as_ref());
         SampleTimes {
             fed: self.fed.summary(),
             starved: self.starved.summary(),
-            host: self.host.summary(),
-            opened: self.opened.as_ref().map(|opened| Box::new(opened.report())),
+            host: calls.map_or_else(Summary::default, |calls| calls.host.summary()),
+            opened: opened.map(|opened| Box::new(opened.report())),
             looks: self.looks.count(),
         }
     }
@@ -218,11 +230,19 @@ impl SeriesData {
 
     /// Returns the memory in use, in bytes.
     pub fn bytes(&self) -> usize {
+        let calls = self.calls.as_ref();
+        let calls = calls.map_or(0, |calls| size_of_val(&**calls) + calls.heap_bytes());
+        let inner = self.inner.as_ref().map_or(0, |inner| size_of_val(&**inner));
+        let times = self.fed.heap_bytes() + self.starved.heap_bytes();
+        size_of::<Self>() + times + calls + inner
+    }
+}
+
+impl CallTimes {
+    fn heap_bytes(&self) -> usize {
         let opened = self.opened.as_ref();
         let opened = opened.map_or(0, |opened| size_of_val(&**opened) + opened.heap_bytes());
-        let inner = self.inner.as_ref().map_or(0, |inner| size_of_val(&**inner));
-        let times = self.fed.heap_bytes() + self.starved.heap_bytes() + self.host.heap_bytes();
-        size_of::<Self>() + times + opened + inner
+        self.host.heap_bytes() + opened
     }
 }
 
