@@ -21,8 +21,8 @@ pub use gpu_time_runtime::{
     GpuStream, Histogram, Kernel, KernelTimes, LEGACY_STREAM, Launch, Launches, LockedClocks,
     Losses, Lost, Measure, Modes, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM, PerCall, Process,
     Ratio, RawStream, ReadError, Remark, Run, ScopeKind, Series, Settle, Settled, Site, Slot,
-    Snapshot, Source, Stats, Timeline, Trend, Unattributed, UnknownError, Unmet, WindowsFrom,
-    compare, configure, lock_clocks, open_window, publish, raw_stream, report, set_default_stream,
+    Snapshot, Stats, Timeline, Trend, Unattributed, UnknownError, Unmet, WindowsFrom, compare,
+    configure, lock_clocks, open_window, publish, raw_stream, report, set_default_stream,
     set_enabled, set_thread_default_stream, snapshot, until_stable,
 };
 

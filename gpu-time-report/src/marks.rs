@@ -3,8 +3,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use crate::own_times::Share;
-
 /// Marks a time that may be longer than the timed work.
 pub const UPPER_BOUND: &str = "≤";
 /// Marks a share that may be too large or too small, because a time that it is computed from is an
@@ -135,14 +133,6 @@ impl Printed {
     /// Returns the mark of a figure that is only an upper bound, or nothing.
     pub fn bound(&self, is_bound: bool) -> &'static str {
         self.mark(is_bound, UPPER_BOUND)
-    }
-
-    /// Returns a share of all GPU time with its mark.
-    pub fn share(&self, share: Share) -> String {
-        self.print(SHARE);
-        self.mark(share.is_uncertain, UNCERTAIN);
-        self.mark(share.is_estimate, ESTIMATE);
-        share.to_string()
     }
 
     /// Returns the marks to explain.

@@ -58,9 +58,10 @@ impl CrossCheck {
         let CrossCheck { kernel_ns, events_ns, error_ns, sampling_ns, samples } = self;
         let error_ns = error_ns?;
         let differs = (events_ns - kernel_ns).abs() > error_ns + sampling_ns;
-        let cause = match events_ns > kernel_ns {
-            true => ": it may have waited for work on other streams",
-            false => "",
+        let cause = if events_ns > kernel_ns {
+            ": it may have waited for work on other streams"
+        } else {
+            ""
         };
         (differs && samples >= FEWEST).then(|| {
             format!(

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Add;
 
 use crate::in_use::all_windows;
-use crate::marks::{ESTIMATE, UNCERTAIN};
+use crate::marks::{ESTIMATE, Printed, SHARE, UNCERTAIN};
 use crate::units::percent;
 use crate::{Device, Node, Series, Site, Snapshot, Source};
 
@@ -158,6 +158,16 @@ impl OwnTime<'_> {
         self.ns += ns;
         self.bound_ns += if is_bound { ns } else { 0.0 };
         self.is_partly_known |= is_partly_known;
+    }
+}
+
+impl Share {
+    /// Returns the share with its marks, which count as printed.
+    pub fn text(self, printed: &Printed) -> String {
+        printed.print(SHARE);
+        printed.mark(self.is_uncertain, UNCERTAIN);
+        printed.mark(self.is_estimate, ESTIMATE);
+        self.to_string()
     }
 }
 

@@ -68,17 +68,18 @@ pub use config::fuzzing;
 pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
-    Budget, Bytes, CacheState, Clock, Clocks, Coverage, Dependence, Device, Elsewhere,
-    ElsewhereReason, Eviction, Flops, FlushProof, Histogram, Kernel, KernelTimes, Launch, Launches,
-    Losses, Lost, Measure, Modes, Node, Overlap, PerCall, Process, ReadError, Remark, Run,
-    ScopeKind, Series, Site, Slot, Snapshot, Source, Stats, Timeline, Trend, Unattributed,
-    UnknownError, WindowsFrom,
+    Budget, Bytes, Clocks, Coverage, Dependence, Device, Elsewhere, ElsewhereReason, Eviction,
+    Flops, FlushProof, Histogram, Kernel, KernelTimes, Launch, Launches, Modes, Node, Overlap,
+    PerCall, Process, ReadError, Run, Series, Site, Slot, Snapshot, Stats, Timeline, Trend,
+    Unattributed, UnknownError, WindowsFrom,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};
+pub use types::attribute::{Clock, Remark, ScopeKind};
 pub use types::gpu_stream::{
     GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, raw_stream,
 };
+pub use types::sample::{CacheState, Losses, Lost, Measure};
 
 /// Writes the report now, to the targets in `GPU_TIME_REPORT` or [`Configure::report`]: by default a
 /// table on stderr.

@@ -78,9 +78,12 @@ fn compared<'a>(base: &'a Snapshot, new: &'a Snapshot, way: Way) -> Comparison<'
     let mut thresholds = Thresholds::default();
     thresholds.default = Share(way.threshold);
     let change = |_: &str, series: [&Series; 2], under| {
-        let [base, new] = series.map(|series| match way.pooled {
-            true => value!(Series { runs: Vec::new(), ..series.clone() }),
-            false => series.clone(),
+        let [base, new] = series.map(|series| {
+            if way.pooled {
+                value!(Series { runs: Vec::new(), ..series.clone() })
+            } else {
+                series.clone()
+            }
         });
         Change::of(&base, &new, under)
     };

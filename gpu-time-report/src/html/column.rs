@@ -300,7 +300,7 @@ fn share_cell(share: Option<Share>, printed: &Printed) -> Markup {
         @match share {
             Some(share) => td.n.share data-value=(share.of_all) data-label="share" {
                 i style={ "--share:" (format!("{:.4}", share.of_all)) } {}
-                (printed.share(share))
+                (share.text(printed))
             },
             None => td.n.share {},
         }

@@ -256,9 +256,10 @@ fn outside(
     parts.push(Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, error));
     if let Some(idle) = idle {
         let part = Part::estimated(IDLE, "idle", idle.share, idle.error);
-        parts.push(match idle.is_bound {
-            true => Part { error: None, mark: UPPER_BOUND, ..part },
-            false => part,
+        parts.push(if idle.is_bound {
+            Part { error: None, mark: UPPER_BOUND, ..part }
+        } else {
+            part
         });
     }
     parts

@@ -50,9 +50,10 @@ impl FunctionShares {
             {
                 // What windows found is divided by the times, which are uncertain with a bound among them.
                 let mark = if has_bounds && times.len() > 1 { UNCERTAIN } else { ESTIMATE };
-                match mark == UNCERTAIN && !is_partly_known {
-                    true => Rule::None,
-                    false => Rule::Own { scale: coverage.attributed / measured_ns, mark },
+                if mark == UNCERTAIN && !is_partly_known {
+                    Rule::None
+                } else {
+                    Rule::Own { scale: coverage.attributed / measured_ns, mark }
                 }
             }
             Some(coverage) => {
@@ -117,8 +118,9 @@ impl FunctionShares {
 fn most_beside_ns(coverage: &Coverage, known_ns: f64, run_ns: f64) -> f64 {
     let busy_ns = coverage.busy * run_ns;
     let error = coverage.busy_error.map_or(FAR_WITHOUT_ERROR, |error| FAR * error);
-    match known_ns > busy_ns + error * run_ns {
-        true => run_ns - known_ns,
-        false => (busy_ns - known_ns).max(0.0),
+    if known_ns > busy_ns + error * run_ns {
+        run_ns - known_ns
+    } else {
+        (busy_ns - known_ns).max(0.0)
     }
 }

@@ -60,7 +60,7 @@ pub fn tree(
                                 }
                             {
                                 th scope="row" { (printable(&node.name)) }
-                                td { @if let Some(share) = shares.of_path(node) { (printed.share(share)) } }
+                                td { @if let Some(share) = shares.of_path(node) { (share.text(printed)) } }
                                 td {
                                     (printed.bound(node.upper_bound)) (own.text(node.self_ns))
                                     @if node.self_error_ns != Some(0.0) { " " (node.self_error()) }

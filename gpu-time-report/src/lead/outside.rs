@@ -41,9 +41,10 @@ pub fn on_host(snapshot: &Snapshot) -> Option<String> {
     let (device, idle) = least?;
     let process = &snapshot.process;
     // The functions of all processes, of which some may not have used the device.
-    let (run_ns, of) = match device.used_by.is_empty() {
-        true => (in_use_ns(process, device), in_use_words(process, device)),
-        false => ((process.wall_ns as f64).max(1.0), "the run"),
+    let (run_ns, of) = if device.used_by.is_empty() {
+        (in_use_ns(process, device), in_use_words(process, device))
+    } else {
+        ((process.wall_ns as f64).max(1.0), "the run")
     };
     let inside = in_functions_ns(snapshot)? / run_ns;
     let [gpu, was] = match (snapshot.gpus().count(), known_idle(snapshot).count()) {
@@ -52,10 +53,12 @@ pub fn on_host(snapshot: &Snapshot) -> Option<String> {
         _ => ["the GPUs", "were"],
     };
     // Other processes may have used the GPU meanwhile.
-    let idle_gpu = match snapshot.devices.iter().any(Device::is_shared) {
-        false => format!("{gpu} {was} idle"),
-        true if process.merged.len() > 1 => format!("each process left {gpu} idle"),
-        true => format!("this process left {gpu} idle"),
+    let idle_gpu = if !snapshot.devices.iter().any(Device::is_shared) {
+        format!("{gpu} {was} idle")
+    } else if process.merged.len() > 1 {
+        format!("each process left {gpu} idle")
+    } else {
+        format!("this process left {gpu} idle")
     };
     (inside <= INSIDE * idle).then(|| {
         format!(

@@ -175,7 +175,7 @@ impl TableColumn {
                 }
             }
             TableColumn::Share => match row.share() {
-                Some(share) => printed.share(share),
+                Some(share) => share.text(printed),
                 None => percent(row.kernel_share()?),
             },
             TableColumn::GbPerS => {

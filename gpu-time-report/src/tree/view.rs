@@ -143,7 +143,7 @@ fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {
     };
     printed.mark(node.has_other_streams(), GPU_PER_CALL);
     [
-        share.map(|share| printed.share(share)).unwrap_or_default(),
+        share.map(|share| share.text(printed)).unwrap_or_default(),
         printed.bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
         printed.bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
         node.shown_calls(),

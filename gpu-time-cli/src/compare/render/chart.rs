@@ -59,9 +59,10 @@ impl SideTimes {
         let of_run = |run: &Run| run.net_median_ns.filter(|_| net).unwrap_or(run.raw_median_ns);
         let medians = series.raw_ns.as_ref().zip(series.net_ns.filter(|_| net));
         let bias = medians.map_or(0.0, |(raw, net)| raw.median - net.median);
-        let times = match net && !series.net_histogram.is_empty() {
-            true => series.net_histogram.clone(),
-            false => series.histogram.less(bias),
+        let times = if net && !series.net_histogram.is_empty() {
+            series.net_histogram.clone()
+        } else {
+            series.histogram.less(bias)
         };
         SideTimes { times, runs: series.runs.iter().map(of_run).collect() }
     }
