@@ -169,7 +169,7 @@ fn keys_split_a_function() {
         }
     }
     // A `?` leaves a call without a key. The key is not evaluated for untimed calls.
-    let name = "<7>\n\u{1b}[31m";
+    let name = "<7>\\n\\u{1b}[31m";
     assert_eq!(by_key(&run, "sampling::by_name", None), [(None, 33), (Some(name), 32)]);
     assert_eq!(run.fact("formatted"), 32);
     assert!(run.stderr.contains("[<7>\\n\\u{1b}[31m]"), "{}", run.stderr);

@@ -36,6 +36,8 @@ pub use run::Run;
 use run::Tally;
 use timeline::Timeline;
 
+/// The folder for what CUPTI says of an empty kernel. It is empty before the run.
+const CACHE: &str = "cache";
 /// The file name of the NVML stand-in's trace, which lists locked and released clocks.
 const NVML_TRACE: &str = "nvml";
 /// The file name of the NVTX stand-in's log.
@@ -372,7 +374,7 @@ impl Scenario {
             }
         }
         // A calibration that the user has stored would change the bias.
-        command.env("XDG_CACHE_HOME", dir.join("no-cache"));
+        command.env("XDG_CACHE_HOME", dir.join(CACHE));
         let dir_name = dir.display();
         let mut targets = format!("{},json:{dir_name}/report-%p.json", self.target);
         if self.html {
@@ -420,7 +422,7 @@ fn reports(dir: &Path) -> BTreeMap<u32, Report> {
     names
         .filter(|name| {
             let name = name.to_string_lossy();
-            let is_other = [NVML_TRACE, PAGE, RANGES].contains(&&*name);
+            let is_other = [CACHE, NVML_TRACE, PAGE, RANGES].contains(&&*name);
             !is_other && !name.starts_with("trace-") && !name.starts_with(CHROME_TRACE)
         })
         .map(|name| {
