@@ -11,7 +11,7 @@ use crate::stats::tally::{InnerBrackets, PerSample, SampleSums, Tally};
 use crate::types::sample::{CacheState, Measure, Sample, SampleFlags};
 use crate::types::{attribute::Clock, workload::Workload};
 use gpu_time_report::{
-    self as report, Batches, Course, Dependence, Distribution, Histogram, Summary, UnknownError,
+    self as report, Batches, Course, Dependence, Distribution, Summary, UnknownError,
 };
 
 /// The recorded samples of a series. The memory grows with the range of their times, up to 256 KiB.
@@ -223,7 +223,7 @@ impl SeriesData {
     /// Returns the histogram of the fed samples if `fed` is `true`, and of the starved ones
     /// otherwise.
     #[cfg(feature = "metrics")]
-    pub fn histogram(&self, fed: bool) -> Histogram {
+    pub fn histogram(&self, fed: bool) -> report::Histogram {
         let times = if fed { &self.fed } else { &self.starved };
         times.distribution.summary().histogram().clone()
     }
