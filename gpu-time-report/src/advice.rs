@@ -16,7 +16,6 @@ pub fn of(snapshot: &Snapshot) -> Vec<String> {
     let mut advice = NoteList::new(snapshot);
     advice.extend(notes::no_call(snapshot));
     advice.extend(notes::no_kernels(snapshot));
-    advice.extend(notes::beyond_budget(snapshot));
     let remarked = |site: &&Site| site.remarks.contains(&Remark::OtherStream);
     let remarked: Vec<&Site> = advice.sites().filter(remarked).collect();
     let remark = |names| format!("{names}: {}", Remark::OtherStream.sentence());

@@ -207,10 +207,10 @@ pub fn compare(
 /// how busy its devices are and with what.
 ///
 /// Does not block: a background thread opens the window, within a second once a device has a primary context or a
-/// timed call uses a GPU. No call needs to be timed. With a [budget](Configure::budget), it opens once that permits
-/// kernels. If a window is open, the next one follows it.
+/// timed call uses a GPU. No call needs to be timed. With a [budget](Configure::budget) below 0.5, none opens. If a
+/// window is open, the next one follows it.
 /// A call that is neither timed by events nor opened accounts for its work if it begins after the request, and once
-/// there is a context and the budget permits kernels.
+/// there is a context.
 /// [`Device::coverage`] has the figures of all windows. Windows that a program opens describe the moments that it
 /// chooses; those of `GPU_TIME_WINDOWS` and [`Configure::windows`] open at random times.
 ///

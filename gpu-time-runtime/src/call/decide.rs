@@ -17,7 +17,7 @@ use crate::call::warmup;
 use crate::call::{first, opened};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
-use crate::record::opened::permission::{Permission, permission};
+use crate::cupti;
 use crate::record::opened::{is_inside, is_inside_events};
 use crate::record::threads::{self, StreamCall};
 use crate::record::{running::RunningCall, timeline};
@@ -416,7 +416,7 @@ pub(crate) fn opening(ticket: Ticket) -> Option<Opening> {
     if is_inside() {
         return Some(Opening::Opened(ticket, share));
     }
-    if share == 0.0 || permission() == Permission::Refused {
+    if share == 0.0 || !cupti::is_available() {
         return Some(Opening::ByHost(ticket));
     }
     if is_inside_events() {

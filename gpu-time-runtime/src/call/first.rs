@@ -12,7 +12,6 @@ use crate::cupti;
 use crate::gpu::{Fault, Gpu};
 use crate::health;
 use crate::lifecycle::exit;
-use crate::record::opened::permission::{self, Permission};
 use crate::record::{graph, kernel_base, opened, stream_state, threads, window};
 use crate::site::{callsite::CallSite, counters::Outcome, registry};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey};
@@ -115,12 +114,15 @@ pub(crate) fn find(
     Ok(context)
 }
 
-/// Measures an empty kernel with CUPTI, once in each context, unless the user has set the bias or the budget does
-/// not permit recording. CUPTI must be available. Recording slows down all launches, so while another measurement
+/// Measures an empty kernel with CUPTI, once in each context, unless the user has set the bias or the budget has
+/// no room for records. CUPTI must be available. Recording slows down all launches, so while another measurement
 /// is in progress this is left to a later call.
 pub(super) fn measure_kernel_base(context: &'static Context) {
-    let is_wanted = context.lacks_kernel_base() && active::config().bias.is_none();
-    if is_wanted && permission::decided() == Permission::Granted && is_undisturbed() {
+    if !context.lacks_kernel_base() {
+        return;
+    }
+    let config = active::config();
+    if config.bias.is_none() && config.may_record() && is_undisturbed() {
         background::aside(|| kernel_base::measure(context));
     }
 }

@@ -10,7 +10,6 @@ use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
 use crate::cupti;
 use crate::gpu::Gpu;
-use crate::record::opened::permission::{Permission, permission};
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
 use crate::record::threads::{self, StreamCall};
 use crate::record::timeline::{self, CallId};
@@ -180,7 +179,7 @@ pub(super) fn chosen(site: &'static CallSite) -> Option<Chosen> {
 
 #[cold]
 fn draw(site: &'static CallSite) -> Option<Chosen> {
-    if permission() != Permission::Granted {
+    if !cupti::is_available() {
         return None;
     }
     if site.opens_first() {

@@ -17,7 +17,6 @@ use crate::cuda;
 use crate::cupti;
 use crate::health;
 use crate::record::opened::collector::{self, UselessRecords};
-use crate::record::opened::permission::{self, Permission};
 use crate::record::{call_tree, drain, graph, readout, stream_state, threads, window};
 use crate::site::registry;
 use crate::stats::series::SeriesData;
@@ -43,8 +42,10 @@ pub(crate) fn reporting() -> Option<MutexGuard<'static, ()>> {
 pub(crate) fn report() {
     let _one_at_a_time = reporting();
     if !switches::is_closed() {
-        // Another tool may have released CUPTI.
-        cupti::retry(permission::decided() == Permission::Granted);
+        if active::config().may_record() {
+            // Another tool may have released CUPTI.
+            cupti::retry();
+        }
         collector::keep_up();
         check_calibrations();
         write_reports();
@@ -167,8 +168,9 @@ fn snapshot_of(
         ));
     }
     about.warnings.extend(useless_records());
-    about.kernels = budget_control::why_no_kernels();
-    if call_tree::have_all_spans_passed() && about.kernels.is_none() {
+    let no_records = config.why_no_records();
+    let have_spans_passed = call_tree::have_all_spans_passed();
+    if have_spans_passed && no_records.is_none() {
         about.warnings.push(
             "no root span of `tracing` has been recorded: few of them are chosen, and none was so far. \
              `gpu_time::spans().sample(1.0)` or `GPU_TIME_KERNELS=100%` records all"
@@ -176,8 +178,11 @@ fn snapshot_of(
         );
     }
     about.warnings.extend(window::thread::warning());
-    if states.iter().any(SiteState::wants_kernels) || window::thread::is_used() {
-        about.kernels = cupti::why_unavailable().or(about.kernels);
+    let wants_windows = config.is_on && config.windows.is_some();
+    let is_refused = no_records.is_some() && (have_spans_passed || wants_windows);
+    let wants_kernels = states.iter().any(|state| state.wants_kernels(config));
+    if wants_kernels || window::thread::is_used() || is_refused {
+        about.kernels = no_records.or_else(cupti::why_unavailable);
         about.cupti_version = cupti::version();
         about.warnings.extend(cupti::first_failure());
     }

@@ -4,6 +4,7 @@ use std::iter;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::collect::devices::Biases;
+use crate::config::Config;
 use crate::cuda;
 use crate::record::series_counters::SeriesCounters;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use crate::stats::since::{Since, impl_since};
 use crate::stats::tally::Tally;
 use crate::stats::{bias::Bias, hold_deadline::HoldCounts, sampling::Population};
 use crate::types::attribute::{Clock, Spec};
-use crate::types::{device::DeviceId, sample::Measure};
+use crate::types::{device::DeviceId, kernel_rate::KernelRate, sample::Measure};
 use gpu_time_report as report;
 
 /// The counters of a site and its series, read while other threads continue to record.
@@ -196,12 +197,15 @@ impl SiteState {
     }
 
     /// Returns `true` if the kernels of some of the site's calls should have been recorded.
-    pub fn wants_kernels(&self) -> bool {
-        let wants = match self.site.spec.clock {
+    pub fn wants_kernels(&self, config: &Config) -> bool {
+        let Spec { clock, kernels, .. } = self.site.spec;
+        let may_open = || match clock {
             Clock::Kernels => self.series.iter().any(|series| !series.id.on_default),
-            _ => self.site.is_opened(),
+            _ => true,
         };
-        wants && self.calls.timed > 0
+        config.wanted_kernels(kernels, clock) != KernelRate::OFF
+            && may_open()
+            && self.calls.timed > 0
     }
 
     /// Returns the series, as shown in reports.

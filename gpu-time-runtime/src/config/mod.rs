@@ -24,12 +24,14 @@ pub(crate) use filter::filter;
 use crate::config::targets::{Format, Target};
 use crate::config::{filter::Filter, options::Options};
 use crate::stats::bias::ConfiguredBias;
-use crate::types::attribute::{Cold, Hold};
+use crate::types::attribute::{Clock, Cold, Hold};
 use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
-use gpu_time_report::{Detail, View};
+use gpu_time_report::{Detail, View, units::two_digit_percent};
 
 /// The default number of calls, of brackets and of kernels in a trace. They take some tens of megabytes.
 const TRACE_LAST: usize = 100_000;
+/// The smallest budget that has room for what CUPTI adds to every launch of a process once it has recorded.
+const AMPLE_BUDGET: f64 = 0.5;
 
 /// The configuration of the process.
 ///
@@ -97,6 +99,37 @@ impl Config {
             trace_last: options.trace_last.value().unwrap_or(TRACE_LAST),
             view: options.view.value().unwrap_or_default(),
         }
+    }
+
+    /// Returns `true` unless the budget has no room for records. Without room, CUPTI is neither loaded nor subscribed
+    /// before the end of the process.
+    pub fn may_record(&self) -> bool {
+        self.scant_budget().is_none()
+    }
+
+    /// Returns the reason if nothing may be recorded, with a remedy.
+    pub fn why_no_records(&self) -> Option<String> {
+        let budget = two_digit_percent(self.scant_budget()?);
+        Some(format!(
+            "the budget of {budget} has no room for it: once CUPTI has recorded, every launch is slower. Replace \
+             `GPU_TIME_BUDGET` by a share of the calls, such as `GPU_TIME_KERNELS=1%`"
+        ))
+    }
+
+    /// Returns the budget if it has no room for records.
+    fn scant_budget(&self) -> Option<f64> {
+        // Without the feature, the missing feature is the reason.
+        self.budget.filter(|budget| cfg!(feature = "kernels") && *budget < AMPLE_BUDGET)
+    }
+
+    /// Returns the timed calls to open for a function with this rate and clock, whether or not they may be recorded.
+    pub fn wanted_kernels(&self, attribute: Option<KernelRate>, clock: Clock) -> KernelRate {
+        KernelRate::resolved(self.kernels, attribute, clock)
+    }
+
+    /// Returns the timed calls to open for a function with this rate and clock.
+    pub fn recorded_kernels(&self, attribute: Option<KernelRate>, clock: Clock) -> KernelRate {
+        if self.may_record() { self.wanted_kernels(attribute, clock) } else { KernelRate::OFF }
     }
 
     /// Returns the number of calls, of brackets and of kernels to keep for a trace, or `None` if no trace

@@ -439,3 +439,16 @@ fn unknown_placeholder_is_named() {
         assert!(problem.contains(&expected), "{problem}");
     }
 }
+
+#[test]
+#[cfg(feature = "kernels")]
+fn budget_below_half_of_the_time_has_no_room_for_records() {
+    for (budget, may_record) in [("off", true), ("100%", true), ("50%", true), ("49.9%", false)] {
+        let config = good("GPU_TIME_BUDGET", budget);
+        let (why, attribute) = (config.why_no_records(), Some(KernelRate::USUAL));
+        assert_eq!((config.may_record(), why.is_none()), (may_record, may_record), "{budget}");
+        let is_recorded = |clock| config.recorded_kernels(attribute, clock) != KernelRate::OFF;
+        assert_eq!([Clock::Events, Clock::Kernels].map(is_recorded), [may_record; 2], "{budget}");
+        assert_eq!(config.wanted_kernels(attribute, Clock::Events), KernelRate::USUAL);
+    }
+}

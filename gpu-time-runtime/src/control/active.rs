@@ -8,11 +8,10 @@ use crate::base::{clock, console, environment, fork};
 use crate::config::{Config, options::Options, targets};
 use crate::control::budget_control;
 use crate::nvtx;
-use crate::record::opened::permission::{self, Permission};
 use crate::record::{timeline, window};
 use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
+use crate::types::sampling::Sampling;
 
 /// The options from both sources, and the resulting configuration.
 ///
@@ -57,7 +56,8 @@ fn start(config: &Config, before: Option<&Config>) {
     }
     timeline::set(config.trace_last());
     budget_control::set(config.budget);
-    window::thread::set(config.windows.filter(|_| config.is_on));
+    let may_open = config.is_on && config.may_record();
+    window::thread::set(config.windows.filter(|_| may_open), config.may_record());
 }
 
 /// Returns the current configuration.
@@ -66,19 +66,21 @@ pub(crate) fn config() -> Arc<Config> {
 }
 
 /// Requests a window of this length, or of the configured length for `None`. Does nothing if timing
-/// is off. Says so once if the budget forbids windows for now.
+/// is off. Says so once if the budget has no room for windows.
 pub(crate) fn open_window(length: Option<Duration>) {
     static ONCE: Once = Once::new();
     // A child would lack the thread that opens windows, which may hold locks at the fork.
     fork::mark_children();
-    if !config().is_on {
+    let config = config();
+    if !config.is_on {
         return;
     }
-    window::thread::request(length);
-    if permission::decided() == Permission::Refused
-        && let Some(why) = budget_control::why_no_kernels()
-    {
-        ONCE.call_once(|| console::say(&format!("the requested window cannot be opened: {why}")));
+    match config.why_no_records() {
+        Some(why) => {
+            let line = format!("the requested window cannot be opened: {why}");
+            ONCE.call_once(|| console::say(&line));
+        }
+        None => window::thread::request(length),
     }
 }
 
@@ -122,7 +124,7 @@ fn configure_site(site: &'static CallSite, config: &Config) -> bool {
         warmup: config.warmup.unwrap_or(site.spec.warmup),
         cold: config.cold.unwrap_or(site.spec.cold),
         hold: config.hold.unwrap_or(site.spec.sleep),
-        kernels: KernelRate::resolved(config.kernels, site.spec.kernels, site.spec.clock),
+        kernels: config.recorded_kernels(site.spec.kernels, site.spec.clock),
         sampling: budgeted.unwrap_or(sampling),
         is_sampled: budgeted.is_some() || sampling != Sampling::ALL,
     });
@@ -134,6 +136,7 @@ mod tests {
     use super::*;
     use crate::config::setting::Setting;
     use crate::types::attribute::{Clock, Spec};
+    use crate::types::kernel_rate::KernelRate;
 
     #[test]
     fn kernels_follow_variable_then_attribute_then_clock() {

@@ -12,8 +12,6 @@ use std::{ptr, thread};
 
 use crate::base::lock::{Mutex, Rank, locked, try_locked};
 use crate::base::{background, clock, console, switches, switches::SWITCHES};
-use crate::control::surcharge_control::{self, SurchargeControl};
-use crate::record::opened::permission::{self, Permission};
 use crate::record::window;
 use crate::site::callsite::CallSite;
 use crate::stats::budget::BudgetAccount;
@@ -40,7 +38,6 @@ struct Controller {
     budget: BudgetAccount,
     /// In the same order as in the budget.
     sites: Vec<&'static CallSite>,
-    surcharge: SurchargeControl,
     adjusted_ns: u64,
     /// The duration of the last adjustment.
     took_ns: u64,
@@ -59,9 +56,6 @@ pub(crate) fn set(share: Option<f64>) {
     }
     let now = clock::now_ns();
     *controller = share.map(|share| Controller::new(share, now));
-    if share.is_none() {
-        surcharge_control::end();
-    }
     DUE_NS.store(now + FIRST_NS, Relaxed);
     SWITCHES.budget.store(share.is_some(), Relaxed);
     drop(controller);
@@ -108,7 +102,6 @@ impl Controller {
         Controller {
             budget: BudgetAccount::new(share),
             sites: Vec::new(),
-            surcharge: SurchargeControl::new(share),
             adjusted_ns: now,
             took_ns: 0,
         }
@@ -127,9 +120,8 @@ impl Controller {
             return None;
         }
         let usages = self.sites.iter().map(|site| site.cost.take());
-        let launches_ns = self.surcharge.take_cost_ns(elapsed_ns as f64, self.budget.host_paced());
         let own_ns = (self.took_ns + window::thread::take_cost_ns()) as f64;
-        let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns, launches_ns);
+        let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns);
         for (site, rate) in self.sites.iter().zip(rates) {
             site.set_rate(rate);
         }
@@ -157,11 +149,6 @@ fn watch() {
         if switches::is_closed() {
             return;
         }
-        // A program that makes no calls any more may still wait for windows.
-        if permission::decided() != Permission::Granted && clock::now_ns() >= DUE_NS.load(Relaxed) {
-            adjust(clock::now_ns());
-        }
-        surcharge_control::follow_permission();
         if clock::now_ns() > DUE_NS.load(Relaxed).saturating_add(overdue_ns)
             && let Some(Controller { sites, .. }) = &*locked(&CONTROLLER)
         {
@@ -187,11 +174,6 @@ pub(crate) fn settled() -> Option<report::Budget> {
         host_ns: cost.host_ns as u64,
         device_ns: cost.device_ns as u64,
     }))
-}
-
-/// Returns the reason if kernels may not be recorded because of the budget.
-pub(crate) fn why_no_kernels() -> Option<String> {
-    locked(&CONTROLLER).as_ref()?.surcharge.why_unavailable()
 }
 
 /// Returns a warning if the budget cannot be met.

@@ -52,8 +52,7 @@ impl Configure {
     }
 
     /// Sets the fraction of wall time that timing may cost, such as `0.01`. `None` removes the
-    /// limit. No kernels are recorded if that would add more than half of the limit to the program's
-    /// launches.
+    /// limit. Below `0.5`, no kernels are recorded.
     pub fn budget(mut self, share: impl Into<Option<f64>>) -> Self {
         let budget = |share| values::budget(share).map(Some);
         self.options.budget = self.number("configure().budget", share, budget);

@@ -4,4 +4,3 @@ pub(crate) mod active;
 pub(crate) mod budget_control;
 pub(crate) mod cold_override;
 pub(crate) mod configure;
-mod surcharge_control;

@@ -67,7 +67,7 @@ pub(crate) fn captures_begun() -> u64 {
 /// unnoticed capture only delays the calls that launch into it.
 pub(super) fn observe(session: &Session) {
     for id in BEGINS.into_iter().chain(ENDS).chain([DESTROYS]) {
-        _ = session.switch_callback(id, true);
+        _ = session.switch_callback_on(id);
     }
 }
 

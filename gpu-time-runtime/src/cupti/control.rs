@@ -1,6 +1,5 @@
 //! Starts and stops recording, and keeps the reason if CUPTI cannot be used.
 
-use std::ffi::c_int;
 use std::sync::OnceLock;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -19,7 +18,6 @@ use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, Session};
 use crate::cupti::subscribe::{CuptiError, refusal, subscribe};
 use crate::cupti::version::{self, can_stop};
-use gpu_time_report::surcharge;
 
 /// The longest time that a report waits for another thread that is in CUPTI.
 const REPORT_PATIENCE: Duration = Duration::from_secs(2);
@@ -52,13 +50,11 @@ struct Control {
     /// continue for longer.
     guards: usize,
     is_recording: bool,
-    /// The callbacks of launches are off.
-    is_silent: bool,
 }
 
 impl Control {
     const fn new(recording: &'static Recording) -> Control {
-        Control { recording, why: None, guards: 0, is_recording: false, is_silent: false }
+        Control { recording, why: None, guards: 0, is_recording: false }
     }
 
     /// Loads the library and subscribes, unless that has been done, and stores the outcome.
@@ -102,7 +98,6 @@ impl Control {
     fn start(&mut self, session: &Session) -> Result<bool, String> {
         let Some(permit) = LOAD_LOCK.permit() else { return Ok(false) };
         let refused = |code| refusal(session.library, code, "").why;
-        self.call_back(session, true).map_err(refused)?;
         let is_first = !HAS_RECORDED.swap(true, Relaxed);
         let started = self.recording.start(session, &permit);
         self.is_recording = started.is_ok();
@@ -123,23 +118,6 @@ impl Control {
         if let Some(permit) = LOAD_LOCK.permit() {
             self.is_recording = !self.recording.stop(session, &permit);
         }
-    }
-
-    /// Switches the callbacks of launches on, or off unless something is recorded.
-    ///
-    /// # Errors
-    ///
-    /// CUPTI's error code.
-    fn call_back(&mut self, session: &Session, on: bool) -> Result<(), c_int> {
-        if on && self.is_silent {
-            self.recording.switch_callbacks(session, true)?;
-            self.is_silent = false;
-        } else if !on && !self.is_silent && !self.is_recording {
-            // Set first: if CUPTI refuses, some callbacks may be off already.
-            self.is_silent = true;
-            self.recording.switch_callbacks(session, false)?;
-        }
-        Ok(())
     }
 
     /// Adds a guard. The first one starts recording. Returns `false` if another thread is loading code.
@@ -193,16 +171,6 @@ fn is_available_now() -> bool {
     STATE.load(Acquire) == AVAILABLE
 }
 
-/// Switches the callbacks of launches on, or off until recording starts. They slow down every launch.
-pub(crate) fn call_back(on: bool) {
-    let Some(session) = session::get() else { return };
-    let mut control = locked(&CONTROL);
-    if let Some(_entry) = GATE.enter() {
-        // If CUPTI refuses, some callbacks stay as they are.
-        _ = control.call_back(session, on);
-    }
-}
-
 /// Returns `true` if CUPTI is in use, so that kernels can be recorded without loading it.
 pub(crate) fn is_in_use() -> bool {
     STATE.load(Acquire) == AVAILABLE && !fork::is_forked()
@@ -225,8 +193,8 @@ pub(crate) fn version() -> Option<u32> {
     LIBRARY.get()?.as_ref().ok().map(|library| library.version)
 }
 
-/// Tries again to subscribe and, if it may, to record, if that has failed: another tool may have released CUPTI.
-pub(crate) fn retry(may_record: bool) {
+/// Tries again to subscribe and to record, if that has failed: another tool may have released CUPTI.
+pub(crate) fn retry() {
     if STATE.load(Acquire) != UNAVAILABLE || switches::is_closed() {
         return;
     }
@@ -237,7 +205,6 @@ pub(crate) fn retry(may_record: bool) {
         control.attempt();
         if let (None, Some(session)) = (&control.why, session::get())
             && control.guards == 0
-            && may_record
         {
             let started = control.start(session);
             if control.is_recording {
@@ -364,11 +331,6 @@ pub(crate) fn cost_ns(launches: usize) -> u64 {
     if never_stops() { 0 } else { launches as u64 * version().map_or(0, version::launch_cost_ns) }
 }
 
-/// Returns the host time in nanoseconds that CUPTI adds to every launch of the process once it has recorded.
-pub(crate) fn surcharge_ns() -> f64 {
-    version().map_or(0.0, surcharge::launch_ns)
-}
-
 /// Returns the time in nanoseconds, on the clock that CUPTI's records use.
 pub(crate) fn now_ns() -> u64 {
     let host = || {
@@ -385,7 +347,6 @@ pub(crate) fn now_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cupti::functions::Callback;
     use crate::cupti::records::CONCURRENT_KERNEL;
     use crate::cupti::session::fake::{self, Call};
 
@@ -420,38 +381,6 @@ mod tests {
             assert_eq!(fake::calls(), []);
         }
         assert!(control.is_recording);
-    }
-
-    #[test]
-    fn silent_callbacks_are_switched_on_before_recording() {
-        let session = fake::session();
-        let mut control = control();
-        control.call_back(&session, false).unwrap();
-        assert!(fake::calls().iter().all(|call| matches!(call, Call::Callback(_, false))));
-        assert_eq!(control.switch_on(&session), Ok(true));
-        let (kernels, callbacks) =
-            fake::calls().split_last().map(|(last, rest)| (*last, rest.to_vec())).unwrap();
-        assert_eq!(kernels, Call::Enable(CONCURRENT_KERNEL));
-        assert!(!callbacks.is_empty());
-        assert!(callbacks.iter().all(|call| matches!(call, Call::Callback(_, true))));
-        control.call_back(&session, false).unwrap();
-        control.switch_off(&session);
-        assert_eq!(control.switch_on(&session), Ok(true));
-        assert!(!fake::calls().iter().any(|call| matches!(call, Call::Callback(..))));
-    }
-
-    /// Otherwise, records would lack their launches.
-    #[test]
-    fn half_disabled_callbacks_are_enabled_for_recording() {
-        let session = fake::session();
-        let mut control = control();
-        fake::refuse(Call::Callback(652, false), 39);
-        assert_eq!(control.call_back(&session, false), Err(39));
-        fake::calls();
-        assert_eq!(control.switch_on(&session), Ok(true));
-        let on =
-            fake::calls().iter().filter(|call| matches!(call, Call::Callback(_, true))).count();
-        assert_eq!(on, Callback::all().count());
     }
 
     #[test]

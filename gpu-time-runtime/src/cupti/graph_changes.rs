@@ -31,7 +31,7 @@ pub(super) static GRAPH_CHANGES: GraphChanges = GraphChanges::new();
 /// Switches the callbacks on. Errors are ignored, because older versions lack some of the functions.
 pub(super) fn observe(session: &Session) {
     for id in CHANGES.into_iter().chain([CONDITIONAL]) {
-        _ = session.switch_callback(id, true);
+        _ = session.switch_callback_on(id);
     }
 }
 

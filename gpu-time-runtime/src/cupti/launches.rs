@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::base::{at_exit, fork, inside, switches};
 use crate::cupti::api::LaunchObserver;
@@ -23,31 +23,8 @@ const ENTER: c_int = 0;
 const EXIT: c_int = 1;
 
 static OBSERVER: OnceLock<LaunchObserver> = OnceLock::new();
-static COUNTER: LaunchCounter = LaunchCounter::new();
 /// Set at the first launch while CUPTI records.
 static HAVE_BEGUN: AtomicBool = AtomicBool::new(false);
-
-/// Counts the calls by which the program enqueues work.
-struct LaunchCounter {
-    is_on: AtomicBool,
-    launches: AtomicU64,
-}
-
-impl LaunchCounter {
-    const fn new() -> LaunchCounter {
-        LaunchCounter { is_on: AtomicBool::new(false), launches: AtomicU64::new(0) }
-    }
-}
-
-/// Starts or stops counting the program's launches.
-pub(crate) fn count_launches(on: bool) {
-    COUNTER.is_on.store(on, Relaxed);
-}
-
-/// Returns the number of launches counted since the last call.
-pub(crate) fn take_launches() -> u64 {
-    COUNTER.launches.swap(0, Relaxed)
-}
 
 /// Returns `true` once there has been a launch while CUPTI recorded. Before, CUPTI has no records.
 pub(super) fn have_begun() -> bool {
@@ -98,7 +75,7 @@ pub(super) unsafe extern "C" fn on_call(
         return;
     };
     // SAFETY: guaranteed by the caller.
-    unsafe { observe(OBSERVER.get(), &RECORDING, &COUNTER, callback, data) };
+    unsafe { observe(OBSERVER.get(), &RECORDING, callback, data) };
 }
 
 /// Notes that a capture has begun or ended, or that a stream is about to be destroyed or a graph changed.
@@ -129,7 +106,7 @@ unsafe fn observe_change(id: u32, data: &CallbackData) {
     }
 }
 
-/// Calls the observer when a call that enqueues work begins, and if it fails. Counts the call.
+/// Calls the observer when a call that enqueues work begins, and if it fails.
 ///
 /// # Safety
 ///
@@ -137,7 +114,6 @@ unsafe fn observe_change(id: u32, data: &CallbackData) {
 unsafe fn observe(
     observer: Option<&LaunchObserver>,
     recording: &Recording,
-    counter: &LaunchCounter,
     callback: Callback,
     data: &CallbackData,
 ) {
@@ -146,13 +122,11 @@ unsafe fn observe(
         static LAST: Cell<u32> = const { Cell::new(0) };
     }
     // The callbacks stay on while nothing is recorded.
-    let (is_recording, is_counting) = (recording.is_on(), counter.is_on.load(Relaxed));
-    if !is_recording && !is_counting {
+    if !recording.is_on() {
         return;
     }
     if let Some(observer) = observer
         && data.site == EXIT
-        && is_recording
         && has_failed(data)
     {
         (observer.failed)(data.correlation);
@@ -162,14 +136,11 @@ unsafe fn observe(
     if data.site != ENTER || LAST.replace(data.correlation) == data.correlation {
         return;
     }
-    if is_counting && !inside::is_inside() {
-        counter.launches.fetch_add(1, Relaxed);
-    }
-    if is_recording && !have_begun() && !HAVE_BEGUN.swap(true, Relaxed) {
+    if !have_begun() && !HAVE_BEGUN.swap(true, Relaxed) {
         // By now the driver has registered its teardown. A program may use it for the first time inside an opened call.
         at_exit::register();
     }
-    let Some(observer) = observer.filter(|_| is_recording) else { return };
+    let Some(observer) = observer else { return };
     let lacks_records = !recording.on_call(callback, session::get());
     // SAFETY: guaranteed by the caller.
     if unsafe { callback.is_empty(data.params) } {
@@ -283,7 +254,7 @@ mod tests {
             let (callback, mut result) = (Callback::with_id(307).unwrap(), SUCCESS);
             let data = data(ENTER, correlation, &[0; 6], &mut result);
             // SAFETY: the function has six arguments up to its stream.
-            unsafe { observe(Some(&OBSERVER), &recording, &LaunchCounter::new(), callback, &data) };
+            unsafe { observe(Some(&OBSERVER), &recording, callback, &data) };
             SEEN.take().len()
         };
         assert_eq!(seen(81), 0);
@@ -291,28 +262,6 @@ mod tests {
         assert_eq!(seen(82), 1);
         assert!(recording.stop(&session, &LOAD_LOCK.permit().unwrap()));
         assert_eq!(seen(83), 0);
-    }
-
-    #[test]
-    fn launches_are_counted_while_nothing_is_recorded() {
-        let (recording, counter) = (Recording::new(), LaunchCounter::new());
-        let launch = |site, correlation| {
-            let (callback, mut result) = (Callback::with_id(307).unwrap(), SUCCESS);
-            let data = data(site, correlation, &[0; 6], &mut result);
-            // SAFETY: the function has six arguments up to its stream.
-            unsafe { observe(Some(&OBSERVER), &recording, &counter, callback, &data) };
-            (SEEN.take().len(), counter.launches.load(Relaxed))
-        };
-        assert_eq!(launch(ENTER, 91), (0, 0));
-        counter.is_on.store(true, Relaxed);
-        assert_eq!(launch(ENTER, 92), (0, 1));
-        assert_eq!(launch(EXIT, 92), (0, 1));
-        assert_eq!(launch(ENTER, 92), (0, 1), "nested");
-        let inside = inside::enter();
-        assert_eq!(launch(ENTER, 93), (0, 1), "of the runtime");
-        drop(inside);
-        recording.start(&fake::session(), &LOAD_LOCK.permit().unwrap()).unwrap();
-        assert_eq!(launch(ENTER, 94), (1, 2));
     }
 
     #[test]

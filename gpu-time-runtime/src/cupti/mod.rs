@@ -34,9 +34,9 @@ mod work;
 pub(crate) use api::{DrainKind, LaunchObserver};
 pub(crate) use captures::captures_begun;
 pub(crate) use control::{
-    RecordingGuard, call_back, cost_ns, end, first_failure, has_recorded, is_available, is_in_use,
-    is_recording, leave, never_stops, now_ns, retry, stop_unused, surcharge_ns, switch_on, version,
+    RecordingGuard, cost_ns, end, first_failure, has_recorded, is_available, is_in_use,
+    is_recording, leave, never_stops, now_ns, retry, stop_unused, switch_on, version,
     why_unavailable,
 };
 pub(crate) use drain::{are_buffers_filling, drain, wake_when_buffers_fill};
-pub(crate) use launches::{count_launches, observe_launches, take_launches};
+pub(crate) use launches::observe_launches;

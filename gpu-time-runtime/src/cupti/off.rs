@@ -25,7 +25,7 @@ pub(crate) fn version() -> Option<u32> {
     None
 }
 
-pub(crate) fn retry(_: bool) {}
+pub(crate) fn retry() {}
 
 pub(crate) fn first_failure() -> Option<String> {
     None
@@ -75,18 +75,6 @@ pub(crate) fn now_ns() -> u64 {
     0
 }
 
-pub(crate) fn surcharge_ns() -> f64 {
-    0.0
-}
-
 pub(crate) fn has_recorded() -> bool {
     false
 }
-
-pub(crate) fn count_launches(_: bool) {}
-
-pub(crate) fn take_launches() -> u64 {
-    0
-}
-
-pub(crate) fn call_back(_: bool) {}

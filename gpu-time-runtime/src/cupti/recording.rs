@@ -6,7 +6,7 @@
 //! 13.0 loses records of kernels on other threads once a long memset has been recorded. If the version cannot
 //! stop recording, all kinds are switched on when recording starts.
 //!
-//! Callbacks are switched on once and stay on, unless nothing may be recorded. CUPTI 13.0 and 13.5 call back less
+//! Callbacks are switched on once and stay on. CUPTI 13.0 and 13.5 call back less
 //! and less if they are switched off and on while many threads launch.
 
 use std::ffi::c_int;
@@ -41,14 +41,14 @@ impl Recording {
         }
     }
 
-    /// Switches the callbacks of all launches on or off. Only one thread at a time may call this.
+    /// Switches the callbacks of all launches on. Only one thread at a time may call this.
     ///
     /// # Errors
     ///
     /// CUPTI's error code.
-    pub fn switch_callbacks(&self, session: &Session, on: bool) -> Result<(), c_int> {
+    pub fn switch_callbacks_on(&self, session: &Session) -> Result<(), c_int> {
         for callback in Callback::all() {
-            match session.switch_callback(callback.id(), on) {
+            match session.switch_callback_on(callback.id()) {
                 // Older versions do not know the newest functions.
                 SUCCESS | INVALID_PARAMETER => {}
                 code => return Err(code),
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn windows_switch_no_callbacks() {
         let (session, recording) = (fake::session(), Recording::new());
-        assert_eq!(recording.switch_callbacks(&session, true), Ok(()));
+        assert_eq!(recording.switch_callbacks_on(&session), Ok(()));
         assert_eq!(fake::calls().len(), Callback::all().count());
         assert_eq!(recording.start(&session, &permit()), Ok(()));
         recording.on_call(callback(307), Some(&session));

@@ -65,13 +65,11 @@ impl Session {
         }
     }
 
-    /// Switches the callback for a driver function on or off. Returns CUPTI's code. Only one thread at a
-    /// time may call this.
-    pub fn switch_callback(&self, id: u32, on: bool) -> c_int {
+    /// Switches the callback for a driver function on. Returns CUPTI's code. Only one thread at a time may call
+    /// this.
+    pub fn switch_callback_on(&self, id: u32) -> c_int {
         // SAFETY: the subscriber is valid.
-        unsafe {
-            (self.library.functions.enable_callback)(on.into(), self.subscriber, DRIVER_API, id)
-        }
+        unsafe { (self.library.functions.enable_callback)(1, self.subscriber, DRIVER_API, id) }
     }
 
     /// Makes CUPTI complete the buffers whose records are all complete or, with `forced`, all buffers.
@@ -147,7 +145,7 @@ pub(super) mod fake {
     pub enum Call {
         Enable(u32),
         Disable(u32),
-        Callback(u32, bool),
+        Observe(u32),
     }
 
     type Before = (Call, fn());
@@ -197,8 +195,8 @@ pub(super) mod fake {
         unsafe extern "C" fn unsubscribe(_: Subscriber) -> c_int {
             SUCCESS
         }
-        unsafe extern "C" fn enable_callback(on: u32, _: Subscriber, _: c_int, id: u32) -> c_int {
-            note(Call::Callback(id, on != 0))
+        unsafe extern "C" fn enable_callback(_: u32, _: Subscriber, _: c_int, id: u32) -> c_int {
+            note(Call::Observe(id))
         }
         unsafe extern "C" fn enable(kind: c_int) -> c_int {
             note(Call::Enable(kind as u32))

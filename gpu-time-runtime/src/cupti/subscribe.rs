@@ -66,9 +66,9 @@ fn prepare(session: &Session) -> Result<(), c_int> {
     graph_changes::observe(session);
     // Errors are ignored, because older versions lack some of the functions.
     for id in loads::LOADS {
-        _ = session.switch_callback(id, true);
+        _ = session.switch_callback_on(id);
     }
-    RECORDING.switch_callbacks(session, true)
+    RECORDING.switch_callbacks_on(session)
 }
 
 /// Subscribes, alongside other tools if the version allows that.

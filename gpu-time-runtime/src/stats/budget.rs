@@ -231,8 +231,6 @@ pub(crate) struct BudgetAccount {
     cost_share: f64,
     passing_share: f64,
     weight: f64,
-    /// The fraction of all sites' samples that found the GPU busy.
-    gpu_paced: Mean,
     /// The total cost of past intervals.
     cost: Cost,
 }
@@ -247,7 +245,6 @@ impl BudgetAccount {
             cost_share: 0.0,
             passing_share: 0.0,
             weight: 0.0,
-            gpu_paced: unknown_pace(),
             cost: Cost::default(),
         }
     }
@@ -259,11 +256,6 @@ impl BudgetAccount {
     /// Returns the fraction of wall time charged recently.
     pub fn cost_share(&self) -> f64 {
         self.normalized(self.cost_share)
-    }
-
-    /// Returns the fraction of recent samples of all sites that found the GPU idle.
-    pub fn host_paced(&self) -> f64 {
-        1.0 - self.gpu_paced.value
     }
 
     fn normalized(&self, average: f64) -> f64 {
@@ -304,30 +296,21 @@ impl BudgetAccount {
 
     /// Adjusts each site's rate after an interval that ends now. The usages and the returned rates
     /// are in the order in which the sites were added. `own_ns` is the time taken by the previous
-    /// adjustment. `launches_ns` is the time that CUPTI has added to launches, which a busy GPU hides.
+    /// adjustment.
     pub fn adjust(
         &mut self,
         elapsed_ns: f64,
         usages: impl Iterator<Item = Usage>,
         own_ns: f64,
-        launches_ns: f64,
     ) -> impl Iterator<Item = f64> {
         let elapsed_ns = elapsed_ns.max(1.0);
-        let mut cost = Cost {
-            host_ns: own_ns + launches_ns,
-            device_ns: 0.0,
-            charged_ns: own_ns + launches_ns * self.host_paced(),
-        };
+        let mut cost = Cost { host_ns: own_ns, device_ns: 0.0, charged_ns: own_ns };
         let (mut passing_share, mut passing_ns) = (0.0, 0.0);
-        let (mut paced, mut paced_by_gpu) = (0.0, 0.0);
         for (load, usage) in self.loads.iter_mut().zip(usages) {
-            paced += usage.paced;
-            paced_by_gpu += usage.paced_by_gpu;
             cost.add(load.learn(usage, elapsed_ns));
             passing_share += load.passing_share();
             passing_ns += usage.passing_ns() * load.host_paced();
         }
-        self.gpu_paced.add(paced_by_gpu, paced, elapsed_ns);
         self.cost.add(cost);
         let target = TARGET * self.share;
         let max_debt_ns = target * DEBT_NS;

@@ -19,5 +19,4 @@ pub(crate) mod rates;
 pub mod sampling;
 pub(crate) mod series;
 pub(crate) mod since;
-pub(crate) mod surcharge;
 pub(crate) mod tally;

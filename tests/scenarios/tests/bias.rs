@@ -296,31 +296,33 @@ mod simulated {
         assert!(launches[1] < first.enqueued_ns && first.enqueued_ns < launches[2], "{first:?}");
     }
 
-    /// CUPTI comes after everything that is timed, and only if no earlier run has stored its time.
+    /// CUPTI comes after everything that is timed, whatever the budget, and only if no earlier run has stored its time.
     #[test]
     fn first_run_measures_empty_kernel_at_its_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = folder.path().to_str().unwrap();
-        let run = || {
-            let unknown = modelled("compute_capability=80").on_cupti(SimCupti::default());
-            unknown.env("XDG_CACHE_HOME", cache).run()
-        };
-        let (first, second) = (run(), run());
-        let held = fed_pair_ns(&[EMPTY_NS]);
-        assert_bias(&first, held - EMPTY_NS, "cupti", Some(EXTRA + STEP));
-        assert_bias(&second, held - EMPTY_NS, "cupti", Some(EXTRA + STEP));
-        for run in [&first, &second] {
-            assert_eq!(device(run).warnings, [""; 0]);
+        for budget in ["off", "1%"] {
+            let folder = tempfile::tempdir().unwrap();
+            let cache = folder.path().to_str().unwrap();
+            let run = || {
+                let unknown = modelled("compute_capability=80").on_cupti(SimCupti::default());
+                unknown.env("XDG_CACHE_HOME", cache).env("GPU_TIME_BUDGET", budget).run()
+            };
+            let (first, second) = (run(), run());
+            let held = fed_pair_ns(&[EMPTY_NS]);
+            assert_bias(&first, held - EMPTY_NS, "cupti", Some(EXTRA + STEP));
+            assert_bias(&second, held - EMPTY_NS, "cupti", Some(EXTRA + STEP));
+            for run in [&first, &second] {
+                assert_eq!(device(run).warnings, [""; 0]);
+            }
+            assert!(empty_launches(&first) > empty_launches(&second));
+            // The end of the first run has the launches that the second lacks.
+            let last = |run: &Run| run.trace.kernels("spin_ns").last().unwrap().enqueued_ns;
+            let before = |run: &Run| {
+                let empty = run.trace.kernels("gpu_time_empty");
+                empty.filter(|empty| empty.enqueued_ns < last(run)).count()
+            };
+            assert_eq!(before(&first), before(&second));
+            assert_eq!(first.report().process.kernels, None);
         }
-        assert!(empty_launches(&first) > empty_launches(&second));
-        // The end of the first run has the launches that the second lacks.
-        let last = |run: &Run| run.trace.kernels("spin_ns").last().unwrap().enqueued_ns;
-        let before = |run: &Run| {
-            let empty = run.trace.kernels("gpu_time_empty");
-            empty.filter(|empty| empty.enqueued_ns < last(run)).count()
-        };
-        assert_eq!(before(&first), before(&second));
-        assert_eq!(first.report().process.kernels, None);
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Tests for budgets that have no room for what CUPTI adds to every launch.
 
-use crate::harness::tree::paths;
 use crate::harness::{Run, Scenario, scenario};
 
 const FUNCTIONS: [&str; 2] = ["surcharge::without_stream", "surcharge::on_stream"];
+const WHY: &str = "the budget of 1.0% has no room for it: once CUPTI has recorded, every launch is slower. Replace \
+                   `GPU_TIME_BUDGET` by a share of the calls, such as `GPU_TIME_KERNELS=1%`";
 
-fn program(pace: &str, ms: &str) -> Scenario {
-    scenario("surcharge/launches", &[pace, ms]).with_cupti().untraced()
+/// A program that asks for its kernels and for windows. Its bias is given, so that CUPTI need not measure it.
+fn kernels(budget: &str) -> Scenario {
+    let kernels = scenario("surcharge/kernels", &[]).with_cupti().env("GPU_TIME_BIAS", "2us");
+    kernels.env("GPU_TIME_BUDGET", budget)
 }
 
 /// Returns the numbers of opened calls of [`FUNCTIONS`].
@@ -15,80 +18,66 @@ fn opened(run: &Run) -> [u64; 2] {
 }
 
 /// Returns the reason why no call was opened.
-fn why(run: &Run) -> &str {
-    run.report().process.kernels.as_deref().unwrap_or_default()
+fn why(run: &Run) -> Option<&str> {
+    run.report().process.kernels.as_deref()
+}
+
+#[track_caller]
+fn assert_cupti_is_not_loaded(run: &Run) {
+    assert!(!run.trace.calls().any(|call| call.name.starts_with("cupti")));
+    assert_eq!(run.report().process.cupti_version, None);
 }
 
 #[test]
-fn program_with_many_launches_keeps_its_budget() {
-    for pace in ["often", "late"] {
-        let run = program(pace, "1200")
-            .env("GPU_TIME_BUDGET", "0.1%")
-            .env("GPU_TIME_WINDOWS", "1ms/20ms")
-            .complains("gpu-time: the requested window cannot be opened: the budget of 0.10% has")
-            .run();
-        assert!(
-            why(&run).starts_with("the budget of 0.10% has no room for it. From"),
-            "{}",
-            why(&run)
-        );
-        assert_eq!(opened(&run), [0, 0]);
-        // Without kernels, a stream's events and the host's clock are left.
-        let called = if pace == "late" { &FUNCTIONS[..1] } else { &FUNCTIONS };
-        assert!(called.iter().all(|name| run.site(name).timed > 0));
-        assert!(run.report().devices.iter().all(|device| device.coverage.is_none()));
-    }
+fn budget_has_no_room_for_kernels() {
+    let complaint = "gpu-time: the requested window cannot be opened: the budget of 1.0% has";
+    let run = kernels("1%").env("GPU_TIME_WINDOWS", "1ms/20ms").complains(complaint).run();
+    assert_cupti_is_not_loaded(&run);
+    assert_eq!((opened(&run), why(&run)), ([0, 0], Some(WHY)));
+    let clocks = FUNCTIONS.map(|name| {
+        let row = run.row(name);
+        assert!(row.measured > 0, "{name}");
+        row.clock.clone()
+    });
+    assert_eq!(clocks, ["host", "events"]);
+    assert!(run.report().devices.iter().all(|device| device.coverage.is_none()));
 }
 
 #[test]
-fn program_that_ends_before_the_verdict_says_so() {
-    for pace in ["often", "seldom", "late"] {
-        let run = program(pace, "50").env("GPU_TIME_BUDGET", "1%").run();
-        let why = why(&run);
-        assert!(why.starts_with("the budget of 1.0% may have no room for it"), "{pace}: {why}");
-        assert_eq!(opened(&run), [0, 0]);
-    }
-}
-
-/// A second context is calibrated while nothing may be recorded.
-#[test]
-fn nothing_is_recorded_before_the_verdict() {
-    let run = program("often", "50").env("GPU_TIME_BUDGET", "1%").run();
-    let sources: Vec<_> =
-        run.report().devices.iter().map(|device| device.event_bias_source.as_deref()).collect();
-    assert!(!sources.contains(&Some("cupti")), "{sources:?}");
+fn ample_budget_records_from_the_first_call_on() {
+    let run = kernels("60%").run();
+    assert!(opened(&run).iter().all(|opened| *opened > 0), "{:?}", opened(&run));
+    assert_eq!(why(&run), None);
 }
 
 #[test]
-fn program_with_few_launches_has_room_for_kernels() {
-    let run = program("seldom", "1700").env("GPU_TIME_BUDGET", "1%").run();
-    assert!(opened(&run)[0] > 0, "{:?}", opened(&run));
-    assert_eq!(why(&run), "");
-    let unsampled = run.site(FUNCTIONS[0]).unsampled;
-    assert!(unsampled > 0, "calls were opened before the launches were counted");
-}
-
-/// The call around them could not be opened when it began, so it does not make them more likely.
-#[test]
-fn calls_begun_before_verdict_represent_others() {
-    let run = scenario("surcharge/outer", &[]).with_cupti().untraced();
-    let run = run.env("GPU_TIME_BUDGET", "1%").run();
-    let paths = paths(&run);
-    let inner = paths["serves/sometimes"];
-    let represented = inner.calls / inner.recorded as f64;
-    assert!(inner.recorded > 20 && represented > 2.5, "{inner:?}");
+fn only_what_was_wanted_is_explained() {
+    let events = |name, value| {
+        let events = scenario("surcharge/events", &[]).with_cupti().env("GPU_TIME_BIAS", "2us");
+        let run = events.env("GPU_TIME_BUDGET", "1%").env(name, value).run();
+        assert_cupti_is_not_loaded(&run);
+        why(&run).map(str::to_owned)
+    };
+    let why = Some(WHY.to_owned());
+    assert_eq!(events("GPU_TIME_WINDOWS", "1ms/20ms"), why);
+    assert_eq!(events("GPU_TIME_KERNELS", "on"), why);
+    assert_eq!(events("GPU_TIME_KERNELS", "off"), None);
 }
 
 #[test]
 fn spans_that_may_not_be_recorded_are_explained() {
     let run = scenario("spans/nested", &["50"]).with_cupti().keeps_counting();
     let run = run.env("GPU_TIME_BUDGET", "1%").run();
-    assert!(why(&run).starts_with("the budget of 1.0% may have no room for it"), "{}", why(&run));
+    assert_cupti_is_not_loaded(&run);
+    assert_eq!(why(&run), Some(WHY));
     assert!(run.report().tree.is_empty());
 }
 
 #[test]
-fn ample_budget_records_from_the_first_call_on() {
-    let run = program("often", "50").env("GPU_TIME_BUDGET", "60%").run();
-    assert!(opened(&run).iter().all(|opened| *opened > 0), "{:?}", opened(&run));
+fn budget_may_be_set_and_removed_while_the_program_runs() {
+    let run = scenario("surcharge/later", &[]).with_cupti().run();
+    let rows = &run.site(FUNCTIONS[0]).series;
+    assert_eq!(rows.iter().map(|row| row.opened).sum::<u64>(), 40);
+    let by_host = rows.iter().filter(|row| row.clock == "host").map(|row| row.measured);
+    assert!((1..=20).contains(&by_host.sum::<u64>()));
 }

@@ -5,14 +5,13 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::call::spans::{roots, sites};
-use crate::record::opened::permission::{self, Permission};
 
 /// Returns the probability with which the root span around the thread's next call would have opened a call. Returns 0
 /// if the thread is inside no span. The thread must not be inside an opened call.
 ///
 /// Until a root of its callsite has been chosen, it is not known whether the filter excludes the span.
 pub(crate) fn share() -> f64 {
-    if !roots::is_inside() || permission::decided() != Permission::Granted {
+    if !roots::is_inside() {
         return 0.0;
     }
     known_share().unwrap_or_else(roots::share)

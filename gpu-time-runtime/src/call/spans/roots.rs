@@ -6,8 +6,6 @@ use std::thread::LocalKey;
 use crate::base::{fork, inside, switches};
 use crate::call::first;
 use crate::control::active;
-use crate::cupti;
-use crate::record::opened::permission::{Permission, permission};
 use crate::record::{call_tree, opened};
 use crate::stats::sampling::Sampler;
 use crate::types::attribute::Clock;
@@ -99,13 +97,13 @@ impl Draws {
         fork::mark_children();
         first::begin();
         let config = active::config();
-        let rate = if config.is_on {
-            KernelRate::resolved(config.kernels, Some(rate), Clock::Kernels)
+        let wanted = if config.is_on {
+            config.wanted_kernels(Some(rate), Clock::Kernels).get(Clock::Kernels)
         } else {
-            KernelRate::OFF
+            0.0
         };
-        let sampling = Sampling::of_share(rate.get(Clock::Kernels))?;
-        if (f64::MIN_POSITIVE..1.0).contains(&sampling.get()) {
+        let sampling = Sampling::of_share(if config.may_record() { wanted } else { 0.0 })?;
+        if wanted > 0.0 && sampling.get() < 1.0 {
             call_tree::note_sampled_spans();
         }
         self.share.set(sampling.get());
@@ -113,10 +111,6 @@ impl Draws {
         self.skip.set(draw.skips);
         let weight = draw.weight?;
         // Without CUPTI, the call is counted as lost when the span is entered.
-        let may_open = permission() == Permission::Granted || !cupti::is_in_use();
-        if !may_open {
-            return None;
-        }
         call_tree::note_chosen_span();
         Some(f64::from(weight).recip())
     }

@@ -18,7 +18,6 @@ mod odds;
 mod open_call;
 mod parts;
 pub(crate) mod passed_over;
-pub(crate) mod permission;
 mod unclaimed;
 mod waiting_call;
 

@@ -3,7 +3,6 @@
 use std::cell::Cell;
 
 use crate::record::opened::depth::{CallDepth, DepthAround};
-use crate::record::opened::permission::{self, Permission};
 use crate::site::callsite::CallSite;
 
 /// The maximum number of nested calls. If there are more, no call inside them is opened.
@@ -14,7 +13,7 @@ pub(super) const MAX_DEPTH: usize = 16;
 pub(crate) struct PassedOver {
     /// The id of its site.
     pub(super) site: u32,
-    /// The probability of choosing it: 0 while the budget does not permit that.
+    /// The probability of choosing it.
     pub(super) share: f64,
 }
 
@@ -26,9 +25,7 @@ thread_local! {
 impl PassedOver {
     /// Describes a call of this site that was not chosen just now.
     pub fn of(site: &'static CallSite) -> PassedOver {
-        let may_open = permission::decided() == Permission::Granted;
-        let share = if may_open { site.kernels_share() } else { 0.0 };
-        PassedOver { site: site.id(), share }
+        PassedOver { site: site.id(), share: site.kernels_share() }
     }
 
     /// Notes that the call runs on this thread until [`DepthAround::leave`].

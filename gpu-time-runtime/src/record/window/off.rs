@@ -37,7 +37,7 @@ pub(crate) mod thread {
     use crate::cuda::DeviceInfo;
     use crate::types::window_plan::WindowPlan;
 
-    pub(crate) fn set(_: Option<WindowPlan>) {}
+    pub(crate) fn set(_: Option<WindowPlan>, _: bool) {}
 
     pub(crate) fn request(_: Option<Duration>) {}
 

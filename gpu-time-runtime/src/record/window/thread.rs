@@ -12,7 +12,6 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingPhase};
 use crate::base::{background, clock, console, fork};
 use crate::cuda::{self, DeviceInfo};
-use crate::record::opened::permission::{Permission, decided, permission};
 use crate::record::opened::{self, collector};
 use crate::record::window::matching::{self, windows};
 use crate::record::window::notes;
@@ -49,7 +48,7 @@ struct WindowOrders {
 /// A window that is to open as soon as possible.
 struct WindowRequest {
     length: Duration,
-    /// Exists from the request on, unless the window must wait for a context or the budget.
+    /// Exists from the request on, unless the window must wait for a context.
     marking: Option<Marking>,
 }
 
@@ -84,15 +83,20 @@ static STATE: WindowState = WindowState {
     cost_ns: AtomicU64::new(0),
 };
 
-/// Sets the plan by which windows are opened. Without a plan, they are only opened on request.
-pub(crate) fn set(plan: Option<WindowPlan>) {
-    order(|orders| orders.plan = plan, plan.is_some());
+/// Sets the plan by which windows are opened. Without a plan, they are only opened on request. Drops the request that
+/// waits unless it `may_open`.
+pub(crate) fn set(plan: Option<WindowPlan>, may_open: bool) {
+    let change = |orders: &mut WindowOrders| {
+        orders.plan = plan;
+        orders.requested.take_if(|_| !may_open);
+    };
+    order(change, plan.is_some());
 }
 
 /// Requests a window of this length, or of the plan's length by default. It opens as soon as the process has a
 /// CUDA context. Calls that begin after the request are attributed.
 pub(crate) fn request(length: Option<Duration>) {
-    let may_open = has_context() && decided() == Permission::Granted;
+    let may_open = has_context();
     let change = |orders: &mut WindowOrders| {
         let usual = orders.plan.map_or(WindowPlan::USUAL_LENGTH, WindowPlan::length);
         let length = length.unwrap_or(usual).min(WindowPlan::LONGEST);
@@ -142,10 +146,8 @@ pub(crate) fn warning() -> Option<String> {
         return Some(format!("no window can be opened: {why}"));
     }
     let has_context = !cuda::contexts().is_empty() || !locked(&STATE.devices).is_empty();
-    // Without CUPTI or the budget's permission, the report says what is missing.
-    let is_permitted = decided() == Permission::Granted || !cupti::is_in_use();
-    let may_record = || is_permitted && cupti::why_unavailable().is_none();
-    let lacks_context = is_used() && !has_context && may_record();
+    // Without CUPTI, the report says what is missing.
+    let lacks_context = is_used() && !has_context && cupti::why_unavailable().is_none();
     lacks_context.then(|| {
         "no window was opened: windows begin once a device has a primary context, or a timed call has \
          used a GPU by events or CUPTI"
@@ -165,6 +167,11 @@ impl WindowOrders {
         let request = self.requested.get_or_insert(new);
         request.length = request.length.max(length);
         request
+    }
+
+    /// Returns `true` if a planned window is not the next one to open.
+    fn has_changed(&self) -> bool {
+        self.requested.is_some() || self.plan.is_none()
     }
 }
 
@@ -259,15 +266,14 @@ fn has_orders() -> bool {
     orders.plan.is_some() || orders.requested.is_some()
 }
 
-/// Returns `true` if timing is on, the process has a context, and the budget permits it. Without a context,
-/// there is no GPU work to record, and no reason to load CUPTI.
+/// Returns `true` if timing is on and the process has a context. Without a context, there is no GPU work to record,
+/// and no reason to load CUPTI.
 fn can_open(wanted_since: Instant) -> bool {
     if !switches::is_on() || !has_context() {
         return false;
     }
     STATE.without_context.get_or_init(|| wanted_since.elapsed());
-    // Without CUPTI, opening a window does nothing.
-    permission() == Permission::Granted || !cupti::is_in_use()
+    true
 }
 
 /// Returns `true` if the process has a context. The driver knows primary contexts even if no call was timed on
@@ -300,8 +306,8 @@ impl Marking {
         Marking(recording)
     }
 
-    /// Begins marking, then waits until `at`. Returns `None` if the process ends or a window is
-    /// requested in the meantime.
+    /// Begins marking, then waits until `at`. Returns `None` if the process ends, a window is requested or none is
+    /// planned any more in the meantime.
     fn begin_until(at: Instant) -> Option<Marking> {
         let marking = Marking::begin(RecordingPhase::Soon);
         loop {
@@ -309,7 +315,7 @@ impl Marking {
             if rest.is_zero() {
                 return Some(marking);
             }
-            if has_ended() || locked(&STATE.orders).requested.is_some() {
+            if has_ended() || locked(&STATE.orders).has_changed() {
                 return None;
             }
             thread::park_timeout(rest);
@@ -331,10 +337,6 @@ fn record(length: Duration, is_planned: bool) -> bool {
     cupti::observe_launches(opened::OBSERVER);
     let _open = Marking::begin(RecordingPhase::Now);
     STATE.before_opening.get().into_iter().for_each(|prepare| prepare());
-    // The budget may have changed since the window was planned.
-    if cupti::is_in_use() && decided() != Permission::Granted {
-        return true;
-    }
     if cupti::is_available() {
         note_devices();
     }

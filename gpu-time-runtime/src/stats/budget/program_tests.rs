@@ -197,8 +197,7 @@ impl Program {
         self.now_ns = now_ns;
         let usages = self.threads.iter_mut().map(|thread| std::mem::take(&mut thread.usage));
         let usages: Vec<Usage> = usages.collect();
-        let rates: Vec<f64> =
-            self.budget.adjust(elapsed_ns, usages.into_iter(), 0.0, 0.0).collect();
+        let rates: Vec<f64> = self.budget.adjust(elapsed_ns, usages.into_iter(), 0.0).collect();
         self.threads.iter_mut().zip(rates).for_each(|(thread, rate)| thread.rate = rate);
     }
 
