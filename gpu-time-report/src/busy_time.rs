@@ -1,7 +1,8 @@
 //! The time for which annotated functions kept a device busy.
 
-use crate::in_use::in_use_ns;
+use crate::in_use::{in_use_ns, in_use_words};
 use crate::own_times::{OwnTime, own_times, sum};
+use crate::units::percent;
 use crate::{Device, Overlap, Snapshot, idle};
 
 /// The time during which a device ran work of annotated functions.
@@ -88,6 +89,25 @@ impl Accounted {
     /// Returns `true` if functions account for all of the run, so that nothing is left.
     pub fn is_whole(&self) -> bool {
         self.share >= WHOLE
+    }
+
+    /// Returns the share of a device's time as a sentence.
+    pub fn sentence(&self, snapshot: &Snapshot, device: &Device) -> String {
+        let (share, of) = (percent(self.share), in_use_words(&snapshot.process, device));
+        if self.is_all_bound {
+            return format!(
+                "At most {share} busy: the GPU may have waited for the CPU in every call."
+            );
+        }
+        if self.is_bound && self.is_whole() {
+            let why = match self.is_partial {
+                true => "it is unknown how much of their work ran at once",
+                false => "the GPU may have waited for the CPU in some calls",
+            };
+            return format!("Timed functions may account for all of {of}: {why}.");
+        }
+        let at_most = if self.is_bound { "at most " } else { "" };
+        format!("Timed functions account for {at_most}{share} of {of}.")
     }
 }
 

@@ -1,39 +1,39 @@
-//! The sentences at the top of the page: how idle the GPU was, which function to look at first, and
-//! why. The table shows the last of them, because it has the times by device.
+//! The sentences at the top of a report: how idle the GPU was, what to look at first, and why.
+//!
+//! [`Lead::of`] lists the rules in their order, and each of them is a function that returns `None` where its figures do
+//! not bear what it says. The table of a report has the times by device instead of the sentence about them.
 
-mod first;
-mod gpus;
-mod host_bound;
-mod largest;
+mod figures;
 mod longest;
-mod outside;
-mod time;
+mod words;
 
-use first::First;
-use gpus::{is_any_idle, most_idle_share, used_by};
-use host_bound::HostBound;
-use largest::largest;
+use std::collections::HashMap;
+use std::fmt;
+
+use figures::{Figures, MATTERS, in_functions_ns};
 use longest::{Longest, total};
-use outside::FromWindows;
+use words::were_idle;
 
-use crate::idle::Idle;
 use crate::in_use::{in_use_ns, in_use_words};
-use crate::launch_bound::sides_of_series;
-use crate::tree::shares::OpenedCalls;
+use crate::own_times::{EXACT, Share};
 use crate::units::{self, percent};
-use crate::{Device, Node, Site, Snapshot, series};
+use crate::{Device, Node, Series, Snapshot, Source, Unattributed, idle, launch_bound, opened};
 
-/// The minimum share of the program's GPU spans at which a launch-bound function is named first.
-const WAITED: f64 = 0.1;
-/// The minimum share of the run that a function's waits are stated for.
-const LONG_WAIT: f64 = 0.01;
-/// The maximum error of an estimate that is stated without it.
-const STATED: f64 = 0.05;
-/// The minimum ratio of a function's time to that of work that is not annotated at which it is named
-/// beside that work.
+/// The part of a whole above which it is most of it.
+const MOST: f64 = 0.5;
+/// The minimum ratio of host time to GPU time at which a call is host-bound. The host takes some time for any call.
+const HOST_BOUND: f64 = 2.0;
+/// The minimum share of starved calls at which nearly all are. The first ones starve in any program.
+const NEARLY_ALL: f64 = 0.9;
+/// The number of standard errors within which one estimate may be above another.
+const ERRORS: f64 = 2.0;
+/// The minimum ratio of a function's time to that of work that is not annotated at which it is named beside that work.
 const TRIFLING: f64 = 0.05;
-/// The minimum share of the run at which a function is called launch-bound.
-const WORTHWHILE: f64 = 0.05;
+
+/// The reason to look at the only function. Functions that call it have its time as well.
+const ONLY: &str = "it is the only function with GPU time of its own";
+/// What is said besides of starved calls, which do not tell where the GPU waited.
+const STARVED: &str = ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows where";
 
 /// The sentences at the top of the page.
 pub struct Lead<'a> {
@@ -47,32 +47,40 @@ pub struct Lead<'a> {
     /// Names what comes before all functions: the host's work outside of annotated functions, or
     /// work on the GPU that is not annotated.
     pub outside: Option<String>,
-    /// The function to look at first. `None` only if no function has a time, or none that matters
+    /// The function to look at first. `None` only if no function has GPU time, or none that matters
     /// beside work that is not annotated.
     pub first: Option<First<'a>>,
+}
+
+/// The function to look at first, and why. Displayed as a sentence.
+pub struct First<'a> {
+    pub name: &'a str,
+    pub why: String,
+    /// The time that the reason is about: waits, host time or GPU time.
+    pub ns: f64,
+    /// Only the first of the functions.
+    pub follows_outside: bool,
 }
 
 impl<'a> Lead<'a> {
     /// Returns the sentences that the report has figures for.
     pub fn of(snapshot: &'a Snapshot) -> Lead<'a> {
-        let on_host = outside::on_host(snapshot);
-        let first = match on_host {
+        let figures = &Figures::of(snapshot);
+        let between = between_calls(figures);
+        let waits = match between {
+            // The GPU waited elsewhere.
             Some(_) => None,
-            None => launch_bound(snapshot).or_else(|| host_bound(snapshot)),
+            None => launch_bound(figures).or_else(|| host_bound(figures)),
         };
-        let first = first.or_else(|| largest(snapshot, on_host.is_some()));
-        let first = first.or_else(|| longest_on_host(snapshot));
-        let windows_only = FromWindows::of(snapshot, first.as_ref().map_or(0.0, |first| first.ns));
-        // If most work is outside of functions, so is the idle time, which then tells nothing.
-        let windows_only = windows_only.filter(|work| work.is_most || on_host.is_none());
-        let least_ns = windows_only.as_ref().map_or(0.0, |work| TRIFLING * work.ns);
-        let outside = windows_only.map(|work| work.sentence).or(on_host);
-        let first = first.filter(|first| first.ns >= least_ns);
-        Lead {
-            time: time::sentence(snapshot),
-            first: first.map(|first| First { follows_outside: outside.is_some(), ..first }),
-            outside,
-        }
+        let bound = || certain(figures).or_else(|| largest_bound(figures));
+        let first = waits.or_else(bound).or_else(|| largest(figures));
+        let named_ns = first.as_ref().map_or(0.0, |first| first.ns);
+        let found = windows_only(figures, named_ns, between.is_some());
+        let outside = found.map(|node| annotate(figures, node)).or(between);
+        let is_trifle = |ns| found.is_some_and(|node| ns < TRIFLING * node.self_ns);
+        let first = first.filter(|first| !is_trifle(first.ns));
+        let first = first.map(|first| First { follows_outside: outside.is_some(), ..first });
+        Lead { time: words::time(snapshot), outside, first }
     }
 
     /// Returns what to look at first as one line.
@@ -83,80 +91,227 @@ impl<'a> Lead<'a> {
     }
 }
 
-/// Returns the launch-bound function whose calls waited longest for the host, unless the waits are
-/// short or the GPUs that it uses are known to have been busy with other work meanwhile.
-fn launch_bound(snapshot: &Snapshot) -> Option<First<'_>> {
-    let span_ns: f64 = snapshot
-        .tree
-        .iter()
-        .filter(|node| node.parent.is_none())
-        .map(|node| total(node, |mean| Some(mean.span_ns)))
-        .sum();
-    let waited_ns = |node: &Node| total(node, |per_call| per_call.waited_ns);
-    let Longest { name, ref node } =
-        Longest::of(&snapshot.tree, |node| node.launch_bound.then(|| waited_ns(node)))?;
-    let gpus = used_by(snapshot, name);
-    let matters = waited_ns(node) >= WAITED * span_ns
-        && is_worthwhile(snapshot, &gpus, total(node, |mean| Some(mean.span_ns)))
-        && is_any_idle(snapshot, &gpus) != Some(false);
-    let medians = sides_of_paths(snapshot, node).map(|sides| format!("In each call, {sides}"));
+/// Whatever a function does, the GPU waits for what the host does between its calls. The functions of several threads
+/// may run at once, so they took at most the sum of their times.
+fn between_calls(figures: &Figures) -> Option<String> {
+    let Figures { snapshot, gpus, .. } = figures;
+    let known = gpus.iter().filter_map(|gpu| Some((gpu.device, gpu.idle?)));
+    let (gpu, idle) = known.clone().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    // The functions are those of all processes, of which some may not have used the device.
+    let (time_ns, of) = match gpu.used_by.is_empty() {
+        true => (in_use_ns(&snapshot.process, gpu), in_use_words(&snapshot.process, gpu)),
+        false => ((snapshot.process.wall_ns as f64).max(1.0), "the run"),
+    };
+    let inside = in_functions_ns(snapshot)? / time_ns;
+    let is_busy = gpus.iter().any(|gpu| gpu.most_idle.is_some_and(|share| share < MOST));
+    let devices: Vec<&Device> = known.map(|(device, _)| device).collect();
+    (!is_busy && inside <= MOST * idle).then(|| {
+        format!(
+            "Look at what the host does outside of annotated functions first: on the host, their calls took {} of \
+             {of}, and {} mostly between them.",
+            percent(inside),
+            were_idle(snapshot, &devices)
+        )
+    })
+}
+
+/// While the GPU waits for the host in the calls of a function, faster kernels gain nothing.
+fn launch_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+    let Figures { snapshot, gpus, .. } = figures;
+    let waited = |node: &Node| node.launch_bound.then(|| total(node, |mean| mean.waited_ns));
+    let Longest { name, ns, ref node } = Longest::of(&snapshot.tree, waited)?;
+    let medians = figures.only_series(node).and_then(launch_bound::sides_of_series);
+    let medians = medians.map(|sides| format!("In each call, {sides}"));
     let means = || Some(format!("On average, {}", node.launch_bound_sentence()?));
-    let sentence = medians.or_else(means).filter(|_| matters)?;
-    let share = waited_share(snapshot, node).map(|share| format!(" for {share}"));
-    let share = share.unwrap_or_default();
-    let why = format!("it is launch-bound (the GPU waited for the CPU{share}). {sentence}");
-    Some(First::new(name, why, waited_ns(node)))
+    let sides = medians.or_else(means)?;
+    let span_ns = |node: &Node| total(node, |mean| Some(mean.span_ns));
+    let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
+    let matters = ns >= MATTERS * roots.map(span_ns).sum::<f64>()
+        && span_ns(node) >= MATTERS * snapshot.process.wall_ns as f64
+        && figures.may_have_idled(name);
+    // Calls of several threads may wait at once, for longer than the GPU was idle.
+    let share = || {
+        let [gpu] = &gpus[..] else { return None };
+        let of_all = ns / in_use_ns(&snapshot.process, gpu.device);
+        let is_estimate = node.inclusive_error_ns? > EXACT * node.inclusive_ns;
+        let share = Share { of_all, is_estimate, is_uncertain: false };
+        let of = in_use_words(&snapshot.process, gpu.device);
+        (of_all <= gpu.most_idle?).then(|| format!(" for {share} of {of}"))
+    };
+    matters.then(|| {
+        let share = share().unwrap_or_default();
+        let why = format!("it is launch-bound (the GPU waited for the CPU{share}). {sides}");
+        First::new(name, why, ns)
+    })
 }
 
-/// Returns the share of the run for which the GPU waited in the calls of a function, in words. `None` if
-/// there are several GPUs, if the number of calls is not known well, or if the GPU is not known to have
-/// been idle that long: calls of several threads may wait at once.
-fn waited_share(snapshot: &Snapshot, node: &Node) -> Option<String> {
-    let mut gpus = snapshot.gpus();
-    let (Some(gpu), None) = (gpus.next(), gpus.next()) else { return None };
-    let idle = most_idle_share(snapshot, gpu)?;
-    let is_exact = node.inclusive_error_ns? <= STATED * node.inclusive_ns;
-    let share = total(node, |per_call| per_call.waited_ns) / in_use_ns(&snapshot.process, gpu);
-    let is_known = is_exact && share >= LONG_WAIT && share <= idle;
-    is_known.then(|| format!("{} of {}", percent(share), in_use_words(&snapshot.process, gpu)))
+/// The same if the calls of a function take much longer on the host than on the GPU. One slow call, such as the first,
+/// can make the means say so, and the medians must agree.
+fn host_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+    let is_bound = |[host_ns, busy_ns]: &[f64; 2]| *host_ns >= HOST_BOUND * busy_ns;
+    let medians = |series: &Series| {
+        Some([series.host_ns?.median, series.kernel_times.as_ref()?.busy_ns?.median])
+    };
+    let of_each = |node: &Node| figures.only_series(node).and_then(medians);
+    let times = |node: &Node| {
+        let mean = node.per_call.filter(|_| node.source == Source::Opened)?;
+        let means = Some([mean.host_ns?, mean.busy_ns]).filter(is_bound)?;
+        let known = figures.opened_series(node).filter_map(medians);
+        let agree = known.map(|medians| is_bound(&medians)).reduce(|one, other| one || other);
+        (agree != Some(false)).then(|| of_each(node).unwrap_or(means))
+    };
+    let tree = &figures.snapshot.tree;
+    let Longest { name, ns, ref node } =
+        Longest::of(tree, |node| Some(times(node)?[0] * node.calls))?;
+    let [host_ns, busy_ns] = times(node)?;
+    let each = of_each(node).map_or("on average, a call takes", |_| "each call takes");
+    let what = match busy_ns {
+        0.0 if node.inclusive_ns > 0.0 => "and most enqueue no GPU work".to_owned(),
+        0.0 => "and enqueues no GPU work".to_owned(),
+        busy_ns => format!("for {} of GPU work", units::time(busy_ns)),
+    };
+    let why = format!("{each} {} on the host {what}", units::time(host_ns));
+    let matters = ns >= MATTERS * figures.snapshot.process.wall_ns as f64;
+    (matters && figures.was_idle(Some(name))).then(|| First::new(name, why, ns))
 }
 
-/// Describes the medians of a launch-bound function, if most of its opened calls took these paths and
-/// are in one series.
-fn sides_of_paths(snapshot: &Snapshot, node: &Node) -> Option<String> {
-    let site = OpenedCalls::of(&snapshot.tree).described(node, &snapshot.sites)?;
-    let mut opened = site.series.iter().filter(|series| series.opened() > 0);
-    let (Some(series), None) = (opened.next(), opened.next()) else { return None };
-    sides_of_series(series)
+/// Where all times are upper bounds, the largest may be nothing but waits. Time that is certain comes before it: in a
+/// call timed by events, the GPU waited no longer than the host took for the call.
+fn certain<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+    let mut least_ns = HashMap::<&str, f64>::new();
+    for node in &figures.snapshot.tree {
+        if let Some(host_ns) = node.per_call.and_then(|mean| mean.host_ns) {
+            let ns = (node.self_ns - node.calls * host_ns).max(0.0);
+            *least_ns.entry(&node.name).or_default() += ns;
+        }
+    }
+    let functions = figures.own.iter().filter_map(|own| {
+        let most_ns = *figures.most_ns.get(own.name)?;
+        Some((own.name, most_ns, least_ns.get(own.name)?.min(most_ns)))
+    });
+    let (name, most_ns, ns) = functions.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
+    let matters = ns >= MATTERS * figures.most_ns.values().sum::<f64>();
+    (matters && figures.own.len() > 1 && !figures.shares.are_known()).then(|| {
+        let certain = "of GPU time is its own, more than is certain of any other function";
+        let why = format!("at least {} {certain}{}", units::time(ns), starved(figures));
+        First::new(name, why, most_ns)
+    })
 }
 
-/// Returns the host-bound function with the most host time, if a GPU that it uses is known to have
-/// been idle for long.
-fn host_bound(snapshot: &Snapshot) -> Option<First<'_>> {
-    let HostBound { name, why, ns } = host_bound::longest(snapshot)?;
-    let is_idle = is_any_idle(snapshot, &used_by(snapshot, name)) == Some(true);
-    is_idle.then(|| First::new(name, why, ns))
+/// Where all times are upper bounds, there are no shares.
+fn largest_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+    let name = figures.own.first().filter(|_| !figures.shares.are_known())?.name;
+    let ns = *figures.most_ns.get(name)?;
+    let has = match figures.own.len() {
+        1 => ONLY,
+        _ => "its own GPU time has the largest upper bound",
+    };
+    Some(First::new(name, format!("{has}, at most {}{}", units::time(ns), starved(figures)), ns))
 }
 
-/// Returns the function whose calls took longest by the clock of the host, if no GPU time is known.
-fn longest_on_host(snapshot: &Snapshot) -> Option<First<'_>> {
-    let total =
-        |site: &Site| series::total(site.series.iter().filter(|series| series.launch.is_none()));
-    let longest = snapshot
-        .sites
-        .iter()
-        .reduce(|longest, site| if total(site) > total(longest) { site } else { longest });
-    let (name, ns) = longest.map(|site| (&site.name, total(site))).filter(|(_, ns)| *ns > 0.0)?;
-    let why =
-        format!("no GPU time is known, and its calls took longest, {} in total", units::time(ns));
-    Some(First::new(name, why, ns))
+/// If the GPU was idle for long and nearly every call starved, an upper bound is mostly waits, which only opened calls
+/// show.
+fn starved(figures: &Figures) -> &'static str {
+    let on_gpu = || figures.snapshot.all_series().filter(|series| series.is_gpu_time());
+    let measured: f64 = on_gpu().map(|series| series.measured as f64).sum();
+    let starved: f64 = on_gpu().map(|series| series.starved as f64).sum();
+    let are_starved = measured > 0.0 && starved >= NEARLY_ALL * measured;
+    let is_opened = on_gpu().any(|series| series.opened() > 0);
+    if are_starved && !is_opened && figures.was_idle(None) { STARVED } else { "" }
 }
 
-/// Returns `true` if a function's time is a worthwhile share of the run. With windows of the GPUs that it
-/// uses, any time is, because the windows show how busy these were.
-fn is_worthwhile(snapshot: &Snapshot, gpus: &[&Device], ns: f64) -> bool {
-    let is_known = gpus.iter().any(|gpu| Idle::of(snapshot, gpu).is_some());
-    is_known || ns >= WORTHWHILE * snapshot.process.wall_ns as f64
+/// The GPU is busy with the function that has the most time of its own.
+fn largest<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+    let first = figures.own.first()?;
+    let share = figures.shares.of_own(first)?;
+    let rival = figures
+        .own
+        .get(1)
+        .filter(|second| first.ns - second.ns < ERRORS * first.error_ns.hypot(second.error_ns));
+    let is_only = figures.own.len() == 1;
+    let why = if let Some(rival) = rival {
+        format!(
+            "{share} of GPU time is its own, but too few calls were recorded to tell whether `{}` has more",
+            rival.name
+        )
+    } else if is_only && figures.shares.windows_only().is_empty() {
+        ONLY.to_owned()
+    } else if is_only || share.of_all >= MATTERS {
+        format!("{share} of GPU time is its own")
+    } else {
+        format!("it has the most GPU time of its own, {share}, but no function stands out")
+    };
+    Some(First::new(first.name, why, first.ns))
+}
+
+/// Work that only windows found comes before functions of which none has as much time. If the GPU was idle between the
+/// calls, that matters more, unless this work is most of the GPU time.
+fn windows_only<'a>(figures: &Figures<'a>, named_ns: f64, is_between: bool) -> Option<&'a Node> {
+    let found = figures.shares.windows_only().iter().copied();
+    let node = found.max_by(|one, other| one.self_ns.total_cmp(&other.self_ns))?;
+    let longest_ns = figures.most_ns.values().copied().fold(named_ns, f64::max);
+    let are_telling = figures.gpus.iter().any(|gpu| gpu.idle.is_some());
+    let comes_first = node.self_ns > longest_ns && (is_most(figures, node) || !is_between);
+    (are_telling && comes_first).then_some(node)
+}
+
+fn is_most(figures: &Figures, node: &Node) -> bool {
+    match figures.shares.of_path(node) {
+        Some(share) => share.of_all > MOST,
+        None => node.self_ns > figures.busy_ns,
+    }
+}
+
+/// Returns the sentence about work that only windows found.
+fn annotate(figures: &Figures, node: &Node) -> String {
+    let most = match is_most(figures, node) {
+        true => "Most GPU time",
+        false => "More GPU time than any function has",
+    };
+    let share = figures.shares.of_path(node).map(|share| format!(", {share},")).unwrap_or_default();
+    if node.is_not_timed() {
+        return format!(
+            "{most}{share} is in calls of annotated functions without a GPU time, such as those in warm-up or timed \
+             by another clock."
+        );
+    }
+    let kernel = kernel(figures);
+    format!("{most}{share} is not annotated: annotate the functions that enqueue {kernel}.")
+}
+
+/// Returns the kernel with the most time of those that are not annotated, in words.
+fn kernel(figures: &Figures) -> String {
+    let gpus = figures.gpus.iter().map(|gpu| gpu.device);
+    let known = gpus.filter_map(|gpu| Some((gpu, idle::telling(figures.snapshot, gpu)?)));
+    let is_one = known.clone().count() == 1;
+    let kernels = known.filter_map(|(device, coverage)| {
+        let kernel: &Unattributed = coverage.unattributed.first()?;
+        Some((device, kernel, coverage.busy * kernel.share))
+    });
+    let largest = kernels.max_by(|(.., one), (.., other)| one.total_cmp(other));
+    let Some((device, kernel, _)) = largest else { return "it first".to_owned() };
+    let (name, share) = (opened::short(&kernel.name), percent(kernel.share));
+    let of = if is_one { String::new() } else { format!(" of {}", device.id) };
+    format!("`{name}` first ({share} of the busy time{of})")
+}
+
+impl<'a> First<'a> {
+    fn new(name: &'a str, why: String, ns: f64) -> First<'a> {
+        First { name, why, ns, follows_outside: false }
+    }
+
+    /// Returns what precedes the name, and what follows it.
+    pub fn around_name(&self) -> [String; 2] {
+        let before = if self.follows_outside { "Of the functions, look at " } else { "Look at " };
+        [before.to_owned(), format!(" first: {}.", self.why)]
+    }
+}
+
+impl fmt::Display for First<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [before, after] = self.around_name();
+        write!(f, "{before}{}{after}", self.name)
+    }
 }
 
 #[cfg(test)]

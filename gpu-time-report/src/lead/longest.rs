@@ -1,103 +1,79 @@
 //! The function that most of a sum over calls is in, such as the time that the GPU waited.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use crate::{Node, PerCall, tree};
+use crate::tree::depth_first;
+use crate::{Node, PerCall};
 
-/// The minimum share of its caller's sum at which a callee is named instead of the caller.
+/// The minimum share of the sum of the functions around it at which a function inside is named instead: the reason is
+/// in there.
 const MOSTLY: f64 = 0.8;
 
 /// The function with the largest sum.
 pub struct Longest<'a> {
     pub name: &'a str,
+    pub ns: f64,
     /// Its paths as one.
     pub node: Node,
 }
 
-/// The paths among which a function is looked for.
-struct Search<'a> {
-    nodes: &'a [Node],
-    children: Vec<Vec<usize>>,
-    /// The sum of each path, or `None` if it must not be named.
-    sums: Vec<Option<f64>>,
-}
-
 impl<'a> Longest<'a> {
-    /// Returns the outermost function with the largest sum over its calls, or a function inside with
-    /// most of it: one that it calls itself or, if none of these has that much, one that is called
-    /// in several places. `sum` returns the sum of a path, or `None` if the path must not be named.
+    /// Returns the function with the largest sum over its calls, or the innermost function inside with most of it.
+    /// `sum` returns the sum of a path, or `None` if the path must not be named.
     pub fn of(nodes: &'a [Node], sum: impl Fn(&Node) -> Option<f64>) -> Option<Longest<'a>> {
-        let (children, roots) = tree::children(nodes);
         let mut sums: Vec<Option<f64>> = nodes.iter().map(sum).collect();
-        for (at, depth) in tree::depth_first(nodes) {
+        for (at, depth) in depth_first(nodes) {
             // Calls on the last level may be inside each other, so that their sum counts them several times.
             if depth + 1 >= Node::MAX_LEVELS {
                 sums[at] = None;
             }
         }
-        let search = Search { nodes, children, sums };
-        let mut paths = search.largest(search.outermost(roots))?;
+        let mut paths = largest(nodes, &sums, None)?;
         for _ in 0..Node::MAX_LEVELS {
-            let Some(inner) = search.inside(&paths) else { break };
-            paths = inner;
+            let around = paths.iter().copied().collect();
+            let inside = largest(nodes, &sums, Some(&around));
+            let most_ns = MOSTLY * together(&sums, &paths);
+            match inside.filter(|inside| together(&sums, inside) >= most_ns) {
+                Some(inside) => paths = inside,
+                None => break,
+            }
         }
+        let ns = together(&sums, &paths);
         let paths: Vec<&Node> = paths.into_iter().map(|at| &nodes[at]).collect();
-        Some(Longest { name: &paths.first()?.name, node: together(&paths)? })
+        Some(Longest { name: &paths.first()?.name, ns, node: merged(&paths)? })
     }
 }
 
-impl Search<'_> {
-    /// Returns the paths that may be named and are inside no other such path.
-    fn outermost(&self, roots: Vec<usize>) -> Vec<usize> {
-        let (mut outermost, mut waiting) = (Vec::new(), roots);
-        while let Some(at) = waiting.pop() {
-            match self.sums[at] {
-                Some(_) => outermost.push(at),
-                None => waiting.extend(&self.children[at]),
-            }
+/// Returns the paths of the function with the largest sum, of all or of those inside these paths. Recursive calls are
+/// left out, because the sum of a call contains theirs.
+fn largest(
+    nodes: &[Node],
+    sums: &[Option<f64>],
+    around: Option<&HashSet<usize>>,
+) -> Option<Vec<usize>> {
+    let mut functions = BTreeMap::<&str, Vec<usize>>::new();
+    let mut callers = Vec::new();
+    for (at, depth) in depth_first(nodes) {
+        callers.truncate(depth);
+        let outermost = match around {
+            Some(around) => callers.iter().position(|caller| around.contains(caller)),
+            None => Some(0),
+        };
+        let name = nodes[at].name.as_str();
+        let is_again = |&caller: &usize| sums[caller].is_some() && nodes[caller].name == name;
+        let is_new = outermost.is_some_and(|from| !callers[from..].iter().any(is_again));
+        if is_new && sums[at].is_some() {
+            functions.entry(name).or_default().push(at);
         }
-        outermost
+        callers.push(at);
     }
+    functions
+        .into_values()
+        .max_by(|one, other| together(sums, one).total_cmp(&together(sums, other)))
+}
 
-    /// Returns the paths of the function that most of the sum of these paths is in.
-    fn inside(&self, around: &[usize]) -> Option<Vec<usize>> {
-        let most = MOSTLY * self.sum(around);
-        let has_most = |paths: &Vec<usize>| self.sum(paths) >= most;
-        let near = around.iter().flat_map(|&at| self.children[at].iter().copied());
-        let near = near.filter(|&at| self.nodes[at].name != self.nodes[around[0]].name);
-        let near = self.largest(near).filter(has_most);
-        near.or_else(|| self.largest(self.below(around)).filter(has_most))
-    }
-
-    /// Returns the paths below these whose function is not among their callers. The sum of a call
-    /// contains that of recursive calls inside.
-    fn below(&self, around: &[usize]) -> Vec<usize> {
-        let (mut below, mut callers) = (Vec::new(), Vec::new());
-        let mut waiting: Vec<_> = around.iter().map(|&at| (at, 0)).collect();
-        while let Some((at, depth)) = waiting.pop() {
-            let name = &self.nodes[at].name;
-            callers.truncate(depth);
-            if depth > 0 && !callers.contains(&name) {
-                below.push(at);
-            }
-            callers.push(name);
-            waiting.extend(self.children[at].iter().map(|&inner| (inner, depth + 1)));
-        }
-        below
-    }
-
-    /// Returns those of the paths that are of the function with the largest sum.
-    fn largest(&self, paths: impl IntoIterator<Item = usize>) -> Option<Vec<usize>> {
-        let mut functions = BTreeMap::<&str, Vec<usize>>::new();
-        for at in paths.into_iter().filter(|&at| self.sums[at].is_some()) {
-            functions.entry(&self.nodes[at].name).or_default().push(at);
-        }
-        functions.into_values().max_by(|one, two| self.sum(one).total_cmp(&self.sum(two)))
-    }
-
-    fn sum(&self, paths: &[usize]) -> f64 {
-        paths.iter().filter_map(|&at| self.sums[at]).sum()
-    }
+fn together(sums: &[Option<f64>], paths: &[usize]) -> f64 {
+    paths.iter().filter_map(|&at| sums[at]).sum()
 }
 
 /// Returns the sum of a value over all calls of a path.
@@ -105,32 +81,27 @@ pub fn total(node: &Node, of: fn(&PerCall) -> Option<f64>) -> f64 {
     node.per_call.as_ref().and_then(of).map_or(0.0, |mean_ns| mean_ns * node.calls)
 }
 
-/// Returns paths of one function as one, or `None` if there are none. Its figures are sums, and means
-/// over the calls of all paths.
-fn together(paths: &[&Node]) -> Option<Node> {
-    let (&first, others) = paths.split_first()?;
-    if others.is_empty() {
-        return Some(first.clone());
-    }
+/// Returns paths of one function as one. Its figures are sums, and means over the calls of all paths.
+fn merged(paths: &[&Node]) -> Option<Node> {
     let calls: f64 = paths.iter().map(|node| node.calls).sum();
     let mean = |of: fn(&PerCall) -> Option<f64>| {
         let sums = paths.iter().map(|node| Some(of(node.per_call.as_ref()?)? * node.calls));
         sums.sum::<Option<f64>>().map(|sum| sum / calls)
     };
-    let errors = paths.iter().map(|node| node.inclusive_error_ns);
+    let mut errors = paths.iter().map(|node| node.inclusive_error_ns);
     Some(Node {
         recorded: paths.iter().fold(0, |sum, node| node.recorded.saturating_add(sum)),
         calls,
         inclusive_ns: paths.iter().map(|node| node.inclusive_ns).sum(),
-        inclusive_error_ns: errors.reduce(|one, other| Some(one?.hypot(other?))).flatten(),
+        inclusive_error_ns: errors.try_fold(0.0, |sum: f64, error| Some(sum.hypot(error?))),
         per_call: Some(PerCall {
             busy_ns: mean(|mean| Some(mean.busy_ns))?,
             span_ns: mean(|mean| Some(mean.span_ns))?,
-            waited_ns: mean(|per_call| per_call.waited_ns),
-            host_ns: mean(|per_call| per_call.host_ns),
-            kernels: mean(|per_call| per_call.kernels),
+            waited_ns: mean(|mean| mean.waited_ns),
+            host_ns: mean(|mean| mean.host_ns),
+            kernels: mean(|mean| mean.kernels),
         }),
-        ..first.clone()
+        ..Node::clone(paths.first()?)
     })
 }
 
@@ -152,7 +123,7 @@ mod tests {
     }
 
     fn longest(nodes: &[Node]) -> (&str, f64) {
-        let Longest { name, node } = Longest::of(nodes, waited_ns).unwrap();
+        let Longest { name, node, .. } = Longest::of(nodes, waited_ns).unwrap();
         (name, total(&node, |per_call| per_call.waited_ns))
     }
 
@@ -212,7 +183,8 @@ mod tests {
             path("forward", Some(4), 10.0),
         ];
         let sum = |node: &Node| waited_ns(node).filter(|_| node.name != "handle");
-        let Longest { name, node } = Longest::of(&nodes, sum).unwrap();
-        assert_eq!((name, node.calls), ("forward", 1.0));
+        let Longest { name, node, .. } = Longest::of(&nodes, sum).unwrap();
+        // All of its calls count, wherever they are.
+        assert_eq!((name, node.calls), ("forward", 2.0));
     }
 }

@@ -1,0 +1,128 @@
+//! The figures that decide what to look at first, gathered once.
+
+use std::collections::HashMap;
+
+use crate::busy_time::BusyTime;
+use crate::idle::Idle;
+use crate::own_times::{OwnTime, Shares, own_times};
+use crate::tree::shares::OpenedCalls;
+use crate::{Device, Node, Series, Site, Snapshot, Source};
+
+/// The minimum part of a whole that matters. Who mends less than a tenth gains next to nothing.
+pub const MATTERS: f64 = 0.1;
+/// The minimum idle share of a GPU at which waits matter. A busier one had other work meanwhile.
+const IDLE: f64 = 0.3;
+
+/// The figures of a report.
+pub struct Figures<'a> {
+    pub snapshot: &'a Snapshot,
+    pub gpus: Vec<Gpu<'a>>,
+    /// The functions' own GPU times, longest first.
+    pub own: Vec<OwnTime<'a>>,
+    pub shares: Shares<'a>,
+    /// The own time that each function has at most. An upper bound is no more than windows found of all functions.
+    pub most_ns: HashMap<&'a str, f64>,
+    /// The time for which functions kept the GPUs busy.
+    pub busy_ns: f64,
+    opened: OpenedCalls,
+}
+
+/// A GPU, and the share of its time for which it was idle.
+pub struct Gpu<'a> {
+    pub device: &'a Device,
+    /// The share that windows found. `None` if they are too few, or found more than there can have been.
+    pub idle: Option<f64>,
+    /// The most that the share can be, by windows or by the time that functions leave.
+    pub most_idle: Option<f64>,
+}
+
+impl<'a> Figures<'a> {
+    pub fn of(snapshot: &'a Snapshot) -> Figures<'a> {
+        let own = own_times(snapshot, None);
+        let (mut gpus, mut busy_ns, mut limits) = (Vec::new(), 0.0, HashMap::<&str, f64>::new());
+        for device in snapshot.gpus() {
+            let times = own_times(snapshot, Some(&device.id));
+            let busy = BusyTime::of(snapshot, device, &times);
+            let is_left = !times.is_empty() && !busy.is_bound;
+            let left = is_left.then(|| 1.0 - busy.share(snapshot, device));
+            let windows = Idle::of(snapshot, device).filter(|idle| idle.error.is_some());
+            let most_idle = windows.as_ref().map(|idle| idle.share).or(left);
+            let idle = windows.filter(|idle| !idle.is_bound).map(|idle| idle.share);
+            gpus.push(Gpu { device, idle, most_idle });
+            busy_ns += busy.ns;
+            for time in times {
+                *limits.entry(time.name).or_default() += time.ns.min(busy.ns);
+            }
+        }
+        let most_ns = own.iter().map(|time| {
+            let limit_ns = limits.get(time.name).filter(|_| time.is_bound());
+            (time.name, limit_ns.map_or(time.ns, |ns| time.ns.min(*ns)))
+        });
+        let (most_ns, shares) = (most_ns.collect(), Shares::of(snapshot));
+        let opened = OpenedCalls::of(&snapshot.tree);
+        Figures { snapshot, gpus, own, shares, most_ns, busy_ns, opened }
+    }
+
+    /// Returns the series whose medians describe a path, if there is only one.
+    pub fn only_series(&self, node: &Node) -> Option<&'a Series> {
+        let mut series = self.opened_series(node);
+        series.next().filter(|_| series.next().is_none())
+    }
+
+    /// Returns the series of a path's function with opened calls, if most of these took the path.
+    pub fn opened_series(&self, node: &Node) -> impl Iterator<Item = &'a Series> + use<'a> {
+        let site = self.opened.described(node, &self.snapshot.sites);
+        let all = site.into_iter().flat_map(|site| &site.series);
+        all.filter(|series| series.opened() > 0)
+    }
+
+    /// Returns `true` if a GPU that a function uses was idle for long.
+    pub fn was_idle(&self, function: Option<&str>) -> bool {
+        self.used(function).iter().any(|gpu| gpu.idle.is_some_and(|share| share >= IDLE))
+    }
+
+    /// Returns `true` unless every GPU that a function uses is known to have been busy.
+    pub fn may_have_idled(&self, function: &str) -> bool {
+        let used = self.used(Some(function));
+        used.iter().any(|gpu| gpu.most_idle.is_none_or(|share| share >= IDLE))
+    }
+
+    /// Returns the GPUs on which a function, with those that it calls, has a part of its time that matters, or the GPUs
+    /// on which all functions have. One kernel on a GPU says nothing about the calls.
+    pub fn used(&self, function: Option<&str>) -> Vec<&Gpu<'a>> {
+        let mut are_inside = vec![false; self.snapshot.tree.len()];
+        let mut times = HashMap::<&str, f64>::new();
+        for (at, node) in self.snapshot.tree.iter().enumerate() {
+            let is_inside = node.parent.is_some_and(|caller| caller < at && are_inside[caller]);
+            are_inside[at] = is_inside || function.is_none_or(|name| node.name == name);
+            for (id, ns) in node.self_ns_by_device.iter().filter(|_| are_inside[at]) {
+                *times.entry(id).or_default() += ns;
+            }
+        }
+        let least_ns = MATTERS * times.values().sum::<f64>();
+        let has_much = |gpu: &&Gpu| times.get(&*gpu.device.id).is_some_and(|ns| *ns >= least_ns);
+        match function {
+            _ if least_ns > 0.0 => self.gpus.iter().filter(has_much).collect(),
+            Some(_) => self.used(None),
+            None => self.gpus.iter().collect(),
+        }
+    }
+}
+
+/// Returns the host time of all calls of the outermost functions, or `None` if it is unknown for any of them.
+pub fn in_functions_ns(snapshot: &Snapshot) -> Option<f64> {
+    let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
+    let mut sum_ns = 0.0;
+    for node in roots.filter(|node| node.source != Source::Windows) {
+        // The tree has no calls in warm-up.
+        let site = snapshot.sites.get(node.site?)?;
+        let in_tree = site.timed.saturating_add(site.unsampled).max(1);
+        let all = (site.calls as f64 / in_tree as f64).max(1.0);
+        sum_ns += all * node.calls * node.per_call?.host_ns?;
+    }
+    // The tree contains neither untimed functions nor those timed by other clocks.
+    let is_timed = |site: &Site| site.calls == 0 || site.timed > 0 || site.unsampled > 0;
+    let others = snapshot.all_series().filter(|series| !series.is_gpu_time());
+    let others = others.filter(|series| series.launch.is_none()).filter_map(Series::total);
+    (sum_ns > 0.0 && snapshot.sites.iter().all(is_timed)).then(|| sum_ns + others.sum::<f64>())
+}

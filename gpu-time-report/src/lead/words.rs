@@ -1,0 +1,96 @@
+//! How idle the GPUs were, in words.
+
+use crate::busy_time::Accounted;
+use crate::idle::{Idle, TOO_FEW};
+use crate::in_use::{RUN, all_in_use_words};
+use crate::units::percent;
+use crate::{Device, Snapshot};
+
+/// Returns how idle the devices were or, without windows, the share of the run that functions account for. `None` if no
+/// time on a device is known.
+pub fn time(snapshot: &Snapshot) -> Option<String> {
+    idle(snapshot).or_else(|| accounted(snapshot))
+}
+
+/// Returns words that say that these GPUs were idle. If other processes used any of them, it is only known how idle
+/// those of the report left it.
+pub fn were_idle(snapshot: &Snapshot, gpus: &[&Device]) -> String {
+    let (name, were) = match gpus {
+        [_] if snapshot.gpus().count() == 1 => ("the GPU".to_owned(), "was"),
+        [gpu] => (gpu.id.clone(), "was"),
+        _ if gpus.len() < snapshot.gpus().count() => (format!("{} GPUs", gpus.len()), "were"),
+        _ => ("the GPUs".to_owned(), "were"),
+    };
+    match gpus.iter().any(|gpu| gpu.is_shared()) {
+        false => format!("{name} {were} idle"),
+        true if is_merged(snapshot) => format!("each process left {name} idle"),
+        true => format!("this process left {name} idle"),
+    }
+}
+
+fn idle(snapshot: &Snapshot) -> Option<String> {
+    let known = snapshot.gpus().filter_map(|gpu| Some((gpu, Idle::of(snapshot, gpu)?)));
+    let (gpus, idle): (Vec<&Device>, Vec<Idle>) = known.unzip();
+    let (share, doubt) = match &idle[..] {
+        [] => return None,
+        [idle] => (idle.words(), idle.doubt()),
+        idle => {
+            let range = range(&gpus, idle.iter().map(|idle| idle.share))?;
+            match idle {
+                _ if idle.iter().any(|idle| idle.is_bound) => {
+                    (format!("at most {range}"), "".into())
+                }
+                _ if idle.iter().any(|idle| idle.error.is_none()) => {
+                    (format!("about {range}"), TOO_FEW.into())
+                }
+                _ => (range, "".into()),
+            }
+        }
+    };
+    let of = match all_in_use_words(&snapshot.process, gpus.iter().copied()) {
+        RUN => "the time",
+        of => of,
+    };
+    let shared: Vec<_> = gpus.iter().filter(|gpu| gpu.is_shared()).map(|gpu| &*gpu.id).collect();
+    let mean = if is_merged(snapshot) { " on average" } else { "" };
+    let others = match shared[..] {
+        [] => String::new(),
+        [_] if gpus.len() == 1 => format!("{mean}, and other processes used it too"),
+        _ => format!("{mean}, and other processes used {} too", shared.join(", ")),
+    };
+    let idle = were_idle(snapshot, &gpus);
+    let is_name = gpus.iter().any(|gpu| idle.starts_with(&*gpu.id));
+    let idle = match idle.split_at_checked(1) {
+        Some((first, rest)) if !is_name => first.to_uppercase() + rest,
+        _ => idle,
+    };
+    Some(format!("{idle} {share} of {of}{doubt}{others}."))
+}
+
+/// Returns the share of the run that functions account for on each device.
+fn accounted(snapshot: &Snapshot) -> Option<String> {
+    let known = snapshot.gpus().filter_map(|gpu| Some((gpu, Accounted::of(snapshot, gpu)?)));
+    let (gpus, known): (Vec<&Device>, Vec<Accounted>) = known.unzip();
+    if let ([gpu], [accounted]) = (&gpus[..], &known[..]) {
+        return Some(accounted.sentence(snapshot, gpu));
+    }
+    let range = range(&gpus, known.iter().map(|accounted| accounted.share))?;
+    let is_bound = known.iter().any(|accounted| accounted.is_bound);
+    let at_most = if is_bound { "at most " } else { "" };
+    let of = all_in_use_words(&snapshot.process, gpus.iter().copied());
+    Some(format!("Timed functions account for {at_most}{range} of {of}."))
+}
+
+/// Returns the least and the largest share with their devices, or the only share. `None` if there are none.
+fn range(gpus: &[&Device], shares: impl Iterator<Item = f64>) -> Option<String> {
+    let mut shares: Vec<_> = gpus.iter().zip(shares).collect();
+    shares.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    let ((least, low), (most, high)) = shares.first().zip(shares.last())?;
+    let [low, high] = [low, high].map(|share| percent(*share));
+    let range = format!("{low} ({}) to {high} ({})", least.id, most.id);
+    Some(if low == high { low } else { range })
+}
+
+fn is_merged(snapshot: &Snapshot) -> bool {
+    snapshot.process.merged.len() > 1
+}
