@@ -14,6 +14,7 @@ use figures::{Figures, MATTERS, in_functions_ns};
 use longest::{Longest, total};
 use words::were_idle;
 
+use crate::busy_time::BusyTime;
 use crate::in_use::{in_use_ns, in_use_words};
 use crate::own_times::{EXACT, Share};
 use crate::units::{self, percent};
@@ -258,7 +259,7 @@ fn windows_only<'a>(figures: &Figures<'a>, named_ns: f64, is_between: bool) -> O
 fn is_most(figures: &Figures, node: &Node) -> bool {
     match figures.shares.of_path(node) {
         Some(share) => share.of_all > MOST,
-        None => node.self_ns > figures.busy_ns,
+        None => node.self_ns > BusyTime::of_all(figures.snapshot).ns,
     }
 }
 

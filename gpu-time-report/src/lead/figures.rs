@@ -22,8 +22,6 @@ pub struct Figures<'a> {
     pub shares: Shares<'a>,
     /// The own time that each function has at most. An upper bound is no more than windows found of all functions.
     pub most_ns: HashMap<&'a str, f64>,
-    /// The time for which functions kept the GPUs busy.
-    pub busy_ns: f64,
     opened: OpenedCalls,
 }
 
@@ -39,7 +37,7 @@ pub struct Gpu<'a> {
 impl<'a> Figures<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Figures<'a> {
         let own = own_times(snapshot, None);
-        let (mut gpus, mut busy_ns, mut limits) = (Vec::new(), 0.0, HashMap::<&str, f64>::new());
+        let (mut gpus, mut limits) = (Vec::new(), HashMap::<&str, f64>::new());
         for device in snapshot.gpus() {
             let times = own_times(snapshot, Some(&device.id));
             let busy = BusyTime::of(snapshot, device, &times);
@@ -49,7 +47,6 @@ impl<'a> Figures<'a> {
             let most_idle = windows.as_ref().map(|idle| idle.share).or(left);
             let idle = windows.filter(|idle| !idle.is_bound).map(|idle| idle.share);
             gpus.push(Gpu { device, idle, most_idle });
-            busy_ns += busy.ns;
             for time in times {
                 *limits.entry(time.name).or_default() += time.ns.min(busy.ns);
             }
@@ -60,7 +57,7 @@ impl<'a> Figures<'a> {
         });
         let (most_ns, shares) = (most_ns.collect(), Shares::of(snapshot));
         let opened = OpenedCalls::of(&snapshot.tree);
-        Figures { snapshot, gpus, own, shares, most_ns, busy_ns, opened }
+        Figures { snapshot, gpus, own, shares, most_ns, opened }
     }
 
     /// Returns the series whose medians describe a path, if there is only one.
