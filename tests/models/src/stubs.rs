@@ -110,7 +110,7 @@ pub mod cupti {
         pub struct Session;
 
         impl Session {
-            pub fn switch_callback(&self, _: u32, _: bool) -> std::ffi::c_int {
+            pub fn switch_callback_on(&self, _: u32) -> std::ffi::c_int {
                 SUCCESS
             }
         }
