@@ -189,8 +189,8 @@ use proc_macro::TokenStream;
 /// launches and of every call, at a lower cost, and makes `sleep`, `cold` and `graph` possible.
 ///
 /// `GPU_TIME_KERNELS` sets `kernels` for all functions. Recording needs the feature `kernels` of
-/// `gpu-time`. Without this feature, or without a usable CUPTI, `clock = "kernels"` falls back to
-/// the host clock. The rows then show that clock, and the report says once what is missing.
+/// `gpu-time`. Without this feature, without a usable CUPTI, or with a budget below 50 %,
+/// `clock = "kernels"` falls back to the host clock. The rows then show that clock, and the report says once what is missing.
 ///
 /// An async function is attributed the work that is enqueued while it runs, and while a future that
 /// it visibly awaits is polled. Within a macro such as `select!`, work is attributed only to the

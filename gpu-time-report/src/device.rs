@@ -48,7 +48,7 @@ pub struct Device {
     pub event_bias_ns: Option<f64>,
     /// The source of the bias. `table` and `cupti`:
     /// [`event_held_empty_ns`](Self::event_held_empty_ns) minus CUPTI's time for an empty kernel,
-    /// from a table of GPUs, or measured in the process, stored by `gpu-time calibrate` or set by
+    /// from a table of GPUs, or measured in this process, stored by an earlier run or `gpu-time calibrate`, or set by
     /// `GPU_TIME_BIAS=cupti:…`. `floor`: the time of an empty pair of events alone. `user`: the
     /// value of `GPU_TIME_BIAS`.
     pub event_bias_source: Option<String>,

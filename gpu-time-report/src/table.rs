@@ -133,7 +133,7 @@ fn brief_notes(
     let printed = Printed::default();
     Grid::of(snapshot, Detail::All, None, &printed);
     let facts = notes::facts(snapshot, &advice).len() + legend::lines(snapshot, &printed).len();
-    let all = facts + advice.len() + warnings.len();
+    let all = facts + advice.len() + warnings.len().min(WARNINGS);
     warnings.truncate(NOTES);
     advice.truncate(NOTES - warnings.len());
     for warning in &warnings {

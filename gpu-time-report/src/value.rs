@@ -1,7 +1,8 @@
 //! Construction of a report's values in other crates.
 
 /// Evaluates a struct expression of a report's value, in crates where its `#[non_exhaustive]` forbids
-/// one. Fields that are not named come from the base after `..`, or are the default.
+/// one. Fields that are not named come from the base after `..`, or are the default. The fields are evaluated
+/// before the base, because the base may be moved and a field may borrow it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! value {

@@ -84,8 +84,8 @@ impl<'a> Figures<'a> {
         used.iter().any(|gpu| gpu.most_idle.is_none_or(|share| share >= IDLE))
     }
 
-    /// Returns the GPUs on which a function, with those that it calls, has a part of its time that matters, or the GPUs
-    /// on which all functions have. One kernel on a GPU says nothing about the calls.
+    /// Returns the GPUs on which a function, with those that it calls, has at least a tenth of the time that it has on
+    /// any, or the GPUs on which all functions have. One kernel on a GPU says nothing about the calls.
     pub fn used(&self, function: Option<&str>) -> Vec<&Gpu<'a>> {
         let mut are_inside = vec![false; self.snapshot.tree.len()];
         let mut times = HashMap::<&str, f64>::new();
@@ -96,12 +96,14 @@ impl<'a> Figures<'a> {
                 *times.entry(id).or_default() += ns;
             }
         }
-        let least_ns = MATTERS * times.values().sum::<f64>();
+        let least_ns = MATTERS * times.values().copied().fold(0.0, f64::max);
         let has_much = |gpu: &&Gpu| times.get(&*gpu.device.id).is_some_and(|ns| *ns >= least_ns);
-        match function {
-            _ if least_ns > 0.0 => self.gpus.iter().filter(has_much).collect(),
-            Some(_) => self.used(None),
-            None => self.gpus.iter().collect(),
+        if least_ns > 0.0 {
+            self.gpus.iter().filter(has_much).collect()
+        } else if function.is_some() {
+            self.used(None)
+        } else {
+            self.gpus.iter().collect()
         }
     }
 }

@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)] // the registration with the C library
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
 use crate::base::inside::{self, Inside};
 use crate::base::pin;
@@ -34,7 +34,7 @@ static FORK: ForkState = ForkState {
 /// counted or locked.
 pub(crate) fn mark_children() {
     register();
-    FORK.is_used.store(true, Relaxed);
+    FORK.is_used.store(true, SeqCst);
 }
 
 fn register() {
@@ -49,7 +49,7 @@ fn register() {
 }
 
 extern "C" fn in_child() {
-    if FORK.is_used.load(Relaxed) || FORK.calls.load(Relaxed) > 0 {
+    if FORK.is_used.load(SeqCst) || FORK.calls.load(SeqCst) > 0 {
         SWITCHES.forked.store(true, Relaxed);
         switches::close();
     }
@@ -74,12 +74,12 @@ pub(crate) fn begin_call() -> Option<PublicCall> {
         return None;
     }
     register();
-    FORK.calls.fetch_add(1, Relaxed);
+    FORK.calls.fetch_add(1, SeqCst);
     Some(PublicCall { _inside: inside::enter() })
 }
 
 impl Drop for PublicCall {
     fn drop(&mut self) {
-        FORK.calls.fetch_sub(1, Relaxed);
+        FORK.calls.fetch_sub(1, SeqCst);
     }
 }

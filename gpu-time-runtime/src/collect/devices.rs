@@ -50,8 +50,7 @@ impl Biases {
     }
 }
 
-/// Returns the bias of a context's brackets, and a warning if the calibration stored by
-/// `gpu-time calibrate` is needed but cannot be used.
+/// Returns the bias of a context's brackets, and a warning if the stored calibration is needed but cannot be read.
 fn bias(context: &Context, configured: Option<ConfiguredBias>) -> (Option<Bias>, Option<String>) {
     let needs_stored =
         configured.is_none() && context.kernel_base().is_none() && context.calibration().is_some();
@@ -81,14 +80,13 @@ fn stored_base(context: &Context) -> Option<Result<KernelBase, String>> {
         Some((path, bases))
     });
     let (path, bases) = stored.as_ref()?;
-    let base = bases.as_ref().map_err(String::clone);
-    let base = base.and_then(|bases| bases.find(&identity(context)));
-    Some(base.map_err(|why| {
-        format!(
+    match bases {
+        Ok(bases) => bases.find(&identity(context)).map(Ok),
+        Err(why) => Some(Err(format!(
             "the calibration in `{}` is ignored ({why}): run `gpu-time calibrate` again",
             path.display()
-        )
-    }))
+        ))),
+    }
 }
 
 /// Returns `true` if `gpu-time calibrate` or an earlier run has stored a duration that can be used.

@@ -4,18 +4,19 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::base::switches;
 use crate::collect::devices;
 use crate::config::kernel_bases::{self, KernelBases};
 use crate::control::active;
 use crate::cuda::{self, Context};
 use crate::cupti;
+use crate::gpu::Gpu;
 use crate::record::{drain, kernel_base, opened, opened::collector, stream_state};
 use crate::stats::bias::KernelBase;
 use crate::types::kernel_rate::KernelRate;
-use crate::{base::console, base::switches};
 
 /// The longest wait for the GPU, and for CUPTI's records.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Measures and stores the time on every GPU whose functions were timed by events and for which none is known. For
@@ -28,9 +29,8 @@ pub(crate) fn measure_missing() {
         && config.kernels != Some(KernelRate::OFF);
     let lacking: Vec<_> = cuda::contexts()
         .into_iter()
-        .filter(|context| {
-            is_wanted && context.lacks_kernel_base() && !devices::has_stored_base(context)
-        })
+        .filter(|context| is_wanted && context.lacks_kernel_base() && !context.is_gone())
+        .filter(|context| !devices::has_stored_base(context))
         .collect();
     if lacking.is_empty() {
         return;
@@ -41,18 +41,16 @@ pub(crate) fn measure_missing() {
     if stream_state::has_open() || opened::are_open() || !cupti::is_available() {
         return;
     }
+    let deadline = Instant::now() + PATIENCE;
     let measured =
-        lacking.into_iter().filter_map(|context| Some((context, measure(context).ok()?)));
-    store(measured.collect());
-}
-
-/// Stores the times for the next runs.
-fn store(measured: Vec<(&Context, KernelBase)>) {
+        lacking.into_iter().filter_map(|context| Some((context, measure(context, deadline).ok()?)));
+    let measured: Vec<_> = measured.collect();
     if let (false, Some(path), Some(version)) =
         (measured.is_empty(), kernel_bases::path(), cupti::version())
-        && let Err(error) = add(&path, version, &measured)
+        && KernelBases::read(&path).is_ok()
     {
-        console::complain(format!("cannot write `{}`: {error}", path.display()));
+        // The program has not asked for the file. If it cannot be written, the next run measures again.
+        _ = add(&path, version, &measured);
     }
 }
 
@@ -73,22 +71,16 @@ pub(crate) fn add(
     bases.write(path)
 }
 
-/// Measures the time on a context's GPU, and waits for CUPTI's records.
+/// Measures the time on a context's GPU, and waits for CUPTI's records until the deadline.
 ///
 /// # Errors
 ///
 /// One sentence if there are too few records.
-pub(crate) fn measure(context: &'static Context) -> Result<KernelBase, String> {
-    kernel_base::measure(context);
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(base) = context.kernel_base() {
-            return Ok(base);
-        }
-        if Instant::now() >= deadline {
-            return Err("CUPTI recorded too few of the empty kernels".to_owned());
-        }
+pub(crate) fn measure(context: &'static Context, deadline: Instant) -> Result<KernelBase, String> {
+    let has_run = kernel_base::measure(context);
+    while has_run && context.kernel_base().is_none() && Instant::now() < deadline {
         thread::sleep(PAUSE);
         collector::collect(deadline);
     }
+    context.kernel_base().ok_or_else(|| "CUPTI recorded too few of the empty kernels".to_owned())
 }

@@ -1,8 +1,8 @@
 //! The files that this process writes its reports to.
 //!
-//! Processes with one target, such as the ranks of a job, must not replace each other's reports. A report replaces only a
-//! file that this process wrote, or one that is older than the process and whose path has no `%p`: such a path names a
-//! report that every run replaces. Otherwise, the report goes to the next free name. The same holds for several copies
+//! Processes with one target, such as the ranks of a job, must not replace each other's reports. A report replaces only
+//! an empty file, one that this process wrote, or one that is older than the process and whose path has no `%p`: such a
+//! path names a report that every run replaces. Otherwise, the report goes to the next free name. The same holds for several copies
 //! of gpu-time in a process, and for several targets with one path.
 
 use std::fs::{self, Metadata};
@@ -43,7 +43,8 @@ pub(crate) fn write(pattern: &PathPattern, format: Format, bytes: &[u8]) -> io::
     let may_replace = |status: &Metadata| {
         let is_own = own.as_ref().is_some_and(|own| is_unchanged(&own.status, status));
         let is_older = || status.modified().is_ok_and(|time| time < clock::loaded());
-        is_own || !pattern.names_process() && is_older()
+        // The program may have created an empty file for the report.
+        is_own || status.len() == 0 || !pattern.names_process() && is_older()
     };
     let numbered = (2..=MAX_NAMES).map(|number| numbered(&wanted, number));
     let names = iter::once(wanted.clone()).chain(numbered);

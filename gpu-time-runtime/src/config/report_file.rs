@@ -157,6 +157,10 @@ impl Temporary {
             file_calls::name(&self.file, path)
         };
         match linked {
+            // A link to a missing file is replaced.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && is_dangling(path) => {
+                self.rename(path)
+            }
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 // The file system has no hard links.
                 File::create_new(path)?;
@@ -165,6 +169,11 @@ impl Temporary {
             linked => linked,
         }
     }
+}
+
+/// Returns `true` for a symbolic link to a missing file.
+fn is_dangling(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|status| status.is_symlink()) && !path.exists()
 }
 
 impl Drop for Temporary {

@@ -134,7 +134,8 @@ impl Configure {
     }
 
     /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
-    /// default: the bias that was measured, was stored by `gpu-time calibrate`, or is in the built-in table.
+    /// default: the bias that was measured, was stored by an earlier run or `gpu-time calibrate`, or is in the built-in
+    /// table.
     pub fn bias(mut self, bias: &str) -> Self {
         self.options.bias = self.text("configure().bias", bias, values::bias);
         self

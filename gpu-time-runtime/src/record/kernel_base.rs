@@ -8,25 +8,27 @@ use crate::record::opened::{self, base, base::SAMPLES, collector};
 const RAMP: usize = 100;
 
 /// Measures empty kernels in a context, once, for [`Context::kernel_base`]. Takes a few
-/// milliseconds. Does nothing if CUPTI is unavailable, or if another thread is collecting records.
-/// Must be called while no bracket and no opened call is open.
-pub(crate) fn measure(context: &'static Context) {
-    let Some(mut collector) = collector::pause() else { return };
+/// milliseconds. Returns `false` if CUPTI is unavailable, another thread is collecting records, or the context is
+/// gone. Must be called while no bracket and no opened call is open.
+pub(crate) fn measure(context: &'static Context) -> bool {
+    let Some(mut collector) = collector::pause() else { return false };
     cupti::observe_launches(opened::OBSERVER);
     // Switches CUPTI on before the ramp, because this takes so long the first time that the GPU may lower its
     // clocks. This fails while another thread loads code.
     if cupti::switch_on().is_none() || !context.try_kernel_base() {
-        return;
+        return false;
     }
     if !context.run_empty_kernels(RAMP) {
-        return;
+        return false;
     }
     let base = {
-        let Some(_switched_on) = cupti::switch_on() else { return };
+        let Some(_switched_on) = cupti::switch_on() else { return false };
         base::noting(context, || context.run_empty_kernels(SAMPLES))
     };
+    let has_run = base.is_some();
     base.into_iter().for_each(|base| collector.add_base(base));
     collector.collect(DrainKind::Flushed);
     drop(collector);
     collector::keep_up();
+    has_run
 }

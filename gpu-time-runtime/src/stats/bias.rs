@@ -130,7 +130,7 @@ impl KernelBase {
 pub(crate) struct KnownBases<'a> {
     /// Measured in this process.
     pub measured: Option<KernelBase>,
-    /// Stored by `gpu-time calibrate`.
+    /// Stored by an earlier run or `gpu-time calibrate`.
     pub stored: Option<KernelBase>,
     /// The name of the device, for the table.
     pub device: &'a str,

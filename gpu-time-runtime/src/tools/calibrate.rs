@@ -1,9 +1,10 @@
 //! The measurement made by `gpu-time calibrate`: CUPTI's time of an empty kernel on each GPU.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use crate::base::inside;
-use crate::collect::empty_kernel;
+use crate::collect::empty_kernel::{self, PATIENCE};
 use crate::config::kernel_bases;
 use crate::cuda::{self, Context};
 use crate::cupti;
@@ -63,5 +64,5 @@ fn measure(ordinal: u32) -> Result<(&'static Context, KernelBase), String> {
     if context.calibration().is_none() {
         return Err(context.warnings().join(", "));
     }
-    Ok((context, empty_kernel::measure(context)?))
+    Ok((context, empty_kernel::measure(context, Instant::now() + PATIENCE)?))
 }

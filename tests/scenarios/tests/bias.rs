@@ -362,7 +362,7 @@ mod simulated {
     }
 
     #[test]
-    fn unusable_stored_calibration_warns_where_it_is_needed() {
+    fn unreadable_calibration_warns_where_it_is_needed() {
         let unknown = || modelled("compute_capability=80");
         let first = unknown().run();
         let folder = tempfile::tempdir().unwrap();
@@ -372,12 +372,9 @@ mod simulated {
 
         store(folder.path(), &first, Some("1.0"), 600.0);
         let run = unknown().env("XDG_CACHE_HOME", cache).run();
+        // Of another driver. The end of a run with CUPTI measures what the file lacks.
         assert_eq!(device(&run).event_bias_source.as_deref(), Some("floor"));
-        assert_warns(&run, &ignored("made with driver 1.0, not "));
-        assert_eq!(device(&run).warnings.len(), 1);
-        let run = fed().env("XDG_CACHE_HOME", cache).run();
-        assert_eq!(device(&run).event_bias_source.as_deref(), Some("table"));
-        assert_warns(&run, &ignored("made on another GPU"));
+        assert_eq!(device(&run).warnings, [""; 0]);
 
         write(folder.path(), "{");
         let run = unknown().env("XDG_CACHE_HOME", cache).run();
