@@ -15,7 +15,9 @@ use crate::record::{drain, kernel_base, opened, opened::collector, stream_state}
 use crate::stats::bias::KernelBase;
 use crate::types::kernel_rate::KernelRate;
 
-/// The longest wait for the GPU, and for CUPTI's records.
+/// The longest wait for the GPU. The end of the process waits longer for timed work.
+const IDLE_PATIENCE: Duration = Duration::from_millis(50);
+/// The longest wait for CUPTI's records.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -36,9 +38,10 @@ pub(crate) fn measure_missing() {
         return;
     }
     switches::switch(false);
-    drain::wait_for_gpu(PATIENCE);
-    // Another thread may be inside a call for ever.
-    if stream_state::has_open() || opened::are_open() || !cupti::is_available() {
+    drain::wait_for_gpu(IDLE_PATIENCE);
+    // The GPU may be busy for longer, and another thread may be inside a call for ever.
+    let is_idle = drain::drain_all(Instant::now() + IDLE_PATIENCE);
+    if !is_idle || stream_state::has_open() || opened::are_open() || !cupti::is_available() {
         return;
     }
     let deadline = Instant::now() + PATIENCE;
