@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Measures and stores the time on every GPU whose functions were timed by events and for which none is known. For
 /// the end of the process, before the report: CUPTI slows down what runs beside it, so it waits until nothing is timed
-/// any more. Takes some 50 ms in the first run on a machine, and nothing in the next ones.
+/// any more. Takes up to 0.3 s in the first run on a machine, and nothing in the next ones.
 pub(crate) fn measure_missing() {
     let config = active::config();
     let is_wanted = !config.targets.is_empty()

@@ -156,7 +156,7 @@ pub(crate) fn is_available() -> bool {
 
 #[cold]
 fn is_available_now() -> bool {
-    // In a forked child, the lock may be held forever. During process exit, CUPTI must not be loaded.
+    // In a forked child, the lock may be held forever. Once timing is closed, CUPTI must not be loaded.
     if switches::is_closed() {
         return false;
     }

@@ -61,7 +61,7 @@ fn panic_on_another_thread() {
 /// The kernel runs longer than any wait, so the exit does not wait for it.
 #[test]
 fn exit_with_running_kernel() {
-    let run = scenario("exit/running", &["3000"]).exits(7).run();
+    let run = scenario("exit/running", &["3000"]).with_cupti().exits(7).run();
     let site = run.site("exit::timed");
     assert_eq!(site.row().brackets(), (11, 10, 1, 0));
     assert_eq!(site.launch(0).brackets(), (11, 10, 1, 0));
