@@ -38,7 +38,8 @@ impl PathPattern {
         let mut rest = path;
         while let Some((text, placeholder)) = rest.split_once('%') {
             let unknown = || {
-                let name: String = placeholder.chars().take(1).collect();
+                let name: String =
+                    placeholder.chars().take(1).flat_map(char::escape_debug).collect();
                 format!("unknown `%{name}`: expected {PLACEHOLDERS}")
             };
             let (part, after) = Part::first(placeholder).ok_or_else(unknown)?;

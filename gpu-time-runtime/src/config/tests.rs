@@ -433,7 +433,9 @@ fn relative_path_becomes_absolute() {
 
 #[test]
 fn unknown_placeholder_is_named() {
-    for (path, unknown) in [("r-%x.json", "%x"), ("r%", "%"), ("%q{RANK", "%q"), ("%P", "%P")] {
+    for (path, unknown) in
+        [("r-%x.json", "%x"), ("r%", "%"), ("%q{RANK", "%q"), ("%P", "%P"), ("%\u{5}", r"%\u{5}")]
+    {
         let problem = bad("GPU_TIME_REPORT", &format!("json:{path}"));
         let expected = format!("for `GPU_TIME_REPORT`: unknown `{unknown}`: expected `%p` ");
         assert!(problem.contains(&expected), "{problem}");
