@@ -202,9 +202,14 @@ fn devices(_: &[String]) {
     let spin = gpu.spin("export::unheld");
     // The runtime opens windows only once there is a context.
     unheld(&gpu.stream, &spin).unwrap();
-    gpu_time::open_window(Duration::from_millis(30));
     let began = Instant::now();
-    while !recorder.render().contains("busy_share{") && began.elapsed() < PATIENCE {
+    let is_busy = |text: &str| {
+        let lines = text.lines().filter(|line| line.starts_with("gpu_time_device_busy_share{"));
+        lines.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).any(|share: f64| share > 0.0)
+    };
+    while !is_busy(&recorder.render()) && began.elapsed() < PATIENCE {
+        // The program may stand still for a whole window.
+        gpu_time::open_window(Duration::from_millis(30));
         unheld(&gpu.stream, &spin).unwrap();
         gpu.synchronize();
         gpu_time::publish();
