@@ -2,7 +2,7 @@
 // that of the driver and of CUPTI.
 //
 //   cc -O2 -shared -fPIC -o allocation_owners.so gpu/allocation_owners.c -ldl -lpthread
-//   LD_PRELOAD=$PWD/allocation_owners.so GPU_TIME_KERNELS=1% bundle/bin/scenario soak/run 240s
+//   LD_PRELOAD=$PWD/allocation_owners.so GPU_TIME_RECORD=20ms/1s bundle/bin/scenario soak/run 240s
 //
 // Prints a line to stderr every 20 s: for each library its bytes and blocks, and what the C library's allocator has.
 // Blocks of `posix_memalign` and `aligned_alloc` are not counted. Needs glibc.

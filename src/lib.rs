@@ -22,7 +22,7 @@ pub use gpu_time_runtime::{
     Losses, Lost, Measure, Modes, NULL_STREAM, Node, Overlap, PER_THREAD_STREAM, PerCall, Process,
     Ratio, RawStream, ReadError, Remark, Run, ScopeKind, Series, Settle, Settled, Site, Slot,
     Snapshot, Stats, Timeline, Trend, Unattributed, UnknownError, Unmet, WindowsFrom, compare,
-    configure, lock_clocks, open_window, publish, raw_stream, report, set_default_stream,
+    configure, lock_clocks, publish, raw_stream, record_phase, report, set_default_stream,
     set_enabled, set_thread_default_stream, snapshot, until_stable,
 };
 
@@ -40,6 +40,6 @@ mod off;
 #[cfg(not(all(feature = "enabled", target_os = "linux")))]
 pub use off::{
     Configure, GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, configure,
-    open_window, publish, raw_stream, report, set_default_stream, set_enabled,
+    publish, raw_stream, record_phase, report, set_default_stream, set_enabled,
     set_thread_default_stream,
 };

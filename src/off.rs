@@ -25,7 +25,7 @@ pub fn set_default_stream<S>(_stream: S) {}
 pub fn set_thread_default_stream<S>(_stream: S) {}
 
 /// Does nothing, because the `enabled` feature is off.
-pub fn open_window(_length: Duration) {}
+pub fn record_phase(_length: Duration) {}
 
 /// Process-wide options, ignored because the `enabled` feature is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,8 +61,7 @@ ignored! {
     warmup: impl Into<Option<u32>>,
     cold: &str,
     sleep: &str,
-    kernels: &str,
-    windows: &str,
+    record: &str,
     notes: &str,
     view: &str,
     label: &str,

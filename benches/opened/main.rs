@@ -1,19 +1,20 @@
-//! The host cost of opened calls (timed calls whose kernels CUPTI records), and how much they slow the
+//! The host cost of recorded calls (timed calls whose kernels CUPTI records), and how much they slow the
 //! process down afterwards.
 //!
 //! ```text
 //! cargo bench --features kernels --bench opened
 //! ```
 //!
-//! The cost is the difference between a function whose every call is opened and the same function
-//! without the attribute, in alternating batches. The GPU is synchronized between batches.
+//! The cost is the difference between a function whose every call is recorded and the same function
+//! without the attribute, in alternating batches. Between batches, the GPU is synchronized and the phase ends, because
+//! it would record every launch of the process.
 //!
 //! The slowdown is measured in child processes. Each measures launches, held event pairs and kernels
-//! back to back, opens many calls, and measures again. Hosts drift by more than the bound, so control
-//! processes, which make the same calls without opening any, alternate with these.
+//! back to back, records many calls, and measures again. Hosts drift by more than the bound, so control
+//! processes, which make the same calls and record none, alternate with these.
 //!
 //! The collector is the thread that reads CUPTI's records. Its cost is the CPU time that Linux counts for it, divided
-//! by the number of launches in opened calls.
+//! by the number of launches in recorded calls.
 //!
 //! Needs a GPU and `libcupti`. Prints one table and fails if a bound is missed.
 
@@ -26,7 +27,8 @@ mod table;
 use std::error::Error;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys::{self, CUevent_flags};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
@@ -37,14 +39,16 @@ use table::{Bound, Figure, Table};
 
 const LAUNCHES: [usize; 3] = [1, 16, 64];
 const LABELS: [[&str; 2]; 3] = [
-    ["1 launch, untimed", "1 launch, opened, over untimed"],
-    ["16 launches, untimed", "16 launches, opened, over untimed"],
-    ["64 launches, untimed", "64 launches, opened, over untimed"],
+    ["1 launch, untimed", "1 launch, recorded, over untimed"],
+    ["16 launches, untimed", "16 launches, recorded, over untimed"],
+    ["64 launches, untimed", "64 launches, recorded, over untimed"],
 ];
 /// Number of calls between two synchronizations: few enough for the stream's queue to hold all their
 /// launches.
 const BATCH: usize = 8;
 const BATCHES: usize = 400;
+/// The time that the end of a phase may take.
+const PHASE_END: Duration = Duration::from_millis(30);
 const SINGLE_THREAD: LaunchConfig =
     LaunchConfig { grid_dim: (1, 1, 1), block_dim: (1, 1, 1), shared_mem_bytes: 0 };
 
@@ -84,6 +88,12 @@ fn opened(gpu: &Gpu, launches: usize) {
     (0..launches).for_each(|_| gpu.launch(1_000));
 }
 
+/// Ends the phase, which otherwise lasts as long as the process.
+fn stop_recording() {
+    gpu_time::set_enabled(false);
+    thread::sleep(PHASE_END);
+}
+
 /// Returns the mean host time of a call in a batch.
 fn host_ns(gpu: &Gpu, launches: usize, call: fn(&Gpu, usize)) -> f64 {
     gpu.stream.synchronize().expect("synchronize");
@@ -119,13 +129,13 @@ fn back_to_back_ns(gpu: &Gpu) -> f64 {
     f64::from(start.elapsed_ms(&stop).expect("two recorded events")) * 1e4
 }
 
-/// The row labels of what opened calls could slow down: launches, held pairs, and kernels back to back.
+/// The row labels of what recorded calls could slow down: launches, held pairs, and kernels back to back.
 const LEFTOVERS: [&str; 3] = [
-    "launch after opened calls, over before",
-    "held pair around 5 µs after opened calls, over before",
-    "3 µs kernels back to back after opened calls, over before",
+    "launch after recorded calls, over before",
+    "held pair around 5 µs after recorded calls, over before",
+    "3 µs kernels back to back after recorded calls, over before",
 ];
-/// Number of processes with opened calls, and of control processes.
+/// Number of processes with recorded calls, and of control processes.
 const PROCESSES: usize = 24;
 
 fn leftovers(gpu: &Gpu) -> [f64; 3] {
@@ -147,12 +157,13 @@ fn print_leftovers(gpu: &Gpu, call: fn(&Gpu, usize)) {
     for launches in LAUNCHES {
         (0..50).for_each(|_| _ = host_ns(gpu, launches, call));
     }
+    stop_recording();
     for (after, before) in leftovers(gpu).into_iter().zip(before) {
         println!("{}", after / before);
     }
 }
 
-/// Runs a process with or without opened calls and returns its ratios.
+/// Runs a process with or without recorded calls and returns its ratios.
 fn process(role: &str) -> Result<[f64; 3], Box<dyn Error>> {
     let output = Command::new(std::env::current_exe()?).arg(role).output()?;
     if !output.status.success() {
@@ -176,7 +187,7 @@ fn compare_processes(table: &mut Table) -> Result<(), Box<dyn Error>> {
     }
     for ((opened, control), label) in opened.into_iter().zip(control).zip(LEFTOVERS) {
         let control = Figure::of(control);
-        table.row("the next, without opened calls", control, "ratio", Bound::None);
+        table.row("the next, without recorded calls", control, "ratio", Bound::None);
         let opened = opened.into_iter().map(|ratio| ratio / control.median).collect();
         table.row(label, Figure::of(opened), "ratio", Bound::AtMost(1.003));
     }
@@ -201,12 +212,14 @@ fn collector_ns() -> Result<f64, Box<dyn Error>> {
 fn run(gpu: &Gpu, table: &mut Table) -> Result<(), Box<dyn Error>> {
     (0..50).for_each(|_| untimed(gpu, 64));
     for (launches, [plain, over]) in LAUNCHES.into_iter().zip(LABELS) {
-        // Warms up: the first opened call loads CUPTI.
+        // Warms up: the first recorded call loads CUPTI.
         host_ns(gpu, launches, opened);
         let (mut alone, mut more) = (Vec::new(), Vec::new());
         for _ in 0..BATCHES {
+            stop_recording();
             let ns = host_ns(gpu, launches, untimed);
             alone.push(ns);
+            gpu_time::set_enabled(true);
             more.push(host_ns(gpu, launches, opened) - ns);
         }
         table.row(plain, Figure::of(alone), "ns", Bound::None);
@@ -260,7 +273,7 @@ fn measure(gpu: &Gpu, role: &str) -> Result<bool, Box<dyn Error>> {
     if let Some(why) = gpu_time::snapshot().process.kernels.as_deref() {
         // `gpu/run.sh` parses the first part.
         let absent = if why.contains("no libcupti") { "no libcupti on this machine: " } else { "" };
-        return Err(format!("{absent}no call was opened: {why}").into());
+        return Err(format!("{absent}nothing was recorded: {why}").into());
     }
     Ok(!table.has_missed())
 }

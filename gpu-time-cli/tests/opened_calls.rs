@@ -1,10 +1,10 @@
-//! Builders of opened calls for the tests.
+//! Builders of recorded calls for the tests.
 
 use gpu_time_report::{KernelTimes, value};
 
 use crate::fixtures::series;
 
-/// Builds the figures of opened calls that all launch these kernels, with the total time of each.
+/// Builds the figures of recorded calls that all launch these kernels, with the total time of each.
 pub fn opened(calls: u64, kernels: &[(&str, u64, f64)]) -> KernelTimes {
     let stats = series("cuda:0", &[5000.0; 3], &[], 0.0).raw_ns;
     let kernel = |&(name, per_call, total_ns): &(&str, u64, f64)| {

@@ -260,7 +260,7 @@ fn kernels_of_single_and_merged_reports_are_shown() {
     assert_eq!(csv.lines().count(), 4, "{csv}");
     let table = show_all(&merged);
     assert!(
-        table.contains("\n  merged: medians of opened calls and kernels that several"),
+        table.contains("\n  merged: medians of recorded calls and kernels that several"),
         "{table}"
     );
 }

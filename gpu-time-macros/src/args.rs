@@ -30,8 +30,6 @@ pub struct Args {
     pub cold: Option<Arg<&'static str>>,
     /// A time in nanoseconds, or `None` to hold the stream until the bracket is enqueued.
     pub sleep: Option<Arg<Option<u64>>>,
-    /// A share of the calls, or `None` for the usual one.
-    pub kernels: Option<Arg<Option<Expr>>>,
     pub graph: Option<Arg<()>>,
     pub scope: Option<Arg<Scope>>,
     pub launch: Option<Arg<Vec<LitStr>>>,
@@ -166,7 +164,6 @@ impl Args {
         match (pair.key.name, value) {
             ("cold", value) => self.cold = Some(pair.cold(value)?),
             ("sleep", value) => self.sleep = Some(pair.sleep(value)?),
-            ("kernels", value) => self.kernels = Some(pair.kernels(value)?),
             ("graph", value) => self.graph = Some(pair.flag(value)?),
             ("skip", value) => self.skip = Some(pair.flag(value)?),
             ("stream", Some(value)) => self.stream = Some(pair.arg(value)),

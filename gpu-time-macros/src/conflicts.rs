@@ -19,7 +19,6 @@ const EXCLUDED: [(Clock, &str, &[Excluded]); 3] = [
             ("cold", "does not involve an L2"),
             ("sleep", "uses no stream"),
             ("graph", "uses no events"),
-            ("kernels", "does not involve the GPU"),
         ],
     ),
     (

@@ -128,10 +128,6 @@ fn site(plan: &Plan) -> TokenStream {
         (None, Some(every)) => checked(plan, every, "Sampling", "every"),
         (None, None) => variant("Sampling", "ALL"),
     };
-    let kernels = option(plan.kernels.as_ref().map(|share| match share {
-        Some(share) => checked(plan, share, "KernelRate", "share"),
-        None => variant("KernelRate", "USUAL"),
-    }));
     let cold = option(plan.cold.map(|cold| variant("Cold", cold)));
     let sleep = option(plan.hold.map(|time| match time {
         Some(ns) => {
@@ -165,7 +161,6 @@ fn site(plan: &Plan) -> TokenStream {
             sampling: #sampling,
             cold: #cold,
             sleep: #sleep,
-            kernels: #kernels,
             graph: #graph,
             is_span: false,
             is_async: #is_async,

@@ -32,7 +32,7 @@ const fn flag(name: &'static str, example: &'static str) -> Key {
 }
 
 /// All keys, in the order in which messages list them.
-const KEYS: [Key; 17] = [
+const KEYS: [Key; 16] = [
     value("stream", "`stream = EXPR`"),
     value("name", "`name = \"…\"`"),
     value("warmup", "`warmup = 10`"),
@@ -40,7 +40,6 @@ const KEYS: [Key; 17] = [
     value("every", "`every = 100`"),
     optional("cold", "`cold` or `cold = \"dirty\"`"),
     optional("sleep", "`sleep` or `sleep = \"50us\"`"),
-    optional("kernels", "`kernels` or `kernels = 0.01`"),
     flag("graph", "`graph`"),
     value("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
     value("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),

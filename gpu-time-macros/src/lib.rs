@@ -104,8 +104,6 @@ use proc_macro::TokenStream;
 /// | `cold = "dirty"` | evict the L2 by writing, which leaves it dirty, as a producer kernel does | |
 /// | `sleep` | hold the stream until each bracket has been enqueued, or a deadline passes | off |
 /// | `sleep = "50us"` | hold the stream for a fixed time of at most 1 s, in `ns`, `us`, `ms` or `s` | |
-/// | `kernels` | open calls, so that their [kernels](#kernels) are recorded: the first call after warm-up and a random sixteenth of the others | off, or every call with `clock = "kernels"` |
-/// | `kernels = 0.01` | open this share of the timed calls; a constant `f64`, restricted like `sample` | |
 /// | `graph` | launches in a stream capture become timed nodes of the graph, see [below](#graphs) | without it, such a call is lost as `capture` |
 /// | `scope = "launches"` | a bracket around each [visible launch](#what-is-bracketed) | if at least one launch is visible and none is hidden |
 /// | `scope = "body"` | a bracket around the whole body | otherwise, and with every clock other than `"events"` |
@@ -119,9 +117,8 @@ use proc_macro::TokenStream;
 /// | `crate = PATH` | the path of `gpu-time`, for crates that re-export it | `::gpu_time` |
 /// | `skip` | leave this function of an annotated `impl`, `trait` or `mod` untimed; conflicts with every other key | |
 ///
-/// `sample` conflicts with `every`. `clock = "host"` conflicts with `stream`, `cold`, `sleep`,
-/// `kernels`, `graph`, `launch` and `scope = "launches"`; `clock = "kernels"` conflicts with the
-/// same keys except `kernels`. `clock = "sync"` conflicts with `sleep`, `graph`, `launch` and
+/// `sample` conflicts with `every`. `clock = "host"` and `clock = "kernels"` conflict with `stream`, `cold`,
+/// `sleep`, `graph`, `launch` and `scope = "launches"`. `clock = "sync"` conflicts with `sleep`, `graph`, `launch` and
 /// `scope = "launches"`. These clocks time the whole body. `launch` conflicts with
 /// `scope = "body"`, and `graph` needs launches scope. On async code, `sleep` and `clock = "sync"`
 /// are errors: `sleep` would hold the stream across an await, and `clock = "sync"` would block the
@@ -159,9 +156,7 @@ use proc_macro::TokenStream;
 /// write.
 ///
 /// `gpu_time::set_default_stream` sets a stream at run time for functions that have neither a
-/// stream nor the key `clock`. While it is set, events on this stream time their bodies. Such a
-/// call is opened only inside another opened call, or if the key `kernels` or `GPU_TIME_KERNELS`
-/// asks for it.
+/// stream nor the key `clock`. While it is set, events on this stream time their bodies.
 ///
 /// The attribute does not keep a stream alive. A stream in an `Arc` or `Rc` that the body may drop
 /// is watched through a weak pointer, and a bracket whose stream is gone is counted as lost. So is
@@ -177,20 +172,20 @@ use proc_macro::TokenStream;
 ///
 /// # Kernels
 ///
-/// CUPTI records the kernels, copies and memsets that a call enqueues while it is *opened*, from
-/// any library and on any stream. The outermost timed call of a thread is opened, together with all
-/// annotated functions inside it. Each record is attributed to the innermost annotated function at
-/// the time of the launch, and counts as inclusive time of the functions around it. An opened call
-/// has no brackets. Work that another thread enqueues for the call is not attributed to it. A call
-/// of a function without a stream counts as skipped inside a call timed by events.
+/// In a *phase*, CUPTI records the kernels, copies and memsets that the process enqueues, from any library and on any
+/// stream. A call that begins in a phase is *recorded*, with all annotated functions inside it, and has no brackets.
+/// Each record is attributed to the innermost annotated function at the time of the launch, and counts as inclusive
+/// time of the functions around it. Work that another thread enqueues for the call is not attributed to it.
 ///
-/// With `clock = "kernels"`, opened calls are the only source of times, so every timed call is
-/// opened unless `kernels` gives a share. Name a stream if you can: it adds exact times of single
-/// launches and of every call, at a lower cost, and makes `sleep`, `cold` and `graph` possible.
+/// With `clock = "kernels"`, recorded calls are the only source of times, and a function's first call after warm-up is
+/// recorded even outside of phases. Name a stream if you can: it adds exact times of single launches and of every call,
+/// at a lower cost, and makes `sleep`, `cold` and `graph` possible.
 ///
-/// `GPU_TIME_KERNELS` sets `kernels` for all functions. Recording needs the feature `kernels` of
-/// `gpu-time`. Without this feature, without a usable CUPTI, or with a budget below 50 %,
-/// `clock = "kernels"` falls back to the host clock. The rows then show that clock, and the report says once what is missing.
+/// `GPU_TIME_RECORD` says when there are phases. By default, the functions that have been called decide: the whole run
+/// is a phase if none has a stream, there are phases of 20 ms in each 100 ms if only some have one, and none if all do.
+/// Recording needs the feature `kernels` of `gpu-time`. Without this feature, without a usable CUPTI, or with a budget
+/// below 50 %, `clock = "kernels"` falls back to the host clock. The rows then show that clock, and the report says once
+/// what is missing.
 ///
 /// An async function is attributed the work that is enqueued while it runs, and while a future that
 /// it visibly awaits is polled. Within a macro such as `select!`, work is attributed only to the

@@ -45,16 +45,6 @@ impl Pair {
     }
 
     pub fn sample(self, value: Expr) -> syn::Result<Arg<Expr>> {
-        let value = self.share(value)?;
-        Ok(self.arg(value))
-    }
-
-    pub fn kernels(self, value: Option<Expr>) -> syn::Result<Arg<Option<Expr>>> {
-        let share = value.map(|value| self.share(value)).transpose()?;
-        Ok(self.arg(share))
-    }
-
-    fn share(&self, value: Expr) -> syn::Result<Expr> {
         if string(&value).is_some() {
             return Err(self.wrong(value));
         }
@@ -62,7 +52,7 @@ impl Pair {
             Some(share) if share <= 0.0 || share > 1.0 => {
                 Err(self.out_of_range(value, "a share above 0 and up to 1"))
             }
-            _ => Ok(value),
+            _ => Ok(self.arg(value)),
         }
     }
 

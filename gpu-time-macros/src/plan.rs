@@ -30,8 +30,6 @@ pub struct Plan {
     pub cold: Option<&'static str>,
     /// A time in nanoseconds, or `None` to hold the stream until the bracket is enqueued.
     pub hold: Option<Option<u64>>,
-    /// The share of the timed calls whose kernels are recorded, or `None` for the usual one.
-    pub kernels: Option<Option<Expr>>,
     /// Launches in a stream capture become timed nodes of the graph.
     pub graph: bool,
     pub scope: Scope,
@@ -118,7 +116,6 @@ impl Plan {
             every: value(args.every),
             cold: value(args.cold),
             hold: value(args.sleep),
-            kernels: value(args.kernels),
             graph: args.graph.is_some(),
             scope,
             clock,

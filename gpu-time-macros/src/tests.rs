@@ -48,7 +48,7 @@ macro_rules! snapshot {
 #[test]
 fn site_declaration() {
     insta::assert_snapshot!(expanded(
-        "name = \"gemm\", warmup = WARMUP * 2, cold = \"dirty\", sleep = \"50us\", kernels = SHARE",
+        "name = \"gemm\", warmup = WARMUP * 2, cold = \"dirty\", sleep = \"50us\"",
         "fn f(stream: &CudaStream) { stream.launch_builder(k).launch(cfg); }",
     ));
 }
@@ -159,11 +159,7 @@ snapshot!(
     "fn f(&self, n: usize) -> u8 { self.run(); 3 }"
 );
 
-snapshot!(
-    kernels_with_work,
-    "clock = \"kernels\", kernels = SHARE, bytes = n",
-    "fn f(n: usize) { k.launch(n) }"
-);
+snapshot!(kernels_with_work, "clock = \"kernels\", bytes = n", "fn f(n: usize) { k.launch(n) }");
 
 snapshot!(host_clock_with_work, "clock = \"host\", flops = n", "fn f(n: usize) {}");
 
@@ -236,10 +232,7 @@ fn function_without_stream_gets_clock_of_kernels() {
         ("", "fn f(&self) { self.a.launch_builder(k).launch(c); self.b.launch_builder(k); }"),
         ("", "fn f(&self) { let go = || k.launch(1); go(); k.launch(2); }"),
         ("", "async fn f(x: &Tensor) { x.get().await; }"),
-        (
-            "warmup = 2, kernels = 0.5, scope = \"body\", bytes = x.len()",
-            "fn f(x: &Tensor) { g() }",
-        ),
+        ("warmup = 2, scope = \"body\", bytes = x.len()", "fn f(x: &Tensor) { g() }"),
         ("clock = \"kernels\"", "fn f(stream: &CudaStream) { k.launch(1); }"),
         ("clock = \"kernels\"", "fn f(one: &CudaStream, two: &CudaStream) { k.launch(1); }"),
     ] {

@@ -118,8 +118,8 @@ fn upper_bounds(snapshot: &Snapshot, advice: &mut NoteList) {
         Some(host) => {
             let up_to = if bound.len() > 1 { "up to " } else { "" };
             format!(
-                "the host takes {up_to}{host} per call; add `kernels` to see how long the GPU idled, `sleep` to \
-                 time the kernels alone"
+                "the host takes {up_to}{host} per call; `GPU_TIME_RECORD=on` shows how long the GPU idled, and `sleep` \
+                 times the kernels alone"
             )
         }
         None => "add `sleep`".to_owned(),

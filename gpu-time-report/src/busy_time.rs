@@ -33,7 +33,7 @@ const WHOLE: f64 = 0.9995;
 impl BusyTime {
     /// Returns the busy time of a device: the sum of its functions' own times without the overlap,
     /// but not more than the wall time. The part of it that is an upper bound is not more than
-    /// windows found of functions beside the rest.
+    /// phases found of functions beside the rest.
     pub fn of(snapshot: &Snapshot, device: &Device, times: &[OwnTime]) -> BusyTime {
         let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
         let ns = (sum(times) - overlap.ns).max(0.0);
@@ -41,7 +41,7 @@ impl BusyTime {
         // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
         let is_partial = overlap.partial || ns > wall_ns;
         let is_bound = is_partial || times.iter().any(OwnTime::is_bound);
-        // Times by events may include pauses, but windows know how busy functions kept the GPU.
+        // Times by events may include pauses, but phases know how busy functions kept the GPU.
         let coverage = idle::telling_of_all(snapshot, device).filter(|_| is_bound);
         let most_ns = coverage.map_or(wall_ns, |coverage| {
             let known_ns = times.iter().map(OwnTime::known_ns).sum::<f64>() - overlap.ns;
@@ -118,7 +118,7 @@ mod tests {
     use crate::tree::fixtures::node;
     use crate::{Coverage, Node};
 
-    /// Windows found other work as well.
+    /// Phases found other work as well.
     #[test]
     fn bounds_are_not_above_what_windows_found_of_functions() {
         let process = process(None);

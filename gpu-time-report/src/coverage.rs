@@ -1,37 +1,40 @@
-//! Estimates of how busy a device was, from windows in which all work of the process was recorded.
+//! Estimates of how busy a device was, from phases in which all work of the process was recorded.
 
 use serde::{Deserialize, Serialize};
 
 use crate::units;
 
-/// The minimum share of the windows that are in no figure for a warning.
+/// The minimum share of the phases that are in no figure for a warning.
 const MANY_UNKNOWN: f64 = 0.02;
 
-/// The number of standard errors, and the share if there is none, by which windows contradict what is known.
-pub(crate) const FAR: f64 = 3.0;
-pub(crate) const FAR_WITHOUT_ERROR: f64 = 0.1;
+/// The minimum share of the run that phases cover if all of it was recorded.
+const WHOLE_RUN: f64 = 0.95;
 
-/// The share of wall time that a device was busy, estimated from windows.
+/// The number of standard errors by which phases contradict what is known.
+pub(crate) const FAR: f64 = 3.0;
+
+/// The share of wall time that a device was busy, estimated from phases.
 ///
-/// The shares are means over the windows; in a merged report, over the times that the windows of the processes
-/// [cover](Self::covered_ns). Their errors are standard errors across the windows,
+/// The shares are means over the phases; in a merged report, over the times that the phases of the processes
+/// [cover](Self::covered_ns). Their errors are standard errors across the phases,
 /// widened if there are few or if some are [incomplete](Self::incomplete) or [missed](Self::missed), so that the
-/// interval of two errors on either side contains the true share in 19 of 20 runs. They are `None` with fewer than five windows.
+/// interval of two errors on either side contains the true share in 19 of 20 runs. They are `None` with fewer than five phases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Coverage {
-    /// The number of complete windows. Without any, nothing is known, and all shares are 0.
+    /// The number of complete phases. Without any, nothing is known, and all shares are 0. A phase without an end
+    /// counts as one for each fifth of a second.
     pub windows: u64,
-    /// The number of further windows, which no figure includes because some of their records are
+    /// The number of further phases, which no figure includes because some of their records are
     /// missing.
     pub incomplete: u64,
-    /// The number of planned windows that could not open: other threads were loading code all the
+    /// The number of planned phases that could not begin: other threads were loading code all the
     /// time, or too many windows waited for records.
     pub missed: u64,
-    /// The total time of the windows, in nanoseconds.
+    /// The total time of the phases, in nanoseconds.
     pub total_ns: f64,
-    /// The wall time that the windows stand for, in nanoseconds: the run without the time in which
-    /// windows were wanted and could not open yet, before there was a CUDA context and while CUPTI
+    /// The wall time that the phases stand for, in nanoseconds: the run without the time in which
+    /// phases were wanted and could not begin yet, before there was a CUDA context and while CUPTI
     /// was loaded. In a merged report, this is a sum.
     pub covered_ns: f64,
     /// The share of wall time during which a kernel, a copy or a memset of the process ran on the
@@ -49,8 +52,13 @@ pub struct Coverage {
     pub attributed_error: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     /// The error of the share that is not annotated. It is smaller than those of the two shares of
-    /// which it is the difference, because both are of the same windows.
+    /// which it is the difference, because both are of the same phases.
     pub not_annotated_error: Option<f64>,
+    /// The share of wall time during which work of annotated functions ran that have no time: for example, each of
+    /// their calls was in the warm-up, or too long for a phase.
+    pub not_timed: f64,
+    /// The error of the share of functions without a time.
+    pub not_timed_error: Option<f64>,
     /// The kernels, copies and memsets that were enqueued outside of annotated functions, largest
     /// share first. There are at most 16.
     pub unattributed: Vec<Unattributed>,
@@ -66,12 +74,13 @@ impl Coverage {
         (self.busy - self.attributed).max(0.0)
     }
 
-    /// Returns the figures of two reports together. Shares and rates are weighted by the times that the windows cover,
-    /// because one process may have opened more windows than the other.
+    /// Returns the figures of two reports together. Shares and rates are weighted by the times that the phases cover,
+    /// because one process may have had more phases than the other.
     /// There may be more than [`MAX_UNATTRIBUTED`](Self::MAX_UNATTRIBUTED) kernels, because those of a third report
     /// can move up one that is far down now.
+    #[doc(hidden)]
     #[must_use]
-    pub(crate) fn pooled(&self, other: &Coverage, covered_ns: [f64; 2]) -> Coverage {
+    pub fn pooled(&self, other: &Coverage, covered_ns: [f64; 2]) -> Coverage {
         let all_ns = covered_ns[0] + covered_ns[1];
         let weights = if all_ns > 0.0 { covered_ns.map(|ns| ns / all_ns) } else { [0.5; 2] };
         let mean = |[one, two]: [f64; 2]| weights[0] * one + weights[1] * two;
@@ -113,36 +122,36 @@ impl Coverage {
             attributed: mean([self.attributed, other.attributed]),
             attributed_error: error(self.attributed_error, other.attributed_error),
             not_annotated_error: error(self.not_annotated_error, other.not_annotated_error),
+            not_timed: mean([self.not_timed, other.not_timed]),
+            not_timed_error: error(self.not_timed_error, other.not_timed_error),
             unattributed,
         }
     }
 
-    /// Returns by how much the time of annotated functions in the windows exceeds a time that is known with this error,
-    /// or 0 if that is within the errors.
-    pub(crate) fn beyond(&self, known_ns: f64, error_ns: f64, wall_ns: f64) -> f64 {
-        let ns = self.attributed * wall_ns - known_ns;
-        let far_ns = match self.attributed_error {
-            Some(error) => FAR * (error * wall_ns).hypot(error_ns),
-            None => FAR_WITHOUT_ERROR * wall_ns,
-        };
-        if ns > far_ns { ns } else { 0.0 }
+    /// Returns `true` if everything was recorded, as by one phase for the whole run.
+    fn is_whole_run(&self) -> bool {
+        let is_whole = self.total_ns >= WHOLE_RUN * self.covered_ns && self.covered_ns > 0.0;
+        is_whole && self.unknown() == 0
     }
 
-    /// Returns the number of windows and their time in words.
+    /// Returns the number of phases and their time in words.
     pub(crate) fn windows_words(&self) -> String {
+        if self.is_whole_run() {
+            return "all of it recorded".to_owned();
+        }
         let total = units::time(self.total_ns);
         match self.windows {
-            1 => format!("1 window of {total}"),
-            windows => format!("{} windows of {total} in total", units::count(windows)),
+            1 => format!("1 phase of {total}"),
+            phases => format!("{} phases of {total} in total", units::count(phases)),
         }
     }
 
-    /// Returns the number of windows that are in no figure.
+    /// Returns the number of phases that are in no figure.
     fn unknown(&self) -> u64 {
         self.incomplete.saturating_add(self.missed)
     }
 
-    /// Returns the numbers of windows that are in no figure, in words.
+    /// Returns the numbers of phases that are in no figure, in words.
     fn unknown_words(&self, incomplete: &str) -> String {
         let kinds = [(self.incomplete, incomplete), (self.missed, "missed")];
         let counted = kinds.into_iter().filter(|(count, _)| *count > 0);
@@ -160,7 +169,7 @@ impl Coverage {
         let allowance = if self.busy_error.is_some() { ", for which the errors allow" } else { "" };
         are_many.then(|| {
             format!(
-                "{unknown} of {all} windows are incomplete or missed: the GPU may have been busier or idler in \
+                "{unknown} of {all} phases are incomplete or missed: the GPU may have been busier or idler in \
                  them{allowance}"
             )
         })
@@ -169,7 +178,7 @@ impl Coverage {
     /// Returns the shares in words. `of` says what they are of.
     pub(crate) fn sentence(&self, of: &str) -> String {
         if self.windows == 0 {
-            return format!("no window is complete: {}", self.unknown_words("incomplete"));
+            return format!("no phase is complete: {}", self.unknown_words("incomplete"));
         }
         let share = |share: f64, error: Option<f64>| {
             let error = error.map(|error| format!(" ±{:.1}", 100.0 * error)).unwrap_or_default();
@@ -197,7 +206,7 @@ impl Coverage {
 pub struct Unattributed {
     /// The demangled name, or a name in brackets for a copy or a memset.
     pub name: String,
-    /// The number of times that the work was enqueued in all windows.
+    /// The number of times that the work was enqueued in all phases.
     pub count: u64,
     /// The total time of the work, in nanoseconds.
     pub total_ns: f64,
@@ -208,7 +217,7 @@ pub struct Unattributed {
 }
 
 impl Unattributed {
-    /// Keeps the kernels with the largest totals, with their shares of the busy time of all windows.
+    /// Keeps the kernels with the largest totals, with their shares of the busy time of all phases.
     #[doc(hidden)]
     pub fn largest(mut all: Vec<Unattributed>, busy_ns: f64, total_ns: f64) -> Vec<Unattributed> {
         all.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));

@@ -1,5 +1,5 @@
 //! The report as CSV: a header, then one line per series, each followed by a line for each kernel of
-//! its opened calls. Names are escaped as in the table, so the file can safely be printed to a
+//! its recorded calls. Names are escaped as in the table, so the file can safely be printed to a
 //! terminal.
 
 use crate::units::printable;
@@ -148,7 +148,7 @@ fn columns() -> Vec<CsvColumn> {
     columns
 }
 
-/// Adds the columns about the opened calls of a series.
+/// Adds the columns about the recorded calls of a series.
 fn add_opened(columns: &mut Vec<CsvColumn>) {
     columns.push(("opened".to_owned(), Box::new(|_, series| series.opened().to_string())));
     columns.push(("launch_bound".to_owned(), Box::new(|site, _| optional(site.launch_bound))));

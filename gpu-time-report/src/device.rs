@@ -97,23 +97,23 @@ pub struct Device {
     /// Several of the merged processes used the device at the same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// How long work of different opened calls ran at the same time. `None` if it never did, as on
+    /// How long work of different recorded calls ran at the same time. `None` if it never did, as on
     /// a single stream.
     pub overlap: Option<Overlap>,
-    /// How busy the device was, from windows in which all work of the process was recorded. `None`
-    /// without windows.
+    /// How busy the device was, from phases in which all work of the process was recorded. `None`
+    /// without phases.
     pub coverage: Option<Coverage>,
-    /// The reports that the coverage comes from, in a merged report of which only some have windows.
+    /// The reports that the coverage comes from, in a merged report of which only some have phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows_from: Option<WindowsFrom>,
     /// Reasons to doubt the device's figures.
     pub warnings: Vec<String>,
 }
 
-/// The time during which work of different opened calls ran on a device at the same time, on different streams.
+/// The time during which work of different recorded calls ran on a device at the same time, on different streams.
 ///
 /// Each of the calls counts the time as its own. The time for which the device was busy with the work
-/// of opened calls is therefore the sum of the paths' [self times on
+/// of recorded calls is therefore the sum of the paths' [self times on
 /// it](crate::Node::self_ns_by_device) minus this overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -127,11 +127,11 @@ pub struct Overlap {
     pub partial: bool,
 }
 
-/// The number of merged reports whose windows the figures come from, if others have none.
+/// The number of merged reports whose phases the figures come from, if others have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WindowsFrom {
-    /// The number of reports with windows on the device.
+    /// The number of reports with phases on the device.
     pub with: u64,
     /// The number of reports with the device.
     pub of: u64,
@@ -147,7 +147,7 @@ impl Device {
         Device { id, name, ..Device::default() }
     }
 
-    /// Returns, in words, how busy the device was, if it had windows. `of` says what the shares are of.
+    /// Returns, in words, how busy the device was, if it had phases. `of` says what the shares are of.
     pub(crate) fn coverage_sentence(&self, of: &str) -> Option<String> {
         let sentence = self.coverage.as_ref()?.sentence(of);
         Some(match self.windows_from {
@@ -156,7 +156,7 @@ impl Device {
         })
     }
 
-    /// Merges another report of the same device. Throttled times and overlaps are summed, and windows
+    /// Merges another report of the same device. Throttled times and overlaps are summed, and phases
     /// are pooled, weighted by the times that they stand for. Other values become unknown if they differ. Leaves the
     /// warnings, and what is about the merged processes.
     #[doc(hidden)]

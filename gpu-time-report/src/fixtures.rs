@@ -83,7 +83,7 @@ impl SeriesFixture {
         let measure = self.measure.unwrap();
         let series = Series::of_samples(self.device, measure, [&fed, &starved], launches, bias_ns);
         let opened = self.kernel_times.as_ref().map_or(0, |times| times.opened);
-        // With this clock, opened calls give the times, and there are no brackets.
+        // With this clock, recorded calls give the times, and there are no brackets.
         let of_brackets = |count| if clock == Clock::Kernels { 0 } else { count };
         // Launching takes longer than the GPU's work.
         let host_ns = self.kernel_times.as_ref().and_then(|times| {
@@ -201,6 +201,8 @@ pub fn coverage() -> Coverage {
         attributed: 0.35,
         attributed_error: Some(0.004),
         not_annotated_error: Some(0.005_f64.hypot(0.004)),
+        not_timed: 0.0,
+        not_timed_error: Some(0.0),
         unattributed: Unattributed::largest((0..20).map(kernel).collect(), 560e6, 800e6),
     }
 }
@@ -430,7 +432,7 @@ pub const GEMMS: [&str; 2] = [
      >(cutlass::gemm::kernel::GemmUniversal<>::Params)",
 ];
 
-/// Returns a report with opened calls: one function without a stream, and others that events time
+/// Returns a report with recorded calls: one function without a stream, and others that events time
 /// as well.
 pub fn kernels() -> Snapshot {
     let mut decode: Vec<Kernel> = GEMMS

@@ -1,4 +1,4 @@
-//! The idle share of a device, from windows and from what opened calls measured exactly.
+//! The idle share of a device, from phases and from what recorded calls measured exactly.
 
 use std::borrow::Cow;
 
@@ -8,30 +8,30 @@ use crate::own_times::{own_times, sum};
 use crate::units::percent;
 use crate::{Coverage, Device, Node, Snapshot, Source, WindowsFrom};
 
-/// The minimum share of the run for which functions ran that windows must have seen.
+/// The minimum share of the run for which functions ran that phases must have seen.
 const NOTICEABLE: f64 = 0.01;
 
 /// The reason why a share has no error.
-pub const TOO_FEW: &str = " (too few windows)";
+pub const TOO_FEW: &str = " (too few phases)";
 
 /// The share of the run for which a device was idle. Displayed as a percentage with its error.
 pub struct Idle {
     pub share: f64,
-    /// The standard error. `None` if there are too few windows.
+    /// The standard error. `None` if there are too few phases.
     pub error: Option<f64>,
-    /// Windows found more idle time than there can have been, so that the share is an upper bound.
+    /// Phases found more idle time than there can have been, so that the share is an upper bound.
     pub is_bound: bool,
     /// The merged reports that the share is of, unless it is of all.
     from: Option<WindowsFrom>,
 }
 
 impl Idle {
-    /// Returns the idle share that windows found, but no more than opened calls leave room for.
-    /// `None` without windows that tell it.
+    /// Returns the idle share that phases found, but no more than recorded calls leave room for.
+    /// `None` without phases that tell it.
     pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Idle> {
         let coverage = telling(snapshot, device)?;
         let (found, error, from) = (coverage.idle, coverage.idle_error, device.windows_from);
-        // Opened calls of all processes do not tell about those with windows.
+        // Recorded calls of all processes do not tell about those with phases.
         let exact = if from.is_none() { exact_share(snapshot, device) } else { 0.0 };
         let most = 1.0 - exact;
         let is_bound = found > most + FAR * error.unwrap_or(0.0);
@@ -58,18 +58,18 @@ impl Idle {
     }
 }
 
-/// Returns the windows of a device, if they tell how idle it was.
+/// Returns the phases of a device, if they tell how idle it was.
 pub fn telling<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a Coverage> {
     device.known_coverage().filter(|_| !is_missed(snapshot, device))
 }
 
-/// Does the same, except where some of the merged reports with the device have no windows: those of
+/// Does the same, except where some of the merged reports with the device have no phases: those of
 /// the others say nothing about these.
 pub fn telling_of_all<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a Coverage> {
     all_windows(device).filter(|_| !is_missed(snapshot, device))
 }
 
-/// Returns `true` if the windows of a device saw no work of annotated functions, although functions
+/// Returns `true` if the phases of a device saw no work of annotated functions, although functions
 /// ran on it for long. Nothing that they found stands for the run then.
 fn is_missed(snapshot: &Snapshot, device: &Device) -> bool {
     let ran_ns = sum(&own_times(snapshot, Some(&device.id)));
@@ -77,7 +77,7 @@ fn is_missed(snapshot: &Snapshot, device: &Device) -> bool {
         && ran_ns > NOTICEABLE * in_use_ns(&snapshot.process, device)
 }
 
-/// Returns how busy windows found a device, in words. `None` without windows.
+/// Returns how busy phases found a device, in words. `None` without phases.
 pub fn windows_sentence(snapshot: &Snapshot, device: &Device) -> Option<String> {
     let coverage = device.coverage.as_ref()?;
     if is_missed(snapshot, device) {
@@ -90,7 +90,7 @@ pub fn windows_sentence(snapshot: &Snapshot, device: &Device) -> Option<String> 
     })
 }
 
-/// Returns a warning if the windows of a device contradict what opened calls measured exactly. In a
+/// Returns a warning if the phases of a device contradict what recorded calls measured exactly. In a
 /// merged report, only some of the processes may have done so.
 pub fn contradiction(snapshot: &Snapshot, device: &Device) -> Option<String> {
     let coverage = all_windows(device).filter(|_| snapshot.process.merged.len() <= 1)?;
@@ -98,8 +98,8 @@ pub fn contradiction(snapshot: &Snapshot, device: &Device) -> Option<String> {
     let exact = exact_share(snapshot, device);
     (exact > busy + FAR * error).then(|| {
         format!(
-            "windows found the GPU busy for {:.1} ±{:.1}% of the time, but opened calls alone kept it busy for {} \
-             of {}: the windows do not stand for the run",
+            "phases found the GPU busy for {:.1} ±{:.1}% of the time, but recorded calls alone kept it busy for {} \
+             of {}: the phases do not stand for the run",
             100.0 * busy,
             100.0 * error,
             percent(exact),
@@ -108,7 +108,7 @@ pub fn contradiction(snapshot: &Snapshot, device: &Device) -> Option<String> {
     })
 }
 
-/// Returns the share of the run for which opened calls are known to have kept the device busy. Calls
+/// Returns the share of the run for which recorded calls are known to have kept the device busy. Calls
 /// that were sampled do not count, nor does any if it is unknown how much of their work ran at once.
 fn exact_share(snapshot: &Snapshot, device: &Device) -> f64 {
     let is_exact = |node: &&Node| {
@@ -137,7 +137,7 @@ mod tests {
     use crate::lead::Lead;
     use crate::tree::fixtures::node;
 
-    /// Returns a report of windows, and of one function that keeps the GPU busy for half of the run.
+    /// Returns a report of phases, and of one function that keeps the GPU busy for half of the run.
     fn report(windows: Coverage) -> Snapshot {
         let process = process(None);
         let gpu = Device { coverage: Some(windows), ..gpu() };
@@ -189,7 +189,7 @@ mod tests {
         let none = Coverage { windows: 0, missed: 2, unattributed: vec![], ..windows(1.0, None) };
         assert_eq!(said(none.clone()), "Timed functions account for 50.0% of the run.");
         let table = report(none).to_string();
-        let line = "  no window is complete: 1 incomplete, 2 missed\n";
+        let line = "  no phase is complete: 1 incomplete, 2 missed\n";
         assert!(table.contains(line) && !table.contains("idle 100"), "{table}");
     }
 
@@ -197,7 +197,7 @@ mod tests {
     fn few_windows_tell_about() {
         assert_eq!(
             said(windows(0.45, None)),
-            "The GPU was idle about 45.0% of the time (too few windows)."
+            "The GPU was idle about 45.0% of the time (too few phases)."
         );
         assert_eq!(said(windows(0.9, None)), "The GPU was idle at most 50.0% of the time.");
     }
@@ -225,7 +225,7 @@ mod tests {
         let blind = Coverage { attributed: 0.0, ..windows(1.0, None) };
         assert_eq!(said(blind.clone()), "Timed functions account for 50.0% of the run.");
         let table = report(blind).to_string();
-        let line = "  40 windows of 800.0 ms in total saw no work of annotated functions\n";
+        let line = "  40 phases of 800.0 ms in total saw no work of annotated functions\n";
         assert!(table.contains(line) && !table.contains("idle 100"), "{table}");
     }
 }

@@ -11,7 +11,7 @@ pub const RUN: &str = "the run";
 /// What shares of several devices are of, if [`in_use_words`] differ.
 const MIXED_USE: &str = "each GPU's time in use";
 
-/// Returns the wall time for which a device was in use, in nanoseconds: the time for which windows stand, if there are
+/// Returns the wall time for which a device was in use, in nanoseconds: the time for which phases stand, if there are
 /// any, and otherwise the whole run. In a merged report, this is the sum over the processes that used the device.
 pub fn in_use_ns(process: &Process, device: &Device) -> f64 {
     let run_ns = run_ns(process, device);
@@ -37,7 +37,7 @@ pub fn all_in_use_words<'a>(
     words.reduce(|one, other| if one == other { one } else { MIXED_USE }).unwrap_or(RUN)
 }
 
-/// Returns the windows of a device unless some of the merged reports with the device have none.
+/// Returns the phases of a device unless some of the merged reports with the device have none.
 pub fn all_windows(device: &Device) -> Option<&Coverage> {
     device.known_coverage().filter(|_| device.windows_from.is_none())
 }

@@ -11,7 +11,7 @@ pub(crate) fn is_launch_bound(waited_ns: f64, span_ns: f64) -> bool {
     waited_ns > 0.0 && waited_ns >= MIN_WAITED * span_ns
 }
 
-/// Returns `false` if the medians of the function's opened calls say that they are not launch-bound.
+/// Returns `false` if the medians of the function's recorded calls say that they are not launch-bound.
 /// One slow call, such as the first, can make their means say the opposite.
 pub(crate) fn may_be_launch_bound(site: &Site) -> bool {
     let known = site.series.iter().filter_map(|series| of_medians(series.kernel_times.as_ref()?));

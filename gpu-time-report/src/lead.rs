@@ -34,11 +34,11 @@ const TRIFLING: f64 = 0.05;
 /// The reason to look at the only function. Functions that call it have its time as well.
 const ONLY: &str = "it is the only function with GPU time of its own";
 /// What is said besides of starved calls, which do not tell where the GPU waited.
-const STARVED: &str = ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows where";
+const STARVED: &str = ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_RECORD=on` shows where";
 
 /// The sentences at the top of the page.
 pub struct Lead<'a> {
-    /// States the idle share of the GPU or, without windows, the share of the run that functions
+    /// States the idle share of the GPU or, without phases, the share of the run that functions
     /// account for.
     #[cfg_attr(
         not(any(feature = "html", test)),
@@ -210,7 +210,7 @@ fn largest_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
     Some(First::new(name, format!("{has}, at most {}{}", units::time(ns), starved(figures)), ns))
 }
 
-/// If the GPU was idle for long and nearly every call starved, an upper bound is mostly waits, which only opened calls
+/// If the GPU was idle for long and nearly every call starved, an upper bound is mostly waits, which only recorded calls
 /// show.
 fn starved(figures: &Figures) -> &'static str {
     let on_gpu = || figures.snapshot.all_series().filter(|series| series.is_gpu_time());
@@ -245,7 +245,7 @@ fn largest<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
     Some(First::new(first.name, why, first.ns))
 }
 
-/// Work that only windows found comes before functions of which none has as much time. If the GPU was idle between the
+/// Work that only phases found comes before functions of which none has as much time. If the GPU was idle between the
 /// calls, that matters more, unless this work is most of the GPU time.
 fn windows_only<'a>(figures: &Figures<'a>, named_ns: f64, is_between: bool) -> Option<&'a Node> {
     let found = figures.shares.windows_only().iter().copied();
@@ -263,7 +263,7 @@ fn is_most(figures: &Figures, node: &Node) -> bool {
     }
 }
 
-/// Returns the sentence about work that only windows found.
+/// Returns the sentence about work that only phases found.
 fn annotate(figures: &Figures, node: &Node) -> String {
     let most = match is_most(figures, node) {
         true => "Most GPU time",
@@ -272,8 +272,8 @@ fn annotate(figures: &Figures, node: &Node) -> String {
     let share = figures.shares.of_path(node).map(|share| format!(", {share},")).unwrap_or_default();
     if node.is_not_timed() {
         return format!(
-            "{most}{share} is in calls of annotated functions without a GPU time, such as those in warm-up or timed \
-             by another clock."
+            "{most}{share} is in calls of annotated functions without a GPU time: in warm-up, longer than a \
+             phase, or timed by another clock."
         );
     }
     let kernel = kernel(figures);

@@ -38,7 +38,7 @@ pub fn line(snapshot: &Snapshot, printed: &Printed) -> String {
         UNCERTAIN if snapshot.all_series().any(Series::is_total_bound) => {
             "share that upper bounds make uncertain".to_owned()
         }
-        UNCERTAIN => "share that missing windows make uncertain".to_owned(),
+        UNCERTAIN => "share that missing phases make uncertain".to_owned(),
         _ => mark.short.to_owned(),
     };
     let words = printed.explained().map(|mark| format!("{}: {}", mark.mark, short(mark)));
@@ -104,7 +104,7 @@ impl Legend<'_> {
         let is_opened = self.any(|s| s.opened() > 0);
         self.explain(
             is_opened,
-            "opened",
+            "recorded",
             "calls whose work CUPTI recorded instead of events; busy, at least one of the kernels, copies \
              and memsets ran; span, from the first start to the last end; gaps, span minus busy",
         );
@@ -117,7 +117,7 @@ impl Legend<'_> {
             is_opened
                 && self.any(|s| s.kernel_times.as_ref().is_some_and(|times| times.has_dropped())),
             "merged",
-            "medians of opened calls and kernels that several of the reports have are left out",
+            "medians of recorded calls and kernels that several of the reports have are left out",
         );
     }
 

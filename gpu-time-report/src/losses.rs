@@ -18,7 +18,7 @@ pub enum Lost {
     /// one.
     Cancelled,
     /// The start and the stop were called on different threads, for a handle that refers to a
-    /// different stream on every thread, or for an opened call.
+    /// different stream on every thread, or for a recorded call.
     Thread,
     /// The stream was dropped before the stop.
     Stream,
@@ -30,12 +30,13 @@ pub enum Lost {
     Driver,
     /// The elapsed time was negative or not a number.
     Invalid,
-    /// CUPTI dropped a record of an opened call, or never delivered it. Or too many calls waited for
+    /// CUPTI dropped a record of a recorded call, or never delivered it. Or too many calls waited for
     /// their records, or another thread was loading code.
     Records,
-    /// An opened call had more launches or inner calls than are kept at once.
+    /// A recorded call went on for too long beyond its phase, or had more launches or inner calls than are kept at
+    /// once.
     Long,
-    /// The opened call around it ended first, or the thread or the process did.
+    /// The recorded call around it ended first, or the thread or the process did.
     Unfinished,
 }
 
@@ -94,7 +95,7 @@ impl Lost {
             Lost::Thread => (
                 "thread",
                 "the stop was on another thread than the start",
-                "the stream is a per-thread default stream, or the call was opened",
+                "the stream is a per-thread default stream, or the call was recorded",
             ),
             Lost::Stream => ("stream", "the stream was dropped before the stop event", ""),
             Lost::Context => ("context", "the context was destroyed or reset", ""),
@@ -112,12 +113,12 @@ impl Lost {
             ),
             Lost::Long => (
                 "long",
-                "the call made too many launches or calls",
-                "an opened call made more than are kept at once; the calls inside it are counted",
+                "the call was too long to be recorded",
+                "it went on beyond its phase, or made too many launches; the calls inside it are counted",
             ),
             Lost::Unfinished => (
                 "unfinished",
-                "the opened call around it, the thread or the process ended first",
+                "the recorded call around it, the thread or the process ended first",
                 "",
             ),
         }

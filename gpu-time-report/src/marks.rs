@@ -18,7 +18,7 @@ pub const ERROR: &str = "±";
 pub const SYNC: &str = "sync";
 /// Marks a row that was timed only by the host clock.
 pub const HOST: &str = "host";
-/// Marks a row whose times are the busy times of opened calls.
+/// Marks a row whose times are the busy times of recorded calls.
 pub const KERNELS: &str = "kernels";
 /// Marks a launch in a graph, which has samples of replays.
 pub const GRAPH: &str = "graph";
@@ -77,12 +77,12 @@ static ALL: [Mark; 13] = [
     mark(
         KERNELS,
         "time that the kernels ran",
-        "time per call during which its kernels ran, by CUPTI's records of opened calls",
+        "time per call during which its kernels ran, by CUPTI's records",
     ),
     mark(
         PER_CALL,
         "launches per call",
-        "launches per call; those of a kernel are per opened call, and its share is of the kernel time of the function",
+        "launches per call; those of a kernel are per recorded call, and its share is of the kernel time of the function",
     ),
     mark(
         GB_PER_S,

@@ -51,10 +51,10 @@ fn add_bounded(notes: &mut NoteList, lines: Vec<(&Site, String)>, others: &str) 
     }
 }
 
-/// Returns the reason why no call was opened, if calls were to be opened.
+/// Returns the reason why nothing was recorded, if something was to be.
 pub fn no_kernels(snapshot: &Snapshot) -> Option<String> {
     let why = snapshot.process.kernels.as_ref()?;
-    Some(format!("no call was opened to see its kernels: {why}"))
+    Some(format!("no kernels were recorded: {why}"))
 }
 
 /// Returns a note about the slower launches after CUPTI has recorded, if it has.
@@ -71,8 +71,7 @@ fn slower_launches(snapshot: &Snapshot) -> Option<String> {
     let share =
         if share < 0.001 { String::new() } else { format!(", here {}", two_digit_percent(share)) };
     Some(format!(
-        "{since} takes longer, by {us} µs on an H200{share}: `GPU_TIME_KERNELS=off`, with no windows, avoids \
-         that"
+        "{since} takes longer, by {us} µs on an H200{share}: `GPU_TIME_RECORD=off` avoids that"
     ))
 }
 
@@ -235,7 +234,7 @@ mod tests {
         let mut snapshot = fixtures::kernels();
         snapshot.tree.clear();
         let note = slower_launches(&snapshot).unwrap();
-        assert!(note.contains("0.4 µs on an H200: `GPU_TIME_KERNELS=off`"), "{note}");
+        assert!(note.contains("0.4 µs on an H200: `GPU_TIME_RECORD=off`"), "{note}");
         snapshot.process.cupti_version = Some(28);
         let note = slower_launches(&snapshot).unwrap();
         assert!(note.starts_with("CUPTI before CUDA 13.0 records until"), "{note}");

@@ -1,4 +1,4 @@
-//! Sentences about opened calls, shown below the rows of their functions and in warnings.
+//! Sentences about recorded calls, shown below the rows of their functions and in warnings.
 
 use crate::launch_bound::sides_of_series;
 use crate::units::{self, figure, share, time};
@@ -12,7 +12,7 @@ const FEWEST: u64 = 5;
 
 /// The time of a function's only kernel, by CUPTI and by events.
 ///
-/// CUPTI and events measure calls of the same run, so any run that opens calls verifies the bias of events.
+/// CUPTI and events measure calls of the same run, so any run that records calls verifies the bias of events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CrossCheck {
     kernel_ns: f64,
@@ -84,7 +84,7 @@ fn median_error_ns(times: Stats, count: u64) -> f64 {
     2.0 * 1.2533 * stddev / (count.max(1) as f64).sqrt()
 }
 
-/// Returns a line about the opened calls of a series, with medians per call. The busy time is left
+/// Returns a line about the recorded calls of a series, with medians per call. The busy time is left
 /// out if the series' own row shows it.
 pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
@@ -115,7 +115,7 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
     parts.extend(streams.map(|streams| format!("{streams} streams")));
     let opened = match series.clock {
         Clock::Kernels => "per call".to_owned(),
-        _ => format!("{} opened", units::count(times.opened)),
+        _ => format!("{} recorded", units::count(times.opened)),
     };
     Some(format!("{opened}: {}", parts.join(", ")))
 }
@@ -128,7 +128,7 @@ fn median(stats: Option<Stats>) -> Option<f64> {
 #[cfg(feature = "html")]
 pub fn label(series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
-    Some(format!("{} opened, per call: {}", units::count(times.opened), kernels(times)?))
+    Some(format!("{} recorded, per call: {}", units::count(times.opened), kernels(times)?))
 }
 
 /// Returns the number of kernels per call.
@@ -165,7 +165,7 @@ pub fn decimal(count: f64) -> String {
     }
 }
 
-/// Returns reasons to doubt the figures of a site's opened calls or its event times, each paired
+/// Returns reasons to doubt the figures of a site's recorded calls or its event times, each paired
 /// with the series that it is about.
 pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
     let warnings = |series: &Series| {
@@ -213,7 +213,7 @@ fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
     let calls = if times.opened == 1 { "call" } else { "calls" };
     (!found.is_empty()).then(|| {
         format!(
-            "{} of work in {} opened {calls} {place}, so the times by events do not include it: {}; {advice}",
+            "{} of work in {} recorded {calls} {place}, so the times by events do not include it: {}; {advice}",
             time(total_ns),
             times.opened,
             names.join(", ")

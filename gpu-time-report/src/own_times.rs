@@ -26,12 +26,12 @@ pub struct OwnTime<'a> {
 /// The maximum error of shares that are printed without a mark, as a part of all GPU time.
 pub const EXACT: f64 = 0.01;
 
-/// The shares of all GPU time. The shares of all functions and of the work that only windows found
+/// The shares of all GPU time. The shares of all functions and of the work that only phases found
 /// add up to 1.
 ///
 /// An upper bound divided by a sum of upper bounds is not a bound: a wait in one function lowers
 /// the shares of all others. With a bound among the functions' own times, all shares are therefore
-/// uncertain, and with nothing but bounds there are none. They are uncertain as well where windows found
+/// uncertain, and with nothing but bounds there are none. They are uncertain as well where phases found
 /// work that has no time, but not on every device.
 pub struct Shares<'a> {
     /// A function's share per nanosecond in its rows, whose times may include the functions that it
@@ -48,7 +48,7 @@ enum Known {
     Well,
     /// A part of the times is estimated, with an error that matters.
     Estimated,
-    /// The own time of a function is an upper bound, or windows know only of some of the work that has no time.
+    /// The own time of a function is an upper bound, or phases know only of some of the work that has no time.
     Roughly,
     /// No part of any function's own time is more than an upper bound.
     Not,
@@ -58,7 +58,7 @@ enum Known {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
     pub of_all: f64,
-    /// It is an estimate from sampled calls or windows.
+    /// It is an estimate from sampled calls or phases.
     pub is_estimate: bool,
     /// It may be too large or too small.
     pub is_uncertain: bool,
@@ -130,7 +130,7 @@ fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> HashMap<&'a str, Ow
     times
 }
 
-/// Returns `true` if windows found work without a time, but not on all devices or not in all merged processes.
+/// Returns `true` if phases found work without a time, but not on all devices or not in all merged processes.
 fn is_partial(snapshot: &Snapshot) -> bool {
     let mut nodes = snapshot.tree.iter();
     let is_found = nodes.any(|node| node.source == Source::Windows && node.self_ns > 0.0);
@@ -262,7 +262,7 @@ impl<'a> Shares<'a> {
         })
     }
 
-    /// Returns the paths of the work that only windows found.
+    /// Returns the paths of the work that only phases found.
     pub fn windows_only(&self) -> &[&'a Node] {
         &self.windows_only
     }

@@ -33,7 +33,7 @@ pub struct Process {
     /// The timing budget and the cost so far, or `None` without a limit.
     pub budget: Option<Budget>,
     /// The reason why CUPTI could not record the kernels of any call, and what to do about it.
-    /// `None` if it could, or if no calls were to be opened.
+    /// `None` if it could, or if nothing was to be recorded.
     pub kernels: Option<String>,
     /// The number that `cuptiGetVersion` returns, such as 18 for CUDA 11.8, or `None` if CUPTI was
     /// not loaded.
@@ -87,18 +87,18 @@ impl Process {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// Returns the value of `GPU_TIME_WINDOWS` that gives a run like this one enough windows. `None`
+    /// Returns the value of `GPU_TIME_RECORD` that gives a run like this one enough phases. `None`
     /// if CUPTI, which they need, cannot record, or if the run is too short for them.
-    pub(crate) fn advised_windows(&self) -> Option<&'static str> {
+    pub(crate) fn advised_phases(&self) -> Option<&'static str> {
         let longest_ns = self.merged.iter().map(|process| process.wall_ns).max();
-        let windows = match Duration::from_nanos(longest_ns.unwrap_or(self.wall_ns)).as_millis() {
+        let phases = match Duration::from_nanos(longest_ns.unwrap_or(self.wall_ns)).as_millis() {
             // CUPTI takes a good part of such a run to start.
             ..300 => return None,
             300..2_000 => "2ms/20ms",
             2_000..60_000 => "20ms/200ms",
-            60_000.. => "20ms/10s",
+            60_000.. => "20ms/1s",
         };
-        self.kernels.is_none().then_some(windows)
+        self.kernels.is_none().then_some(phases)
     }
 
     /// Returns the hosts of merged reports, if there are several.
@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn advised_windows_fit_the_run() {
+    fn advised_phases_fit_the_run() {
         let advised = |ms: u64| {
-            Process { wall_ns: ms * 1_000_000, ..fixtures::process(None) }.advised_windows()
+            Process { wall_ns: ms * 1_000_000, ..fixtures::process(None) }.advised_phases()
         };
         assert_eq!([56, 152].map(advised), [None, None]);
         assert_eq!(advised(300), Some("2ms/20ms"));
         assert_eq!(advised(2_000), Some("20ms/200ms"));
-        assert_eq!(advised(60_000), Some("20ms/10s"));
+        assert_eq!(advised(60_000), Some("20ms/1s"));
     }
 
     #[test]

@@ -93,12 +93,19 @@ fn limit_eviction(eviction: &mut Eviction) {
 }
 
 fn limit_coverage(coverage: &mut Coverage) {
-    let Coverage { total_ns, busy, idle, attributed, .. } = coverage;
-    [busy, idle, attributed].into_iter().for_each(limit_share);
+    let Coverage { total_ns, busy, idle, attributed, not_timed, .. } = coverage;
+    [busy, idle, attributed, not_timed].into_iter().for_each(limit_share);
     limit_amount(total_ns);
     limit_amount(&mut coverage.covered_ns);
-    let Coverage { busy_error, idle_error, attributed_error, not_annotated_error, .. } = coverage;
-    let errors = [busy_error, idle_error, attributed_error, not_annotated_error];
+    let Coverage {
+        busy_error,
+        idle_error,
+        attributed_error,
+        not_annotated_error,
+        not_timed_error,
+        ..
+    } = coverage;
+    let errors = [busy_error, idle_error, attributed_error, not_annotated_error, not_timed_error];
     errors.into_iter().flatten().for_each(limit_amount);
     for Unattributed { total_ns, share, per_s, .. } in &mut coverage.unattributed {
         [total_ns, share, per_s].into_iter().for_each(limit_amount);

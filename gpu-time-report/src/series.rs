@@ -137,7 +137,7 @@ pub struct Series {
     /// The floating-point operations done by calls. `None` in the same cases as for
     /// [`bytes`](Series::bytes).
     pub flops: Option<Flops>,
-    /// The time that calls took on the host. It covers opened calls and, of the calls timed by
+    /// The time that calls took on the host. It covers recorded calls and, of the calls timed by
     /// events, a thread's first ones and some of the others. `None` for the clocks `sync` and
     /// `host`, for an async function timed by events, for a launch of a function that makes
     /// several, and in a merged report if several of its reports have such calls.
@@ -148,7 +148,7 @@ pub struct Series {
     /// The part of its calls' time that is not also inside another call of the same function.
     #[serde(skip)]
     pub(crate) outer_share: Option<f64>,
-    /// The figures of the opened calls, or `None` without any. A launch has no such figures: they
+    /// The figures of the recorded calls, or `None` without any. A launch has no such figures: they
     /// are part of its function's.
     #[serde(flatten, with = "kernels::flat")]
     pub kernel_times: Option<KernelTimes>,

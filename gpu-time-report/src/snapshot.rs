@@ -61,7 +61,7 @@ impl Snapshot {
         texts::clean_all(process, devices, sites, tree);
     }
 
-    /// Adds the call tree, with the work that only windows found. Parents come before their children.
+    /// Adds the call tree, with the work that only phases found. Parents come before their children.
     #[must_use]
     #[doc(hidden)]
     pub fn with_tree(mut self, mut nodes: Vec<Node>) -> Snapshot {

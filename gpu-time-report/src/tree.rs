@@ -39,7 +39,7 @@ pub struct Node {
     /// that it called.
     pub inclusive_ns: f64,
     /// The standard error of the inclusive time. It is 0 if every call was recorded and `None` if
-    /// it is unknown, as for `<not annotated>` with fewer than five windows on a device.
+    /// it is unknown, as for `<not annotated>` with fewer than five phases on a device.
     pub inclusive_error_ns: Option<f64>,
     /// The part of the inclusive time that is the function's own. While work of several functions
     /// runs at the same time, the time counts for the one whose work started first.
@@ -95,12 +95,12 @@ pub struct PerCall {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Source {
-    /// Opened calls: exact for each of them.
+    /// Recorded calls: exact for each of them.
     Opened,
     /// Calls timed by events.
     #[default]
     Events,
-    /// Windows, in which everything was recorded.
+    /// Phases, in which everything was recorded.
     Windows,
 }
 
@@ -132,7 +132,7 @@ impl Node {
     /// The name of the work of annotated functions in calls without a time, such as those in warm-up.
     pub const NOT_TIMED: &str = "<annotated, not timed>";
 
-    /// Returns the name of work that only windows found. A report from elsewhere may have given it any.
+    /// Returns the name of work that only phases found. A report from elsewhere may have given it any.
     pub(crate) fn windows_name(&self) -> &'static str {
         if self.is_not_timed() { Node::NOT_TIMED } else { Node::NOT_ANNOTATED }
     }

@@ -12,7 +12,7 @@
 //! 2. opens a `Scope`, which records an event on the stream before and after the work: a *bracket*;
 //! 3. returns without waiting for the GPU. The bracket is pending in the thread's recorder.
 //!
-//! With the feature `kernels`, a chosen call has no bracket. It is *opened*: CUPTI records the work
+//! With the feature `kernels`, a call that begins in a phase has no bracket. It is *recorded*: CUPTI records the work
 //! that it enqueues, and a thread of the runtime matches the records to its launches.
 //!
 //! The thread's later calls, and every report, drain the brackets that the GPU has passed. Each
@@ -203,22 +203,20 @@ pub fn compare(
     settle::compare::run(settle, [(base, &mut of_base), (new, &mut of_new)])
 }
 
-/// Records everything that the process enqueues in the next `length`, up to ten seconds, to tell
-/// how busy its devices are and with what.
+/// Records everything that the process enqueues in the next `length`, up to an hour: a *phase*, besides those that
+/// [`Configure::record`] plans.
 ///
-/// Does not block: a background thread opens the window, within a second once a device has a primary context or a
-/// timed call uses a GPU. No call needs to be timed. With a [budget](Configure::budget) below 0.5, none opens. If a
-/// window is open, the next one follows it.
-/// A call that is neither timed by events nor opened accounts for its work if it begins after the request, and once
-/// there is a context.
-/// [`Device::coverage`] has the figures of all windows. Windows that a program opens describe the moments that it
-/// chooses; those of `GPU_TIME_WINDOWS` and [`Configure::windows`] open at random times.
+/// Does not block: a background thread begins the phase, within a second once a device has a primary context or a
+/// timed call uses a GPU. With a [budget](Configure::budget) below 0.5, none begins. If a phase is in progress, the
+/// next one follows it. Calls that begin in the phase are recorded with all calls inside of them, and
+/// [`Device::coverage`] tells how busy the devices were. Phases that a program asks for describe the moments that it
+/// chooses; planned ones begin at random times.
 ///
 /// Does nothing without the `kernels` feature, with `GPU_TIME=off`, or in a forked child. A child forked after
 /// this call is not timed, like one forked after the first call of a timed function.
-pub fn open_window(length: Duration) {
+pub fn record_phase(length: Duration) {
     let Some(_call) = fork::begin_call() else { return };
-    control::active::open_window(Some(length));
+    control::active::record_phase(Some(length));
 }
 
 /// Turns timing on or off for all threads.
@@ -229,6 +227,7 @@ pub fn open_window(length: Duration) {
 pub fn set_enabled(on: bool) {
     let Some(_call) = fork::begin_call() else { return };
     switches::switch(on);
+    record::phase::current::wake();
     if !on {
         cuda::release_holds(false);
     }

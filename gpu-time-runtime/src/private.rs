@@ -18,7 +18,6 @@ pub use crate::site::callsite::CallSite;
 pub use crate::site::registry::SiteRef;
 pub use crate::types::attribute::{Clock, Cold, Hold, LaunchSpec, Remark, ScopeKind, Spec};
 pub use crate::types::gpu_stream::GraphStream;
-pub use crate::types::kernel_rate::KernelRate;
 pub use crate::types::key::KeyText;
 pub use crate::types::sampling::Sampling;
 pub use crate::types::workload::{Amount, Workload, evaluated};

@@ -45,7 +45,7 @@ def main():
     [outermost] = series_of(found[0])
     failures = []
     if outermost["timed"] != outermost["opened"]:
-        failures.append(f"{outermost['opened']} of {outermost['timed']} calls were opened")
+        failures.append(f"{outermost['opened']} of {outermost['timed']} calls were recorded")
     for name in ("zero_times", "dropped"):
         if record[name] or setup[name]:
             failures.append(f"`{name}` in a record")

@@ -174,7 +174,7 @@ fn assert_answered(prometheus: SocketAddr, metrics: &str, function: &str) {
     let (panels, queries) = (dashboard(), documented());
     assert!(panels.len() >= 8 && queries.len() >= 7, "{panels:?}, {queries:?}");
     for (expression, legend) in panels {
-        // The program opens no windows. A scenario checks their metrics.
+        // The program has no phases. A scenario checks their metrics.
         if ["busy", "attributed"]
             .iter()
             .any(|what| expression.contains(&format!("gpu_time_device_{what}_share")))
@@ -216,7 +216,7 @@ struct Scraped {
 }
 
 impl Scraped {
-    fn start(kernels: &str) -> Scraped {
+    fn start(record: &str) -> Scraped {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let report = dir.path().join("report.json");
         // The simulated driver and NVML are found through the same library path.
@@ -230,7 +230,7 @@ impl Scraped {
         command.arg(address.to_string()).stdout(Stdio::null());
         command.env("GPU_TIME_REPORT", format!("json:{}", report.display()));
         // The budget exceeds the total cost of all calls, so that none is skipped.
-        command.env("GPU_TIME_BUDGET", "50%").env("GPU_TIME_KERNELS", kernels);
+        command.env("GPU_TIME_BUDGET", "50%").env("GPU_TIME_RECORD", record);
         sim.apply(&mut command);
         let cupti = SimCupti::default();
         cupti.install(&dir.path().join("cupti")).expect("it is installed");
@@ -315,7 +315,7 @@ fn prometheus_agrees_with_report_and_answers_dashboard() {
 
 #[test]
 fn estimate_for_all_calls_leaves_out_those_without_seconds() {
-    let scraped = Scraped::start("50%");
+    let scraped = Scraped::start("20ms/40ms");
     let prometheus = scraped.prometheus;
     let function = r#"function="serve_prometheus::saxpy""#;
     let all = format!("sum by (function) (gpu_time_calls_total{{{function}}})");

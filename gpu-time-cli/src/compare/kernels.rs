@@ -15,7 +15,7 @@ const COLUMNS: usize = 60;
 
 /// Describes how the kernels of a series differ between the base and the new report. Medians do not
 /// show that a library has chosen other kernels. `None` if they are the same, or if either report
-/// has no opened call.
+/// has no recorded call.
 pub fn differences(name: &str, [base, new]: [&Series; 2]) -> Option<String> {
     let [base, new] = [base, new].map(|series| series.kernel_times.as_ref().map(names));
     let (base, new) = base.zip(new)?;

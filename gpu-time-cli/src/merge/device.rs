@@ -19,7 +19,7 @@ pub struct Devices {
 struct MergedDevice {
     device: Device,
     windows_from: WindowsFrom,
-    /// The time that the windows stand for.
+    /// The time that the phases stand for.
     covered_ns: f64,
     /// The processes that used the device, by their order in the merged report.
     used_by: Vec<u32>,
@@ -140,7 +140,7 @@ fn has_windows(device: &Device) -> bool {
     device.coverage.as_ref().is_some_and(|coverage| coverage.windows > 0)
 }
 
-/// Returns the time that a device's windows stand for.
+/// Returns the time that a device's phases stand for.
 fn covered_ns(device: &Device) -> f64 {
     let coverage = device.coverage.as_ref().filter(|coverage| coverage.windows > 0);
     coverage.map_or(0.0, |coverage| coverage.covered_ns)

@@ -1,4 +1,4 @@
-//! The kernels of opened calls in merged reports.
+//! The kernels of recorded calls in merged reports.
 
 use gpu_time_report::{Elsewhere, Kernel, KernelTimes, Series, Site, value};
 
@@ -8,7 +8,7 @@ use super::combine::add;
 /// rest. A report of one process has the same limit.
 const MAX_KERNELS: usize = 255;
 
-/// Adds the opened calls of another report. Counts and totals are added up. Statistics are dropped
+/// Adds the recorded calls of another report. Counts and totals are added up. Statistics are dropped
 /// if both reports have them, because percentiles cannot be combined without all of the times.
 /// `calls` are the numbers of calls that [the opened ones represent](represented), ours first.
 pub fn add_opened(ours: &mut Option<KernelTimes>, theirs: Option<&KernelTimes>, calls: [f64; 2]) {
@@ -19,7 +19,7 @@ pub fn add_opened(ours: &mut Option<KernelTimes>, theirs: Option<&KernelTimes>, 
     }
 }
 
-/// Estimates the number of calls that a series' opened calls represent: those that were timed or
+/// Estimates the number of calls that a series' recorded calls represent: those that were timed or
 /// skipped by sampling, if the function's calls of every series were sampled alike.
 pub fn represented(site: &Site, series: &Series) -> f64 {
     if series.opened() == 0 {

@@ -16,7 +16,7 @@ pub struct MergedSeries {
     /// The times behind the statistics; `None` if there are no samples yet.
     samples: Option<Samples>,
     raw_sum_ns: f64,
-    /// The number of calls that the opened calls represent.
+    /// The number of calls that the recorded calls represent.
     represented: f64,
     bytes: Option<Work>,
     flops: Option<Work>,

@@ -23,8 +23,8 @@ enum Function {
     Site(usize),
     /// A function that the report does not list.
     Name(String),
-    /// Work that only windows found, by name. Its time is the sum of the estimates for each process,
-    /// because processes with windows differ in wall time.
+    /// Work that only phases found, by name. Its time is the sum of the estimates for each process,
+    /// because processes with phases differ in wall time.
     FromWindows(String),
 }
 

@@ -20,6 +20,8 @@ fn coverage(windows: u64, busy: f64, error: Option<f64>) -> Coverage {
         attributed: busy / 2.0,
         attributed_error: error,
         not_annotated_error: error,
+        not_timed: 0.0,
+        not_timed_error: Some(0.0),
         unattributed: Unattributed::largest(kernels, busy * total_ns, total_ns),
     }
 }
@@ -70,7 +72,7 @@ fn kernels_are_bounded_by_total() {
 fn sentence_says_if_there_are_too_few_windows() {
     assert_eq!(
         coverage(40, 0.7, Some(0.005)).sentence("wall time"),
-        "busy 70.0 ±0.5%, idle 30.0 ±0.5%, annotated functions 35.0 ±0.5% of wall time (40 windows of 800.0 ms in \
+        "busy 70.0 ±0.5%, idle 30.0 ±0.5%, annotated functions 35.0 ±0.5% of wall time (40 phases of 800.0 ms in \
          total, 1 more incomplete)"
     );
     assert!(coverage(2, 0.7, None).sentence("wall time").contains("too few for errors"));
@@ -85,7 +87,7 @@ fn warning_says_if_many_windows_are_in_no_figure() {
     );
     assert_eq!(
         some(40, Some(0.005)).warning().unwrap(),
-        "3 of 43 windows are incomplete or missed: the GPU may have been busier or idler in them, for which the \
+        "3 of 43 phases are incomplete or missed: the GPU may have been busier or idler in them, for which the \
          errors allow"
     );
     assert!(some(2, None).warning().unwrap().ends_with("idler in them"));

@@ -11,7 +11,7 @@ pub const MAX_FUNCTIONS: usize = 7;
 /// The stylesheet class of every other function.
 pub const OTHERS: &str = "c7";
 
-/// The stylesheet classes of the work that only windows found.
+/// The stylesheet classes of the work that only phases found.
 pub const NOT_ANNOTATED: &str = "not-annotated";
 pub const NOT_TIMED: &str = "not-timed";
 

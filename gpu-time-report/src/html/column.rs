@@ -103,7 +103,7 @@ impl PageColumn {
         })
     }
 
-    /// Returns the cell for a row of work that only windows found.
+    /// Returns the cell for a row of work that only phases found.
     pub fn of_windows(self, node: &Node, sheet: &Sheet) -> Markup {
         match self {
             PageColumn::Function => html! { th scope="row" { div.name { (node.windows_name()) } } },
@@ -233,7 +233,7 @@ impl PageColumn {
 }
 
 impl<'a> Sheet<'a> {
-    /// Returns the work that is not annotated, if windows measured it.
+    /// Returns the work that is not annotated, if phases measured it.
     pub fn windows_only(&self) -> &[&'a Node] {
         self.shares.windows_only()
     }

@@ -4,9 +4,8 @@ use maud::{Markup, html};
 
 use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, NOT_TIMED, OTHERS};
 use super::function_shares::{FunctionShare, FunctionShares};
-use crate::coverage::{FAR, FAR_WITHOUT_ERROR};
 use crate::idle::Idle;
-use crate::in_use::{in_use_ns, in_use_words};
+use crate::in_use::in_use_words;
 use crate::marks::Printed;
 use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND};
 use crate::own_times::own_times;
@@ -23,12 +22,12 @@ const ALL: &str = "annotated functions";
 /// The stylesheet class of idle time.
 const IDLE: &str = "idle";
 
-/// A part of the bar. The shares of all parts add up to 1, within the errors of the windows.
+/// A part of the bar. The shares of all parts add up to 1, within the errors of the phases.
 struct Part<'a> {
     class: &'a str,
     name: String,
     share: f64,
-    /// The standard error of a share that windows tell.
+    /// The standard error of a share that phases tell.
     error: Option<f64>,
     /// `≤` or `≥` if the share is a bound, `?` if it is uncertain, and `~` if it is an estimate
     /// without a known error.
@@ -119,14 +118,14 @@ fn legend(of: &str, entries: &[(&Part, &str, Markup)], on_phone: usize) -> Marku
     }
 }
 
-/// Renders the hint to set windows, if a device is without.
+/// Renders the hint to record phases, if a device is without.
 pub fn hint(snapshot: &Snapshot, devices: &[&Device]) -> Markup {
     html! {
-        @if let Some(windows) = snapshot.process.advised_windows()
+        @if let Some(phases) = snapshot.process.advised_phases()
             && devices.iter().any(|device| device.coverage.is_none())
         {
             p.soft {
-                "Set " code { "GPU_TIME_WINDOWS=" (windows) } " to tell idle time from work that is not annotated."
+                "Set " code { "GPU_TIME_RECORD=" (phases) } " to tell idle time from work that is not annotated."
             }
         }
     }
@@ -146,7 +145,7 @@ impl<'a> Part<'a> {
         Part { class, name: name.to_owned(), share, error: None, mark, is_function: false }
     }
 
-    /// Creates a part that windows tell.
+    /// Creates a part that phases tell.
     fn estimated(class: &'a str, name: &str, share: f64, error: Option<f64>) -> Part<'a> {
         let mark = if error.is_none() { ESTIMATE } else { "" };
         Part { error, ..Part::rest(class, name, share, mark) }
@@ -215,11 +214,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     let functions = parts.iter().map(|part| part.share).sum();
     match windows {
         Some(coverage) => {
-            let error_ns =
-                times.iter().fold(0.0, |sum, time| time.error_ns.min(time.ns).hypot(sum));
-            let error = error_ns / in_use_ns(&snapshot.process, device);
-            let is_beyond = coverage.beyond(functions, error, 1.0) > 0.0;
-            parts.extend(outside(coverage, Idle::of(snapshot, device), functions, is_beyond));
+            parts.extend(outside(coverage, Idle::of(snapshot, device), functions));
         }
         None => {
             let mark = if shares.is_bound() { LOWER_BOUND } else { "" };
@@ -230,30 +225,22 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     parts
 }
 
-/// Returns the parts that are not functions, as windows found them. They leave room for the time of
-/// functions, which may be known better. `is_beyond` says whether the windows found more of it.
-fn outside(
-    coverage: &Coverage,
-    idle: Option<Idle>,
-    functions: f64,
-    is_beyond: bool,
-) -> Vec<Part<'static>> {
-    let error = coverage.not_annotated_error;
-    let mut parts = Vec::new();
+/// Returns the parts that are not functions, as phases found them. They leave room for the time of
+/// functions, which may be known better.
+fn outside(coverage: &Coverage, idle: Option<Idle>, functions: f64) -> Vec<Part<'static>> {
     let room = 1.0 - functions - idle.as_ref().map_or(0.0, |idle| idle.share);
-    let not_annotated = coverage.not_annotated().min(room.max(0.0));
-    // Calls in warm-up, for example.
-    let not_timed = room - not_annotated;
-    let far = coverage.attributed_error.map_or(FAR_WITHOUT_ERROR, |error| FAR * error);
-    if not_timed > far && is_beyond {
-        parts.push(Part::estimated(
-            NOT_TIMED,
-            Node::NOT_TIMED,
-            not_timed,
-            coverage.attributed_error,
-        ));
-    }
-    parts.push(Part::estimated(NOT_ANNOTATED, Node::NOT_ANNOTATED, not_annotated, error));
+    let room = room.max(0.0);
+    let not_timed = coverage.not_timed.min(room);
+    let not_annotated = coverage.not_annotated().min(room - not_timed);
+    let mut parts = vec![
+        Part::estimated(NOT_TIMED, Node::NOT_TIMED, not_timed, coverage.not_timed_error),
+        Part::estimated(
+            NOT_ANNOTATED,
+            Node::NOT_ANNOTATED,
+            not_annotated,
+            coverage.not_annotated_error,
+        ),
+    ];
     if let Some(idle) = idle {
         let part = Part::estimated(IDLE, "idle", idle.share, idle.error);
         parts.push(if idle.is_bound {

@@ -97,7 +97,7 @@ fn details(snapshot: &Snapshot, device: &Device) -> Markup {
     }
 }
 
-/// Renders what windows found, and the properties of the device.
+/// Renders what phases found, and the properties of the device.
 fn more(snapshot: &Snapshot, device: &Device) -> Markup {
     html! {
         @if let Some(coverage) = &device.coverage {

@@ -1,11 +1,14 @@
 //! The functions' shares of a device's time.
 
 use crate::busy_time::BusyTime;
-use crate::coverage::{FAR, FAR_WITHOUT_ERROR};
+use crate::coverage::FAR;
 use crate::in_use::in_use_ns;
 use crate::marks::{ESTIMATE, UNCERTAIN, UPPER_BOUND, bound};
 use crate::own_times::{EXACT, OwnTime, own_times, sum};
 use crate::{Coverage, Device, Snapshot};
+
+/// The share by which phases without an error contradict what is known.
+const FAR_WITHOUT_ERROR: f64 = 0.1;
 
 /// The share of one function.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,14 +29,14 @@ pub struct FunctionShares {
 enum Rule {
     /// Each function has its own time, of which work that ran at once is a part that counts once.
     Own { scale: f64, mark: &'static str },
-    /// Upper bounds share what windows found beside the times that are known. Each of both has its scale.
+    /// Upper bounds share what phases found beside the times that are known. Each of both has its scale.
     Rest { known: f64, bounds: f64, mark: &'static str },
     /// It is unknown how to divide the time.
     None,
 }
 
 impl FunctionShares {
-    /// Returns the rule for a device with these windows, if they tell about it.
+    /// Returns the rule for a device with these phases, if they tell about it.
     pub fn of(snapshot: &Snapshot, device: &Device, windows: Option<&Coverage>) -> FunctionShares {
         let times = own_times(snapshot, Some(&device.id));
         let busy = BusyTime::of(snapshot, device, &times);
@@ -48,7 +51,7 @@ impl FunctionShares {
             Some(coverage)
                 if coverage.attributed > 0.0 && (busy.is_partial || !is_partly_known) =>
             {
-                // What windows found is divided by the times, which are uncertain with a bound among them.
+                // What phases found is divided by the times, which are uncertain with a bound among them.
                 let mark = if has_bounds && times.len() > 1 { UNCERTAIN } else { ESTIMATE };
                 if mark == UNCERTAIN && !is_partly_known {
                     Rule::None
@@ -113,7 +116,7 @@ impl FunctionShares {
     }
 }
 
-/// Returns the time that windows leave for upper bounds beside times that are known, or the rest of the run if windows
+/// Returns the time that phases leave for upper bounds beside times that are known, or the rest of the run if phases
 /// contradict these.
 fn most_beside_ns(coverage: &Coverage, known_ns: f64, run_ns: f64) -> f64 {
     let busy_ns = coverage.busy * run_ns;

@@ -153,7 +153,7 @@ fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
                 (tile("calls", html! { (units::count(calls)) }))
             }
             @if gpu_samples > 0 { (tile("GPU samples", html! { (units::count(gpu_samples)) })) }
-            @if opened > 0 { (tile("opened calls", html! { (units::count(opened)) })) }
+            @if opened > 0 { (tile("recorded calls", html! { (units::count(opened)) })) }
             @if host_samples > 0 { (tile("host samples", html! { (units::count(host_samples)) })) }
             @if gpu_samples > 0 { (tile("fed", html! { (units::share(fed as f64, gpu_samples as f64)) })) }
             @if calls > 0 { (tile("lost", html! { span.bad[lost > 0] { (units::count(lost)) } })) }

@@ -67,14 +67,14 @@ fn hostile() -> Snapshot {
     snapshot.with_tree(HOSTILE.map(|name| Node { site: None, ..node(name, None, 1e3, 1e3) }).into())
 }
 
-/// Returns a report of nested functions with a call tree and windows.
+/// Returns a report of nested functions with a call tree and phases.
 fn nested() -> Snapshot {
     let mut snapshot = kernels();
     for (site, name) in snapshot.sites.iter_mut().zip(["pass", "norm", "attention"]) {
         site.name = name.to_owned();
     }
     snapshot.sites.truncate(3);
-    // Windows found as much work outside of functions as inside.
+    // Phases found as much work outside of functions as inside.
     snapshot.process.wall_ns = 914_285;
     snapshot.with_tree(tree())
 }
@@ -285,7 +285,7 @@ fn program_without_events_has_no_tiles_of_samples() {
         site.series.retain(|series| series.clock == crate::Clock::Kernels);
     }
     let text = text(&snapshot);
-    assert!(text.contains("\nopened calls"), "{text}");
+    assert!(text.contains("\nrecorded calls"), "{text}");
     assert!(!text.contains("\nGPU samples") && !text.contains("\nfed"), "{text}");
 }
 
@@ -325,17 +325,17 @@ fn merged_report_has_no_process_id() {
 fn opened_calls_are_shown() {
     let text = text(&kernels());
     for part in [
-        "\nopened calls27\n",
-        "\nmodel::decode8 opened, per call: 133 kernels\n",
+        "\nrecorded calls27\n",
+        "\nmodel::decode8 recorded, per call: 133 kernels\n",
         "\ncuda:0 kernels\n",
-        "\napp::saxpy6 opened, per call: 1 kernel\n",
+        "\napp::saxpy6 recorded, per call: 1 kernel\n",
         "\napp::biased on cuda:0: the kernel takes 21.10 µs by CUPTI and 24.00 µs by events",
         "14 × reduce",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(kernels().to_html().contains("14 × <code>reduce</code>"));
-    assert!(!self::text(&everything()).contains("opened"));
+    assert!(!self::text(&everything()).contains("recorded"));
 }
 
 #[test]

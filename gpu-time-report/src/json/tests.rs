@@ -28,7 +28,7 @@ fn json_of_opened_calls() {
     let json = kernels().to_json();
     let (_, forked) = json.split_once("app::forked").unwrap();
     insta::assert_snapshot!(&forked[forked.find("\"host_ns\"").unwrap()..]);
-    // The same members are there without opened calls.
+    // The same members are there without recorded calls.
     let json = serde_json::from_str::<serde_json::Value>(&rated().to_json()).unwrap();
     let series = &json["sites"][0]["series"][0];
     assert_eq!((&series["opened"], &series["kernels"]), (&0.into(), &serde_json::json!([])));

@@ -20,7 +20,7 @@ pub struct Figures<'a> {
     /// The functions' own GPU times, longest first.
     pub own: Vec<OwnTime<'a>>,
     pub shares: Shares<'a>,
-    /// The own time that each function has at most. An upper bound is no more than windows found of all functions.
+    /// The own time that each function has at most. An upper bound is no more than phases found of all functions.
     pub most_ns: HashMap<&'a str, f64>,
     opened: OpenedCalls,
 }
@@ -28,9 +28,9 @@ pub struct Figures<'a> {
 /// A GPU, and the share of its time for which it was idle.
 pub struct Gpu<'a> {
     pub device: &'a Device,
-    /// The share that windows found. `None` if they are too few, or found more than there can have been.
+    /// The share that phases found. `None` if they are too few, or found more than there can have been.
     pub idle: Option<f64>,
-    /// The most that the share can be, by windows or by the time that functions leave.
+    /// The most that the share can be, by phases or by the time that functions leave.
     pub most_idle: Option<f64>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Figures<'a> {
         series.next().filter(|_| series.next().is_none())
     }
 
-    /// Returns the series of a path's function with opened calls, if most of these took the path.
+    /// Returns the series of a path's function with recorded calls, if most of these took the path.
     pub fn opened_series(&self, node: &Node) -> impl Iterator<Item = &'a Series> + use<'a> {
         let site = self.opened.described(node, &self.snapshot.sites);
         let all = site.into_iter().flat_map(|site| &site.series);

@@ -9,7 +9,7 @@ use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
 use crate::tree::fixtures::{by_events, node, tree};
 use crate::{Coverage, Device, Source};
 
-/// Returns the sentences about a program with this call tree, and with windows in which the GPU had
+/// Returns the sentences about a program with this call tree, and with phases in which the GPU had
 /// this idle share.
 fn said(nodes: Vec<Node>, idle: Option<f64>) -> [Option<String>; 2] {
     let own_ns: f64 = nodes.iter().map(|node| node.self_ns).sum();
@@ -45,7 +45,7 @@ fn busy_gpu_is_not_launch_bound() {
     assert!(first.starts_with(LARGEST) && first.ends_with("% of GPU time is its own."), "{first}");
 }
 
-/// The same without windows: functions account for nearly all of the run.
+/// The same without phases: functions account for nearly all of the run.
 #[test]
 fn gpu_that_functions_keep_busy_is_not_launch_bound() {
     let nodes = |busy_ns| {
@@ -104,7 +104,7 @@ fn starved_program_is_told_what_shows_the_waits() {
     let first = |idle| Lead::of(&snapshot(idle)).line().unwrap();
     let largest = "Look at app::sampled first: its own GPU time has the largest upper bound, at most 6.100 ms";
     let starved = format!(
-        "{largest}, but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows where."
+        "{largest}, but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_RECORD=on` shows where."
     );
     assert_eq!(first(0.6), starved);
     assert_eq!(first(0.1), format!("{largest}."));
@@ -121,7 +121,7 @@ fn only_function_is_not_told_to_show_which_function_waits() {
     let coverage = Coverage { busy: 0.4, idle: 0.6, ..coverage() };
     snapshot.devices[0].coverage = Some(coverage);
     let only = "it is the only function with GPU time of its own, at most 6.100 ms, but nearly every call starved: the \
-                GPU waited for the CPU, and `GPU_TIME_KERNELS=on` shows where";
+                GPU waited for the CPU, and `GPU_TIME_RECORD=on` shows where";
     assert_eq!(Lead::of(&snapshot).first.unwrap().why, only);
 }
 
@@ -188,7 +188,7 @@ fn bounds_say_so() {
     assert_eq!(first, "Look at mlp first: 81.8%? of GPU time is its own.");
 }
 
-/// Returns a report of one function with opened calls, whose first call made the means long.
+/// Returns a report of one function with recorded calls, whose first call made the means long.
 fn slow_first_call() -> Snapshot {
     let mut snapshot = kernels();
     snapshot.sites.truncate(1);

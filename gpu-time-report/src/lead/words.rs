@@ -6,7 +6,7 @@ use crate::in_use::{RUN, all_in_use_words};
 use crate::units::percent;
 use crate::{Device, Snapshot};
 
-/// Returns how idle the devices were or, without windows, the share of the run that functions account for. `None` if no
+/// Returns how idle the devices were or, without phases, the share of the run that functions account for. `None` if no
 /// time on a device is known.
 pub fn time(snapshot: &Snapshot) -> Option<String> {
     idle(snapshot).or_else(|| accounted(snapshot))

@@ -86,7 +86,7 @@ impl Series {
         self.is_gpu_time() && !self.graph && self.total().is_some() && !is_known
     }
 
-    /// Returns the busy and the self busy times if every sample is an opened call. `None` also for
+    /// Returns the busy and the self busy times if every sample is a recorded call. `None` also for
     /// merged reports that left them out.
     fn busy_and_own(&self) -> Option<(Stats, Stats)> {
         let times = self.kernel_times.as_ref().filter(|_| self.clock == Clock::Kernels)?;

@@ -1,17 +1,17 @@
-//! The kernels, copies and memsets that opened calls enqueued.
+//! The kernels, copies and memsets that recorded calls enqueued.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Stats;
 
-/// Figures of the opened calls of a series: the calls whose work CUPTI recorded.
+/// Figures of the recorded calls of a series: the calls whose work CUPTI recorded.
 ///
-/// An opened call has no event brackets. The work that inner functions enqueue is included, except
-/// in the self busy time. Without opened calls, all values are 0 or empty.
+/// A recorded call has no event brackets. The work that inner functions enqueue is included, except
+/// in the self busy time. Without recorded calls, all values are 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct KernelTimes {
-    /// The number of opened calls.
+    /// The number of recorded calls.
     pub opened: u64,
     /// The time per call during which at least one of its kernels, copies or memsets ran. In a
     /// merged report, this and the following statistics are `None` if several of its reports have
@@ -71,9 +71,9 @@ pub struct Kernel {
     pub registers: u16,
     /// The shared memory per block in bytes, static and dynamic.
     pub shared_bytes: u32,
-    /// The mean number of launches per call. Each opened call counts for as many as it represents.
+    /// The mean number of launches per call. Each recorded call counts for as many as it represents.
     pub per_call: f64,
-    /// The number of launches in all opened calls.
+    /// The number of launches in all recorded calls.
     pub count: u64,
     /// The statistics of the launches' times. `None` in a merged report, if several of its reports
     /// have the kernel.

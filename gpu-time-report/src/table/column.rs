@@ -72,15 +72,15 @@ pub enum TableRow<'a> {
         total: f64,
         share: Option<Share>,
     },
-    /// A sentence about the opened calls of the series above, across the whole table.
+    /// A sentence about the recorded calls of the series above, across the whole table.
     Opened { line: String },
-    /// A kernel of the opened calls. `is_ambiguous` if another one of the series has the same name.
+    /// A kernel of the recorded calls. `is_ambiguous` if another one of the series has the same name.
     Kernel { kernel: &'a Kernel, is_ambiguous: bool },
     /// The kernels that the table omits, with their share of the series' kernel time.
     OtherKernels { kernels: usize, share: f64 },
     /// The functions that the table omits, with their share of all GPU time.
     OtherFunctions { functions: usize, share: Option<Share> },
-    /// Work that only windows found.
+    /// Work that only phases found.
     FromWindows { node: &'a Node, share: Option<Share> },
 }
 
@@ -310,7 +310,7 @@ impl<'a> TableRow<'a> {
             TableRow::Keyed { all, .. } => Some(series::total(all.iter().copied())),
             TableRow::OtherKeys { total, .. } => self.samples().map(|_| *total),
             TableRow::FromWindows { node, .. } => Some(node.self_ns),
-            // Kernels are known only for opened calls, but totals cover all calls.
+            // Kernels are known only for recorded calls, but totals cover all calls.
             _ => None,
         }
     }

@@ -27,10 +27,12 @@ fn of_device(snapshot: &Snapshot, device: &Device, detail: Detail) -> Vec<String
     lines.extend(device.coverage.iter().flat_map(|coverage| outside_lines(coverage, detail)));
     let accounted =
         Accounted::of(snapshot, device).filter(|_| Idle::of(snapshot, device).is_none());
-    let windows = snapshot.process.advised_windows().filter(|_| device.coverage.is_none());
-    lines.extend(accounted.map(|accounted| {
-        accounted_line(accounted, &accounted.sentence(snapshot, device), windows)
-    }));
+    let phases = snapshot.process.advised_phases().filter(|_| device.coverage.is_none());
+    lines.extend(
+        accounted.map(|accounted| {
+            accounted_line(accounted, &accounted.sentence(snapshot, device), phases)
+        }),
+    );
     lines
 }
 
@@ -93,18 +95,18 @@ fn outside_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
     lines
 }
 
-/// Returns the share of the run that functions account for, on a device without windows.
-fn accounted_line(accounted: Accounted, sentence: &str, windows: Option<&str>) -> String {
-    let with_windows = |before: &str, after: &str| {
-        windows.map(|windows| format!("{before} `GPU_TIME_WINDOWS={windows}` {after}"))
+/// Returns the share of the run that functions account for, on a device without phases.
+fn accounted_line(accounted: Accounted, sentence: &str, phases: Option<&str>) -> String {
+    let with_phases = |before: &str, after: &str| {
+        phases.map(|phases| format!("{before} `GPU_TIME_RECORD={phases}` {after}"))
     };
     let more = if accounted.is_all_bound {
         None
     } else if !accounted.is_whole() {
-        let windows = with_windows(", which", "tells apart").unwrap_or_default();
-        Some(format!("; the rest is idle or not annotated{windows}"))
+        let phases = with_phases(", which", "tells apart").unwrap_or_default();
+        Some(format!("; the rest is idle or not annotated{phases}"))
     } else if accounted.is_bound {
-        with_windows(";", "shows how busy the GPU was")
+        with_phases(";", "shows how busy the GPU was")
     } else {
         None
     };

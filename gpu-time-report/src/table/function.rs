@@ -22,7 +22,7 @@ pub struct Function<'a> {
 pub struct Shown {
     /// The number of keys per function.
     keys: usize,
-    /// The number of kernels per series, or `None` to leave out the line about its opened calls too.
+    /// The number of kernels per series, or `None` to leave out the line about its recorded calls too.
     kernels: Option<usize>,
     /// Gives a function's only launch and its only kernel rows of their own.
     singles: bool,
@@ -293,7 +293,7 @@ fn single_kernel(series: &Series) -> Option<&Kernel> {
     }
 }
 
-/// Returns one of the kernels of the opened calls, if all have the same name.
+/// Returns one of the kernels of the recorded calls, if all have the same name.
 fn common_kernel(series: &Series) -> Option<&Kernel> {
     let kernels = &series.kernel_times.as_ref()?.kernels;
     let mut kernels = kernels.iter().filter(|kernel| !kernel.is_copy());
@@ -309,7 +309,7 @@ fn short(kernel: &Kernel) -> String {
     short.remove(&*name).unwrap_or_default()
 }
 
-/// Returns the rows about the opened calls of a series, with its largest kernels.
+/// Returns the rows about the recorded calls of a series, with its largest kernels.
 fn kernels<'a>(
     snapshot: &Snapshot,
     site: &Site,

@@ -105,7 +105,7 @@ fn legend_explains_the_printed_marks_and_no_others() {
     for table in tables {
         let [_, rows, notes] = table.split("\n\n").collect::<Vec<_>>().try_into().unwrap();
         let is_sentence =
-            |line: &&str| ["opened: ", "per call: "].iter().any(|words| line.contains(words));
+            |line: &&str| ["recorded: ", "per call: "].iter().any(|words| line.contains(words));
         let rows: Vec<&str> = rows.lines().filter(|line| !is_sentence(line)).collect();
         for mark in marks {
             let mut entries = notes.lines().flat_map(|line| line.split(" · "));
@@ -120,7 +120,7 @@ fn legend_explains_the_printed_marks_and_no_others() {
     assert_eq!(explained.len(), marks.len(), "{explained:?}");
 }
 
-/// A launch's row shows the kernel if the opened calls identify it, and the launch's number if
+/// A launch's row shows the kernel if the recorded calls identify it, and the launch's number if
 /// another launch is on the same line.
 #[test]
 fn launches_have_names() {
@@ -374,14 +374,17 @@ fn name_of_work_outside_of_functions_is_fixed() {
 #[test]
 fn largest_function_is_named_above_the_table() {
     let nodes = vec![node("model::decode", None, 9e8, 9e8), node("app::saxpy", None, 1e8, 1e8)];
-    let mut snapshot = kernels().with_tree(nodes.clone());
+    let mut snapshot = kernels();
+    let coverage = snapshot.devices[0].coverage.as_mut().unwrap();
+    coverage.attributed = coverage.busy;
+    let mut snapshot = snapshot.with_tree(nodes.clone());
     let table = snapshot.to_string();
     let first = "\nLook at model::decode first: 90.0% of GPU time is its own.\n\nfunction ";
     assert!(table.contains(first), "{table}");
     snapshot.devices[0].coverage = None;
     let table = snapshot.with_tree(nodes).to_string();
     let account = "\n  Timed functions account for 81.0% of the run; the rest is idle or not annotated, which \
-                   `GPU_TIME_WINDOWS=2ms/20ms` tells apart\n\
+                   `GPU_TIME_RECORD=2ms/20ms` tells apart\n\
                    Look at model::decode first: 90.0% of GPU time is its own.\n";
     assert!(table.contains(account), "{table}");
 }
@@ -399,7 +402,7 @@ fn nothing_is_left_beside_functions_that_fill_the_run() {
     };
     assert_eq!(line(1.0, false), "Timed functions account for 100.0% of the run.");
     let overlapping = "Timed functions may account for all of the run: it is unknown how much of their work ran at once; \
-                       `GPU_TIME_WINDOWS=2ms/20ms` shows how busy the GPU was";
+                       `GPU_TIME_RECORD=2ms/20ms` shows how busy the GPU was";
     assert_eq!(line(1.0, true), overlapping);
     assert!(line(0.9, false).contains("90.0% of the run; the rest is idle or not annotated"));
 }
@@ -431,8 +434,8 @@ fn upper_bound_is_explained_by_the_time_on_the_host() {
     let hostile = snapshot.sites.iter_mut().find(|site| site.series[0].upper_bound).unwrap();
     let series = &mut hostile.series[0];
     series.host_ns = series.raw_ns;
-    let advice = "upper bound (≤): the host takes 7.000 µs per call; add `kernels` to see how long the GPU idled, \
-                  `sleep` to time the kernels alone\n";
+    let advice = "upper bound (≤): the host takes 7.000 µs per call; `GPU_TIME_RECORD=on` shows how long the GPU idled, \
+                  and `sleep` times the kernels alone\n";
     assert!(snapshot.to_string().contains(advice), "{snapshot}");
 }
 
@@ -596,7 +599,7 @@ fn kernels_make_room_for_keys() {
     }
     let table = snapshot.to_string();
     assert_eq!(keys(&table), (vec!["3x3", "2x2", "1x1", "0x0"], None), "{table}");
-    assert!(!table.contains("opened: "), "{table}");
+    assert!(!table.contains("recorded: "), "{table}");
 }
 
 #[test]
@@ -651,11 +654,8 @@ fn missing_cupti_has_a_note() {
     let mut snapshot = everything();
     snapshot.process.kernels = Some(why.to_owned());
     let table = snapshot.to_string();
-    assert!(
-        table.contains(&format!("\nno call was opened to see its kernels: {why}\n")),
-        "{table}"
-    );
-    assert!(!everything().to_string().contains("no call was opened"));
+    assert!(table.contains(&format!("\nno kernels were recorded: {why}\n")), "{table}");
+    assert!(!everything().to_string().contains("no kernels were recorded"));
 }
 
 /// Returns how often the table compares CUPTI's time with that of events, and how often it warns about it.
@@ -743,7 +743,7 @@ fn shares_of_opened_calls_do_not_count_inner_functions_twice() {
     assert!(!table.contains("count twice"), "{table}");
 }
 
-/// No function is sampled, and only windows give an estimate.
+/// No function is sampled, and only phases give an estimate.
 #[test]
 fn estimate_of_work_outside_of_functions_is_explained_briefly() {
     let mut snapshot = kernels();

@@ -72,7 +72,7 @@ fn recursive(nodes: &[Node]) -> Vec<bool> {
     are_recursive
 }
 
-/// The number of recorded opened calls of each function in a call tree.
+/// The number of recorded calls of each function in a call tree.
 pub struct OpenedCalls(HashMap<usize, u64>);
 
 impl OpenedCalls {

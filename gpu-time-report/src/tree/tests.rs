@@ -105,7 +105,7 @@ fn windows_add_work_that_is_not_annotated() {
     let snapshot = snapshot(pass(), vec![gpu]);
     let outside = snapshot.tree.iter().find(|node| node.source == Source::Windows).unwrap();
     assert_eq!(outside.name, "<not annotated>");
-    // In the windows, work outside of annotated functions takes a tenth of the time. The run takes 1.234 s.
+    // In the phases, work outside of annotated functions takes a tenth of the time. The run takes 1.234 s.
     assert!((outside.self_ns - 123.4e6).abs() < 1e-6, "{outside:?}");
     assert!((outside.self_error_ns.unwrap() - 61.7e6).abs() < 1e-6, "{outside:?}");
     assert!((snapshot.tree.iter().map(|node| node.share).sum::<f64>() - 1.0).abs() < 1e-12);

@@ -1,4 +1,4 @@
-//! The work that only windows found: that of no annotated function, and that of calls without a time.
+//! The work that only phases found: that of no annotated function, and that of calls without a time.
 
 use crate::in_use::in_use_ns;
 use crate::{Device, Node, Process, Source};
@@ -11,36 +11,20 @@ struct FoundWork {
     variance: Option<f64>,
 }
 
-/// The self times of functions on one device.
-#[derive(Default)]
-struct FunctionTimes {
-    /// The time of all functions.
-    ns: f64,
-    /// The part of it that is not an upper bound.
-    known_ns: f64,
-    variance: f64,
-}
-
-/// Returns the paths of this work. It is estimated from its share of wall time in the windows. Unlike its ratio to the
-/// functions' times, this depends neither on waits in those times nor on functions that run at the same time. Nothing
-/// is known of devices without windows.
+/// Returns the paths of this work, from its shares of wall time in the phases. Nothing is known of devices without
+/// phases.
 ///
 /// The tree of a merged report already has this work, as the sum over its processes.
 pub fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node> {
     if !process.merged.is_empty() || nodes.is_empty() {
         return Vec::new();
     }
-    let gpus = || devices.iter().filter(|device| device.is_gpu());
+    let gpus = devices.iter().filter(|device| device.is_gpu());
     let (mut not_timed, mut not_annotated) = (FoundWork::NONE, FoundWork::NONE);
-    for (device, coverage) in gpus().filter_map(|device| Some((device, device.known_coverage()?))) {
+    for (device, coverage) in gpus.filter_map(|device| Some((device, device.known_coverage()?))) {
         let wall_ns = in_use_ns(process, device);
-        let functions = FunctionTimes::of(nodes, device, gpus().count() == 1);
-        let beyond_ns = coverage.beyond(functions.ns, functions.variance.sqrt(), wall_ns);
-        not_timed.add(beyond_ns, coverage.attributed_error, wall_ns);
-        // Known times of functions leave less room if they are longer than the windows found.
-        let room_ns = (coverage.busy * wall_ns - functions.known_ns).max(0.0);
-        let ns = (coverage.not_annotated() * wall_ns).min(room_ns);
-        not_annotated.add(ns, coverage.not_annotated_error, wall_ns);
+        not_timed.add(coverage.not_timed, coverage.not_timed_error, wall_ns);
+        not_annotated.add(coverage.not_annotated(), coverage.not_annotated_error, wall_ns);
     }
     let parts = [(Node::NOT_TIMED, not_timed), (Node::NOT_ANNOTATED, not_annotated)];
     parts.into_iter().filter_map(|(name, part)| part.node(name)).collect()
@@ -49,11 +33,11 @@ pub fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node>
 impl FoundWork {
     const NONE: FoundWork = FoundWork { ns: 0.0, variance: Some(0.0) };
 
-    /// Adds the time on a device. `error` is that of its share of the wall time.
-    fn add(&mut self, ns: f64, error: Option<f64>, wall_ns: f64) {
-        self.ns += ns;
+    /// Adds a share of a device's wall time.
+    fn add(&mut self, share: f64, error: Option<f64>, wall_ns: f64) {
+        self.ns += share * wall_ns;
         let variance =
-            if ns > 0.0 { error.map(|error| (error * wall_ns).powi(2)) } else { Some(0.0) };
+            if share > 0.0 { error.map(|error| (error * wall_ns).powi(2)) } else { Some(0.0) };
         self.variance = self.variance.zip(variance).map(|(sum, more)| sum + more);
     }
 
@@ -71,29 +55,6 @@ impl FoundWork {
     }
 }
 
-impl FunctionTimes {
-    fn of(nodes: &[Node], device: &Device, is_only: bool) -> FunctionTimes {
-        let mut times = FunctionTimes::default();
-        for node in nodes {
-            let ns = match node.self_ns_by_device.get(&device.id) {
-                None if is_only => node.self_ns,
-                ns => ns.copied().unwrap_or(0.0),
-            };
-            let part = if node.self_ns > 0.0 { ns / node.self_ns } else { 0.0 };
-            times.ns += ns;
-            times.known_ns += if node.upper_bound { 0.0 } else { ns };
-            // An unknown error may be as large as the time.
-            times.variance += (part * node.self_error_ns.unwrap_or(node.self_ns)).powi(2);
-        }
-        // While work of several functions runs at once, the GPU is busy for less time.
-        if let Some(overlap) = device.overlap {
-            times.ns -= overlap.ns;
-            times.known_ns = if overlap.partial { 0.0 } else { times.known_ns - overlap.ns };
-        }
-        times
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,21 +63,17 @@ mod tests {
     use crate::tree::fixtures::node;
     use crate::{Coverage, Snapshot};
 
-    /// Functions took 40 % of the run. The windows' error is 0.4 %.
     #[test]
-    fn only_work_beyond_the_errors_has_no_time() {
+    fn functions_without_a_time_are_a_path() {
         let run_ns = process(None).wall_ns as f64;
-        let not_timed = |attributed: f64, sampling_error: f64| {
-            let windows = Coverage { attributed, busy: attributed, ..coverage() };
-            let gpu = Device { coverage: Some(windows), ..gpu() };
-            let mut node = node("decode", None, 0.4 * run_ns, 0.4 * run_ns);
-            node.self_error_ns = Some(sampling_error * run_ns);
-            let found = found(&[node], &[gpu], &process(None));
-            let share = found.iter().find(|node| node.is_not_timed());
-            share.map(|node| (1e3 * node.self_ns / run_ns).round())
-        };
-        assert_eq!([0.41, 0.42].map(|attributed| not_timed(attributed, 0.0)), [None, Some(20.0)]);
-        assert_eq!(not_timed(0.42, 0.01), None);
+        let windows = Coverage { not_timed: 0.2, not_timed_error: Some(0.01), ..coverage() };
+        let gpu = Device { coverage: Some(windows), ..gpu() };
+        let found =
+            found(&[node("decode", None, 0.4 * run_ns, 0.4 * run_ns)], &[gpu], &process(None));
+        let found = found.iter().find(|node| node.is_not_timed()).unwrap();
+        let shares =
+            [found.self_ns, found.self_error_ns.unwrap()].map(|ns| (1e3 * ns / run_ns).round());
+        assert_eq!(shares, [200.0, 10.0]);
     }
 
     #[test]

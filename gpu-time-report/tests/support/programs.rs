@@ -1,4 +1,4 @@
-//! Made-up programs whose reports are for viewing. A program's rows, call tree and windows are
+//! Made-up programs whose reports are for viewing. A program's rows, call tree and phases are
 //! computed from the same paths, so that all totals agree.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ const GEMM: &str = "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUnive
 /// A program, on one or several devices.
 struct Program {
     paths: Vec<Path>,
-    /// Opened calls, or events without any fed sample.
+    /// Recorded calls, or events without any fed sample.
     source: Source,
     streams: u32,
     /// Each device's part of the work, and the share of its time for annotated functions.
@@ -252,7 +252,7 @@ impl Program {
         value!(Site { calls, skipped: unsampled, unsampled, ..site })
     }
 
-    /// Turns a row's samples into opened calls of the path.
+    /// Turns a row's samples into recorded calls of the path.
     fn opened(&self, at: usize, row: Series) -> Series {
         let (path, opened) = (&self.paths[at], row.measured);
         let busy = row.net_ns;

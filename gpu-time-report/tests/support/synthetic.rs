@@ -135,7 +135,7 @@ pub fn many(functions: usize, keys: usize) -> Snapshot {
     report(vec![made_up_gpu()], sites.collect(), WALL_NS)
 }
 
-/// Turns a fiftieth of each function's samples into opened calls with this many different kernels,
+/// Turns a fiftieth of each function's samples into recorded calls with this many different kernels,
 /// of which functions share most.
 pub fn with_kernels(snapshot: &Snapshot, each: usize) -> Snapshot {
     let mut sites = snapshot.sites.to_vec();

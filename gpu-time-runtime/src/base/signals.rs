@@ -1,4 +1,4 @@
-//! Handles the signals that ask for a report or a window, and those that end the process.
+//! Handles the signals that ask for a report or a phase, and those that end the process.
 //!
 //! A handler may interrupt anything, so it can neither make a report nor call NVML. It notes the signal and wakes a
 //! thread. The thread makes the report, gives locked clocks back, and then lets the signal end the process with its
@@ -38,14 +38,14 @@ use crate::base::{background, clock, signal_mask};
 const END_SIGNALS: [c_int; 3] = [libc::SIGHUP, libc::SIGINT, libc::SIGTERM];
 /// The signal that asks for a report.
 const REPORT_SIGNAL: c_int = libc::SIGUSR1;
-/// The signal that opens a window of recording.
-const WINDOW_SIGNAL: c_int = libc::SIGUSR2;
+/// The signal that begins a phase of recording.
+const PHASE_SIGNAL: c_int = libc::SIGUSR2;
 /// Signals that ask for something and do not end the process.
 const REQUESTS: &[c_int] =
-    if cfg!(feature = "kernels") { &[REPORT_SIGNAL, WINDOW_SIGNAL] } else { &[REPORT_SIGNAL] };
+    if cfg!(feature = "kernels") { &[REPORT_SIGNAL, PHASE_SIGNAL] } else { &[REPORT_SIGNAL] };
 /// All handled signals.
 const SIGNALS: [c_int; 5] =
-    [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, REPORT_SIGNAL, WINDOW_SIGNAL];
+    [libc::SIGHUP, libc::SIGINT, libc::SIGTERM, REPORT_SIGNAL, PHASE_SIGNAL];
 /// The id of the first process in a PID namespace.
 const INIT: libc::pid_t = 1;
 
@@ -57,8 +57,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Handlers {
     /// Makes a report while the process goes on.
     pub report: fn(),
-    /// Opens a window of recording.
-    pub open_window: fn(),
+    /// Begins a phase of recording.
+    pub record_phase: fn(),
     /// Makes the last report and gives locked clocks back.
     pub end: fn(),
     /// Gives locked clocks back.
@@ -155,7 +155,7 @@ pub(crate) fn watch(handlers: Handlers) -> io::Result<()> {
     Ok(())
 }
 
-/// Handles the signals that end the process or ask for a report or a window, for the rest of the process. The
+/// Handles the signals that end the process or ask for a report or a phase, for the rest of the process. The
 /// last report is made before the process ends.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
@@ -166,7 +166,7 @@ pub(crate) fn watch_to_report(handlers: Handlers) -> io::Result<()> {
     Ok(())
 }
 
-/// Answers requests for a report or a window with a line on stderr, for when `GPU_TIME` turns timing off.
+/// Answers requests for a report or a phase with a line on stderr, for when `GPU_TIME` turns timing off.
 /// Without a handler, these signals would end the process. Needs no thread.
 #[cfg(feature = "signals")]
 pub(crate) fn watch_while_off() {
@@ -206,7 +206,7 @@ fn answer(signal: c_int) {
     }
     if let Some(handlers) = STATE.handlers.get() {
         match (goes_on(signal, process()), STATE.is_reporter()) {
-            (true, true) if signal == WINDOW_SIGNAL => (handlers.open_window)(),
+            (true, true) if signal == PHASE_SIGNAL => (handlers.record_phase)(),
             (true, true) => (handlers.report)(),
             (true, false) => {}
             (false, true) => (handlers.end)(),
@@ -237,8 +237,8 @@ extern "C" fn on_signal(signal: c_int) {
 #[cfg(feature = "signals")]
 extern "C" fn on_asked_while_off(signal: c_int) {
     const REPORT: &str = "gpu-time: no report: timing is off (`GPU_TIME=off`)\n";
-    const WINDOW: &str = "gpu-time: no window: timing is off (`GPU_TIME=off`)\n";
-    let line = if signal == WINDOW_SIGNAL { WINDOW } else { REPORT };
+    const PHASE: &str = "gpu-time: no phase: timing is off (`GPU_TIME=off`)\n";
+    let line = if signal == PHASE_SIGNAL { PHASE } else { REPORT };
     keeping_errno(|| {
         let mut stderr =
             libc::pollfd { fd: libc::STDERR_FILENO, events: libc::POLLOUT, revents: 0 };
@@ -264,7 +264,7 @@ fn keeping_errno(work: impl FnOnce()) {
     unsafe { *errno = before };
 }
 
-/// Returns `true` if this process goes on after the signal, which then only asks for a report or a window.
+/// Returns `true` if this process goes on after the signal, which then only asks for a report or a phase.
 fn goes_on(signal: c_int, process: libc::pid_t) -> bool {
     REQUESTS.contains(&signal) || process == INIT
 }

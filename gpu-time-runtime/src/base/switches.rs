@@ -121,21 +121,21 @@ pub(crate) fn close() {
 /// The kinds of recording that calls must know about when they begin.
 #[derive(Clone, Copy)]
 #[repr(u32)]
-pub(crate) enum RecordingPhase {
-    /// CUPTI records an opened call or a window.
+pub(crate) enum RecordingState {
+    /// CUPTI records an opened call or a phase.
     Now = RECORDING,
-    /// A window is about to open. Calls are marked for it.
+    /// A phase may begin at any time. Calls are on the stack for it.
     #[cfg(feature = "kernels")]
     Soon = RECORDING << 16,
 }
 
 /// Counts a recording as in progress.
-pub(crate) fn begin_recording(recording: RecordingPhase) {
+pub(crate) fn begin_recording(recording: RecordingState) {
     SWITCHES.timing.0.fetch_add(recording as u32, Relaxed);
 }
 
 /// Counts a recording as ended.
-pub(crate) fn end_recording(recording: RecordingPhase) {
+pub(crate) fn end_recording(recording: RecordingState) {
     SWITCHES.timing.0.fetch_sub(recording as u32, Relaxed);
 }
 
@@ -156,12 +156,6 @@ pub(crate) fn is_observed() -> bool {
 #[inline]
 pub(crate) fn is_listening() -> bool {
     timing().0 & LISTENING != 0
-}
-
-/// Returns `true` while something is recorded, or about to be.
-#[inline]
-pub(crate) fn is_recording_or_about_to() -> bool {
-    timing().recordings() != 0
 }
 
 /// Returns `true` while something is recorded.
@@ -196,7 +190,7 @@ mod tests {
     fn recordings_survive_switching_and_closing() {
         let timing = TimingSwitch::new();
         assert!(timing.now().is_plain());
-        timing.0.fetch_add(RecordingPhase::Now as u32, Relaxed);
+        timing.0.fetch_add(RecordingState::Now as u32, Relaxed);
         assert!(timing.now().is_on() && !timing.now().is_plain());
         timing.switch(false);
         assert!(!timing.now().is_on());
@@ -205,7 +199,7 @@ mod tests {
         assert_eq!(timing.now().recordings(), 1);
         timing.0.fetch_or(LISTENING, Relaxed);
         assert_eq!(timing.now().recordings(), 1);
-        timing.0.fetch_sub(RecordingPhase::Now as u32, Relaxed);
+        timing.0.fetch_sub(RecordingState::Now as u32, Relaxed);
         assert!(timing.now().is_closed() && timing.now().recordings() == 0);
     }
 }

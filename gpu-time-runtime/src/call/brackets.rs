@@ -10,8 +10,8 @@ use crate::call::source::Work;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::{GpuBracket, OpenLaunch, abandon};
 use crate::call::timed_by::{StreamTimed, TimedBy};
+use crate::record::open_brackets::{self, RunningCall};
 use crate::record::opened;
-use crate::record::running::{self, RunningCall};
 use crate::record::{stream_state::StreamState, threads::StreamCall, timeline::CallId};
 use crate::site::cost::CostGuard;
 use crate::types::sample::Lost;
@@ -128,7 +128,7 @@ impl Drop for Token {
 
 impl<G: StreamGuard, W: Work> TimedCall for LaunchBrackets<G, W> {
     fn end(&mut self, lost: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
-        running::leave(self.call.running);
+        open_brackets::leave(self.call.running);
         self.call.end_launches(&self.state, lost, self.started);
         self.call.call_id
     }
@@ -178,7 +178,7 @@ impl<G: StreamGuard> TimedCall for Body<G> {
                 self.call.close(bracket, Life::of(&strong), self.started);
             }
         }
-        running::leave(self.call.running);
+        open_brackets::leave(self.call.running);
         self.call.call_id
     }
 
@@ -195,7 +195,7 @@ impl<G: StreamGuard> TimedCall for Body<G> {
 /// Notes that a call begins, unless it is inside an opened call, which already includes its time.
 #[inline]
 fn begin(call: &StreamCall) -> RunningCall {
-    if opened::is_inside() { RunningCall::default() } else { running::begin(call.site) }
+    if opened::is_inside() { RunningCall::default() } else { open_brackets::begin(call.site) }
 }
 
 /// Notes that a function is suspended. Returns the stream of its open bracket, if it has one.
@@ -204,7 +204,7 @@ fn leave_thread(call: RunningCall) -> Option<&'static StreamState> {
         return None;
     }
     let _inside = inside::enter();
-    running::leave(call)
+    open_brackets::leave(call)
 }
 
 /// Notes that a suspended function runs again. `bracket` returns the stream of its open bracket, if it has
@@ -212,6 +212,6 @@ fn leave_thread(call: RunningCall) -> Option<&'static StreamState> {
 fn enter_thread(call: RunningCall, bracket: impl FnOnce() -> Option<&'static StreamState>) {
     if !fork::is_forked() {
         let _inside = inside::enter();
-        running::resume(call, bracket());
+        open_brackets::set(call, bracket());
     }
 }

@@ -14,13 +14,13 @@ use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard, handles};
 use crate::call::ticket::{Ticket, count, with_counters};
 use crate::call::warmup;
-use crate::call::{first, opened};
+use crate::call::{first, opened, opened::OpenedAs};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
 use crate::cupti;
-use crate::record::opened::{is_inside, is_inside_events};
+use crate::record::opened::is_inside;
 use crate::record::threads::{self, StreamCall};
-use crate::record::{running::RunningCall, timeline};
+use crate::record::{open_brackets::RunningCall, timeline};
 use crate::site::counters::{CallCounters, Lease, Outcome};
 use crate::site::{callsite::CallSite, cost};
 use crate::types::{handles::Stream, key::SeriesKey};
@@ -224,8 +224,7 @@ fn weigh(site: &'static CallSite) -> Decision<f32> {
     }
 }
 
-/// Does the same as [`weigh`] for a sampled site while a call is opened, a window is open or about to open,
-/// or an NVTX tool listens.
+/// Does the same as [`weigh`] for a sampled site, in a phase, while one may begin, or while an NVTX tool listens.
 #[cold]
 fn weigh_while_observed(site: &'static CallSite) -> Decision<f32> {
     if is_inside() {
@@ -396,8 +395,8 @@ pub(crate) fn stream_call<G: StreamGuard, D: Details>(
 
 /// The way in which a call that names no stream is timed.
 pub(crate) enum Opening {
-    /// In an opened call. Such calls are opened with this probability.
-    Opened(Ticket, f64),
+    /// In an opened call. `is_first` is `true` if it is opened whether or not there is a phase.
+    Opened { ticket: Ticket, is_first: bool },
     /// By the host clock, because no call can be opened.
     ByHost(Ticket),
 }
@@ -412,27 +411,20 @@ pub(crate) fn drawn(ticket: &Ticket) -> Option<f32> {
 /// clock. Returns `None` if it was not chosen.
 pub(crate) fn opening(ticket: Ticket) -> Option<Opening> {
     let site = ticket.site;
-    let share = site.kernels_share();
     if is_inside() {
-        return Some(Opening::Opened(ticket, share));
+        return Some(Opening::Opened { ticket, is_first: false });
     }
-    if share == 0.0 || !cupti::is_available() {
+    if !site.is_opened() || !cupti::is_available() {
         return Some(Opening::ByHost(ticket));
     }
-    if is_inside_events() {
-        site.inside_events.fetch_add(1, Relaxed);
+    if let Some(opened_as) = opened::opens(site) {
+        return Some(Opening::Opened { ticket, is_first: opened_as == OpenedAs::First });
     }
-    match opened::chosen(site) {
-        // Without a stream, only functions of which every call is opened have a first one to open.
-        Some(chosen) => Some(Opening::Opened(ticket, chosen.share)),
-        None => {
-            if let Some(drawn) = drawn(&ticket) {
-                with_counters(site, |counters| counters.take_back_drawn(drawn));
-            }
-            ticket.count_as(Outcome::Unsampled);
-            None
-        }
+    if let Some(drawn) = drawn(&ticket) {
+        with_counters(site, |counters| counters.take_back_drawn(drawn));
     }
+    ticket.count_as(Outcome::Unsampled);
+    None
 }
 
 /// Returns `true`, and counts the call, if it is a warm-up call.

@@ -15,8 +15,7 @@ use crate::base::{fork, inside};
 use crate::call::decide::StreamQuery;
 use crate::call::source::Source;
 use crate::call::stream::WeakStream;
-use crate::record::opened;
-use crate::site::callsite::CallSite;
+use crate::record::{opened, phase::controller};
 use crate::types::gpu_stream::GpuStream;
 
 /// The guard of a call on the default stream.
@@ -161,9 +160,8 @@ fn shared(changes: u64) -> Option<Arc<dyn Owner>> {
     SEEN.try_with(seen).ok().flatten()
 }
 
-/// Returns `true` if a call on the default stream may be opened: inside an opened call, or if the attribute
-/// or the configuration asks for it. The function's clock alone is not a reason: it would open every call,
-/// which the events on the default stream make unnecessary.
-pub(super) fn may_open(site: &'static CallSite) -> bool {
-    opened::is_inside() || site.spec.kernels.is_some() || site.kernels_share() < 1.0
+/// Returns `true` if a call on the default stream may be opened: inside an opened call, or if the configuration asks for
+/// records. The function alone is not a reason, because the events on the default stream time it.
+pub(super) fn may_open() -> bool {
+    opened::is_inside() || controller::is_ordered()
 }

@@ -19,7 +19,10 @@ use crate::call::{
     stream::StreamGuard,
     timed_by::{StreamTimed, TimedBy},
 };
-use crate::record::opened::{is_inside, outermost};
+use crate::record::{
+    self,
+    opened::{is_inside, outermost},
+};
 use crate::site::{callsite::CallSite, cost::CostTimer};
 use crate::types::attribute::Clock;
 
@@ -101,6 +104,7 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     let Some(_inside) = inside::try_enter() else {
         return Scope::plain();
     };
+    record::opened::refresh();
     let AdmittedCall { ticket, source, is_captured } = admitted;
     let cost = cost_timer(ticket.site);
     let mut running = cost.start();
@@ -111,8 +115,7 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     let call = match source {
         Source::Stream(source) => decide::stream_call(ticket, source, is_captured, details)
             .and_then(|(call, guard, work)| {
-                let may_open =
-                    site.spec.clock != Clock::Kernels || default_stream::may_open(call.site);
+                let may_open = site.spec.clock != Clock::Kernels || default_stream::may_open();
                 let timing = if may_open {
                     opened::enter_stream(&call, &guard, work.get(), is_captured)
                 } else {
@@ -132,8 +135,7 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
         }
     };
     drop(running);
-    let nests = matches!(call, Some(TimedBy::Stream(_)));
-    Scope::of(site, call, nests, cost)
+    Scope::of(site, call, cost)
 }
 
 #[inline(never)]
@@ -146,7 +148,7 @@ fn begin_host<D: Details>(ticket: Ticket, details: D) -> Scope<HostCall<D::Work>
     let timing = cost.start();
     let call = HostCall::begin(ticket, details);
     drop(timing);
-    Scope::of(site, call, false, cost)
+    Scope::of(site, call, cost)
 }
 
 #[inline(never)]
@@ -160,12 +162,13 @@ fn begin_kernels<S: TimedCall, D: Details>(
     let site = ticket.site;
     let cost = cost_timer(site);
     let timing = cost.start();
+    record::opened::refresh();
     let Some(opening) = decide::opening(ticket) else {
         return Scope::passed_over(site);
     };
     let call = kernels::begin(opening, details);
     drop(timing);
-    Scope::of(site, call.map(KernelsCall::widened), false, cost)
+    Scope::of(site, call.map(KernelsCall::widened), cost)
 }
 
 /// Returns the timer for the cost of a call. Inside an opened call, it is the timer of the outermost

@@ -1,7 +1,6 @@
 //! The cold path of a call: the first call of a site, or the first in a context.
 
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::base::lock::locked;
 use crate::base::{background, fork, inside, switches};
@@ -12,12 +11,10 @@ use crate::cupti;
 use crate::gpu::{Fault, Gpu};
 use crate::health;
 use crate::lifecycle::exit;
-use crate::record::{graph, kernel_base, opened, stream_state, threads, window};
+use crate::record::phase::current;
+use crate::record::{graph, kernel_base, opened, stream_state, threads};
 use crate::site::{callsite::CallSite, counters::Outcome, registry};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey};
-
-/// Set if a context has been calibrated without a measurement of the empty kernel by CUPTI.
-static MAY_LACK_BASE: AtomicBool = AtomicBool::new(false);
 
 /// Registers and configures a site on its first call. Returns `true` if its calls are timed.
 #[cold]
@@ -103,54 +100,26 @@ pub(crate) fn find(
                 if cupti::is_in_use() {
                     measure_kernel_base(context);
                 }
-                // Other contexts may still lack it.
-                MAY_LACK_BASE.fetch_or(context.lacks_kernel_base(), Relaxed);
                 health::observe_at_work(&context.device);
             });
         }
     }
-    // Only now, because a window would disturb the calibration.
-    window::thread::wake();
+    // Only now, because a phase would disturb the calibration.
+    current::wake();
     Ok(context)
 }
 
-/// Measures an empty kernel with CUPTI, once in each context, unless the user has set the bias or the budget has
-/// no room for records. CUPTI must be available. Recording slows down all launches, so while another measurement
-/// is in progress this is left to a later call.
-pub(super) fn measure_kernel_base(context: &'static Context) {
-    if !context.lacks_kernel_base() {
-        return;
-    }
+/// Measures an empty kernel with CUPTI, unless the user has set the bias or the budget has no room for records. CUPTI
+/// must be available. Recording slows down all launches, so while another measurement is in progress this is left to
+/// the end of the process.
+fn measure_kernel_base(context: &'static Context) {
     let config = active::config();
     if config.bias.is_none() && config.may_record() && is_undisturbed() {
-        background::aside(|| kernel_base::measure(context));
+        kernel_base::measure(context);
     }
 }
 
-/// Does the same as [`measure_kernel_base`], in all contexts that lack the measurement, for a call that names no
-/// stream.
-#[inline]
-pub(super) fn measure_kernel_bases() {
-    if MAY_LACK_BASE.load(Relaxed) {
-        measure_lacking_bases();
-    }
-}
-
-#[cold]
-fn measure_lacking_bases() {
-    if cupti::is_in_use() && is_undisturbed() {
-        MAY_LACK_BASE.store(false, Relaxed);
-        for context in cuda::contexts() {
-            measure_kernel_base(context);
-            if context.lacks_kernel_base() && active::config().bias.is_none() {
-                // Another thread is loading code or collecting records.
-                MAY_LACK_BASE.store(true, Relaxed);
-            }
-        }
-    }
-}
-
-/// Returns `true` if no thread has an open bracket or opened call, and no window is open.
+/// Returns `true` if no thread has an open bracket or opened call, and no phase is in progress.
 fn is_undisturbed() -> bool {
     !stream_state::has_open() && !opened::are_open()
 }
@@ -167,7 +136,7 @@ pub(super) fn device(handle: usize) -> Option<DeviceId> {
     }
     exit::arm_for_driver();
     let context = cuda::find_existing(handle)?;
-    window::thread::wake();
+    current::wake();
     health::observe(&context.device);
     Some(context.device_id())
 }

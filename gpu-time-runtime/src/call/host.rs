@@ -72,7 +72,7 @@ mod tests {
     use crate::call::source::NoDetails;
     use crate::site::callsite::{CallSite, SiteConfig};
     use crate::types::attribute::{Clock, ScopeKind, Spec};
-    use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
+    use crate::types::sampling::Sampling;
 
     const WARMUP: u32 = 2;
 
@@ -86,7 +86,7 @@ mod tests {
             warmup: WARMUP,
             cold: None,
             hold: None,
-            kernels: KernelRate::OFF,
+            is_recorded: false,
             sampling: Sampling::ALL,
             is_sampled: false,
         });

@@ -8,7 +8,7 @@ use crate::call::scope::TimedCall;
 use crate::call::source::{Details, Work};
 use crate::call::ticket::with_counters;
 use crate::call::timed_by::TimedBy;
-use crate::call::{first, opened, opened::OpenedCall};
+use crate::call::{opened, opened::OpenedCall};
 use crate::cuda;
 use crate::record::opened::{CallSeries, OpenedFunction, is_inside};
 use crate::record::{threads, timeline, timeline::CallId};
@@ -39,17 +39,17 @@ impl TimedCall for Infallible {
 /// Starts the call: in the thread's opened call, by opening it, or by the host clock. Returns `None` if it is a
 /// warm-up call, or lost.
 pub(super) fn begin<D: Details>(opening: Opening, details: D) -> Option<KernelsCall<D::Work>> {
-    let (mut ticket, share) = match opening {
-        Opening::Opened(ticket, share) => (ticket, share),
+    let (mut ticket, is_first) = match opening {
+        Opening::Opened { ticket, is_first } => (ticket, is_first),
         Opening::ByHost(ticket) => return HostCall::begin(ticket, details).map(TimedBy::Host),
     };
     let site = ticket.site;
     let (key, rest) = decide::series_key(site, details);
     if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
+        if is_first {
+            site.opens_next();
+        }
         return None;
-    }
-    if !is_inside() {
-        first::measure_kernel_bases();
     }
     let drawn = decide::drawn(&ticket);
     let workload = decide::workload::<D>(site, rest).get();
@@ -64,8 +64,7 @@ pub(super) fn begin<D: Details>(opening: Opening, details: D) -> Option<KernelsC
         },
         stream: None,
         weight: ticket.time(),
-        share,
-        sampled: opened::unasked(site),
+        is_first,
         workload,
         call_id,
         device: cuda::only_device(),

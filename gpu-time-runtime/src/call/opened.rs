@@ -1,16 +1,15 @@
 //! Opened calls: CUPTI records their work, and no events are recorded around it.
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{fork, inside, random::happens};
+use crate::base::{fork, inside};
 use crate::call::first;
 use crate::call::scope::TimedCall;
-#[cfg(feature = "tracing")]
-use crate::call::spans::passed_root;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
 use crate::cupti;
 use crate::gpu::Gpu;
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
+use crate::record::phase::{controller, current};
 use crate::record::threads::{self, StreamCall};
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
@@ -58,27 +57,23 @@ pub(crate) fn enter_stream(
     workload: Workload,
     is_captured: bool,
 ) -> StreamTiming {
-    let chosen = if opened::is_inside() {
-        Chosen { share: call.site.kernels_share(), is_first: false }
-    } else if is_captured {
-        // Captured work does not run during the call.
+    // Captured work does not run during the call.
+    let is_inside = opened::is_inside();
+    let opened_as = if is_inside || is_captured { None } else { opens(call.site) };
+    if !is_inside && opened_as.is_none() {
         return StreamTiming::Events;
-    } else {
-        match chosen(call.site) {
-            Some(chosen) => chosen,
-            None => return StreamTiming::Events,
-        }
-    };
-    let strong = guard.upgrade();
-    let timing = open_stream(call, Life::of(&strong), workload, chosen.share);
-    if chosen.is_first && !matches!(timing, StreamTiming::Opened(_)) {
-        call.site.opens_next();
     }
-    timing
+    let strong = guard.upgrade();
+    open_stream(call, Life::of(&strong), workload, opened_as)
 }
 
 #[cold]
-fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64) -> StreamTiming {
+fn open_stream(
+    call: &StreamCall,
+    life: Life<'_>,
+    workload: Workload,
+    opened_as: Option<OpenedAs>,
+) -> StreamTiming {
     let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
     let is_inside = opened::is_inside();
     if !is_inside {
@@ -86,7 +81,6 @@ fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64
         if is_blocked {
             return StreamTiming::Events;
         }
-        first::measure_kernel_base(context);
     }
     let cache = if is_inside || site.is_plain() {
         CacheState::AsFound
@@ -104,8 +98,7 @@ fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64
         },
         stream: Some(context.stream_id(stream)),
         weight,
-        share,
-        sampled: unasked(site),
+        is_first: opened_as == Some(OpenedAs::First),
         workload,
         call_id,
         device: context.device_id(),
@@ -120,17 +113,16 @@ fn open_stream(call: &StreamCall, life: Life<'_>, workload: Workload, share: f64
 /// Enters the call that a subject describes. If that fails, counts it as lost, unless events can time it.
 pub(super) fn enter(subject: OpenedFunction, is_inside: bool) -> Option<OpenedCall> {
     cupti::observe_launches(opened::OBSERVER);
-    let OpenedFunction { of, call_id, stream, device, .. } = subject;
-    #[cfg(feature = "tracing")]
-    let entered = opened::enter_in_root(passed_root::share, subject);
-    #[cfg(not(feature = "tracing"))]
-    let entered = opened::enter(subject);
-    match entered {
+    let OpenedFunction { of, call_id, stream, device, is_first, .. } = subject;
+    match opened::enter(subject) {
         Some(frame) => {
             let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
             Some(OpenedCall { of, call_id, frame, device, suspended })
         }
         None => {
+            if is_first {
+                of.site.opens_next();
+            }
             let events_can_time_it = stream.is_some() && !is_inside;
             if !events_can_time_it {
                 opened::count_lost(&of, device, opened::why_not_entered());
@@ -153,40 +145,33 @@ fn flush(call: &StreamCall) -> CacheState {
     }
 }
 
-/// Returns the probability with which the sampler would have chosen a call that was timed without asking it,
-/// because the call is inside an opened one. Returns 1 if the sampler was asked, or times every call.
-pub(super) fn unasked(site: &'static CallSite) -> f64 {
-    // Those with `graph` are always asked about.
-    let is_unasked = site.is_sampled() && opened::is_inside() && !site.spec.graph;
-    if is_unasked { site.rate.get().rate() } else { 1.0 }
+/// The reason to open a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenedAs {
+    /// It begins in a phase.
+    OfPhase,
+    /// It is the first call of a function that has no other source of times. It is opened in any case.
+    First,
 }
 
-/// The choice to open a call.
-#[derive(Clone, Copy)]
-pub(crate) struct Chosen {
-    /// The probability with which it was chosen.
-    pub share: f64,
-    /// It was chosen as the first timed call of its function.
-    is_first: bool,
-}
-
-/// Decides whether to open a call, which must be the outermost timed call of its thread. Returns `None` if it
-/// is not opened.
+/// Returns why a call that begins now outside of opened calls opens one, or `None` if it does not.
 #[inline(always)]
-pub(super) fn chosen(site: &'static CallSite) -> Option<Chosen> {
-    if site.is_opened() && opened::is_outermost() { draw(site) } else { None }
+pub(super) fn opens(site: &'static CallSite) -> Option<OpenedAs> {
+    if site.is_opened() { opens_now(site) } else { None }
 }
 
 #[cold]
-fn draw(site: &'static CallSite) -> Option<Chosen> {
+fn opens_now(site: &'static CallSite) -> Option<OpenedAs> {
+    if site.needs_records() {
+        controller::want();
+    }
     if !cupti::is_available() {
         return None;
     }
-    if site.opens_first() {
-        return Some(Chosen { share: 1.0, is_first: true });
+    match site.opens_first() {
+        true => Some(OpenedAs::First),
+        false => current::phase().map(|_| OpenedAs::OfPhase),
     }
-    let share = site.kernels_share();
-    happens(share).then_some(Chosen { share, is_first: false })
 }
 
 impl OpenedCall {
@@ -211,8 +196,15 @@ impl OpenedCall {
     /// Returns the reason why the call is not in the thread's opened call any more.
     fn why_not_here(&self) -> Lost {
         let is_same_thread = std::ptr::eq(threads::current(), self.of.thread);
-        // On the same thread, the outermost call ended first. Otherwise, the function moved without it.
-        if is_same_thread { Lost::Unfinished } else { Lost::Thread }
+        if opened::was_cut(self.frame) {
+            Lost::Long
+        } else if is_same_thread {
+            // The outermost call ended first.
+            Lost::Unfinished
+        } else {
+            // The function moved without it.
+            Lost::Thread
+        }
     }
 
     fn leave(&self, lost: Option<Lost>) {

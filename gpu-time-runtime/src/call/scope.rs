@@ -9,7 +9,7 @@ use pin_project_lite::pin_project;
 
 use crate::base::{fork, inside, switches};
 use crate::nvtx::Range;
-use crate::record::opened::{self, depth::DepthAround, passed_over::PassedOver};
+use crate::record::stack::StackPlace;
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
 use crate::site::cost::{CostGuard, CostTimer};
@@ -55,49 +55,9 @@ impl<T> Decision<T> {
     }
 }
 
-/// The change that a call makes to the state of its thread while it runs there.
-#[derive(Clone, Copy, PartialEq)]
-enum ThreadChange {
-    Nothing,
-    /// While the call runs, no call on its thread can be opened.
-    Nested,
-    /// The call was not chosen to be opened.
-    PassedOver(PassedOver),
-    /// A window that is open or about to open attributes the call's launches.
-    Marked,
-}
-
-impl ThreadChange {
-    /// Returns the change of a call that is neither opened nor timed by events.
-    fn marked() -> Self {
-        if cfg!(feature = "kernels") { ThreadChange::Marked } else { ThreadChange::Nothing }
-    }
-
-    /// Notes the call when it begins or continues.
-    #[inline]
-    fn enter(self, around: &DepthAround) {
-        match self {
-            ThreadChange::Nothing => {}
-            ThreadChange::Marked => around.enter(|depth| depth.marked += 1),
-            ThreadChange::Nested => opened::nest(around),
-            ThreadChange::PassedOver(call) => call.enter(around),
-        }
-    }
-
-    /// Reverses [`enter`](Self::enter) when the call is suspended or ends.
-    #[inline]
-    fn leave(self, around: &DepthAround) {
-        match self {
-            ThreadChange::Nothing => {}
-            ThreadChange::Nested | ThreadChange::PassedOver(_) | ThreadChange::Marked => {
-                around.leave();
-            }
-        }
-    }
-}
-
-/// A call that is timed, has an NVTX range, or has changed the state of its thread.
+/// A call that is timed, has an NVTX range, or may be around others that are.
 struct Active<C> {
+    site: &'static CallSite,
     /// `None` if the call is not timed.
     call: Option<C>,
     /// The NVTX range. It begins after a body's start event and ends before the stop event, so that tools
@@ -106,9 +66,7 @@ struct Active<C> {
     /// The function is suspended at a visible `.await`.
     is_suspended: AtomicBool,
     was_panicking: bool,
-    change: ThreadChange,
-    /// The state of the thread without the change.
-    around: DepthAround,
+    place: StackPlace,
     cost: CostTimer,
 }
 
@@ -145,11 +103,7 @@ impl<C: TimedCall> Scope<C> {
     fn observed(site: &'static CallSite) -> Self {
         // A call by a signal handler or an allocator may have interrupted the tool.
         let range = inside::try_enter().and_then(|_inside| Range::begin(site));
-        let change = ThreadChange::marked();
-        if range.is_none() && change == ThreadChange::Nothing {
-            return Scope::plain();
-        }
-        Scope(Some(Active::new(None, range, change, CostTimer::off())))
+        Scope(Some(Active::new(site, None, range, CostTimer::off())))
     }
 
     /// Creates the scope for a call that was to be timed but is not, such as a warm-up call.
@@ -159,28 +113,14 @@ impl<C: TimedCall> Scope<C> {
 
     /// Creates the scope for a call that was not chosen to be opened.
     pub(crate) fn passed_over(site: &'static CallSite) -> Self {
-        let change = ThreadChange::PassedOver(PassedOver::of(site));
-        Scope(Some(Active::new(None, Range::begin(site), change, CostTimer::off())))
+        Scope(Some(Active::new(site, None, Range::begin(site), CostTimer::off())))
     }
 
-    /// Creates the scope for a call, which is timed if `call` is `Some`. `nests` is `true` if no call on
-    /// its thread can be opened while it runs.
+    /// Creates the scope for a call, which is timed if `call` is `Some`.
     #[inline(always)]
-    pub(crate) fn of(
-        site: &'static CallSite,
-        call: Option<C>,
-        nests: bool,
-        cost: CostTimer,
-    ) -> Self {
+    pub(crate) fn of(site: &'static CallSite, call: Option<C>, cost: CostTimer) -> Self {
         let Some(call) = call else { return Scope::untimed(site) };
-        let change = if nests {
-            ThreadChange::Nested
-        } else if switches::is_observed() {
-            ThreadChange::marked()
-        } else {
-            ThreadChange::Nothing
-        };
-        Scope(Some(Active::new(Some(call), Range::begin(site), change, cost)))
+        Scope(Some(Active::new(site, Some(call), Range::begin(site), cost)))
     }
 
     /// Returns the call and its cost timer, if the call is timed.
@@ -281,15 +221,20 @@ impl<C: TimedCall> Drop for Scope<C> {
 
 impl<C: TimedCall> Active<C> {
     #[inline(always)]
-    fn new(call: Option<C>, range: Option<Range>, change: ThreadChange, cost: CostTimer) -> Self {
+    fn new(
+        site: &'static CallSite,
+        call: Option<C>,
+        range: Option<Range>,
+        cost: CostTimer,
+    ) -> Self {
         let (is_suspended, was_panicking) = (AtomicBool::new(false), thread::panicking());
-        let around = DepthAround::default();
-        change.enter(&around);
-        Active { call, range, is_suspended, was_panicking, change, around, cost }
+        let place = StackPlace::default();
+        place.enter(site);
+        Active { site, call, range, is_suspended, was_panicking, place, cost }
     }
 
     fn pause(&self) {
-        self.change.leave(&self.around);
+        self.place.suspend();
         if let Some(range) = &self.range {
             range.pop();
         }
@@ -299,7 +244,7 @@ impl<C: TimedCall> Active<C> {
     }
 
     fn resume(&self) {
-        self.change.enter(&self.around);
+        self.place.enter(self.site);
         if let Some(call) = &self.call {
             call.resume();
         }
@@ -312,7 +257,7 @@ impl<C: TimedCall> Active<C> {
     fn end(&mut self) {
         let is_suspended = *self.is_suspended.get_mut();
         if !is_suspended {
-            self.change.leave(&self.around);
+            self.place.leave();
         }
         if fork::is_forked() {
             // The call belongs to the parent, and another thread may have held a lock at the fork.
@@ -348,7 +293,8 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
-    use crate::record::opened::depth::CallDepth;
+    use crate::gpu::fake::site;
+    use crate::record::stack;
     use crate::types::attribute::Spec;
 
     /// A call that logs what happens to it.
@@ -367,7 +313,7 @@ mod tests {
         fn scope(&self) -> Scope<Logged> {
             let spec = Spec { is_async: true, ..Spec::named("test::f") };
             let site = Box::leak(Box::new(CallSite::new(spec)));
-            Scope::of(site, Some(self.clone()), false, CostTimer::sample(&site.cost))
+            Scope::of(site, Some(self.clone()), CostTimer::sample(&site.cost))
         }
     }
 
@@ -435,24 +381,23 @@ mod tests {
 
     /// Another thread may continue it.
     #[test]
-    fn marked_call_counts_while_it_is_polled() {
-        let marked = || CallDepth::current().marked;
+    fn call_is_on_the_stack_while_it_is_polled() {
         let mut future = pin!(async {
-            let active = Active::new(None, None, ThreadChange::Marked, CostTimer::off());
+            let active = Active::new(site(), None, None, CostTimer::off());
             let scope = Scope::<Logged>(Some(active));
-            let mut seen = vec![marked()];
+            let mut seen = vec![stack::innermost_site().is_some()];
             let work = poll_fn(|_| {
-                seen.push(marked());
+                seen.push(stack::innermost_site().is_some());
                 if seen.len() > 2 { Poll::Ready(()) } else { Poll::Pending }
             });
             awaited(((), awaiting((work,), &scope).await), &scope);
-            seen.push(marked());
+            seen.push(stack::innermost_site().is_some());
             seen
         });
         assert!(poll(future.as_mut()).is_pending());
-        assert_eq!(marked(), 0);
-        assert_eq!(poll(future.as_mut()), Poll::Ready(vec![1; 4]));
-        assert_eq!(marked(), 0);
+        assert_eq!(stack::path(), None);
+        assert_eq!(poll(future.as_mut()), Poll::Ready(vec![true; 4]));
+        assert_eq!(stack::path(), None);
     }
 
     #[test]

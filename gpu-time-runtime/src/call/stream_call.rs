@@ -15,7 +15,7 @@ use crate::record::recorder::{self, Recorder};
 use crate::record::series_counters::SeriesRef;
 use crate::record::stream_state::{StreamKey, StreamState};
 use crate::record::threads::{StreamCall, ThreadRecorder};
-use crate::record::{pool, running, running::RunningCall};
+use crate::record::{open_brackets, open_brackets::RunningCall, pool};
 use crate::site::{cost, series_id::SeriesIdentity};
 use crate::types::attribute::{Clock, Hold};
 use crate::types::sample::{CacheState, Lost, Sample};
@@ -113,7 +113,7 @@ impl StreamCall {
         let thread_id = stream.is_per_thread().then(thread_id::current);
         match bracket.start(prepare, by_host, thread_id) {
             Ok(()) => {
-                running::set_bracket(*running, Some(bracket.subject.stream_state));
+                open_brackets::set(*running, Some(bracket.subject.stream_state));
                 if cost::is_on() {
                     site.cost.count_pair(context.pair_cost_ns());
                     site.cost.count_preparation(context.preparation_cost_ns(prepare));
@@ -249,7 +249,7 @@ impl StreamCall {
     /// Records the stop event and queues the bracket until the GPU has passed it. If the bracket is
     /// around the whole call, `started` is when the call began.
     pub fn close(&self, mut bracket: GpuBracket, life: Life<'_>, started: Option<HostStart>) {
-        running::set_bracket(self.running, None);
+        open_brackets::set(self.running, None);
         let thread = self.thread;
         let obstacle = if let Some(reason) = life.obstacle() {
             Some(reason)
@@ -403,7 +403,7 @@ impl OpenLaunch {
     pub fn abandon(self, reason: Lost) {
         match self {
             OpenLaunch::Bracket { thread, running, bracket } => {
-                running::set_bracket(running, None);
+                open_brackets::set(running, None);
                 abandon(thread, bracket, reason);
             }
             OpenLaunch::Node(node) => node.lose(reason),

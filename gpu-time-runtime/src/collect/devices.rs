@@ -9,7 +9,7 @@ use crate::cuda::{self, Context, DeviceInfo};
 use crate::cupti;
 use crate::health;
 use crate::record::opened::devices;
-use crate::record::window;
+use crate::record::phase::controller;
 use crate::record::{disturbance, overlap};
 use crate::stats::bias::{Bias, ConfiguredBias, KernelBase};
 use crate::types::device::DeviceId;
@@ -113,8 +113,13 @@ fn driver_release() -> Option<String> {
     Some(release.trim().to_owned()).filter(|release| !release.is_empty())
 }
 
-/// Returns the devices for all of the process's contexts and windows, and the host if its clock timed any call.
-pub(super) fn all(configured: Option<ConfiguredBias>, has_host_times: bool) -> Vec<report::Device> {
+/// Returns the devices for all of the process's contexts and phases, and the host if its clock timed any call. `is_timed`
+/// says which sites have times on a GPU.
+pub(super) fn all(
+    configured: Option<ConfiguredBias>,
+    has_host_times: bool,
+    is_timed: impl Fn(u32) -> bool,
+) -> Vec<report::Device> {
     let known = known();
     let driver = (!known.is_empty()).then(cuda::driver_version).flatten();
     let mut devices = Vec::new();
@@ -125,7 +130,7 @@ pub(super) fn all(configured: Option<ConfiguredBias>, has_host_times: bool) -> V
             l2_bytes: (info.l2_bytes > 0).then_some(info.l2_bytes),
             peak_gb_per_s: info.peak_bandwidth.map(|peak| peak as f64 / 1e9),
             overlap: overlap::report(info.ordinal),
-            ..described(&info, health::describe)
+            ..described(&info, &is_timed, health::describe)
         });
         for context in cuda::contexts() {
             if context.device.ordinal == info.ordinal {
@@ -144,7 +149,7 @@ pub(super) fn all(configured: Option<ConfiguredBias>, has_host_times: bool) -> V
 fn known() -> Vec<DeviceInfo> {
     let contexts = cuda::contexts().into_iter();
     let mut known: Vec<_> = contexts.map(|context| context.device.clone()).collect();
-    known.extend(window::thread::devices());
+    known.extend(controller::devices());
     known.extend(devices::recorded());
     known.sort_by_key(|device| device.ordinal);
     known.dedup_by_key(|device| device.ordinal);
@@ -154,17 +159,18 @@ fn known() -> Vec<DeviceInfo> {
 /// Returns the devices for live metrics: their names, how busy they were and their current clocks.
 #[cfg(feature = "metrics")]
 pub(crate) fn live() -> Vec<report::Device> {
-    known().iter().map(|info| described(info, health::describe_now)).collect()
+    known().iter().map(|info| described(info, |_| true, health::describe_now)).collect()
 }
 
 /// Returns a device with its names, how busy it was, and what NVML knows, which `add_health` adds.
 fn described(
     info: &DeviceInfo,
+    is_timed: impl Fn(u32) -> bool,
     add_health: impl Fn(&mut report::Device, &DeviceInfo),
 ) -> report::Device {
     let id = DeviceId::Cuda(info.ordinal).to_string();
     let mut device = report::Device::new(id, info.name.clone());
-    device.coverage = window::thread::coverage(info.ordinal);
+    device.coverage = controller::coverage(info.ordinal, is_timed);
     add_health(&mut device, info);
     device.uuid = info.uuid.as_deref().map(|hex| uuid(hex, device.mig));
     device

@@ -11,9 +11,10 @@ use crate::control::active;
 use crate::cuda::{self, Context};
 use crate::cupti;
 use crate::gpu::Gpu;
+use crate::record::phase::controller;
 use crate::record::{drain, kernel_base, opened, opened::collector, stream_state};
 use crate::stats::bias::KernelBase;
-use crate::types::kernel_rate::KernelRate;
+use crate::types::record_mode::RecordMode;
 
 /// The longest wait for the GPU. The end of the process waits longer for timed work.
 const IDLE_PATIENCE: Duration = Duration::from_millis(50);
@@ -28,22 +29,26 @@ pub(crate) fn measure_missing() {
     let config = active::config();
     let is_wanted = !config.targets.is_empty()
         && config.bias.is_none()
-        && config.kernels != Some(KernelRate::OFF);
+        && !matches!(config.recording, Some(RecordMode::Off | RecordMode::On));
     let lacking: Vec<_> = cuda::contexts()
         .into_iter()
-        .filter(|context| is_wanted && context.lacks_kernel_base() && !context.is_gone())
+        .filter(|context| is_wanted && !context.is_gone())
+        .filter(|context| !context.is_calibrated() || context.lacks_kernel_base())
         .filter(|context| !devices::has_stored_base(context))
         .collect();
     if lacking.is_empty() {
         return;
     }
     switches::switch(false);
+    controller::wait_for_end(Instant::now() + PATIENCE);
     drain::wait_for_gpu(IDLE_PATIENCE);
     // The GPU may be busy for longer, and another thread may be inside a call for ever.
     let is_idle = drain::drain_all(Instant::now() + IDLE_PATIENCE);
     if !is_idle || stream_state::has_open() || opened::are_open() || !cupti::is_available() {
         return;
     }
+    // A context that has only been used in phases is not calibrated yet.
+    lacking.iter().for_each(|context| context.calibrate());
     let deadline = Instant::now() + PATIENCE;
     let measured =
         lacking.into_iter().filter_map(|context| Some((context, measure(context, deadline).ok()?)));

@@ -17,7 +17,8 @@ use crate::cuda;
 use crate::cupti;
 use crate::health;
 use crate::record::opened::collector::{self, UselessRecords};
-use crate::record::{call_tree, drain, graph, readout, stream_state, threads, window};
+use crate::record::phase::controller;
+use crate::record::{call_tree, drain, graph, readout, stream_state, threads};
 use crate::site::registry;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
@@ -173,15 +174,16 @@ fn snapshot_of(
     if have_spans_passed && no_records.is_none() {
         about.warnings.push(
             "no root span of `tracing` has been recorded: few of them are chosen, and none was so far. \
-             `gpu_time::spans().sample(1.0)` or `GPU_TIME_KERNELS=100%` records all"
+             `gpu_time::spans().sample(1.0)` records all"
                 .to_owned(),
         );
+    } else {
+        about.warnings.extend(controller::warning());
     }
-    about.warnings.extend(window::thread::warning());
-    let wants_windows = config.is_on && config.windows.is_some();
-    let is_refused = no_records.is_some() && (have_spans_passed || wants_windows);
+    let is_ordered = config.is_on && config.orders_records();
+    let is_refused = no_records.is_some() && (active::needs_records() || is_ordered);
     let wants_kernels = states.iter().any(|state| state.wants_kernels(config));
-    if wants_kernels || window::thread::is_used() || is_refused {
+    if wants_kernels || controller::is_used() || is_refused {
         about.kernels = no_records.or_else(cupti::why_unavailable);
         about.cupti_version = cupti::version();
         about.warnings.extend(cupti::first_failure());
@@ -189,7 +191,10 @@ fn snapshot_of(
     about.warnings.extend(filters_all(config, &states));
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
-    let devices = devices::all(config.bias, states.iter().any(SiteState::has_host_times));
+    let is_timed =
+        |id: u32| states.get((id as usize).wrapping_sub(1)).is_some_and(SiteState::has_gpu_times);
+    let has_host_times = states.iter().any(SiteState::has_host_times);
+    let devices = devices::all(config.bias, has_host_times, is_timed);
     let biases = Biases::new(config.bias);
     let snapshot = Snapshot::new(about, devices, report(&states, &biases));
     let calls = |at: usize| states.get(at)?.calls_in_tree(&biases);
@@ -209,7 +214,7 @@ fn useless_records() -> impl Iterator<Item = String> {
     };
     let lost = useless.map(|useless| {
         format!(
-            "{useless}: the calls that they belong to are counted as lost (`records`), and windows as incomplete"
+            "{useless}: the calls that they belong to are counted as lost (`records`), and phases as incomplete"
         )
     });
     let late = (late > 0).then(|| {
@@ -226,8 +231,8 @@ fn useless_records() -> impl Iterator<Item = String> {
     });
     let crowded_out = (crowded_out > 0).then(|| {
         format!(
-            "{crowded_out} opened calls were lost, because too many waited for their records at once: open a share of \
-             the calls, as with `kernels = 0.01`"
+            "{crowded_out} recorded calls were lost, because too many waited for their records at once: record in \
+             phases, as with `GPU_TIME_RECORD=20ms/1s`"
         )
     });
     [lost, late, evicted, crowded_out].into_iter().flatten()

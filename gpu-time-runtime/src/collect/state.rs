@@ -17,7 +17,7 @@ use crate::stats::since::{Since, impl_since};
 use crate::stats::tally::Tally;
 use crate::stats::{bias::Bias, hold_deadline::HoldCounts, sampling::Population};
 use crate::types::attribute::{Clock, Spec};
-use crate::types::{device::DeviceId, kernel_rate::KernelRate, sample::Measure};
+use crate::types::{device::DeviceId, record_mode::RecordMode, sample::Measure};
 use gpu_time_report as report;
 
 /// The counters of a site and its series, read while other threads continue to record.
@@ -37,6 +37,12 @@ pub(crate) struct SeriesState {
     tally: Tally,
     /// Empty in a reading without times.
     times: SampleTimes,
+}
+
+impl SeriesState {
+    fn has_times(&self) -> bool {
+        self.tally.sums.brackets.samples > 0
+    }
 }
 
 /// The number of bytes of series to copy while a site stays locked. The last series copied may
@@ -196,16 +202,25 @@ impl SiteState {
         self.series.iter().any(|series| series.id.device == DeviceId::Host)
     }
 
+    /// Returns `true` if a series has times on a GPU.
+    pub fn has_gpu_times(&self) -> bool {
+        let is_timed =
+            |series: &SeriesState| series.id.device != DeviceId::Host && series.has_times();
+        self.series.iter().any(is_timed)
+    }
+
     /// Returns `true` if the kernels of some of the site's calls should have been recorded.
     pub fn wants_kernels(&self, config: &Config) -> bool {
-        let Spec { clock, kernels, .. } = self.site.spec;
+        let Spec { clock, .. } = self.site.spec;
         let may_open = || match clock {
             Clock::Kernels => self.series.iter().any(|series| !series.id.on_default),
             _ => true,
         };
-        config.wanted_kernels(kernels, clock) != KernelRate::OFF
-            && may_open()
-            && self.calls.timed > 0
+        let is_wanted = match config.recording {
+            Some(recording) => recording != RecordMode::Off && clock != Clock::Host,
+            None => clock == Clock::Kernels,
+        };
+        is_wanted && may_open() && self.calls.timed > 0
     }
 
     /// Returns the series, as shown in reports.
@@ -330,13 +345,6 @@ fn warnings(site: &CallSite) -> Vec<String> {
         warnings.push(format!(
             "calls with a stream of the type `{stream}` are not timed, because safe code may give it any handle: \
              implement `GpuStream` for it"
-        ));
-    }
-    let inside_events = site.inside_events.load(Relaxed);
-    if inside_events > 0 {
-        warnings.push(format!(
-            "{inside_events} calls were inside functions timed by events, which must be opened for the kernels \
-             inside: add `kernels` to the outer functions, or set `GPU_TIME_KERNELS=on`"
         ));
     }
     let invalid = site.invalid_workloads.load(Relaxed);

@@ -24,8 +24,8 @@ pub(crate) use filter::filter;
 use crate::config::targets::{Format, Target};
 use crate::config::{filter::Filter, options::Options};
 use crate::stats::bias::ConfiguredBias;
-use crate::types::attribute::{Clock, Cold, Hold};
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
+use crate::types::attribute::{Cold, Hold};
+use crate::types::{record_mode::RecordMode, sampling::Sampling};
 use gpu_time_report::{Detail, View, units::two_digit_percent};
 
 /// The default number of calls, of brackets and of kernels in a trace. They take some tens of megabytes.
@@ -56,10 +56,8 @@ pub(crate) struct Config {
     pub cold: Option<Option<Cold>>,
     /// The method by which the stream is held for a function's brackets, if any.
     pub hold: Option<Option<Hold>>,
-    /// The timed calls to open for each function.
-    pub kernels: Option<KernelRate>,
-    /// The windows in which CUPTI records everything that the process enqueues, if any.
-    pub windows: Option<WindowPlan>,
+    /// When CUPTI records everything that the process enqueues. Otherwise, the functions decide.
+    pub recording: Option<RecordMode>,
     /// `false` if calls never become NVTX ranges. Otherwise they do if a tool can attach. `true` also asks
     /// for a message if none can.
     pub nvtx: Option<bool>,
@@ -89,8 +87,7 @@ impl Config {
             warmup: options.warmup.value(),
             cold: options.cold.value(),
             hold: options.hold.value(),
-            kernels: options.kernels.value(),
-            windows: options.windows.value().flatten(),
+            recording: options.recording.value(),
             nvtx: options.nvtx.value(),
             label: options.label.value(),
             program_version: options.program_version.value(),
@@ -112,7 +109,7 @@ impl Config {
         let budget = two_digit_percent(self.scant_budget()?);
         Some(format!(
             "the budget of {budget} has no room for it: once CUPTI has recorded, every launch is slower. Replace \
-             `GPU_TIME_BUDGET` by a share of the calls, such as `GPU_TIME_KERNELS=1%`"
+             `GPU_TIME_BUDGET` by phases, such as `GPU_TIME_RECORD=20ms/1s`"
         ))
     }
 
@@ -122,14 +119,9 @@ impl Config {
         self.budget.filter(|budget| cfg!(feature = "kernels") && *budget < AMPLE_BUDGET)
     }
 
-    /// Returns the timed calls to open for a function with this rate and clock, whether or not they may be recorded.
-    pub fn wanted_kernels(&self, attribute: Option<KernelRate>, clock: Clock) -> KernelRate {
-        KernelRate::resolved(self.kernels, attribute, clock)
-    }
-
-    /// Returns the timed calls to open for a function with this rate and clock.
-    pub fn recorded_kernels(&self, attribute: Option<KernelRate>, clock: Clock) -> KernelRate {
-        if self.may_record() { self.wanted_kernels(attribute, clock) } else { KernelRate::OFF }
+    /// Returns `true` if the program or its user asks for records, whether or not functions need them.
+    pub fn orders_records(&self) -> bool {
+        self.recording.is_some_and(|recording| recording != RecordMode::Off)
     }
 
     /// Returns the number of calls, of brackets and of kernels to keep for a trace, or `None` if no trace

@@ -11,7 +11,7 @@ use crate::config::targets::{self, Target};
 use crate::config::{names, values};
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
+use crate::types::{record_mode::RecordMode, sampling::Sampling};
 use gpu_time_report::{Detail, View};
 
 /// The options from one source. Every value is valid, because the functions in [`values`],
@@ -26,8 +26,7 @@ pub(crate) struct Options {
     pub warmup: Setting<u32>,
     pub cold: Setting<Option<Cold>>,
     pub hold: Setting<Option<Hold>>,
-    pub kernels: Setting<KernelRate>,
-    pub windows: Setting<Option<WindowPlan>>,
+    pub recording: Setting<RecordMode>,
     /// `configure()` has no such option, because the choice depends on the attached tool.
     pub nvtx: Setting<bool>,
     pub label: Setting<String>,
@@ -58,8 +57,7 @@ impl Options {
             warmup: vars.value("GPU_TIME_WARMUP", values::warmup),
             cold: vars.value("GPU_TIME_COLD", values::cold),
             hold: vars.value("GPU_TIME_SLEEP", values::hold),
-            kernels: vars.value("GPU_TIME_KERNELS", values::kernels),
-            windows: vars.value("GPU_TIME_WINDOWS", values::windows),
+            recording: vars.value("GPU_TIME_RECORD", values::recording),
             nvtx: vars.value("GPU_TIME_NVTX", values::nvtx),
             label: vars.value("GPU_TIME_LABEL", values::label),
             program_version: Setting::Unset,
@@ -89,8 +87,7 @@ impl Options {
             warmup: self.warmup.or(other.warmup),
             cold: self.cold.or(other.cold),
             hold: self.hold.or(other.hold),
-            kernels: self.kernels.or(other.kernels),
-            windows: self.windows.or(other.windows),
+            recording: self.recording.or(other.recording),
             nvtx: self.nvtx.or(other.nvtx),
             label: self.label.or(other.label),
             program_version: self.program_version.or(other.program_version),

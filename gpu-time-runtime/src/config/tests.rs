@@ -1,11 +1,15 @@
 use std::ffi::OsString;
 use std::fs;
+#[cfg(feature = "kernels")]
+use std::time::Duration;
 
 use crate::base::standard::Standard;
 use crate::config::path_pattern::PathPattern;
 use crate::config::setting::Setting;
 use crate::config::targets::{Format, Sink};
 use crate::config::*;
+#[cfg(feature = "kernels")]
+use crate::types::record_mode::PhasePlan;
 use gpu_time_report::Detail;
 
 fn options(vars: &[(&str, &str)]) -> (Options, Vec<String>) {
@@ -75,9 +79,7 @@ fn options_are_off_by_the_same_words() {
     for off in ["off", "0", "false", "no", "OFF", "False", " No "] {
         assert_eq!(good("GPU_TIME_COLD", off).cold, Some(None), "{off}");
         assert_eq!(good("GPU_TIME_SLEEP", off).hold, Some(None), "{off}");
-        assert_eq!(good("GPU_TIME_KERNELS", off).kernels, Some(KernelRate::OFF), "{off}");
-        let windows = options(&[("GPU_TIME_WINDOWS", off)]);
-        assert_eq!((windows.0.windows, windows.1), (Setting::Value(None), Vec::new()), "{off}");
+        assert_eq!(good("GPU_TIME_RECORD", off).recording, Some(RecordMode::Off), "{off}");
     }
 }
 
@@ -93,8 +95,6 @@ fn variables_override_attributes() {
     }
     assert_eq!(good("GPU_TIME_BUDGET", "1%").budget, Some(0.01));
     assert_eq!(good("GPU_TIME_SAMPLE", "0").sampling.unwrap_or(Sampling::ALL).rate(), 0.0);
-    assert_eq!(good("GPU_TIME_KERNELS", "off").kernels, Some(KernelRate::OFF));
-    assert_eq!(good("GPU_TIME_KERNELS", "0").kernels, Some(KernelRate::OFF));
     assert_eq!(good("GPU_TIME_SLEEP", "off").hold.unwrap_or(Some(Hold::UntilEnqueued)), None);
     for on in ["on", "ON", "true", "yes"] {
         assert_eq!(good("GPU_TIME_SLEEP", on).hold.unwrap_or(None), Some(Hold::UntilEnqueued));
@@ -103,37 +103,47 @@ fn variables_override_attributes() {
 
 #[test]
 #[cfg(feature = "kernels")]
-fn kernels_take_a_switch_or_a_share() {
-    for on in ["on", "ON", "true", "yes"] {
-        assert_eq!(good("GPU_TIME_KERNELS", on).kernels, Some(KernelRate::USUAL));
+fn recording_takes_a_switch_phases_or_a_start() {
+    let ms = Duration::from_millis;
+    let phases =
+        |length, period| RecordMode::Phases(PhasePlan::new(ms(length), ms(period)).unwrap());
+    assert_eq!(default().recording, None);
+    for (text, recording) in [
+        ("on", RecordMode::On),
+        (" Yes ", RecordMode::On),
+        ("20ms/1s", phases(20, 1_000)),
+        ("20 ms / 0.5 s", phases(20, 500)),
+        ("5ms/5ms", phases(5, 5)),
+        ("start:30s", RecordMode::Start(ms(30_000))),
+        ("start: 1ms", RecordMode::Start(ms(1))),
+    ] {
+        assert_eq!(good("GPU_TIME_RECORD", text).recording, Some(recording), "{text}");
     }
-    for (text, share) in [("0.01", 0.01), ("2.5 %", 0.025), ("1", 1.0), ("100%", 1.0)] {
-        assert_eq!(good("GPU_TIME_KERNELS", text).kernels, Some(KernelRate::share(share)));
-    }
-    for wrong in ["2", "-1%", "NaN", "1/16"] {
-        assert_eq!(
-            bad("GPU_TIME_KERNELS", wrong),
-            format!(
-                "invalid value `{wrong}` for `GPU_TIME_KERNELS`: expected `off`, `on` or a share from \
-                 `0` to `1`, such as `0.01` or `1%`"
-            )
+    for wrong in [
+        "2", "1%", "1s/20ms", "0ms/1s", "1us/1s", "11s/1h", "20ms", "start:", "start:0s",
+        "start:2h",
+    ] {
+        let problem = bad("GPU_TIME_RECORD", wrong);
+        let expected = format!(
+            "invalid value `{wrong}` for `GPU_TIME_RECORD`: expected `on`, `off`, a length from "
         );
+        assert!(problem.starts_with(&expected), "{problem}");
     }
 }
 
 #[test]
 #[cfg(not(feature = "kernels"))]
-fn kernels_without_their_feature_are_named() {
+fn records_without_their_feature_are_named() {
     assert_eq!(
         bad("GPU_TIME_CUPTI", "/nope"),
         "invalid value `/nope` for `GPU_TIME_CUPTI`: expected no value, because this build lacks \
          gpu-time's feature `kernels`"
     );
-    for text in ["on", "1%"] {
+    for text in ["on", "20ms/1s", "start:30s"] {
         assert_eq!(
-            bad("GPU_TIME_KERNELS", text),
+            bad("GPU_TIME_RECORD", text),
             format!(
-                "invalid value `{text}` for `GPU_TIME_KERNELS`: expected `off`, because this build \
+                "invalid value `{text}` for `GPU_TIME_RECORD`: expected `off`, because this build \
                  lacks gpu-time's feature `kernels`"
             )
         );
@@ -447,10 +457,9 @@ fn unknown_placeholder_is_named() {
 fn budget_below_half_of_the_time_has_no_room_for_records() {
     for (budget, may_record) in [("off", true), ("99%", true), ("50%", true), ("49.9%", false)] {
         let config = good("GPU_TIME_BUDGET", budget);
-        let (why, attribute) = (config.why_no_records(), Some(KernelRate::USUAL));
-        assert_eq!((config.may_record(), why.is_none()), (may_record, may_record), "{budget}");
-        let is_recorded = |clock| config.recorded_kernels(attribute, clock) != KernelRate::OFF;
-        assert_eq!([Clock::Events, Clock::Kernels].map(is_recorded), [may_record; 2], "{budget}");
-        assert_eq!(config.wanted_kernels(attribute, Clock::Events), KernelRate::USUAL);
+        assert_eq!(
+            (config.may_record(), config.why_no_records().is_none()),
+            (may_record, may_record)
+        );
     }
 }

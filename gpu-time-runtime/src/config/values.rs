@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::{Cold, Hold};
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling, window_plan::WindowPlan};
+use crate::types::record_mode::{PhasePlan, RecordMode};
+use crate::types::sampling::Sampling;
 use gpu_time_report::units::{is_hidden, parsed_ns};
 use gpu_time_report::{Detail, View};
 
@@ -29,7 +30,7 @@ pub(crate) fn on_or_off(text: &str) -> Result<bool, &'static str> {
 
 /// Returns `true` for a word that turns an option on. A number may mean something else.
 fn is_on(text: &str) -> bool {
-    ["on", "true", "yes"].iter().any(|word| text.eq_ignore_ascii_case(word))
+    ["on", "1", "true", "yes"].iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// Returns `true` for a word that turns an option off.
@@ -62,38 +63,33 @@ pub(crate) fn hold(text: &str) -> Result<Option<Hold>, &'static str> {
     }
 }
 
-pub(crate) fn kernels(text: &str) -> Result<KernelRate, &'static str> {
-    let rate = match text {
-        off if is_off(off) => Some(KernelRate::OFF),
-        on if is_on(on) => Some(KernelRate::USUAL),
-        text => share(text).and_then(KernelRate::of_share),
-    };
-    let rate = rate.ok_or("`off`, `on` or a share from `0` to `1`, such as `0.01` or `1%`")?;
-    if cfg!(not(feature = "kernels")) && rate != KernelRate::OFF {
-        return Err("`off`, because this build lacks gpu-time's feature `kernels`");
-    }
-    Ok(rate)
-}
-
-pub(crate) fn windows(text: &str) -> Result<Option<WindowPlan>, &'static str> {
-    if is_off(text) {
-        return Ok(None);
-    }
+pub(crate) fn recording(text: &str) -> Result<RecordMode, &'static str> {
     let time = |text: &str| {
         let ns = parsed_ns(text.trim()).filter(|ns| *ns < 1e18)?;
         Some(Duration::from_nanos(ns.round() as u64))
     };
-    let plan = text
-        .split_once('/')
-        .and_then(|(length, period)| WindowPlan::new(time(length)?, time(period)?));
-    let plan = plan.ok_or(
-        "`off` or a length from `1ms` to `10s` and a period up to `3600s` that is at least as long, such as \
-         `20ms/10s`",
+    let start = |text: &str| {
+        let length = time(text)?;
+        let is_valid = !length.is_zero() && length <= RecordMode::LONGEST;
+        is_valid.then_some(RecordMode::Start(length))
+    };
+    let phases = |text: &str| {
+        let (length, period) = text.split_once('/')?;
+        PhasePlan::new(time(length)?, time(period)?).map(RecordMode::Phases)
+    };
+    let recording = match text {
+        off if is_off(off) => Some(RecordMode::Off),
+        on if is_on(on) => Some(RecordMode::On),
+        text => text.strip_prefix("start:").map_or_else(|| phases(text), start),
+    };
+    let recording = recording.ok_or(
+        "`on`, `off`, a length from `1ms` to `10s` and a period up to `3600s` that is at least as long, such as \
+         `20ms/1s`, or a time from the start up to `3600s`, such as `start:30s`",
     )?;
-    if cfg!(not(feature = "kernels")) {
+    if cfg!(not(feature = "kernels")) && recording != RecordMode::Off {
         return Err("`off`, because this build lacks gpu-time's feature `kernels`");
     }
-    Ok(Some(plan))
+    Ok(recording)
 }
 
 /// Rejects a path to CUPTI, in a build without the feature, which never looks for it.

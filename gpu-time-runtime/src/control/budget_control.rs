@@ -12,7 +12,7 @@ use std::{ptr, thread};
 
 use crate::base::lock::{Mutex, Rank, locked, try_locked};
 use crate::base::{background, clock, console, switches, switches::SWITCHES};
-use crate::record::window;
+use crate::record::phase::controller;
 use crate::site::callsite::CallSite;
 use crate::stats::budget::BudgetAccount;
 use crate::types::sampling::Sampling;
@@ -120,7 +120,7 @@ impl Controller {
             return None;
         }
         let usages = self.sites.iter().map(|site| site.cost.take());
-        let own_ns = (self.took_ns + window::thread::take_cost_ns()) as f64;
+        let own_ns = (self.took_ns + controller::take_cost_ns()) as f64;
         let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns);
         for (site, rate) in self.sites.iter().zip(rates) {
             site.set_rate(rate);
@@ -229,7 +229,7 @@ mod tests {
 
         #[cfg(feature = "kernels")]
         {
-            window::thread::count_cost(2_000_000);
+            controller::count_cost(2_000_000);
             assert_eq!(controller.adjust(begin + 501 * PAUSE_NS), Some(PAUSE_NS));
             let with_window = controller.budget.cost(std::iter::empty());
             assert!(with_window.host_ns >= counted + 2e6, "{counted} {with_window:?}");

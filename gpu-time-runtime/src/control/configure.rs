@@ -83,24 +83,12 @@ impl Configure {
         self
     }
 
-    /// Sets which of the timed calls are opened, so that CUPTI records their kernels: `"off"`, `"on"`
-    /// or a share such as `"1%"`, for every function, as `GPU_TIME_KERNELS` does. `""` restores the
-    /// setting from each function's attribute.
-    ///
-    /// Without a share, the first call of each function after its warm-up and a random sixteenth of the
-    /// others are opened, or every call with `clock = "kernels"`. `"on"` keeps the shares that attributes
-    /// give. Needs the feature `kernels`.
-    pub fn kernels(mut self, how: &str) -> Self {
-        self.options.kernels = self.text("configure().kernels", how, values::kernels);
-        self
-    }
-
-    /// Sets how often to open a window, in which everything that the process enqueues is recorded, to
-    /// tell how busy its devices are. As `GPU_TIME_WINDOWS` does, `"20ms/10s"` opens a window of 20 ms on
-    /// average once in every 10 s. `"off"` opens none, and `""` restores that default. Needs the feature
+    /// Sets when CUPTI records everything that the process enqueues, as `GPU_TIME_RECORD` does: `"on"` for the whole
+    /// run, `"20ms/1s"` for phases of 20 ms at random times, on average one in every second, `"start:30s"` for the first
+    /// 30 s of the process, or `"off"`. `""` restores the default, by which the functions decide. Needs the feature
     /// `kernels`.
-    pub fn windows(mut self, plan: &str) -> Self {
-        self.options.windows = self.text("configure().windows", plan, values::windows);
+    pub fn record(mut self, when: &str) -> Self {
+        self.options.recording = self.text("configure().record", when, values::recording);
         self
     }
 
@@ -208,8 +196,7 @@ mod tests {
         let options = options
             .cold("icy")
             .sleep("1h")
-            .kernels("2")
-            .windows("10s/20ms")
+            .record("10s/20ms")
             .label("two\nlines")
             .program_version(&"x".repeat(201))
             .notes("most")
@@ -224,8 +211,7 @@ mod tests {
             ("NaN", "budget"),
             ("icy", "cold"),
             ("1h", "sleep"),
-            ("2", "kernels"),
-            ("10s/20ms", "windows"),
+            ("10s/20ms", "record"),
             ("two\\nlines", "label"),
             (&"x".repeat(201), "program_version"),
             ("most", "notes"),
@@ -249,8 +235,7 @@ mod tests {
         let options = options
             .cold("")
             .sleep("")
-            .kernels("")
-            .windows("")
+            .record("")
             .label("")
             .program_version("")
             .notes("")

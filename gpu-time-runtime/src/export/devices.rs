@@ -1,4 +1,4 @@
-//! The gauges of each device: its clocks, and how busy it was in windows of recording.
+//! The gauges of each device: its clocks, and how busy it was in phases.
 
 use metrics::{Label, gauge};
 

@@ -49,11 +49,11 @@ pub(super) fn describe() {
     describe_gauge!(BUDGET_COST_SHARE, "Share of the run time that timing cost recently");
     describe_gauge!(
         BUSY_SHARE,
-        "Share of the windows during which the device executed work of this process"
+        "Share of the phases during which the device executed work of this process"
     );
     describe_gauge!(
         ATTRIBUTED_SHARE,
-        "Share of the windows during which the device executed work of annotated functions"
+        "Share of the phases during which the device executed work of annotated functions"
     );
     describe_gauge!(SM_CLOCK, "Current SM clock of a device");
     describe_gauge!(MEMORY_CLOCK, "Current memory clock of a device");

@@ -21,7 +21,7 @@ use crate::collect::empty_kernel;
 use crate::control::active;
 #[cfg(feature = "metrics")]
 use crate::export;
-use crate::record::{drain, opened, window};
+use crate::record::{drain, opened, phase::controller};
 use crate::site::registry;
 use crate::{collect, cuda, cupti, health};
 
@@ -73,7 +73,7 @@ pub(crate) fn arm() {
 }
 
 /// Arms the report at exit so that it runs before the driver's teardown. Called when a context is
-/// found, and before a window opens.
+/// found, and before a phase begins.
 pub(crate) fn arm_for_driver() {
     static ONCE: Once = Once::new();
     arm();
@@ -81,7 +81,7 @@ pub(crate) fn arm_for_driver() {
     ONCE.call_once(at_exit::register);
 }
 
-/// Replaces [`arm`] if `GPU_TIME` turns timing off: a signal that asks for a report or a window prints a line.
+/// Replaces [`arm`] if `GPU_TIME` turns timing off: a signal that asks for a report or a phase prints a line.
 pub(crate) fn arm_while_off() {
     #[cfg(feature = "signals")]
     {
@@ -102,7 +102,7 @@ pub(crate) fn arm_for_clocks() {
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) const HANDLERS: Handlers = Handlers {
     report: collect::report,
-    open_window: || active::open_window(None),
+    record_phase: || active::record_phase(None),
     end,
     give_back: health::give_clocks_back,
 };
@@ -135,8 +135,8 @@ extern "C" fn on_load() {
     at_exit::set_handler(handle_exit);
     let _inside = inside::enter();
     registry::complete();
-    // A program may ask for windows without calling a timed function.
-    window::thread::before_opening(arm_for_driver);
+    // A program may ask for phases without calling a timed function.
+    controller::before_opening(arm_for_driver);
 }
 
 /// Prints a table that says that no timed function was called, if the report has a table on stderr.
@@ -198,8 +198,9 @@ fn report_and_give_back(last: fn()) {
         opened::ask_for_parts();
         last();
         switches::close();
-        // Calls and windows of other threads may be open, and their work belongs to no report. The last
+        // Calls of other threads and phases may be open, and their work belongs to no report. The last
         // calibrations must not be recorded either.
+        controller::divide();
         cupti::end(Instant::now() + PATIENCE);
         cuda::release_holds(false);
         drain::wait_for_gpu(PATIENCE);

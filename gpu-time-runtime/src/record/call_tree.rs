@@ -55,12 +55,9 @@ pub(super) struct CallTreeWriter {
 }
 
 impl CallTreeWriter {
-    /// Begins a call inside these callers, outermost first, which were not recorded themselves.
-    pub fn begin(callers: &[u32]) -> CallTreeWriter {
-        let mut locked = locked(&TREE);
-        let tree = locked.get_or_insert_default();
-        let around = callers.iter().try_fold(None, |path, site| tree.path(path, *site).map(Some));
-        CallTreeWriter { tree: locked, paths: Vec::new(), around: around.flatten() }
+    /// Begins a call inside the function with this path, which was not recorded itself.
+    pub fn begin(around: Option<PathId>) -> CallTreeWriter {
+        CallTreeWriter { tree: locked(&TREE), paths: Vec::new(), around }
     }
 
     /// Adds the next function. `parent` is the index of the function around it, in the order in

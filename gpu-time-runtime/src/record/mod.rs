@@ -1,8 +1,8 @@
-//! Recording: brackets, opened calls and windows, the call tree, and the timeline of a trace.
+//! Recording: brackets, opened calls and phases, the call tree, and the timeline of a trace.
 //!
 //! A timed call leaves its brackets in the [`recorder`] of its thread. A [`drain`] turns those that the GPU has
 //! passed into samples of their series. A thread of the runtime collects CUPTI's records and turns them into the
-//! figures of [`opened`] calls and [`window`]s. Both also add entries to the [`call_tree`] and the [`timeline`].
+//! figures of [`opened`] calls and of [`phase`]s. Both also add entries to the [`call_tree`] and the [`timeline`].
 
 pub(crate) mod bracket;
 pub(crate) mod call_sums;
@@ -12,17 +12,18 @@ pub(crate) mod drain;
 pub(crate) mod feeding;
 pub(crate) mod graph;
 pub(crate) mod kernel_base;
+pub(crate) mod open_brackets;
 pub(crate) mod opened;
 pub(crate) mod overlap;
 pub(crate) mod pending;
+#[cfg_attr(not(feature = "kernels"), path = "phase/off.rs")]
+pub(crate) mod phase;
 pub(crate) mod pool;
 pub(crate) mod readout;
 pub(crate) mod recorder;
-pub(crate) mod running;
 pub(crate) mod series_counters;
+pub(crate) mod stack;
 pub(crate) mod stream_progress;
 pub(crate) mod stream_state;
 pub(crate) mod threads;
 pub(crate) mod timeline;
-#[cfg_attr(not(feature = "kernels"), path = "window/off.rs")]
-pub(crate) mod window;

@@ -14,9 +14,9 @@ use crate::site::counters::{CallCounters, Warmups};
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
 use crate::stats::{hold_deadline::HoldDeadline, sampling::CurrentRate, series::SeriesData};
 use crate::types::attribute::{Clock, Cold, Hold, Spec};
+use crate::types::sampling::Sampling;
 use crate::types::settings::Settings;
 use crate::types::{device::DeviceId, key::Keys, label::label};
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
 
 /// One annotated function: its attribute, its settings and its series.
 ///
@@ -32,9 +32,6 @@ pub struct CallSite {
     /// The [`Settings`], packed.
     settings: AtomicU64,
     warmup: AtomicU32,
-    /// The share of the timed calls to open, as the bits of an `f64`. Read only if `interest` has
-    /// `OPENED`.
-    kernels: AtomicU64,
     name: OnceLock<String>,
     #[cfg(feature = "nvtx")]
     c_name: OnceLock<CString>,
@@ -51,9 +48,6 @@ pub struct CallSite {
     pub(crate) skipped_inside: AtomicU64,
     /// Timed calls whose `bytes` or `flops` were invalid.
     pub(crate) invalid_workloads: AtomicU64,
-    /// Calls without a stream that were inside a call timed by events, so that they could not be
-    /// opened.
-    pub(crate) inside_events: AtomicU64,
     /// The type of a stream that may return any handle.
     pub(crate) unknown_stream: OnceLock<&'static str>,
     pub(crate) keys: Keys,
@@ -66,7 +60,8 @@ pub(crate) struct SiteConfig {
     pub warmup: u32,
     pub cold: Option<Cold>,
     pub hold: Option<Hold>,
-    pub kernels: KernelRate,
+    /// Calls in phases are opened.
+    pub is_recorded: bool,
     pub sampling: Sampling,
     /// Only some calls are timed, or a budget may reduce the number of timed calls.
     pub is_sampled: bool,
@@ -80,12 +75,12 @@ const ON: u8 = 2;
 const PLAIN: u8 = 4;
 /// With `ON`: only some calls are timed.
 const SAMPLED: u8 = 8;
-/// With `ON`: some calls are opened.
+/// With `ON`: calls in phases are opened.
 const OPENED: u8 = 16;
-/// With `OPENED`: the next timed call is opened as the first one, whatever the share.
+/// With `OPENED`: the next timed call is opened as the first one, in a phase or not.
 const OPENED_FIRST: u8 = 32;
-/// The kernel rate is the usual one, so the first timed call has been or will be opened.
-const USUAL: u8 = 64;
+/// The first timed call has been or will be opened.
+const HAS_FIRST: u8 = 64;
 
 impl CallSite {
     /// Creates a site that has not been called yet.
@@ -97,7 +92,6 @@ impl CallSite {
             spec,
             settings: AtomicU64::new(Settings::NONE),
             warmup: AtomicU32::new(0),
-            kernels: AtomicU64::new(0),
             name: OnceLock::new(),
             #[cfg(feature = "nvtx")]
             c_name: OnceLock::new(),
@@ -108,7 +102,6 @@ impl CallSite {
             nodes: OnceLock::new(),
             skipped_inside: AtomicU64::new(0),
             invalid_workloads: AtomicU64::new(0),
-            inside_events: AtomicU64::new(0),
             unknown_stream: OnceLock::new(),
             keys: Keys::new(),
             cost: CostMeter::new(),
@@ -151,14 +144,23 @@ impl CallSite {
         self.interest.load(Relaxed) & SAMPLED != 0
     }
 
-    /// Returns `true` if some of the timed calls are opened. Reads the same atomic as
-    /// [`is_on`](Self::is_on).
+    /// Returns `true` if calls in phases are opened. Reads the same atomic as [`is_on`](Self::is_on).
     #[inline(always)]
     pub(crate) fn is_opened(&self) -> bool {
         cfg!(feature = "kernels") && self.interest.load(Relaxed) & OPENED != 0
     }
 
-    /// Returns `true` if the first timed call is opened, whatever the share, and this is it. If the call cannot be
+    /// Returns `true` if the function needs records, because there is no other source of its times.
+    pub(crate) fn needs_records(&self) -> bool {
+        self.spec.clock == Clock::Kernels
+    }
+
+    /// Returns `true` if events time the function, outside of phases.
+    pub(crate) fn needs_events(&self) -> bool {
+        matches!(self.spec.clock, Clock::Events | Clock::Sync)
+    }
+
+    /// Returns `true` if the first timed call is opened outside of phases, and this is it. If the call cannot be
     /// opened, [`opens_next`](Self::opens_next) must follow.
     pub(crate) fn opens_first(&self) -> bool {
         self.interest.load(Relaxed) & OPENED_FIRST != 0
@@ -167,14 +169,12 @@ impl CallSite {
 
     /// Lets the next timed call be opened instead of the first one, unless no call is opened any more.
     pub(crate) fn opens_next(&self) {
-        let opens = |interest: u8| (interest & OPENED != 0).then_some(interest | OPENED_FIRST);
+        let opens = |interest: u8| {
+            let has_first = interest & OPENED != 0 && interest & HAS_FIRST != 0;
+            has_first.then_some(interest | OPENED_FIRST)
+        };
         // Pairs with the load in `is_on`, like the store in `configure`, whose order it must keep.
         _ = self.interest.fetch_update(AcqRel, Relaxed, opens);
-    }
-
-    /// Returns the share of the timed calls to open; 0 if none.
-    pub(crate) fn kernels_share(&self) -> f64 {
-        if self.is_opened() { f64::from_bits(self.kernels.load(Relaxed)) } else { 0.0 }
     }
 
     /// Sets the fraction of calls to time.
@@ -197,18 +197,16 @@ impl CallSite {
         let is_plain = config.warmup == 0 && settings == Settings::default() && !self.spec.graph;
         self.rate.set(config.sampling);
         self.rate.renew();
-        let kernels = config.kernels.get(self.spec.clock);
-        self.kernels.store(kernels.to_bits(), Relaxed);
-        let is_usual = config.kernels == KernelRate::USUAL;
+        let has_first = config.is_recorded && self.needs_records();
         let with = |flag: u8, is_set: bool| if is_set { flag } else { 0 };
         let interest = |before: u8| {
-            // A change that leaves the rate alone does not open the first call again.
-            let opens_first = is_usual && (before & USUAL == 0 || before & OPENED_FIRST != 0);
-            let first = with(USUAL, is_usual) | with(OPENED_FIRST, opens_first);
+            // An unrelated change does not open the first call again.
+            let opens_first = has_first && (before & HAS_FIRST == 0 || before & OPENED_FIRST != 0);
+            let first = with(HAS_FIRST, has_first) | with(OPENED_FIRST, opens_first);
             let on = ON
                 | with(PLAIN, is_plain)
                 | with(SAMPLED, config.is_sampled)
-                | with(OPENED, kernels > 0.0);
+                | with(OPENED, config.is_recorded);
             Some(first | if config.on { on } else { OFF })
         };
         // Always succeeds. A call on another thread may become the first one meanwhile.

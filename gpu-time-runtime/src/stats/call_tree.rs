@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(node.self_ns, 640.0);
         // Four draws of one in sixteen: each has a variance of 16 x 15 x 30².
         let error_ns = (4.0 * 16.0 * 15.0 * 900.0_f64).sqrt();
-        assert!((tree.paths[path.index()].inclusive.error_ns() - error_ns).abs() < 1e-9);
+        assert!((tree.paths[path.index()].inclusive.standard_error_ns() - error_ns).abs() < 1e-9);
         // Too few to tell it.
         assert_eq!((node.inclusive_error_ns, node.self_error_ns), (None, None));
         let per_call = node.per_call.unwrap();
@@ -288,7 +288,7 @@ mod tests {
             }
         }
         let [outer, inner] =
-            [outer, inner].map(|path| tree.paths[path.index()].inclusive.error_ns());
+            [outer, inner].map(|path| tree.paths[path.index()].inclusive.standard_error_ns());
         assert!((inner / outer - 1.0).abs() < 1e-9, "{inner} {outer}");
     }
 

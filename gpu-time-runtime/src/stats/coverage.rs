@@ -32,13 +32,15 @@
 //! window. The estimate is an upper bound for a program that keeps several streams busy at once and
 //! enqueues their work further apart than the length of a window.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gpu_time_report::student_t::two_sided_quantile;
 use gpu_time_report::{self as report, Unattributed, value};
 
 /// The minimum number of windows for an error estimate.
 const FEWEST: u64 = 5;
+/// The largest part of the run that windows leave out if the whole run is recorded.
+const LEFT_OUT: f64 = 0.05;
 /// With many windows, the true share is more than `ERRORS` standard errors away with the probability `MISS`.
 const MISS: f64 = 0.05;
 const ERRORS: f64 = 1.96;
@@ -50,13 +52,21 @@ pub(crate) struct WindowWork {
     pub start_ns: u64,
     pub end_ns: u64,
     pub name: &'static str,
-    /// An annotated function enqueued it.
-    pub is_attributed: bool,
+    /// The id of the site of the innermost annotated function that enqueued it, if any.
+    pub site: Option<u32>,
 }
 
 /// Sums over all windows.
 #[derive(Debug, Default)]
 pub(crate) struct CoverageSums {
+    /// Those at times that were drawn, which stand for the rest of the time.
+    drawn: WindowsOfOneKind,
+    /// Those that stand for themselves: a phase without an end, and requested ones.
+    others: WindowsOfOneKind,
+}
+
+#[derive(Debug, Default)]
+struct WindowsOfOneKind {
     windows: u64,
     /// The number of windows that are left out of all sums, because some of their records are missing.
     incomplete: u64,
@@ -77,6 +87,8 @@ struct DeviceSums {
     attributed: WindowSums,
     /// The time for which only work outside of annotated functions ran.
     outside: WindowSums,
+    /// The time for which work of each annotated function ran, by the id of its site.
+    sites: BTreeMap<u32, WindowSums>,
     /// The count and total time of work outside annotated functions, by name. The number of names
     /// is bounded, because the reader of CUPTI's records distinguishes a limited number of kernels.
     unattributed: HashMap<&'static str, (u64, f64)>,
@@ -107,7 +119,56 @@ impl WindowSums {
 
 impl CoverageSums {
     pub const fn new() -> CoverageSums {
-        CoverageSums {
+        CoverageSums { drawn: WindowsOfOneKind::new(), others: WindowsOfOneKind::new() }
+    }
+
+    fn kind(&mut self, is_drawn: bool) -> &mut WindowsOfOneKind {
+        if is_drawn { &mut self.drawn } else { &mut self.others }
+    }
+
+    /// Counts a window whose records are not all known.
+    pub fn add_incomplete(&mut self, length_ns: u64, is_drawn: bool) {
+        let kind = self.kind(is_drawn);
+        kind.incomplete += 1;
+        kind.unknown_s += length_ns as f64 / 1e9;
+    }
+
+    /// Counts a planned window that could not open.
+    pub fn add_missed(&mut self, length_ns: u64) {
+        self.drawn.missed += 1;
+        self.drawn.unknown_s += length_ns as f64 / 1e9;
+    }
+
+    /// Adds a window with all the work that was enqueued in it.
+    pub fn add(&mut self, length_ns: u64, is_drawn: bool, works: &mut [WindowWork]) {
+        self.kind(is_drawn).add(length_ns, works);
+    }
+
+    /// Returns the figures of a device. The windows stand for a time of `covered_s`, and `is_timed` says which sites have
+    /// times. `None` without windows.
+    pub fn report(
+        &self,
+        device: u32,
+        covered_s: f64,
+        is_timed: impl Fn(u32) -> bool,
+    ) -> Option<report::Coverage> {
+        let others_s = self.others.length_s + self.others.unknown_s;
+        if self.drawn.is_empty() {
+            return self.others.report(device, covered_s, is_timed);
+        }
+        if self.others.is_empty() {
+            return self.drawn.report(device, covered_s, is_timed);
+        }
+        let rest_s = (covered_s - others_s).max(0.0);
+        let others = self.others.report(device, others_s, &is_timed)?;
+        let drawn = self.drawn.report(device, rest_s, &is_timed)?;
+        Some(others.pooled(&drawn, [others_s, rest_s].map(|s| 1e9 * s)))
+    }
+}
+
+impl WindowsOfOneKind {
+    const fn new() -> WindowsOfOneKind {
+        WindowsOfOneKind {
             windows: 0,
             incomplete: 0,
             missed: 0,
@@ -119,20 +180,12 @@ impl CoverageSums {
         }
     }
 
-    /// Counts a window whose records are not all known.
-    pub fn add_incomplete(&mut self, length_ns: u64) {
-        self.incomplete += 1;
-        self.unknown_s += length_ns as f64 / 1e9;
-    }
-
-    /// Counts a planned window that could not open.
-    pub fn add_missed(&mut self, length_ns: u64) {
-        self.missed += 1;
-        self.unknown_s += length_ns as f64 / 1e9;
+    fn is_empty(&self) -> bool {
+        self.windows + self.incomplete + self.missed == 0
     }
 
     /// Adds a window with all the work that was enqueued in it.
-    pub fn add(&mut self, length_ns: u64, works: &mut [WindowWork]) {
+    fn add(&mut self, length_ns: u64, works: &mut [WindowWork]) {
         let length_s = length_ns as f64 / 1e9;
         self.windows += 1;
         self.length_s += length_s;
@@ -143,11 +196,16 @@ impl CoverageSums {
             let Some(first) = works.first() else { continue };
             let sums = self.devices.entry(first.device).or_default();
             let busy_s = union_s(works.iter());
-            let attributed_s = union_s(works.iter().filter(|work| work.is_attributed));
+            let attributed_s = union_s(works.iter().filter(|work| work.site.is_some()));
             sums.busy.add(busy_s, length_s);
             sums.attributed.add(attributed_s, length_s);
             sums.outside.add(busy_s - attributed_s, length_s);
-            for work in works.iter().filter(|work| !work.is_attributed) {
+            let sites: BTreeSet<u32> = works.iter().filter_map(|work| work.site).collect();
+            for site in sites {
+                let of_site = works.iter().filter(|work| work.site == Some(site));
+                sums.sites.entry(site).or_default().add(union_s(of_site), length_s);
+            }
+            for work in works.iter().filter(|work| work.site.is_none()) {
                 let (count, total_ns) = sums.unattributed.entry(work.name).or_default();
                 *count += 1;
                 *total_ns += work.end_ns.saturating_sub(work.start_ns) as f64;
@@ -155,9 +213,15 @@ impl CoverageSums {
         }
     }
 
-    /// Returns the figures of a device. `None` without windows.
-    pub fn report(&self, device: u32) -> Option<report::Coverage> {
-        if self.windows + self.incomplete + self.missed == 0 {
+    /// Returns the figures of a device. The windows stand for a time of `covered_s`, and `is_timed` says which sites have
+    /// times. `None` without windows.
+    fn report(
+        &self,
+        device: u32,
+        covered_s: f64,
+        is_timed: impl Fn(u32) -> bool,
+    ) -> Option<report::Coverage> {
+        if self.is_empty() {
             return None;
         }
         let none = DeviceSums::default();
@@ -166,9 +230,14 @@ impl CoverageSums {
         // The ratio may exceed 1. Its parts then keep their proportions.
         let scale =
             if sums.busy.time_s > self.length_s { self.length_s / sums.busy.time_s } else { 1.0 };
-        let (busy, error) = self.share(sums.busy, scale);
-        let (attributed, attributed_error) = self.share(sums.attributed, scale);
-        let (_, not_annotated_error) = self.share(sums.outside, scale);
+        let (busy, error) = self.share(sums.busy, scale, covered_s);
+        let (attributed, attributed_error) = self.share(sums.attributed, scale, covered_s);
+        let (_, not_annotated_error) = self.share(sums.outside, scale, covered_s);
+        let not_timed = sums.sites.iter().filter(|(site, _)| !is_timed(**site));
+        let (not_timed, not_timed_error) = not_timed.fold((0.0, Some(0.0)), |sum, (_, of)| {
+            let (share, error) = self.share(*of, scale, covered_s);
+            (sum.0 + share, sum.1.zip(error).map(|(sum, error)| sum + error))
+        });
         let kernel = |(name, (count, total_ns)): (&&'static str, &(u64, f64))| {
             value!(Unattributed {
                 name: (*name).to_owned(),
@@ -192,21 +261,29 @@ impl CoverageSums {
             attributed,
             attributed_error,
             not_annotated_error,
+            not_timed,
+            not_timed_error,
             unattributed: Unattributed::largest(unattributed, 1e9 * sums.busy.time_s, total_ns),
         }))
     }
 
     /// Returns a share of wall time and its error, both multiplied by `scale`.
-    fn share(&self, sums: WindowSums, scale: f64) -> (f64, Option<f64>) {
+    fn share(&self, sums: WindowSums, scale: f64, covered_s: f64) -> (f64, Option<f64>) {
         if self.length_s <= 0.0 {
             return (0.0, None);
         }
         let ratio = sums.time_s / self.length_s;
         let share = (scale * ratio).min(1.0);
-        let error = (self.windows >= FEWEST).then(|| {
-            let of_known = scale * self.error_s(sums, ratio) / self.length_s;
-            of_known + self.error_of_unknown(share)
-        });
+        // What the windows leave out. Nothing, if the whole run is recorded.
+        let rest = (1.0 - (self.length_s + self.unknown_s) / covered_s).clamp(0.0, 1.0);
+        let error = if rest < LEFT_OUT {
+            Some(self.error_of_unknown(share) + rest * share.max(1.0 - share) / ERRORS)
+        } else if self.windows >= FEWEST {
+            let of_known = rest.sqrt() * scale * self.error_s(sums, ratio) / self.length_s;
+            Some(of_known + self.error_of_unknown(share))
+        } else {
+            None
+        };
         (share, error)
     }
 

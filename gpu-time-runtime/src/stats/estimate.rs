@@ -119,18 +119,19 @@ impl WeightedSums {
         Estimate {
             total_ns,
             sampled_error_ns: scale * squares.max(0.0).sqrt(),
-            unknown_error: self.unknown_error(mean + bias),
+            unknown_error: self.unknown_error(mean + bias, scale),
         }
     }
 
     /// Returns the reason why the error is unknown, if it is, for calls that take `mean` on
-    /// average.
+    /// average, and are multiplied by `scale`.
     ///
     /// The square of the error is a sum with one term per sample. The effective number of samples
     /// is the square of that sum divided by the sum of the squared terms.
-    fn unknown_error(&self, mean: f64) -> Option<UnknownError> {
+    fn unknown_error(&self, mean: f64, scale: f64) -> Option<UnknownError> {
         if self.samples == 0.0 {
-            return None; // Every call is timed.
+            // Either every call is timed, or the samples stand for themselves and tell nothing of the others.
+            return (scale > 1.0 + 1e-9).then_some(UnknownError::Few);
         }
         if self.samples < FEWEST {
             return Some(UnknownError::Few);

@@ -1,6 +1,6 @@
 //! The attribute's arguments.
 
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
+use crate::types::sampling::Sampling;
 pub use gpu_time_report::{Clock, Remark, ScopeKind};
 
 /// The arguments of one attribute, as compile-time constants.
@@ -29,8 +29,6 @@ pub struct Spec {
     pub cold: Option<Cold>,
     /// `sleep` or `sleep = "50us"`.
     pub sleep: Option<Hold>,
-    /// `kernels` or `kernels = 0.01`: which of the timed calls are opened.
-    pub kernels: Option<KernelRate>,
     /// `graph`: captured launches become timed graph nodes.
     pub graph: bool,
     /// The spec is of a span of `tracing`, not of an attribute.
@@ -66,7 +64,6 @@ impl Spec {
             version: None,
             warmup: 0,
             sampling: Sampling::ALL,
-            kernels: None,
             cold: None,
             sleep: None,
             graph: false,

@@ -5,13 +5,12 @@ pub mod attribute;
 pub(crate) mod device;
 pub(crate) mod gpu_stream;
 pub(crate) mod handles;
-pub mod kernel_rate;
 pub mod key;
 pub(crate) mod label;
+#[cfg_attr(not(feature = "kernels"), allow(dead_code, reason = "only recording needs all of it"))]
+pub(crate) mod record_mode;
 pub(crate) mod sample;
 pub mod sampling;
 pub(crate) mod settings;
 pub(crate) mod stream_id;
-#[cfg_attr(not(feature = "kernels"), allow(dead_code, reason = "only recording needs all of it"))]
-pub(crate) mod window_plan;
 pub mod workload;

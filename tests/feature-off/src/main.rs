@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use gpu_time::{
     Configure, GpuStream, LEGACY_STREAM, NULL_STREAM, PER_THREAD_STREAM, RawStream, configure,
-    gpu_timed, guard, open_window, publish, raw_stream, report, scope, set_default_stream,
+    gpu_timed, guard, publish, raw_stream, record_phase, report, scope, set_default_stream,
     set_enabled, set_thread_default_stream,
 };
 
@@ -54,7 +54,7 @@ fn without_stream(work: &Work) {
     work.run();
 }
 
-#[gpu_timed(clock = "kernels", kernels = 0.5)]
+#[gpu_timed(clock = "kernels")]
 fn kernels(n: u64) {}
 
 #[gpu_timed(clock = "sync", bytes = None::<u64>)]
@@ -149,8 +149,7 @@ fn configured() -> Configure {
     options
         .cold("")
         .sleep("")
-        .kernels("")
-        .windows("")
+        .record("")
         .notes("")
         .view("")
         .label("")
@@ -206,7 +205,7 @@ fn main() {
     set_enabled(true);
     report();
     publish();
-    open_window(Duration::from_millis(1));
+    record_phase(Duration::from_millis(1));
 }
 
 /// Asserts the traits that all types have.

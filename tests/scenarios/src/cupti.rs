@@ -138,7 +138,7 @@ fn window(_: &[String]) {
         coverage.map(|coverage| coverage.windows + coverage.incomplete).sum::<u64>()
     };
     work.call(1);
-    gpu_time::open_window(Duration::from_millis(100));
+    gpu_time::record_phase(Duration::from_millis(100));
     let began = Instant::now();
     while windows() == 0 && began.elapsed() < PATIENCE {
         gpu.stream.memset_zeros(&mut memory).unwrap();
@@ -269,7 +269,7 @@ fn busy_exit(_: &[String]) {
             }
         });
     }
-    gpu_time::open_window(Duration::from_secs(3));
+    gpu_time::record_phase(Duration::from_secs(3));
     thread::sleep(Duration::from_millis(200));
     tally::print();
 }
@@ -294,7 +294,7 @@ fn late_work(_: &[String]) {
     unsafe { libc::atexit(work_late) };
     let (gpu, work) = LATE.get().unwrap();
     work.call(5);
-    gpu_time::open_window(Duration::from_secs(3));
+    gpu_time::record_phase(Duration::from_secs(3));
     thread::sleep(Duration::from_millis(50));
     work.call(5);
     gpu.synchronize();

@@ -393,7 +393,7 @@ const FUNCTIONS: [fn(); 9] = [
     || drop(gpu_time::until_stable(Settle::default().timeout(Duration::ZERO), || ())),
 ];
 const FUNCTIONS_AFTER_CALL: [fn(); 3] = [
-    || gpu_time::open_window(Duration::from_millis(1)),
+    || gpu_time::record_phase(Duration::from_millis(1)),
     || drop(gpu_time::until_stable(Settle::default().timeout(Duration::ZERO), || host(|| ()))),
     || {
         let settle = Settle::default().timeout(Duration::ZERO);

@@ -49,8 +49,8 @@ fn by_kernels(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, 20_000)
 }
 
-#[gpu_timed(kernels = 0.5, sleep)]
-fn half_opened(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+#[gpu_timed(sleep)]
+fn on_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, 20_000)
 }
@@ -165,9 +165,9 @@ fn series(_: &[String]) {
 fn opened(_: &[String]) {
     let recorder = recorder();
     let gpu = Gpu::new();
-    let spins = ["export::by_kernels", "export::half_opened"].map(|name| gpu.spin(name));
+    let spins = ["export::by_kernels", "export::on_stream"].map(|name| gpu.spin(name));
     for _ in 0..40 {
-        half_opened(&gpu.stream, &spins[1]).unwrap();
+        on_stream(&gpu.stream, &spins[1]).unwrap();
         by_kernels(&gpu.stream, &spins[0]).unwrap();
         gpu.synchronize();
     }
@@ -193,14 +193,14 @@ fn twins(_: &[String]) {
     note_metrics(&recorder);
 }
 
-/// Calls a function during a window, until the window's busy share is published.
+/// Calls a function during phases, until the busy share of one with calls is published.
 fn devices(_: &[String]) {
-    // The runtime waits up to ten seconds for a window's records, and this leaves room.
+    // The runtime waits up to ten seconds for a phase's records, and this leaves room.
     const PATIENCE: Duration = Duration::from_secs(20);
     let recorder = recorder();
     let gpu = Gpu::new();
     let spin = gpu.spin("export::unheld");
-    // The runtime opens windows only once there is a context.
+    // Phases begin only once there is a context.
     unheld(&gpu.stream, &spin).unwrap();
     let began = Instant::now();
     let is_busy = |text: &str| {
@@ -208,8 +208,8 @@ fn devices(_: &[String]) {
         lines.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).any(|share: f64| share > 0.0)
     };
     while !is_busy(&recorder.render()) && began.elapsed() < PATIENCE {
-        // The program may stand still for a whole window.
-        gpu_time::open_window(Duration::from_millis(30));
+        // The program may stand still for a whole phase.
+        gpu_time::record_phase(Duration::from_millis(30));
         unheld(&gpu.stream, &spin).unwrap();
         gpu.synchronize();
         gpu_time::publish();

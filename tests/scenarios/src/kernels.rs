@@ -36,8 +36,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("kernels/nested", nested),
     ("kernels/pending", pending),
     ("kernels/settle", settle),
-    ("kernels/share", share),
     ("kernels/depths", depths),
+    ("kernels/asked_first", asked_first),
     ("kernels/threads", threads),
     ("kernels/traced", traced),
     ("kernels/many", many),
@@ -135,7 +135,7 @@ fn nothing() {
     ran!();
 }
 
-#[gpu_timed(stream = stream, scope = "body", kernels = 1.0)]
+#[gpu_timed(stream = stream, scope = "body")]
 fn on_two_streams(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Spin; 2]) {
     ran!();
     spins[0].launch(stream, SHORT).unwrap();
@@ -184,7 +184,7 @@ fn own_context(_: &[String]) {
 
 /// The macro sees the first launch. A function that the macro does not know makes the second launch on
 /// the same stream.
-#[gpu_timed(stream = stream, kernels = 1.0)]
+#[gpu_timed(stream = stream)]
 fn launches_more(stream: &Arc<CudaStream>, spins: &[Spin; 2]) {
     ran!();
     spins[0].launch(stream, SHORT).unwrap();
@@ -207,7 +207,7 @@ fn after_stop(_: &[String]) {
 }
 
 /// Launches the second and third kernels on another stream, between a fork and a join.
-#[gpu_timed(stream = stream, scope = "body", kernels = 1.0)]
+#[gpu_timed(stream = stream, scope = "body")]
 fn forks_and_joins(stream: &Arc<CudaStream>, other: &Arc<CudaStream>, spins: &[Spin; 2]) {
     ran!();
     spins[0].launch(stream, SHORT).unwrap();
@@ -403,13 +403,13 @@ fn measured(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, LONG)
 }
 
-#[gpu_timed(kernels = 0.5, sleep, cold)]
+#[gpu_timed(sleep, cold)]
 fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, LONG)
 }
 
-#[gpu_timed(kernels, warmup = 5)]
+#[gpu_timed(warmup = 5)]
 fn first_and_some(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, LONG)
@@ -457,7 +457,7 @@ fn inside_events(_: &[String]) {
     tally::print();
 }
 
-/// Calls functions timed by events, with some of the calls opened.
+/// Calls functions timed by events.
 fn events(_: &[String]) {
     let gpu = Gpu::new();
     let (half, some) = (gpu.spin("kernels::by_events"), gpu.spin("kernels::first_and_some"));
@@ -497,37 +497,19 @@ fn two_gpus(arguments: &[String]) {
     tally::print();
 }
 
-#[gpu_timed(kernels = 0.25)]
-fn quarter(kernels: &Kernels) -> LaunchResult {
-    ran!();
-    kernels.outer.launch(&kernels.stream, SHORT)?;
-    leaf(kernels)
-}
-
-/// Calls a function without a stream, with a share of the calls opened.
-fn share(_: &[String]) {
-    let gpu = Gpu::new();
-    let kernels = Kernels::new(&gpu, gpu.stream.clone());
-    for _ in 0..800 {
-        quarter(&kernels).unwrap();
-        gpu.synchronize();
-    }
-    tally::print();
-}
-
-#[gpu_timed(kernels = 0.1)]
+#[gpu_timed]
 fn deep(kernels: &Kernels, ns: u64) -> LaunchResult {
     ran!();
     kernels.inner.launch(&kernels.stream, ns)
 }
 
-#[gpu_timed(kernels = 0.5)]
+#[gpu_timed]
 fn around_deep(kernels: &Kernels) -> LaunchResult {
     ran!();
     deep(kernels, 20 * SHORT)
 }
 
-/// Calls a function alone and, for longer, inside another one. Shares of both are opened.
+/// Calls a function alone and, for longer, inside another one.
 fn depths(_: &[String]) {
     let gpu = Gpu::new();
     let kernels = Kernels::new(&gpu, gpu.stream.clone());
@@ -535,6 +517,21 @@ fn depths(_: &[String]) {
         deep(&kernels, SHORT).unwrap();
         around_deep(&kernels).unwrap();
         gpu.synchronize();
+        // Leaves time for more phases.
+        thread::sleep(Duration::from_micros(200));
+    }
+    tally::print();
+}
+
+/// Asks for a phase before the first call, which begins a phase of the whole run in the other one.
+fn asked_first(_: &[String]) {
+    gpu_time::record_phase(Duration::from_millis(30));
+    let gpu = Gpu::new();
+    let kernels = Kernels::new(&gpu, gpu.stream.clone());
+    for _ in 0..200 {
+        deep(&kernels, SHORT).unwrap();
+        gpu.synchronize();
+        thread::sleep(Duration::from_micros(500));
     }
     tally::print();
 }

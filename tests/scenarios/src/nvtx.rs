@@ -52,7 +52,7 @@ fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
 }
 
 /// Recorded in a fifth of its calls, if CUPTI is available.
-#[gpu_timed(kernels = 0.2)]
+#[gpu_timed]
 fn by_kernels(program: &Program) -> LaunchResult {
     ran!();
     program.recorded.launch(&program.gpu.stream, NS)

@@ -25,7 +25,6 @@ pub const SCENARIOS: &[Scenario] = &[
     ("spans/futures", futures),
     ("spans/sampled", sampled),
     ("spans/around", around),
-    ("spans/around_sampled", around_sampled),
     ("spans/kept", kept),
     ("spans/polled", polled),
     ("spans/deep", deep),
@@ -88,7 +87,8 @@ fn request(program: &Program) {
 }
 
 fn nested(arguments: &[String]) {
-    let program = Program::new(spans().sample(1.0));
+    let share = arguments.get(1).map_or(1.0, |share| share.parse().unwrap());
+    let program = Program::new(spans().sample(share));
     for _ in 0..arguments[0].parse().unwrap() {
         request(&program);
         // This kernel is outside any call.
@@ -214,24 +214,6 @@ fn around(_: &[String]) {
     tally::print();
 }
 
-#[gpu_timed(kernels = 0.3)]
-fn sometimes(program: &Program) {
-    ran!();
-    program.launch(NS);
-}
-
-/// Calls functions of which three in ten are opened, inside spans of which one in five is recorded.
-fn around_sampled(_: &[String]) {
-    let program = Program::new(spans().sample(0.2));
-    for _ in 0..2_000 {
-        span!("task").in_scope(|| {
-            span!("step").in_scope(|| sometimes(&program));
-        });
-        program.gpu.synchronize();
-    }
-    tally::print();
-}
-
 /// A model like candle's, whose spans are created with the model and entered in every pass.
 struct Model {
     layers: [(Span, Span); 3],
@@ -319,16 +301,16 @@ fn made_before(_: &[String]) {
     tally::print();
 }
 
-/// Makes seven spans, which cannot be recorded inside a function timed by events.
+/// Makes seven spans.
 #[gpu_timed(scope = "body")]
 fn by_events(stream: &Arc<CudaStream>, program: &Program) {
     ran!();
     for _ in 0..7 {
-        info_span!("not_recorded").in_scope(|| program.spin.launch(stream, NS).unwrap());
+        info_span!("inside").in_scope(|| program.spin.launch(stream, NS).unwrap());
     }
 }
 
-/// Makes spans next to spans that cannot be recorded.
+/// Makes spans inside and next to a function on a stream.
 fn beside(_: &[String]) {
     let program = Program::new(spans().sample(0.25));
     for _ in 0..400 {

@@ -23,7 +23,7 @@ fn without_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, NS)
 }
 
-#[gpu_timed(kernels)]
+#[gpu_timed]
 fn on_stream(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, NS)
@@ -35,7 +35,7 @@ fn by_events(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
     spin.launch(stream, NS)
 }
 
-/// Calls functions that ask for their kernels, and asks for windows.
+/// Calls functions that ask for their kernels, and asks for phases.
 fn kernels(_: &[String]) {
     let gpu = Gpu::new();
     let spins = ["without_stream", "on_stream"].map(|name| gpu.spin(&format!("surcharge::{name}")));
@@ -44,7 +44,7 @@ fn kernels(_: &[String]) {
         on_stream(&gpu.stream, &spins[1]).unwrap();
     }
     gpu.synchronize();
-    (0..2).for_each(|_| gpu_time::open_window(Duration::from_millis(1)));
+    (0..2).for_each(|_| gpu_time::record_phase(Duration::from_millis(1)));
     tally::print();
 }
 

@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::thread;
+use std::time::Duration;
 
 use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
@@ -37,6 +38,8 @@ pub const SCENARIOS: &[Scenario] = &[
 
 /// The duration of each kernel.
 const NS: u64 = 10_000;
+/// The pause after each round, which leaves time for more phases.
+const PAUSE: Duration = Duration::from_micros(200);
 
 struct Program {
     gpu: Gpu,
@@ -96,20 +99,20 @@ fn callers(arguments: &[String]) {
     tally::print();
 }
 
-#[gpu_timed(kernels = 0.2)]
+#[gpu_timed]
 fn sampled(program: &Program, n: u64) -> LaunchResult {
     ran!();
     program.launch(NS)?;
     sampled_inside(program, n)
 }
 
-#[gpu_timed(kernels = 0.2)]
+#[gpu_timed]
 fn sampled_inside(program: &Program, n: u64) -> LaunchResult {
     ran!();
     program.launch(NS + n % 7 * NS)
 }
 
-#[gpu_timed(kernels = 0.2)]
+#[gpu_timed]
 fn sampled_around(program: &Program) -> LaunchResult {
     ran!();
     program.launch(NS)?;
@@ -122,13 +125,14 @@ fn always(program: &Program) -> LaunchResult {
     program.launch(2 * NS)
 }
 
-/// Makes calls of which one in five is opened.
+/// Makes nested calls, of which some vary.
 fn shares(_: &[String]) {
     let program = Program::new();
     for n in 0..1_500 {
         sampled(&program, n).unwrap();
         sampled_around(&program).unwrap();
         program.gpu.synchronize();
+        thread::sleep(PAUSE);
     }
     tally::print();
 }
@@ -151,18 +155,19 @@ fn layers(_: &[String]) {
     for turn in 0..300 {
         pass(&program, NS * (1 + turn % 5)).unwrap();
         program.gpu.synchronize();
+        thread::sleep(5 * PAUSE);
     }
     tally::print();
 }
 
-#[gpu_timed(kernels = 0.2)]
+#[gpu_timed]
 async fn waits_sampled(program: &Program, n: u64) -> LaunchResult {
     ran!();
     program.launch(NS)?;
     waits_sampled_inside(program, n).await
 }
 
-#[gpu_timed(kernels = 0.2)]
+#[gpu_timed]
 async fn waits_sampled_inside(program: &Program, n: u64) -> LaunchResult {
     ran!();
     later().await;
@@ -170,7 +175,7 @@ async fn waits_sampled_inside(program: &Program, n: u64) -> LaunchResult {
     sampled_inside(program, n)
 }
 
-#[gpu_timed(scope = "body", kernels = 0.2)]
+#[gpu_timed(scope = "body")]
 async fn waits_on_stream(stream: Arc<CudaStream>, program: &Program) -> LaunchResult {
     ran!();
     program.spin.launch(&stream, NS)?;
@@ -178,7 +183,7 @@ async fn waits_on_stream(stream: Arc<CudaStream>, program: &Program) -> LaunchRe
     always(program)
 }
 
-/// Polls async functions of which one in five is opened, and completes one of them on another thread.
+/// Polls async functions, and completes one of them on another thread.
 fn async_shares(_: &[String]) {
     let program = Program::new();
     let mut context = Context::from_waker(Waker::noop());
@@ -195,11 +200,12 @@ fn async_shares(_: &[String]) {
             assert!(scope.spawn(poll).join().unwrap());
         });
         program.gpu.synchronize();
+        thread::sleep(PAUSE);
     }
     tally::print();
 }
 
-#[gpu_timed(kernels = 0.2)]
+#[gpu_timed]
 fn around_sampled(program: &Program) -> LaunchResult {
     ran!();
     rarely_by_events(&program.stream, program)?;
@@ -220,33 +226,33 @@ fn in_rarely(program: &Program) -> LaunchResult {
     program.launch(2 * NS)
 }
 
-#[gpu_timed(scope = "body", sample = 0.6, kernels = 0.3)]
+#[gpu_timed(scope = "body", sample = 0.6)]
 fn often_by_events(stream: &Arc<CudaStream>, program: &Program) -> LaunchResult {
     ran!();
     program.spin.launch(stream, NS)?;
     in_often(program)
 }
 
-#[gpu_timed(kernels = 0.3)]
+#[gpu_timed]
 fn in_often(program: &Program) -> LaunchResult {
     ran!();
     program.launch(2 * NS)
 }
 
-#[gpu_timed(sample = 0.5, kernels = 0.6)]
+#[gpu_timed(sample = 0.5)]
 fn half_by_kernels(program: &Program) -> LaunchResult {
     ran!();
     program.launch(NS)?;
     in_half(program)
 }
 
-#[gpu_timed(kernels = 0.2)]
+#[gpu_timed]
 fn in_half(program: &Program) -> LaunchResult {
     ran!();
     program.launch(2 * NS)
 }
 
-/// Calls sampled functions inside a function of which one call in five is opened.
+/// Calls sampled functions inside another function.
 fn sampled_between(_: &[String]) {
     let program = Program::new();
     for _ in 0..2_000 {
@@ -305,7 +311,7 @@ fn behind_others(_: &[String]) {
     tally::print();
 }
 
-#[gpu_timed(clock = "kernels", kernels)]
+#[gpu_timed(clock = "kernels")]
 fn long(stream: &CudaStream, spin: &Spin) -> LaunchResult {
     ran!();
     spin.launch(stream, LONG)
@@ -461,15 +467,14 @@ fn sampled_by_events(_: &[String]) {
     tally::print();
 }
 
-/// Some calls are opened, and events time the other calls.
-#[gpu_timed(scope = "body", kernels = 0.3)]
+#[gpu_timed(scope = "body")]
 fn partly(stream: &Arc<CudaStream>, timed: &Timed) -> LaunchResult {
     ran!();
     timed.work(stream, "partly", 1)?;
     each(stream, timed)
 }
 
-/// Calls a function of which some calls are opened, and a function that only events time.
+/// Calls a function by itself and inside another one.
 fn mixed(_: &[String]) {
     let timed = Timed::new(&["partly", "around", "often", "half", "each"]);
     for round in 0..100 {

@@ -151,12 +151,12 @@ impl Program {
 fn full_queue(_: &[String]) {
     let program = Program::new(0);
     // Records come when the queue has passed, and no more than 16 windows wait for them.
-    gpu_time::configure().windows("4ms/150ms").apply();
+    gpu_time::configure().record("4ms/150ms").apply();
     let end = Instant::now() + Duration::from_secs(2);
     while Instant::now() < end {
         timed(&program.gpu.stream, &program.inside, 3_000_000).unwrap();
     }
-    gpu_time::configure().windows("off").apply();
+    gpu_time::configure().record("off").apply();
     program.gpu.synchronize();
     tally::print();
 }
@@ -169,9 +169,9 @@ fn busy(arguments: &[String]) {
     // A deep queue is filled in bursts, of which a window catches few.
     let real = Duration::from_millis(if depth < 100 { 1_200 } else { 4_800 });
     let program = Program::new(0);
-    plan.iter().for_each(|plan| gpu_time::configure().windows(plan).apply());
+    plan.iter().for_each(|plan| gpu_time::configure().record(plan).apply());
     program.run_kernels(LONG_NS, share, depth, real);
-    plan.iter().for_each(|_| gpu_time::configure().windows("").apply());
+    plan.iter().for_each(|_| gpu_time::configure().record("").apply());
     thread::sleep(Duration::from_millis(300));
     tally::print();
 }
@@ -182,6 +182,8 @@ fn busy_in_steps(arguments: &[String]) {
     let program = Program::new(0);
     opened(&program.gpu.stream, &program.outside).unwrap();
     program.gpu.synchronize();
+    // CUPTI is loaded. From now on, there are only the phases that the program asks for.
+    gpu_time::configure().record("off").apply();
     program.run_in_steps(share, depth);
     thread::sleep(Duration::from_millis(300));
     tally::print();
@@ -197,7 +199,7 @@ fn asked_for(arguments: &[String]) {
     let thousands = arguments.first().map_or(0, |thousands| thousands.parse().unwrap());
     let program = Program::new(0);
     for asked in 1..=2 {
-        gpu_time::open_window(Duration::from_millis(30));
+        gpu_time::record_phase(Duration::from_millis(30));
         program.run(0.5, 1, Duration::from_millis(100));
         // Opening a second window while the first is open would prolong the first.
         let began = Instant::now();
@@ -233,11 +235,11 @@ fn launch_until_window(gpu: &Gpu, spin: &Spin, patience: Duration, ask: impl Fn(
 
 /// Calls no annotated function. Asks for a window before or after opening the device, or plans windows.
 fn unannotated(arguments: &[String]) {
-    let ask = || gpu_time::open_window(Duration::from_millis(30));
+    let ask = || gpu_time::record_phase(Duration::from_millis(30));
     let when = arguments.first().map_or("", String::as_str);
     match when {
         "early" => ask(),
-        "planned" => gpu_time::configure().windows("4ms/20ms").apply(),
+        "planned" => gpu_time::configure().record("4ms/20ms").apply(),
         _ => {}
     }
     thread::sleep(Duration::from_millis(50));
@@ -264,17 +266,17 @@ fn raised_early(arguments: &[String]) {
 /// Asks for a window, and never uses CUDA.
 fn no_context(_: &[String]) {
     host_only();
-    gpu_time::open_window(Duration::from_millis(10));
+    gpu_time::record_phase(Duration::from_millis(10));
     thread::sleep(Duration::from_millis(100));
     tally::print();
 }
 
 /// Asks for a window and forks, before any call. The child, which lacks the thread that opens windows, makes a call.
 fn fork_before_calls(_: &[String]) {
-    gpu_time::open_window(Duration::from_millis(10));
+    gpu_time::record_phase(Duration::from_millis(10));
     let child = child::fork(|| {
         host_only();
-        gpu_time::open_window(Duration::from_millis(10));
+        gpu_time::record_phase(Duration::from_millis(10));
         gpu_time::report();
     });
     child::assert_exits(child, 0);
@@ -285,7 +287,7 @@ fn fork_before_calls(_: &[String]) {
 /// Begins to use a second device during a window, without annotated calls.
 fn late_device(_: &[String]) {
     let first = Program::new(0);
-    gpu_time::open_window(Duration::from_millis(500));
+    gpu_time::record_phase(Duration::from_millis(500));
     first.run(0.5, 1, Duration::from_millis(50));
     let second = Gpu::at(1);
     let spin = second.spin("windows::outside");
@@ -317,7 +319,7 @@ fn windows() -> u64 {
 /// Plans windows, and runs until one is in the snapshot.
 fn planned(_: &[String]) {
     let program = Program::new(0);
-    gpu_time::configure().windows("4ms/20ms").apply();
+    gpu_time::configure().record("4ms/20ms").apply();
     let began = Instant::now();
     while windows() == 0 && began.elapsed() < PATIENCE {
         program.run(0.5, 1, Duration::from_millis(50));
@@ -330,7 +332,7 @@ fn planned(_: &[String]) {
 fn sampled(arguments: &[String]) {
     let program = Program::new(0);
     let (stream, spin) = (&program.gpu.stream, &program.inside);
-    gpu_time::open_window(Duration::from_millis(100));
+    gpu_time::record_phase(Duration::from_millis(100));
     let end = Instant::now() + Duration::from_millis(200);
     while Instant::now() < end {
         if arguments.is_empty() {
@@ -347,7 +349,7 @@ fn sampled(arguments: &[String]) {
 
 /// Asks for a window long before there is a context.
 fn loading(_: &[String]) {
-    gpu_time::open_window(Duration::from_millis(50));
+    gpu_time::record_phase(Duration::from_millis(50));
     thread::sleep(Duration::from_millis(300));
     let program = Program::new(0);
     program.run(0.5, 1, Duration::from_millis(100));
@@ -361,7 +363,7 @@ fn loads(_: &[String]) {
     let program = Program::new(0);
     opened(&program.gpu.stream, &program.inside).unwrap();
     program.gpu.synchronize();
-    gpu_time::configure().windows("1ms/10ms").apply();
+    gpu_time::configure().record("1ms/10ms").apply();
     let (began, is_over) = (Instant::now(), AtomicBool::new(false));
     thread::scope(|scope| {
         for _ in 0..8 {
@@ -376,7 +378,7 @@ fn loads(_: &[String]) {
         }
         is_over.store(true, Relaxed);
     });
-    gpu_time::configure().windows("off").apply();
+    gpu_time::configure().record("off").apply();
     tally::print();
 }
 
@@ -384,7 +386,7 @@ fn loads(_: &[String]) {
 fn asked_late(_: &[String]) {
     let program = Program::new(0);
     program.run(0.5, 1, Duration::from_millis(300));
-    gpu_time::open_window(Duration::from_millis(50));
+    gpu_time::record_phase(Duration::from_millis(50));
     program.run(0.5, 1, Duration::from_millis(100));
     thread::sleep(Duration::from_millis(300));
     tally::print();
@@ -408,21 +410,22 @@ fn raised(_: &[String]) {
 /// Ends while a window is open, with work in the queue.
 fn end(_: &[String]) {
     let program = Program::new(0);
-    gpu_time::open_window(Duration::from_secs(10));
+    gpu_time::record_phase(Duration::from_secs(10));
     program.run(0.5, 1, Duration::from_millis(500));
-    program.launch(1_000_000);
+    // Longer than the process waits at its end.
+    program.outside.launch(&program.gpu.stream, 2_000_000_000).unwrap();
     tally::print();
 }
 
 /// Forks while a window is open. The child asks for another window.
 fn fork(_: &[String]) {
     let program = Program::new(0);
-    gpu_time::open_window(Duration::from_millis(100));
+    gpu_time::record_phase(Duration::from_millis(100));
     program.run(0.5, 1, Duration::from_millis(30));
     // SAFETY: the child makes one call and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        gpu_time::open_window(Duration::from_millis(10));
+        gpu_time::record_phase(Duration::from_millis(10));
         // SAFETY: ends the child without its exit handlers.
         unsafe { libc::_exit(0) };
     }
@@ -438,7 +441,7 @@ fn fork(_: &[String]) {
 /// Keeps two devices busy for different shares.
 fn devices(_: &[String]) {
     let programs = [Program::new(0), Program::new(1)];
-    gpu_time::open_window(Duration::from_millis(100));
+    gpu_time::record_phase(Duration::from_millis(100));
     let end = Instant::now() + Duration::from_millis(200);
     while Instant::now() < end {
         let began_ns = time::now_ns();

@@ -144,16 +144,14 @@ mod simulated {
 
     #[test]
     fn refused_kinds_lose_their_calls_at_once() {
-        // Each round switches kernels, memsets, kernels, copies and kernels on.
         let memsets = "CUPTI could not record memsets: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES";
         let copies = "CUPTI could not record copies: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES";
-        for (from, warning) in [(2, memsets), (4, copies)] {
-            let faults =
-                (0..10).map(|round| format!("cuptiActivityEnable:{}=35", 5 * round + from));
-            let faults = faults.collect::<Vec<_>>().join(";");
-            let run = memory(Version::V13_0, &faults).warns(warning).run();
+        // The kinds of copies and memsets.
+        for (refused, warning) in [("refuse=1,refuse=2", memsets), ("refuse=1", copies)] {
+            let cupti = SimCupti::default().script(refused);
+            let run = scenario("cupti/memory", &[]).on_cupti(cupti).warns(warning).run();
             assert_eq!(run.fact("in_flight"), 0);
-            let lost = if from == 2 { [0, 10, 0] } else { [0, 0, 10] };
+            let lost = if warning == memsets { [0, 10, 10] } else { [0, 0, 10] };
             assert_eq!(outcomes(&run), lost.map(|lost| (10 - lost, lost)));
         }
     }
@@ -163,7 +161,7 @@ mod simulated {
         for (faults, incomplete) in [("", 0), ("cuptiActivityEnable:2+=999", 1)] {
             let run = scenario("cupti/window", &[])
                 .with_cupti()
-                .env("GPU_TIME_KERNELS", "off")
+                .env("GPU_TIME_RECORD", "off")
                 .simulated(|sim| sim.faults(faults));
             let run =
                 if incomplete == 0 { run } else { run.warns("CUPTI could not record memsets") };

@@ -79,7 +79,7 @@ fn copies_and_memsets_are_recorded() {
 
 #[test]
 fn work_on_another_stream_is_named() {
-    assert_elsewhere(&scenario("kernels/elsewhere", &[]).with_cupti().run());
+    assert_elsewhere(&scenario("kernels/elsewhere", &[]).recorded().run());
 }
 
 /// Asserts that half of the launches of each call are on another stream.
@@ -95,7 +95,7 @@ fn assert_elsewhere(run: &Run) {
 
 #[test]
 fn work_outside_of_bracketed_launches_is_named() {
-    let run = scenario("kernels/after_stop", &[]).with_cupti().run();
+    let run = scenario("kernels/after_stop", &[]).recorded().run();
     let row = run.site("kernels::launches_more").rows(None).next().unwrap();
     let times = &row.kernels;
     assert_eq!((row.opened, times.kernels_per_call), (10, Some(2.0)));
@@ -106,7 +106,7 @@ fn work_outside_of_bracketed_launches_is_named() {
 
 #[test]
 fn work_between_fork_and_join_is_named() {
-    let run = scenario("kernels/fork_join", &[]).with_cupti().run();
+    let run = scenario("kernels/fork_join", &[]).recorded().run();
     let (row, times) = opened(&run, "kernels::forks_and_joins");
     assert_eq!((row.opened, times.streams, times.kernels_per_call), (10, Some(2), Some(4.0)));
     let [elsewhere] = &times.elsewhere[..] else { panic!("{:?}", times.elsewhere) };
@@ -175,70 +175,60 @@ fn captures_of_per_thread_streams_are_known() {
 }
 
 #[test]
-fn opened_calls_replace_brackets_and_agree_with_them() {
-    let run = scenario("kernels/events", &[]).with_cupti().run();
-    let row = run.row("kernels::by_events");
-    assert_eq!((row.timed, row.measured + row.opened), (400, 400));
-    // The binomial count has a mean of 200 and a deviation of 10.
-    assert!((130..270).contains(&row.opened), "{}", row.opened);
-    assert_time(row.kernels.busy_ns.as_ref().unwrap().median, 30_000, 1);
-    let net = row.net_ns.as_ref().unwrap().median;
-    let busy = row.kernels.busy_ns.as_ref().unwrap().median;
-    assert!((net - busy).abs() < 1_000.0, "{net} by events, {busy} by CUPTI");
-    assert_eq!(row.cache, "cold");
-    // The estimate covers all calls.
-    assert_time(row.total() / 400.0, 30_000, 1);
-
+fn recorded_calls_replace_brackets_and_agree_with_them() {
+    let name = "kernels::by_events";
+    let run = scenario("kernels/events", &[]).recorded().run();
+    let recorded = run.row(name);
+    assert_eq!((recorded.timed, recorded.measured, recorded.opened), (400, 0, 400));
+    let busy = recorded.kernels.busy_ns.as_ref().unwrap().median;
+    assert_time(busy, 30_000, 1);
+    assert_eq!(recorded.cache, "cold");
     let row = run.row("kernels::first_and_some");
     assert_eq!(run.site("kernels::first_and_some").counts(), (400, 5, 0, 395));
-    assert_eq!(row.measured + row.opened, 395);
-    // The first call is opened, and 25 ± 5 others.
-    assert!((5..60).contains(&row.opened), "{}", row.opened);
+    assert_eq!((row.measured, row.opened), (0, 395));
+    // By default, functions on a stream need no records.
+    let run = scenario("kernels/events", &[]).with_cupti().run();
+    let by_events = run.row(name);
+    assert_eq!((by_events.timed, by_events.measured, by_events.opened), (400, 400, 0));
+    let net = by_events.net_ns.as_ref().unwrap().median;
+    assert!((net - busy).abs() < 1_000.0, "{net} by events, {busy} by CUPTI");
+    assert_eq!(by_events.cache, "cold");
 }
 
+/// Brackets and records take turns where some functions need the one and others the other, and each has some.
 #[test]
-fn calls_inside_brackets_need_an_opened_outer_call() {
+fn calls_inside_brackets_are_recorded_in_phases() {
     let run = scenario("kernels/inside_events", &[]).with_cupti().run();
-    let site = run.site("kernels::leaf");
-    assert_eq!((site.unsampled, site.timed), (50, 0));
-    assert!(site.warnings[0].starts_with("50 calls were inside functions timed by events"));
-    let opened = scenario("kernels/inside_events", &[]).with_cupti().env("GPU_TIME_KERNELS", "on");
-    let run = opened.run();
     let (outer, inner) = (run.row("kernels::around"), run.site("kernels::leaf"));
-    assert!(outer.opened >= 1 && outer.opened + outer.measured == 50);
-    assert_eq!(inner.timed, outer.opened);
-    assert_eq!(inner.row().opened, outer.opened);
+    assert_eq!((outer.timed, outer.measured + outer.opened), (50, 50));
+    assert_eq!((inner.timed + inner.unsampled, inner.row().opened), (50, inner.timed));
+    assert!(outer.measured > 0 && inner.timed > 0, "{outer:?} {inner:?}");
+    let run = scenario("kernels/inside_events", &[]).recorded().run();
+    let (outer, inner) = (run.row("kernels::around"), run.row("kernels::leaf"));
+    assert_eq!((outer.opened, inner.opened), (50, 50));
 }
 
 #[test]
-fn share_of_calls_without_a_stream_is_opened() {
-    let run = scenario("kernels/share", &[]).with_cupti().run();
-    let site = run.site("kernels::quarter");
-    let row = site.row();
-    assert_eq!((row.opened, site.unsampled), (site.timed, 800 - site.timed));
-    // Too few calls are opened to tell how much others differ from them.
-    assert_eq!(row.unknown_error.as_deref(), Some("few"));
-    // The count has a mean of 200 and a deviation of 12.
-    assert!((130..270).contains(&row.opened), "{}", row.opened);
-    // Every call inside an opened call is opened; outside, `leaf` is itself the outermost call.
-    assert_eq!(run.row("kernels::leaf").opened, 800);
-    assert_time(row.total() / 800.0, 20_000, 2);
+fn end_of_a_requested_phase_leaves_that_of_the_whole_run() {
+    let run = scenario("kernels/asked_first", &[]).with_cupti().run();
+    assert_eq!(run.row("kernels::deep").opened, 200);
 }
 
-/// A call inside an opened one is always recorded, and a call alone seldom, so the plain mean would be wrong.
+/// What is recorded in phases stands for all calls, alone and inside other functions.
 #[test]
-fn total_weighs_calls_by_their_chance_to_be_opened() {
-    let run = scenario("kernels/depths", &[]).with_cupti().run();
+fn totals_in_phases_are_within_their_errors() {
+    let run = scenario("kernels/depths", &[]).in_phases().untraced().run();
     let site = run.site("kernels::deep");
     let row = site.row();
-    assert_eq!((row.opened, site.unsampled), (site.timed, 4_000 - site.timed));
-    // 2,000 calls take 10 µs and as many 200 µs. Five standard errors, each of 13 ms.
-    let is_exact = |ns: f64| (ns - 420e6).abs() < 70e6;
-    assert!(is_exact(row.total()), "{} ns", row.total());
+    assert_eq!((row.opened, site.timed + site.unsampled), (site.timed, 4_000));
+    // 2,000 calls take 10 µs and as many 200 µs.
     let paths = paths(&run);
-    let own = paths.iter().filter(|(path, _)| path.ends_with("deep"));
-    let own: f64 = own.map(|(_, node)| node.self_ns).sum();
-    assert!(is_exact(own), "{own} ns by path");
+    for (path, ns) in [("deep", 20e6), ("around_deep/deep", 400e6)] {
+        let node = paths[path];
+        let error = 4.0 * node.self_error_ns + 0.01 * ns;
+        assert!((node.self_ns - ns).abs() < error, "{path}: {node:?}");
+        assert!(node.self_error_ns < 0.5 * ns, "{path}: {node:?}");
+    }
 }
 
 #[test]
@@ -282,7 +272,7 @@ fn function_without_a_stream_settles() {
 
 #[test]
 fn host_clock_serves_where_kernels_are_off() {
-    let off = scenario("kernels/nested", &["3"]).with_cupti().env("GPU_TIME_KERNELS", "off");
+    let off = scenario("kernels/nested", &["3"]).with_cupti().env("GPU_TIME_RECORD", "off");
     let run = off.run();
     let row = run.row("kernels::outer");
     assert_eq!((row.clock.as_str(), row.measured, row.opened), ("host", 3, 0));
@@ -381,7 +371,8 @@ mod simulated {
     #[test]
     fn functions_on_streams_keep_their_events_beside_another_tool() {
         let cupti = SimCupti::default().script("other=exclusive");
-        let run = scenario("kernels/events", &[]).on_cupti(cupti).run();
+        let run =
+            scenario("kernels/events", &[]).on_cupti(cupti).env("GPU_TIME_RECORD", "on").run();
         let row = run.row("kernels::first_and_some");
         assert_eq!((row.clock.as_str(), row.opened, row.all_lost()), ("events", 0, 0));
         assert_eq!((row.timed, row.measured), (395, 395));
@@ -393,7 +384,7 @@ mod simulated {
     #[test]
     fn work_on_default_stream_of_another_gpu_is_named() {
         let run = scenario("kernels/default_streams", &[]).simulated(|sim| sim.devices(2));
-        assert_elsewhere(&run.with_cupti().run());
+        assert_elsewhere(&run.recorded().run());
     }
 
     /// The driver cannot name its device any more.

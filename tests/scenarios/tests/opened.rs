@@ -43,22 +43,15 @@ fn calls_of_ending_threads_are_opened_or_unfinished() {
     assert!(opened > 0 && unfinished > 0, "{opened} opened, {unfinished} unfinished");
 }
 
+/// No phase begins while the program runs.
 #[test]
-fn first_call_after_warmup_is_opened() {
-    let run = run("opened/first");
-    for name in ["at_once", "after_warmup"] {
+fn first_call_after_warmup_is_recorded_outside_of_phases() {
+    let run = scenario("opened/first", &[]).with_cupti().env("GPU_TIME_RECORD", "1ms/3600s").run();
+    for (name, unsampled) in [("at_once", 2), ("after_warmup", 1)] {
         let (row, _) = opened(&run, name);
         assert_eq!((row.timed, row.opened), (1, 1), "{name}");
+        assert_eq!(run.site(&format!("opened::{name}")).unsampled, unsampled, "{name}");
     }
-}
-
-#[test]
-fn first_call_that_can_be_opened_is_opened() {
-    let run = run("opened/first_captured");
-    let rows = || run.site("opened::at_once").rows(None);
-    let opened: u64 = rows().map(|row| row.opened).sum();
-    let captured: u64 = rows().map(|row| row.lost("capture")).sum();
-    assert_eq!((opened, captured), (1, 2));
 }
 
 /// Each launch in an opened call takes 0.45 µs longer. This cost counts in full, like the cost of preparing
@@ -119,7 +112,7 @@ fn functions_that_call_each_other_have_their_own_times() {
 /// ones while the opened call runs, so only the opened call itself is lost.
 #[test]
 fn functions_beyond_limit_of_opened_call_are_recorded() {
-    let run = run("opened/crowded");
+    let run = scenario("opened/crowded", &[]).recorded().run();
     let (row, times) = opened(&run, "one_of_many");
     assert_eq!((row.timed, row.opened, row.all_lost()), (5_000, 5_000, 0));
     assert_eq!(times.kernels_per_call, Some(1.0));
@@ -272,7 +265,7 @@ fn guard_that_outlives_the_one_around_it_is_unfinished() {
 
 #[test]
 fn leaked_guards_do_not_stop_opening() {
-    let run = run("opened/leaked");
+    let run = scenario("opened/leaked", &[]).recorded().run();
     let (row, _) = opened(&run, "step");
     assert_eq!((row.timed, row.opened), (20, 20));
     assert_eq!(paths(&run)["step"].calls, 20.0);
@@ -351,7 +344,8 @@ fn threads_end_with_records_pending() {
 /// CUPTI 13 loses callbacks that are switched off and on while many threads launch.
 #[test]
 fn launches_are_seen_however_often_calls_were_opened() {
-    let run = scenario("opened/in_turns", &[]).with_cupti().env("GPU_TIME_KERNELS", "5%").run();
+    let run =
+        scenario("opened/in_turns", &[]).with_cupti().env("GPU_TIME_RECORD", "1ms/10ms").run();
     let (row, times) = opened_on_device(&run, "on_thread");
     assert!(row.opened > 100, "{row:?}");
     assert_eq!(times.kernels_per_call, Some(1.0));
@@ -411,8 +405,10 @@ mod simulated {
     #[test]
     fn no_kind_is_switched_off_during_a_launch() {
         let cupti = SimCupti::new(Version::V12_4).script("fragile");
-        let run =
-            scenario("opened/in_turns", &[]).on_cupti(cupti).env("GPU_TIME_KERNELS", "5%").run();
+        let run = scenario("opened/in_turns", &[])
+            .on_cupti(cupti)
+            .env("GPU_TIME_RECORD", "1ms/10ms")
+            .run();
         let (row, times) = opened_on_device(&run, "on_thread");
         assert!(row.opened > 0, "{row:?}");
         assert_eq!(times.kernels_per_call, Some(1.0));

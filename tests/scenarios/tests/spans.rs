@@ -162,32 +162,6 @@ fn function_is_recorded_with_or_without_its_span() {
     assert_eq!(run.site("spans::inner").calls, 400);
 }
 
-/// Asserts that all calls of `sometimes` in the scenario `around_sampled` add up to its 2,000 calls, within the error.
-fn assert_sometimes(run: &Run) {
-    let paths = paths(run);
-    let nodes =
-        || paths.iter().filter(|(path, _)| path.ends_with("sometimes")).map(|(_, node)| node);
-    let calls: f64 = nodes().map(|node| node.calls).sum();
-    let own: f64 = nodes().map(|node| node.self_ns).sum();
-    let error = nodes().map(|node| node.self_error_ns.powi(2)).sum::<f64>().sqrt() / own;
-    assert_kernels(own, calls);
-    // One value in 15,000 is off by more than four standard errors.
-    assert!((calls / 2_000.0 - 1.0).abs() < 4.0 * error, "{calls} ±{error}");
-    assert!(error > 0.0 && error < 0.06, "{calls} ±{error}");
-}
-
-#[test]
-fn sampled_function_in_sampled_spans_stands_for_all_calls() {
-    let run = || scenario("spans/around_sampled", &[]).with_cupti().keeps_counting();
-    let all = run().run();
-    assert_sometimes(&all);
-    assert!(paths(&all)["task/step/sometimes"].recorded > 200);
-    // A root that the filter excludes opens no call.
-    let functions = run().env("GPU_TIME_FILTER", "*::sometimes").run();
-    assert_sometimes(&functions);
-    assert_eq!(paths(&functions).len(), 1);
-}
-
 /// The number of entries of a kept span that are mistaken for entries of a single call.
 const BEFORE_KEPT: f64 = 9.0;
 
@@ -260,10 +234,13 @@ fn span_made_outside_and_entered_inside_is_no_root() {
     }
 }
 
+/// Spans are recorded inside functions that events time outside of phases.
 #[test]
-fn refused_spans_leave_choice_to_others() {
-    let run = scenario("spans/beside", &[]).with_cupti().keeps_counting().run();
-    assert_of_400(paths(&run)["beside"].calls);
+fn spans_inside_functions_by_events_are_recorded() {
+    let run = scenario("spans/beside", &[]).recorded().keeps_counting().run();
+    let paths = paths(&run);
+    assert_eq!((paths["by_events"].recorded, paths["by_events/inside"].recorded), (400, 2_800));
+    assert_of_400(paths["beside"].calls);
     assert_of_400(run.site("spans::beside").calls as f64);
 }
 
@@ -342,8 +319,7 @@ fn spans_that_are_never_chosen_leave_nothing() {
 
 #[test]
 fn spans_that_chance_passed_over_are_explained() {
-    let run = scenario("spans/nested", &["5"]).with_cupti().keeps_counting();
-    let run = run.env("GPU_TIME_KERNELS", "0.0001%");
+    let run = scenario("spans/nested", &["5", "1e-9"]).with_cupti().keeps_counting();
     let run = run.warns("no root span of `tracing` has been recorded").run();
     assert!(run.report().tree.is_empty(), "{:?}", run.report().tree);
 }
@@ -351,7 +327,7 @@ fn spans_that_chance_passed_over_are_explained() {
 #[test]
 fn variable_switches_spans_off() {
     let nested = || scenario("spans/nested", &["5"]).with_cupti().keeps_counting();
-    let run = nested().env("GPU_TIME_KERNELS", "off").run();
+    let run = nested().env("GPU_TIME_RECORD", "off").run();
     assert!(run.report().tree.is_empty(), "{:?}", run.report().tree);
     assert!(run.report().sites.iter().all(|site| site.options != "span"));
     let off = nested().env("GPU_TIME", "off").reports_nothing().run();

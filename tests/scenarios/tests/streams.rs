@@ -172,7 +172,7 @@ mod simulated {
 #[test]
 fn default_stream_times_functions_that_name_none() {
     // Runs without CUPTI, which a machine with a GPU may have.
-    let run = scenario("streams/default", &[]).env("GPU_TIME_KERNELS", "off").run();
+    let run = scenario("streams/default", &[]).env("GPU_TIME_RECORD", "off").run();
     let site = run.site("streams::unnamed");
     assert_eq!(site.counts(), (31, 0, 0, 31));
     let rows = |clock: &str| {

@@ -4,9 +4,9 @@ use crate::harness::{Run, Scenario, scenario};
 
 const FUNCTIONS: [&str; 2] = ["surcharge::without_stream", "surcharge::on_stream"];
 const WHY: &str = "the budget of 1.0% has no room for it: once CUPTI has recorded, every launch is slower. Replace \
-                   `GPU_TIME_BUDGET` by a share of the calls, such as `GPU_TIME_KERNELS=1%`";
+                   `GPU_TIME_BUDGET` by phases, such as `GPU_TIME_RECORD=20ms/1s`";
 
-/// A program that asks for its kernels and for windows. Its bias is given, so that CUPTI need not measure it.
+/// A program that asks for its kernels and for phases. Its bias is given, so that CUPTI need not measure it.
 fn kernels(budget: &str) -> Scenario {
     let kernels = scenario("surcharge/kernels", &[]).with_cupti().env("GPU_TIME_BIAS", "2us");
     kernels.env("GPU_TIME_BUDGET", budget)
@@ -30,8 +30,8 @@ fn assert_cupti_is_not_loaded(run: &Run) {
 
 #[test]
 fn budget_has_no_room_for_kernels() {
-    let complaint = "gpu-time: the requested window cannot be opened: the budget of 1.0% has";
-    let run = kernels("1%").env("GPU_TIME_WINDOWS", "1ms/20ms").complains(complaint).run();
+    let complaint = "gpu-time: the requested phase cannot begin: the budget of 1.0% has";
+    let run = kernels("1%").env("GPU_TIME_RECORD", "1ms/20ms").complains(complaint).run();
     assert_cupti_is_not_loaded(&run);
     assert_eq!((opened(&run), why(&run)), ([0, 0], Some(WHY)));
     let clocks = FUNCTIONS.map(|name| {
@@ -45,7 +45,7 @@ fn budget_has_no_room_for_kernels() {
 
 #[test]
 fn ample_budget_records_from_the_first_call_on() {
-    let run = kernels("60%").run();
+    let run = kernels("60%").env("GPU_TIME_RECORD", "on").run();
     assert!(opened(&run).iter().all(|opened| *opened > 0), "{:?}", opened(&run));
     assert_eq!(why(&run), None);
 }
@@ -59,9 +59,9 @@ fn only_what_was_wanted_is_explained() {
         why(&run).map(str::to_owned)
     };
     let why = Some(WHY.to_owned());
-    assert_eq!(events("GPU_TIME_WINDOWS", "1ms/20ms"), why);
-    assert_eq!(events("GPU_TIME_KERNELS", "on"), why);
-    assert_eq!(events("GPU_TIME_KERNELS", "off"), None);
+    assert_eq!(events("GPU_TIME_RECORD", "1ms/20ms"), why);
+    assert_eq!(events("GPU_TIME_RECORD", "on"), why);
+    assert_eq!(events("GPU_TIME_RECORD", "off"), None);
 }
 
 #[test]

@@ -171,14 +171,17 @@ fn signal_before_the_first_gpu_call_opens_a_window() {
 
 #[test]
 fn window_does_not_create_a_context() {
-    let run = scenario("windows/no_context", &[]).with_cupti().warns("no window was opened").run();
+    let run = scenario("windows/no_context", &[])
+        .with_cupti()
+        .warns("nothing was recorded: phases begin once")
+        .run();
     assert_eq!(run.trace.calls().count(), 0);
 }
 
 #[test]
 fn signal_while_off_does_not_end_the_process() {
     let off = scenario("windows/raised", &[]).with_cupti().env("GPU_TIME", "off");
-    off.reports_nothing().complains("gpu-time: no window: timing is off (`GPU_TIME=off`)").run();
+    off.reports_nothing().complains("gpu-time: no phase: timing is off (`GPU_TIME=off`)").run();
 }
 
 #[test]
@@ -198,7 +201,9 @@ fn fork_leaves_the_window_to_the_parent() {
 
 #[test]
 fn fork_after_a_request_leaves_reports_to_the_parent() {
-    let run = scenario("windows/fork_before_calls", &[]).with_cupti().warns("no window was opened");
+    let run = scenario("windows/fork_before_calls", &[])
+        .with_cupti()
+        .warns("nothing was recorded: phases begin once");
     let run = run.run();
     assert!(run.others.is_empty(), "{:?}", run.others);
     assert_eq!(run.site("windows::host_only").calls, 1);
@@ -281,7 +286,7 @@ mod simulated {
 
     #[test]
     fn missing_cupti_is_noted() {
-        let run = scenario("windows/busy", &["0.5", "1"]).env("GPU_TIME_WINDOWS", "4ms/20ms");
+        let run = scenario("windows/busy", &["0.5", "1"]).env("GPU_TIME_RECORD", "4ms/20ms");
         // The machine may have a CUPTI library.
         let run = run.env("GPU_TIME_CUPTI", "/none").complains("gpu-time: invalid value `/none`");
         let run = run.warns("invalid value `/none` for `GPU_TIME_CUPTI`").run();

@@ -11,7 +11,7 @@ pub mod bare_functions {
             Tensor(self.0.iter().map(|x| *x * by).collect())
         }
 
-        #[cfg_attr(feature = "timed", gpu_timed(kernels = 0.5, key = self.0.len()))]
+        #[cfg_attr(feature = "timed", gpu_timed(key = self.0.len()))]
         fn first_mut(&mut self) -> Option<&mut T> {
             self.0.first_mut()
         }
@@ -24,7 +24,7 @@ pub mod bare_functions {
         net[1].launch_builder("b").launch(2)
     }
 
-    #[cfg_attr(feature = "timed", gpu_timed(clock = "kernels", kernels))]
+    #[cfg_attr(feature = "timed", gpu_timed(clock = "kernels"))]
     fn panics(text: &str) -> usize {
         let _noisy = Noisy("before the panic");
         text.parse().unwrap()

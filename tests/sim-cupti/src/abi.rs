@@ -13,6 +13,7 @@ pub(crate) const NOT_COMPATIBLE: Code = 14;
 pub(crate) const NOT_INITIALIZED: Code = 15;
 pub(crate) const INVALID_STREAM: Code = 20;
 pub(crate) const INVALID_KIND: Code = 21;
+pub(crate) const INSUFFICIENT_PRIVILEGES: Code = 35;
 pub(crate) const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Code = 39;
 
 /// Returns the name of a result code, or `None` if neither the stand-in nor a script returns it.
@@ -34,7 +35,7 @@ pub(crate) fn name(code: Code) -> Option<&'static std::ffi::CStr> {
         26 => c"CUPTI_ERROR_HARDWARE_BUSY",
         27 => c"CUPTI_ERROR_NOT_SUPPORTED",
         33 => c"CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED",
-        35 => c"CUPTI_ERROR_INSUFFICIENT_PRIVILEGES",
+        INSUFFICIENT_PRIVILEGES => c"CUPTI_ERROR_INSUFFICIENT_PRIVILEGES",
         36 => c"CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED",
         38 => c"CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED",
         MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED => c"CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED",

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::STREAM_IDS;
 use crate::abi::{
-    self, Callback, Code, Completed, Completed2, INVALID_KIND, INVALID_OPERATION,
-    INVALID_PARAMETER, INVALID_STREAM, MAX_LIMIT_REACHED, MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED,
-    NOT_COMPATIBLE, NOT_INITIALIZED, Requested, Requested2, SUCCESS, SubscriberParams,
+    self, Callback, Code, Completed, Completed2, INSUFFICIENT_PRIVILEGES, INVALID_KIND,
+    INVALID_OPERATION, INVALID_PARAMETER, INVALID_STREAM, MAX_LIMIT_REACHED,
+    MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED, NOT_COMPATIBLE, NOT_INITIALIZED, Requested, Requested2,
+    SUCCESS, SubscriberParams,
 };
 use crate::delivery::{self, Which};
 use crate::driver;
@@ -129,6 +130,9 @@ impl Parameters {
 fn enable(kind: u32) -> Result<(), Code> {
     fragile::check("a kind is switched");
     script().version.record_bytes(kind).ok_or(INVALID_KIND)?;
+    if script().refused.contains(&kind) {
+        return Err(INSUFFICIENT_PRIVILEGES);
+    }
     let mut state = state();
     let excluded = match kind {
         abi::KERNEL => abi::CONCURRENT_KERNEL,
@@ -152,6 +156,9 @@ fn enable(kind: u32) -> Result<(), Code> {
 fn disable(kind: u32) -> Result<(), Code> {
     fragile::check_switch_off();
     script().version.record_bytes(kind).ok_or(INVALID_KIND)?;
+    if script().refused.contains(&kind) {
+        return Err(INSUFFICIENT_PRIVILEGES);
+    }
     let mut state = state();
     if kind == abi::CONCURRENT_KERNEL && state.kinds.contains(&abi::MEMSET) {
         fragile::fail("kernels are switched off before memsets");

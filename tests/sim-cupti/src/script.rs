@@ -28,6 +28,8 @@ pub(crate) struct Script {
     /// Makes flushes and loads of code take milliseconds, and aborts the process on calls during them
     /// that may deadlock the real library, such as switching a kind.
     pub fragile: bool,
+    /// The kinds of activity that it refuses to record.
+    pub refused: Vec<u32>,
     /// Another client, which has subscribed first.
     pub other: Other,
 }
@@ -69,6 +71,7 @@ impl Script {
             reversed: false,
             exit: false,
             fragile: false,
+            refused: Vec::new(),
             other: Other::None,
         };
         for item in text.split(',').map(str::trim).filter(|item| !item.is_empty()) {
@@ -84,6 +87,7 @@ impl Script {
                 "reversed" => script.reversed = true,
                 "exit" => script.exit = true,
                 "fragile" => script.fragile = true,
+                "refuse" => script.refused.push(number()? as u32),
                 "other" => {
                     script.other = match value {
                         "shared" => Other::Shared,

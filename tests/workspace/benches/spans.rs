@@ -87,6 +87,7 @@ fn main() {
     #[allow(unsafe_code)]
     unsafe {
         std::env::set_var("GPU_TIME_REPORT", "none");
+        std::env::set_var("GPU_TIME_RECORD", "off");
     }
     let mut table = Table::default();
     let alone = Dispatch::new(tracing_subscriber::registry().with(Idle));

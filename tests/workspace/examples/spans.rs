@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The only line for gpu-time is `.with(gpu_time::spans())`. `infer` and the functions that it calls are
-//! instrumented for logs and traces, as in a server. One in sixteen of the 200 requests is recorded, with all
-//! of its spans. With `GPU_TIME_VIEW=tree`, the report lists spans under their callers; otherwise, separately.
+//! instrumented for logs and traces, as in a server. All 200 requests are recorded, with their spans.
+//! With `GPU_TIME_VIEW=tree`, the report lists spans under their callers; otherwise, separately.
 //! Needs an NVIDIA GPU and `libcupti`, which comes with a CUDA toolkit.
 
 #![allow(unsafe_code)] // launching a kernel is unsafe in cudarc

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Nothing here is shared with gpu-time, so that the two can be compared. CUPTI serves one of them
-//! at a time: with this library loaded, gpu-time opens no calls.
+//! at a time: with this library loaded, gpu-time records no calls.
 
 mod activity;
 mod cupti;

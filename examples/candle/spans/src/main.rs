@@ -1,14 +1,15 @@
 //! Runs the unmodified Llama of candle-transformers, and reports the device time of its `tracing` spans.
 //!
 //! ```text
-//! candle-spans [PASSES [SHARE]]     default: 4000 0.02
+//! candle-spans [PASSES]             default: 4000
 //! candle-spans --decode [PASSES]    default: 200
 //! ```
 //!
 //! Decodes with three models in turns: one whose spans have no subscriber, one whose spans go to a registry of
 //! tracing-subscriber, and one with gpu-time's layer on such a registry. Prints how much longer a turn takes with
 //! the second, which is the cost of `tracing` alone, and with the third. Compares whole turns, because a median
-//! over passes would leave out the few passes that are recorded. SHARE is the share of outermost spans to record.
+//! over passes would leave out the few passes that are recorded. Set `GPU_TIME_RECORD`, such as to `20ms/1s`: the
+//! whole run would be recorded otherwise, and with it the launches of all three.
 //!
 //! With `--decode`, decodes with one model and records every pass in a span `decode`, to compare the figures with a
 //! full record of the program.
@@ -85,8 +86,7 @@ impl Decoder {
 
 /// Decodes with one model, each pass in a span. The copy of the result to the host is outside of the span.
 fn decode_in_spans(device: &Device, passes: usize) -> Result<()> {
-    let layer = gpu_time::spans().sample(1.0);
-    let subscriber = Dispatch::new(tracing_subscriber::registry().with(layer));
+    let subscriber = Dispatch::new(tracing_subscriber::registry().with(gpu_time::spans()));
     let model = Decoder::new(device, subscriber.clone())?;
     let mut cache = model.empty_cache()?;
     with_default(&subscriber, || {
@@ -109,7 +109,6 @@ fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1).peekable();
     let decodes = arguments.next_if(|argument| argument == "--decode").is_some();
     let passes = arguments.next().map(|n| n.parse::<usize>().expect("a number of passes"));
-    let share: f64 = arguments.next().map_or(0.02, |n| n.parse().expect("a share from 0 to 1"));
 
     let device = Device::cuda_if_available(0)?;
     if device.is_cpu() {
@@ -122,7 +121,7 @@ fn main() -> Result<()> {
     let subscribers = [
         Dispatch::none(),
         Dispatch::new(tracing_subscriber::registry()),
-        Dispatch::new(tracing_subscriber::registry().with(gpu_time::spans().sample(share))),
+        Dispatch::new(tracing_subscriber::registry().with(gpu_time::spans())),
     ];
     let [none, registry, layer] = subscribers.map(|subscriber| Decoder::new(&device, subscriber));
     let mut models = [none?, registry?, layer?];

@@ -28,7 +28,7 @@ struct Vectors {
     y: CudaSlice<f32>,
 }
 
-#[gpu_timed(stream = self.stream, warmup = 2, kernels)]
+#[gpu_timed(stream = self.stream, warmup = 2)]
 impl Vectors {
     fn step(&mut self, input: &[f32]) -> Result<(), DriverError> {
         self.upload(input)?;

@@ -73,7 +73,7 @@ struct Vectors {
     y: DeviceAllocation<f32>,
 }
 
-#[gpu_timed(warmup = 2, kernels, stream = unsafe { raw_stream(cudaStream_t::from(&self.stream)) })]
+#[gpu_timed(warmup = 2, stream = unsafe { raw_stream(cudaStream_t::from(&self.stream)) })]
 impl Vectors {
     fn step(&mut self, input: &[f32]) -> CudaResult<()> {
         memory_copy_async(&mut *self.x, input, &self.stream)?;

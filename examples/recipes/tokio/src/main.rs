@@ -34,7 +34,7 @@ struct Worker {
     y: CudaSlice<f32>,
 }
 
-#[gpu_timed(stream = self.stream, key = self.id, warmup = 2, kernels)]
+#[gpu_timed(stream = self.stream, key = self.id, warmup = 2)]
 impl Worker {
     async fn answer(&mut self, input: &[f32]) -> Result<f32> {
         self.stream.memcpy_htod(input, &mut self.x)?;

@@ -1,4 +1,4 @@
-//! Tests of merged devices: their windows, and the processes that used them.
+//! Tests of merged devices: their phases, and the processes that used them.
 
 use super::*;
 use crate::merge::sharing;
@@ -111,7 +111,7 @@ fn windows_are_pooled() {
     let [outside] = &pooled.unattributed[..] else { panic!("{pooled:?}") };
     assert_eq!((outside.count, outside.per_s), (40, 50.0));
     assert!((outside.share - 0.05 / 0.6).abs() < 1e-9, "{outside:?}");
-    // One report has too few windows for an error.
+    // One report has too few phases for an error.
     let all = merged(&[with_windows(1, 10, 0.4, Some(0.03)), with_windows(2, 2, 0.8, None)]);
     assert_eq!(all.devices[0].coverage.as_ref().unwrap().busy_error, None);
 }
@@ -152,7 +152,7 @@ fn windows_of_some_reports_say_so() {
     let with = |pid| with_windows(pid, 10, 0.4, Some(0.03));
     let said = |all: &Snapshot| {
         let table = all.to_string();
-        let line = table.lines().find(|line| line.contains(" windows of ")).unwrap();
+        let line = table.lines().find(|line| line.contains(" phases of ")).unwrap();
         line.split_once(" in total").unwrap().1.to_owned()
     };
     let two = merged(&[without(1), with(2)]);

@@ -1,8 +1,8 @@
-//! Tests of merged opened calls and their kernels.
+//! Tests of merged recorded calls and their kernels.
 
 use super::*;
 
-/// Returns the report of a process with these opened calls and some calls timed by events.
+/// Returns the report of a process with these recorded calls and some calls timed by events.
 fn with_opened(pid: u32, times: Option<KernelTimes>) -> Snapshot {
     let series = series("cuda:0", &[4000.0; 9], &[], 0.0);
     let timed = 9 + times.as_ref().map_or(0, |times| times.opened);
@@ -45,7 +45,7 @@ fn opened_calls_and_kernels_are_added_up() {
     let elsewhere: Vec<_> =
         times.elsewhere.iter().map(|work| (work.why.name(), work.count, work.total_ns)).collect();
     assert_eq!(elsewhere, [("other-stream", 3, 300.0), ("after-stop", 5, 500.0)]);
-    assert!(both.to_string().contains("    16 opened: 3 kernels, 3 streams\n"), "{both}");
+    assert!(both.to_string().contains("    16 recorded: 3 kernels, 3 streams\n"), "{both}");
 }
 
 /// Each process's kernels per call count for all of its calls, however few of them it opened.

@@ -109,7 +109,7 @@ fn work_outside_of_functions_adds_up() {
     for tree in [
         &[outside(50.0, Some(3.0)), path(0, None, 1, 100.0), function][..],
         &[path(0, None, 1, 100.0), outside(30.0, Some(4.0))],
-        // A process without windows.
+        // A process without phases.
         &[path(0, None, 1, 100.0)],
     ] {
         merged.add(tree, &[0], &HashMap::new());

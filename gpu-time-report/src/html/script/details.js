@@ -60,7 +60,7 @@ const samples = (site, series) => {
     isGpuTime
       ? ["fed", "fed", series.fed, "the GPU cannot have waited for the CPU"]
       : ["host", "host", series.fed, "wall time on the host, not GPU time"],
-    ["opened", "opened", series.opened, "CUPTI recorded the call instead of events"],
+    ["opened", "recorded", series.opened, "CUPTI recorded the call instead of events"],
     ["starved", "starved", series.starved, `the GPU may have waited for the CPU: an upper bound${remedy}`],
     ["at_floor", "at the floor", series.at_floor, "nothing ran between the events"],
     ["in_flight", "in flight", series.in_flight, "not finished when the report was made"],
@@ -97,7 +97,7 @@ const opened = (series) => {
     series.zero_times > 0 && `${counted(count(series.zero_times), "record")} without times`,
   ].filter(Boolean);
   const head = ["", "median", "p5 – p95"].map((name, i) => el("th", { class: i ? "n" : undefined }, name));
-  return pane("Opened calls", note.join(" · "), el("table", {}, el("tr", {}, head, el("td")), rows.map(([name, stats, meaning]) =>
+  return pane("Recorded calls", note.join(" · "), el("table", {}, el("tr", {}, head, el("td")), rows.map(([name, stats, meaning]) =>
     el("tr", {}, el("th", {}, name), el("td", { class: "n" }, time(stats.median)),
       el("td", { class: "n range" }, range(stats)), el("td", { class: "soft" }, meaning)))));
 };
@@ -163,7 +163,7 @@ const about = (site, series) => {
     ["key", series.key && el("code", {}, series.key)],
     ["options", site.options && el("code", {}, site.options)],
     ["measures", series.clock === "kernels" ? "time during which kernels of the call ran" : { sum: "sum of a call's launches", span: "whole call, from first to last operation", launch: "one launch" }[series.measure]],
-    ["clock", { events: "CUDA events", sync: "wall time between two stream barriers", host: "wall time on the CPU", kernels: "CUPTI's records of opened calls" }[series.clock]],
+    ["clock", { events: "CUDA events", sync: "wall time between two stream barriers", host: "wall time on the CPU", kernels: "CUPTI's records" }[series.clock]],
     ["in graphs", series.graph ? "yes: samples are replays, and not every replay is sampled" : undefined],
     ["calls", `${count(site.calls)}: ${count(site.timed)} timed, ${count(site.warmup)} warm-up, ${count(site.skipped)} skipped`],
     ["bias", series.bias_ns ? `${time(series.bias_ns)} per bracket` : undefined],

@@ -14,7 +14,7 @@ fn bounds_in_the_bar_are_marked() {
     assert!(text(&snapshot).contains("GPU busy in functions≤1.100 s\n"));
 }
 
-/// Events include pauses of the GPU, of which windows know.
+/// Events include pauses of the GPU, of which phases know.
 #[test]
 fn busy_time_is_no_more_than_windows_found() {
     let bound = |name, ns| Node { upper_bound: true, ..node(name, None, ns, ns) };
@@ -41,12 +41,12 @@ fn known_time_divided_by_bounds_is_uncertain() {
     };
     let run = 1_000_000_000;
     let rest = ["&lt;not annotated&gt; 35.0 ±0.6%", "idle 30.0 ±0.5%"];
-    // The time that is known stays, and the bound gets the rest of what windows found.
+    // The time that is known stays, and the bound gets the rest of what phases found.
     let some = legends(run, &with_windows, [true, false]);
     assert_eq!(some, ["decode ~25.0%", "norm 10.0%", rest[0], rest[1]]);
     let all = legends(run, &with_windows, [true, true]);
     assert_eq!(all, ["annotated functions 35.0 ±0.4%", rest[0], rest[1]]);
-    // Without windows, the times are bounds on their parts of the run unless they exceed it.
+    // Without phases, the times are bounds on their parts of the run unless they exceed it.
     let rest = "idle or not annotated ≥60.0%";
     assert_eq!(legends(run, &gpu(), [true, false]), ["decode ≤30.0%", "norm 10.0%", rest]);
     let short = 200_000_000;
@@ -72,7 +72,7 @@ fn legends(snapshot: &Snapshot) -> Vec<Vec<String>> {
 
 #[test]
 fn device_time_adds_up() {
-    // Windows found the device busy for 70 % of the time, and functions for 35 %.
+    // Phases found the device busy for 70 % of the time, and functions for 35 %.
     let functions = ["attention 16.4%", "norm 16.4%", "pass 2.2%"];
     let rest = ["&lt;not annotated&gt; 35.0 ±0.6%", "idle 30.0 ±0.5%"];
     assert_eq!(legends(&nested())[0], [&functions[..], &rest].concat());
@@ -88,11 +88,11 @@ fn device_time_has_the_exact_times_of_functions() {
         let gpu = Device { coverage: Some(coverage), ..gpu() };
         legends(&Snapshot::new(process, vec![gpu], vec![]).with_tree(nodes.clone())).remove(0)
     };
-    // The rest differs from what windows found, since they found functions at work for 35 %.
+    // The rest differs from what phases found, since they found functions at work for 35 %.
     let expected =
         ["decode 30.0%", "norm 10.0%", "&lt;not annotated&gt; 30.0 ±0.6%", "idle 30.0 ±0.5%"];
     assert_eq!(bar(coverage()), expected);
-    // Windows that saw no function at work do not stand for the run.
+    // Phases that saw no function at work do not stand for the run.
     let blind = bar(Coverage { attributed: 0.0, ..coverage() });
     assert_eq!(blind, ["decode 30.0%", "norm 10.0%", "idle or not annotated 60.0%"]);
     let few =
@@ -121,7 +121,8 @@ fn device_time_begins_with_its_first_use() {
 #[test]
 fn work_of_calls_that_were_not_timed_is_shown() {
     let process = Process { wall_ns: 1_000_000_000, ..process(None) };
-    let gpu = Device { coverage: Some(coverage()), ..gpu() };
+    let phases = Coverage { not_timed: 0.25, not_timed_error: Some(0.004), ..coverage() };
+    let gpu = Device { coverage: Some(phases), ..gpu() };
     let snapshot = Snapshot::new(process, vec![gpu], vec![]);
     let snapshot = snapshot.with_tree(vec![node("decode", None, 100e6, 100e6)]);
     let expected = [
@@ -133,7 +134,7 @@ fn work_of_calls_that_were_not_timed_is_shown() {
     assert_eq!(legends(&snapshot), [expected]);
 }
 
-/// Bounds get what windows found beside the times that are known, and no more than they are.
+/// Bounds get what phases found beside the times that are known, and no more than they are.
 #[test]
 fn known_times_stay_beside_bounds() {
     let legends = |nodes: &[(&str, f64, bool)], windows| {
@@ -151,7 +152,7 @@ fn known_times_stay_beside_bounds() {
     assert_eq!(small[..2], ["step 30.0%", "late ≤2.0%"]);
     let two = legends(&[step, ("late", 200e6, true), ("later", 300e6, true)], coverage());
     assert_eq!(two[..3], ["later 3.0%?", "step 30.0%", "late 2.0%?"].map(|part| part));
-    // Windows that contradict the known time leave nothing for bounds to share.
+    // Phases that contradict the known time leave nothing for bounds to share.
     let idler = Coverage { busy: 0.1, idle: 0.9, attributed: 0.1, ..coverage() };
     let far = legends(&[step, ("late", 20e6, true)], idler);
     assert_eq!(far, ["step 30.0%", "late ≤2.0%", "idle ≤70.0%"]);
@@ -200,11 +201,11 @@ fn device_time_without_windows_leaves_the_rest_open() {
     let mut snapshot = snapshot.with_tree(tree());
     let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
     assert_eq!(legends(&snapshot), [expected]);
-    assert!(!text(&snapshot).contains("GPU_TIME_WINDOWS"));
+    assert!(!text(&snapshot).contains("Set GPU_TIME_RECORD"));
     snapshot.process.wall_ns = 2_000_000_000;
-    assert!(text(&snapshot).contains("Set GPU_TIME_WINDOWS=20ms/200ms to tell idle time"));
+    assert!(text(&snapshot).contains("Set GPU_TIME_RECORD=20ms/200ms to tell idle time"));
     snapshot.process.wall_ns = 60_000_000_000;
-    assert!(text(&snapshot).contains("Set GPU_TIME_WINDOWS=20ms/10s to tell idle time"));
+    assert!(text(&snapshot).contains("Set GPU_TIME_RECORD=20ms/1s to tell idle time"));
 }
 
 #[test]
@@ -227,6 +228,7 @@ fn device_time_is_that_of_each_device() {
 #[test]
 fn many_devices_share_a_legend() {
     let mut snapshot = nested();
+    snapshot.devices[0].coverage.as_mut().unwrap().not_timed = 0.1;
     let first = snapshot.devices[0].clone();
     let more = (1..4).map(|i| Device { id: format!("cuda:{i}"), ..first.clone() });
     snapshot.devices.extend(more);
@@ -235,7 +237,6 @@ fn many_devices_share_a_legend() {
     }
     let page = snapshot.to_html();
     assert_eq!(page.matches("class=\"time-bar\"").count(), 4);
-    // Windows found each device to work as long for functions, but only the first has their times.
     let rest = ["&lt;annotated, not timed&gt; ", "&lt;not annotated&gt; ", "idle "];
     assert_eq!(legends(&snapshot), [[&["attention ", "norm ", "pass "][..], &rest].concat()]);
     let text = text(&snapshot);
@@ -254,7 +255,7 @@ fn each_kind_of_many_devices_is_named_once() {
     assert!(text(&snapshot).contains("4 GPUs: 2 × NVIDIA H200, 2 × NVIDIA H100cuda:0"));
 }
 
-/// Windows that saw no work of functions do not tell how busy the device was.
+/// Phases that saw no work of functions do not tell how busy the device was.
 #[test]
 fn details_do_not_say_what_blind_windows_found() {
     let gpu = Device { coverage: Some(Coverage { attributed: 0.0, ..coverage() }), ..gpu() };
@@ -287,7 +288,7 @@ fn device_time_counts_overlapping_work_once() {
     assert!(text.contains("≤240.0 µs"), "{text}");
 }
 
-/// Windows and functions differ by 2 % of the run, of which the sampled functions' time is within 1 %.
+/// Phases and functions differ by 2 % of the run, of which the sampled functions' time is within 1 %.
 #[test]
 fn work_within_the_errors_is_not_shown_as_not_timed() {
     let run_ns = process(None).wall_ns as f64;

@@ -225,10 +225,10 @@ fn rows_of_bounds_have_no_shares() {
 #[test]
 fn rows_of_launch_bound_functions_say_so() {
     let mut snapshot = kernels();
-    assert!(!text(&snapshot).contains("launch-bound 8 opened"));
+    assert!(!text(&snapshot).contains("launch-bound 8 recorded"));
     snapshot.sites[0].launch_bound = Some(true);
     let page = text(&snapshot);
-    let chip = "launch-bound 8 opened, per call: 133 kernels; GPU busy 0.258 of 1.055 ms; the host took 1.071 ms";
+    let chip = "launch-bound 8 recorded, per call: 133 kernels; GPU busy 0.258 of 1.055 ms; the host took 1.071 ms";
     assert_eq!(page.matches(chip).count(), 1, "{page}");
     assert!(!page.contains("1.071 ms for 133 kernels"), "{page}");
 }

@@ -105,7 +105,7 @@ fn kernel_of_several_gpus_is_named_with_its_device() {
     assert!(line.contains("enqueue `conv` first (50.0% of the busy time of cuda:1)."), "{line}");
 }
 
-/// Windows of the second GPU saw nothing of the function that ran on it.
+/// Phases of the second GPU saw nothing of the function that ran on it.
 #[test]
 fn kernel_in_windows_that_tell_nothing_is_not_named() {
     let mut snapshot = report(0.01, 0.0);
@@ -124,7 +124,7 @@ fn kernel_in_windows_that_tell_nothing_is_not_named() {
 }
 
 /// Returns what is said of two GPUs that idled while the host did other things. The functions on the
-/// second one kept it busy for this share of the run, and windows were open there or not.
+/// second one kept it busy for this share of the run, and phases were open there or not.
 fn on_two_gpus(busy: f64, has_windows: bool) -> String {
     let mut snapshot = kernels();
     snapshot.sites.truncate(1);
@@ -184,7 +184,7 @@ fn shared_gpu_is_not_called_idle() {
     );
 }
 
-/// Of a few windows, one may have found what no other would.
+/// Of a few phases, one may have found what no other would.
 #[test]
 fn nothing_is_concluded_from_fewer_than_five_windows() {
     let with_error = |snapshot: &mut Snapshot, error| {

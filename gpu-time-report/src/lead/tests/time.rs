@@ -3,7 +3,7 @@ use crate::lead::words::time;
 use crate::tree::fixtures::node;
 use crate::{Coverage, Device, Node, Process, Snapshot};
 
-/// Returns the sentence about devices with windows that found them idle for these shares.
+/// Returns the sentence about devices with phases that found them idle for these shares.
 fn said(shares: &[f64], change: impl Fn(&mut Device), processes: usize) -> String {
     let device = |(at, idle): (usize, &f64)| {
         let windows = Coverage { busy: 1.0 - idle, idle: *idle, ..coverage() };
@@ -41,7 +41,7 @@ fn several_gpus_have_a_range() {
     assert_eq!(three, "The GPUs were idle 36.0% (cuda:2) to 99.0% (cuda:0) of the time.");
     let few = |device: &mut Device| device.coverage.as_mut().unwrap().idle_error = None;
     let alike = said(&[0.95; 8], few, 1);
-    assert_eq!(alike, "The GPUs were idle about 95.0% of the time (too few windows).");
+    assert_eq!(alike, "The GPUs were idle about 95.0% of the time (too few phases).");
 }
 
 #[test]

@@ -1,8 +1,7 @@
-//! GPU time for `tracing` spans: a layer that records spans as functions of opened calls.
+//! GPU time for `tracing` spans: a layer that records spans as functions of recorded calls.
 
 mod counts;
 mod kept;
-pub(crate) mod passed_root;
 mod roots;
 mod sites;
 mod span_state;
@@ -20,11 +19,8 @@ use crate::base::{console, fork, inside};
 use crate::call::spans::counts::COUNTS;
 use crate::call::spans::span_state::{EnclosingSpans, SpanState};
 use crate::record::opened;
-use crate::types::kernel_rate::KernelRate;
 use crate::types::key::{KeyText, SeriesKey};
-
-/// The default share of root spans to open.
-const SHARE: KernelRate = KernelRate::share(1.0 / 16.0);
+use crate::types::sampling::Sampling;
 
 /// A layer for [`tracing`](https://docs.rs/tracing) that reports the device time of spans. Returned by
 /// [`spans`].
@@ -32,18 +28,18 @@ const SHARE: KernelRate = KernelRate::share(1.0 / 16.0);
 /// Spans become rows of the report and paths of the call tree, alongside annotated functions, with the
 /// kernels, copies and memsets that were enqueued while they were entered. Their name is `target::name`.
 ///
-/// The layer chooses a share of the root spans at random, a sixteenth unless [`sample`](Spans::sample) sets
-/// another share, and records each chosen root with all spans inside it. A root is a span without an
-/// explicit parent, created while its thread is not inside another span. Totals are estimated for all
-/// spans. A span inside an opened call of an annotated function is recorded with that call. If a span is
-/// created once and entered for each call, as in candle's models, each entry counts as a call.
+/// In each phase, the layer records every root span with all spans inside it, or a random share of them if
+/// [`sample`](Spans::sample) sets one. A root is a span without an explicit parent, created while its thread is not
+/// inside another span. Totals are estimated for all spans. A span inside a recorded call of an annotated function is
+/// recorded with that call. If a span is created once and entered for each call, as in candle's models, each entry counts
+/// as a call.
 ///
-/// `GPU_TIME`, `GPU_TIME_FILTER`, `GPU_TIME_KERNELS` and `GPU_TIME_BUDGET` apply to spans as they do to
+/// `GPU_TIME`, `GPU_TIME_FILTER`, `GPU_TIME_RECORD` and `GPU_TIME_BUDGET` apply to spans as they do to
 /// functions. Without CUPTI, chosen spans are counted as lost, and the report says why.
 #[derive(Clone, Debug)]
 #[must_use = "a layer does nothing until it is added to a subscriber"]
 pub struct Spans {
-    rate: KernelRate,
+    rate: Sampling,
     key: Option<&'static str>,
 }
 
@@ -55,16 +51,16 @@ pub struct Spans {
 /// tracing_subscriber::registry().with(gpu_time_runtime::spans()).init();
 /// ```
 pub fn spans() -> Spans {
-    Spans { rate: SHARE, key: None }
+    Spans { rate: Sampling::ALL, key: None }
 }
 
 impl Spans {
-    /// Sets the share of root spans to record, from 0 to 1. `GPU_TIME_KERNELS` with a share overrides it.
-    /// With 0, spans are recorded only inside opened calls of annotated functions.
+    /// Sets the share of a phase's root spans to record, from 0 to 1. With 0, spans are recorded only inside recorded
+    /// calls of annotated functions.
     ///
     /// Any other value is ignored, with a line on stderr.
     pub fn sample(mut self, share: f64) -> Spans {
-        match KernelRate::of_share(share) {
+        match Sampling::of_share(share) {
             Some(rate) => self.rate = rate,
             None => {
                 if let Some(_call) = fork::begin_call() {
@@ -95,7 +91,7 @@ impl Spans {
             value.text
         });
         let _inside = inside::try_enter()?;
-        let of = sites::find(span.metadata(), self.rate, self.key);
+        let of = sites::find(span.metadata(), self.key);
         let key = text.map_or(SeriesKey::NONE, |text| of.site.keys.find(&text));
         match chosen {
             // Each entry of a kept span is chosen separately.
@@ -183,7 +179,7 @@ impl Spans {
         let around = if opened::is_inside() { None } else { Some(around()) };
         if chosen.is_some() || around.as_ref().is_none_or(Option::is_some) {
             let mut span_state =
-                SpanState::new(sites::find(span.metadata(), self.rate, self.key), SeriesKey::NONE);
+                SpanState::new(sites::find(span.metadata(), self.key), SeriesKey::NONE);
             span_state.enter(is_outermost, chosen, || around.flatten());
             extensions.replace(span_state);
         }

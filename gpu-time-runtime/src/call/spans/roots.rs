@@ -1,15 +1,16 @@
 //! Root spans, which are not inside other spans on their thread, and the choice of those that open a call.
 
 use std::cell::Cell;
+use std::sync::Once;
 use std::thread::LocalKey;
 
 use crate::base::{fork, inside, switches};
 use crate::call::first;
 use crate::control::active;
+use crate::record::phase::{controller, current};
 use crate::record::{call_tree, opened};
 use crate::stats::sampling::Sampler;
-use crate::types::attribute::Clock;
-use crate::types::{kernel_rate::KernelRate, sampling::Sampling};
+use crate::types::sampling::Sampling;
 
 /// The largest number of spans to pass over before the next draw. Only a draw reads the configuration.
 const LONGEST_GAP: u64 = 1_024;
@@ -46,34 +47,23 @@ pub(super) fn exit() {
     DEPTH.set(DEPTH.get().saturating_sub(1));
 }
 
-/// Returns `true` if the thread is inside a span.
-pub(super) fn is_inside() -> bool {
-    DEPTH.get() > 0
-}
-
-/// Returns the probability with which the thread's outermost span would have been chosen, if the filter admits it.
-pub(super) fn share() -> f64 {
-    // Each outermost entry takes part in these draws.
-    ENTERED.with(|draws| draws.share.get())
-}
-
 /// Decides whether a new span without an explicit parent opens a call. Returns the probability of choosing it, or
 /// `None` if it is not a root or not chosen.
 #[inline]
-pub(super) fn choose_new(rate: KernelRate) -> Option<f64> {
+pub(super) fn choose_new(rate: Sampling) -> Option<f64> {
     if DEPTH.get() > 0 { None } else { choose(&CREATED, rate) }
 }
 
 /// Does the same for the outermost entry on a thread. The choice applies only to kept spans.
 #[inline]
-pub(super) fn choose_entered(rate: KernelRate) -> Option<f64> {
+pub(super) fn choose_entered(rate: Sampling) -> Option<f64> {
     choose(&ENTERED, rate)
 }
 
 #[inline]
-fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<f64> {
+fn choose(draws: &'static LocalKey<Draws>, rate: Sampling) -> Option<f64> {
     // Inside another timed call, this event cannot open a call and is not counted.
-    if opened::is_inside() || !opened::is_outermost() {
+    if opened::is_inside() || !is_recorded() {
         return None;
     }
     draws.with(|draws| match draws.skip.get().checked_sub(1) {
@@ -85,25 +75,43 @@ fn choose(draws: &'static LocalKey<Draws>, rate: KernelRate) -> Option<f64> {
     })
 }
 
+/// Returns `true` in a phase.
+#[inline]
+fn is_recorded() -> bool {
+    static ONCE: Once = Once::new();
+    if !ONCE.is_completed() {
+        begin(&ONCE);
+    }
+    current::phase().is_some()
+}
+
+/// Reads the configuration before the first span, unless that is inside the runtime.
+#[cold]
+fn begin(once: &Once) {
+    // In a forked child, another thread may have held a lock at the fork.
+    if fork::is_forked() {
+        return;
+    }
+    let Some(_inside) = inside::try_enter() else { return };
+    fork::mark_children();
+    once.call_once(|| {
+        first::begin();
+        active::note_spans();
+        controller::want();
+    });
+}
+
 impl Draws {
     #[cold]
-    fn draw(&self, rate: KernelRate) -> Option<f64> {
+    fn draw(&self, rate: Sampling) -> Option<f64> {
         self.share.set(0.0);
         // In a forked child, another thread may have held a lock at the fork.
         if !switches::is_on() || fork::is_forked() {
             return None;
         }
         let _inside = inside::try_enter()?;
-        fork::mark_children();
-        first::begin();
-        let config = active::config();
-        let wanted = if config.is_on {
-            config.wanted_kernels(Some(rate), Clock::Kernels).get(Clock::Kernels)
-        } else {
-            0.0
-        };
-        let sampling = Sampling::of_share(if config.may_record() { wanted } else { 0.0 })?;
-        if wanted > 0.0 && sampling.get() < 1.0 {
+        let sampling = Sampling::of_share(if active::config().is_on { rate.get() } else { 0.0 })?;
+        if sampling.get() > 0.0 && sampling.get() < 1.0 {
             call_tree::note_sampled_spans();
         }
         self.share.set(sampling.get());

@@ -8,7 +8,6 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::call::spans::kept::KeepDetector;
 use crate::site::callsite::CallSite;
 use crate::types::attribute::{Clock, ScopeKind, Spec};
-use crate::types::kernel_rate::KernelRate;
 
 /// The site of all spans from one `tracing` callsite.
 pub(super) struct SpanSite {
@@ -19,10 +18,9 @@ pub(super) struct SpanSite {
 static SITES: Mutex<Option<HashMap<Identifier, &'static SpanSite>>> =
     Mutex::new(Rank::SpanSites, None);
 
-/// Returns the site of a span. The first span of a callsite creates the site, with this rate and key.
+/// Returns the site of a span. The first span of a callsite creates the site, with this key.
 pub(super) fn find(
     span: &'static Metadata<'static>,
-    rate: KernelRate,
     key: Option<&'static str>,
 ) -> &'static SpanSite {
     let mut sites = locked(&SITES);
@@ -34,7 +32,6 @@ pub(super) fn find(
             name: Some(leaked(format!("{}::{}", span.target(), span.name()))),
             file: leaked(span.file().unwrap_or_default().to_owned()),
             line: span.line().unwrap_or_default(),
-            kernels: Some(rate),
             is_span: true,
             // A span may be suspended and continue on another thread.
             is_async: true,
@@ -48,9 +45,4 @@ pub(super) fn find(
         };
         Box::leak(Box::new(SpanSite { site: CallSite::new(spec), kept: KeepDetector::new() }))
     })
-}
-
-/// Returns the site of a span, if a span of its callsite has been part of a call.
-pub(super) fn known(span: &'static Metadata<'static>) -> Option<&'static SpanSite> {
-    locked(&SITES).as_ref()?.get(&span.callsite()).copied()
 }

@@ -19,7 +19,7 @@ use crate::{cuda, cupti};
 pub(super) struct EnclosingSpans {
     /// Their sites, the outermost first.
     pub callers: Vec<u32>,
-    /// The number of spans that the innermost of them represents.
+    /// The number of spans of a phase that the innermost of them represents.
     pub weight: f64,
 }
 
@@ -32,6 +32,8 @@ pub(super) struct SpanState {
     /// The number of spans that it represents: one divided by the probability of recording it. Set once a call of
     /// the span has been entered.
     weight: Option<f64>,
+    /// The number of calls that one in the phase of its call stands for.
+    phase_weight: f64,
     /// The span's entries are counted, to detect whether it is kept.
     is_watched: bool,
     /// Counts the span in `parts` of [`COUNTS`].
@@ -67,6 +69,7 @@ impl SpanState {
             call_id: CallId::default(),
             place: SpanPlace::Nowhere,
             weight: None,
+            phase_weight: 1.0,
             is_watched: false,
             _exists: COUNTS.parts.count(),
             awaited: None,
@@ -85,13 +88,13 @@ impl SpanState {
         span_state
     }
 
-    /// Returns the site of a recorded span, and the number of spans that it represents. Returns `None` for a kept
+    /// Returns the site of a recorded span, and the number of spans of its phase that it represents. Returns `None` for a kept
     /// span: other threads may be inside it in calls that are not recorded.
     pub fn recorded(&self) -> Option<(u32, f64)> {
         if self.of.kept.get() {
             return None;
         }
-        Some((self.of.site.id(), self.weight?))
+        Some((self.of.site.id(), self.weight? / self.phase_weight))
     }
 
     /// Enters the span on this thread. `is_outermost` is `true` if the thread is not inside another span.
@@ -158,7 +161,7 @@ impl SpanState {
                 if let SpanPlace::Suspended(_, call) = place {
                     self.end(call, Some(Lost::Cancelled));
                 }
-                self.begin_here(is_outermost, chosen.filter(|_| is_kept), around)
+                self.begin_here(chosen.filter(|_| is_kept), around)
             }
         };
         // Watching starts only with a chosen entry: while a span is watched, the layer examines every
@@ -174,44 +177,40 @@ impl SpanState {
     /// around it are recorded on another thread.
     fn begin_here(
         &mut self,
-        is_outermost: bool,
         chosen: Option<f64>,
         around: impl FnOnce() -> Option<EnclosingSpans>,
     ) -> SpanPlace {
         if opened::is_inside() {
-            let share = if is_outermost { self.of.site.kernels_share() } else { 0.0 };
-            self.begin(share, false, opened::enter)
+            self.begin(None, |_, subject| opened::enter(subject))
         } else if let Some(share) = chosen {
             self.open(share)
         } else {
-            match around().filter(|_| opened::is_outermost()) {
-                Some(around) => self.open_under(&around),
-                None => SpanPlace::Nowhere,
-            }
+            around().map_or(SpanPlace::Nowhere, |around| self.open_under(&around))
         }
     }
 
     /// Opens a call for a chosen root, or adds a frame to the opened call that the thread is now inside.
     fn open(&mut self, share: f64) -> SpanPlace {
-        self.begin(share, !opened::is_inside(), opened::enter)
+        let share = Some(share).filter(|_| !opened::is_inside());
+        self.begin(share, |timed, subject| {
+            opened::enter_root(share.map(|share| (share * timed).recip()), subject)
+        })
     }
 
     /// Opens a call on this thread, for a span inside spans that are recorded on another thread.
     fn open_under(&mut self, around: &EnclosingSpans) -> SpanPlace {
-        self.begin(around.weight.recip(), false, |subject| {
-            opened::enter_under(&around.callers, subject)
-        })
+        self.begin(None, |_, subject| opened::enter_under(&around.callers, around.weight, subject))
     }
 
-    /// Counts the span, and enters it as a frame. `share` is the probability of opening a call for it.
+    /// Counts the span, and enters it as a frame. If it is a root, it was chosen with the probability `chosen`. `enter`
+    /// also takes the probability with which it is timed.
     fn begin(
         &mut self,
-        share: f64,
-        is_root: bool,
-        enter: impl FnOnce(OpenedFunction) -> Option<FrameId>,
+        chosen: Option<f64>,
+        enter: impl FnOnce(f64, OpenedFunction) -> Option<FrameId>,
     ) -> SpanPlace {
         let site = &self.of.site;
-        let Some(timed) = inside::outside(|| decide::span(site, is_root.then_some(share))) else {
+        let Some(timed) = inside::outside(|| decide::span(site, chosen)) else {
             return SpanPlace::Nowhere;
         };
         self.call_id = timeline::begin(site);
@@ -219,20 +218,20 @@ impl SpanState {
         let subject = OpenedFunction {
             of: self.series(),
             stream: None,
-            // Spans are weighted by the probability of recording them, which follows from `share`.
+            // Its call knows how many spans it stands for.
             weight: 1.0,
-            share: share * timed,
-            sampled: 1.0,
+            is_first: false,
             workload: Workload::UNKNOWN,
             call_id: self.call_id,
             device: cuda::only_device(),
         };
-        let Some(frame) = enter(subject) else {
+        let Some(frame) = enter(timed, subject) else {
             ticket::count_span(site, Some(1.0));
             opened::count_lost(&self.series(), cuda::only_device(), opened::why_not_entered());
             timeline::end(self.call_id);
             return SpanPlace::Nowhere;
         };
+        self.phase_weight = opened::phase_weight();
         self.weight = opened::weight(frame);
         if self.weight.is_some() {
             ticket::count_span(site, self.weight);
@@ -244,7 +243,7 @@ impl SpanState {
     fn miss(&self, chosen: Option<f64>) {
         let weight = match (chosen, self.recorded()) {
             (Some(share), _) => share.recip(),
-            (None, Some((_, weight))) => weight,
+            (None, Some((_, weight))) => weight * self.phase_weight,
             (None, None) => 1.0,
         };
         ticket::count_span(&self.of.site, Some(weight));

@@ -292,6 +292,7 @@ impl Context {
 
     /// Returns `true` if the bias is calibrated, but CUPTI has not been
     /// [asked](Context::try_kernel_base) for the time of an empty kernel yet.
+    #[cfg(feature = "kernels")]
     pub fn lacks_kernel_base(&self) -> bool {
         !self.has_tried_base.load(Relaxed) && self.calibration().is_some()
     }

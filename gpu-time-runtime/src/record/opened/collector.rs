@@ -19,8 +19,8 @@ use crate::record::opened::graph_sizes::GraphSizes;
 use crate::record::opened::open_call::{self, FrameLaunch, OpenCall};
 use crate::record::opened::unclaimed::UnclaimedRecords;
 use crate::record::opened::waiting_call::{Outlook, WaitingCall};
+use crate::record::phase::matching::windows;
 use crate::record::stream_progress::StreamProgress;
-use crate::record::window::matching::windows;
 use crate::types::activity::{Activity, GraphExec};
 use crate::types::sample::Lost;
 

@@ -10,14 +10,11 @@ mod attribution;
 pub(crate) mod base;
 mod call_exchange;
 pub(crate) mod collector;
-pub(crate) mod depth;
 pub(crate) mod devices;
 mod foreign_launches;
 mod graph_sizes;
-mod odds;
 mod open_call;
 mod parts;
-pub(crate) mod passed_over;
 mod unclaimed;
 mod waiting_call;
 
@@ -28,15 +25,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{locked, locked_by};
-use crate::base::switches::{self, RecordingPhase};
+use crate::base::switches::{self, RecordingState};
 use crate::base::{fork, inside};
 use crate::cupti::{self, LaunchObserver};
-use crate::record::opened::depth::{CallDepth, DepthAround};
 use crate::record::opened::open_call::SuspensionCount;
 pub(crate) use crate::record::opened::open_call::{CallSeries, FrameId, OpenCall, OpenedFunction};
-use crate::record::threads;
-use crate::record::window::notes;
+use crate::record::phase::{current, current::Phase, notes};
+use crate::record::{stack, threads};
 use crate::site::{callsite::CallSite, cost};
+use crate::stats::call_tree::place::PathId;
 use crate::types::activity::EnqueueCall;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
@@ -76,7 +73,7 @@ impl Drop for OpenSlot {
         let was_awaited = std::mem::take(&mut call.is_awaited);
         hand_over(call);
         OPEN_CALLS.count_answer(was_awaited);
-        switches::end_recording(RecordingPhase::Now);
+        switches::end_recording(RecordingState::Now);
     }
 }
 
@@ -85,64 +82,55 @@ thread_local! {
     /// Set while the thread has an opened call, even while that is taken out of `OPEN`. It has no
     /// destructor, so callbacks can read it while the thread exits.
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
+    /// The number of the thread's last call that was handed over before it had ended.
+    static LAST_CUT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Returns `true` if the calling thread is inside an opened call.
 #[inline(always)]
 pub(crate) fn is_inside() -> bool {
-    cfg!(feature = "kernels") && switches::is_recording_or_about_to() && IS_OPEN.get()
+    cfg!(feature = "kernels") && switches::is_recording() && IS_OPEN.get()
 }
 
-/// Returns `true` if any thread is inside an opened call, or a window is open. Recording then slows
+/// Returns `true` if any thread is inside an opened call, or a phase is in progress. Recording then slows
 /// all launches.
 pub(crate) fn are_open() -> bool {
     switches::is_recording()
 }
 
-/// Returns `true` if a call that begins now is the outermost timed call on the thread, and the
-/// calls around it that were passed over are all known.
-pub(crate) fn is_outermost() -> bool {
-    !is_inside_events() && !passed_over::are_too_many()
-}
-
-/// Returns `true` if the thread is inside a call timed by events.
-pub(crate) fn is_inside_events() -> bool {
-    CallDepth::current().by_events > 0
-}
-
-/// Notes that a call timed by events runs on this thread until [`DepthAround::leave`].
-#[inline]
-pub(crate) fn nest(around: &DepthAround) {
-    around.enter(|depth| depth.by_events = depth.by_events.saturating_add(1));
-}
-
 /// Opens a call, or enters a function inside the thread's opened call. Returns `None` if nothing
 /// can be recorded.
 pub(crate) fn enter(subject: OpenedFunction) -> Option<FrameId> {
-    enter_in_root(|| 0.0, subject)
+    enter_root(None, subject)
 }
 
-/// Does the same as [`enter`]. If this opens a call, `root` returns the probability with which the root span around it
-/// would have opened one, or 0 without a span.
-pub(crate) fn enter_in_root(root: fn() -> f64, subject: OpenedFunction) -> Option<FrameId> {
-    if is_inside() {
-        hand_over_part();
-    } else {
-        open(|call| {
-            passed_over::for_each(|around| call.add_caller(around));
-            call.passed_over = passed_over::depth();
-            call.add_chance(root());
-        })?;
+/// Does the same as [`enter`], for a span. If this opens a call, `weight` is the number of root spans that it stands for.
+pub(crate) fn enter_root(weight: Option<f64>, subject: OpenedFunction) -> Option<FrameId> {
+    if !is_inside() {
+        open(stack::path(), weight, subject.is_first)?;
     }
     with_open(|call| call.enter(subject)).flatten()
 }
 
-/// Opens a call inside these callers, outermost first, which run on another thread. The thread must
-/// not be inside a call.
+/// Opens a call inside these callers, outermost first, which run on another thread. Each span in it stands for `weight`
+/// spans. The thread must not be inside a call.
 #[cfg(feature = "tracing")]
-pub(crate) fn enter_under(callers: &[u32], subject: OpenedFunction) -> Option<FrameId> {
-    open(|call| call.callers.extend(callers))?;
+pub(crate) fn enter_under(
+    callers: &[u32],
+    weight: f64,
+    subject: OpenedFunction,
+) -> Option<FrameId> {
+    let around = callers.iter().fold(None, |path, site| stack::path_of(path, *site));
+    open(around, Some(weight), false)?;
     with_open(|call| call.enter(subject)).flatten()
+}
+
+/// Hands over what has ended inside the thread's opened call if that is due. Takes the call off the thread if its time is
+/// over. For the begin of a call.
+pub(crate) fn refresh() {
+    if is_inside() {
+        hand_over_part();
+    }
 }
 
 /// Returns the reason why a function could not be [entered](enter).
@@ -162,18 +150,22 @@ fn is_thread_ending() -> bool {
     OPEN.try_with(|_| ()).is_err()
 }
 
-/// Opens a call without frames. `prepare` adds the callers around it.
-fn open(prepare: impl FnOnce(&mut OpenCall)) -> Option<()> {
+/// Opens a call without frames, inside the function with this path. With `is_first`, it stands for itself.
+fn open(around: Option<PathId>, span_weight: Option<f64>, is_first: bool) -> Option<()> {
     if is_thread_ending() {
         return None;
     }
     let switched_on = cupti::switch_on()?;
+    current::begin_window();
     collector::keep_up();
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut call = call_exchange::take_idle();
     call.number = NEXT.fetch_add(1, Relaxed);
     call.switched_on = Some(switched_on);
-    prepare(&mut call);
+    let weight = |phase: Phase| if is_first { 1.0 } else { phase.weight };
+    let phase = current::phase().map(|phase| Phase { weight: weight(phase), ..phase });
+    (call.around, call.phase) = (around, phase);
+    call.span_weight = span_weight;
     put(call);
     Some(())
 }
@@ -227,6 +219,15 @@ fn hand_over(mut call: Box<OpenCall>) {
 
 /// Hands over the part of the thread's call that has ended, if the call is long or the process ends.
 fn hand_over_part() {
+    if with_open(|call| call.is_over_time()).unwrap_or_default() {
+        end(|mut call| {
+            LAST_CUT.set(call.number);
+            call.is_cut = true;
+            call.lose_unfinished(Lost::Long);
+            hand_over(call);
+        });
+        return;
+    }
     let is_ending = OPEN_CALLS.is_ending.load(Relaxed);
     if let Some(reason) = with_open(|call| call.due_part(is_ending)).flatten() {
         let mut part = call_exchange::take_idle();
@@ -293,10 +294,22 @@ pub(crate) fn is_open(frame: FrameId) -> bool {
     with_frame(frame, |_, _| ()).is_some()
 }
 
+/// Returns `true` if the frame's call was handed over before it had ended, because it took too long.
+pub(crate) fn was_cut(frame: FrameId) -> bool {
+    LAST_CUT.get() == frame.call
+}
+
 /// Returns the number of calls that the call of a frame represents. Returns `None` if the frame's call is not
 /// open on this thread.
 pub(crate) fn weight(frame: FrameId) -> Option<f64> {
     with_frame(frame, |call, at| Some(call.frames.get(at)?.weight())).flatten()
+}
+
+/// Returns the number of calls that one in the phase of the thread's call stands for.
+#[cfg(feature = "tracing")]
+pub(crate) fn phase_weight() -> f64 {
+    let phase = with_open(|call| call.phase).flatten();
+    phase.map_or(1.0, |phase| phase.weight.into())
 }
 
 /// Adds the host time that the runtime took for a span to the thread's call.
@@ -340,7 +353,7 @@ pub(crate) fn resume(frame: FrameId, call: Option<Box<OpenCall>>) -> Option<Box<
         return Some(call);
     }
     if is_thread_ending() {
-        call.lose_unfinished();
+        call.lose_unfinished(Lost::Unfinished);
         return Some(call);
     }
     call.switched_on = cupti::switch_on();
@@ -372,8 +385,12 @@ fn launched(launched: EnqueueCall) {
         base::note(&launched);
         return;
     }
-    notes::note(&launched, IS_OPEN.get(), CallDepth::current().total());
-    with_open(|call| call.note(&launched));
+    current::note_launch();
+    let of_call = with_open(|call| {
+        call.note(&launched);
+        call.innermost_site()
+    });
+    notes::note(&launched, of_call.is_some(), of_call.flatten().or_else(stack::innermost_site));
 }
 
 /// Forgets the calling thread's last launch, which has failed and will have no record.
@@ -410,7 +427,7 @@ fn put(mut call: Box<OpenCall>) {
     };
     if OPEN.try_with(open).is_ok() {
         IS_OPEN.set(true);
-        switches::begin_recording(RecordingPhase::Now);
+        switches::begin_recording(RecordingState::Now);
     }
 }
 
@@ -423,7 +440,7 @@ fn end<T>(leave: impl FnOnce(Box<OpenCall>) -> T) -> Option<T> {
     let was_awaited = std::mem::take(&mut call.is_awaited);
     let left = leave(call);
     OPEN_CALLS.count_answer(was_awaited);
-    switches::end_recording(RecordingPhase::Now);
+    switches::end_recording(RecordingState::Now);
     Some(left)
 }
 

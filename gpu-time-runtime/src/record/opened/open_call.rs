@@ -7,12 +7,12 @@ use crate::base::{clock, lock::locked, switches};
 use crate::cuda;
 use crate::cupti::{self, RecordingGuard};
 use crate::record::opened::foreign_launches;
-use crate::record::opened::odds::{NestedCall, Odds};
-use crate::record::opened::passed_over::PassedOver;
+use crate::record::phase::current::{self, Phase};
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
+use crate::stats::call_tree::{place::PathId, total::OpeningDraw};
 use crate::types::activity::{EnqueueCall, GraphExec};
 use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Lost};
@@ -25,6 +25,10 @@ pub(super) const MAX_FRAMES: usize = 10_240;
 /// The maximum number of launches that an opened call keeps at once. Functions that make more launches are
 /// counted as lost.
 pub(super) const MAX_LAUNCHES: usize = 163_840;
+/// The longest call that is recorded to its end though its phase is over.
+const LONGEST_NS: u64 = 250_000_000;
+/// Set in the numbers of draws that are no phases.
+const OUTSIDE_PHASES: u64 = 1 << 63;
 /// The space that an idle call keeps when memory is short.
 const IDLE_FRAMES: usize = 256;
 const IDLE_LAUNCHES: usize = 1_024;
@@ -46,13 +50,10 @@ pub(crate) struct OpenedFunction {
     pub of: CallSeries,
     /// The stream that the function names.
     pub stream: Option<StreamId>,
-    /// The number of calls that this call represents.
+    /// The number of calls that this call represents by sampling.
     pub weight: f32,
-    /// The probability with which such a call is opened if it is the outermost timed one.
-    pub share: f64,
-    /// The probability with which the sampler would have chosen the call. It is 1 if the sampler was asked, or times
-    /// every call.
-    pub sampled: f64,
+    /// It is opened whether or not there is a phase.
+    pub is_first: bool,
     pub workload: Workload,
     pub call_id: CallId,
     /// The device that the call is counted on. Until it ends, this is a guess.
@@ -67,10 +68,8 @@ pub(crate) struct Frame {
     pub subject: OpenedFunction,
     /// The position of the frame around it, which is smaller than its own.
     pub parent: Option<u32>,
-    /// The number of calls that this one represents for the chance of being recorded, by itself or inside others.
+    /// The number of calls that one in its phase represents.
     pub(super) represents: f64,
-    /// The odds of calls inside this one.
-    pub(super) odds_inside: Odds,
     /// Set while the function makes a launch that events would bracket.
     pub is_launching: bool,
     /// The number of records without times, for the frame's launches and for those of frames inside it.
@@ -131,14 +130,16 @@ pub(crate) struct OpenCall {
     pub(super) is_awaited: bool,
     pub launches: Vec<FrameLaunch>,
     pub at: Option<u32>,
+    /// It was taken off its thread before it had ended, because it took too long.
+    pub is_cut: bool,
     /// Launches are missing, because they were made while the call was not open.
     pub is_incomplete: bool,
-    /// The sites of the calls around it that were not chosen, the outermost first.
-    pub callers: Vec<u32>,
-    /// The probability that at least one of the callers, or the root span around the call, would have been chosen.
-    hit: f64,
-    /// The number of calls around it on its thread that were not chosen. It may be larger than that of the callers.
-    pub(super) passed_over: usize,
+    /// The path of the function around it.
+    pub around: Option<PathId>,
+    /// The phase in which it was opened, if any.
+    pub phase: Option<Phase>,
+    /// The number of spans that each span in it stands for within the phase, if a span opened the call.
+    pub span_weight: Option<f64>,
     /// The host time that the runtime spent on the call's spans, counted while a budget is set.
     pub cost_ns: u64,
     /// Keeps CUPTI recording.
@@ -202,23 +203,14 @@ impl OpenCall {
             return None;
         }
         let (at, nth) = (self.frames.len() as u32, self.entered);
-        let odds = match self.at.and_then(|at| self.frames.get(at as usize)) {
-            Some(around) => around.odds_inside,
-            None => Odds::outermost(self.hit, self.passed_over),
-        };
-        let OpenedFunction { sampled, stream, .. } = subject;
         let CallSeries { site, thread, .. } = subject.of;
-        let share = if sampled > 0.0 { subject.share } else { 0.0 };
-        let (by_events, is_span) = (stream.is_some(), site.is_span());
-        let nested = NestedCall { share, sampled, by_events, is_span };
         let identity = subject.of.identity(subject.device);
         let series = locked(&thread.recorder).series.begin_opened(site, identity);
         self.frames.push(Frame {
             nth,
             subject,
             parent: self.at,
-            represents: odds.weight(nested),
-            odds_inside: odds.inside(nested),
+            represents: self.represents(site),
             is_launching: false,
             zero_times: 0,
             entered_ns: clock::now_ns(),
@@ -245,16 +237,38 @@ impl OpenCall {
         }
     }
 
-    /// Adds a surrounding call that was not chosen. Callers are added from the outermost to the
-    /// innermost.
-    pub(super) fn add_caller(&mut self, around: PassedOver) {
-        self.callers.push(around.site);
-        self.add_chance(around.share);
+    /// Returns the number of calls that one of this site represents, which enters now. A function is recorded in every
+    /// phase, with the spans in it, whether or not the root span around it is chosen.
+    fn represents(&self, site: &CallSite) -> f64 {
+        let around = self.at.and_then(|at| self.frames.get(at as usize));
+        let is_by_root = site.is_span() && around.is_none_or(|of| of.subject.of.site.is_span());
+        let by_phase = self.phase.map_or(1.0, |phase| phase.weight.into());
+        by_phase * self.span_weight.filter(|_| is_by_root).unwrap_or(1.0)
     }
 
-    /// Adds the probability with which something around the call would have been chosen.
-    pub(super) fn add_chance(&mut self, share: f64) {
-        self.hit = 1.0 - (1.0 - self.hit) * (1.0 - share);
+    /// Returns the random choice by which the call was opened: that of its phase, with all other calls in it, unless its
+    /// root span was chosen in addition.
+    pub fn draw(&self) -> OpeningDraw {
+        let by_phase = self.phase.map_or(1.0, |phase| phase.weight.into());
+        let by_root = self.span_weight.unwrap_or(1.0);
+        let number = match self.phase {
+            Some(phase) if by_root == 1.0 => phase.number.into(),
+            _ => OUTSIDE_PHASES | self.number,
+        };
+        OpeningDraw { number, weight: by_phase * by_root }
+    }
+
+    /// Returns `true` if the call has taken too long since the end of its phase.
+    pub fn is_over_time(&self) -> bool {
+        let began = self.frames.first().map_or(u64::MAX, |outermost| outermost.entered_ns);
+        let number = |phase: Phase| phase.number;
+        current::phase().map(number) != self.phase.map(number)
+            && clock::now_ns().saturating_sub(began) > LONGEST_NS
+    }
+
+    /// Returns the id of the site of the innermost function.
+    pub fn innermost_site(&self) -> Option<u32> {
+        Some(self.frames.get(self.at? as usize)?.subject.of.site.id())
     }
 
     pub fn note(&mut self, launched: &EnqueueCall) {
@@ -367,15 +381,15 @@ impl OpenCall {
     }
 
     /// Marks all functions that have not ended as lost.
-    pub fn lose_unfinished(&mut self) {
+    pub fn lose_unfinished(&mut self, reason: Lost) {
         for frame in self.frames.iter_mut().filter(|frame| frame.left_ns == 0) {
-            frame.lost.get_or_insert(Lost::Unfinished);
+            frame.lost.get_or_insert(reason);
         }
     }
 
     /// Ends a call whose outermost function will not end. All functions that have not ended are lost.
     pub fn give_up(&mut self) {
-        self.lose_unfinished();
+        self.lose_unfinished(Lost::Unfinished);
         let now = clock::now_ns();
         for frame in &mut self.frames {
             // Counted on the device of the frame's first launch, if this thread used that context last.
@@ -425,12 +439,11 @@ impl OpenCall {
     pub fn clear(&mut self) {
         self.frames.clear();
         (self.entered, self.kept, self.is_awaited) = (0, (0, 0), false);
-        self.callers.clear();
-        (self.hit, self.passed_over) = (0.0, 0);
+        (self.around, self.phase, self.span_weight) = (None, None, None);
         self.cost_ns = 0;
         self.launches.clear();
         self.at = None;
-        self.is_incomplete = false;
+        (self.is_incomplete, self.is_cut) = (false, false);
         self.switched_on = None;
         self.suspension = None;
     }
@@ -462,7 +475,7 @@ impl Drop for SuspensionCount {
 /// Returns `true` if a record may belong to a call that has not ended: one that is open, or one
 /// whose future waits to be polled again.
 pub(super) fn may_be_claimed() -> bool {
-    if switches::is_recording_or_about_to() {
+    if switches::is_recording() {
         return true;
     }
     fence(Acquire);

@@ -124,7 +124,8 @@ impl OpenCall {
         let alive = self.with_callers(is_alive);
         std::mem::swap(&mut self.frames, &mut part.frames);
         std::mem::swap(&mut self.launches, &mut part.launches);
-        part.callers.clone_from(&self.callers);
+        (part.around, part.phase) = (self.around, self.phase);
+        part.span_weight = self.span_weight;
         part.is_incomplete = self.is_incomplete;
         let mut positions = vec![None; part.frames.len()];
         for (at, frame) in part.frames.iter_mut().enumerate() {

@@ -9,6 +9,7 @@ use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::cupti::DrainKind;
 use crate::gpu::fake;
+use crate::record::phase::current::Phase;
 use crate::record::recorder::Recorder;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
@@ -42,8 +43,7 @@ pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
         of: CallSeries { site, thread, launch: None, cache, key },
         stream: Some(stream_id(STREAM.0)),
         weight: 1.0,
-        share: 1.0,
-        sampled: 1.0,
+        is_first: false,
         workload: Workload::UNKNOWN,
         call_id: CallId::default(),
         device: DeviceId::Cuda(0),
@@ -202,30 +202,40 @@ fn work_after_stop_is_elsewhere_for_own_function() {
     assert_eq!([outer, inner].map(elsewhere), [vec![], vec![(ElsewhereReason::AfterStop, 1)]]);
 }
 
+/// The calls of one phase were not chosen independently.
 #[test]
-fn calls_inside_one_sampled_call_are_not_independent() {
-    let of_share = |share| OpenedFunction { share, stream: None, ..subject(thread()) };
-    let [outer, inner, always] = [0.5, 0.5, 1.0].map(of_share);
-    let mut call = Box::<OpenCall>::default();
-    let frame = call.enter(outer).unwrap();
-    for (id, subject) in [(1, inner), (2, inner), (3, always), (4, always)] {
-        let frame = call.enter(subject).unwrap();
-        call.note(&launch(id));
-        call.leave(at(frame), None, |_| DeviceId::Cuda(0));
-    }
-    record_launches(call, &[frame]);
+fn calls_of_a_phase_are_one_draw() {
+    let [outer, inner] = [(); 2].map(|()| OpenedFunction { stream: None, ..subject(thread()) });
+    let record_in = |phase: Option<Phase>| {
+        let mut call = Box::<OpenCall>::default();
+        call.phase = phase;
+        let frame = call.enter(outer).unwrap();
+        for id in [1, 2] {
+            let frame = call.enter(inner).unwrap();
+            call.note(&launch(id));
+            call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+        }
+        record_launches(call, &[frame]);
+    };
     let repeats = |subject: OpenedFunction| subject.of.site.series()[0].id.repeats();
-    assert_eq!([outer, inner, always].map(repeats), [false, true, false]);
+    record_in(None);
+    record_in(Some(Phase { number: 1, weight: 1.0 }));
+    assert_eq!([outer, inner].map(repeats), [false, false], "they stand for themselves");
+    record_in(Some(Phase { number: 2, weight: 10.0 }));
+    assert_eq!([outer, inner].map(repeats), [false, true]);
+    record_in(Some(Phase { number: 3, weight: 10.0 }));
+    assert_eq!([outer, inner].map(repeats), [false, true]);
 }
 
-/// Events time the calls of such a function that are not opened.
+/// Events time the calls of such a function outside of phases.
 #[test]
 fn opened_calls_represent_all_calls_with_stream() {
     let function = subject(thread());
-    // The first one, which is opened in any case, launches three kernels. One in ten of the others is opened.
-    for (share, launches) in [(1.0, 3), (0.1, 1)] {
+    // A phase on request, and a planned one.
+    for (weight, launches) in [(1.0, 3), (10.0, 1)] {
         let mut call = Box::<OpenCall>::default();
-        let frame = call.enter(OpenedFunction { share, ..function }).unwrap();
+        call.phase = Some(Phase { number: 1, weight });
+        let frame = call.enter(function).unwrap();
         (0..launches).for_each(|id| call.note(&launch(id)));
         record_launches(call, &[frame]);
     }

@@ -13,7 +13,7 @@ use crate::record::overlap;
 use crate::record::series_counters::OpenedOutcome;
 use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
-use crate::stats::call_tree::{RecordedCall, total::OpeningDraw};
+use crate::stats::call_tree::RecordedCall;
 use crate::types::activity::Activity;
 use crate::types::device::DeviceId;
 use crate::types::sample::Lost;
@@ -193,12 +193,8 @@ impl WaitingCall {
             figures.stream = frame.subject.stream;
         }
         let is_known = |frame: &Frame| matches!(lost.or(frame.lost), None | Some(Lost::Long));
-        let mut paths = CallTreeWriter::begin(&call.callers);
-        let draw = |outermost: &Frame| OpeningDraw {
-            number: outermost.entered_ns,
-            weight: outermost.weight(),
-        };
-        let draw = call.frames.first().map(draw).unwrap_or_default();
+        let mut paths = CallTreeWriter::begin(call.around);
+        let draw = call.draw();
         for (frame, figures) in call.frames.iter().zip(&figures) {
             let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
             let host_ns = left_ns.saturating_sub(entered_ns);
@@ -208,6 +204,8 @@ impl WaitingCall {
             // a guard. Its row counts it as lost.
             let is_partial = frame.goes_on || frame.lost.is_some() || left_ns == 0;
             let kept = match is_known(frame) {
+                // Its work is known from the phases, of which this part is not representative.
+                true if call.is_cut && left_ns == 0 => KnownWork::Nothing,
                 true if is_partial => KnownWork::Own(recorded),
                 true => KnownWork::Call(recorded),
                 false => KnownWork::Nothing,

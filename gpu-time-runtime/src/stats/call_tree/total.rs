@@ -1,7 +1,12 @@
 //! The total time of all calls of a path, estimated from those that were opened.
 
+use gpu_time_report::student_t::two_sided_quantile;
+
 /// The minimum effective number of draws for an error. Fewer may lack the long calls that make up much of the total.
-pub(super) const FEWEST: f64 = 60.0;
+pub(super) const FEWEST: f64 = 5.0;
+/// With many draws, a total is more than `ERRORS` standard errors off with the probability `MISS`.
+const MISS: f64 = 0.05;
+const ERRORS: f64 = 1.96;
 
 /// The choice of an outermost call to be opened, with all calls inside of it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,17 +76,33 @@ impl Total {
             && (self.variance.sum == 0.0 || has_enough(&self.variance))
     }
 
-    /// Returns the standard error of the estimate.
+    /// Returns the standard error of the estimate, widened if there were few draws.
     pub fn error_ns(&self) -> f64 {
+        self.standard_error_ns() * self.widening()
+    }
+
+    /// Returns the standard error of the estimate.
+    pub fn standard_error_ns(&self) -> f64 {
         self.variance.sum.max(0.0).sqrt()
     }
 
-    /// Returns the standard error of the estimate after it has been multiplied by the ratio of the number of calls to
+    /// Returns the factor by which two errors contain the truth as often as with many draws.
+    fn widening(&self) -> f64 {
+        let draws = self.variance_of_calls.draws();
+        if draws > 1.0 { two_sided_quantile(MISS, draws - 1.0) / ERRORS } else { 1.0 }
+    }
+
+    /// Does the same for the estimate after it has been multiplied by the ratio of the number of calls to
     /// the estimate of this number (Hájek's ratio estimator). Calls of equal times leave no error.
     pub fn error_of_times_ns(&self) -> f64 {
+        self.standard_error_of_times_ns() * self.widening()
+    }
+
+    fn standard_error_of_times_ns(&self) -> f64 {
         let mean = if self.calls > 0.0 { self.ns / self.calls } else { 0.0 };
         let [of_ns, of_calls] = [self.variance.sum, self.variance_of_calls.sum];
-        (of_ns - 2.0 * mean * self.covariance + mean * mean * of_calls).max(0.0).sqrt()
+        let variance = of_ns - 2.0 * mean * self.covariance + mean * mean * of_calls;
+        variance.max(0.0).sqrt()
     }
 }
 
@@ -134,9 +155,10 @@ mod tests {
                     }
                 }
             }
-            by_weights.add(total.ns - TRUTH_NS, total.error_ns());
+            by_weights.add(total.ns - TRUTH_NS, total.standard_error_ns());
             let scale = CALLS / total.calls;
-            by_calls.add(scale * total.ns - TRUTH_NS, scale * total.error_of_times_ns());
+            let error_ns = scale * total.standard_error_of_times_ns();
+            by_calls.add(scale * total.ns - TRUTH_NS, error_ns);
         }
         for spread in [by_weights, by_calls] {
             let (bias, ratio) = spread.compared(f64::from(RUNS), TRUTH_NS);
@@ -177,8 +199,8 @@ mod tests {
             }
             total.has_known_error()
         };
-        assert_eq!([is_known(59, 100), is_known(60, 100)], [false, true]);
-        assert_eq!([is_known(1_000, 100), is_known(6_000, 100)], [false, true]);
+        assert_eq!([is_known(4, 100), is_known(5, 100)], [false, true]);
+        assert_eq!([is_known(400, 100), is_known(600, 100)], [false, true]);
         let mut all = Total::default();
         (1..=100).for_each(|number| all.add(1.0, 1e3, 1.0, OpeningDraw { number, weight: 1.0 }));
         assert_eq!((all.error_ns(), all.error_of_times_ns()), (0.0, 0.0));

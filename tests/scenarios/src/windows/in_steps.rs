@@ -53,7 +53,7 @@ impl Windows {
         self.is_open = !self.is_open;
         if self.is_open {
             let timestamps = self.cupti.timestamps();
-            gpu_time::open_window(REAL);
+            gpu_time::record_phase(REAL);
             // The runtime reads the clock when the window is open, and again when it is closed.
             wait_until(|| self.cupti.timestamps() > timestamps);
             self.next_ns = time::now_ns() + LENGTH_NS;

@@ -152,6 +152,16 @@ impl Scenario {
         if is_real() { self } else { self.on_cupti(SimCupti::default()) }
     }
 
+    /// Runs with CUPTI, which records the whole run.
+    pub fn recorded(self) -> Self {
+        self.with_cupti().env("GPU_TIME_RECORD", "on")
+    }
+
+    /// Runs with CUPTI, which records phases: one in five milliseconds.
+    pub fn in_phases(self) -> Self {
+        self.with_cupti().env("GPU_TIME_RECORD", "1ms/5ms")
+    }
+
     /// Runs with this stand-in for CUPTI, and those of earlier calls.
     pub fn on_cupti(mut self, cupti: SimCupti) -> Self {
         assert!(

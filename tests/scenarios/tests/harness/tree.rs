@@ -17,7 +17,8 @@ fn path(tree: &[Node], node: &Node) -> String {
     }
 }
 
-/// Returns a report's call-tree nodes by path. Asserts everything that must hold for every tree.
+/// Returns a report's call-tree nodes by path, without the work outside annotated functions. Asserts everything that must
+/// hold for every tree.
 #[track_caller]
 pub fn paths(run: &Run) -> BTreeMap<String, &Node> {
     let tree = &run.report().tree;
@@ -31,7 +32,8 @@ pub fn paths(run: &Run) -> BTreeMap<String, &Node> {
         assert!(node.parent.is_none_or(|parent| parent < at), "{tree:#?}");
         assert!(node.self_ns <= node.inclusive_ns * (1.0 + 1e-9), "{node:?}");
     }
-    tree.iter().map(|node| (path(tree, node), node)).collect()
+    let annotated = tree.iter().filter(|node| node.name != "<not annotated>");
+    annotated.map(|node| (path(tree, node), node)).collect()
 }
 
 /// Asserts that `found` is the time of spins that take `ns` in total.

@@ -52,7 +52,7 @@ impl Net {
         }
     }
 
-    #[gpu_timed(kernels = 0.5, warmup = 1)]
+    #[gpu_timed(warmup = 1)]
     fn two(&self) {
         self.copy.launch_builder("k").launch();
         self.compute[0].launch_builder("k").launch();
@@ -74,7 +74,7 @@ fn raw(stream: CUstream) -> bool {
     stream.is_null()
 }
 
-#[gpu_timed(clock = "kernels", kernels)]
+#[gpu_timed(clock = "kernels")]
 fn one_of_two(_copy: &Stream, compute: &Stream) {
     compute.launch_builder("k").launch();
 }

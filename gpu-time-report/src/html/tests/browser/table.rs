@@ -271,7 +271,7 @@ fn opened_rows_list_every_kernel() {
                 kernels: all(".pane:has(.kernels)").map((pane) =>
                     [...pane.querySelectorAll("code")].map((code) => [code.title || code.textContent, code.textContent])),
                 first: within(document.querySelector(".kernels tr:nth-child(2)"), "td"),
-                calls: all(".pane").filter((pane) => within(pane, "h3")[0] === "Opened calls")
+                calls: all(".pane").filter((pane) => within(pane, "h3")[0] === "Recorded calls")
                     .map((pane) => within(pane, "header span")[0]),
                 overflow: document.scrollingElement.scrollWidth > innerWidth,
             }}"#
@@ -279,7 +279,7 @@ fn opened_rows_list_every_kernel() {
     );
     let panes: Vec<Vec<String>> = serde_json::from_value(seen["panes"].clone()).unwrap();
     let has = |panes: &[String], title: &str| panes.iter().any(|pane| pane == title);
-    assert!(panes.iter().all(|panes| has(panes, "Opened calls") && has(panes, "Kernels")));
+    assert!(panes.iter().all(|panes| has(panes, "Recorded calls") && has(panes, "Kernels")));
     let elsewhere = panes.iter().map(|panes| has(panes, "Work elsewhere")).collect::<Vec<_>>();
     // `app::forked` has the shortest total.
     assert_eq!(elsewhere, [false, false, false, true]);
@@ -325,7 +325,7 @@ fn one_kernel_of_one_call_is_singular() {
     (times.opened, times.kernels_per_call, times.zero_times) = (1, Some(1.0), 1);
     let question = format!(
         r#"{OPEN}
-        const panes = all(".pane").filter((pane) => pane.querySelector("h3").textContent === "Opened calls");
+        const panes = all(".pane").filter((pane) => pane.querySelector("h3").textContent === "Recorded calls");
         return panes.map((pane) => pane.querySelector("header span").textContent);"#
     );
     let seen: Vec<String> = serde_json::from_value(ask(&snapshot, &question)).unwrap();

@@ -98,6 +98,7 @@ fn legend_of_each_device_names_a_function_on_a_phone() {
 #[test]
 fn shared_legend_names_every_function_on_a_phone() {
     let mut snapshot = kernels();
+    snapshot.devices[0].coverage.as_mut().unwrap().not_timed = 0.1;
     let device = snapshot.devices[0].clone();
     let id = |at: usize| format!("cuda:{at}");
     snapshot.devices = (0..8).map(|at| Device { id: id(at), ..device.clone() }).collect();

@@ -25,9 +25,6 @@ fn named() {
 
 fn gemm() {}
 
-#[gpu_timed(clock = "host", kernels)]
-fn host() {}
-
 #[gpu_timed]
 fn returns_before_its_work_is_done() -> impl Future<Output = ()> {
     std::future::ready(())

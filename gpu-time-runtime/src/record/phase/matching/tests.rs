@@ -22,7 +22,7 @@ fn note(correlation: u32) -> Note {
         correlation,
         stream_id: StreamId::of(&launched(correlation)),
         is_group: false,
-        is_attributed: false,
+        site: None,
         is_opened: false,
     }
 }
@@ -77,7 +77,7 @@ fn closed(notes: impl IntoIterator<Item = Note>) -> Matching {
 }
 
 fn add_closed(windows: &mut Matching, notes: impl IntoIterator<Item = Note>) {
-    let mut window = WaitingWindow::new(100);
+    let mut window = WaitingWindow::new(100, true);
     notes.into_iter().for_each(|note| window.note(note));
     window.closed = Some(Instant::now());
     windows.waiting.push_back(window);
@@ -85,7 +85,7 @@ fn add_closed(windows: &mut Matching, notes: impl IntoIterator<Item = Note>) {
 
 /// Returns the number of complete windows, the number of incomplete ones, and the busy share.
 fn found(windows: &Windows) -> (u64, u64, f64) {
-    let found = windows.sums.report(0);
+    let found = windows.sums.report(0, f64::INFINITY, |_| true);
     found.map_or((0, 0, 0.0), |found| (found.windows, found.incomplete, found.busy))
 }
 
@@ -103,10 +103,10 @@ fn window_is_complete_with_the_last_record() {
 
 #[test]
 fn record_of_an_opened_call_is_left_to_it() {
-    let mut windows = closed([Note { is_opened: true, is_attributed: true, ..note(1) }]);
+    let mut windows = closed([Note { is_opened: true, site: Some(1), ..note(1) }]);
     assert!(!windows.take(&activity(1, 10, 20)));
     windows.end_round(false, true, false);
-    assert_eq!(windows.sums.report(0).unwrap().attributed, 0.1);
+    assert_eq!(windows.sums.report(0, f64::INFINITY, |_| true).unwrap().attributed, 0.1);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn end_of_the_process_leaves_unfinished_windows_out() {
 #[test]
 fn failed_launch_is_not_waited_for() {
     let mut windows = Matching::new();
-    windows.open(100);
+    windows.open(100, 0, true);
     let Some(window) = windows.waiting.back_mut() else { unreachable!() };
     [1, 2].iter().for_each(|&id| window.note(note(id)));
     [2, 2, 9].iter().for_each(|&id| window.forget(id));
@@ -265,13 +265,13 @@ fn no_window_opens_while_too_many_wait() {
     windows.take(&activity(7, 10, 20));
     windows.end_round(false, true, false);
     assert_eq!((found(&windows).0, windows.has_room()), (1, true));
-    assert_eq!(windows.sums.report(0).unwrap().missed, 1);
+    assert_eq!(windows.sums.report(0, f64::INFINITY, |_| true).unwrap().missed, 1);
 }
 
 #[test]
 fn no_window_opens_while_waiting_ones_have_much_work() {
     let mut windows = closed([note(1)]);
-    let work = WindowWork { device: 0, start_ns: 10, end_ns: 20, name: "k", is_attributed: false };
+    let work = WindowWork { device: 0, start_ns: 10, end_ns: 20, name: "k", site: None };
     windows.waiting[0].records = vec![work; MOST_WAITING_WORK];
     assert!(!windows.has_room());
 }
@@ -296,7 +296,8 @@ fn graph_has_ended_once_any_later_launch_has_a_record() {
 #[test]
 fn window_that_is_open_at_the_end_is_incomplete() {
     let mut windows = closed([]);
-    windows.open(100);
+    windows.open(100, 0, true);
+    windows.windows.waiting.back_mut().unwrap().note(note(7));
     windows.end_round(false, true, true);
     assert_eq!(found(&windows), (1, 1, 0.0));
     // The thread may be in the middle of it.
@@ -309,24 +310,24 @@ fn window_that_is_open_at_the_end_is_incomplete() {
 #[test]
 fn notes_are_taken_while_the_window_is_open() {
     let mut windows = Matching::new();
-    windows.open(100);
+    windows.open(100, 0, true);
     notes::open();
-    notes::note(&launched(1), false, 0);
+    notes::note(&launched(1), false, None);
     // Captured work does not run.
-    notes::note(&EnqueueCall { capture: Some(1), ..launched(9) }, false, 0);
+    notes::note(&EnqueueCall { capture: Some(1), ..launched(9) }, false, None);
     windows.begin_round();
     assert!(windows.take(&activity(1, 10, 20)));
     assert!(!windows.take(&activity(2, 20, 50)), "too early");
-    notes::note(&launched(2), false, 1);
+    notes::note(&launched(2), false, Some(1));
     windows.end_round(false, true, false);
-    notes::note(&launched(3), false, 1);
+    notes::note(&launched(3), false, Some(1));
     notes::close();
-    notes::note(&launched(4), false, 0);
+    notes::note(&launched(4), false, None);
     windows.close(100);
     windows.take(&activity(3, 50, 55));
     windows.end_round(false, true, false);
     assert_eq!(found(&windows), (1, 0, 0.45));
-    let coverage = windows.sums.report(0).unwrap();
+    let coverage = windows.sums.report(0, f64::INFINITY, |_| true).unwrap();
     assert_eq!(
         ((100.0 * coverage.attributed).round(), coverage.unattributed[0].total_ns),
         (35.0, 10.0)
@@ -345,7 +346,7 @@ fn report_does_not_wait_for_windows_lock() {
             is_done.recv().unwrap();
         });
         is_locked.recv().unwrap();
-        assert!(super::coverage(0).is_none());
+        assert!(super::coverage(0, 1.0, |_| true).is_none());
         done.send(()).unwrap();
     });
 }

@@ -1,4 +1,4 @@
-//! A stub of `window` for builds without the `kernels` feature, which have no windows.
+//! A stub of `phase` for builds without the `kernels` feature, which record nothing.
 
 pub(crate) mod matching {
     use crate::record::stream_progress::StreamProgress;
@@ -26,22 +26,44 @@ pub(crate) mod matching {
 pub(crate) mod notes {
     use crate::types::activity::EnqueueCall;
 
-    pub(crate) fn note(_: &EnqueueCall, _: bool, _: u32) {}
+    pub(crate) fn note(_: &EnqueueCall, _: bool, _: Option<u32>) {}
 
     pub(crate) fn note_failure(_: u32) {}
 }
 
-pub(crate) mod thread {
+pub(crate) mod current {
+    #[derive(Clone, Copy, PartialEq)]
+    pub(crate) struct Phase {
+        pub number: u32,
+        pub weight: f32,
+    }
+
+    pub(crate) fn phase() -> Option<Phase> {
+        None
+    }
+
+    pub(crate) fn wake() {}
+
+    pub(crate) fn begin_window() {}
+
+    pub(crate) fn note_launch() {}
+}
+
+pub(crate) mod controller {
     use std::time::Duration;
 
     use crate::cuda::DeviceInfo;
-    use crate::types::window_plan::WindowPlan;
+    use crate::types::record_mode::RecordMode;
 
-    pub(crate) fn set(_: Option<WindowPlan>, _: bool) {}
+    pub(crate) fn want() {}
+
+    pub(crate) fn is_ordered() -> bool {
+        false
+    }
+
+    pub(crate) fn set(_: RecordMode, _: bool, _: bool) {}
 
     pub(crate) fn request(_: Option<Duration>) {}
-
-    pub(crate) fn wake() {}
 
     pub(crate) fn before_opening(_: fn()) {}
 
@@ -49,7 +71,7 @@ pub(crate) mod thread {
         Vec::new()
     }
 
-    pub(crate) fn coverage(_: u32) -> Option<gpu_time_report::Coverage> {
+    pub(crate) fn coverage(_: u32, _: impl Fn(u32) -> bool) -> Option<gpu_time_report::Coverage> {
         None
     }
 
@@ -60,6 +82,8 @@ pub(crate) mod thread {
     pub(crate) fn warning() -> Option<String> {
         None
     }
+
+    pub(crate) fn divide() {}
 
     pub(crate) fn take_cost_ns() -> u64 {
         0

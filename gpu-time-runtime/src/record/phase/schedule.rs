@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::base::random::generator;
-use crate::types::window_plan::WindowPlan;
+use crate::types::record_mode::PhasePlan;
 
 /// The time from the end of a window to the first collection. It doubles for each further
 /// collection.
@@ -42,19 +42,19 @@ impl Collections {
 #[derive(Default)]
 pub(super) struct Schedule {
     /// The plan, and the time at which to open the next window.
-    current: Option<(WindowPlan, Instant)>,
+    current: Option<(PhasePlan, Instant)>,
     seed: u64,
 }
 
 impl Schedule {
-    /// Returns the length of the next window and the moment to open it.
-    pub fn next(&mut self, plan: Option<WindowPlan>, now: Instant) -> Option<(Duration, Instant)> {
+    /// Returns the plan of the next phase, and the moment to begin it.
+    pub fn next(&mut self, plan: Option<PhasePlan>, now: Instant) -> Option<(PhasePlan, Instant)> {
         let plan = plan?;
         if self.current.is_none_or(|(known, _)| known != plan) {
             // The first window opens within one period.
             self.draw(plan, now, 0.5);
         }
-        self.current.map(|(plan, at)| (plan.length(), at))
+        self.current
     }
 
     /// Moves on to the window after the current one. Skips windows whose time has passed.
@@ -68,7 +68,7 @@ impl Schedule {
         }
     }
 
-    fn draw(&mut self, plan: WindowPlan, after: Instant, most: f64) {
+    fn draw(&mut self, plan: PhasePlan, after: Instant, most: f64) {
         let mut rng = generator(self.seed);
         let pause = plan.pause(rng.f64() * most);
         self.seed = rng.get_seed();
@@ -82,9 +82,9 @@ mod tests {
 
     use super::*;
 
-    fn plan(length_ms: u64, period_ms: u64) -> WindowPlan {
+    fn plan(length_ms: u64, period_ms: u64) -> PhasePlan {
         let [length, period] = [length_ms, period_ms].map(Duration::from_millis);
-        WindowPlan::new(length, period).unwrap()
+        PhasePlan::new(length, period).unwrap()
     }
 
     /// The program may even have the same period as the windows and have started with them.
@@ -99,9 +99,9 @@ mod tests {
         let mut seen = [0; 20];
         let mut end = began;
         for _ in 0..WINDOWS {
-            let (length, at) = schedule.next(Some(plan), began).unwrap();
-            assert!(length == plan.length() && at >= end && at - end <= plan.pause(1.0));
-            end = at + length;
+            let (next, at) = schedule.next(Some(plan), began).unwrap();
+            assert!(next == plan && at >= end && at - end <= plan.pause(1.0));
+            end = at + plan.length();
             let first = (at - began).as_millis() as usize + 1;
             (first..first + 4).for_each(|ms| seen[ms % 20] += 1);
             schedule.advance();
@@ -119,8 +119,7 @@ mod tests {
         assert_eq!(schedule.next(None, now), None);
         let first = schedule.next(Some(plan(1, 100)), now);
         assert_eq!(schedule.next(Some(plan(1, 100)), now + Duration::from_millis(1)), first);
-        let (length, at) = schedule.next(Some(plan(5, 5)), now).unwrap();
-        assert_eq!((length, at), (Duration::from_millis(5), now));
+        assert_eq!(schedule.next(Some(plan(5, 5)), now), Some((plan(5, 5), now)));
     }
 
     #[test]

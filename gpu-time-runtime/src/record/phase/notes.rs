@@ -35,8 +35,8 @@ pub(crate) struct Note {
     pub stream_id: Option<StreamId>,
     /// As in [`EnqueueCall`].
     pub is_group: bool,
-    /// The launch was made inside an annotated function.
-    pub is_attributed: bool,
+    /// The id of the site of the innermost annotated function that made the launch, if any.
+    pub site: Option<u32>,
     /// The launch belongs to an opened call, which needs its records as well.
     pub is_opened: bool,
 }
@@ -49,9 +49,9 @@ pub(crate) enum LaunchEvent {
     Failure(u32),
 }
 
-/// Notes a launch by the calling thread, if a window is open. `depth` is the number of annotated
-/// functions around the launch that are known. Takes no lock and allocates nothing.
-pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, depth: u32) {
+/// Notes a launch by the calling thread, if a window is open. `site` is the innermost annotated function that makes
+/// it. Takes no lock and allocates nothing.
+pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, site: Option<u32>) {
     // Captured work does not run until its graph is launched.
     if !NOTES.is_open.load(Acquire) || launched.capture.is_some() {
         return;
@@ -60,7 +60,7 @@ pub(crate) fn note(launched: &EnqueueCall, is_opened: bool, depth: u32) {
         correlation: launched.correlation,
         stream_id: StreamId::of(launched),
         is_group: launched.is_group,
-        is_attributed: is_opened || depth > 0,
+        site,
         is_opened,
     };
     if launched.lacks_records {
@@ -102,7 +102,7 @@ pub(super) fn take() -> impl Iterator<Item = LaunchEvent> {
     (0..MAX_NOTES).map_while(move |_| notes?.pop())
 }
 
-/// Returns `true` if notes or records of the window are missing.
-pub(super) fn has_lost() -> bool {
-    NOTES.has_lost.load(Relaxed)
+/// Returns `true` if notes or records are missing since the last time.
+pub(super) fn take_lost() -> bool {
+    NOTES.has_lost.swap(false, Relaxed)
 }

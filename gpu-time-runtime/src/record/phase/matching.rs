@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked, locked_by};
+use crate::record::phase::notes::{self, LaunchEvent, Note};
 use crate::record::stream_progress::StreamProgress;
-use crate::record::window::notes::{self, LaunchEvent, Note};
 use crate::stats::coverage::{CoverageSums, WindowWork};
 use crate::types::activity::Activity;
 
@@ -34,6 +34,8 @@ pub(crate) struct Windows {
     /// The last one is open if `is_open`.
     waiting: VecDeque<WaitingWindow>,
     is_open: bool,
+    /// The time at which the open one began.
+    began_ns: u64,
     /// Records that arrived while a window was open, before the note of their launch.
     early: Vec<Activity>,
     sums: CoverageSums,
@@ -48,6 +50,7 @@ struct WaitingWindow {
     has_groups: bool,
     records: Vec<WindowWork>,
     length_ns: u64,
+    is_drawn: bool,
     closed: Option<Instant>,
     /// The number of collections since the last record.
     quiet: u32,
@@ -65,9 +68,14 @@ pub(crate) fn windows() -> MutexGuard<'static, Windows> {
 }
 
 /// Returns how busy the device with this ordinal was, or `None` if there were no windows. Also returns `None` if
-/// another thread keeps the windows locked, because CUPTI does not hand over its records.
-pub(crate) fn coverage(device: u32) -> Option<gpu_time_report::Coverage> {
-    locked_by(&WINDOWS, Instant::now() + REPORT_PATIENCE)?.sums.report(device)
+/// another thread keeps the windows locked, because CUPTI does not hand over its records. `covered_s` is the time that
+/// they stand for, and `is_timed` says which sites have times.
+pub(crate) fn coverage(
+    device: u32,
+    covered_s: f64,
+    is_timed: impl Fn(u32) -> bool,
+) -> Option<gpu_time_report::Coverage> {
+    locked_by(&WINDOWS, Instant::now() + REPORT_PATIENCE)?.sums.report(device, covered_s, is_timed)
 }
 
 impl Windows {
@@ -75,6 +83,7 @@ impl Windows {
         Windows {
             waiting: VecDeque::new(),
             is_open: false,
+            began_ns: 0,
             early: Vec::new(),
             sums: CoverageSums::new(),
         }
@@ -98,21 +107,35 @@ impl Windows {
         self.sums.add_missed(length_ns);
     }
 
-    /// Opens a window that is planned to be of this length. There must be [room](Self::has_room) for it.
-    pub fn open(&mut self, length_ns: u64) {
-        self.is_open = true;
-        self.waiting.push_back(WaitingWindow::new(length_ns));
+    /// Opens a window that is planned to be of this length. There must be [room](Self::has_room) for it. If it
+    /// `is_drawn`, it stands for other times as well.
+    pub fn open(&mut self, length_ns: u64, now_ns: u64, is_drawn: bool) {
+        (self.is_open, self.began_ns) = (true, now_ns);
+        self.waiting.push_back(WaitingWindow::new(length_ns, is_drawn));
     }
 
-    /// Closes the open window, which was open for `length_ns`.
-    pub fn close(&mut self, length_ns: u64) {
+    /// Closes the open window, which ended at `end_ns`.
+    pub fn close(&mut self, end_ns: u64) {
+        self.end(end_ns);
+        self.early.clear();
+    }
+
+    fn end(&mut self, end_ns: u64) {
+        let length_ns = end_ns.saturating_sub(self.began_ns);
         self.take_notes();
         self.is_open = false;
-        self.early.clear();
         if let Some(window) = self.waiting.back_mut() {
             window.length_ns = length_ns;
             window.closed = Some(Instant::now());
-            window.is_incomplete |= notes::has_lost();
+            window.is_incomplete |= notes::take_lost();
+        }
+    }
+
+    /// Closes the open window, if there is one, and opens another one that follows it.
+    pub fn divide(&mut self, now_ns: u64) {
+        if self.is_open && self.has_room() {
+            self.end(now_ns);
+            self.open(0, now_ns, false);
         }
     }
 
@@ -176,19 +199,19 @@ impl Windows {
         self.waiting.retain_mut(|window| {
             window.is_incomplete |= has_dropped;
             let Some(closed) = window.closed else {
-                if is_last {
-                    sums.add_incomplete(window.length_ns);
+                if is_last && !window.launches.is_empty() {
+                    sums.add_incomplete(window.length_ns, window.is_drawn);
                 }
                 return !is_last;
             };
             let is_late = closed.elapsed() > PATIENCE;
             let has_all = is_last && has_flushed;
             if !window.is_incomplete && window.is_complete(progress, has_all, is_late) {
-                sums.add(window.length_ns, &mut window.records);
+                sums.add(window.length_ns, window.is_drawn, &mut window.records);
             } else if window.is_incomplete || is_last || is_late {
                 // Records may be missing at the end of the process, because the work of a deep
                 // queue still runs.
-                sums.add_incomplete(window.length_ns);
+                sums.add_incomplete(window.length_ns, window.is_drawn);
             } else {
                 return true;
             }
@@ -199,7 +222,7 @@ impl Windows {
 }
 
 impl WaitingWindow {
-    fn new(length_ns: u64) -> WaitingWindow {
+    fn new(length_ns: u64, is_drawn: bool) -> WaitingWindow {
         WaitingWindow {
             launches: HashMap::new(),
             ids: None,
@@ -207,6 +230,7 @@ impl WaitingWindow {
             has_groups: false,
             records: Vec::new(),
             length_ns,
+            is_drawn,
             closed: None,
             quiet: 0,
             is_incomplete: false,
@@ -255,7 +279,7 @@ impl WaitingWindow {
                 start_ns: activity.start_ns,
                 end_ns: activity.end_ns,
                 name: activity.work.name,
-                is_attributed: launch.note.is_attributed,
+                site: launch.note.site,
             });
         }
         Some(launch)

@@ -1,0 +1,558 @@
+//! The thread that begins and ends phases.
+
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use gpu_time_report::{Coverage, value};
+
+use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::switches::{self, RecordingState};
+use crate::base::{background, clock, console, fork};
+use crate::cuda::{self, DeviceInfo};
+use crate::record::opened::{self, collector};
+use crate::record::phase::matching::{self, windows};
+use crate::record::phase::schedule::{Collections, Schedule};
+use crate::record::phase::{current, notes};
+use crate::site::cost;
+use crate::types::record_mode::{PhasePlan, RecordMode};
+use crate::{cupti, cupti::RecordingGuard, health};
+
+/// The time for which CUPTI stays on after a phase, so that launches that began in it are recorded.
+const TAIL: Duration = Duration::from_millis(1);
+/// The interval at which notes are taken during a phase.
+const STEP: Duration = Duration::from_millis(5);
+/// The same during a phase without an end.
+const LONG_STEP: Duration = Duration::from_millis(20);
+/// The number of launches after which records are collected during a phase. CUPTI's buffers have
+/// space for more.
+const LAUNCHES_PER_COLLECTION: usize = 4_096;
+/// The longest sleep. After it, the thread checks whether the process is ending.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// The host time of switching recording on and off.
+const SWITCH_COST_NS: u64 = 6_000;
+
+/// The orders to the thread.
+struct PhaseOrders {
+    recording: RecordMode,
+    /// The time of [`RecordMode::Start`] is over.
+    is_start_over: bool,
+    /// The number of changes that end a phase in progress.
+    changes: u64,
+    requested: Option<Duration>,
+    /// The program asked for records, or has called a function that needs them.
+    is_wanted: bool,
+    has_thread: bool,
+    /// The reason why the thread could not be started. The next order that needs it tries again.
+    no_thread: Option<String>,
+    /// Calls are on the stack while phases may begin.
+    is_marking: bool,
+}
+
+/// The state that the thread shares with the rest of the runtime.
+struct PhaseState {
+    orders: Mutex<PhaseOrders>,
+    is_ordered: AtomicBool,
+    /// Called before each phase.
+    before_opening: OnceLock<fn()>,
+    /// The devices whose primary context existed during a phase. By the time of a report, it may be gone.
+    devices: Mutex<Vec<DeviceInfo>>,
+    /// The host time of phases that has not been charged to the budget yet.
+    cost_ns: AtomicU64,
+}
+
+static STATE: PhaseState = PhaseState {
+    orders: Mutex::new(
+        Rank::WindowOrders,
+        PhaseOrders {
+            recording: RecordMode::Off,
+            is_start_over: false,
+            changes: 0,
+            requested: None,
+            is_wanted: false,
+            has_thread: false,
+            no_thread: None,
+            is_marking: false,
+        },
+    ),
+    is_ordered: AtomicBool::new(false),
+    before_opening: OnceLock::new(),
+    devices: Mutex::new(Rank::WindowDevices, Vec::new()),
+    cost_ns: AtomicU64::new(0),
+};
+
+/// Sets when to record. Unless it is `wanted` now, the thread starts with the first call that needs
+/// [records](want). Drops the request that waits unless `may_record`.
+pub(crate) fn set(recording: RecordMode, wanted: bool, may_record: bool) {
+    STATE.is_ordered.store(wanted && recording != RecordMode::Off, Relaxed);
+    let change = |orders: &mut PhaseOrders| {
+        let before = orders.effective();
+        orders.is_start_over &= orders.recording == recording;
+        orders.recording = recording;
+        orders.is_wanted |= wanted;
+        orders.requested.take_if(|_| !may_record);
+        let changes = before != orders.effective();
+        if changes || !may_record {
+            orders.changes += 1;
+        }
+        match orders.effective() {
+            RecordMode::On | RecordMode::Start(_) if changes => current::begin_endless(),
+            RecordMode::Off | RecordMode::Phases(_) if changes => current::end_endless(),
+            _ => {}
+        }
+        orders.mark();
+    };
+    order(change);
+}
+
+/// Returns `true` if the program or its user asked for records, whether or not its functions need them.
+pub(crate) fn is_ordered() -> bool {
+    STATE.is_ordered.load(Relaxed)
+}
+
+/// Notes that a call needs records.
+#[inline]
+pub(crate) fn want() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    if !ONCE.is_completed() {
+        ONCE.call_once(|| {
+            order(|orders| orders.is_wanted = true);
+        });
+    }
+}
+
+/// Requests a phase of this length, or of the plan's length by default. It begins as soon as the process has a
+/// CUDA context.
+pub(crate) fn request(length: Option<Duration>) {
+    let change = |orders: &mut PhaseOrders| {
+        let usual = orders.recording.plan().map_or(PhasePlan::USUAL_LENGTH, PhasePlan::length);
+        let length = length.unwrap_or(usual).min(RecordMode::LONGEST);
+        orders.add(length);
+    };
+    order(change);
+}
+
+/// Calls `prepare` before each phase. Only the first call has an effect.
+pub(crate) fn before_opening(prepare: fn()) {
+    _ = STATE.before_opening.set(prepare);
+}
+
+/// Returns the devices whose primary context existed during a phase.
+pub(crate) fn devices() -> Vec<DeviceInfo> {
+    locked(&STATE.devices).clone()
+}
+
+/// Returns how busy the device with this ordinal was, as [`matching::coverage`] does, and the time that the phases
+/// stand for: the run from the time on from which they could begin.
+pub(crate) fn coverage(device: u32, is_timed: impl Fn(u32) -> bool) -> Option<Coverage> {
+    let covered = current::ready().map_or(Duration::ZERO, |ready| match recording_until() {
+        Some(until) => until.saturating_duration_since(ready),
+        None => ready.elapsed(),
+    });
+    let coverage = matching::coverage(device, covered.as_secs_f64(), is_timed)?;
+    Some(value!(Coverage { covered_ns: covered.as_nanos() as f64, ..coverage }))
+}
+
+/// Returns the end of a phase from the start of the process, if it is over.
+fn recording_until() -> Option<Instant> {
+    let orders = locked(&STATE.orders);
+    match orders.recording {
+        RecordMode::Start(length) if orders.is_start_over => {
+            Some(clock::started().monotonic + length)
+        }
+        _ => None,
+    }
+}
+
+/// Returns `true` if phases have ever been planned or requested, and could begin.
+pub(crate) fn is_used() -> bool {
+    locked(&STATE.orders).has_thread
+}
+
+/// Returns a warning if phases were planned or requested, and none could begin.
+pub(crate) fn warning() -> Option<String> {
+    let no_thread = locked(&STATE.orders).no_thread.clone();
+    if let Some(why) = no_thread {
+        return Some(format!("nothing can be recorded in phases: {why}"));
+    }
+    let has_context = !cuda::contexts().is_empty() || !locked(&STATE.devices).is_empty();
+    let has_begun = has_context || current::ready().is_some();
+    // Without CUPTI, the report says what is missing.
+    let lacks_context = is_used() && !has_begun && cupti::why_unavailable().is_none();
+    lacks_context.then(|| {
+        "nothing was recorded: phases begin once a device has a primary context, or a timed call has used a GPU by \
+         events or CUPTI"
+            .to_owned()
+    })
+}
+
+/// Waits until no phase is in progress. Timing must be switched off.
+pub(crate) fn wait_for_end(deadline: Instant) {
+    current::wake();
+    while current::has_window() && Instant::now() < deadline {
+        thread::sleep(TAIL);
+    }
+}
+
+/// Divides a phase without an end, so that a report knows what has been recorded so far.
+pub(crate) fn divide() {
+    if is_used() && !fork::is_forked() {
+        windows().divide(cupti::now_ns());
+    }
+}
+
+/// Returns the cost of phases since the last call, in nanoseconds of host time.
+pub(crate) fn take_cost_ns() -> u64 {
+    STATE.cost_ns.swap(0, Relaxed)
+}
+
+impl PhaseOrders {
+    /// Returns when to record from now on.
+    fn effective(&self) -> RecordMode {
+        match self.recording {
+            RecordMode::Start(_) if self.is_start_over => RecordMode::Off,
+            recording => recording,
+        }
+    }
+
+    fn needs_thread(&self) -> bool {
+        self.requested.is_some() || self.is_wanted && self.effective() != RecordMode::Off
+    }
+
+    /// Joins a request with the one that waits, if there is one: the longer length counts.
+    fn add(&mut self, length: Duration) {
+        self.requested = Some(self.requested.map_or(length, |waits| waits.max(length)));
+        self.mark();
+    }
+
+    /// Marks calls as long as a phase may begin, so that those around it are known.
+    fn mark(&mut self) {
+        let may_begin = self.effective().plan().is_some() || self.requested.is_some();
+        if may_begin && !self.is_marking {
+            switches::begin_recording(RecordingState::Soon);
+        } else if !may_begin && self.is_marking {
+            switches::end_recording(RecordingState::Soon);
+        }
+        self.is_marking = may_begin;
+    }
+}
+
+fn order(change: impl FnOnce(&mut PhaseOrders)) {
+    if fork::is_forked() || switches::is_closed() {
+        return;
+    }
+    let mut orders = locked(&STATE.orders);
+    change(&mut orders);
+    let is_first = orders.needs_thread() && !orders.has_thread;
+    orders.has_thread |= is_first;
+    drop(orders);
+    if is_first {
+        note_start(&STATE.orders, background::spawn("gpu-time-phases", run));
+    }
+    current::wake();
+}
+
+/// Notes whether the thread could be started. If not, says why, and drops the request, which nothing will
+/// answer.
+fn note_start(orders: &Mutex<PhaseOrders>, started: io::Result<()>) {
+    let no_thread =
+        started.err().map(|error| format!("failed to start the thread for phases: {error}"));
+    no_thread.iter().for_each(|why| console::say(why));
+    let mut orders = locked(orders);
+    if no_thread.is_some() {
+        (orders.has_thread, orders.requested) = (false, None);
+    }
+    orders.no_thread = no_thread;
+}
+
+fn run() {
+    current::set_thread();
+    let mut schedule = Schedule::default();
+    let mut collections = Collections::default();
+    while !has_ended() {
+        let mut now = Instant::now();
+        let (recording, requested) = ordered(has_orders() && can_begin());
+        if let RecordMode::On | RecordMode::Start(_) = recording {
+            record_on(recording);
+            collections.restart();
+            continue;
+        }
+        let planned = schedule.next(recording.plan(), now);
+        // Checked before a phase begins, because phases that follow each other closely leave no other time.
+        if collections.are_due(now, || windows().are_waiting()) {
+            collect();
+            now = Instant::now();
+        }
+        if let Some(length) = requested {
+            let has_recorded = record(length, None);
+            let mut orders = locked(&STATE.orders);
+            if has_recorded {
+                // Calls were marked until the phase had begun.
+                orders.mark();
+            } else {
+                orders.add(length);
+                drop(orders);
+                thread::park_timeout(STEP);
+            }
+            collections.restart();
+        } else if let Some((plan, at)) = planned
+            && now >= at
+        {
+            if !record(plan.length(), Some(plan)) {
+                // A later one would not be at a random time.
+                windows().miss(plan.length().as_nanos() as u64);
+            }
+            schedule.advance();
+            collections.restart();
+        } else {
+            let pause = planned.map(|(_, at)| at.saturating_duration_since(now));
+            let sleep = [pause, collections.wait(now)].into_iter().flatten().min();
+            thread::park_timeout(sleep.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP));
+        }
+    }
+}
+
+fn has_ended() -> bool {
+    switches::is_closed() || fork::is_forked()
+}
+
+fn has_orders() -> bool {
+    let orders = locked(&STATE.orders);
+    orders.effective() != RecordMode::Off || orders.requested.is_some()
+}
+
+/// Returns the orders, if they can be carried out now. Takes the request.
+fn ordered(can_begin: bool) -> (RecordMode, Option<Duration>) {
+    let mut orders = locked(&STATE.orders);
+    if !can_begin {
+        return (RecordMode::Off, None);
+    }
+    let (recording, requested) = (orders.effective(), orders.requested.take());
+    if let RecordMode::On | RecordMode::Start(_) = recording {
+        // The phase in progress answers the request.
+        orders.mark();
+    }
+    (recording, requested)
+}
+
+/// Returns `true` if timing is on and the process has a context. Without a context, there is no GPU work to record,
+/// and no reason to load CUPTI.
+fn can_begin() -> bool {
+    switches::is_on() && has_context()
+}
+
+/// Returns `true` if the process has a context. The driver knows primary contexts even if no call was timed on
+/// them.
+fn has_context() -> bool {
+    !cuda::contexts().is_empty() || !cuda::active_devices().is_empty()
+}
+
+/// Remembers the devices whose primary context exists.
+fn note_devices() {
+    let is_known = |of: u32| locked(&STATE.devices).iter().any(|device| device.ordinal == of);
+    for ordinal in cuda::active_devices() {
+        // Only this thread adds devices.
+        if !is_known(ordinal) {
+            let device = DeviceInfo::of(ordinal);
+            health::observe(&device);
+            locked(&STATE.devices).push(device);
+        }
+    }
+}
+
+/// CUPTI records, and a window takes what is launched.
+struct Recorded {
+    _switched_on: RecordingGuard,
+    _is_recording: Counted,
+}
+
+/// Counts a recording as in progress.
+struct Counted;
+
+impl Counted {
+    fn new() -> Counted {
+        switches::begin_recording(RecordingState::Now);
+        Counted
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        switches::end_recording(RecordingState::Now);
+    }
+}
+
+/// Switches CUPTI on. `Err(true)` if CUPTI is unavailable, and `Err(false)` if that
+/// is not possible now: another thread loads code, during which CUPTI cannot be switched on, or too many windows wait for
+/// records.
+fn switch_on() -> Result<Recorded, bool> {
+    cupti::observe_launches(opened::OBSERVER);
+    let is_recording = Counted::new();
+    STATE.before_opening.get().into_iter().for_each(|prepare| prepare());
+    if cupti::is_available() {
+        note_devices();
+    }
+    if !windows().has_room() {
+        return Err(false);
+    }
+    let switched_on = cupti::switch_on().ok_or_else(|| !cupti::is_available())?;
+    collector::keep_up();
+    Ok(Recorded { _switched_on: switched_on, _is_recording: is_recording })
+}
+
+/// Records until something else is ordered. Waits a little if that is not possible now.
+fn record_on(recording: RecordMode) {
+    let recorded = match switch_on() {
+        Ok(recorded) => recorded,
+        Err(is_unavailable) => {
+            thread::park_timeout(if is_unavailable { LONGEST_SLEEP } else { STEP });
+            return;
+        }
+    };
+    current::open_window(current::WINDOW, 1.0);
+    let since_start = || clock::started().monotonic.elapsed();
+    let is_over = || matches!(recording, RecordMode::Start(length) if since_start() >= length);
+    let (mut launches, mut divided) = (0, Instant::now());
+    while locked(&STATE.orders).effective() == recording && switches::is_on() {
+        if has_ended() {
+            // The last report divides what is open.
+            return;
+        }
+        if is_over() {
+            let mut orders = locked(&STATE.orders);
+            if orders.recording == recording {
+                orders.is_start_over = true;
+                current::end_endless();
+            }
+            break;
+        }
+        thread::park_timeout(LONG_STEP);
+        launches += windows().take_notes();
+        if divided.elapsed() >= current::WINDOW {
+            divided = Instant::now();
+            divide();
+            collect();
+        }
+    }
+    close(recorded, launches);
+}
+
+/// Records a phase of this length, which is requested unless it belongs to a plan. Returns `false` if that is not
+/// possible now. Returns `true` without a phase if CUPTI is unavailable. A planned phase that begins late does not end
+/// later.
+fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
+    let wanted = Instant::now();
+    let is_first = current::ready().is_none();
+    let changes = locked(&STATE.orders).changes;
+    let recorded = match switch_on() {
+        Ok(recorded) => recorded,
+        Err(is_unavailable) => return is_unavailable,
+    };
+    let now = Instant::now();
+    // The program may be more likely to launch once it has loaded code.
+    let end_at = if plan.is_some() && !is_first { wanted } else { now } + length;
+    if now >= end_at {
+        return false;
+    }
+    let weight = plan.map_or(1.0, PhasePlan::weight);
+    current::open_window(length, weight);
+    current::begin(weight as f32);
+    let is_over = || !switches::is_on() || locked(&STATE.orders).changes != changes;
+    let (mut launches, mut collected) = (0, 0);
+    loop {
+        let rest = end_at.saturating_duration_since(Instant::now());
+        if has_ended() {
+            return true;
+        }
+        if rest.is_zero() || is_over() {
+            break;
+        }
+        thread::park_timeout(rest.min(STEP));
+        launches += windows().take_notes();
+        if launches - collected > LAUNCHES_PER_COLLECTION {
+            collected = launches;
+            collect();
+        }
+    }
+    current::end();
+    close(recorded, launches);
+    true
+}
+
+/// Closes the window, and switches CUPTI off soon after.
+fn close(recorded: Recorded, mut launches: usize) {
+    notes::close();
+    let end_ns = cupti::now_ns();
+    thread::sleep(TAIL);
+    drop(recorded);
+    note_devices();
+    let mut windows = windows();
+    launches += windows.take_notes();
+    windows.close(end_ns);
+    drop(windows);
+    current::note_closed_window();
+    charge(SWITCH_COST_NS + cupti::cost_ns(launches));
+}
+
+/// Collects CUPTI's records. This may block launches on other threads, so its time is charged.
+fn collect() {
+    let began = Instant::now();
+    collector::collect(began + LONGEST_SLEEP);
+    charge(began.elapsed().as_nanos() as u64);
+}
+
+fn charge(ns: u64) {
+    if cost::is_on() {
+        count_cost(ns);
+    }
+}
+
+/// Counts host time to charge to the budget.
+pub(crate) fn count_cost(ns: u64) {
+    STATE.cost_ns.fetch_add(ns, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn orders(requested: Option<Duration>) -> PhaseOrders {
+        let recording = RecordMode::Off;
+        PhaseOrders {
+            recording,
+            is_start_over: false,
+            changes: 0,
+            requested,
+            is_wanted: false,
+            has_thread: true,
+            no_thread: None,
+            is_marking: false,
+        }
+    }
+
+    #[test]
+    fn longest_request_stays() {
+        let mut orders = orders(None);
+        for (ms, expected) in [(5, 5), (20, 20), (10, 20)] {
+            orders.add(Duration::from_millis(ms));
+            assert_eq!(orders.requested, Some(Duration::from_millis(expected)));
+        }
+        orders.requested = None;
+        orders.mark();
+    }
+
+    #[test]
+    fn thread_that_failed_to_start_is_missing() {
+        let orders = Mutex::new(Rank::WindowOrders, orders(Some(PhasePlan::USUAL_LENGTH)));
+        note_start(&orders, Err(io::Error::other("no memory")));
+        let expected = "failed to start the thread for phases: no memory";
+        let failed = locked(&orders);
+        assert_eq!((failed.has_thread, failed.no_thread.as_deref()), (false, Some(expected)));
+        assert!(failed.requested.is_none());
+        drop(failed);
+        note_start(&orders, Ok(()));
+        assert_eq!(locked(&orders).no_thread, None);
+    }
+}
