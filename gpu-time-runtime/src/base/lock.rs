@@ -26,7 +26,7 @@ pub(crate) enum Rank {
     Config,
     /// Requests to the thread that opens windows.
     #[cfg(feature = "kernels")]
-    WindowOrders,
+    PhaseOrders,
     /// The cache states that runs of `until_stable` ask for.
     ColdOverrides,
     /// Held while a context that was not known before is set up.
@@ -44,7 +44,7 @@ pub(crate) enum Rank {
     Collector,
     /// The devices that were in use during a window.
     #[cfg(feature = "kernels")]
-    WindowDevices,
+    PhaseDevices,
     /// The windows that wait for records. Held while records are matched.
     #[cfg(feature = "kernels")]
     Windows,

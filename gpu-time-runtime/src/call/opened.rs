@@ -168,10 +168,10 @@ fn opens_now(site: &'static CallSite) -> Option<OpenedAs> {
     if !cupti::is_available() {
         return None;
     }
-    match site.opens_first() {
-        true => Some(OpenedAs::First),
-        false => current::phase().map(|_| OpenedAs::OfPhase),
+    if site.opens_first() {
+        return Some(OpenedAs::First);
     }
+    current::phase().map(|_| OpenedAs::OfPhase)
 }
 
 impl OpenedCall {

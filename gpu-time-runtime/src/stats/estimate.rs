@@ -248,6 +248,16 @@ mod tests {
         assert_eq!(estimate(100, |_| 4_096.0, |_| Sampling::ALL).error_ns(), Ok(0.0));
     }
 
+    /// The first call of a function is recorded in any case. Alone it says nothing of the error for all calls.
+    #[test]
+    fn samples_that_stand_for_themselves_do_not_tell_the_error_of_others() {
+        let total = |weights: f64, calls: f64| {
+            let population = Population { weights, calls, ..Population::default() };
+            WeightedSums::default().total(1e3, 0.0, 0.0, population).error_ns()
+        };
+        assert_eq!([total(1.0, 12.0), total(12.0, 12.0)], [Err(UnknownError::Few), Ok(0.0)]);
+    }
+
     /// Only about ten of the samples are long calls, which make up half of the total.
     #[test]
     fn few_long_samples_do_not_tell_the_error() {

@@ -88,8 +88,8 @@ impl SpanState {
         span_state
     }
 
-    /// Returns the site of a recorded span, and the number of spans of its phase that it represents. Returns `None` for a kept
-    /// span: other threads may be inside it in calls that are not recorded.
+    /// Returns the site of a recorded span, and the number of spans of its phase that it represents. Returns `None` for
+    /// a kept span: other threads may be inside it in calls that are not recorded.
     pub fn recorded(&self) -> Option<(u32, f64)> {
         if self.of.kept.get() {
             return None;

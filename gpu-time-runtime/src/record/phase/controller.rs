@@ -65,7 +65,7 @@ struct PhaseState {
 
 static STATE: PhaseState = PhaseState {
     orders: Mutex::new(
-        Rank::WindowOrders,
+        Rank::PhaseOrders,
         PhaseOrders {
             recording: RecordMode::Off,
             is_start_over: false,
@@ -79,7 +79,7 @@ static STATE: PhaseState = PhaseState {
     ),
     is_ordered: AtomicBool::new(false),
     before_opening: OnceLock::new(),
-    devices: Mutex::new(Rank::WindowDevices, Vec::new()),
+    devices: Mutex::new(Rank::PhaseDevices, Vec::new()),
     cost_ns: AtomicU64::new(0),
 };
 
@@ -384,9 +384,8 @@ impl Drop for Counted {
     }
 }
 
-/// Switches CUPTI on. `Err(true)` if CUPTI is unavailable, and `Err(false)` if that
-/// is not possible now: another thread loads code, during which CUPTI cannot be switched on, or too many windows wait for
-/// records.
+/// Switches CUPTI on. `Err(true)` if CUPTI is unavailable, and `Err(false)` if that is not possible now: another thread
+/// loads code, during which CUPTI cannot be switched on, or too many windows wait for records.
 fn switch_on() -> Result<Recorded, bool> {
     cupti::observe_launches(opened::OBSERVER);
     let is_recording = Counted::new();
@@ -411,7 +410,7 @@ fn record_on(recording: RecordMode) {
             return;
         }
     };
-    current::open_window(current::WINDOW, 1.0);
+    current::open_window(current::WINDOW, false);
     let since_start = || clock::started().monotonic.elapsed();
     let is_over = || matches!(recording, RecordMode::Start(length) if since_start() >= length);
     let (mut launches, mut divided) = (0, Instant::now());
@@ -456,9 +455,8 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
     if now >= end_at {
         return false;
     }
-    let weight = plan.map_or(1.0, PhasePlan::weight);
-    current::open_window(length, weight);
-    current::begin(weight as f32);
+    current::open_window(length, plan.is_some());
+    current::begin(plan.map_or(1.0, PhasePlan::weight) as f32);
     let is_over = || !switches::is_on() || locked(&STATE.orders).changes != changes;
     let (mut launches, mut collected) = (0, 0);
     loop {
@@ -545,7 +543,7 @@ mod tests {
 
     #[test]
     fn thread_that_failed_to_start_is_missing() {
-        let orders = Mutex::new(Rank::WindowOrders, orders(Some(PhasePlan::USUAL_LENGTH)));
+        let orders = Mutex::new(Rank::PhaseOrders, orders(Some(PhasePlan::USUAL_LENGTH)));
         note_start(&orders, Err(io::Error::other("no memory")));
         let expected = "failed to start the thread for phases: no memory";
         let failed = locked(&orders);

@@ -69,7 +69,7 @@ pub(crate) fn wake() {
 /// Opens the window of a phase without an end, for a call that is opened in it. CUPTI must be switched on.
 pub(crate) fn begin_window() {
     if CURRENT.endless.load(Relaxed) != 0 && !has_window() {
-        open_window(WINDOW, 1.0);
+        open_window(WINDOW, false);
         CURRENT.awaits_launch.store(true, Relaxed);
         wake();
     }
@@ -106,12 +106,11 @@ pub(super) fn end_endless() {
     CURRENT.endless.store(0, Relaxed);
 }
 
-/// Opens a window that is planned to be of this length, unless a call has. What is enqueued in it stands for `weight`
-/// times its work.
-pub(super) fn open_window(length: Duration, weight: f64) {
+/// Opens a window that is planned to be of this length, unless a call has. If its time `is_drawn`, it stands for others.
+pub(super) fn open_window(length: Duration, is_drawn: bool) {
     if !CURRENT.has_window.swap(true, Relaxed) {
         CURRENT.ready.get_or_init(Instant::now);
-        windows().open(length.as_nanos() as u64, cupti::now_ns(), weight > 1.0);
+        windows().open(length.as_nanos() as u64, cupti::now_ns(), is_drawn);
         notes::open();
     }
 }
