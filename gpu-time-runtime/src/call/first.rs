@@ -1,6 +1,7 @@
 //! The cold path of a call: the first call of a site, or the first in a context.
 
 use std::sync::Once;
+use std::time::Instant;
 
 use crate::base::lock::locked;
 use crate::base::{background, fork, inside, switches};
@@ -115,7 +116,7 @@ pub(crate) fn find(
 fn measure_kernel_base(context: &'static Context) {
     let config = active::config();
     if config.bias.is_none() && config.may_record() && is_undisturbed() {
-        kernel_base::measure(context);
+        kernel_base::measure(context, Instant::now());
     }
 }
 

@@ -16,8 +16,8 @@ use crate::record::{drain, kernel_base, opened, opened::collector, stream_state}
 use crate::stats::bias::KernelBase;
 use crate::types::record_mode::RecordMode;
 
-/// The longest wait for the GPU. The end of the process waits longer for timed work.
-const IDLE_PATIENCE: Duration = Duration::from_millis(50);
+/// The longest wait for the GPU, and for the records of what has run.
+const IDLE_PATIENCE: Duration = Duration::from_millis(500);
 /// The longest wait for CUPTI's records.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);
@@ -41,9 +41,8 @@ pub(crate) fn measure_missing() {
     }
     switches::switch(false);
     controller::wait_for_end(Instant::now() + PATIENCE);
-    drain::wait_for_gpu(IDLE_PATIENCE);
     // The GPU may be busy for longer, and another thread may be inside a call for ever.
-    let is_idle = drain::drain_all(Instant::now() + IDLE_PATIENCE);
+    let is_idle = drain::wait_for_gpu(IDLE_PATIENCE);
     if !is_idle || stream_state::has_open() || opened::are_open() || !cupti::is_available() {
         return;
     }
@@ -85,8 +84,10 @@ pub(crate) fn add(
 ///
 /// One sentence if there are too few records.
 pub(crate) fn measure(context: &'static Context, deadline: Instant) -> Result<KernelBase, String> {
-    let has_run = kernel_base::measure(context);
-    while has_run && context.kernel_base().is_none() && Instant::now() < deadline {
+    while !kernel_base::measure(context, deadline) && Instant::now() < deadline {
+        thread::sleep(PAUSE);
+    }
+    while context.kernel_base().is_none() && Instant::now() < deadline {
         thread::sleep(PAUSE);
         collector::collect(deadline);
     }

@@ -10,11 +10,17 @@ const PAUSE: Duration = Duration::from_micros(200);
 /// The longest pause between two drains.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits up to `patience` for the GPU to finish every bracket and every opened call.
-pub(crate) fn wait_for_gpu(patience: Duration) {
+/// Waits up to `patience` for the GPU to finish every bracket and every opened call. Returns `true` if it has.
+pub(crate) fn wait_for_gpu(patience: Duration) -> bool {
     let deadline = Instant::now() + patience;
     let mut pause = PAUSE;
-    while !drain_all(deadline) && Instant::now() < deadline {
+    loop {
+        if drain_all(deadline) {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
         std::thread::sleep(pause);
         // Each flush of CUPTI's records blocks launches on other threads.
         pause = if collector::is_waiting() { (2 * pause).min(LONGEST_PAUSE) } else { PAUSE };

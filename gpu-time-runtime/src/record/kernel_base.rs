@@ -1,5 +1,7 @@
 //! Measures the time that CUPTI reports for an empty kernel, with the runtime's own launches.
 
+use std::time::Instant;
+
 use crate::cuda::Context;
 use crate::cupti::{self, DrainKind};
 use crate::record::opened::{self, base, base::SAMPLES, collector};
@@ -7,18 +9,15 @@ use crate::record::opened::{self, base, base::SAMPLES, collector};
 /// The number of kernels that are run first to raise the GPU's clocks.
 const RAMP: usize = 100;
 
-/// Measures empty kernels in a context, once, for [`Context::kernel_base`]. Takes a few
-/// milliseconds. Returns `false` if CUPTI is unavailable, another thread is collecting records, or the context is
-/// gone. Must be called while no bracket and no opened call is open.
-pub(crate) fn measure(context: &'static Context) -> bool {
-    let Some(mut collector) = collector::pause() else { return false };
+/// Measures empty kernels in a context, for [`Context::kernel_base`]. Takes a few milliseconds. Returns `false` if
+/// CUPTI is unavailable, the GPU is too slow, the context is gone, or another thread is still collecting records at the
+/// deadline. Must be called while no bracket and no opened call is open.
+pub(crate) fn measure(context: &'static Context, deadline: Instant) -> bool {
+    let Some(mut collector) = collector::pause(deadline) else { return false };
     cupti::observe_launches(opened::OBSERVER);
     // Switches CUPTI on before the ramp, because this takes so long the first time that the GPU may lower its
     // clocks. This fails while another thread loads code.
-    if cupti::switch_on().is_none() || !context.try_kernel_base() {
-        return false;
-    }
-    if !context.run_empty_kernels(RAMP) {
+    if cupti::switch_on().is_none() || !context.run_empty_kernels(RAMP) {
         return false;
     }
     let base = {

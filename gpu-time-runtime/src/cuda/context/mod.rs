@@ -57,8 +57,6 @@ pub(crate) struct Context {
     pub(super) origin: OnceLock<Option<Event>>,
     pub(super) blank: OnceLock<Result<EventPair, Fault>>,
     pub(super) calibrator: Calibrator,
-    /// Set once CUPTI has been asked for the time of an empty kernel.
-    has_tried_base: AtomicBool,
     /// CUPTI's time of an empty kernel.
     kernel_base: OnceLock<KernelBase>,
 }
@@ -87,7 +85,6 @@ impl Context {
                 origin: OnceLock::new(),
                 blank: OnceLock::new(),
                 calibrator: Calibrator::default(),
-                has_tried_base: AtomicBool::new(false),
                 kernel_base: OnceLock::new(),
                 own_stream,
                 device,
@@ -290,17 +287,10 @@ impl Context {
         self.calibrator.get()
     }
 
-    /// Returns `true` if the bias is calibrated, but CUPTI has not been
-    /// [asked](Context::try_kernel_base) for the time of an empty kernel yet.
+    /// Returns `true` if the bias is calibrated, but CUPTI has not measured an empty kernel.
     #[cfg(feature = "kernels")]
     pub fn lacks_kernel_base(&self) -> bool {
-        !self.has_tried_base.load(Relaxed) && self.calibration().is_some()
-    }
-
-    /// Notes that CUPTI is being asked for the time of an empty kernel. Returns `true` only on the
-    /// first call.
-    pub fn try_kernel_base(&self) -> bool {
-        !self.has_tried_base.swap(true, Relaxed)
+        self.kernel_base().is_none() && self.calibration().is_some()
     }
 
     /// Runs the empty kernel `count` times behind holds, on the stream used for calibration, and

@@ -8,7 +8,7 @@ use std::sync::{Once, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by, try_locked};
+use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
 use crate::base::{background, clock, fork, switches};
 use crate::cupti::{self, DrainKind};
 use crate::record::opened::alignment::Alignment;
@@ -220,10 +220,10 @@ pub(crate) fn give_up(deadline: Instant) {
     }
 }
 
-/// Locks the collector, so that no records are taken meanwhile. `None` if another thread is using
-/// it.
-pub(crate) fn pause() -> Option<MutexGuard<'static, Collector>> {
-    try_locked(&COLLECTOR)
+/// Locks the collector, so that no records are taken meanwhile. `None` if another thread is still using it at the
+/// deadline.
+pub(crate) fn pause(deadline: Instant) -> Option<MutexGuard<'static, Collector>> {
+    locked_by(&COLLECTOR, deadline)
 }
 
 impl Collector {

@@ -2,7 +2,8 @@
 
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,8 @@ struct PhaseOrders {
 struct PhaseState {
     orders: Mutex<PhaseOrders>,
     is_ordered: AtomicBool,
+    /// The thread records, or is about to.
+    is_recording: AtomicBool,
     /// Called before each phase.
     before_opening: OnceLock<fn()>,
     /// The devices whose primary context existed during a phase. By the time of a report, it may be gone.
@@ -78,6 +81,7 @@ static STATE: PhaseState = PhaseState {
         },
     ),
     is_ordered: AtomicBool::new(false),
+    is_recording: AtomicBool::new(false),
     before_opening: OnceLock::new(),
     devices: Mutex::new(Rank::PhaseDevices, Vec::new()),
     cost_ns: AtomicU64::new(0),
@@ -191,7 +195,10 @@ pub(crate) fn warning() -> Option<String> {
 /// Waits until no phase is in progress. Timing must be switched off.
 pub(crate) fn wait_for_end(deadline: Instant) {
     current::wake();
-    while current::has_window() && Instant::now() < deadline {
+    // Pairs with the fence in `switch_on`.
+    fence(SeqCst);
+    let is_recording = || STATE.is_recording.load(Relaxed) || current::has_window();
+    while is_recording() && Instant::now() < deadline {
         thread::sleep(TAIL);
     }
 }
@@ -368,11 +375,12 @@ struct Recorded {
     _is_recording: Counted,
 }
 
-/// Counts a recording as in progress.
+/// Counts the thread's recording as in progress.
 struct Counted;
 
 impl Counted {
     fn new() -> Counted {
+        STATE.is_recording.store(true, Relaxed);
         switches::begin_recording(RecordingState::Now);
         Counted
     }
@@ -381,6 +389,7 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         switches::end_recording(RecordingState::Now);
+        STATE.is_recording.store(false, Relaxed);
     }
 }
 
@@ -389,6 +398,11 @@ impl Drop for Counted {
 fn switch_on() -> Result<Recorded, bool> {
     cupti::observe_launches(opened::OBSERVER);
     let is_recording = Counted::new();
+    // Timing may have been switched off since the caller looked, and nobody may be waiting any more.
+    fence(SeqCst);
+    if !switches::is_on() {
+        return Err(false);
+    }
     STATE.before_opening.get().into_iter().for_each(|prepare| prepare());
     if cupti::is_available() {
         note_devices();
