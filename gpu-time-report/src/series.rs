@@ -70,18 +70,18 @@ pub struct Series {
     pub upper_bound: bool,
     /// The number of launches per call, if this is a sum.
     pub launches: Option<Launches>,
-    /// The number of other brackets inside each sample, if `bias_ns` includes what they add. `None`
-    /// also without such brackets.
+    /// The number of other brackets inside each fed sample, if what they add is known. `None` also without such
+    /// brackets.
     pub inner_brackets: Option<Launches>,
-    /// The statistics of the raw times, or `None` without samples.
+    /// The statistics of the raw times, or `None` without samples. What [other brackets inside](Self::inner_brackets)
+    /// and a [queue](Self::queued) add has been subtracted from each of them.
     pub raw_ns: Option<Stats>,
     /// The statistics of the raw times minus the bias, once per bracket, and never below 0. The
     /// host clock has no bias. `None` if there are no samples, if the bias is unknown, or for a sum
     /// whose calls made different numbers of launches, because no single bias then fits. The net
     /// sum is then the raw sum minus the bias times [`Launches::mean`] times `fed + starved`.
     pub net_ns: Option<Stats>,
-    /// The bias subtracted from a raw time once per bracket, in nanoseconds. This is the device's
-    /// bias, or the one behind a queue if most fed samples were [`queued`](Series::queued).
+    /// The bias subtracted from a raw time once per bracket, in nanoseconds. This is the device's bias.
     pub bias_ns: Option<f64>,
     /// The net sum. It is also known if calls made different numbers of launches, in which case
     /// `net_ns` is empty.

@@ -127,7 +127,7 @@ impl Barriers {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
             let sample = Sample::by_host(took, ended_ns).weighted(weight);
             let inner = if nested { None } else { Some(0) };
-            sample.around(inner).flagged(SampleFlags { nested, tracked, ..sample.flags })
+            sample.around(inner, 0.0).flagged(SampleFlags { nested, tracked, ..sample.flags })
         });
         locked(&thread.recorder).deliver(self.series, outcome, workload);
     }

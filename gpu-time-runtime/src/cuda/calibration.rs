@@ -75,9 +75,9 @@ pub(super) struct Calibrator {
     tools: Mutex<Tools>,
     /// Never locked during a driver call, so that a report does not have to wait for the driver.
     results: Mutex<Results>,
-    /// The extra time of a pair with a long queue behind it, as the bits of an `f64`, so that timed calls
-    /// can read it without a lock.
-    queued_extra: AtomicU64,
+    /// The time that a long queue behind a pair adds to it, and that each near and each far bracket inside adds, as the
+    /// bits of `f64`s, so that timed calls can read them without a lock.
+    added: [AtomicU64; 3],
 }
 
 impl Default for Calibrator {
@@ -86,7 +86,7 @@ impl Default for Calibrator {
             tried: AtomicBool::new(false),
             tools: Mutex::new(Rank::CalibrationTools, Tools::default()),
             results: Mutex::new(Rank::Calibration, Results::default()),
-            queued_extra: AtomicU64::new(0),
+            added: Default::default(),
         }
     }
 }
@@ -130,7 +130,12 @@ impl Calibrator {
                 let first = tools.bench(equipment).and_then(Bench::calibrate);
                 locked(&self.results).first = Some(first);
                 if let Ok(first) = first {
-                    self.queued_extra.store(first.queued_extra_ns().to_bits(), Relaxed);
+                    let [near_ns, far_ns] =
+                        first.inner.map_or([0.0; 2], |inner| [inner.near_ns, inner.far_ns]);
+                    let known = [first.queued_extra_ns(), near_ns, far_ns];
+                    for (added, ns) in self.added.iter().zip(known) {
+                        added.store(ns.to_bits(), Relaxed);
+                    }
                 }
                 first.err()
             }
@@ -162,7 +167,17 @@ impl Calibrator {
 
     /// Returns how much longer an event pair takes with a long queue behind it, or 0 if unknown.
     pub fn queued_extra_ns(&self) -> f64 {
-        f64::from_bits(self.queued_extra.load(Relaxed))
+        self.added()[0]
+    }
+
+    fn added(&self) -> [f64; 3] {
+        self.added.each_ref().map(|added| f64::from_bits(added.load(Relaxed)))
+    }
+
+    /// Returns the time that `inner` brackets inside a bracket add to it, and a long queue behind it if it is `queued`.
+    pub fn added_ns(&self, inner: u16, queued: bool) -> f64 {
+        let [queue_ns, near_ns, far_ns] = self.added();
+        InnerCost::total_ns([near_ns, far_ns], inner, queued) + if queued { queue_ns } else { 0.0 }
     }
 
     pub fn get(&self) -> Option<Calibration> {

@@ -197,6 +197,10 @@ impl Gpu for FakeGpu {
     fn is_at_floor(&self, raw_ns: f64) -> bool {
         raw_ns <= 1_344.0
     }
+
+    fn added_ns(&self, inner: u16, queued: bool) -> f64 {
+        f64::from(inner) * 2_000.0 + if queued { 600.0 } else { 0.0 }
+    }
 }
 
 /// Creates an unregistered site with two launches.

@@ -286,8 +286,15 @@ impl<G: Gpu> Bracket<G> {
             nested: self.is_nested(),
             tracked: self.subject.tracked,
         };
+        let inner = self.closed.opened_since(self.opened);
+        let added_ns = match inner.unwrap_or(0) {
+            // While the GPU waits for the host, it passes the others meanwhile.
+            _ if !fed => 0.0,
+            0 if !flags.queued => 0.0,
+            inner => self.gpu.added_ns(inner, flags.queued),
+        };
         let sample = sample.at(self.stopped_ns).weighted(self.subject.weight);
-        Ok(sample.around(self.closed.opened_since(self.opened)).flagged(flags))
+        Ok(sample.around(inner, added_ns).flagged(flags))
     }
 
     /// Returns `true` if the budget needs to know whether the GPU was behind, and the GPU was not

@@ -73,10 +73,12 @@ impl InnerCost {
         (near_ns > 0.0 && far_ns > 0.0).then_some(InnerCost { near_ns, far_ns, error_ns })
     }
 
-    /// Returns the total for `near` and `far` brackets. With `queued`, even the near ones have a
-    /// long queue behind them, so each adds `far_ns`.
-    pub fn total_ns(self, near: f64, far: f64, queued: bool) -> f64 {
-        near * if queued { self.far_ns } else { self.near_ns } + far * self.far_ns
+    /// Returns the total for `inner` nested brackets, of which each near and each far one adds as much as given. With
+    /// `queued`, even the near ones have a long queue behind them.
+    pub fn total_ns([near_ns, far_ns]: [f64; 2], inner: u16, queued: bool) -> f64 {
+        let near = inner.min(Self::NEAR as u16);
+        let far = f64::from(inner - near);
+        f64::from(near) * if queued { far_ns } else { near_ns } + far * far_ns
     }
 }
 
@@ -87,9 +89,8 @@ impl Calibration {
     }
 
     /// Returns the error of the held value for a single sample, in nanoseconds. It includes the
-    /// difference between the held and the queued value: a sample counts as queued only if this
-    /// library's work is queued behind it, and a single value, the one that fits most samples, is
-    /// subtracted from the whole series.
+    /// difference between the held and the queued value, because a sample counts as queued only if this
+    /// library's work is queued behind it.
     fn error_ns(&self) -> f64 {
         let queue_ns = self.queued_empty_ns.map(|ns| (ns - self.held.ns).abs());
         self.held.spread_ns + queue_ns.unwrap_or(QUEUE_ERROR_NS)
@@ -173,16 +174,11 @@ impl ConfiguredBias {
     }
 }
 
-/// The time to subtract from a raw time for each bracket.
+/// The time to subtract for each bracket, in addition to what others [added](crate::types::sample::Sample::added_ns).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bias {
-    /// The bias of a bracket with no queue behind it.
+    /// The bias of a bracket with no queue behind it, and none inside.
     pub ns: f64,
-    /// The bias of a bracket with a long queue behind it, which is larger. Equal to `ns` if it was
-    /// not measured.
-    pub queued_ns: f64,
-    /// The time that brackets inside add, if it was measured.
-    pub inner: Option<InnerCost>,
     /// The source of the bias, as reported.
     pub source: &'static str,
     /// The largest possible error. `None` for a user-defined bias and for the host clock.
@@ -191,8 +187,7 @@ pub(crate) struct Bias {
 
 impl Bias {
     /// The bias of the host clock.
-    pub const NONE: Bias =
-        Bias { ns: 0.0, queued_ns: 0.0, inner: None, source: "", error_ns: None };
+    pub const NONE: Bias = Bias { ns: 0.0, source: "", error_ns: None };
 
     /// Returns the bias from the best available source: the user's value; otherwise the held empty
     /// kernel minus CUPTI's duration for one, so that net times agree with CUPTI; otherwise the
@@ -204,7 +199,9 @@ impl Bias {
         floor: Option<Floor>,
     ) -> Option<Bias> {
         let base = match given {
-            Some(ConfiguredBias::Bias(ns)) => return Some(Bias::only(ns, "user")),
+            Some(ConfiguredBias::Bias(ns)) => {
+                return Some(Bias { ns, source: "user", error_ns: None });
+            }
             Some(ConfiguredBias::KernelBase(ns)) => {
                 Some((KernelBase { ns, error_ns: 0.0 }, "cupti"))
             }
@@ -213,15 +210,9 @@ impl Bias {
         // The calibration has the same resolution as event times.
         let step_ns = floor.and_then(|floor| floor.step_ns).unwrap_or(STEP_ERROR_NS);
         if let (Some((base, source)), Some(calibration)) = (base, calibration) {
-            let Calibration { held, queued_empty_ns, .. } = calibration;
             return Some(Bias {
-                ns: (held.ns - base.ns).max(0.0),
-                queued_ns: if base.ns > held.ns {
-                    0.0 // the user's base is invalid
-                } else {
-                    (queued_empty_ns.unwrap_or(held.ns) - base.ns).max(0.0)
-                },
-                inner: calibration.inner,
+                // The user's base may be larger.
+                ns: (calibration.held.ns - base.ns).max(0.0),
                 source,
                 error_ns: Some(calibration.error_ns() + base.error_ns + step_ns),
             });
@@ -231,22 +222,8 @@ impl Bias {
             // pair remains.
             let measured = calibration.map(|c| (c.held.ns - pair_ns).max(0.0) + c.error_ns());
             let error_ns = measured.unwrap_or(KERNEL_ERROR_NS + QUEUE_ERROR_NS) + step_ns;
-            let inner = calibration.and_then(|calibration| calibration.inner);
-            Bias { inner, error_ns: Some(error_ns), ..Bias::only(pair_ns, "floor") }
+            Bias { ns: pair_ns, source: "floor", error_ns: Some(error_ns) }
         })
-    }
-
-    /// Returns the time to subtract from a single sample, in nanoseconds.
-    pub fn of_sample(&self, queued: bool, inner: Option<u16>) -> f64 {
-        let own_ns = if queued { self.queued_ns } else { self.ns };
-        let (inner, most) = (inner.unwrap_or(0), InnerCost::NEAR as u16);
-        let (near, far) = (f64::from(inner.min(most)), f64::from(inner.saturating_sub(most)));
-        own_ns + self.inner.map_or(0.0, |cost| cost.total_ns(near, far, queued))
-    }
-
-    /// Creates a bias that is the same with and without a queue.
-    fn only(ns: f64, source: &'static str) -> Bias {
-        Bias { ns, queued_ns: ns, inner: None, source, error_ns: None }
     }
 }
 
@@ -364,21 +341,16 @@ mod tests {
     }
 
     #[test]
-    fn queued_bias_is_separate() {
-        let bias =
-            |calibration| Bias::of(None, Some(calibration), named(H200), None).unwrap().queued_ns;
-        assert_eq!(bias(MEASURED), 2_815.0);
-        assert_eq!(bias(Calibration { queued_empty_ns: None, ..MEASURED }), 2_207.0);
+    fn far_brackets_add_more_and_all_are_far_before_a_queue() {
+        let total_ns = |inner, queued| InnerCost::total_ns([20.0, 40.0], inner, queued);
+        assert_eq!([0, 3, 12, 15].map(|inner| total_ns(inner, false)), [0.0, 60.0, 240.0, 360.0]);
+        assert_eq!([0, 3, 15].map(|inner| total_ns(inner, true)), [0.0, 120.0, 600.0]);
     }
 
     #[test]
     fn bias_is_never_negative() {
         let base = Some(ConfiguredBias::KernelBase(5_000.0));
         assert_eq!(bias(base, Some(MEASURED), H200).map(|bias| bias.0), Some(0.0));
-        // The queued bias is 0 as well, although a queued pair measures more.
-        let given = Some(ConfiguredBias::KernelBase(3_000.0));
-        let both = Bias::of(given, Some(MEASURED), named(H200), Some(FLOOR)).unwrap();
-        assert_eq!((both.ns, both.queued_ns), (0.0, 0.0));
         let warning = |given: ConfiguredBias| given.warning(Some(MEASURED));
         assert_eq!(
             warning(ConfiguredBias::KernelBase(5_000.0)).as_deref(),

@@ -62,7 +62,7 @@ impl WeightedSums {
     /// Records a sample with a weight above 1.
     #[cold]
     pub fn record(&mut self, sample: Sample) {
-        let (weight, ns) = (f64::from(sample.weight), sample.raw_ns());
+        let (weight, ns) = (f64::from(sample.weight), sample.alone_ns());
         self.ns += (weight - 1.0) * ns;
         self.brackets += (weight - 1.0) * f64::from(sample.brackets);
         self.record_variance(weight, ns);
@@ -71,7 +71,7 @@ impl WeightedSums {
     /// Records an opened call, whose time is not among the samples and contains no event bias.
     #[cold]
     pub fn record_opened(&mut self, sample: Sample) {
-        let (weight, ns) = (f64::from(sample.weight), sample.raw_ns());
+        let (weight, ns) = (f64::from(sample.weight), sample.alone_ns());
         self.ns += weight * ns;
         if weight != 1.0 {
             self.record_variance(weight, ns);
@@ -170,7 +170,7 @@ mod tests {
                     None => unsampled += 1,
                     Some(weight) => {
                         let sample = Sample::new(call(i)).unwrap().weighted(weight);
-                        seen_ns += sample.raw_ns();
+                        seen_ns += sample.alone_ns();
                         if weight != 1.0 {
                             weighted.record(sample);
                         }

@@ -126,7 +126,7 @@ impl WorkSums {
     fn record(&mut self, sample: Sample, amount: f64) {
         self.samples += 1;
         self.brackets += u64::from(sample.brackets);
-        self.raw_ns += sample.raw_ns();
+        self.raw_ns += sample.alone_ns();
         self.amount += amount;
         self.min = self.min.min(amount);
         self.max = self.max.max(amount);

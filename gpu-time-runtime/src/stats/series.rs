@@ -138,8 +138,8 @@ impl SeriesData {
             return;
         }
         self.sums.brackets.record(sample.brackets);
-        if sample.inner != Some(0) || self.inner.is_some() {
-            self.record_inner(sample.inner);
+        if sample.flags.fed && (sample.inner != Some(0) || self.inner.is_some()) {
+            self.record_inner(sample);
         }
         if sample.weight != 1.0 {
             self.sums.weighted.record(sample);
@@ -148,10 +148,10 @@ impl SeriesData {
     }
 
     #[cold]
-    fn record_inner(&mut self, inner: Option<u16>) {
+    fn record_inner(&mut self, sample: Sample) {
         let before = self.sums.brackets.samples - 1;
         let none = || Box::new(InnerBrackets::of_nothing(before));
-        self.inner.get_or_insert_with(none).record(inner);
+        self.inner.get_or_insert_with(none).record(sample);
     }
 
     /// Records the time that a call took on the host, in nanoseconds.
@@ -297,7 +297,7 @@ impl SampleTimes {
         let looks = info.looks.unwrap_or(self.looks).max(1);
         let sum = |bias: f64| self.fed.summary.sum(bias) + self.starved.summary.sum(bias);
         let stats = |bias: f64| basis.summary.stats(bias, sum(bias));
-        let bias_ns = tally.bias_ns(info.bias);
+        let bias_ns = info.bias.map(|bias| bias.ns);
         let net_ns = tally.removed_ns(info.bias).and_then(stats);
         let net_sum_ns = bias_ns.filter(|_| samples > 0).map(|bias| match &net_ns {
             Some(net) => net.sum,
@@ -337,10 +337,7 @@ impl SampleTimes {
             nested,
             tracked,
             upper_bound: fed == 0 && starved > 0,
-            inner_brackets: info
-                .bias
-                .and_then(|bias| tally.removed_inner(bias))
-                .map(PerSample::report),
+            inner_brackets: tally.removed_inner().map(PerSample::report),
             launches: (info.measure == Measure::Sum && samples > 0).then(|| brackets.report()),
             raw_ns: stats(0.0),
             net_ns,
@@ -389,11 +386,12 @@ impl TimeRecorder {
 
     #[inline]
     fn record(&mut self, sample: Sample) {
-        self.distribution.record(sample.raw_ns());
-        self.course.record(sample.at_ns, sample.raw_ns());
-        self.batches.get_or_insert_default().record(sample.raw_ns());
+        let ns = sample.alone_ns();
+        self.distribution.record(ns);
+        self.course.record(sample.at_ns, ns);
+        self.batches.get_or_insert_default().record(ns);
         if let Some(run) = &mut self.run {
-            run.record(sample.raw_ns());
+            run.record(ns);
         }
     }
 

@@ -1,12 +1,13 @@
 //! The counts and sums of a series, from which its bias follows.
 
-use crate::stats::bias::{Bias, InnerCost};
+use crate::stats::bias::Bias;
 use crate::stats::bracket_counts::BracketCounts;
 use crate::stats::estimate::WeightedSums;
 use crate::stats::rates::Rates;
 use crate::stats::since::impl_since;
 #[cfg(feature = "metrics")]
 use crate::types::sample::Losses;
+use crate::types::sample::Sample;
 use gpu_time_report as report;
 
 /// The counts and sums of a series. Unlike its times, they are cheap to copy. The sums may include
@@ -30,17 +31,15 @@ pub struct SampleSums {
 
 impl_since!(SampleSums { brackets, weighted, rates });
 
-/// The number of other brackets inside the fed and starved samples.
+/// The number of other brackets inside the fed samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InnerBrackets {
     brackets: PerSample,
-    /// The number of those brackets that each add [`InnerCost::far_ns`].
-    far: u64,
-    /// The number of samples with an unknown number of brackets inside.
+    /// The number of samples to which brackets inside added an unknown time.
     unknown: u64,
 }
 
-impl_since!(InnerBrackets { brackets, far, unknown });
+impl_since!(InnerBrackets { brackets, unknown });
 
 /// Statistics of the number of brackets per fed or starved sample.
 #[derive(Clone, Copy, Debug)]
@@ -54,35 +53,17 @@ pub struct PerSample {
 impl_since!(PerSample { samples, sum; keep min, max });
 
 impl Tally {
-    /// Returns the bias of a bracket, including the time that brackets inside it add. The queued
-    /// bias is used if most fed samples were queued, because it then applies to the median.
-    pub fn bias_ns(&self, bias: Option<Bias>) -> Option<f64> {
-        let is_queued = self.counts.queued * 2 > self.counts.fed;
-        let of_inner = |bias: Bias| {
-            let (inner, cost) = self.removed_inner(bias).zip(bias.inner)?;
-            let far = self.inner.far as f64;
-            let total_ns = cost.total_ns(inner.sum as f64 - far, far, is_queued);
-            Some(total_ns / self.sums.brackets.sum.max(1) as f64)
-        };
-        bias.map(|bias| {
-            of_inner(bias).unwrap_or(0.0) + if is_queued { bias.queued_ns } else { bias.ns }
-        })
-    }
-
-    /// Returns the brackets inside the samples, if the time that they add can be subtracted. Their
-    /// number may be unknown for a few samples only, for which the others then stand, and there must
-    /// be fed samples, in which the GPU did not wait for the host.
-    pub fn removed_inner(&self, bias: Bias) -> Option<PerSample> {
-        let InnerBrackets { brackets, unknown, .. } = self.inner;
+    /// Returns the brackets inside the samples, if the time that they add has been subtracted. Their number may be
+    /// unknown for a few samples only.
+    pub fn removed_inner(&self) -> Option<PerSample> {
+        let InnerBrackets { brackets, unknown } = self.inner;
         let is_known = are_few(unknown, brackets.samples + unknown);
-        let is_known = is_known && brackets.max > 0 && self.counts.fed > 0;
-        (is_known && bias.inner.is_some()).then_some(brackets)
+        (is_known && brackets.max > 0).then_some(brackets)
     }
 
     /// Returns the bias of a sample, or `None` if it is unknown or if samples contain different numbers of brackets.
     pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
-        let (bias_ns, brackets) = (self.bias_ns(bias)?, self.sums.brackets.uniform()?);
-        Some(bias_ns * f64::from(brackets))
+        Some(bias?.ns * f64::from(self.sums.brackets.uniform()?))
     }
 
     /// Returns the numbers of fed and starved brackets, of brackets at the floor, and of opened calls.
@@ -108,17 +89,16 @@ pub(crate) fn are_few(unknown: u64, samples: u64) -> bool {
 impl InnerBrackets {
     /// Creates the statistics of `samples` samples without brackets inside.
     pub fn of_nothing(samples: u64) -> InnerBrackets {
-        InnerBrackets { brackets: PerSample::of_nothing(samples), far: 0, unknown: 0 }
+        InnerBrackets { brackets: PerSample::of_nothing(samples), unknown: 0 }
     }
 
-    /// Records the number of brackets inside a sample, or `None` if it is unknown.
-    pub fn record(&mut self, inner: Option<u16>) {
-        match inner {
-            Some(inner) => {
-                self.brackets.record(u32::from(inner));
-                self.far += u64::from(inner.saturating_sub(InnerCost::NEAR as u16));
+    /// Records the number of brackets inside a sample.
+    pub fn record(&mut self, sample: Sample) {
+        match sample.inner {
+            Some(inner) if inner == 0 || sample.added_ns > 0.0 => {
+                self.brackets.record(inner.into())
             }
-            None => self.unknown += 1,
+            _ => self.unknown += 1,
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct Sample {
     /// The number of other brackets inside, which lengthen it; `None` if some of them overlap its
     /// ends.
     pub inner: Option<u16>,
+    /// The part of the time that other brackets inside and a long queue behind added, as far as it is known.
+    pub added_ns: f32,
     pub flags: SampleFlags,
 }
 
@@ -52,6 +54,7 @@ impl Sample {
             brackets: 1,
             weight: 1.0,
             inner: Some(0),
+            added_ns: 0.0,
             flags: SampleFlags::default(),
         }
     }
@@ -79,9 +82,9 @@ impl Sample {
         Sample { weight, ..self }
     }
 
-    /// Sets the number of other brackets inside, if it is known.
-    pub fn around(self, inner: Option<u16>) -> Sample {
-        Sample { inner, ..self }
+    /// Sets the number of other brackets inside, if it is known, and the time that they and a queue added.
+    pub fn around(self, inner: Option<u16>, added_ns: f64) -> Sample {
+        Sample { inner, added_ns: added_ns as f32, ..self }
     }
 
     /// Sets all flags.
@@ -97,6 +100,7 @@ impl Sample {
         self.at_ns = self.at_ns.max(launch.at_ns);
         self.brackets += launch.brackets;
         self.weight = launch.weight;
+        self.added_ns += launch.added_ns;
         self.inner = self.inner.zip(launch.inner).map(|(own, more)| own.saturating_add(more));
         self.flags.fed &= launch.flags.fed;
         self.flags.queued &= launch.flags.queued;
@@ -108,6 +112,12 @@ impl Sample {
     /// Returns the measured time in nanoseconds.
     pub fn raw_ns(self) -> f64 {
         self.raw_ns
+    }
+
+    /// Returns the time as if no other bracket had been inside, and none queued behind.
+    #[inline]
+    pub fn alone_ns(self) -> f64 {
+        (self.raw_ns - f64::from(self.added_ns)).max(0.0)
     }
 }
 

@@ -22,6 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("scopes/recursion", recursion),
     ("scopes/nested", nested),
     ("scopes/inner", inner_brackets),
+    ("scopes/batches", batches),
     ("scopes/futures", futures),
     ("scopes/blocks", blocks),
     ("scopes/members", members),
@@ -61,6 +62,51 @@ fn inner_brackets(arguments: &[String]) {
         pass_alone(&gpu.stream, &alone, ns).unwrap();
         gpu.synchronize();
         pass_around(&gpu.stream, [&own, &step], ns).unwrap();
+        gpu.synchronize();
+    }
+    tally::print();
+}
+
+/// Makes a held batch, which is timed only as a whole.
+#[gpu_timed(scope = "body", sleep)]
+fn batch_alone(stream: &Arc<CudaStream>, spin: &Spin, steps: usize) -> LaunchResult {
+    ran!();
+    (0..steps).try_for_each(|_| spin.launch(stream, STEP_NS))
+}
+
+/// The same batch, with a timed function around each kernel.
+#[gpu_timed(scope = "body", sleep)]
+fn batch_around(stream: &Arc<CudaStream>, spin: &Spin, steps: usize) -> LaunchResult {
+    ran!();
+    (0..steps).try_for_each(|_| step(stream, spin, STEP_NS))
+}
+
+/// Held, with a bracket of the same function inside each but the innermost.
+#[gpu_timed(scope = "body", sleep)]
+fn descend(stream: &Arc<CudaStream>, spin: &Spin, steps: usize) -> LaunchResult {
+    ran!();
+    if steps > 1 {
+        descend(stream, spin, steps - 1)?;
+    }
+    spin.launch(stream, STEP_NS)
+}
+
+/// The time of a kernel in a batch.
+const STEP_NS: u64 = 5_000;
+
+/// Makes batches of 1 and of 20 kernels in turns, with and without timed functions inside, and recursive ones of 1 to
+/// 8 kernels.
+fn batches(_: &[String]) {
+    let gpu = Gpu::new();
+    let [alone, step] = ["batch_alone", "step"].map(|name| gpu.spin(&format!("scopes::{name}")));
+    let own = gpu.spin("scopes::descend");
+    for turn in 0..60 {
+        let steps = if turn % 2 == 0 { 1 } else { 20 };
+        batch_alone(&gpu.stream, &alone, steps).unwrap();
+        gpu.synchronize();
+        batch_around(&gpu.stream, &step, steps).unwrap();
+        gpu.synchronize();
+        descend(&gpu.stream, &own, 1 + turn % 8).unwrap();
         gpu.synchronize();
     }
     tally::print();

@@ -17,16 +17,12 @@ fn brackets_inside_are_removed_from_the_one_around_them() {
         let run = scenario("scopes/inner", &[ns]).run();
         let [alone, around] =
             ["scopes::pass_alone", "scopes::pass_around"].map(|name| run.row(name));
-        let median = |row: &Series| (row.raw().median, row.net_ns.as_ref().unwrap().median);
-        let ((alone_raw, alone_net), (around_raw, around_net)) = (median(alone), median(around));
-        assert!(around_raw > 1.05 * alone_raw, "{around_raw} and {alone_raw}");
+        let median = |row: &Series| row.net_ns.as_ref().unwrap().median;
+        let (alone_net, around_net) = (median(alone), median(around));
         // A bracket with a dozen more behind it adds more time than a single bracket does.
         let device = &run.report().devices[0];
         let least_ns = device.event_inner_ns.expect("it is measured");
         let most_ns = device.event_queued_inner_ns.expect("it is measured");
-        let added_ns = (around_raw - alone_raw) / 28.0;
-        let between = 0.9 * least_ns..1.1 * most_ns;
-        assert!(between.contains(&added_ns), "{ns}: {added_ns}, not in {between:?}");
         let error_ns = device.event_inner_error_ns.expect("it is measured");
         assert!(error_ns >= (most_ns - least_ns).abs() && error_ns < most_ns, "{error_ns}");
         let off_ns = (around_net - alone_net).abs();
@@ -37,6 +33,27 @@ fn brackets_inside_are_removed_from_the_one_around_them() {
         assert_eq!((inner.min, inner.max), (28, 28));
         assert!(alone.inner_brackets.is_none());
     }
+}
+
+/// Each sample loses what its own inner brackets add, not what those of the others do on average.
+#[test]
+fn any_mixture_of_brackets_inside_is_removed() {
+    let run = scenario("scopes/batches", &[]).run();
+    let error_ns = run.report().devices[0].event_inner_error_ns.expect("it is measured");
+    let [alone, around, recursive] = ["batch_alone", "batch_around", "descend"]
+        .map(|function| run.row(&format!("scopes::{function}")).net_ns.as_ref().unwrap());
+    let pairs = [(alone.min, around.min, 1.0), (alone.p5, around.p5, 1.0)];
+    let pairs =
+        pairs.into_iter().chain([(alone.p95, around.p95, 20.0), (alone.max, around.max, 20.0)]);
+    for (truth, measured, inner) in pairs {
+        let off_ns = (measured - truth).abs();
+        assert!(off_ns <= inner * error_ns.min(400.0), "{measured} for {truth}");
+    }
+    let off = around.sum / alone.sum - 1.0;
+    assert!(off.abs() < 0.03, "{off}: {} and {}", around.sum, alone.sum);
+    // The innermost call of each recursion takes as long as a batch of one.
+    assert!((recursive.min - alone.min).abs() < error_ns.min(400.0), "{recursive:?} and {alone:?}");
+    assert!(recursive.p95 > 6.5 * alone.min && recursive.max < 9.5 * alone.min, "{recursive:?}");
 }
 
 #[test]

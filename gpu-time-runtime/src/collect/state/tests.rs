@@ -9,7 +9,7 @@ use crate::types::workload::{Amount, Workload};
 use gpu_time_report::Series;
 
 const DEVICE: DeviceId = DeviceId::Cuda(0);
-const BIAS: Bias = Bias { ns: 200.0, queued_ns: 260.0, ..Bias::NONE };
+const BIAS: Bias = Bias { ns: 200.0, ..Bias::NONE };
 
 #[derive(Clone, Copy)]
 enum Kind {

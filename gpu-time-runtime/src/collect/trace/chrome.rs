@@ -220,7 +220,6 @@ impl Slice {
         let launch = self.series.launch.and_then(|at| self.site.spec.launches.get(at as usize));
         let error_ns = self.passed.map(|moment| moment.error_ns);
         let SampleFlags { fed, queued, at_floor, nested, tracked } = self.sample.flags;
-        let bias_ns = bias.map(|bias| bias.of_sample(queued, self.sample.inner));
         json!({
             "call": self.call.0,
             "launch": self.series.launch,
@@ -228,7 +227,7 @@ impl Slice {
             "cache": self.series.cache.name(),
             "feeding": if fed { "fed" } else { "starved" },
             "raw_ns": self.sample.raw_ns(),
-            "net_ns": bias_ns.map(|bias_ns| (self.sample.raw_ns() - bias_ns).max(0.0)),
+            "net_ns": bias.map(|bias| (self.sample.alone_ns() - bias.ns).max(0.0)),
             // The maximum error of the position on the host's time axis.
             "alignment_error_ns": error_ns[0].max(error_ns[1]).ceil() as u64,
             "queued": mark(queued),

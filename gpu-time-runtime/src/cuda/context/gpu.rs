@@ -146,4 +146,8 @@ impl Gpu for Context {
     fn is_at_floor(&self, raw_ns: f64) -> bool {
         self.floor.covers(raw_ns)
     }
+
+    fn added_ns(&self, inner: u16, queued: bool) -> f64 {
+        self.calibrator.added_ns(inner, queued)
+    }
 }

@@ -161,7 +161,7 @@ impl NodeInfo {
             tracked: self.tracked,
         };
         let inner = if self.nested { None } else { Some(0) };
-        Ok(sample.at(context.now_ns()).around(inner).flagged(flags))
+        Ok(sample.at(context.now_ns()).around(inner, 0.0).flagged(flags))
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::stats::bias::{Bias, InnerCost};
+use crate::stats::bias::Bias;
 use crate::stats::call_tree::place::PathId;
-use crate::stats::tally::are_few;
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
 use gpu_time_report::starved::{self, SampleSum};
@@ -21,14 +20,10 @@ pub(super) struct TimedCalls {
     recorded: u64,
     lost: u64,
     calls: f64,
-    /// The sums of the raw times.
+    /// The sums of the times with their bias.
     sums: TimeSums,
     /// The number of brackets, each counted with the weight of its call.
     brackets: f64,
-    /// The numbers of near and far brackets nested inside, with the same weights. The two kinds lengthen the
-    /// outer brackets by different times: see [`InnerCost`].
-    near: f64,
-    far: f64,
     /// The number of brackets nested inside the calls' brackets, and that number plus the calls' own brackets.
     /// The brackets of `around` contain all of these.
     inside: u64,
@@ -38,7 +33,6 @@ pub(super) struct TimedCalls {
     /// The parts of `sums` that are of fed and of starved samples.
     of_fed: SampleSum,
     of_starved: SampleSum,
-    queued: u64,
     /// The number of calls with an unknown number of brackets inside.
     unknown: u64,
 }
@@ -98,12 +92,10 @@ impl TimedCalls {
         if sample.flags.at_floor {
             return;
         }
-        self.sums.add(sample.raw_ns(), weight);
+        let ns = sample.alone_ns();
+        self.sums.add(ns, weight);
         self.brackets += weight * f64::from(sample.brackets);
-        let near = inside.min(InnerCost::NEAR as u64);
-        self.near += weight * near as f64;
-        self.far += weight * (inside - near) as f64;
-        let sum = SampleSum { samples: weight, ns: weight * sample.raw_ns() };
+        let sum = SampleSum { samples: weight, ns: weight * ns };
         let (count, total) = if sample.flags.fed {
             (&mut self.fed, &mut self.of_fed)
         } else {
@@ -111,19 +103,13 @@ impl TimedCalls {
         };
         *count += 1;
         total.add(sum);
-        self.queued += u64::from(sample.flags.queued);
         self.unknown += u64::from(sample.inner.is_none());
     }
 
-    /// Returns the sums of the net times. The bias is subtracted in the same way as for a series.
+    /// Returns the sums of the net times.
     fn net(&self, bias: Option<Bias>) -> TimeSums {
-        let Some(bias) = bias else { return self.sums };
-        let is_queued = self.queued * 2 > self.fed;
-        let is_known = are_few(self.unknown, self.fed + self.starved) && self.fed > 0;
-        let inner = bias.inner.filter(|_| is_known);
-        let inner_ns = inner.map_or(0.0, |cost| cost.total_ns(self.near, self.far, is_queued));
-        let own_ns = self.brackets * if is_queued { bias.queued_ns } else { bias.ns };
-        self.sums.reduced_to((self.sums.ns - own_ns - inner_ns).max(0.0))
+        let bias_ns = bias.map_or(0.0, |bias| bias.ns);
+        self.sums.reduced_to((self.sums.ns - self.brackets * bias_ns).max(0.0))
     }
 }
 
@@ -265,7 +251,7 @@ mod tests {
         SampleFlags { fed: true, queued: false, at_floor: false, nested: false, tracked: false };
 
     fn sample(ns: f64, inner: u16) -> Sample {
-        Sample::new(ns).unwrap().around(Some(inner)).flagged(FED)
+        Sample::new(ns).unwrap().around(Some(inner), 0.0).flagged(FED)
     }
 
     /// The calls of each path.
@@ -329,20 +315,15 @@ mod tests {
     }
 
     #[test]
-    fn bias_is_removed_with_that_of_brackets_inside() {
-        let inner = Some(InnerCost { near_ns: 20.0, far_ns: 40.0, error_ns: 10.0 });
-        let (source, error_ns) = ("floor", None);
-        let bias = Bias { ns: 10.0, queued_ns: 15.0, inner, source, error_ns };
+    fn bias_is_removed_with_what_brackets_inside_add() {
+        let bias = Bias { ns: 10.0, ..Bias::NONE };
         let mut tree = Bench::default();
         let path = tree.path();
-        tree.record(path, None, Ok(sample(1_000.0, 13)));
-        let net = |tree: &Bench| tree.settle(Some(bias))[0].net_ns;
-        assert_eq!(net(&tree), 1_000.0 - 10.0 - 12.0 * 20.0 - 40.0);
-        // If the number of brackets inside is unknown for many calls, their time is not subtracted from any call,
-        // as in a series.
-        tree.record(path, None, Ok(sample(1_000.0, 0).around(None)));
-        assert_eq!(net(&tree), 2_000.0 - 2.0 * 10.0);
-        assert_eq!(tree.settle(None)[0].net_ns, 2_000.0);
+        for (inner, added_ns) in [(13, 280.0), (0, 0.0)] {
+            tree.record(path, None, Ok(sample(1_000.0, 0).around(Some(inner), added_ns)));
+        }
+        assert_eq!(tree.settle(Some(bias))[0].net_ns, 2_000.0 - 2.0 * 10.0 - 280.0);
+        assert_eq!(tree.settle(None)[0].net_ns, 2_000.0 - 280.0);
     }
 
     #[test]
@@ -436,7 +417,7 @@ mod tests {
         // The starved sample takes longer than the fed ones.
         assert!(bound(&[fed, fed, fed, sample(300.0, 0).flagged(starved)]));
         assert!(bound(&[fed.flagged(starved); 2]));
-        assert!(bound(&[fed, fed.around(None), fed.around(None)]));
+        assert!(bound(&[fed, fed.around(None, 0.0), fed.around(None, 0.0)]));
         // Brackets inside that belong to no recorded call.
         assert!(bound(&[sample(100.0, 1); 2]));
         assert!(!bound(&[sample(100.0, 1), fed, fed, fed]));

@@ -1,5 +1,4 @@
 use crate::base::allocations::bytes_kept;
-use crate::stats::bias::InnerCost;
 use crate::stats::series::*;
 use crate::types::sample::{Lost, SampleFlags};
 use proptest::prelude::*;
@@ -28,7 +27,7 @@ pub(crate) fn info(bias_ns: Option<f64>) -> SeriesInfo {
         repeats: false,
         counted: false,
         looks: None,
-        bias: bias_ns.map(|ns| Bias { ns, queued_ns: ns + 600.0, ..Bias::NONE }),
+        bias: bias_ns.map(|ns| Bias { ns, ..Bias::NONE }),
     }
 }
 
@@ -52,71 +51,51 @@ pub(crate) fn record(series: &mut SeriesData, tally: &mut Tally, sample: Sample)
     tally.inner = series.inner();
 }
 
-/// Returns a fed or starved sample with other brackets inside.
-fn around(raw_ns: f64, fed: bool, inner: Option<u16>) -> Sample {
+/// Returns a fed sample with other brackets inside, each of which adds 100 ns.
+fn around(raw_ns: f64, inner: u16) -> Sample {
     with(raw_ns, |sample| {
-        (sample.flags.fed, sample.flags.nested, sample.inner) = (fed, true, inner)
+        (sample.flags.fed, sample.flags.nested, sample.inner) = (true, true, Some(inner));
+        sample.added_ns = 100.0 * f32::from(inner);
     })
 }
 
-/// Reports samples with a bias of 1,000 ns, plus 100 ns for each near and 200 ns for each far
-/// bracket inside.
-fn report_inner(samples: &[Sample]) -> report::Series {
-    let (series, tally) = recorded(samples);
-    let bias = Bias {
-        ns: 1000.0,
-        queued_ns: 1000.0,
-        inner: Some(InnerCost { near_ns: 100.0, far_ns: 200.0, error_ns: 50.0 }),
-        ..Bias::NONE
-    };
-    series.times().report(SeriesInfo { bias: Some(bias), ..info(None) }, &tally)
+#[test]
+fn what_brackets_inside_add_is_removed_from_each_sample() {
+    let samples = [sample(5000.0, true), around(5300.0, 3), around(7000.0, 20)];
+    let report = report(&samples, Some(1000.0));
+    let net = report.net_ns.unwrap();
+    assert_eq!((net.min, net.max, net.sum), (4000.0, 4000.0, 12_000.0));
+    assert_eq!((report.bias_ns, report.raw_ns.unwrap().max), (Some(1000.0), 5000.0));
+    let inner = report.inner_brackets.unwrap();
+    assert_eq!((inner.min, inner.max), (0, 20));
 }
 
 #[test]
-fn brackets_inside_are_removed() {
-    let uniform = report_inner(&[around(5000.0, true, Some(3)), around(6000.0, true, Some(3))]);
-    assert_eq!((uniform.bias_ns, uniform.net_ns.unwrap().min), (Some(1300.0), 3700.0));
-    let inner = uniform.inner_brackets.unwrap();
-    assert_eq!((inner.min, inner.max), (3, 3));
-    // If the numbers differ, their mean is subtracted. The first sample is recorded before any
-    // sample has brackets inside.
-    let mixed = report_inner(&[sample(5000.0, true), around(6000.0, true, Some(3))]);
-    assert_eq!((mixed.bias_ns, mixed.net_sum_ns), (Some(1150.0), Some(8700.0)));
-    assert_eq!(mixed.inner_brackets.unwrap().min, 0);
-    // The first 3 of the 15 brackets have a long queue behind them, so each adds 200 ns.
-    let many = report_inner(&[around(9000.0, true, Some(15))]);
-    assert_eq!(many.bias_ns, Some(1000.0 + 12.0 * 100.0 + 3.0 * 200.0));
+fn brackets_inside_are_known_if_few_samples_lack_them() {
+    let unknown = with(5000.0, |s| (s.flags.fed, s.flags.nested, s.inner) = (true, true, None));
+    let mut samples = vec![around(5000.0, 3); 99];
+    samples.push(unknown);
+    let inner = |samples: &[Sample]| report(samples, None).inner_brackets.map(|inner| inner.max);
+    assert_eq!(inner(&samples), Some(3));
+    samples.push(unknown);
+    assert_eq!(inner(&samples), None);
+    // Starved samples are bounds in any case.
+    assert_eq!(inner(&[with(5000.0, |s| (s.flags.nested, s.inner) = (true, Some(3)))]), None);
+    assert_eq!(inner(&[sample(5000.0, true)]), None);
+    // Nothing is known of what these add.
+    let mut unknown = around(5000.0, 3);
+    unknown.added_ns = 0.0;
+    assert_eq!(inner(&[unknown]), None);
 }
 
 #[test]
-fn brackets_inside_stay_where_their_effect_is_unknown() {
-    for samples in [
-        [around(5000.0, true, Some(3)), around(6000.0, true, None)],
-        [around(5000.0, false, Some(3)), around(6000.0, false, Some(3))],
-        [sample(5000.0, true), sample(6000.0, true)],
-    ] {
-        let report = report_inner(&samples);
-        assert_eq!((report.bias_ns, report.inner_brackets), (Some(1000.0), None));
-    }
-}
-
-#[test]
-fn few_samples_with_unknown_brackets_inside_leave_the_correction() {
-    let mut samples = vec![around(5000.0, true, Some(3)); 99];
-    samples.push(around(6000.0, true, None));
-    assert_eq!(report_inner(&samples).inner_brackets.map(|inner| inner.max), Some(3));
-    samples.push(around(6000.0, true, None));
-    assert_eq!(report_inner(&samples).inner_brackets, None);
-}
-
-#[test]
-fn mostly_queued_series_uses_queued_bias() {
-    let queued = |raw_ns| with(raw_ns, |s| (s.flags.fed, s.flags.queued) = (true, true));
-    let mostly = report(&[queued(9000.0), queued(9000.0), sample(8400.0, true)], Some(1000.0));
-    assert_eq!((mostly.queued, mostly.bias_ns), (2, Some(1600.0)));
-    assert_eq!(mostly.net_ns.unwrap().median, 7400.0);
-    let hardly = report(&[queued(9000.0), sample(8400.0, true)], Some(1000.0));
-    assert_eq!((hardly.queued, hardly.bias_ns), (1, Some(1000.0)));
+fn what_a_queue_adds_is_removed_from_queued_samples_only() {
+    let queued = with(9000.0, |s| {
+        (s.flags.fed, s.flags.queued, s.added_ns) = (true, true, 600.0);
+    });
+    let report = report(&[queued, sample(8400.0, true)], Some(1000.0));
+    let net = report.net_ns.unwrap();
+    assert_eq!((report.queued, net.min, net.max), (1, 7400.0, 7400.0));
 }
 
 #[test]
