@@ -19,39 +19,32 @@ pub enum Arity {
     One,
 }
 
-const fn value(name: &'static str, example: &'static str) -> Key {
-    Key { name, example, arity: Arity::One }
-}
-
-const fn optional(name: &'static str, example: &'static str) -> Key {
-    Key { name, example, arity: Arity::Optional }
-}
-
-const fn flag(name: &'static str, example: &'static str) -> Key {
-    Key { name, example, arity: Arity::None }
+const fn key(name: &'static str, arity: Arity, example: &'static str) -> Key {
+    Key { name, example, arity }
 }
 
 /// All keys, in the order in which messages list them.
 const KEYS: [Key; 16] = [
-    value("stream", "`stream = EXPR`"),
-    value("name", "`name = \"…\"`"),
-    value("warmup", "`warmup = 10`"),
-    value("sample", "`sample = 0.01`"),
-    value("every", "`every = 100`"),
-    optional("cold", "`cold` or `cold = \"dirty\"`"),
-    optional("sleep", "`sleep` or `sleep = \"50us\"`"),
-    flag("graph", "`graph`"),
-    value("scope", "`scope = \"launches\"` or `scope = \"body\"`"),
-    value("launch", "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
-    value(
+    key("stream", Arity::One, "`stream = EXPR`"),
+    key("name", Arity::One, "`name = \"…\"`"),
+    key("warmup", Arity::One, "`warmup = 10`"),
+    key("sample", Arity::One, "`sample = 0.01`"),
+    key("every", Arity::One, "`every = 100`"),
+    key("cold", Arity::Optional, "`cold` or `cold = \"dirty\"`"),
+    key("sleep", Arity::Optional, "`sleep` or `sleep = \"50us\"`"),
+    key("graph", Arity::None, "`graph`"),
+    key("scope", Arity::One, "`scope = \"launches\"` or `scope = \"body\"`"),
+    key("launch", Arity::One, "`launch = \"gemm\"` or `launch = [\"gemm\", \"conv\"]`"),
+    key(
         "clock",
+        Arity::One,
         "`clock = \"events\"`, `clock = \"sync\"`, `clock = \"host\"` or `clock = \"kernels\"`",
     ),
-    value("key", "`key = EXPR`"),
-    value("bytes", "`bytes = EXPR`"),
-    value("flops", "`flops = EXPR`"),
-    value("crate", "`crate = PATH`"),
-    flag("skip", "`skip`"),
+    key("key", Arity::One, "`key = EXPR`"),
+    key("bytes", Arity::One, "`bytes = EXPR`"),
+    key("flops", Arity::One, "`flops = EXPR`"),
+    key("crate", Arity::One, "`crate = PATH`"),
+    key("skip", Arity::None, "`skip`"),
 ];
 
 impl Key {

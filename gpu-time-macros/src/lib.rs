@@ -2,52 +2,14 @@
 #![forbid(unsafe_code)]
 
 #[cfg(any(feature = "enabled", test))]
-mod args;
-#[cfg(any(feature = "enabled", test))]
-mod awaits;
-#[cfg(any(feature = "enabled", test))]
-mod bindings;
-#[cfg(any(feature = "enabled", test))]
-mod block;
-#[cfg(any(feature = "enabled", test))]
-mod conflicts;
-#[cfg(any(feature = "enabled", test))]
-mod container;
-#[cfg(any(feature = "enabled", test))]
-mod errors;
-#[cfg(any(feature = "enabled", test))]
-mod expand;
-#[cfg(any(feature = "enabled", test))]
-mod fragments;
-#[cfg(any(feature = "enabled", test))]
-mod func;
-#[cfg(any(feature = "enabled", test))]
-mod inherited;
+mod enabled;
 mod items;
 #[cfg_attr(not(feature = "enabled"), allow(dead_code, reason = "values are not looked at"))]
 mod keys;
-#[cfg(any(feature = "enabled", test))]
-mod launches;
-#[cfg(any(feature = "enabled", test))]
-mod marks;
 #[cfg(not(feature = "enabled"))]
 mod off;
-#[cfg(any(feature = "enabled", test))]
-mod pair;
-#[cfg(any(feature = "enabled", test))]
-mod paths;
-#[cfg(any(feature = "enabled", test))]
-mod plan;
-#[cfg(any(feature = "enabled", test))]
-mod positions;
-#[cfg(any(feature = "enabled", test))]
-mod rewrite;
-#[cfg(any(feature = "enabled", test))]
-mod source;
 #[cfg(test)]
 mod tests;
-#[cfg(any(feature = "enabled", test))]
-mod values;
 
 use proc_macro::TokenStream;
 
@@ -355,7 +317,7 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn gpu_timed(args: TokenStream, item: TokenStream) -> TokenStream {
     #[cfg(feature = "enabled")]
-    return rewrite::rewrite(args.into(), item.into()).into();
+    return enabled::rewrite::rewrite(args.into(), item.into()).into();
     #[cfg(not(feature = "enabled"))]
     return off::attribute(args, item);
 }
@@ -381,7 +343,7 @@ pub fn gpu_timed(args: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn scope(input: TokenStream) -> TokenStream {
     #[cfg(feature = "enabled")]
-    return block::scope(input.into()).into();
+    return enabled::block::scope(input.into()).into();
     #[cfg(not(feature = "enabled"))]
     return off::scope(input);
 }
@@ -401,7 +363,7 @@ pub fn scope(input: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn guard(input: TokenStream) -> TokenStream {
     #[cfg(feature = "enabled")]
-    return block::guard(input.into()).into();
+    return enabled::block::guard(input.into()).into();
     #[cfg(not(feature = "enabled"))]
     return off::guard(input);
 }

@@ -11,7 +11,11 @@ use crate::keys::Key;
 /// Returns the item, followed by the errors.
 pub fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
     let errors = check_keys(&flat(args));
-    let header: Vec<Ident> = flat(item.clone()).into_iter().filter_map(ident).collect();
+    let header = flat(item.clone()).into_iter().filter_map(|tree| match tree {
+        TokenTree::Ident(word) => Some(word),
+        _ => None,
+    });
+    let header: Vec<Ident> = header.collect();
     let words: Vec<String> = header.iter().map(Ident::to_string).collect();
     match items::item(&words) {
         Item::Function(_) | Item::Container(_) => item.into_iter().chain(errors).collect(),
@@ -33,8 +37,9 @@ pub fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
 pub fn scope(input: TokenStream) -> TokenStream {
     let mut trees = flat(input);
     trees.pop_if(|last| is_punct(last, ','));
-    let Some(TokenTree::Group(block)) = trees.pop_if(|last| is_braces(last)) else {
-        return error(Span::call_site(), items::NO_BLOCK);
+    let block = match trees.pop() {
+        Some(TokenTree::Group(block)) if block.delimiter() == Delimiter::Brace => block,
+        _ => return error(Span::call_site(), items::NO_BLOCK),
     };
     // The item stands in for the code of an enabled build, so that lints about unnecessary braces
     // give the same results.
@@ -113,17 +118,6 @@ fn flat(tokens: TokenStream) -> Vec<TokenTree> {
         tree => vec![tree],
     });
     trees.collect()
-}
-
-fn ident(tree: TokenTree) -> Option<Ident> {
-    match tree {
-        TokenTree::Ident(word) => Some(word),
-        _ => None,
-    }
-}
-
-fn is_braces(tree: &TokenTree) -> bool {
-    matches!(tree, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace)
 }
 
 fn is_punct(tree: &TokenTree, c: char) -> bool {

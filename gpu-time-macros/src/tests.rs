@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use proc_macro2::TokenStream;
 
-use crate::rewrite::rewrite;
+use crate::enabled::rewrite::rewrite;
 
 fn tokens(text: &str) -> TokenStream {
     TokenStream::from_str(text).unwrap()

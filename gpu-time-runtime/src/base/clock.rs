@@ -3,7 +3,8 @@
 #![allow(unsafe_code)] // `clock_gettime`
 
 use std::sync::OnceLock;
-use std::time::{Instant, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Reads the clock behind `Instant`, `CLOCK_MONOTONIC`, in nanoseconds.
 ///
@@ -40,4 +41,16 @@ pub(crate) fn started() -> StartTime {
 pub(crate) fn since_start_ns(moment: Instant) -> u64 {
     let since = moment.saturating_duration_since(started().monotonic);
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Waits until `is_done` returns `true`, or until the deadline. Returns the last answer.
+pub(crate) fn wait_until(deadline: Instant, mut is_done: impl FnMut() -> bool) -> bool {
+    const PAUSE: Duration = Duration::from_micros(50);
+    while !is_done() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(PAUSE);
+    }
+    true
 }

@@ -1,9 +1,9 @@
-//! The environment variables that the runtime reads.
+//! The environment variables that the runtime reads, and the name of the host.
 
 #![allow(unsafe_code)] // the auxiliary vector
 
-use std::env;
 use std::ffi::{OsStr, OsString};
+use std::{env, fs};
 
 /// Returns an environment variable, unless the environment [is foreign](is_foreign).
 pub(crate) fn var(name: &str) -> Option<OsString> {
@@ -25,4 +25,10 @@ pub(crate) fn is_blank(value: &OsStr) -> bool {
 fn is_foreign() -> bool {
     // SAFETY: reads a value that the kernel passed to the program.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Returns the host name that the kernel reports.
+pub(crate) fn host() -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }

@@ -10,7 +10,6 @@ pub(crate) mod console;
 pub(crate) mod environment;
 pub(crate) mod file_calls;
 pub(crate) mod fork;
-pub(crate) mod host;
 pub(crate) mod increment;
 pub(crate) mod inside;
 pub(crate) mod lock;
@@ -23,6 +22,8 @@ pub(crate) mod signal_mask;
 #[cfg(any(feature = "nvml", feature = "signals"))]
 pub(crate) mod signals;
 pub(crate) mod standard;
+#[cfg(not(all(feature = "kernels", feature = "nvml")))]
+pub(crate) mod stubs;
 pub(crate) mod switches;
 pub(crate) mod thread_bound;
 pub(crate) mod thread_id;

@@ -1,5 +1,6 @@
 //! Random numbers that do not disturb the program's own generators.
 
+use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 
 use fastrand::Rng;
@@ -17,11 +18,10 @@ pub(crate) fn generator(state: u64) -> Rng {
     })
 }
 
-/// Returns `true` with this probability.
-#[cfg(feature = "tracing")]
+/// Returns `true` with this probability, by a random generator of the thread.
 pub(crate) fn happens(probability: f64) -> bool {
     thread_local! {
-        static SEED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+        static SEED: Cell<u64> = const { Cell::new(0) };
     }
     SEED.with(|seed| {
         let mut rng = generator(seed.get());

@@ -9,7 +9,7 @@ pub(crate) mod trace;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
-use crate::base::{clock, console, fork, host, rounds::in_rounds, switches};
+use crate::base::{clock, console, environment, fork, rounds::in_rounds, switches};
 use crate::collect::{devices::Biases, state::SiteState, trace::chrome};
 use crate::config::{Config, output, targets::Target};
 use crate::control::{active, budget_control};
@@ -72,7 +72,7 @@ pub(crate) fn print_table() {
 fn deliver(config: &Config, targets: &[Target]) {
     if !targets.is_empty() {
         let trace = |snapshot: &Snapshot| chrome::rendered(&snapshot.process, config.bias);
-        output::deliver(&snapshot_by(config), targets, config.detail, config.view, &trace);
+        output::deliver(&snapshot_by(config), targets, config, &trace);
     }
 }
 
@@ -158,7 +158,7 @@ fn snapshot_of(
     about.label.clone_from(&config.label);
     let version = || registry::version_of(&about.name);
     about.program_version = config.program_version.clone().or_else(version);
-    about.host = host::name();
+    about.host = environment::host();
     about.budget = budget_control::settled();
     about.warnings = console::complaints();
     about.warnings.extend(output::lost_streams(&config.targets));
@@ -340,13 +340,13 @@ fn why_off(config: &Config, states: &[SiteState]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{options::Options, setting::Setting};
+    use crate::config::options::Options;
 
     #[test]
     fn report_follows_one_configuration() {
         let options = Options {
-            on: Setting::Value(false),
-            label: Setting::Value("given".to_owned()),
+            is_on: Some(Some(false)),
+            label: Some(Some("given".to_owned())),
             ..Options::default()
         };
         let snapshot = snapshot_by(&Config::new(options));

@@ -39,12 +39,6 @@ pub(crate) struct SeriesState {
     times: SampleTimes,
 }
 
-impl SeriesState {
-    fn has_times(&self) -> bool {
-        self.tally.sums.brackets.samples > 0
-    }
-}
-
 /// The number of bytes of series to copy while a site stays locked. The last series copied may
 /// exceed it.
 const BYTES_PER_LOCK: usize = 64 << 10;
@@ -204,9 +198,9 @@ impl SiteState {
 
     /// Returns `true` if a series has times on a GPU.
     pub fn has_gpu_times(&self) -> bool {
-        let is_timed =
-            |series: &SeriesState| series.id.device != DeviceId::Host && series.has_times();
-        self.series.iter().any(is_timed)
+        self.series.iter().any(|series| {
+            series.id.device != DeviceId::Host && series.tally.sums.brackets.samples > 0
+        })
     }
 
     /// Returns `true` if the kernels of some of the site's calls should have been recorded.

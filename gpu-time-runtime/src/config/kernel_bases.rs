@@ -1,11 +1,9 @@
 //! CUPTI's duration for an empty kernel on each GPU. `gpu-time calibrate`, or the first run that needs it, stores
 //! it in the user's cache directory.
 
-#[cfg(any(test, feature = "kernels"))]
 use std::fs::DirBuilder;
 use std::fs::File;
 use std::io::{self, Read};
-#[cfg(any(test, feature = "kernels"))]
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -13,14 +11,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::base::environment;
-#[cfg(any(test, feature = "kernels"))]
 use crate::config::report_file::write_file;
 use crate::stats::bias::KernelBase;
 
 /// The maximum number of bytes to read.
 const MAX_BYTES: u64 = 1 << 20;
 /// The maximum number of entries to write. The oldest entries are dropped.
-#[cfg(any(test, feature = "kernels"))]
 const MAX_ENTRIES: usize = 256;
 /// The longest plausible time. An H200 takes half a microsecond.
 const LONGEST_NS: f64 = 100_000.0;
@@ -113,7 +109,6 @@ impl KernelBases {
 
     /// Adds the duration on a GPU. Replaces an earlier one with the same driver and version of
     /// CUPTI.
-    #[cfg(any(test, feature = "kernels"))]
     pub fn add(&mut self, gpu: GpuIdentity, cupti_version: u32, base: KernelBase) {
         let is_old = |old: &StoredBase| (&old.gpu, old.cupti_version) == (&gpu, cupti_version);
         self.gpus.retain(|old| !is_old(old));
@@ -123,7 +118,6 @@ impl KernelBases {
     }
 
     /// Writes the file, and creates its directory if it is missing.
-    #[cfg(any(test, feature = "kernels"))]
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let text = serde_json::to_string_pretty(self)? + "\n";
         if let Some(directory) = path.parent() {

@@ -5,10 +5,11 @@ use std::io;
 
 use crate::base::console::{self, say};
 use crate::base::standard::Standard;
+use crate::config::options::Config;
 use crate::config::own_files;
 use crate::config::path_pattern::quoted;
 use crate::config::targets::{Format, Sink, Target};
-use gpu_time_report::{Detail, Snapshot, Terminal, View};
+use gpu_time_report::{Snapshot, Terminal};
 
 /// Renders the trace of a snapshot. The second value is a note about what the trace lacks, if
 /// anything.
@@ -16,16 +17,10 @@ pub type Trace<'a> = &'a dyn Fn(&Snapshot) -> (String, Option<String>);
 
 /// Writes the report to every target. If a target fails, prints the error and the table to stderr,
 /// so that the results are not lost.
-pub fn deliver(
-    snapshot: &Snapshot,
-    targets: &[Target],
-    detail: Detail,
-    view: View,
-    trace: Trace<'_>,
-) {
+pub fn deliver(snapshot: &Snapshot, targets: &[Target], config: &Config, trace: Trace<'_>) {
     let mut table_is_due = false;
     for target in targets {
-        match target.write(snapshot, detail, view, trace) {
+        match target.write(snapshot, config, trace) {
             Ok(note) => note.iter().for_each(|note| say(note)),
             Err(error) => {
                 say(&format!("cannot write the report to {}: {error}", target.sink));
@@ -35,7 +30,7 @@ pub fn deliver(
     }
     if table_is_due {
         // If writing to stderr fails, there is nowhere else to report the error.
-        let _ = Target::TABLE.write(snapshot, detail, view, trace);
+        let _ = Target::TABLE.write(snapshot, config, trace);
     }
 }
 
@@ -53,14 +48,13 @@ impl Target {
     fn write(
         &self,
         snapshot: &Snapshot,
-        detail: Detail,
-        view: View,
+        config: &Config,
         trace: Trace<'_>,
     ) -> io::Result<Option<String>> {
         let (text, note) = match self.format {
             Format::Table => {
-                let terminal = Terminal { view, ..self.sink.terminal() };
-                (snapshot.to_table(terminal, detail), None)
+                let terminal = Terminal { view: config.view, ..self.sink.terminal() };
+                (snapshot.to_table(terminal, config.detail), None)
             }
             Format::Json => (snapshot.to_json() + "\n", None),
             Format::Csv => (snapshot.to_csv(), None),
@@ -100,7 +94,7 @@ impl fmt::Display for Sink {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use gpu_time_report as report;
@@ -109,11 +103,16 @@ mod tests {
     use std::process::Stdio;
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+    use crate::config::options::Options;
     use crate::config::path_pattern::PathPattern;
     use crate::config::targets;
 
     fn no_trace(_: &Snapshot) -> (String, Option<String>) {
         (String::new(), None)
+    }
+
+    fn config() -> Config {
+        Config::new(Options::default())
     }
 
     fn snapshot() -> Snapshot {
@@ -137,8 +136,7 @@ mod tests {
                 target(Format::Json, "%p.json"),
                 target(Format::Csv, "c"),
             ],
-            Detail::Brief,
-            View::Functions,
+            &config(),
             &no_trace,
         );
         let read = |name: &str| std::fs::read_to_string(path(name)).unwrap();
@@ -150,7 +148,7 @@ mod tests {
     /// Writes the report to the targets of a list, and returns the names of all files in the folder.
     fn delivered(folder: &Path, list: &str) -> Vec<String> {
         let targets = targets::targets(list, &mut |entry, why| panic!("{entry}: {why}"));
-        deliver(&snapshot(), &targets, Detail::Brief, View::Functions, &no_trace);
+        deliver(&snapshot(), &targets, &config(), &no_trace);
         let names = std::fs::read_dir(folder).unwrap();
         let mut names: Vec<String> =
             names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -235,7 +233,7 @@ mod tests {
             });
             when_locked.recv().unwrap();
             let targets = [target.clone(), target];
-            return deliver(&snapshot(), &targets, Detail::Brief, View::Functions, &no_trace);
+            return deliver(&snapshot(), &targets, &config(), &no_trace);
         }
         let name = std::thread::current().name().unwrap().to_owned();
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());

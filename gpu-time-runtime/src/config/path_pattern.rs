@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{self, Path, PathBuf};
 
-use crate::base::{environment, host};
+use crate::base::environment;
 
 /// The path of a report file, as it was given. Its placeholders are filled in for each report, because a process that
 /// was forked has another id.
@@ -88,7 +88,7 @@ impl Part {
         match self {
             Part::Text(text) => text.into(),
             Part::Process => std::process::id().to_string().into(),
-            Part::Host => host::name().unwrap_or_default().into(),
+            Part::Host => environment::host().unwrap_or_default().into(),
             Part::Variable(name) => environment::var(name).unwrap_or_default(),
         }
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn placeholders_are_filled_in() {
         let path = |text: &str| PathPattern::parse(text).unwrap().path();
-        let (id, host) = (std::process::id(), host::name().unwrap());
+        let (id, host) = (std::process::id(), environment::host().unwrap());
         assert_eq!(path("/a/%p/r-%p"), PathBuf::from(format!("/a/{id}/r-{id}")));
         assert_eq!(path("/a/%h-%%p%%"), PathBuf::from(format!("/a/{host}-%p%")));
         let package = env!("CARGO_PKG_NAME");

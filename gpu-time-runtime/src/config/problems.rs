@@ -1,7 +1,5 @@
 //! Messages about invalid values, and parsing of comma-separated lists.
 
-use crate::config::setting::Setting;
-
 /// The most messages about one source.
 const MAX_MESSAGES: usize = 20;
 /// The number of characters of a value that a message shows.
@@ -15,21 +13,15 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
-    /// Converts the result of validating `text` for the option called `name`. An error describes
-    /// the valid values.
+    /// Returns the result of validating `text` for the option called `name`, or `None` after an error,
+    /// which describes the valid values.
     pub fn check<T>(
         &mut self,
         name: &str,
         text: &str,
         result: Result<T, &'static str>,
-    ) -> Setting<T> {
-        result.map_or_else(
-            |expected| {
-                self.add(name, text, &format!("expected {expected}"));
-                Setting::UseDefault
-            },
-            Setting::Value,
-        )
+    ) -> Option<T> {
+        result.map_err(|expected| self.add(name, text, &format!("expected {expected}"))).ok()
     }
 
     /// Parses a comma-separated list for the option called `name`. `parse` receives a function to

@@ -4,12 +4,15 @@ use std::fs;
 use std::time::Duration;
 
 use crate::base::standard::Standard;
+use crate::config::options::Options;
 use crate::config::path_pattern::PathPattern;
-use crate::config::setting::Setting;
-use crate::config::targets::{Format, Sink};
+use crate::config::targets::{Format, Sink, Target};
 use crate::config::*;
+use crate::stats::bias::ConfiguredBias;
+use crate::types::attribute::{Cold, Hold};
 #[cfg(feature = "kernels")]
 use crate::types::record_mode::PhasePlan;
+use crate::types::sampling::Sampling;
 use gpu_time_report::Detail;
 
 fn options(vars: &[(&str, &str)]) -> (Options, Vec<String>) {
@@ -258,7 +261,7 @@ fn environment_wins_over_program() {
     let limited = read(&[("GPU_TIME_BUDGET", "1%")]);
     for off in ["off", "No"] {
         let unlimited = read(&[("GPU_TIME_BUDGET", off)]).or(limited.clone());
-        assert_eq!(unlimited.budget, Setting::Value(None));
+        assert_eq!(unlimited.budget, Some(Some(None)));
         assert_eq!(Config::new(unlimited).budget, None);
     }
 }

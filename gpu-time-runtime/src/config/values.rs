@@ -118,24 +118,22 @@ pub(crate) fn notes(text: &str) -> Result<Detail, &'static str> {
     Detail::parse(text).ok_or(Detail::EXPECTED)
 }
 
-pub(crate) fn sampling(share: Option<f64>) -> Result<Sampling, &'static str> {
-    share.and_then(Sampling::of_share).ok_or("a share from `0` to `1`, such as `0.01` or `1%`")
+pub(crate) fn sampling(text: &str) -> Result<Sampling, &'static str> {
+    let sampling = share(text).and_then(Sampling::of_share);
+    sampling.ok_or("a share from `0` to `1`, such as `0.01` or `1%`")
 }
 
-pub(crate) fn budget(share: Option<f64>) -> Result<f64, &'static str> {
-    share
-        .filter(|share| *share > 0.0 && *share < 1.0)
-        .ok_or("a share above `0` and below `1`, such as `0.01` or `1%`")
+pub(crate) fn budget(text: &str) -> Result<Option<f64>, &'static str> {
+    let budget = share(text).filter(|share| *share > 0.0 && *share < 1.0);
+    budget.map(Some).ok_or("a share above `0` and below `1`, such as `0.01` or `1%`")
 }
 
 /// Parses a budget, or a word that removes the limit. `0` is neither: it is a share that is too small.
 pub(crate) fn budget_or_off(text: &str) -> Result<Option<f64>, &'static str> {
-    match share(text) {
-        None if is_off(text) => Ok(None),
-        share => budget(share)
-            .map(Some)
-            .map_err(|_| "`off` or a share above `0` and below `1`, such as `0.01` or `1%`"),
+    if is_off(text) && text != "0" {
+        return Ok(None);
     }
+    budget(text).map_err(|_| "`off` or a share above `0` and below `1`, such as `0.01` or `1%`")
 }
 
 pub(crate) fn bias(text: &str) -> Result<ConfiguredBias, &'static str> {
@@ -148,14 +146,13 @@ pub(crate) fn bias(text: &str) -> Result<ConfiguredBias, &'static str> {
     )
 }
 
-pub(crate) fn trace_last(count: Option<usize>) -> Result<usize, &'static str> {
-    count
-        .filter(|count| (1..=MAX_TRACED).contains(count))
-        .ok_or("a whole number from `1` to `1000000`")
+pub(crate) fn trace_last(text: &str) -> Result<usize, &'static str> {
+    let count = text.parse().ok().filter(|count| (1..=MAX_TRACED).contains(count));
+    count.ok_or("a whole number from `1` to `1000000`")
 }
 
 /// Parses a fraction, such as `0.01` or `1%`.
-pub(crate) fn share(text: &str) -> Option<f64> {
+fn share(text: &str) -> Option<f64> {
     match text.strip_suffix('%') {
         Some(percent) => Some(percent.trim_end().parse::<f64>().ok()? / 100.0),
         None => text.parse().ok(),

@@ -2,7 +2,7 @@
 
 use crate::base::{console, fork};
 use crate::config::{filter, targets, values};
-use crate::config::{options::Options, problems::Problems, setting::Setting};
+use crate::config::{options::Options, problems::Problems};
 use crate::control::active;
 
 /// Process-wide options that the program sets at run time.
@@ -26,116 +26,89 @@ pub fn configure() -> Configure {
     Configure::default()
 }
 
-impl Configure {
+/// Declares the methods that set an option.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($argument:ident: $type:ty) => $field:ident = $read:ident($($value:expr),*);)*) => {
+        impl Configure {
+            $(
+                $(#[$doc])*
+                pub fn $name(mut self, $argument: $type) -> Self {
+                    let name = concat!("configure().", stringify!($name));
+                    self.options.$field = Some(self.$read(name, $($value),*));
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
     /// Sets where the report goes, as `GPU_TIME_REPORT` does. `""` restores the default, a table on
     /// stderr.
     ///
     /// Relative paths are resolved against the current directory at the time of this call. If the
     /// targets include a trace, calls are kept for it from now on. Otherwise, calls kept so far are
     /// discarded.
-    pub fn report(mut self, targets: &str) -> Self {
-        self.options.targets = self.list("configure().report", targets, targets::targets);
-        self
-    }
+    report(targets: &str) => targets = list(targets, targets::targets);
 
     /// Sets which functions are timed, as `GPU_TIME_FILTER` does. `""` selects all functions.
-    pub fn filter(mut self, patterns: &str) -> Self {
-        self.options.filter = self.list("configure().filter", patterns, filter);
-        self
-    }
+    filter(patterns: &str) => filter = list(patterns, filter);
 
     /// Sets the fraction of calls to time, for every function. `None` restores the setting from
     /// each function's attribute.
-    pub fn sample(mut self, share: impl Into<Option<f64>>) -> Self {
-        self.options.sampling = self.number("configure().sample", share, values::sampling);
-        self
-    }
+    sample(share: impl Into<Option<f64>>) => sampling = number(share.into(), values::sampling);
 
     /// Sets the fraction of wall time that timing may cost, such as `0.01`. `None` removes the
     /// limit. Below `0.5`, no kernels are recorded.
-    pub fn budget(mut self, share: impl Into<Option<f64>>) -> Self {
-        let budget = |share| values::budget(share).map(Some);
-        self.options.budget = self.number("configure().budget", share, budget);
-        self
-    }
+    budget(share: impl Into<Option<f64>>) => budget = number(share.into(), values::budget);
 
     /// Sets the number of warm-up calls on each device, for every function. `None` restores the
     /// setting from each function's attribute.
     ///
     /// If the number increases, functions that have already been called make up the difference.
-    pub fn warmup(mut self, calls: impl Into<Option<u32>>) -> Self {
-        let calls: Option<u32> = calls.into();
-        self.options.warmup = calls.into();
-        self
-    }
+    warmup(calls: impl Into<Option<u32>>) => warmup = number(calls.into(), values::warmup);
 
     /// Sets how the L2 is evicted before timed calls: `"off"`, `"clean"` or `"dirty"`. `""`
     /// restores the setting from each function's attribute.
-    pub fn cold(mut self, how: &str) -> Self {
-        self.options.cold = self.text("configure().cold", how, values::cold);
-        self
-    }
+    cold(how: &str) => cold = text(how, values::cold);
 
     /// Sets how streams are held: `"off"`, `"on"` or a time such as `"50us"`. `""` restores the
     /// setting from each function's attribute.
-    pub fn sleep(mut self, how: &str) -> Self {
-        self.options.hold = self.text("configure().sleep", how, values::hold);
-        self
-    }
+    sleep(how: &str) => hold = text(how, values::hold);
 
     /// Sets when CUPTI records everything that the process enqueues, as `GPU_TIME_RECORD` does: `"on"` for the whole
     /// run, `"20ms/1s"` for phases of 20 ms at random times, on average one in every second, `"start:30s"` for the first
     /// 30 s of the process, or `"off"`. `""` restores the default, by which the functions decide. Needs the feature
     /// `kernels`.
-    pub fn record(mut self, when: &str) -> Self {
-        self.options.recording = self.text("configure().record", when, values::recording);
-        self
-    }
+    record(when: &str) => recording = text(when, values::recording);
 
     /// Sets the label of the run, such as a commit or an experiment, as `GPU_TIME_LABEL` does:
     /// printable text of at most 200 bytes. `""` removes it.
-    pub fn label(mut self, text: &str) -> Self {
-        self.options.label = self.text("configure().label", text, values::label);
-        self
-    }
+    label(text: &str) => label = text(text, values::label);
 
     /// Sets the version of the program that reports show, in the same form as the label: usually
     /// `env!("CARGO_PKG_VERSION")`, which only the program itself knows. `""` removes it.
-    pub fn program_version(mut self, version: &str) -> Self {
-        let name = "configure().program_version";
-        self.options.program_version = self.text(name, version, values::label);
-        self
-    }
+    program_version(version: &str) => program_version = text(version, values::label);
 
     /// Sets how much of a report the table shows, as `GPU_TIME_NOTES` does: `"brief"`, as much as
     /// fits on a screen, or `"all"`. `""` restores the default, `"brief"`.
-    pub fn notes(mut self, which: &str) -> Self {
-        self.options.detail = self.text("configure().notes", which, values::notes);
-        self
-    }
+    notes(which: &str) => detail = text(which, values::notes);
 
     /// Sets the rows of the table, as `GPU_TIME_VIEW` does: `"functions"`, or `"tree"` for functions under
     /// their callers. `""` restores the default, `"functions"`.
-    pub fn view(mut self, rows: &str) -> Self {
-        self.options.view = self.text("configure().view", rows, values::view);
-        self
-    }
+    view(rows: &str) => view = text(rows, values::view);
 
     /// Sets the bias to subtract from each bracket, as `GPU_TIME_BIAS` does. `""` restores the
     /// default: the bias that was measured, was stored by an earlier run or `gpu-time calibrate`, or is in the built-in
     /// table.
-    pub fn bias(mut self, bias: &str) -> Self {
-        self.options.bias = self.text("configure().bias", bias, values::bias);
-        self
-    }
+    bias(bias: &str) => bias = text(bias, values::bias);
 
     /// Sets the number of calls, of brackets, and of kernels that a trace keeps, up to a million. `None`
     /// restores the default of 100,000. A trace that has already started keeps its size.
-    pub fn trace_last(mut self, count: impl Into<Option<usize>>) -> Self {
-        self.options.trace_last = self.number("configure().trace_last", count, values::trace_last);
-        self
-    }
+    trace_last(count: impl Into<Option<usize>>) => trace_last = number(count.into(), values::trace_last);
+}
 
+impl Configure {
     /// Applies the options. Options that are not set keep their values from earlier calls.
     ///
     /// An invalid value is reported in one line on stderr and in the report's warnings, and is
@@ -149,28 +122,23 @@ impl Configure {
         active::change(self.options);
     }
 
-    fn number<N: ToString + Copy, T>(
+    fn number<N: ToString, T>(
         &mut self,
         name: &str,
-        number: impl Into<Option<N>>,
-        validate: impl FnOnce(Option<N>) -> Result<T, &'static str>,
-    ) -> Setting<T> {
-        let number: Option<N> = number.into();
-        Setting::from(number).and_then(|number| {
-            self.problems.check(name, &number.to_string(), validate(Some(number)))
-        })
+        number: Option<N>,
+        parse: impl FnOnce(&str) -> Result<T, &'static str>,
+    ) -> Option<T> {
+        let number = number?.to_string();
+        self.problems.check(name, &number, parse(&number))
     }
 
     fn text<T>(
         &mut self,
         name: &str,
         text: &str,
-        validate: impl FnOnce(&str) -> Result<T, &'static str>,
-    ) -> Setting<T> {
-        match text {
-            "" => Setting::UseDefault,
-            text => self.problems.check(name, text, validate(text.trim())),
-        }
+        parse: impl FnOnce(&str) -> Result<T, &'static str>,
+    ) -> Option<T> {
+        if text.is_empty() { None } else { self.problems.check(name, text, parse(text.trim())) }
     }
 
     fn list<T>(
@@ -178,11 +146,8 @@ impl Configure {
         name: &str,
         list: &str,
         parse: impl FnOnce(&str, &mut dyn FnMut(&str, String)) -> T,
-    ) -> Setting<T> {
-        match list {
-            "" => Setting::UseDefault,
-            list => Setting::Value(self.problems.check_list(name, list, parse)),
-        }
+    ) -> Option<T> {
+        (!list.is_empty()).then(|| self.problems.check_list(name, list, parse))
     }
 }
 
@@ -225,8 +190,8 @@ mod tests {
             let expected = format!("invalid value `{value}` for `configure().{name}`: expected ");
             assert!(message.starts_with(&expected), "{message}");
         }
-        assert_eq!(options.options.warmup, Setting::Value(7));
-        assert_eq!(options.options.budget, Setting::UseDefault);
+        assert_eq!(options.options.warmup, Some(Some(7)));
+        assert_eq!(options.options.budget, Some(None));
     }
 
     #[test]
@@ -243,7 +208,7 @@ mod tests {
             .bias("")
             .trace_last(None);
         assert_eq!(options.problems.into_messages(), [""; 0]);
-        let unset = Options { on: options.options.on, ..Options::default() };
+        let unset = Options { is_on: options.options.is_on, ..Options::default() };
         assert_ne!(options.options, unset, "defaults replace earlier values");
     }
 }

@@ -1,17 +1,17 @@
 //! Times reads of cache lines, to determine whether the L2 still contains them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gpu_time_kernels::{LINE_LATENCIES_BLOCK, LINE_STEP, MAX_LINES};
 
+use crate::base::clock;
 use crate::cuda::mapped::{MappedPage, PagePool, register};
 use crate::cuda::{device::DeviceInfo, flush_buffer::FlushBuffer, module::Kernels};
 use crate::gpu::Fault;
 use crate::stats::eviction::{Pass, Passes};
 use crate::types::handles::Stream;
 
-const PAUSE: Duration = Duration::from_micros(50);
 /// The lines take up 1/`PART` of the L2 or less, so that all of them fit.
 const PART: u64 = 8;
 const MIN_LINES: u32 = 64;
@@ -159,15 +159,7 @@ impl LineProbe {
 
     /// Waits for the last pass without making driver calls.
     fn is_done_by(&self, deadline: Instant) -> bool {
-        loop {
-            if self.sheet.done.load(Acquire) >= self.tickets {
-                return true;
-            }
-            if Instant::now() >= deadline {
-                return false;
-            }
-            std::thread::sleep(PAUSE);
-        }
+        clock::wait_until(deadline, || self.sheet.done.load(Acquire) >= self.tickets)
     }
 
     fn result(&self, at: usize) -> Pass {

@@ -1,7 +1,6 @@
 //! Captures the calling thread's work on a stream into a graph, and replays it.
 
 use std::cell::Cell;
-use std::fmt;
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -9,6 +8,7 @@ use cudarc::driver::sys::{
     self, CUgraph, CUgraphExec, CUresult, CUstreamCaptureMode, CUstreamCaptureStatus,
 };
 
+use crate::base::console;
 use crate::cuda::context::Context;
 use crate::cuda::result::{check, raw};
 use crate::gpu::{Fault, Gpu};
@@ -24,38 +24,6 @@ thread_local! {
 /// then gets no timing nodes.
 pub(crate) fn is_recording() -> bool {
     IS_RECORDING.get()
-}
-
-/// The reasons why a closure cannot be replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    Null,
-    Captured,
-    Ruined(Fault),
-    Unjoined,
-    Empty,
-    Old,
-    Failed(Fault),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Null => f.write_str("the NULL stream cannot be captured"),
-            Refusal::Captured => f.write_str("the stream is already being captured"),
-            Refusal::Ruined(fault) => write!(
-                f,
-                "the closure does something that a capture does not allow, such as waiting or \
-                 allocating ({fault})"
-            ),
-            Refusal::Unjoined => f.write_str(
-                "the closure leaves work on another stream that is never joined to this one",
-            ),
-            Refusal::Empty => f.write_str("the closure enqueued nothing on the stream"),
-            Refusal::Old => f.write_str("the CUDA driver is too old"),
-            Refusal::Failed(fault) => write!(f, "{fault}"),
-        }
-    }
 }
 
 /// A capture that the runtime has begun.
@@ -77,21 +45,25 @@ pub(crate) struct Replay {
 
 impl Context {
     /// Starts capturing work on the stream into a graph. The capture must end on the same thread.
-    pub fn record_calls(&'static self, stream: Stream) -> Result<ReplayCapture, Refusal> {
+    ///
+    /// # Errors
+    ///
+    /// One sentence that says why calls on this stream cannot be replayed.
+    pub fn record_calls(&'static self, stream: Stream) -> Result<ReplayCapture, String> {
         if !self.symbols.can_replay {
-            return Err(Refusal::Old);
+            return Err("the CUDA driver is too old".to_owned());
         }
         if stream.is_legacy() {
-            return Err(Refusal::Null);
+            return Err("the NULL stream cannot be captured".to_owned());
         }
-        if self.is_capturing(stream).map_err(Refusal::Failed)? {
-            return Err(Refusal::Captured);
+        if self.is_capturing(stream).map_err(|fault| fault.to_string())? {
+            return Err("the stream is already being captured".to_owned());
         }
         // In this mode, calls on other threads cannot invalidate the capture.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is live, which the caller vouched for.
         self.on_stream(stream, || unsafe { sys::cuStreamBeginCapture_v2(raw(stream), mode) })
-            .map_err(Refusal::Failed)?;
+            .map_err(|fault| fault.to_string())?;
         IS_RECORDING.set(true);
         Ok(ReplayCapture { context: self, stream, is_over: false, thread: PhantomData })
     }
@@ -105,10 +77,20 @@ impl ReplayCapture {
     }
 
     /// Ends the capture, even an invalidated one, and instantiates its graph.
-    pub fn finish(mut self) -> Result<Replay, Refusal> {
+    ///
+    /// # Errors
+    ///
+    /// One sentence that says why the closure cannot be replayed.
+    pub fn finish(mut self) -> Result<Replay, String> {
         let graph = self.end().map_err(|fault| match fault {
-            Fault::Code(UNJOINED) => Refusal::Unjoined,
-            fault => Refusal::Ruined(fault),
+            Fault::Code(UNJOINED) => {
+                "the closure leaves work on another stream that is never joined to this one"
+                    .to_owned()
+            }
+            fault => format!(
+                "the closure does something that a capture does not allow, such as waiting or \
+                 allocating ({fault})"
+            ),
         })?;
         let context = self.context;
         let exec = context.inside(|| {
@@ -117,7 +99,8 @@ impl ReplayCapture {
             check(unsafe { sys::cuGraphDestroy(graph) })?;
             exec
         });
-        let exec = exec.map_err(Refusal::Failed)?.ok_or(Refusal::Empty)?;
+        let exec = exec.map_err(|fault| fault.to_string())?;
+        let exec = exec.ok_or("the closure enqueued nothing on the stream")?;
         Ok(Replay { context, exec })
     }
 
@@ -133,12 +116,18 @@ impl ReplayCapture {
     }
 }
 
-/// Ends the capture if the closure unwinds, so that the stream stays usable.
+/// Ends the capture if the closure panics, so that the stream stays usable, and explains the panic: the closure is
+/// unaware of the capture.
 impl Drop for ReplayCapture {
     fn drop(&mut self) {
-        if !self.is_over
-            && let Ok(graph) = self.end()
-        {
+        if self.is_over {
+            return;
+        }
+        console::say(
+            "`Settle::graph`: the closure panicked during the capture, in which it cannot wait or \
+             allocate",
+        );
+        if let Ok(graph) = self.end() {
             // SAFETY: the graph is our own, and not used after this.
             _ = self.context.inside(|| check(unsafe { sys::cuGraphDestroy(graph) }));
         }

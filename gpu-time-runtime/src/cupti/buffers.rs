@@ -19,10 +19,7 @@ const BYTES: usize = 128 * 1024;
 const MAX_BUFFERS: usize = 128;
 /// The number of buffers in use at which the reader is woken.
 const MANY_BUFFERS: usize = MAX_BUFFERS / 4;
-const LAYOUT: Layout = match Layout::from_size_align(BYTES, 8) {
-    Ok(layout) => layout,
-    Err(_) => panic!("the layout is valid"),
-};
+const LAYOUT: Layout = Layout::new::<[u64; BYTES / 8]>();
 
 /// The address of a buffer of the pool.
 ///

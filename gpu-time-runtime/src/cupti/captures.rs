@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-use crate::cupti::session::{SUCCESS, Session};
+use crate::cupti::session::SUCCESS;
 use crate::types::handles::Stream;
 
 /// `cuStreamBeginCapture`, `cuStreamBeginCapture_v2` and `cuStreamBeginCaptureToGraph`, each
@@ -63,12 +63,9 @@ pub(crate) fn captures_begun() -> u64 {
     CAPTURES.begun.load(Relaxed)
 }
 
-/// Switches the callbacks on. Errors are ignored: older versions lack some of the functions, and an
-/// unnoticed capture only delays the calls that launch into it.
-pub(super) fn observe(session: &Session) {
-    for id in BEGINS.into_iter().chain(ENDS).chain([DESTROYS]) {
-        _ = session.switch_callback_on(id);
-    }
+/// Returns the ids of the functions to observe.
+pub(super) fn ids() -> impl Iterator<Item = u32> {
+    BEGINS.into_iter().chain(ENDS).chain([DESTROYS])
 }
 
 /// Returns `true` if this is the id of a function that begins or ends a capture. The first argument

@@ -49,12 +49,11 @@ struct Control {
     /// The number of existing [`RecordingGuard`] guards. Recording is on while there is at least one, and may
     /// continue for longer.
     guards: usize,
-    is_recording: bool,
 }
 
 impl Control {
     const fn new(recording: &'static Recording) -> Control {
-        Control { recording, why: None, guards: 0, is_recording: false }
+        Control { recording, why: None, guards: 0 }
     }
 
     /// Loads the library and subscribes, unless that has been done, and stores the outcome.
@@ -100,7 +99,6 @@ impl Control {
         let refused = |code| refusal(session.library, code, "").why;
         let is_first = !HAS_RECORDED.swap(true, Relaxed);
         let started = self.recording.start(session, &permit);
-        self.is_recording = started.is_ok();
         if is_first {
             // CUPTI frees its tables in exit handlers that it has registered by now.
             at_exit::register();
@@ -116,7 +114,7 @@ impl Control {
             return;
         }
         if let Some(permit) = LOAD_LOCK.permit() {
-            self.is_recording = !self.recording.stop(session, &permit);
+            self.recording.stop(session, &permit);
         }
     }
 
@@ -126,7 +124,7 @@ impl Control {
     ///
     /// One sentence that describes CUPTI's error. CUPTI is then unavailable until the next report tries again.
     fn switch_on(&mut self, session: &Session) -> Result<bool, String> {
-        if !self.is_recording
+        if !self.recording.is_on()
             && !self.start(session).inspect_err(|why| self.store(Err(why.clone())))?
         {
             return Ok(false);
@@ -139,7 +137,7 @@ impl Control {
     fn switch_off(&mut self, session: &Session) {
         self.guards -= 1;
         // Recording has already been stopped if the process is ending.
-        if self.guards == 0 && self.is_recording {
+        if self.guards == 0 && self.recording.is_on() {
             self.stop(session);
         }
     }
@@ -207,7 +205,7 @@ pub(crate) fn retry() {
             && control.guards == 0
         {
             let started = control.start(session);
-            if control.is_recording {
+            if control.recording.is_on() {
                 control.stop(session);
             }
             control.store(started.map(drop));
@@ -276,7 +274,7 @@ pub(crate) fn stop_unused() {
     // If another thread holds the lock, the next call is soon enough.
     if let Some(mut control) = try_locked(&CONTROL)
         && control.guards == 0
-        && control.is_recording
+        && control.recording.is_on()
     {
         control.stop(session);
     }
@@ -290,7 +288,7 @@ pub(crate) fn end(deadline: Instant) {
     // Without launches there is nothing to record, and the driver may have ended.
     if launches::have_begun()
         && let Some(mut control) = locked_by(&CONTROL, deadline)
-        && control.is_recording
+        && control.recording.is_on()
     {
         control.stop(session);
     }
@@ -380,7 +378,7 @@ mod tests {
             control.switch_off(&session);
             assert_eq!(fake::calls(), []);
         }
-        assert!(control.is_recording);
+        assert!(control.recording.is_on());
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::cupti::failures;
 use crate::cupti::gate::GATE;
 use crate::cupti::launches;
 use crate::cupti::loads::LOAD_LOCK;
-use crate::cupti::records::{self, Record};
-use crate::cupti::session::{self, SUCCESS, Session};
+use crate::cupti::records;
+use crate::cupti::session::{self, Session};
 use crate::cupti::work::InternedWork;
 use crate::types::activity::Activity;
 
@@ -65,11 +65,7 @@ pub(crate) fn are_buffers_filling() -> bool {
 /// Returns `false` if another thread is loading code, or CUPTI refuses.
 fn flush(session: &Session, forced: bool) -> bool {
     let Some(permit) = LOAD_LOCK.permit() else { return false };
-    let code = session.flush(&permit, forced);
-    if code != SUCCESS {
-        failures::note("hand over its records", code);
-    }
-    code == SUCCESS
+    failures::is_success("hand over its records", session.flush(&permit, forced))
 }
 
 fn read_all(
@@ -80,18 +76,19 @@ fn read_all(
 ) -> DrainOutcome {
     let mut drained = DrainOutcome::default();
     while let Some(completed) = pool.take() {
-        for_each_record(session, &completed, &mut |record| {
-            let activity = activity(record, interned);
-            if !activity.has_times() {
-                drained.zero_times += 1;
+        for_each_record(session, &completed, &mut |bytes| {
+            // SAFETY: CUPTI has written the record.
+            if let Some(activity) = unsafe { records::read(bytes, |work| interned.get(&work)) } {
+                drained.zero_times += u64::from(!activity.has_times());
+                each(&activity);
             }
-            each(&activity);
         });
     }
     drained
 }
 
-fn for_each_record(session: &Session, completed: &CompletedBuffer, each: &mut dyn FnMut(&Record)) {
+/// Passes the bytes from each record to the end of the buffer to `each`.
+fn for_each_record(session: &Session, completed: &CompletedBuffer, each: &mut dyn FnMut(&[u8])) {
     let (start, bytes) = (completed.start(), completed.bytes());
     let mut last = ptr::null_mut();
     // SAFETY: CUPTI has completed the buffer; `last` is null or a record in this buffer.
@@ -103,24 +100,8 @@ fn for_each_record(session: &Session, completed: &CompletedBuffer, each: &mut dy
             return;
         }
         // SAFETY: the buffer has `bytes` bytes, all of which CUPTI has written.
-        let rest = unsafe { std::slice::from_raw_parts(record, bytes - at) };
-        // SAFETY: CUPTI has written the record.
-        if let Some(record) = unsafe { records::read(rest) } {
-            each(&record);
-        }
+        each(unsafe { std::slice::from_raw_parts(record, bytes - at) });
         last = record;
-    }
-}
-
-fn activity(record: &Record, interned: &mut InternedWork) -> Activity {
-    Activity {
-        start_ns: record.start_ns,
-        end_ns: record.end_ns,
-        correlation: record.correlation,
-        device: record.device,
-        context: record.context,
-        stream: record.stream,
-        work: interned.get(&record.work),
     }
 }
 

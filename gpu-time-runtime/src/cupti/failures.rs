@@ -4,13 +4,18 @@ use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use crate::cupti::library::Library;
+use crate::cupti::session::SUCCESS;
 
 /// The first request that CUPTI refused, and its error code.
 static FIRST: OnceLock<(&str, c_int)> = OnceLock::new();
 
-/// Notes an error of CUPTI. Only the first one is kept. `request` completes "CUPTI could not".
-pub(super) fn note(request: &'static str, code: c_int) {
-    _ = FIRST.set((request, code));
+/// Returns `true` if CUPTI has succeeded. Otherwise notes the error, of which the first one is kept. `request` completes
+/// "CUPTI could not".
+pub(super) fn is_success(request: &'static str, code: c_int) -> bool {
+    if code != SUCCESS {
+        _ = FIRST.set((request, code));
+    }
+    code == SUCCESS
 }
 
 /// Returns one sentence that describes the first error, if there is one.

@@ -68,14 +68,9 @@ const fn function(
     per_thread: u32,
     enqueues: Enqueues,
     stream: StreamAt,
+    size: SizeAt,
 ) -> DriverFunction {
-    DriverFunction { legacy, per_thread, enqueues, stream, size: Nowhere }
-}
-
-impl DriverFunction {
-    const fn sized(self, size: SizeAt) -> DriverFunction {
-        DriverFunction { size, ..self }
-    }
+    DriverFunction { legacy, per_thread, enqueues, stream, size }
 }
 
 use Enqueues::*;
@@ -86,53 +81,53 @@ use StreamAt::*;
 /// `cupti_driver_cbid.h` and never change.
 #[rustfmt::skip]
 const FUNCTIONS: [DriverFunction; 47] = [
-    function(216, 428, Set, Offset(24)).sized(At(16)),        // cuMemsetD8Async
-    function(218, 429, Set, Offset(24)).sized(At(16)),        // cuMemsetD16Async
-    function(220, 430, Set, Offset(24)).sized(At(16)),        // cuMemsetD32Async
-    function(222, 431, Set, Offset(40)).sized(Plane(24, 32)), // cuMemsetD2D8Async
-    function(224, 432, Set, Offset(40)).sized(Plane(24, 32)), // cuMemsetD2D16Async
-    function(226, 433, Set, Offset(40)).sized(Plane(24, 32)), // cuMemsetD2D32Async
-    function(249, 411, Set, Default).sized(At(16)),           // cuMemsetD8_v2
-    function(250, 412, Set, Default).sized(At(16)),           // cuMemsetD16_v2
-    function(251, 413, Set, Default).sized(At(16)),           // cuMemsetD32_v2
-    function(252, 414, Set, Default).sized(Plane(24, 32)),    // cuMemsetD2D8_v2
-    function(253, 415, Set, Default).sized(Plane(24, 32)),    // cuMemsetD2D16_v2
-    function(254, 416, Set, Default).sized(Plane(24, 32)),    // cuMemsetD2D32_v2
-    function(276, 397, Copy, Default).sized(At(16)),          // cuMemcpyHtoD_v2
-    function(277, 421, Copy, Offset(24)).sized(At(16)),       // cuMemcpyHtoDAsync_v2
-    function(278, 398, Copy, Default).sized(At(16)),          // cuMemcpyDtoH_v2
-    function(279, 422, Copy, Offset(24)).sized(At(16)),       // cuMemcpyDtoHAsync_v2
-    function(280, 399, Copy, Default).sized(At(16)),          // cuMemcpyDtoD_v2
-    function(281, 423, Copy, Offset(24)).sized(At(16)),       // cuMemcpyDtoDAsync_v2
-    function(282, 403, Copy, Default).sized(At(24)),          // cuMemcpyAtoH_v2
-    function(283, 420, Copy, Offset(32)).sized(At(24)),       // cuMemcpyAtoHAsync_v2
-    function(284, 401, Copy, Default).sized(At(24)),          // cuMemcpyAtoD_v2
-    function(285, 400, Copy, Default).sized(At(24)),          // cuMemcpyDtoA_v2
-    function(286, 404, Copy, Default).sized(At(32)),          // cuMemcpyAtoA_v2
-    function(287, 405, Copy, Default).sized(Copy2D),          // cuMemcpy2D_v2
-    function(288, 406, Copy, Default).sized(Copy2D),          // cuMemcpy2DUnaligned_v2
-    function(289, 424, Copy, Offset(8)).sized(Copy2D),        // cuMemcpy2DAsync_v2
-    function(290, 407, Copy, Default).sized(Copy3D),          // cuMemcpy3D_v2
-    function(291, 425, Copy, Offset(8)).sized(Copy3D),        // cuMemcpy3DAsync_v2
-    function(292, 402, Copy, Default).sized(At(24)),          // cuMemcpyHtoA_v2
-    function(293, 419, Copy, Offset(32)).sized(At(24)),       // cuMemcpyHtoAAsync_v2
-    function(305, 408, Copy, Default).sized(At(16)),          // cuMemcpy
-    function(306, 418, Copy, Offset(24)).sized(At(16)),       // cuMemcpyAsync
-    function(307, 442, Kernel, Offset(40)),                   // cuLaunchKernel
-    function(318, 409, PeerCopy, Default).sized(At(32)),      // cuMemcpyPeer
-    function(319, 426, PeerCopy, Offset(40)).sized(At(32)),   // cuMemcpyPeerAsync
-    function(320, 410, PeerCopy, Default).sized(Copy3D),      // cuMemcpy3DPeer
-    function(321, 427, PeerCopy, Offset(8)).sized(Copy3D),    // cuMemcpy3DPeerAsync
-    function(477, 478, Kernel, Offset(40)),                   // cuLaunchCooperativeKernel
-    function(480, 480, Kernel, Several),                      // cuLaunchCooperativeKernelMultiDevice
-    function(514, 515, Graph, Offset(8)),                     // cuGraphLaunch
-    function(652, 653, Kernel, Config),                       // cuLaunchKernelEx
-    function(776, 777, CopyBatch, Offset(64)),                // cuMemcpyBatchAsync
-    function(778, 779, CopyBatch, Offset(32)),                // cuMemcpy3DBatchAsync
-    function(796, 797, CopyBatch, Offset(56)),                // cuMemcpyBatchAsync_v2
-    function(798, 799, CopyBatch, Offset(24)),                // cuMemcpy3DBatchAsync_v2
-    function(837, 838, Copy, Offset(32)).sized(At(16)),       // cuMemcpyWithAttributesAsync
-    function(839, 840, Copy, Offset(16)),                     // cuMemcpy3DWithAttributesAsync
+    function(216, 428, Set, Offset(24), At(16)),        // cuMemsetD8Async
+    function(218, 429, Set, Offset(24), At(16)),        // cuMemsetD16Async
+    function(220, 430, Set, Offset(24), At(16)),        // cuMemsetD32Async
+    function(222, 431, Set, Offset(40), Plane(24, 32)), // cuMemsetD2D8Async
+    function(224, 432, Set, Offset(40), Plane(24, 32)), // cuMemsetD2D16Async
+    function(226, 433, Set, Offset(40), Plane(24, 32)), // cuMemsetD2D32Async
+    function(249, 411, Set, Default, At(16)),           // cuMemsetD8_v2
+    function(250, 412, Set, Default, At(16)),           // cuMemsetD16_v2
+    function(251, 413, Set, Default, At(16)),           // cuMemsetD32_v2
+    function(252, 414, Set, Default, Plane(24, 32)),    // cuMemsetD2D8_v2
+    function(253, 415, Set, Default, Plane(24, 32)),    // cuMemsetD2D16_v2
+    function(254, 416, Set, Default, Plane(24, 32)),    // cuMemsetD2D32_v2
+    function(276, 397, Copy, Default, At(16)),          // cuMemcpyHtoD_v2
+    function(277, 421, Copy, Offset(24), At(16)),       // cuMemcpyHtoDAsync_v2
+    function(278, 398, Copy, Default, At(16)),          // cuMemcpyDtoH_v2
+    function(279, 422, Copy, Offset(24), At(16)),       // cuMemcpyDtoHAsync_v2
+    function(280, 399, Copy, Default, At(16)),          // cuMemcpyDtoD_v2
+    function(281, 423, Copy, Offset(24), At(16)),       // cuMemcpyDtoDAsync_v2
+    function(282, 403, Copy, Default, At(24)),          // cuMemcpyAtoH_v2
+    function(283, 420, Copy, Offset(32), At(24)),       // cuMemcpyAtoHAsync_v2
+    function(284, 401, Copy, Default, At(24)),          // cuMemcpyAtoD_v2
+    function(285, 400, Copy, Default, At(24)),          // cuMemcpyDtoA_v2
+    function(286, 404, Copy, Default, At(32)),          // cuMemcpyAtoA_v2
+    function(287, 405, Copy, Default, Copy2D),          // cuMemcpy2D_v2
+    function(288, 406, Copy, Default, Copy2D),          // cuMemcpy2DUnaligned_v2
+    function(289, 424, Copy, Offset(8), Copy2D),        // cuMemcpy2DAsync_v2
+    function(290, 407, Copy, Default, Copy3D),          // cuMemcpy3D_v2
+    function(291, 425, Copy, Offset(8), Copy3D),        // cuMemcpy3DAsync_v2
+    function(292, 402, Copy, Default, At(24)),          // cuMemcpyHtoA_v2
+    function(293, 419, Copy, Offset(32), At(24)),       // cuMemcpyHtoAAsync_v2
+    function(305, 408, Copy, Default, At(16)),          // cuMemcpy
+    function(306, 418, Copy, Offset(24), At(16)),       // cuMemcpyAsync
+    function(307, 442, Kernel, Offset(40), Nowhere),    // cuLaunchKernel
+    function(318, 409, PeerCopy, Default, At(32)),      // cuMemcpyPeer
+    function(319, 426, PeerCopy, Offset(40), At(32)),   // cuMemcpyPeerAsync
+    function(320, 410, PeerCopy, Default, Copy3D),      // cuMemcpy3DPeer
+    function(321, 427, PeerCopy, Offset(8), Copy3D),    // cuMemcpy3DPeerAsync
+    function(477, 478, Kernel, Offset(40), Nowhere),    // cuLaunchCooperativeKernel
+    function(480, 480, Kernel, Several, Nowhere),       // cuLaunchCooperativeKernelMultiDevice
+    function(514, 515, Graph, Offset(8), Nowhere),      // cuGraphLaunch
+    function(652, 653, Kernel, Config, Nowhere),        // cuLaunchKernelEx
+    function(776, 777, CopyBatch, Offset(64), Nowhere), // cuMemcpyBatchAsync
+    function(778, 779, CopyBatch, Offset(32), Nowhere), // cuMemcpy3DBatchAsync
+    function(796, 797, CopyBatch, Offset(56), Nowhere), // cuMemcpyBatchAsync_v2
+    function(798, 799, CopyBatch, Offset(24), Nowhere), // cuMemcpy3DBatchAsync_v2
+    function(837, 838, Copy, Offset(32), At(16)),       // cuMemcpyWithAttributesAsync
+    function(839, 840, Copy, Offset(16), Nowhere),      // cuMemcpy3DWithAttributesAsync
 ];
 
 /// One more than the highest id.

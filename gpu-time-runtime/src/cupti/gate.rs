@@ -2,10 +2,9 @@
 //! tables.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-const PAUSE: Duration = Duration::from_micros(50);
+use crate::base::clock;
 
 pub(super) struct Gate {
     /// The number of threads that may be in a function of CUPTI.
@@ -47,14 +46,15 @@ impl Gate {
     /// Closes the gate, and waits for the threads inside until the deadline.
     pub fn close(&self, deadline: Instant) {
         self.is_closed.store(true, SeqCst);
-        while self.inside.load(SeqCst) > 0 && Instant::now() < deadline {
-            thread::sleep(PAUSE);
-        }
+        clock::wait_until(deadline, || self.inside.load(SeqCst) == 0);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
 
     fn after(time: Duration) -> Instant {

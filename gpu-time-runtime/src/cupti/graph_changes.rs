@@ -5,7 +5,6 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use crate::cupti::session::Session;
 use crate::types::activity::GraphExec;
 
 /// The functions that may change how many records a launch has: `cuGraphExecDestroy`, `cuGraphExecUpdate`,
@@ -28,11 +27,9 @@ pub(super) struct GraphChanges {
 
 pub(super) static GRAPH_CHANGES: GraphChanges = GraphChanges::new();
 
-/// Switches the callbacks on. Errors are ignored, because older versions lack some of the functions.
-pub(super) fn observe(session: &Session) {
-    for id in CHANGES.into_iter().chain([CONDITIONAL]) {
-        _ = session.switch_callback_on(id);
-    }
+/// Returns the ids of the functions to observe.
+pub(super) fn ids() -> impl Iterator<Item = u32> {
+    CHANGES.into_iter().chain([CONDITIONAL])
 }
 
 /// Returns `true` if this is the id of a function that changes graphs.

@@ -64,34 +64,54 @@ pub(super) struct SubscriberParams {
     pub padding: [u8; 7],
 }
 
-/// The functions of all accepted versions.
-pub(super) struct Functions {
-    pub subscribe: unsafe extern "C" fn(*mut Subscriber, ApiCallback, *mut c_void) -> c_int,
-    pub unsubscribe: unsafe extern "C" fn(Subscriber) -> c_int,
-    pub enable_callback: unsafe extern "C" fn(u32, Subscriber, c_int, u32) -> c_int,
-    pub enable: unsafe extern "C" fn(c_int) -> c_int,
-    pub disable: unsafe extern "C" fn(c_int) -> c_int,
-    pub register: unsafe extern "C" fn(Request, Complete) -> c_int,
-    pub flush: unsafe extern "C" fn(u32) -> c_int,
-    pub next_record: unsafe extern "C" fn(*mut u8, usize, *mut *mut u8) -> c_int,
-    pub dropped: unsafe extern "C" fn(*mut c_void, u32, *mut usize) -> c_int,
-    pub timestamp: unsafe extern "C" fn(*mut u64) -> c_int,
-    pub result_string: unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int,
+/// Declares a table of functions, each with its symbol and its parameters.
+macro_rules! functions {
+    ($(#[$doc:meta])* $table:ident { $($field:ident = $symbol:literal: fn($($parameter:ty),* $(,)?);)* }) => {
+        $(#[$doc])*
+        pub(super) struct $table {
+            $(pub $field: unsafe extern "C" fn($($parameter),*) -> c_int,)*
+        }
+
+        impl $table {
+            /// Looks all functions up, or returns the name of one that the library lacks.
+            fn find(loaded: &Loaded) -> Result<$table, &'static str> {
+                // SAFETY: in every version that has them, these functions have these signatures.
+                unsafe { Ok($table { $($field: symbol(loaded, $symbol).ok_or($symbol)?,)* }) }
+            }
+        }
+    };
 }
 
-/// The functions of versions that allow several subscribers.
-pub(super) struct Shared {
-    pub subscribe: unsafe extern "C" fn(
-        *mut Subscriber,
-        ApiCallback,
-        *mut c_void,
-        *mut SubscriberParams,
-    ) -> c_int,
-    pub enable: unsafe extern "C" fn(Subscriber, c_int, *mut c_void) -> c_int,
-    pub disable: unsafe extern "C" fn(Subscriber, c_int, *mut c_void) -> c_int,
-    pub register: unsafe extern "C" fn(Subscriber, RequestV2, CompleteV2) -> c_int,
-    pub next_record: unsafe extern "C" fn(Subscriber, *mut u8, usize, *mut *mut u8) -> c_int,
-    pub dropped: unsafe extern "C" fn(Subscriber, *mut c_void, u32, *mut usize) -> c_int,
+functions! {
+    /// The functions of all accepted versions.
+    Functions {
+        subscribe = "cuptiSubscribe": fn(*mut Subscriber, ApiCallback, *mut c_void);
+        unsubscribe = "cuptiUnsubscribe": fn(Subscriber);
+        enable_callback = "cuptiEnableCallback": fn(u32, Subscriber, c_int, u32);
+        enable = "cuptiActivityEnable": fn(c_int);
+        disable = "cuptiActivityDisable": fn(c_int);
+        register = "cuptiActivityRegisterCallbacks": fn(Request, Complete);
+        flush = "cuptiActivityFlushAll": fn(u32);
+        next_record = "cuptiActivityGetNextRecord": fn(*mut u8, usize, *mut *mut u8);
+        dropped = "cuptiActivityGetNumDroppedRecords": fn(*mut c_void, u32, *mut usize);
+        timestamp = "cuptiGetTimestamp": fn(*mut u64);
+        result_string = "cuptiGetResultString": fn(c_int, *mut *const c_char);
+    }
+}
+
+functions! {
+    /// The functions of versions that allow several subscribers.
+    Shared {
+        subscribe = "cuptiSubscribe_v2":
+            fn(*mut Subscriber, ApiCallback, *mut c_void, *mut SubscriberParams);
+        enable = "cuptiActivityEnable_v2": fn(Subscriber, c_int, *mut c_void);
+        disable = "cuptiActivityDisable_v2": fn(Subscriber, c_int, *mut c_void);
+        register = "cuptiActivityRegisterCallbacks_v2": fn(Subscriber, RequestV2, CompleteV2);
+        next_record = "cuptiActivityGetNextRecord_v2":
+            fn(Subscriber, *mut u8, usize, *mut *mut u8);
+        dropped = "cuptiActivityGetNumDroppedRecords_v2":
+            fn(Subscriber, *mut c_void, u32, *mut usize);
+    }
 }
 
 /// The loaded library.
@@ -215,61 +235,23 @@ fn resident(name: &str) -> Option<Loaded> {
 fn examine(loaded: Loaded, what: &str) -> Result<&'static Library, String> {
     // Never unloaded: exit handlers and callbacks use it.
     let loaded: &'static Loaded = Box::leak(Box::new(loaded));
-    // SAFETY: in every version that has them, these functions have these signatures.
-    let functions = unsafe {
-        let get_version: unsafe extern "C" fn(*mut u32) -> c_int =
-            needed(loaded, what, "cuptiGetVersion")?;
-        let mut version = 0;
-        let code = get_version(&raw mut version);
-        if code != 0 {
-            return Err(format!("{what} does not report its version: error {code}"));
-        }
-        if let Some(why) = version::why_refused(version) {
-            return Err(format!("{what} has {why}"));
-        }
-        let functions = Functions {
-            subscribe: needed(loaded, what, "cuptiSubscribe")?,
-            unsubscribe: needed(loaded, what, "cuptiUnsubscribe")?,
-            enable_callback: needed(loaded, what, "cuptiEnableCallback")?,
-            enable: needed(loaded, what, "cuptiActivityEnable")?,
-            disable: needed(loaded, what, "cuptiActivityDisable")?,
-            register: needed(loaded, what, "cuptiActivityRegisterCallbacks")?,
-            flush: needed(loaded, what, "cuptiActivityFlushAll")?,
-            next_record: needed(loaded, what, "cuptiActivityGetNextRecord")?,
-            dropped: needed(loaded, what, "cuptiActivityGetNumDroppedRecords")?,
-            timestamp: needed(loaded, what, "cuptiGetTimestamp")?,
-            result_string: needed(loaded, what, "cuptiGetResultString")?,
-        };
-        let shared = version::can_share(version).then(|| shared(loaded)).flatten();
-        Library { version, functions, shared }
-    };
-    Ok(Box::leak(Box::new(functions)))
-}
-
-/// Returns the functions with which several tools can subscribe, if the library has them.
-fn shared(loaded: &Loaded) -> Option<Shared> {
-    // SAFETY: in every version that has them, these functions have these signatures.
-    unsafe {
-        Some(Shared {
-            subscribe: symbol(loaded, "cuptiSubscribe_v2")?,
-            enable: symbol(loaded, "cuptiActivityEnable_v2")?,
-            disable: symbol(loaded, "cuptiActivityDisable_v2")?,
-            register: symbol(loaded, "cuptiActivityRegisterCallbacks_v2")?,
-            next_record: symbol(loaded, "cuptiActivityGetNextRecord_v2")?,
-            dropped: symbol(loaded, "cuptiActivityGetNumDroppedRecords_v2")?,
-        })
+    let missing = |name| format!("{what} has no `{name}`: expected CUPTI of CUDA 11.8 to 13.x");
+    // SAFETY: every version has a function of this type.
+    let get_version: Option<unsafe extern "C" fn(*mut u32) -> c_int> =
+        unsafe { symbol(loaded, "cuptiGetVersion") };
+    let get_version = get_version.ok_or_else(|| missing("cuptiGetVersion"))?;
+    let mut version = 0;
+    // SAFETY: writes one number.
+    let code = unsafe { get_version(&raw mut version) };
+    if code != 0 {
+        return Err(format!("{what} does not report its version: error {code}"));
     }
-}
-
-/// Returns a function that every accepted version has, or an error message.
-///
-/// # Safety
-///
-/// `F` must match the function's type in every version that has it.
-unsafe fn needed<F: Copy>(loaded: &Loaded, what: &str, name: &str) -> Result<F, String> {
-    // SAFETY: guaranteed by the caller.
-    let symbol = unsafe { symbol(loaded, name) };
-    symbol.ok_or_else(|| format!("{what} has no `{name}`: expected CUPTI of CUDA 11.8 to 13.x"))
+    if let Some(why) = version::why_refused(version) {
+        return Err(format!("{what} has {why}"));
+    }
+    let functions = Functions::find(loaded).map_err(missing)?;
+    let shared = version::can_share(version).then(|| Shared::find(loaded).ok()).flatten();
+    Ok(Box::leak(Box::new(Library { version, functions, shared })))
 }
 
 /// Returns a function, or `None` if the library lacks it.

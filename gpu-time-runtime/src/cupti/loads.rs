@@ -11,9 +11,9 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::base::clock;
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::cupti::gate::{Entry, GATE};
 
@@ -45,7 +45,6 @@ pub(super) const LOADS: [u32; 20] = [
     744, // cuGreenCtxDestroy
     757, // cuCtxCreate_v4
 ];
-const PAUSE: Duration = Duration::from_micros(50);
 
 /// A lock between threads that use CUPTI and threads that load code. Several threads may load at the same time.
 pub(super) struct LoadLock {
@@ -111,16 +110,10 @@ impl LoadLock {
     /// Waits until no thread is loading code, for at most `patience`. Does not wait for loads for which a thread has
     /// already waited in vain.
     pub fn wait(&self, patience: Duration) {
-        let is_loading = || self.loading.load(SeqCst) > 0;
-        if DEPTH.get() > 0 || !is_loading() || self.have_timed_out() {
-            return;
-        }
-        let deadline = Instant::now() + patience;
-        while is_loading() {
-            if Instant::now() >= deadline {
-                return self.have_timed_out.store(true, SeqCst);
-            }
-            thread::sleep(PAUSE);
+        let is_done = || self.loading.load(SeqCst) == 0;
+        let is_in_vain = DEPTH.get() > 0 || self.have_timed_out();
+        if !is_in_vain && !clock::wait_until(Instant::now() + patience, is_done) {
+            self.have_timed_out.store(true, SeqCst);
         }
     }
 
@@ -156,6 +149,8 @@ impl LoadLock {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+
+    use std::thread;
 
     use super::*;
 

@@ -4,77 +4,35 @@ mod api;
 
 use std::time::Instant;
 
-pub(crate) use api::{DrainKind, LaunchObserver};
-
+use crate::base::stubs::stubs;
 use crate::types::activity::Activity;
 use api::DrainOutcome;
+pub(crate) use api::{DrainKind, LaunchObserver};
 
-pub(crate) fn is_available() -> bool {
-    false
-}
-
-pub(crate) fn is_in_use() -> bool {
-    false
-}
+pub(crate) enum RecordingGuard {}
 
 pub(crate) fn why_unavailable() -> Option<String> {
     Some("recording kernels requires CUPTI: build gpu-time with the feature `kernels`".to_owned())
 }
 
-pub(crate) fn version() -> Option<u32> {
-    None
-}
-
-pub(crate) fn retry() {}
-
-pub(crate) fn first_failure() -> Option<String> {
-    None
-}
-
-pub(crate) fn end(_: Instant) {}
-
-pub(crate) fn leave(_: Instant) {}
-
-pub(crate) fn is_recording() -> bool {
-    false
-}
-
-pub(crate) fn never_stops() -> bool {
-    false
-}
-
-pub(crate) fn stop_unused() {}
-
-pub(crate) fn observe_launches(_: LaunchObserver) {}
-
-pub(crate) enum RecordingGuard {}
-
-pub(crate) fn switch_on() -> Option<RecordingGuard> {
-    None
-}
-
-pub(crate) fn drain(_: DrainKind, _: &mut dyn FnMut(&Activity)) -> DrainOutcome {
-    DrainOutcome::default()
-}
-
-pub(crate) fn wake_when_buffers_fill() {}
-
-pub(crate) fn are_buffers_filling() -> bool {
-    false
-}
-
-pub(crate) fn captures_begun() -> u64 {
-    0
-}
-
-pub(crate) fn cost_ns(_: usize) -> u64 {
-    0
-}
-
-pub(crate) fn now_ns() -> u64 {
-    0
-}
-
-pub(crate) fn has_recorded() -> bool {
-    false
+stubs! {
+    fn is_available() -> bool;
+    fn is_in_use() -> bool;
+    fn version() -> Option<u32>;
+    fn retry();
+    fn first_failure() -> Option<String>;
+    fn end(Instant);
+    fn leave(Instant);
+    fn is_recording() -> bool;
+    fn never_stops() -> bool;
+    fn stop_unused();
+    fn observe_launches(LaunchObserver);
+    fn switch_on() -> Option<RecordingGuard>;
+    fn drain(DrainKind, &mut dyn FnMut(&Activity)) -> DrainOutcome;
+    fn wake_when_buffers_fill();
+    fn are_buffers_filling() -> bool;
+    fn captures_begun() -> u64;
+    fn cost_ns(usize) -> u64;
+    fn now_ns() -> u64;
+    fn has_recorded() -> bool;
 }

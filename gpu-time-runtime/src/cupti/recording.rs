@@ -72,7 +72,7 @@ impl Recording {
     pub fn start(&self, session: &Session, permit: &Permit) -> Result<(), c_int> {
         // Set this first, so that the launch of every recorded kernel is observed.
         self.is_on.store(true, SeqCst);
-        let code = session.enable(permit, CONCURRENT_KERNEL);
+        let code = session.switch(permit, CONCURRENT_KERNEL, true);
         if code != SUCCESS {
             self.is_on.store(false, SeqCst);
             return Err(code);
@@ -102,11 +102,7 @@ impl Recording {
 
     /// Switches a kind off. Returns `false` if CUPTI refuses.
     fn switch_off(&self, session: &Session, permit: &Permit, kind: u32) -> bool {
-        let code = session.disable(permit, kind);
-        if code != SUCCESS {
-            failures::note("stop recording", code);
-        }
-        code == SUCCESS
+        failures::is_success("stop recording", session.switch(permit, kind, false))
     }
 
     /// Switches on the kinds that a call needs. Called from the callback at the call's beginning. Returns `false`
@@ -138,12 +134,9 @@ impl Recording {
     fn enable_extra(&self, session: &Session, permit: &Permit, kinds: &[u32]) -> bool {
         for (kind, is_on) in EXTRA.into_iter().zip(&self.extra) {
             if kinds.contains(&kind) && !is_on.load(SeqCst) {
-                let code = session.enable(permit, kind);
-                if code != SUCCESS {
-                    let what = if kind == MEMSET { "record memsets" } else { "record copies" };
-                    failures::note(what, code);
-                }
-                is_on.store(code == SUCCESS, SeqCst);
+                let request = if kind == MEMSET { "record memsets" } else { "record copies" };
+                let code = session.switch(permit, kind, true);
+                is_on.store(failures::is_success(request, code), SeqCst);
             }
         }
         self.have(kinds)

@@ -7,6 +7,8 @@
 use std::ffi::{CStr, c_char};
 use std::ptr;
 
+use crate::types::activity::Activity;
+
 // `CUpti_ActivityKind`.
 pub(super) const MEMCPY: u32 = 1;
 pub(super) const MEMSET: u32 = 2;
@@ -15,18 +17,6 @@ const KERNEL: u32 = 3;
 pub(super) const CONCURRENT_KERNEL: u32 = 10;
 /// Copies between contexts.
 pub(super) const MEMCPY2: u32 = 22;
-
-/// The fields of a record that the runtime uses, for any version and kind.
-#[derive(Debug, PartialEq)]
-pub(super) struct Record<'a> {
-    pub start_ns: u64,
-    pub end_ns: u64,
-    pub correlation: u32,
-    pub device: u32,
-    pub context: u32,
-    pub stream: u32,
-    pub work: RecordedWork<'a>,
-}
 
 /// The work that a record describes.
 #[derive(Debug, PartialEq)]
@@ -44,14 +34,17 @@ pub(super) struct Shape {
     pub shared_bytes: u32,
 }
 
-/// Reads the record at the beginning of `bytes`, which extend to the end of the buffer. Returns `None` if the
-/// record is truncated or of another kind.
+/// Reads the record at the beginning of `bytes`, which extend to the end of the buffer, and converts its work. Returns
+/// `None` if the record is truncated or of another kind.
 ///
 /// # Safety
 ///
 /// CUPTI must have written the record. Its name must be null or a string that stays valid as long as
 /// `bytes`.
-pub(super) unsafe fn read(bytes: &[u8]) -> Option<Record<'_>> {
+pub(super) unsafe fn read<'a, W>(
+    bytes: &'a [u8],
+    convert: impl FnOnce(RecordedWork<'a>) -> W,
+) -> Option<Activity<W>> {
     // The offset of the device, which the context and the stream follow, and that of the correlation id.
     let (device, correlation, work) = match u32_at(bytes, 0)? {
         // SAFETY: guaranteed by the caller.
@@ -62,14 +55,14 @@ pub(super) unsafe fn read(bytes: &[u8]) -> Option<Record<'_>> {
         _ => return None,
     };
     let [device, context, stream] = u32s_at(bytes, device)?;
-    Some(Record {
+    Some(Activity {
         start_ns: u64_at(bytes, 16)?,
         end_ns: u64_at(bytes, 24)?,
         correlation: u32_at(bytes, correlation)?,
         device,
         context,
         stream,
-        work,
+        work: convert(work),
     })
 }
 
@@ -148,9 +141,9 @@ mod tests {
         bytes
     }
 
-    fn parsed(bytes: &[u8]) -> Option<Record<'_>> {
+    fn parsed(bytes: &[u8]) -> Option<Activity<RecordedWork<'_>>> {
         // SAFETY: the tests write null or static names.
-        unsafe { read(bytes) }
+        unsafe { read(bytes, |work| work) }
     }
 
     #[test]
@@ -174,7 +167,7 @@ mod tests {
             (92, 99, 4),
             (104, name, 8),
         ];
-        let expected = Record {
+        let expected = Activity {
             start_ns: 1_000,
             end_ns: 2_500,
             correlation: 99,
@@ -202,7 +195,7 @@ mod tests {
     fn copies_and_memsets_are_read() {
         let common = [(16, 1, 8), (24, 2, 8), (32, 3, 4), (36, 4, 4), (40, 5, 4)];
         let of = |kind, more: &[(usize, u64, usize)]| record(88, kind, &[&common, more].concat());
-        let expected = |name| Record {
+        let expected = |name| Activity {
             start_ns: 1,
             end_ns: 2,
             correlation: 6,

@@ -43,24 +43,17 @@ pub(super) fn set(session: Session) {
 }
 
 impl Session {
-    /// Switches a kind of activity on. Returns CUPTI's code.
-    pub fn enable(&self, _: &Permit, kind: u32) -> c_int {
+    /// Switches a kind of activity on or off. Returns CUPTI's code.
+    pub fn switch(&self, _: &Permit, kind: u32, on: bool) -> c_int {
+        let (functions, kind) = (&self.library.functions, kind as c_int);
         // SAFETY: the subscriber is valid.
         unsafe {
             match self.shared {
-                Some(shared) => (shared.enable)(self.subscriber, kind as c_int, ptr::null_mut()),
-                None => (self.library.functions.enable)(kind as c_int),
-            }
-        }
-    }
-
-    /// Switches a kind of activity off. Returns CUPTI's code.
-    pub fn disable(&self, _: &Permit, kind: u32) -> c_int {
-        // SAFETY: the subscriber is valid.
-        unsafe {
-            match self.shared {
-                Some(shared) => (shared.disable)(self.subscriber, kind as c_int, ptr::null_mut()),
-                None => (self.library.functions.disable)(kind as c_int),
+                Some(shared) => {
+                    let switch = if on { shared.enable } else { shared.disable };
+                    switch(self.subscriber, kind, ptr::null_mut())
+                }
+                None => (if on { functions.enable } else { functions.disable })(kind),
             }
         }
     }

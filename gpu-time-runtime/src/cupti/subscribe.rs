@@ -62,10 +62,9 @@ fn prepare(session: &Session) -> Result<(), c_int> {
     if code != SUCCESS {
         return Err(code);
     }
-    captures::observe(session);
-    graph_changes::observe(session);
-    // Errors are ignored, because older versions lack some of the functions.
-    for id in loads::LOADS {
+    // Errors are ignored, because older versions lack some of the functions. An unnoticed capture only delays the calls
+    // that launch into it.
+    for id in captures::ids().chain(graph_changes::ids()).chain(loads::LOADS) {
         _ = session.switch_callback_on(id);
     }
     RECORDING.switch_callbacks_on(session)

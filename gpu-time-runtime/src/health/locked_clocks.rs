@@ -31,14 +31,9 @@ const PATIENCE_FOR_NVML: Duration = Duration::from_secs(2);
 struct ClockLocks {
     /// The owning process. A forked child has a copy and must not release its parent's clocks.
     process: u32,
-    devices: Vec<ClockLock>,
-}
-
-#[derive(Clone)]
-struct ClockLock {
-    ordinal: u32,
-    pci_bus_id: String,
     mhz: u32,
+    /// The ordinals and PCI bus ids of the devices.
+    devices: Vec<(u32, String)>,
 }
 
 static LOCKS: Mutex<Option<ClockLocks>> = Mutex::new(Rank::LockedClocks, None);
@@ -52,23 +47,23 @@ pub(crate) fn lock(
     let nvml = nvml().map_err(|why| format!("no NVML ({why}), which locking clocks requires"))?;
     let in_use = cuda::in_use(cuda::contexts().iter().map(|c| c.device.ordinal).collect())?;
     let mut devices = Vec::new();
-    for (ordinal, pci_bus_id) in in_use {
+    for (ordinal, pci_bus_id) in &in_use {
         let device = nvml
             .device_by_pci_bus_id(pci_bus_id.as_str())
             .map_err(|error| format!("NVML cannot find cuda:{ordinal} ({pci_bus_id}): {error}"))?;
-        check_range(&device, ordinal, mhz)?;
-        devices.push((ClockLock { ordinal, pci_bus_id, mhz }, device));
+        check_range(&device, *ordinal, mhz)?;
+        devices.push(device);
     }
-    lock_all(&mut devices, arm)?;
-    Ok(devices
-        .iter()
-        .map(|(lock, device)| (format!("cuda:{}", lock.ordinal), wait_for_clock(device, mhz)))
-        .collect())
+    let ids = in_use.iter().map(|(ordinal, _)| format!("cuda:{ordinal}")).collect::<Vec<_>>();
+    lock_all(mhz, in_use, &mut devices, arm)?;
+    Ok(ids.into_iter().zip(devices.iter().map(|device| wait_for_clock(device, mhz))).collect())
 }
 
 /// Locks all devices, or none if one fails.
 fn lock_all(
-    devices: &mut [(ClockLock, Device)],
+    mhz: u32,
+    in_use: Vec<(u32, String)>,
+    devices: &mut [Device],
     arm: impl FnOnce() -> Result<(), String>,
 ) -> Result<(), String> {
     let process = std::process::id();
@@ -77,10 +72,9 @@ fn lock_all(
         return Err("clocks are already locked: drop the guard that holds them first".to_owned());
     }
     arm()?;
-    let mut done = ClockLocks { process, devices: Vec::new() };
-    for (lock, device) in devices {
-        done.devices.push(lock.clone());
-        let &mut ClockLock { ordinal, ref pci_bus_id, mhz } = lock;
+    let mut done = ClockLocks { process, mhz, devices: Vec::new() };
+    for ((ordinal, pci_bus_id), device) in in_use.into_iter().zip(devices) {
+        done.devices.push((ordinal, pci_bus_id.clone()));
         let setting = GpuLockedClocksSetting::Numeric { min_clock_mhz: mhz, max_clock_mhz: mhz };
         if let Err(error) = device.set_gpu_locked_clocks(setting) {
             done.devices.pop();
@@ -130,7 +124,7 @@ fn wait_for_clock(device: &Device, mhz: u32) -> Option<u32> {
 pub(super) fn locked_mhz(ordinal: u32) -> Option<u32> {
     let locks = locked_by(&LOCKS, Instant::now() + PATIENCE_FOR_NVML)?;
     let own = locks.as_ref().filter(|locks| locks.are_own())?;
-    own.devices.iter().find_map(|lock| (lock.ordinal == ordinal).then_some(lock.mhz))
+    own.devices.iter().any(|(locked, _)| *locked == ordinal).then_some(own.mhz)
 }
 
 /// Resets all clocks to the driver's default. If NVML does not answer, prints a message and stops
@@ -178,7 +172,7 @@ fn release(locks: ClockLocks) {
     if !locks.are_own() {
         return;
     }
-    for ClockLock { ordinal, pci_bus_id, .. } in locks.devices {
+    for (ordinal, pci_bus_id) in locks.devices {
         let reset = nvml().map_err(str::to_owned).and_then(|nvml| {
             let device = nvml.device_by_pci_bus_id(pci_bus_id.as_str());
             let reset = device.and_then(|mut device| device.reset_gpu_locked_clocks());

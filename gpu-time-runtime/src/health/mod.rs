@@ -53,8 +53,10 @@ pub(crate) fn observe_at_work(device: &DeviceInfo) {
     }
     let Ok(nvml) = nvml() else { return };
     // NVML may be slow, so the lock is not held during the reading.
-    let Some((sm_mhz, mem_mhz)) = reading::clocks_at_work(nvml, &device.pci_bus_id) else { return };
-    if let Some(Ok(start)) = locked(&FIRST_READINGS).get_mut(&device.ordinal).filter(is_idle) {
+    let ([sm_mhz, mem_mhz], is_at_work) = reading::clocks(nvml, &device.pci_bus_id);
+    if is_at_work
+        && let Some(Ok(start)) = locked(&FIRST_READINGS).get_mut(&device.ordinal).filter(is_idle)
+    {
         (start.sm_mhz, start.mem_mhz, start.is_at_work) = (sm_mhz, mem_mhz, true);
     }
 }
@@ -94,7 +96,7 @@ pub(crate) fn describe_now(to: &mut report::Device, device: &DeviceInfo) {
     let start = locked(&FIRST_READINGS).get(&device.ordinal).cloned();
     let Some(Ok(start)) = start else { return };
     to.mig = start.mig;
-    to.clocks = Some(start.clocks_until(reading::clocks(nvml, &device.pci_bus_id)));
+    to.clocks = Some(start.clocks_until(reading::clocks(nvml, &device.pci_bus_id).0));
 }
 
 /// Adds the results of two readings to the report, or a warning that NVML cannot read the device.

@@ -54,64 +54,48 @@ pub(super) struct Reason {
 const HEAT: Option<&str> = Some("cool the GPU, or lock a lower clock with `lock_clocks`");
 const POWER: Option<&str> = Some("lock a clock that the power limit allows with `lock_clocks`");
 
+impl Reason {
+    /// A reason that the driver does not count, and that leaves times reliable.
+    const fn new(name: &'static str, flag: ThrottleReasons) -> Reason {
+        Reason { name, flag, counter: None, policy: None, advice: None }
+    }
+}
+
 /// All throttle reasons in NVML, except for an idle GPU.
 pub(super) const REASONS: [Reason; 8] = [
     Reason {
-        name: "sw_power_cap",
-        flag: ThrottleReasons::SW_POWER_CAP,
         counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP),
         policy: Some(PerformancePolicy::Power),
         advice: POWER,
+        ..Reason::new("sw_power_cap", ThrottleReasons::SW_POWER_CAP)
     },
     Reason {
-        name: "sw_thermal_slowdown",
-        flag: ThrottleReasons::SW_THERMAL_SLOWDOWN,
         counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN),
-        policy: None,
         advice: HEAT,
+        ..Reason::new("sw_thermal_slowdown", ThrottleReasons::SW_THERMAL_SLOWDOWN)
     },
     Reason {
-        name: "hw_thermal_slowdown",
-        flag: ThrottleReasons::HW_THERMAL_SLOWDOWN,
         counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN),
-        policy: None,
         advice: HEAT,
+        ..Reason::new("hw_thermal_slowdown", ThrottleReasons::HW_THERMAL_SLOWDOWN)
     },
     Reason {
-        name: "hw_power_brake_slowdown",
-        flag: ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN,
         counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN),
-        policy: None,
         advice: Some("check the power supply"),
+        ..Reason::new("hw_power_brake_slowdown", ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN)
     },
     Reason {
-        name: "hw_slowdown",
-        flag: ThrottleReasons::HW_SLOWDOWN,
-        counter: None,
-        policy: None,
         advice: Some("check the temperature and the power supply"),
+        ..Reason::new("hw_slowdown", ThrottleReasons::HW_SLOWDOWN)
     },
     Reason {
-        name: "sync_boost",
-        flag: ThrottleReasons::SYNC_BOOST,
         counter: Some(field::NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST),
         policy: Some(PerformancePolicy::SyncBoost),
         advice: Some("take the GPU out of its sync boost group"),
+        ..Reason::new("sync_boost", ThrottleReasons::SYNC_BOOST)
     },
-    Reason {
-        name: "applications_clocks_setting",
-        flag: ThrottleReasons::APPLICATIONS_CLOCKS_SETTING,
-        counter: None,
-        policy: None,
-        advice: None,
-    },
-    Reason {
-        name: "display_clock_setting",
-        flag: ThrottleReasons::DISPLAY_CLOCK_SETTING,
-        counter: None,
-        policy: None,
-        advice: None,
-    },
+    Reason::new("applications_clocks_setting", ThrottleReasons::APPLICATIONS_CLOCKS_SETTING),
+    Reason::new("display_clock_setting", ThrottleReasons::DISPLAY_CLOCK_SETTING),
 ];
 
 impl Reading {
@@ -169,20 +153,11 @@ impl Reading {
     }
 }
 
-/// Returns the SM clock and the memory clock of the device with this PCI bus id. Returns `None` if
-/// the device is idle or NVML does not answer.
-pub(super) fn clocks_at_work(nvml: &Nvml, pci_bus_id: &str) -> Option<(Option<u32>, Option<u32>)> {
-    let device = nvml.device_by_pci_bus_id(pci_bus_id).ok()?;
-    let clock = |clock: Clock| device.clock_info(clock).ok();
-    let clocks = (clock(Clock::SM), clock(Clock::Memory));
-    (!is_idle(device.current_throttle_reasons().ok()?)).then_some(clocks)
-}
-
-/// Returns the SM clock and the memory clock of the device with this PCI bus id.
-#[cfg(feature = "metrics")]
-pub(super) fn clocks(nvml: &Nvml, pci_bus_id: &str) -> [Option<u32>; 2] {
-    let Ok(device) = nvml.device_by_pci_bus_id(pci_bus_id) else { return [None; 2] };
-    [Clock::SM, Clock::Memory].map(|clock| device.clock_info(clock).ok())
+/// Returns the SM clock and the memory clock of the device with this PCI bus id, and `true` if it is at work.
+pub(super) fn clocks(nvml: &Nvml, pci_bus_id: &str) -> ([Option<u32>; 2], bool) {
+    let Ok(device) = nvml.device_by_pci_bus_id(pci_bus_id) else { return ([None; 2], false) };
+    let clocks = [Clock::SM, Clock::Memory].map(|clock| device.clock_info(clock).ok());
+    (clocks, device.current_throttle_reasons().is_ok_and(|active| !is_idle(active)))
 }
 
 fn is_idle(active: ThrottleReasons) -> bool {

@@ -3,11 +3,7 @@
 use std::fmt;
 
 use crate::base::fork;
-#[cfg(feature = "nvml")]
-use crate::base::signals;
 use crate::health;
-#[cfg(feature = "nvml")]
-use crate::lifecycle::exit;
 
 /// Fixes the SM clock at `mhz` MHz until the returned guard is dropped, so that times repeat from
 /// run to run.
@@ -52,15 +48,14 @@ pub fn lock_clocks(mhz: u32) -> Result<LockedClocks, ClockError> {
 }
 
 /// Installs the exit and signal handlers that give locked clocks back.
-#[cfg(feature = "nvml")]
 fn arm() -> Result<(), String> {
-    exit::arm_for_clocks();
-    signals::watch(exit::HANDLERS)
-        .map_err(|error| format!("cannot install the signal handlers: {error}"))
-}
-
-#[cfg(not(feature = "nvml"))]
-fn arm() -> Result<(), String> {
+    #[cfg(feature = "nvml")]
+    {
+        use crate::{base::signals, lifecycle::exit};
+        exit::arm_for_clocks();
+        signals::watch(exit::HANDLERS)
+            .map_err(|error| format!("cannot install the signal handlers: {error}"))?;
+    }
     Ok(())
 }
 

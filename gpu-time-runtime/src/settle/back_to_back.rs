@@ -1,15 +1,12 @@
 //! Times calls back to back: replays a graph of them until its time has settled.
 
-use std::thread;
-
-use crate::base::{console, switches};
+use crate::base::switches;
 use crate::call::{first, stream::Life};
 use crate::collect;
 use crate::control::active;
-use crate::cuda::{self, Context, Refusal, Replay};
+use crate::cuda::{self, Context, Replay};
 use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::bracket;
-use crate::settle::look_plan::LookPlan;
 use crate::settle::options::{Plan, Settle};
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
@@ -29,7 +26,7 @@ const DEADLINE_NS: u64 = 5_000_000;
 /// Calls the closure once normally, then captures it and replays the graph.
 pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Settled {
     let (before, _) = collect::states();
-    let mut pacer = Pacer::start(settle.timeout);
+    let mut pacer = Pacer::start(settle);
     let mut calls = 0;
     let mut call = || {
         calls += 1;
@@ -45,9 +42,7 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
     let (back_to_back, unmet) = match outcome {
         None => (None, None),
         Some(Ok((back_to_back, unmet))) => (Some(back_to_back), unmet),
-        Some(Err(refusal)) => {
-            (None, Some(unmet_replays(plan.calls, None, UnmetReason::Refused(refusal))))
-        }
+        Some(Err(why)) => (None, Some(unmet_replays(plan.calls, None, UnmetReason::Refused(why)))),
     };
     Settled {
         snapshot: collect::snapshot_since(&before, 1),
@@ -58,13 +53,12 @@ pub(super) fn run(settle: &Settle, plan: Plan, mut closure: impl FnMut()) -> Set
     }
 }
 
-fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Replay), Refusal> {
+fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Replay), String> {
     if cuda::why_unusable().is_some() {
-        return Err(Refusal::Failed(Fault::ContextGone));
+        return Err(Fault::ContextGone.to_string());
     }
-    let context = first::find(plan.stream, 0, Life::ALWAYS).map_err(Refusal::Failed)?;
+    let context = first::find(plan.stream, 0, Life::ALWAYS).map_err(|fault| fault.to_string())?;
     let recording = context.record_calls(plan.stream)?;
-    let note = PanicNote;
     for _ in 0..plan.calls {
         call();
         if !recording.is_whole() {
@@ -72,22 +66,7 @@ fn capture(plan: Plan, mut call: impl FnMut()) -> Result<(&'static Context, Repl
             break;
         }
     }
-    std::mem::forget(note);
     Ok((context, recording.finish()?))
-}
-
-/// Explains a panic in the closure, which is unaware of the capture.
-struct PanicNote;
-
-impl Drop for PanicNote {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            console::say(
-                "`Settle::graph`: the closure panicked during the capture, in which it cannot wait or \
-                 allocate",
-            );
-        }
-    }
 }
 
 /// Replays the graph until its time has settled or the timeout has passed.
@@ -97,9 +76,9 @@ fn replays(
     context: &Context,
     replay: &Replay,
     pacer: &mut Pacer,
-) -> Result<(BackToBack, Option<Unmet>), Refusal> {
-    let pair = context.create_pair().map_err(Refusal::Failed)?;
-    let once = || span(plan.stream, context, &pair, replay).map_err(Refusal::Failed);
+) -> Result<(BackToBack, Option<Unmet>), String> {
+    let pair = context.create_pair().map_err(|fault| fault.to_string())?;
+    let once = || span(plan.stream, context, &pair, replay).map_err(|fault| fault.to_string());
     let replayed = (|| {
         // The first replay uploads the graph to the device.
         once()?;
@@ -107,7 +86,6 @@ fn replays(
             context.floor().and_then(|floor| floor.step_ns).unwrap_or(stopping::DEFAULT_STEP_NS);
         let (mut series, mut tally) = (SeriesData::new(), Tally::default());
         let mut progress = Progress::on_terminal();
-        let mut looks = LookPlan::from(settle.min_time);
         loop {
             pacer.run_steps(|| {
                 tally.counts.begin();
@@ -117,19 +95,19 @@ fn replays(
                 })
             })?;
             tally.sums = series.sums();
-            let info = info(context, looks.with_this());
+            let info = info(context, pacer.looks_with_this());
             let series = series.times().report(info, &tally);
             let reason = stopping::reason(settle, step_ns, &series);
             let unmet = reason.map(|reason| unmet_replays(plan.calls, Some(&series), reason));
             let back_to_back = BackToBack { calls: plan.calls, series };
-            if pacer.is_late() || (unmet.is_none() && looks.is_due(pacer.elapsed())) {
+            if pacer.is_late() || (unmet.is_none() && pacer.is_look_due()) {
                 return Ok((back_to_back, unmet));
             }
             pacer.pause_after(pacer.stepped.elapsed());
             let settled = usize::from(unmet.is_none());
             let verdict = Verdict { settled, unmet: unmet.into_iter().collect() };
-            if looks.is_due(pacer.elapsed()) {
-                looks.went_on(pacer.elapsed(), &verdict);
+            if pacer.is_look_due() {
+                pacer.look_again(&verdict);
             }
             progress.show(&verdict, 1 + u64::from(plan.calls), pacer.elapsed());
         }

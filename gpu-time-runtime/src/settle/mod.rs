@@ -5,7 +5,6 @@ pub(crate) mod compare;
 mod compared;
 #[cfg(test)]
 mod interval_tests;
-mod look_plan;
 mod options;
 mod pacer;
 mod progress;

@@ -7,7 +7,7 @@ use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
 use crate::record::drain;
 use crate::settle::pacer::{IN_FLIGHT_PATIENCE, Pacer};
-use crate::settle::{back_to_back, look_plan::LookPlan, options::Settle};
+use crate::settle::{back_to_back, options::Settle};
 use crate::settle::{progress::Progress, settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
 
@@ -36,24 +36,23 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
     let _override = cold.map(ColdOverride::begin);
     let mut progress = Progress::on_terminal();
-    let mut pacer = Pacer::start(settle.timeout);
-    let mut plan = LookPlan::from(settle.min_time);
+    let mut pacer = Pacer::start(&settle);
     loop {
         let Ok(()) = pacer.run_steps(|| {
             closure();
             Ok::<(), Infallible>(())
         });
-        let is_due = plan.is_due(pacer.elapsed());
+        let is_due = pacer.is_look_due();
         let is_done = |verdict: &Verdict| {
             pacer.is_late() || (verdict.is_over() && (is_due || verdict.is_empty()))
         };
-        let verdict = judge(&collect::sites_since(&before, plan.with_this()));
+        let verdict = judge(&collect::sites_since(&before, pacer.looks_with_this()));
         let evaluation = pacer.stepped.elapsed();
         if is_done(&verdict) {
             if !verdict.is_empty() {
                 drain::wait_for_gpu(IN_FLIGHT_PATIENCE);
             }
-            let snapshot = collect::snapshot_since(&before, plan.with_this());
+            let snapshot = collect::snapshot_since(&before, pacer.looks_with_this());
             // The last samples may have moved a median.
             let verdict = judge(&snapshot.sites);
             if is_done(&verdict) {
@@ -67,7 +66,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
             }
         }
         if is_due {
-            plan.went_on(pacer.elapsed(), &verdict);
+            pacer.look_again(&verdict);
         }
         progress.show(&verdict, pacer.steps, pacer.elapsed());
         pacer.pause_after(evaluation);

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::cuda::Refusal;
 use crate::types::attribute::Clock;
 use gpu_time_report::Series;
 use gpu_time_report::units::two_digit_percent;
@@ -27,7 +26,7 @@ pub struct Unmet {
 }
 
 /// The reason why a series has not settled.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum UnmetReason {
     /// All calls so far were warm-up calls.
     Warmup,
@@ -45,8 +44,8 @@ pub(super) enum UnmetReason {
     Modes(f64),
     /// The samples are worth only this number of independent samples.
     Dependent(f64),
-    /// The calls could not be captured or replayed.
-    Refused(Refusal),
+    /// The calls could not be captured or replayed, for this reason.
+    Refused(String),
 }
 
 impl Unmet {
@@ -108,7 +107,7 @@ impl fmt::Display for Unmet {
             UnmetReason::Warmup => return f.write_str(": all calls were warm-up calls"),
             UnmetReason::Unsampled => return f.write_str(": no call was sampled"),
             UnmetReason::Lost(lost) => return write!(f, ": no samples, {lost} lost"),
-            UnmetReason::Refused(refusal) => return write!(f, ": {refusal}"),
+            UnmetReason::Refused(why) => return write!(f, ": {why}"),
             UnmetReason::Few(wanted) => format!("{wanted} samples"),
             UnmetReason::Wide(wanted) => format!("±{}", two_digit_percent(*wanted)),
             UnmetReason::Drift(change) => {

@@ -1,10 +1,9 @@
 //! The cost of timing a site, counted only while a budget is set.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::base::{random::generator, switches::SWITCHES};
+use crate::base::{random::happens, switches::SWITCHES};
 use crate::stats::budget::Usage;
 
 /// One in this many timed calls is metered, and one in this many decisions.
@@ -99,17 +98,9 @@ impl CostMeter {
     }
 }
 
-/// Returns `true` for one call in `many`, chosen at random by the thread's random generator.
-fn one_in(many: u8) -> bool {
-    thread_local! {
-        static SEED: Cell<u64> = const { Cell::new(0) };
-    }
-    SEED.with(|seed| {
-        let mut rng = generator(seed.get());
-        let is_chosen = rng.u8(..many) == 0;
-        seed.set(rng.get_seed());
-        is_chosen
-    })
+/// Returns `true` for one call in [`ONE_IN`], chosen at random.
+fn is_chosen() -> bool {
+    happens(f64::from(ONE_IN).recip())
 }
 
 /// Meters the host time of one timed call in [`ONE_IN`].
@@ -144,7 +135,7 @@ impl CostTimer {
 
     #[cold]
     fn draw(meter: &'static CostMeter, is_inner: bool) -> CostTimer {
-        let meter = one_in(ONE_IN).then_some(meter);
+        let meter = is_chosen().then_some(meter);
         CostTimer { meter, is_inner, ns: AtomicU64::new(0) }
     }
 
@@ -220,7 +211,7 @@ impl Drop for Stretch<'_> {
 /// decisions.
 #[inline]
 pub(crate) fn time_decision(meter: &CostMeter) -> CostGuard<'_> {
-    let is_timed = is_on() && one_in(ONE_IN);
+    let is_timed = is_on() && is_chosen();
     CostGuard(
         is_timed.then(|| Stretch::new(&meter.0.decision_ns, LONGEST_DECISION_NS, ONE_IN.into())),
     )

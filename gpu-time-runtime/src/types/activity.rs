@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 /// One kernel, copy or memset.
 ///
 /// `start_ns` or `end_ns` is 0 if CUPTI could not measure that time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Activity {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Activity<W = &'static GpuWork> {
     /// On CUPTI's clock, which is the host's real-time clock.
     pub start_ns: u64,
     pub end_ns: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Activity {
     pub context: u32,
     /// CUPTI's id of the stream.
     pub stream: u32,
-    pub work: &'static GpuWork,
+    pub work: W,
 }
 
 impl Activity {

@@ -254,7 +254,7 @@ mod tests {
     use crate::types::activity::GpuWork;
 
     fn attributed(frame: u32, stream: u32, (start_ns, end_ns): GpuInterval) -> AttributedActivity {
-        let work = Box::leak(Box::new(GpuWork {
+        let work: &_ = Box::leak(Box::new(GpuWork {
             name: "",
             is_kernel: true,
             grid: [1; 3],

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::source::{Kind, RATE, Source};
 use super::{Share, repetitions};
-use crate::settle::look_plan::LookPlan;
 use crate::settle::options::Settle;
+use crate::settle::pacer::Pacer;
 use crate::settle::stopping::{Verdict, reason};
 use crate::settle::unmet::Unmet;
 use crate::settle::unmet::margin;
@@ -32,7 +32,7 @@ fn run(kind: Kind, seed: u64, runs: &mut Runs) {
     let settle = Settle::default();
     let mut source = Source::new(kind, seed);
     let (mut series, mut tally) = (SeriesData::new(), Tally::default());
-    let mut plan = LookPlan::from(settle.min_time);
+    let mut pacer = Pacer::start(&settle);
     let mut calls = 0;
     loop {
         for _ in 0..EVALUATION {
@@ -41,12 +41,12 @@ fn run(kind: Kind, seed: u64, runs: &mut Runs) {
             sample.flags.fed = true;
             record(&mut series, &mut tally, sample);
         }
-        let elapsed = Duration::from_secs_f64(calls as f64 / RATE);
-        let is_late = elapsed >= settle.timeout;
-        if !is_late && !plan.is_due(elapsed) {
+        pacer.stepped = pacer.started + Duration::from_secs_f64(calls as f64 / RATE);
+        let is_late = pacer.is_late();
+        if !is_late && !pacer.is_look_due() {
             continue;
         }
-        let info = SeriesInfo { looks: Some(plan.with_this()), ..info(None) };
+        let info = SeriesInfo { looks: Some(pacer.looks_with_this()), ..info(None) };
         let report = series.times().report(info, &tally);
         let found = reason(&settle, 1.0, &report).map(|reason| Unmet {
             site: String::new(),
@@ -65,7 +65,7 @@ fn run(kind: Kind, seed: u64, runs: &mut Runs) {
             return;
         }
         let verdict = Verdict { settled: 0, unmet: found.into_iter().collect() };
-        plan.went_on(elapsed, &verdict);
+        pacer.look_again(&verdict);
     }
 }
 

@@ -81,7 +81,7 @@ fn verdict(before: Vec<SiteState>, now: Vec<SiteState>) -> Verdict {
 fn alone(settle: Settle, series: TestSeries) -> Option<UnmetReason> {
     let verdict = Verdict::of(&settle, &[report(site("f", 0, &[series]))], step_ns);
     assert_eq!(verdict.len(), 1);
-    verdict.unmet.first().map(|unmet| unmet.reason)
+    verdict.unmet.first().map(|unmet| unmet.reason.clone())
 }
 
 /// Returns `count` times, evenly spaced from `low` to `high`, in random order.

@@ -6,13 +6,35 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::buffer::Cursor;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
-use syn::spanned::Spanned;
 use syn::{Expr, Ident, LitStr, Path, Token};
 
-use crate::errors::Errors;
+use crate::enabled::errors::Errors;
+use crate::enabled::values;
 use crate::keys::{Arity, Key};
-use crate::pair::Pair;
-use crate::values::{Arg, Clock, Scope};
+
+/// The extent of a bracket. The runtime's `ScopeKind` has variants of the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    Launches,
+    Body,
+}
+
+/// The clock that times the function. The runtime's `Clock` has variants of the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    Events,
+    Sync,
+    Host,
+    Kernels,
+}
+
+/// The clocks as they are written.
+pub const CLOCKS: [(&str, Clock); 4] = [
+    ("events", Clock::Events),
+    ("sync", Clock::Sync),
+    ("host", Clock::Host),
+    ("kernels", Clock::Kernels),
+];
 
 /// The arguments of the attribute.
 #[derive(Default)]
@@ -21,24 +43,28 @@ pub struct Args {
     pub text: String,
     /// `false` if an argument could not be parsed.
     pub complete: bool,
-    pub stream: Option<Arg<Expr>>,
-    pub name: Option<Arg<Expr>>,
-    pub warmup: Option<Arg<Expr>>,
-    pub sample: Option<Arg<Expr>>,
-    pub every: Option<Arg<Expr>>,
+    pub stream: Option<Expr>,
+    pub name: Option<Expr>,
+    pub warmup: Option<Expr>,
+    pub sample: Option<Expr>,
+    pub every: Option<Expr>,
     /// The name of a variant of the runtime's `Cold`.
-    pub cold: Option<Arg<&'static str>>,
+    pub cold: Option<&'static str>,
     /// A time in nanoseconds, or `None` to hold the stream until the bracket is enqueued.
-    pub sleep: Option<Arg<Option<u64>>>,
-    pub graph: Option<Arg<()>>,
-    pub scope: Option<Arg<Scope>>,
-    pub launch: Option<Arg<Vec<LitStr>>>,
-    pub clock: Option<Arg<Clock>>,
-    pub series: Option<Arg<Expr>>,
-    pub bytes: Option<Arg<Expr>>,
-    pub flops: Option<Arg<Expr>>,
-    pub krate: Option<Arg<Path>>,
-    pub skip: Option<Arg<()>>,
+    pub sleep: Option<Option<u64>>,
+    /// Launches in a stream capture become timed nodes of the graph.
+    pub graph: bool,
+    pub scope: Option<Scope>,
+    /// The names of further launches.
+    pub launch: Vec<LitStr>,
+    pub clock: Option<Clock>,
+    /// The value that splits the site into series.
+    pub series: Option<Expr>,
+    /// The number of bytes that a call moves.
+    pub bytes: Option<Expr>,
+    pub flops: Option<Expr>,
+    pub krate: Option<Path>,
+    pub skip: bool,
     /// All keys as they were written.
     pub given: Vec<GivenKey>,
 }
@@ -82,39 +108,21 @@ impl Args {
         args
     }
 
-    /// Sets the name of a block, which comes before the keys.
-    pub fn name_of_block(&mut self, name: Expr) -> syn::Result<()> {
-        let key = Key::find("name").map_err(|message| syn::Error::new_spanned(&name, message))?;
-        let ident = Ident::new(key.name, name.span());
-        self.name = Some(Pair { ident, key }.name(name)?);
-        Ok(())
-    }
-
     /// Returns a given key as it was written.
     pub fn key(&self, name: &str) -> Option<&Ident> {
         self.given.iter().find(|given| given.key == name).map(|given| &given.ident)
     }
 
-    /// Returns `true` if the attribute names this clock.
-    pub fn has_clock(&self, clock: Clock) -> bool {
-        self.clock.as_ref().is_some_and(|arg| arg.value == clock)
-    }
-
-    /// Returns `true` if the attribute names this scope.
-    pub fn has_scope(&self, scope: Scope) -> bool {
-        self.scope.as_ref().is_some_and(|arg| arg.value == scope)
-    }
-
     /// Returns a given key that needs a stream, and the argument as the user would write it.
     pub fn needing_stream(&self) -> Option<(&'static str, &'static str)> {
         let arguments = [
-            (self.has_clock(Clock::Events), "clock", "clock = \"events\""),
-            (self.has_clock(Clock::Sync), "clock", "clock = \"sync\""),
+            (self.clock == Some(Clock::Events), "clock", "clock = \"events\""),
+            (self.clock == Some(Clock::Sync), "clock", "clock = \"sync\""),
             (self.cold.is_some(), "cold", "cold"),
             (self.sleep.is_some(), "sleep", "sleep"),
-            (self.graph.is_some(), "graph", "graph"),
-            (self.has_scope(Scope::Launches), "scope", "scope = \"launches\""),
-            (self.launch.is_some(), "launch", "launch"),
+            (self.graph, "graph", "graph"),
+            (self.scope == Some(Scope::Launches), "scope", "scope = \"launches\""),
+            (!self.launch.is_empty(), "launch", "launch"),
         ];
         arguments.into_iter().find(|(is_given, ..)| *is_given).map(|(_, key, text)| (key, text))
     }
@@ -150,34 +158,41 @@ impl Args {
         if key.arity == Arity::One && !has_equals {
             return Err(at_key(key.missing_value()));
         }
-        let pair = Pair { ident, key };
         if key.name == "crate" {
-            self.krate = Some(pair.path(input)?);
+            self.krate = Some(values::path(key, input)?);
             return Ok(());
         }
         let value = if has_equals { Some(input.parse()?) } else { None };
-        self.set(pair, value)
+        self.set(key, value)
     }
 
-    /// Sets the field of a key.
-    fn set(&mut self, pair: Pair, value: Option<Expr>) -> syn::Result<()> {
-        match (pair.key.name, value) {
-            ("cold", value) => self.cold = Some(pair.cold(value)?),
-            ("sleep", value) => self.sleep = Some(pair.sleep(value)?),
-            ("graph", value) => self.graph = Some(pair.flag(value)?),
-            ("skip", value) => self.skip = Some(pair.flag(value)?),
-            ("stream", Some(value)) => self.stream = Some(pair.arg(value)),
-            ("name", Some(value)) => self.name = Some(pair.name(value)?),
-            ("warmup", Some(value)) => self.warmup = Some(pair.arg(value)),
-            ("sample", Some(value)) => self.sample = Some(pair.sample(value)?),
-            ("every", Some(value)) => self.every = Some(pair.every(value)?),
-            ("scope", Some(value)) => self.scope = Some(pair.scope(value)?),
-            ("launch", Some(value)) => self.launch = Some(pair.launch(value)?),
-            ("clock", Some(value)) => self.clock = Some(pair.clock(value)?),
-            ("key", Some(value)) => self.series = Some(pair.arg(value)),
-            ("bytes", Some(value)) => self.bytes = Some(pair.arg(value)),
-            ("flops", Some(value)) => self.flops = Some(pair.arg(value)),
-            _ => return Err(pair.wrong(&pair.ident)),
+    /// Sets the field of a key. A value is missing only where the key permits that.
+    fn set(&mut self, key: &Key, value: Option<Expr>) -> syn::Result<()> {
+        match (key.name, value) {
+            ("graph", None) => self.graph = true,
+            ("skip", None) => self.skip = true,
+            ("cold", None) => self.cold = Some("Clean"),
+            ("sleep", None) => self.sleep = Some(None),
+            (_, None) => {}
+            ("stream", value) => self.stream = value,
+            ("warmup", value) => self.warmup = value,
+            ("key", value) => self.series = value,
+            ("bytes", value) => self.bytes = value,
+            ("flops", value) => self.flops = value,
+            ("name", Some(value)) => self.name = Some(values::name(value)?),
+            ("sample", Some(value)) => self.sample = Some(values::sample(key, value)?),
+            ("every", Some(value)) => self.every = Some(values::every(key, value)?),
+            ("cold", Some(value)) => {
+                self.cold = Some(values::choice(key, value, &[("dirty", "Dirty")])?);
+            }
+            ("sleep", Some(value)) => self.sleep = Some(Some(values::time(key, value)?)),
+            ("scope", Some(value)) => {
+                let scopes = [("launches", Scope::Launches), ("body", Scope::Body)];
+                self.scope = Some(values::choice(key, value, &scopes)?);
+            }
+            ("launch", Some(value)) => self.launch = values::launch(key, value)?,
+            ("clock", Some(value)) => self.clock = Some(values::choice(key, value, &CLOCKS)?),
+            (_, Some(value)) => return Err(syn::Error::new_spanned(value, key.takes_no_value())),
         }
         Ok(())
     }

@@ -11,10 +11,10 @@ use syn::visit_mut::VisitMut;
 use syn::{Expr, ExprMacro, Local, Macro, MacroDelimiter, Pat, PatIdent, Stmt, StmtMacro};
 
 use super::{Walk, put_attrs};
-use crate::awaits::{awaits_by_name, may_await};
-use crate::bindings::{HANDING_ON, bare, is_one_of};
-use crate::marks::is_cfg;
-use crate::positions::names_variable;
+use crate::enabled::awaits::{awaits_by_name, may_await};
+use crate::enabled::bindings::{HANDING_ON, bare, is_one_of, untyped};
+use crate::enabled::marks::is_cfg;
+use crate::enabled::positions::names_variable;
 
 impl Walk<'_> {
     pub(super) fn statements(&mut self, stmts: &mut Vec<Stmt>) {
@@ -148,12 +148,8 @@ fn value_of_macro(expr: &Expr) -> Option<&Macro> {
 /// Returns `true` for a `let` that moves its whole value into a name, and has no attributes that the
 /// marks would have to repeat.
 fn binds_a_name(local: &Local) -> bool {
-    let pat = match &local.pat {
-        Pat::Type(typed) => &*typed.pat,
-        pat => pat,
-    };
     let is_plain = local.init.as_ref().is_some_and(|init| init.diverge.is_none());
-    let names_one = match pat {
+    let names_one = match untyped(&local.pat) {
         Pat::Ident(PatIdent { ident, by_ref: None, subpat: None, .. }) => names_variable(ident),
         _ => false,
     };

@@ -16,10 +16,10 @@ use syn::{
     PatIdent, Stmt, Type,
 };
 
-use crate::awaits::may_await;
-use crate::bindings::{Bindings, Meaning, STREAM_MAKERS, bare};
-use crate::marks::Marks;
-use crate::positions::{hide_places, is_constant};
+use crate::enabled::awaits::may_await;
+use crate::enabled::bindings::{Bindings, Meaning, STREAM_MAKERS, bare};
+use crate::enabled::marks::Marks;
+use crate::enabled::positions::{hide_places, is_constant};
 
 /// Methods, functions and macros that are launches by default.
 pub const LAUNCHES: [&str; 14] = [

@@ -1,6 +1,7 @@
 //! Finds awaits in the control flow of a body or an expression.
 
 use proc_macro2::{TokenStream, TokenTree};
+use syn::ext::IdentExt;
 use syn::visit::{self, Visit};
 use syn::{Expr, Item, Macro, Stmt, Token};
 
@@ -23,7 +24,7 @@ pub fn awaits(stmts: &[Stmt]) -> bool {
 
 /// Returns `true` for a macro that may await.
 pub fn may_await(call: &Macro) -> bool {
-    awaits_by_name(call) || contains(&call.tokens, &is_await)
+    awaits_by_name(call) || mentions(&call.tokens, "await")
 }
 
 /// Returns `true` for a macro that awaits by definition.
@@ -32,9 +33,10 @@ pub fn awaits_by_name(call: &Macro) -> bool {
     name.is_some_and(|name| AWAITING.iter().any(|awaiting| name.ident == awaiting))
 }
 
-/// Returns `true` for the word `await`.
-pub fn is_await(tree: &TokenTree) -> bool {
-    matches!(tree, TokenTree::Ident(word) if word == "await")
+/// Returns `true` if the word occurs at any depth.
+pub fn mentions(tokens: &TokenStream, word: &str) -> bool {
+    let is_it = |tree: &TokenTree| matches!(tree, TokenTree::Ident(found) if found.unraw() == word);
+    contains(tokens, &is_it)
 }
 
 /// Returns `true` if a matching token occurs at any depth.

@@ -12,7 +12,7 @@ use proc_macro2::{Delimiter, Group, Punct, Spacing, TokenStream, TokenTree};
 use syn::parse::Parser;
 use syn::{Expr, Ident, MacroDelimiter, Pat, Type};
 
-use crate::awaits::contains;
+use crate::enabled::awaits::contains;
 
 /// Makes the fragments at this level visible. Other groups stay as they are, because nothing takes
 /// them apart.

@@ -20,21 +20,21 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, ExprReference, Stmt};
 
-use crate::func::{MARKER, SITE, tail_future};
-use crate::paths::{Paths, local, ours};
-use crate::plan::{Body, Plan};
-use crate::source::{Source, Stream, no_stream, two_params};
-use crate::values::{Clock, Scope};
+use crate::enabled::args::{Clock, Scope};
+use crate::enabled::func::{MARKER, SITE, tail_future};
+use crate::enabled::paths::{Paths, local, ours};
+use crate::enabled::plan::Plan;
+use crate::enabled::source::{Stream, needed_by, no_stream, two_params};
 
 /// Generates the function.
 pub fn expand(plan: Plan) -> TokenStream {
     let prologue = prologue(&plan);
-    let Plan { func, body, .. } = plan;
+    let Plan { func, is_future, marked, .. } = plan;
     let (lead, rest) = (&func.lead, &func.rest);
-    let body = match body {
-        Body::Verbatim => quote!(#lead #prologue #rest),
-        Body::Marked(stmts) => quote!(#lead #prologue #(#stmts)*),
-        Body::Future(mut stmts) => {
+    let body = match marked {
+        None => quote!(#lead #prologue #rest),
+        Some(stmts) if !is_future => quote!(#lead #prologue #(#stmts)*),
+        Some(mut stmts) => {
             if let Some(block) = tail_future(&mut stmts) {
                 let items = block.stmts.iter().take_while(|stmt| matches!(stmt, Stmt::Item(_)));
                 let at = items.count();
@@ -70,14 +70,11 @@ fn entered(plan: &Plan) -> TokenStream {
     let site = site(plan);
     let details = details(plan);
     let enter = format_ident!("{}", entry(plan), span = at);
-    match &plan.source {
-        Source::None => quote_spanned!(at=> #enter(#site, #details)),
-        Source::Streams(streams) => {
-            let source = source(streams, plan);
-            let query = local("query");
-            quote_spanned!(at=> #enter(#site, |#query| #source, #details))
-        }
+    if plan.streams.is_empty() {
+        return quote_spanned!(at=> #enter(#site, #details));
     }
+    let (source, query) = (source(plan), local("query"));
+    quote_spanned!(at=> #enter(#site, |#query| #source, #details))
 }
 
 /// Returns the name of the function that enters the scope.
@@ -88,7 +85,7 @@ fn entry(plan: &Plan) -> &'static str {
         (Clock::Kernels, _) => "enter_kernels",
         (Clock::Sync, _) => "enter_sync",
         (Clock::Events, Scope::Body) => "enter_body",
-        (Clock::Events, Scope::Launches) if plan.graph => "enter_graph",
+        (Clock::Events, Scope::Launches) if plan.args.graph => "enter_graph",
         (Clock::Events, Scope::Launches) => "enter_launches",
     }
 }
@@ -111,25 +108,25 @@ fn site(plan: &Plan) -> TokenStream {
     let file = quote_spanned!(function=> #there::core::file!());
     let line = quote_spanned!(function=> #there::core::line!());
     let column = quote_spanned!(function=> #there::core::column!());
-    let name = option(plan.name.as_ref().map(|name| {
+    let name = option(plan.args.name.as_ref().map(|name| {
         let text = local("name");
         // The typed `let` improves the compiler's message: for a wrong type inside `Some`, it would
         // explain `Some` instead.
         quote_spanned!(at=> { let #text: &#private::core::primitive::str = #name; #text })
     }));
-    let warmup = plan.warmup.as_ref().map_or_else(|| quote!(0), ToTokens::to_token_stream);
+    let warmup = plan.args.warmup.as_ref().map_or_else(|| quote!(0), ToTokens::to_token_stream);
     let variant = |kind: &str, name: &str| {
         let [kind, name] = [kind, name].map(|name| Ident::new(name, at));
         quote_spanned!(at=> #private::#kind::#name)
     };
     // The functions that are called check the value, and their errors point at it.
-    let sampling = match (&plan.sample, &plan.every) {
+    let sampling = match (&plan.args.sample, &plan.args.every) {
         (Some(share), _) => checked(plan, share, "Sampling", "share"),
         (None, Some(every)) => checked(plan, every, "Sampling", "every"),
         (None, None) => variant("Sampling", "ALL"),
     };
-    let cold = option(plan.cold.map(|cold| variant("Cold", cold)));
-    let sleep = option(plan.hold.map(|time| match time {
+    let cold = option(plan.args.cold.map(|cold| variant("Cold", cold)));
+    let sleep = option(plan.args.sleep.map(|time| match time {
         Some(ns) => {
             let ns = Literal::u64_unsuffixed(ns);
             quote_spanned!(at=> #private::Hold::For(#ns))
@@ -145,9 +142,9 @@ fn site(plan: &Plan) -> TokenStream {
         let name = launch.unraw().to_string();
         quote_spanned!(at=> #private::LaunchSpec { name: #name, line: #line })
     });
-    let options = &plan.options;
+    let options = &plan.args.text;
     let remarks = plan.remark.map(|remark| variant("Remark", remark));
-    let (graph, is_async, is_single) = (plan.graph, plan.is_async, plan.is_single);
+    let (graph, is_async, is_single) = (plan.args.graph, plan.is_async, plan.is_single);
     quote_spanned! {at=> {
         fn #marker() {}
         static #site: #private::CallSite = #private::CallSite::new(#private::Spec {
@@ -185,9 +182,9 @@ fn checked(plan: &Plan, value: &Expr, checker: &str, maker: &str) -> TokenStream
 }
 
 /// Generates the expression that describes the stream of a call.
-fn source(streams: &[Stream], plan: &Plan) -> TokenStream {
-    let paths = &plan.paths;
-    if let [stream @ Stream { cfg: None, .. }] = streams {
+fn source(plan: &Plan) -> TokenStream {
+    let Plan { paths, streams, .. } = plan;
+    if let [stream @ Stream { cfg: None, .. }] = streams.as_slice() {
         return source_of(stream, paths);
     }
     let at = Span::mixed_site();
@@ -206,12 +203,12 @@ fn source(streams: &[Stream], plan: &Plan) -> TokenStream {
     let clashes = pairs.map(|(one, two)| {
         let (first, second) = (predicate(one), predicate(two));
         let [one, two] = [one, two].map(|stream| stream.expr.to_token_stream());
-        let message = two_params(one, two, plan.needed_by);
+        let message = two_params(one, two, needed_by(&plan.args));
         quote_spanned!(at=> #[cfg(all(#first, #second))] #private::core::compile_error!(#message);)
     });
     let any = streams.iter().map(predicate);
     let any = quote!(any(#(#any),*));
-    let message = no_stream(plan.needed_by);
+    let message = no_stream(needed_by(&plan.args));
     quote_spanned! {at=> {
         #(#clashes)*
         #(#lets)*
@@ -237,7 +234,7 @@ fn source_of(Stream { expr, lent, .. }: &Stream, paths: &Paths) -> TokenStream {
 fn details(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let private = plan.paths.private(at);
-    if plan.key.is_none() && plan.bytes.is_none() && plan.flops.is_none() {
+    if plan.args.series.is_none() && plan.args.bytes.is_none() && plan.args.flops.is_none() {
         return quote_spanned!(at=> #private::NoDetails);
     }
     let amount = |expr: &Option<Expr>| {
@@ -249,13 +246,13 @@ fn details(plan: &Plan) -> TokenStream {
         quote_spanned!(at=> #private::evaluated(|| #private::Amount::of(#value)))
     };
     let none = quote_spanned!(at=> #private::core::option::Option::None);
-    let key = plan.key.as_ref().map_or(none.clone(), |expr| {
+    let key = plan.args.series.as_ref().map_or(none.clone(), |expr| {
         let at = ours(expr.span());
         let private = plan.paths.private(at);
         let value = value_of(expr, none, &plan.paths);
         quote_spanned!(at=> #private::core::option::Option::Some(#private::KeyText::of(#value)))
     });
-    let (bytes, flops) = (amount(&plan.bytes), amount(&plan.flops));
+    let (bytes, flops) = (amount(&plan.args.bytes), amount(&plan.args.flops));
     quote_spanned! {at=>
         #private::CallDetails {
             key: || #key,

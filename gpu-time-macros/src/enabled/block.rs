@@ -7,14 +7,14 @@ use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{Expr, Ident, Token};
 
-use crate::args::Args;
-use crate::errors::Errors;
-use crate::expand::{expand, expand_guard};
-use crate::fragments::{visible, visible_inside};
-use crate::func::TimedFn;
+use crate::enabled::args::{Args, Scope};
+use crate::enabled::errors::Errors;
+use crate::enabled::expand::{expand, expand_guard};
+use crate::enabled::fragments::{visible, visible_inside};
+use crate::enabled::func::{TimedFn, split_body};
+use crate::enabled::plan::Plan;
+use crate::enabled::values;
 use crate::items::NO_BLOCK;
-use crate::plan::Plan;
-use crate::values::Scope;
 
 /// Expands `scope!("name", …keys…, { block })` to the block. If there are errors, the block is
 /// unchanged.
@@ -42,7 +42,7 @@ pub fn guard(input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let args = args(input, "expected a name first: `guard!(\"name\")`", &mut errors).filter(
         |(_, args)| {
-            let scope = args.has_scope(Scope::Launches).then_some("scope");
+            let scope = (args.scope == Some(Scope::Launches)).then_some("scope");
             for name in ["graph", "launch"].into_iter().chain(scope) {
                 if let Some(key) = args.key(name) {
                     let message = format!(
@@ -88,34 +88,27 @@ fn args(input: TokenStream, usage: &str, errors: &mut Errors) -> Option<(Span, A
         }
     };
     let mut args = Args::parse(keys, errors);
-    if let Some(again) = &args.name {
-        errors.at(&again.key, "`name` is given twice: the first argument is the name");
+    if args.name.is_some() {
+        errors.at(args.key("name"), "`name` is given twice: the first argument is the name");
     }
-    if let Some(skip) = &args.skip {
-        errors.at(&skip.key, "`skip` leaves a function out, and cannot be used here");
+    if args.skip {
+        errors.at(args.key("skip"), "`skip` leaves a function out, and cannot be used here");
     }
     let at = name.span();
-    match args.name_of_block(name) {
-        Ok(()) if errors.is_empty() => Some((at, args)),
-        Ok(()) => None,
-        Err(error) => {
-            errors.push(error);
-            None
-        }
+    match values::name(name) {
+        Ok(name) => args.name = Some(name),
+        Err(error) => errors.push(error),
     }
+    errors.is_empty().then_some((at, args))
 }
 
 /// Splits off the block at the end, and removes the commas around it.
 fn split_block(input: TokenStream) -> (TokenStream, Option<Group>) {
-    let is_comma = |tree: &mut TokenTree| matches!(tree, TokenTree::Punct(p) if p.as_char() == ',');
-    let mut trees: Vec<TokenTree> = input.into_iter().collect();
-    trees.pop_if(is_comma);
-    let block = match trees
-        .pop_if(|last| matches!(last, TokenTree::Group(g) if g.delimiter() == Delimiter::Brace))
-    {
-        Some(TokenTree::Group(block)) => Some(block),
-        _ => None,
+    let without_comma = |tokens: TokenStream| -> TokenStream {
+        let mut trees: Vec<TokenTree> = tokens.into_iter().collect();
+        trees.pop_if(|tree| matches!(tree, TokenTree::Punct(p) if p.as_char() == ','));
+        trees.into_iter().collect()
     };
-    trees.pop_if(is_comma);
-    (trees.into_iter().collect(), block)
+    let (keys, block) = split_body(without_comma(input));
+    (without_comma(keys), block)
 }

@@ -7,14 +7,14 @@ use syn::parse::{ParseStream, Parser};
 use syn::visit::{self, Visit};
 use syn::{
     Attribute, Block, Expr, FnArg, GenericArgument, Ident, ParenthesizedGenericArguments, Pat,
-    PathArguments, ReturnType, Signature, Stmt, Token, TraitBound, Type, TypePath, Visibility,
-    parse_quote,
+    PatType, PathArguments, ReturnType, Signature, Stmt, Token, TraitBound, Type, TypePath,
+    Visibility, parse_quote,
 };
 
-use crate::awaits::{awaits, contains, is_await};
-use crate::errors::Errors;
-use crate::fragments::{visible, visible_inside};
-use crate::inherited::is_ours;
+use crate::enabled::awaits::{awaits, mentions};
+use crate::enabled::errors::Errors;
+use crate::enabled::fragments::{visible, visible_inside};
+use crate::enabled::inherited::is_ours;
 
 /// The static that a rewritten body declares.
 pub const SITE: &str = "__GPU_TIME_SITE";
@@ -39,13 +39,6 @@ pub struct TimedFn {
     /// `true` for `scope!` and `guard!`, whose expressions may name variables of the surrounding
     /// function.
     pub is_block: bool,
-}
-
-/// A parameter with a name and a type.
-pub struct Param<'a> {
-    pub name: &'a Ident,
-    pub ty: &'a Type,
-    pub attrs: &'a [Attribute],
 }
 
 impl TimedFn {
@@ -92,7 +85,7 @@ impl TimedFn {
         let mut func = TimedFn { is_block: true, ..TimedFn::with_body(sig, header, block) };
         let is_async = match &func.stmts {
             Some(stmts) => awaits(stmts),
-            None => contains(&func.rest, &is_await),
+            None => mentions(&func.rest, "await"),
         };
         func.sig.asyncness = is_async.then(<Token![async]>::default);
         func
@@ -104,13 +97,11 @@ impl TimedFn {
         TimedFn { sig, header, braces: body.span(), lead, rest, stmts, is_block: false }
     }
 
-    /// Returns the parameters that bind one name each.
-    pub fn params(&self) -> impl Iterator<Item = Param<'_>> {
+    /// Returns the parameters that bind one name each, with that name.
+    pub fn params(&self) -> impl Iterator<Item = (&Ident, &PatType)> {
         self.sig.inputs.iter().filter_map(|input| match input {
             FnArg::Typed(arg) => match &*arg.pat {
-                Pat::Ident(pat) if pat.subpat.is_none() => {
-                    Some(Param { name: &pat.ident, ty: &arg.ty, attrs: &arg.attrs })
-                }
+                Pat::Ident(pat) if pat.subpat.is_none() => Some((&pat.ident, arg)),
                 _ => None,
             },
             FnArg::Receiver(_) => None,
@@ -269,10 +260,7 @@ pub fn signature(input: ParseStream) -> syn::Result<(Vec<Attribute>, Signature)>
 
 /// Returns `true` for the attribute `naked`, whose function consists of assembly.
 pub fn is_naked(attr: &Attribute) -> bool {
-    contains(
-        &attr.meta.to_token_stream(),
-        &|tree| matches!(tree, TokenTree::Ident(i) if i == "naked"),
-    )
+    mentions(&attr.meta.to_token_stream(), "naked")
 }
 
 /// Returns `true` if the body was already rewritten: it contains a block that starts like a

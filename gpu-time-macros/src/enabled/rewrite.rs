@@ -3,15 +3,15 @@
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::quote;
 
-use crate::args::Args;
-use crate::container::Container;
-use crate::errors::Errors;
-use crate::expand::expand;
-use crate::fragments::{visible, visible_inside};
-use crate::func::{TimedFn, split_body};
-use crate::inherited::Keys;
+use crate::enabled::args::Args;
+use crate::enabled::container;
+use crate::enabled::errors::Errors;
+use crate::enabled::expand::expand;
+use crate::enabled::fragments::{visible, visible_inside};
+use crate::enabled::func::{TimedFn, split_body};
+use crate::enabled::inherited::Keys;
+use crate::enabled::plan::Plan;
 use crate::items::{self, Item};
-use crate::plan::Plan;
 
 /// Rewrites the item. If there are errors, returns the item untimed, followed by all of them. Either
 /// way it has lost the attribute with inherited keys, and its fragments of `macro_rules!` are visible.
@@ -40,30 +40,19 @@ pub fn rewrite(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Returns the new item; `None` if there are errors.
 fn rewritten(args: Args, item: &TokenStream, errors: &mut Errors) -> Option<TokenStream> {
-    let keyword = match keyword(item) {
-        Ok(keyword) => keyword,
-        Err(NotAnItem { error, is_expression }) => {
-            errors.push(error);
-            errors.is_expression = is_expression;
-            return None;
-        }
-    };
-    if let Some(skip) = &args.skip {
+    let container = keyword(item, errors)?;
+    if args.skip {
         if args.given.len() > 1 {
             errors.about(
                 &args.other_keys(),
-                &skip.key,
+                args.key("skip"),
                 "`skip` conflicts with every other key: it leaves the item untimed",
             );
         }
         return errors.is_empty().then(|| item.clone());
     }
-    match keyword {
-        Some(keyword) => {
-            let container = Container::parse(&keyword, item.clone(), &args, errors);
-            let container = container.filter(|_| errors.is_empty());
-            container.map(|container| container.expand(&args))
-        }
+    match container {
+        Some(keyword) => container::expand(&keyword, item.clone(), &args, errors),
         None => {
             let func = TimedFn::parse(item.clone(), errors);
             func.and_then(|func| Plan::new(args, func, errors)).map(expand)
@@ -71,14 +60,8 @@ fn rewritten(args: Args, item: &TokenStream, errors: &mut Errors) -> Option<Toke
     }
 }
 
-/// The error for tokens that are neither a function nor a container.
-struct NotAnItem {
-    error: syn::Error,
-    is_expression: bool,
-}
-
-/// Returns the keyword of an `impl`, `trait` or `mod`; `None` for a function.
-fn keyword(item: &TokenStream) -> Result<Option<Ident>, NotAnItem> {
+/// Returns the keyword of an `impl`, `trait` or `mod`; `Some(None)` for a function. Reports all other tokens.
+fn keyword(item: &TokenStream, errors: &mut Errors) -> Option<Option<Ident>> {
     let (header, _) = split_body(item.clone());
     let words = header.into_iter().filter_map(|tree| match tree {
         TokenTree::Ident(ident) => Some(ident),
@@ -87,12 +70,13 @@ fn keyword(item: &TokenStream) -> Result<Option<Ident>, NotAnItem> {
     let words: Vec<Ident> = words.collect();
     let texts: Vec<String> = words.iter().map(Ident::to_string).collect();
     let keyword = match items::item(&texts) {
-        Item::Function(_) => return Ok(None),
-        Item::Container(at) => return Ok(words.get(at).cloned()),
+        Item::Function(_) => return Some(None),
+        Item::Container(at) => return Some(words.get(at).cloned()),
         Item::Other(at) => words.get(at),
         Item::Unknown => None,
     };
     let message = items::not_annotated(keyword.map(Ident::to_string).as_deref());
-    let error = syn::Error::new(keyword.map_or_else(Span::call_site, Ident::span), message);
-    Err(NotAnItem { error, is_expression: keyword.is_none() })
+    errors.push(syn::Error::new(keyword.map_or_else(Span::call_site, Ident::span), message));
+    errors.is_expression = keyword.is_none();
+    None
 }

@@ -12,9 +12,9 @@ use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::{Attribute, Meta};
 
-use crate::args::{Args, GivenKey};
-use crate::awaits::contains;
-use crate::errors::Errors;
+use crate::enabled::args::{Args, GivenKey};
+use crate::enabled::awaits::mentions;
+use crate::enabled::errors::Errors;
 
 /// The name of the attribute.
 const NAME: &str = "gpu_timed";
@@ -85,10 +85,7 @@ pub fn handed_on(args: &Args) -> TokenStream {
     let at = Span::mixed_site();
     let (name, word) = (Ident::new(NAME, at), Ident::new(INHERITED, at));
     let path = match &args.krate {
-        Some(krate) => {
-            let path = &krate.value;
-            quote_spanned!(at=> #path::#name)
-        }
+        Some(path) => quote_spanned!(at=> #path::#name),
         None => quote_spanned!(at=> ::gpu_time::#name),
     };
     let keys = args.given.iter().map(|given| &given.tokens);
@@ -102,9 +99,8 @@ pub fn is_ours(attr: &Attribute) -> bool {
 
 /// Returns `true` for a `gpu_timed` attribute that the user wrote, directly or in a `cfg_attr`.
 pub fn is_own(attr: &Attribute) -> bool {
-    let is_name = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == NAME);
     match &attr.meta {
-        Meta::List(list) if attr.path().is_ident("cfg_attr") => contains(&list.tokens, &is_name),
+        Meta::List(list) if attr.path().is_ident("cfg_attr") => mentions(&list.tokens, NAME),
         _ => is_ours(attr),
     }
 }

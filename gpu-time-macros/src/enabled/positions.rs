@@ -5,7 +5,7 @@ use quote::ToTokens;
 use syn::visit::{self, Visit};
 use syn::{Expr, ExprPath};
 
-use crate::bindings::bare;
+use crate::enabled::bindings::bare;
 
 /// Turns macros at positions that do not move their value into [`Expr::Verbatim`].
 ///

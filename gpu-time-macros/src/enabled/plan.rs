@@ -3,68 +3,44 @@
 //! A `Plan` is created nowhere else. It holds everything that the expansion needs, so that the
 //! expansion cannot fail.
 
-use proc_macro2::{Ident, TokenTree};
-use syn::ext::IdentExt;
-use syn::{Expr, LitStr, Stmt};
+use proc_macro2::Ident;
+use syn::{LitStr, Stmt};
 
-use crate::args::Args;
-use crate::awaits::{await_in, contains};
-use crate::conflicts::{conflicts, not_async};
-use crate::errors::Errors;
-use crate::func::{TimedFn, tail_future};
-use crate::launches::{Findings, LAUNCHES, find, mark};
-use crate::marks::Marks;
-use crate::paths::Paths;
-use crate::source::{Source, is_elsewhere, needed_by, no_await};
-use crate::values::{Arg, Clock, Scope};
+use crate::enabled::args::{Args, Clock, Scope};
+use crate::enabled::awaits::mentions;
+use crate::enabled::conflicts::{conflicts, not_async};
+use crate::enabled::errors::Errors;
+use crate::enabled::func::{TimedFn, tail_future};
+use crate::enabled::launches::{Findings, LAUNCHES, find, mark};
+use crate::enabled::marks::Marks;
+use crate::enabled::paths::Paths;
+use crate::enabled::source::{Stream, is_elsewhere, no_awaits, streams};
 
 /// The decisions about one annotated function.
 pub struct Plan {
     pub func: TimedFn,
     pub paths: Paths,
-    pub name: Option<Expr>,
-    pub warmup: Option<Expr>,
-    pub sample: Option<Expr>,
-    pub every: Option<Expr>,
-    /// The name of a variant of the runtime's `Cold`.
-    pub cold: Option<&'static str>,
-    /// A time in nanoseconds, or `None` to hold the stream until the bracket is enqueued.
-    pub hold: Option<Option<u64>>,
-    /// Launches in a stream capture become timed nodes of the graph.
-    pub graph: bool,
+    pub args: Args,
     pub scope: Scope,
     pub clock: Clock,
-    pub source: Source,
-    /// The argument that needs a stream, as the user would write it.
-    pub needed_by: Option<&'static str>,
+    /// The candidates for the stream, of which the one that no `cfg` removes applies. At most one candidate has no
+    /// `cfg`. Empty for a clock that needs no stream.
+    pub streams: Vec<Stream>,
     /// Neither a stream nor a clock is given, so the default stream applies.
     pub is_unnamed: bool,
-    /// The value that splits the site into series.
-    pub key: Option<Expr>,
-    /// The number of bytes that a call moves.
-    pub bytes: Option<Expr>,
-    pub flops: Option<Expr>,
     /// The names of the marked launches, in the order of their numbers.
     pub launches: Vec<Ident>,
     /// A call makes at most one launch.
     pub is_single: bool,
-    pub options: String,
     /// The name of a variant of the runtime's `Remark`, which limits the meaning of the times.
     pub remark: Option<&'static str>,
     /// The timed code may await.
     pub is_async: bool,
-    pub body: Body,
-}
-
-/// The code after the statement that enters the scope.
-pub enum Body {
-    /// The user's tokens, unchanged.
-    Verbatim,
-    /// Statements with marks.
-    Marked(Vec<Stmt>),
-    /// All statements of a function that ends in a future. The statement that enters the scope goes
-    /// into the future.
-    Future(Vec<Stmt>),
+    /// The function ends in a future, into which the statement that enters the scope goes.
+    pub is_future: bool,
+    /// The statements with marks; `None` if the user's tokens stay as they are. With `is_future`, all statements of the
+    /// function, otherwise those after the leading items.
+    pub marked: Option<Vec<Stmt>>,
 }
 
 impl Plan {
@@ -74,14 +50,14 @@ impl Plan {
         let names = launch_names(&args);
         let mut stmts = func.stmts.take();
         let (found, is_future) = findings(stmts.as_deref_mut(), &func, &names);
-        let source = Source::new(&args, &func, &found, errors);
-        let clock = clock(&args, &source);
+        let streams = streams(&args, &func, &found, errors);
+        let clock = clock(&args, &streams);
         let scope = scope(&args, clock, stmts.is_some(), &found, errors);
         let is_async = is_future || func.sig.asyncness.is_some();
         unused_names(&args, &func, errors);
-        if let (Scope::Body, Some(graph), Clock::Events) = (scope, &args.graph, clock) {
+        if scope == Scope::Body && args.graph && clock == Clock::Events {
             let message = graph_in_body_scope(&args, stmts.is_some(), &found);
-            errors.about(&["graph", "scope"], &graph.key, message);
+            errors.about(&["graph", "scope"], args.key("graph"), message);
         }
         if is_async {
             not_async(&args, errors);
@@ -89,63 +65,43 @@ impl Plan {
         if scope == Scope::Body && !is_future {
             returns_when_done(&func, errors);
         }
-        for value in [&args.series, &args.bytes, &args.flops].into_iter().flatten() {
-            if let Some(at) = await_in(&value.value) {
-                errors.at(at, no_await(&value.key));
-            }
-        }
+        no_awaits(&[("key", &args.series), ("bytes", &args.bytes), ("flops", &args.flops)], errors);
         if !errors.is_empty() {
             return None;
         }
 
         let remark = match stmts {
-            Some(_) => remark(&args, &func, &source, clock, scope, &found),
+            Some(_) => remark(&args, &func, &streams, clock, scope, &found),
             None => Some("UnparsedBody"),
         };
-        let needed_by = needed_by(&args);
-        let paths = Paths::new(value(args.krate));
+        let paths = Paths::new(args.krate.clone());
         let marks = Marks { paths: &paths, launches: scope == Scope::Launches, awaits: is_async };
-        let body = body(stmts, is_future, &names, marks);
+        let marked = marked(stmts, is_future, &names, marks);
         let is_single = scope == Scope::Launches && found.launches.len() == 1 && !found.repeated;
         Some(Plan {
             func,
             paths,
-            name: value(args.name),
-            warmup: value(args.warmup),
-            sample: value(args.sample),
-            every: value(args.every),
-            cold: value(args.cold),
-            hold: value(args.sleep),
-            graph: args.graph.is_some(),
+            is_unnamed: args.clock.is_none() && streams.is_empty(),
+            args,
             scope,
             clock,
-            needed_by,
-            is_unnamed: args.clock.is_none() && matches!(source, Source::None),
-            source,
-            key: value(args.series),
-            bytes: value(args.bytes),
-            flops: value(args.flops),
+            streams,
             launches: match scope {
                 Scope::Launches => found.launches,
                 Scope::Body => Vec::new(),
             },
             is_single,
-            options: args.text,
             remark,
             is_async,
-            body,
+            is_future,
+            marked,
         })
     }
 }
 
-fn value<T>(arg: Option<Arg<T>>) -> Option<T> {
-    arg.map(|arg| arg.value)
-}
-
 /// Returns the names of all methods, functions and macros that are launches.
 fn launch_names(args: &Args) -> Vec<String> {
-    let further = args.launch.iter().flat_map(|arg| &arg.value);
-    LAUNCHES.map(str::to_owned).into_iter().chain(further.map(LitStr::value)).collect()
+    LAUNCHES.map(str::to_owned).into_iter().chain(args.launch.iter().map(LitStr::value)).collect()
 }
 
 /// Searches the timed code, which is only the future if the function ends in one. Returns `true` in that
@@ -165,26 +121,23 @@ fn findings(stmts: Option<&mut [Stmt]>, func: &TimedFn, names: &[String]) -> (Fi
 }
 
 /// Returns the requested clock. By default, it is `events` if there is a stream or a key needs one.
-fn clock(args: &Args, source: &Source) -> Clock {
-    match (&args.clock, source) {
-        (Some(arg), _) => arg.value,
-        (None, Source::None) if args.needing_stream().is_none() => Clock::Kernels,
-        (None, _) => Clock::Events,
-    }
+fn clock(args: &Args, streams: &[Stream]) -> Clock {
+    let needs_none = streams.is_empty() && args.needing_stream().is_none();
+    args.clock.unwrap_or(if needs_none { Clock::Kernels } else { Clock::Events })
 }
 
 /// Returns the remark about a body that was parsed.
 fn remark(
     args: &Args,
     func: &TimedFn,
-    source: &Source,
+    streams: &[Stream],
     clock: Clock,
     scope: Scope,
     found: &Findings,
 ) -> Option<&'static str> {
     let is_partly_hidden = found.hidden && !found.launches.is_empty();
     match scope {
-        Scope::Launches => is_elsewhere(source, func, found).then_some("OtherStream"),
+        Scope::Launches => is_elsewhere(streams, func, found).then_some("OtherStream"),
         // A body in body scope may fork from its stream and join it again, and CUPTI also records hidden
         // launches.
         Scope::Body => (args.scope.is_none() && clock != Clock::Kernels && is_partly_hidden)
@@ -192,29 +145,29 @@ fn remark(
     }
 }
 
-/// Puts the marks into the body.
-fn body(stmts: Option<Vec<Stmt>>, is_future: bool, names: &[String], marks: Marks) -> Body {
-    let Some(mut stmts) = stmts else { return Body::Verbatim };
-    if is_future {
-        if let Some(block) = tail_future(&mut stmts) {
-            mark(&mut block.stmts, names, marks);
-        }
-        return Body::Future(stmts);
+/// Puts the marks into the statements. Returns `None` if they need none.
+fn marked(
+    stmts: Option<Vec<Stmt>>,
+    is_future: bool,
+    names: &[String],
+    marks: Marks,
+) -> Option<Vec<Stmt>> {
+    let mut stmts = stmts.filter(|_| is_future || marks.launches || marks.awaits)?;
+    if !is_future {
+        mark(&mut stmts, names, marks);
+    } else if let Some(block) = tail_future(&mut stmts) {
+        mark(&mut block.stmts, names, marks);
     }
-    if !marks.launches && !marks.awaits {
-        return Body::Verbatim;
-    }
-    mark(&mut stmts, names, marks);
-    Body::Marked(stmts)
+    Some(stmts)
 }
 
 /// Returns the requested scope. By default, it is `launches` if a launch is visible and none is
 /// hidden.
 fn scope(args: &Args, clock: Clock, parsed: bool, found: &Findings, errors: &mut Errors) -> Scope {
     let visible = !found.launches.is_empty();
-    match &args.scope {
+    match args.scope {
         _ if clock != Clock::Events => Scope::Body,
-        Some(arg) if arg.value == Scope::Launches && !visible => {
+        Some(Scope::Launches) if !visible => {
             let message = match (parsed, found.hidden) {
                 (false, _) => "cannot parse this body to find launches: write `scope = \"body\"`",
                 (_, false) => {
@@ -226,10 +179,10 @@ fn scope(args: &Args, clock: Clock, parsed: bool, found: &Findings, errors: &mut
                      nested item or a macro's arguments; move one out, or write `scope = \"body\"`"
                 }
             };
-            errors.about(&["scope"], &arg.key, message);
+            errors.about(&["scope"], args.key("scope"), message);
             Scope::Launches
         }
-        Some(arg) => arg.value,
+        Some(scope) => scope,
         None if visible && !found.hidden => Scope::Launches,
         None => Scope::Body,
     }
@@ -237,7 +190,7 @@ fn scope(args: &Args, clock: Clock, parsed: bool, found: &Findings, errors: &mut
 
 /// The error for `graph` in body scope, which says why the scope is not launches.
 fn graph_in_body_scope(args: &Args, parsed: bool, found: &Findings) -> &'static str {
-    match (&args.scope, parsed, found.hidden) {
+    match (args.scope, parsed, found.hidden) {
         (Some(_), ..) => "`graph` conflicts with `scope = \"body\"`: it times single launches",
         (None, false, _) => {
             "`graph` needs visible launches, and this body cannot be parsed: move the launches into \
@@ -273,10 +226,9 @@ fn unused_names(args: &Args, func: &TimedFn, errors: &mut Errors) {
     if errors.inherits("launch") {
         return;
     }
-    for name in args.launch.iter().flat_map(|arg| &arg.value) {
+    for name in &args.launch {
         let wanted = name.value();
-        let occurs = |tree: &TokenTree| matches!(tree, TokenTree::Ident(i) if i.unraw() == wanted);
-        if !contains(&func.lead, &occurs) && !contains(&func.rest, &occurs) {
+        if !mentions(&func.lead, &wanted) && !mentions(&func.rest, &wanted) {
             errors.at(name, format!("`{wanted}` does not occur in this body: expected a method, function or macro that it calls"));
         }
     }

@@ -44,11 +44,9 @@ impl Bindings {
     /// Returns the name that a plain `let` binds, and the meaning of its value. `None` for any
     /// other `let`.
     pub fn of_let<'a>(&self, local: &'a Local) -> Option<(&'a Ident, Meaning)> {
-        let pat = match &local.pat {
-            Pat::Type(typed) => &*typed.pat,
-            pat => pat,
+        let (Pat::Ident(name), Some(init)) = (untyped(&local.pat), &local.init) else {
+            return None;
         };
-        let (Pat::Ident(name), Some(init)) = (pat, &local.init) else { return None };
         // A mutable variable may change, and a `let` with a `cfg` may be absent.
         let is_plain = name.mutability.is_none() && name.subpat.is_none() && local.attrs.is_empty();
         is_plain.then(|| (&name.ident, self.meaning(&init.expr)))
@@ -148,6 +146,11 @@ pub fn bare(expr: &Expr) -> &Expr {
         Expr::Paren(paren) => bare(&paren.expr),
         expr => expr,
     }
+}
+
+/// Strips the type of a pattern.
+pub fn untyped(pat: &Pat) -> &Pat {
+    if let Pat::Type(typed) = pat { &typed.pat } else { pat }
 }
 
 /// Strips references and parentheses.

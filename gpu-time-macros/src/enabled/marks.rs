@@ -7,7 +7,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, Local, Pat, Stmt, StmtMacro, parse_quote};
 
-use crate::paths::{Paths, local as var, ours};
+use crate::enabled::paths::{Paths, local as var, ours};
 
 /// Launches that return the driver's status code.
 const RAW_LAUNCHES: [&str; 2] = ["cuLaunchKernel", "cuLaunchKernelEx"];

@@ -2,29 +2,20 @@
 
 use std::fmt::Display;
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
-use syn::{Attribute, Expr, ReceiverKind, Type, parse_quote};
+use syn::{Attribute, Expr, PatType, ReceiverKind, Type, TypePath, parse_quote};
 
-use crate::args::Args;
-use crate::awaits::{await_in, contains};
-use crate::bindings::{Meaning, bare, place};
-use crate::errors::Errors;
-use crate::func::{Param, TimedFn, argument, peel};
-use crate::launches::{Builder, Findings};
-use crate::values::Clock;
+use crate::enabled::args::{Args, Clock};
+use crate::enabled::awaits::{await_in, mentions};
+use crate::enabled::bindings::{Meaning, bare, place};
+use crate::enabled::errors::Errors;
+use crate::enabled::func::{TimedFn, argument, peel};
+use crate::enabled::launches::{Builder, Findings};
 
 /// Types of raw handles.
 const RAW_HANDLES: [&str; 2] = ["CUstream", "cudaStream_t"];
-
-/// The source of a function's times.
-pub enum Source {
-    /// No stream, for a clock that needs none, or after an error.
-    None,
-    /// A stream: the candidate that no `cfg` removes. At most one candidate has no `cfg`.
-    Streams(Vec<Stream>),
-}
 
 /// An expression for a stream.
 pub struct Stream {
@@ -35,47 +26,43 @@ pub struct Stream {
     pub lent: bool,
 }
 
-impl Source {
-    /// Returns the stream that is given or inferred. Without one, a key that needs a stream is an
-    /// error.
-    pub fn new(args: &Args, func: &TimedFn, found: &Findings, errors: &mut Errors) -> Source {
-        if args.has_clock(Clock::Host) || args.has_clock(Clock::Kernels) {
-            return Source::None;
-        }
-        if let Some(arg) = &args.stream {
-            if errors.inherits("stream") && is_without_self(&arg.value, func) {
-                errors.mark_unfit("stream");
-                return Source::None;
-            }
-            if let Some(at) = await_in(&arg.value) {
-                errors.at(at, no_await("stream"));
-            }
-            let lent = is_lent(&arg.value, func);
-            return Source::Streams(vec![Stream { expr: arg.value.clone(), cfg: None, lent }]);
-        }
-        // An argument that could not be parsed may have been the stream.
-        if !args.complete {
-            return Source::None;
-        }
-        let params: Vec<Param> = func.params().filter(|param| is_stream(param.ty)).collect();
-        let mut certain = params.iter().filter(|param| cfg(param.attrs).is_none());
-        if let (Some(one), Some(two)) = (certain.next(), certain.next()) {
-            errors.at(two.name, two_params(one.name, two.name, needed_by(args)));
-            return Source::None;
-        }
-        if !params.is_empty() {
-            return Source::Streams(params.iter().map(from_param).collect());
-        }
-        match (from_builders(func, found), args.needing_stream()) {
-            (Ok(Some(stream)), _) => return Source::Streams(vec![stream]),
-            (_, None) => {}
-            (Ok(None), Some((key, text))) => {
-                errors.about(&[key], &func.sig.ident, no_stream(Some(text)));
-            }
-            (Err(error), Some(_)) => errors.push(error),
-        }
-        Source::None
+/// Returns the candidates for the stream, given or inferred. At most one of them has no `cfg`. Without any, a key that
+/// needs a stream is an error.
+pub fn streams(args: &Args, func: &TimedFn, found: &Findings, errors: &mut Errors) -> Vec<Stream> {
+    if matches!(args.clock, Some(Clock::Host | Clock::Kernels)) {
+        return Vec::new();
     }
+    if let Some(expr) = &args.stream {
+        if errors.inherits("stream") && is_without_self(expr, func) {
+            errors.mark_unfit("stream");
+            return Vec::new();
+        }
+        no_awaits(&[("stream", &args.stream)], errors);
+        return vec![Stream { expr: expr.clone(), cfg: None, lent: is_lent(expr, func) }];
+    }
+    // An argument that could not be parsed may have been the stream.
+    if !args.complete {
+        return Vec::new();
+    }
+    let params = || func.params().filter(|(_, param)| is_stream(&param.ty));
+    let mut certain = params().filter(|(_, param)| cfg(&param.attrs).is_none());
+    if let (Some((one, _)), Some((two, _))) = (certain.next(), certain.next()) {
+        errors.at(two, two_params(one, two, needed_by(args)));
+        return Vec::new();
+    }
+    let of_params: Vec<Stream> = params().map(from_param).collect();
+    if !of_params.is_empty() {
+        return of_params;
+    }
+    match (from_builders(func, found), args.needing_stream()) {
+        (Ok(stream @ Some(_)), _) => return stream.into_iter().collect(),
+        (_, None) => {}
+        (Ok(None), Some((key, text))) => {
+            errors.about(&[key], &func.sig.ident, no_stream(Some(text)));
+        }
+        (Err(error), Some(_)) => errors.push(error),
+    }
+    Vec::new()
 }
 
 /// Returns the argument that needs a stream, as the user would write it. Messages then do not offer
@@ -113,9 +100,9 @@ pub fn no_stream(needed_by: Option<&str>) -> String {
 /// error says why it cannot be inferred, if something in the function refers to a stream.
 fn from_builders(func: &TimedFn, found: &Findings) -> syn::Result<Option<Stream>> {
     if found.builders.is_empty() {
-        return match (func.params().find(|param| is_raw(param.ty)), found.made.first()) {
-            (Some(raw), _) => Err(syn::Error::new_spanned(raw.name, raw_needs_unsafe(&raw))),
-            (None, Some(made)) => Err(syn::Error::new_spanned(made, made_in_body())),
+        return match (func.params().find(|(_, param)| is_raw(&param.ty)), found.made.first()) {
+            (Some(raw), _) => Err(syn::Error::new_spanned(raw.0, raw_needs_unsafe(raw))),
+            (None, Some(made)) => Err(syn::Error::new_spanned(made, MADE_IN_BODY)),
             (None, None) => Ok(None),
         };
     }
@@ -127,8 +114,8 @@ fn from_builders(func: &TimedFn, found: &Findings) -> syn::Result<Option<Stream>
                 continue;
             }
             Meaning::Before(expr) => not_inferred(expr),
-            Meaning::Made => made_in_body().to_owned(),
-            Meaning::Unknown => known_in_body().to_owned(),
+            Meaning::Made => MADE_IN_BODY.to_owned(),
+            Meaning::Unknown => KNOWN_IN_BODY.to_owned(),
         };
         return Err(syn::Error::new_spanned(&builder.expr, message));
     }
@@ -149,17 +136,17 @@ fn from_builders(func: &TimedFn, found: &Findings) -> syn::Result<Option<Stream>
 
 /// Returns `true` if every visible launch is on another stream than the timed one, judged by the
 /// names. A bracket does not measure such launches.
-pub fn is_elsewhere(source: &Source, func: &TimedFn, found: &Findings) -> bool {
+pub fn is_elsewhere(streams: &[Stream], func: &TimedFn, found: &Findings) -> bool {
     // The name of a parameter that is a stream, or of a field.
     let name = |expr: &Expr| {
         let expr = place(expr);
-        let is_stream = |root: &Ident| func.params().any(|p| p.name == root && is_stream(p.ty));
+        let is_stream =
+            |root: &Ident| func.params().any(|(name, p)| name == root && is_stream(&p.ty));
         let is_one = is_rooted(expr, func)
             && (matches!(expr, Expr::Field(_)) || root(expr).is_some_and(is_stream));
         is_one.then(|| text(expr))
     };
-    let Source::Streams(streams) = source else { return false };
-    let [stream] = streams.as_slice() else { return false };
+    let [stream] = streams else { return false };
     let Some(stream) = name(&stream.expr) else { return false };
     // A stream may dereference to one of its fields, so both names may mean the same stream.
     let is_in = |part: &str, whole: &str| {
@@ -191,16 +178,12 @@ fn text(expr: &Expr) -> String {
     text
 }
 
-fn made_in_body() -> &'static str {
-    "this stream is created in the body, but timing needs it before the body runs: take the stream as \
-     a parameter, or move the launches into a function that takes it, and annotate that function"
-}
+const MADE_IN_BODY: &str = "this stream is created in the body, but timing needs it before the body runs: take the stream as \
+     a parameter, or move the launches into a function that takes it, and annotate that function";
 
-fn known_in_body() -> &'static str {
-    "this stream is known only in the body, but timing needs it before the body runs: write \
+const KNOWN_IN_BODY: &str = "this stream is known only in the body, but timing needs it before the body runs: write \
      `stream = EXPR` with an expression that is valid there, or move the launches into a function \
-     that takes the stream as a parameter, and annotate that function"
-}
+     that takes the stream as a parameter, and annotate that function";
 
 fn not_inferred(expr: &Expr) -> String {
     let expr = text(expr);
@@ -235,8 +218,7 @@ fn root(expr: &Expr) -> Option<&Ident> {
 
 /// Returns `true` if the expression names `self`, which the function lacks.
 fn is_without_self(expr: &Expr, func: &TimedFn) -> bool {
-    let is_self = |tree: &TokenTree| matches!(tree, TokenTree::Ident(word) if word == "self");
-    func.sig.receiver().is_none() && contains(&expr.to_token_stream(), &is_self)
+    func.sig.receiver().is_none() && mentions(&expr.to_token_stream(), "self")
 }
 
 /// Returns `true` if the expression reaches the stream through a shared reference that the caller
@@ -249,35 +231,34 @@ fn is_lent(expr: &Expr, func: &TimedFn) -> bool {
             _ => false,
         };
     }
-    func.params().any(|param| param.name == root && peel(param.ty).1)
+    func.params().any(|(name, param)| name == root && peel(&param.ty).1)
 }
 
-fn from_param(param: &Param) -> Stream {
-    let name = param.name;
-    Stream { expr: parse_quote!(#name), cfg: cfg(param.attrs), lent: peel(param.ty).1 }
+fn from_param((name, param): (&Ident, &PatType)) -> Stream {
+    Stream { expr: parse_quote!(#name), cfg: cfg(&param.attrs), lent: peel(&param.ty).1 }
 }
 
 /// Returns `true` if the type is that of a stream, looking through references and `Option`.
 fn is_stream(ty: &Type) -> bool {
     let (Type::Path(path), _) = peel(ty) else { return false };
-    let last = |path: &syn::TypePath, name: &str| {
-        path.path.segments.last().is_some_and(|segment| segment.ident.unraw() == name)
-    };
     match argument(path, "Arc") {
-        Some(Type::Path(inner)) => last(inner, "CudaStream"),
-        _ => last(path, "CudaStream"),
+        Some(Type::Path(inner)) => ends_in(inner, &["CudaStream"]),
+        _ => ends_in(path, &["CudaStream"]),
     }
 }
 
 /// Returns `true` if the type is a raw handle, looking through references and `Option`.
 fn is_raw(ty: &Type) -> bool {
-    let (Type::Path(path), _) = peel(ty) else { return false };
-    path.path.segments.last().is_some_and(|last| RAW_HANDLES.iter().any(|raw| last.ident == raw))
+    matches!(peel(ty), (Type::Path(path), _) if ends_in(path, &RAW_HANDLES))
 }
 
-fn raw_needs_unsafe(param: &Param) -> String {
-    let name = param.name;
-    let expr = match param.ty {
+fn ends_in(path: &TypePath, names: &[&str]) -> bool {
+    let last = path.path.segments.last();
+    last.is_some_and(|last| names.iter().any(|name| last.ident.unraw() == name))
+}
+
+fn raw_needs_unsafe((name, param): (&Ident, &PatType)) -> String {
+    let expr = match &*param.ty {
         Type::Path(path) if argument(path, "Option").is_some() => {
             format!("{name}.map(|stream| unsafe {{ gpu_time::raw_stream(stream) }})")
         }
@@ -303,7 +284,14 @@ fn cfg(attrs: &[Attribute]) -> Option<TokenStream> {
     }
 }
 
-/// The error for a value that contains `.await`.
-pub fn no_await(key: impl Display) -> String {
-    format!("`{key}` cannot contain `.await`: it is evaluated before the body")
+/// Reports values that contain `.await`.
+pub fn no_awaits(values: &[(&str, &Option<Expr>)], errors: &mut Errors) {
+    for (key, value) in values {
+        if let Some(at) = value.as_ref().and_then(await_in) {
+            errors.at(
+                at,
+                format!("`{key}` cannot contain `.await`: it is evaluated before the body"),
+            );
+        }
+    }
 }
