@@ -2,28 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_report::{CacheState, Clock, Measure, Series, Site};
+use gpu_time_report::{Series, Site};
 
-/// The identity of a series among those of one function on one device.
+/// Returns `true` if two series are the same among those of one function on one device.
 ///
-/// Line numbers are not part of it, because they change between builds.
-#[derive(PartialEq, Eq, Clone, Copy)]
-pub struct SeriesId<'a> {
-    launch: Option<(u32, &'a str)>,
-    measure: Measure,
-    key: Option<&'a str>,
-    cache: CacheState,
-    clock: Clock,
-    graph: bool,
-}
-
-impl<'a> SeriesId<'a> {
-    /// Returns the identity of a series.
-    pub fn of(series: &'a Series) -> SeriesId<'a> {
-        let &Series { measure, cache, clock, graph, .. } = series;
-        let launch = series.launch.as_ref().map(|launch| (launch.index, launch.name.as_str()));
-        SeriesId { launch, measure, key: series.key.as_deref(), cache, clock, graph }
-    }
+/// Line numbers are not compared, because they change between builds.
+pub fn is_same_series(one: &Series, other: &Series) -> bool {
+    let kind = |series: &Series| (series.measure, series.cache, series.clock, series.graph);
+    let is_same_launch = match (&one.launch, &other.launch) {
+        (Some(one), Some(other)) => (one.index, &one.name) == (other.index, &other.name),
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    is_same_launch && kind(one) == kind(other) && one.key == other.key
 }
 
 /// Returns `true` if two sites are the same function of the same build.

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::note_list::NoteList;
-use crate::notes::{self, bounded};
+use crate::notes;
 use crate::series::saturating_sum;
+use crate::units::bounded;
 use crate::{Lost, Measure, Node, Remark, Series, Site, Snapshot, Source, losses, opened, units};
 
 /// The number of functions that a note names before it counts the others.
-const NAMED: usize = 1;
+pub const NAMED: usize = 1;
 
 /// Returns the notes, those about the function to look at first at the top, then the most important.
 /// Each ends with what to do.
@@ -52,7 +53,7 @@ pub fn of(snapshot: &Snapshot) -> Vec<String> {
 
 /// Adds a note about functions, if there are any.
 fn add(advice: &mut NoteList, sites: &[&Site], note: impl FnOnce(String) -> String) {
-    if let (Some(site), Some(names)) = (sites.first(), names(sites.iter().copied())) {
+    if let (Some(site), Some(names)) = (sites.first(), names(sites.iter().copied(), NAMED)) {
         advice.add(site, note(names));
     }
 }
@@ -65,20 +66,12 @@ struct Shared<'a> {
     place: Option<String>,
 }
 
-/// Returns the warnings, one line each. Functions with the same warning share a line.
-pub fn warnings(snapshot: &Snapshot) -> Vec<String> {
-    let lines = shared(snapshot).into_iter().filter_map(|Shared { warning, sites, .. }| {
-        names(sites.into_iter()).map(|names| format!("{names}: {warning}"))
-    });
-    notes::of_devices(snapshot).chain(lines).collect()
-}
-
-/// Returns the same lines for the page, where there is room for the places of series.
-#[cfg(feature = "html")]
-pub fn warnings_with_places(snapshot: &Snapshot) -> Vec<String> {
+/// Returns the warnings, one line each. Functions with the same warning share a line, which names this many of them.
+pub fn warnings(snapshot: &Snapshot, named: usize) -> Vec<String> {
     let lines = shared(snapshot).into_iter().filter_map(|Shared { warning, sites, place }| {
         let place = place.map(|place| format!(" on {place}")).unwrap_or_default();
-        names(sites.into_iter()).map(|names| format!("{names}{place}: {warning}"))
+        let names = names(sites.into_iter(), named)?;
+        Some(format!("{names}{place}: {warning}"))
     });
     notes::of_devices(snapshot).chain(lines).collect()
 }
@@ -157,9 +150,9 @@ fn counted<'a>(advice: &NoteList<'a>, count: impl Fn(&Series) -> u64) -> (Vec<&'
 }
 
 /// Lists the names of the functions. Returns `None` if there are none.
-fn names<'a>(sites: impl Iterator<Item = &'a Site>) -> Option<String> {
+fn names<'a>(sites: impl Iterator<Item = &'a Site>, most: usize) -> Option<String> {
     let names: Vec<String> = sites.map(|site| site.name.clone()).collect();
-    (!names.is_empty()).then(|| bounded(names, NAMED, "more functions").join(", "))
+    (!names.is_empty()).then(|| bounded(names, most, "more functions").join(", "))
 }
 
 #[cfg(test)]

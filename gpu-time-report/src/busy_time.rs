@@ -6,37 +6,32 @@ use crate::units::percent;
 use crate::{Device, Overlap, Snapshot, idle};
 
 /// The time during which a device ran work of annotated functions.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BusyTime {
+#[derive(Debug)]
+pub struct BusyTime<'a> {
     pub ns: f64,
-    /// The time is an upper bound.
-    pub is_bound: bool,
-    /// An unknown part of the work ran at the same time as other work.
-    pub is_partial: bool,
-}
-
-/// The share of the run that a device's functions account for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Accounted {
+    /// The share of the time for which the device was in use.
     pub share: f64,
-    /// The share is an upper bound.
+    /// The time is an upper bound.
     pub is_bound: bool,
     /// No part of any function's time is more than an upper bound.
     pub is_all_bound: bool,
     /// An unknown part of the work ran at the same time as other work.
     pub is_partial: bool,
+    /// The functions' own times on the device, longest first.
+    pub times: Vec<OwnTime<'a>>,
 }
 
 /// The minimum share that reads as all of the run.
 const WHOLE: f64 = 0.9995;
 
-impl BusyTime {
+impl<'a> BusyTime<'a> {
     /// Returns the busy time of a device: the sum of its functions' own times without the overlap,
     /// but not more than the wall time. The part of it that is an upper bound is not more than
     /// phases found of functions beside the rest.
-    pub fn of(snapshot: &Snapshot, device: &Device, times: &[OwnTime]) -> BusyTime {
+    pub fn of(snapshot: &'a Snapshot, device: &Device) -> BusyTime<'a> {
+        let times = own_times(snapshot, Some(&device.id));
         let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
-        let ns = (sum(times) - overlap.ns).max(0.0);
+        let ns = (sum(&times) - overlap.ns).max(0.0);
         let wall_ns = in_use_ns(&snapshot.process, device);
         // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
         let is_partial = overlap.partial || ns > wall_ns;
@@ -48,42 +43,24 @@ impl BusyTime {
             let found_ns = coverage.attributed * wall_ns;
             if is_partial { found_ns } else { known_ns.max(found_ns) }
         });
-        BusyTime { ns: ns.min(most_ns).min(wall_ns), is_bound, is_partial }
-    }
-
-    /// Returns the sum over all devices.
-    pub fn of_all(snapshot: &Snapshot) -> BusyTime {
-        let devices = snapshot.gpus();
-        let times = devices
-            .map(|device| BusyTime::of(snapshot, device, &own_times(snapshot, Some(&device.id))));
-        let none = BusyTime { ns: 0.0, is_bound: false, is_partial: false };
-        times.fold(none, |sum, time| BusyTime {
-            ns: sum.ns + time.ns,
-            is_bound: sum.is_bound || time.is_bound,
-            is_partial: sum.is_partial || time.is_partial,
-        })
-    }
-
-    /// Returns the share of the time for which the device was in use.
-    pub fn share(self, snapshot: &Snapshot, device: &Device) -> f64 {
-        self.ns / in_use_ns(&snapshot.process, device)
-    }
-}
-
-impl Accounted {
-    /// Returns the share of the run. `None` for the host, and if no function has GPU time on the
-    /// device.
-    pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Accounted> {
-        let times = own_times(snapshot, Some(&device.id));
-        let is_known = device.is_gpu() && !times.is_empty();
-        let busy = BusyTime::of(snapshot, device, &times);
+        let ns = ns.min(most_ns).min(wall_ns);
         let is_all_bound = !times.iter().any(|time| time.is_partly_known);
-        is_known.then(|| Accounted {
-            share: busy.share(snapshot, device),
-            is_bound: busy.is_bound,
-            is_all_bound,
-            is_partial: busy.is_partial,
-        })
+        BusyTime { ns, share: ns / wall_ns, is_bound, is_all_bound, is_partial, times }
+    }
+
+    /// Returns the busy time. `None` for the host, and if no function has GPU time on the device.
+    pub fn known(snapshot: &'a Snapshot, device: &Device) -> Option<BusyTime<'a>> {
+        let busy = device.is_gpu().then(|| BusyTime::of(snapshot, device));
+        busy.filter(|busy| !busy.times.is_empty())
+    }
+
+    /// Returns the busy times of all GPUs.
+    pub fn of_all(snapshot: &'a Snapshot) -> Vec<BusyTime<'a>> {
+        snapshot.gpus().map(|gpu| BusyTime::of(snapshot, gpu)).collect()
+    }
+
+    pub fn sum_ns(all: &[BusyTime]) -> f64 {
+        all.iter().fold(0.0, |sum, busy| sum + busy.ns)
     }
 
     /// Returns `true` if functions account for all of the run, so that nothing is left.
@@ -128,7 +105,7 @@ mod tests {
         let bound = Node { upper_bound: true, ..node("f", None, 0.4 * run_ns, 0.4 * run_ns) };
         let snapshot = Snapshot::new(process, vec![gpu], Vec::new()).with_tree(vec![bound]);
         let gpu = &snapshot.devices[0];
-        let busy = BusyTime::of(&snapshot, gpu, &own_times(&snapshot, None));
+        let busy = BusyTime::of(&snapshot, gpu);
         assert!(busy.is_bound && (busy.ns - 0.2 * run_ns).abs() < 1.0, "{busy:?}");
     }
 
@@ -145,7 +122,7 @@ mod tests {
             let known = node("opened", None, 0.5 * run_ns, 0.5 * run_ns);
             let snapshot = Snapshot::new(process.clone(), vec![gpu], Vec::new());
             let snapshot = snapshot.with_tree(vec![bound, known]);
-            let share = Accounted::of(&snapshot, &snapshot.devices[0]).unwrap().share;
+            let share = BusyTime::known(&snapshot, &snapshot.devices[0]).unwrap().share;
             assert!((share - expected).abs() < 1e-9, "{share}");
         }
     }

@@ -1,14 +1,18 @@
 //! The amount of detail in the table.
 
-/// The amount of detail in the table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Detail {
-    /// As much as fits on a screen: all functions, details of the largest, and the notes that ask
-    /// for something to be done.
-    #[default]
-    Brief,
-    /// All notes, with the meaning of each word, and all details.
-    All,
+use crate::kinds::named;
+
+named! {
+    /// The amount of detail in the table.
+    #[derive(Default)]
+    pub enum Detail {
+        /// As much as fits on a screen: all functions, details of the largest, and the notes that ask
+        /// for something to be done.
+        #[default]
+        Brief = "brief",
+        /// All notes, with the meaning of each word, and all details.
+        All = "all",
+    }
 }
 
 impl Detail {
@@ -17,10 +21,6 @@ impl Detail {
 
     /// Parses the value of `GPU_TIME_NOTES`.
     pub fn parse(text: &str) -> Option<Detail> {
-        match text {
-            "brief" => Some(Detail::Brief),
-            "all" => Some(Detail::All),
-            _ => None,
-        }
+        Detail::ALL.into_iter().find(|detail| detail.name() == text)
     }
 }

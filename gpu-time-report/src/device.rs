@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::merge::{agree, join};
 use crate::{Coverage, FlushProof, units};
 
 /// A device on which something was timed. A value is `None` if it does not apply or was not
@@ -161,79 +162,39 @@ impl Device {
     /// warnings, and what is about the merged processes.
     #[doc(hidden)]
     pub fn merge(&mut self, theirs: &Device, covered_ns: [f64; 2]) {
-        let Device {
-            id: _,
-            name: _,
-            driver,
-            driver_release,
-            uuid,
-            l2_bytes,
-            peak_gb_per_s,
-            event_step_ns,
-            event_floor_ns,
-            event_held_empty_ns,
-            event_queued_empty_ns,
-            event_inner_ns,
-            event_queued_inner_ns,
-            event_inner_error_ns,
-            event_bias_ns,
-            event_bias_source,
-            event_bias_error_ns,
-            fed_margin_ns,
-            flush_bytes,
-            flush_proof,
-            clocks,
-            throttle,
-            temperature_c,
-            power_w,
-            persistence,
-            mig,
-            mps,
-            other_processes,
-            used_by: _,
-            shared,
-            overlap,
-            coverage,
-            windows_from: _,
-            warnings: _,
-        } = theirs;
-        agree(&mut self.driver, driver);
-        agree(&mut self.driver_release, driver_release);
-        agree(&mut self.uuid, uuid);
-        agree(&mut self.l2_bytes, l2_bytes);
-        agree(&mut self.peak_gb_per_s, peak_gb_per_s);
-        agree(&mut self.event_step_ns, event_step_ns);
-        agree(&mut self.event_floor_ns, event_floor_ns);
-        agree(&mut self.event_held_empty_ns, event_held_empty_ns);
-        agree(&mut self.event_queued_empty_ns, event_queued_empty_ns);
-        agree(&mut self.event_inner_ns, event_inner_ns);
-        agree(&mut self.event_queued_inner_ns, event_queued_inner_ns);
-        agree(&mut self.event_inner_error_ns, event_inner_error_ns);
-        agree(&mut self.event_bias_ns, event_bias_ns);
-        agree(&mut self.event_bias_source, event_bias_source);
-        agree(&mut self.event_bias_error_ns, event_bias_error_ns);
-        agree(&mut self.fed_margin_ns, fed_margin_ns);
-        agree(&mut self.flush_bytes, flush_bytes);
-        agree(&mut self.flush_proof, flush_proof);
-        agree(&mut self.clocks, clocks);
-        agree(&mut self.temperature_c, temperature_c);
-        agree(&mut self.power_w, power_w);
-        agree(&mut self.persistence, persistence);
-        agree(&mut self.mig, mig);
-        agree(&mut self.mps, mps);
-        agree(&mut self.other_processes, other_processes);
-        self.shared |= shared;
-        self.overlap = match (self.overlap, *overlap) {
-            (Some(ours), Some(theirs)) => {
-                Some(Overlap { ns: ours.ns + theirs.ns, partial: ours.partial || theirs.partial })
-            }
-            (ours, theirs) => ours.or(theirs),
-        };
-        self.coverage = match (self.coverage.take(), coverage) {
-            (Some(ours), Some(theirs)) => Some(ours.pooled(theirs, covered_ns)),
-            (ours, theirs) => ours.or_else(|| theirs.clone()),
-        };
-        for (reason, held) in throttle.iter().flatten() {
+        macro_rules! agree_on {
+            ($($field:ident)*) => {
+                // Names every field, so that the compiler finds a forgotten one.
+                let Device {
+                    id: _,
+                    name: _,
+                    throttle: _,
+                    used_by: _,
+                    shared: _,
+                    overlap: _,
+                    coverage: _,
+                    windows_from: _,
+                    warnings: _,
+                    $($field,)*
+                } = theirs;
+                $(agree(&mut self.$field, $field);)*
+            };
+        }
+        agree_on!(
+            driver driver_release uuid l2_bytes peak_gb_per_s event_step_ns event_floor_ns event_held_empty_ns
+            event_queued_empty_ns event_inner_ns event_queued_inner_ns event_inner_error_ns event_bias_ns
+            event_bias_source event_bias_error_ns fed_margin_ns flush_bytes flush_proof clocks temperature_c power_w
+            persistence mig mps other_processes
+        );
+        self.shared |= theirs.shared;
+        join(&mut self.overlap, theirs.overlap, |ours, theirs| {
+            ours.ns += theirs.ns;
+            ours.partial |= theirs.partial;
+        });
+        join(&mut self.coverage, theirs.coverage.clone(), |ours, theirs| {
+            *ours = ours.pooled(&theirs, covered_ns);
+        });
+        for (reason, held) in theirs.throttle.iter().flatten() {
             let ours =
                 self.throttle.get_or_insert_default().entry(reason.clone()).or_insert(Some(0));
             *ours = ours.zip(*held).map(|(ours, theirs)| ours.saturating_add(theirs));
@@ -277,16 +238,41 @@ impl Device {
         words.collect()
     }
 
-    /// Returns how busy the device was, if any window is complete.
-    pub(crate) fn known_coverage(&self) -> Option<&Coverage> {
-        self.coverage.as_ref().filter(|coverage| coverage.windows > 0)
+    /// Returns the clocks at first use and at the time of the report, and other values of NVML, in words.
+    pub(crate) fn health(&self) -> Vec<String> {
+        let Clocks { sm_start_mhz, sm_end_mhz, sm_max_mhz, mem_start_mhz, mem_end_mhz, .. } =
+            self.clocks.unwrap_or_default();
+        let clock = |what: &str, start: Option<u32>, end: Option<u32>| {
+            let (start, end) = start.zip(end)?;
+            let start = if start == end { String::new() } else { format!("{start} to ") };
+            Some(format!("{what} {start}{end} MHz"))
+        };
+        let most = sm_max_mhz.map(|most| format!(" of {most}")).unwrap_or_default();
+        let throttled = self.throttled();
+        let lowered = || format!("clocks lowered by {}", throttled.join(" and "));
+        let parts = [
+            clock("SM", sm_start_mhz, sm_end_mhz).map(|sm| sm + &most),
+            clock("memory", mem_start_mhz, mem_end_mhz),
+            self.temperature_c.map(|degrees| format!("{degrees} °C")),
+            self.power_w.map(|watts| format!("{watts:.0} W")),
+            (!throttled.is_empty()).then(lowered),
+        ];
+        parts.into_iter().flatten().collect()
     }
-}
 
-/// Keeps a value only if both reports agree on it.
-fn agree<T: PartialEq>(ours: &mut Option<T>, theirs: &Option<T>) {
-    if ours != theirs {
-        *ours = None;
+    /// Returns the bias with its source and its error, in words.
+    pub(crate) fn bias_words(&self) -> Option<String> {
+        let bias = units::time(self.event_bias_ns?);
+        let error = self.event_bias_error_ns.map(|ns| format!(", ±{}", units::time(ns)));
+        let source = self.event_bias_source.as_ref();
+        let source = source.map(|source| format!(" ({source}{})", error.unwrap_or_default()));
+        Some(bias + &source.unwrap_or_default())
+    }
+
+    /// Returns how busy the device was, if any window is complete.
+    #[doc(hidden)]
+    pub fn known_coverage(&self) -> Option<&Coverage> {
+        self.coverage.as_ref().filter(|coverage| coverage.windows > 0)
     }
 }
 

@@ -10,20 +10,12 @@ pub struct Group<'a> {
     pub at: usize,
     pub site: &'a Site,
     /// The function's own series. `None` if every call was captured, or none was timed.
-    pub head: Option<IndexedSeries<'a>>,
+    pub head: Option<&'a Series>,
     /// The launches made by the function's calls.
-    pub launches: Vec<IndexedSeries<'a>>,
+    pub launches: Vec<&'a Series>,
     /// Set for the first group of a function, which shows the number of calls. Calls are counted
     /// per function, not per device or cache state.
     pub has_calls: bool,
-}
-
-/// A series and its index within its site.
-#[derive(Clone, Copy)]
-pub struct IndexedSeries<'a> {
-    #[cfg_attr(not(feature = "html"), expect(dead_code, reason = "only the page refers to it"))]
-    pub at: usize,
-    pub series: &'a Series,
 }
 
 /// Returns the groups in a report, longest total first. Those of one function follow its longest.
@@ -47,20 +39,19 @@ pub fn sorted<'a>(mut groups: Vec<Group<'a>>, value: impl Fn(&Group<'a>) -> f64)
 
 /// Returns the groups for one site. There are none if it was never called.
 fn of_site(at: usize, site: &Site) -> Vec<Group<'_>> {
-    let rows = || site.series.iter().enumerate().map(|(at, series)| IndexedSeries { at, series });
     let group = |head| Group { at, site, head, launches: Vec::new(), has_calls: false };
-    let heads = rows().filter(|row| row.series.launch.is_none());
-    let mut groups: Vec<Group> = heads.map(|row| group(Some(row))).collect();
-    for row in rows().filter(|row| row.series.launch.is_some()) {
+    let heads = site.series.iter().filter(|series| series.launch.is_none());
+    let mut groups: Vec<Group> = heads.map(|series| group(Some(series))).collect();
+    for launch in site.series.iter().filter(|series| series.launch.is_some()) {
         let owns = |group: &&mut Group| {
-            let head = group.head.filter(|_| !row.series.graph);
-            head.is_some_and(|head| is_launch_of(row.series, head.series))
+            let head = group.head.filter(|_| !launch.graph);
+            head.is_some_and(|head| is_launch_of(launch, head))
         };
         match groups.iter_mut().find(owns) {
-            Some(group) => group.launches.push(row),
+            Some(group) => group.launches.push(launch),
             None => match groups.iter_mut().find(|group| group.head.is_none()) {
-                Some(headless) => headless.launches.push(row),
-                None => groups.push(Group { launches: vec![row], ..group(None) }),
+                Some(headless) => headless.launches.push(launch),
+                None => groups.push(Group { launches: vec![launch], ..group(None) }),
             },
         }
     }
@@ -81,7 +72,7 @@ fn is_launch_of(launch: &Series, calls: &Series) -> bool {
 impl Group<'_> {
     /// Returns the time used for sorting groups.
     pub fn total(&self) -> f64 {
-        let launches = || series::total(self.launches.iter().map(|row| row.series));
-        self.head.map_or_else(launches, |head| head.series.total().unwrap_or_default())
+        let launches = || series::total(self.launches.iter().copied());
+        self.head.map_or_else(launches, |head| head.total().unwrap_or_default())
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::ser::Formatter;
 
+use crate::texts::Texts;
 use crate::{Snapshot, schema, tree};
 
 impl Snapshot {
@@ -31,11 +32,11 @@ impl Snapshot {
     /// million values or a name of more than 64 KiB.
     #[inline] // compiled only in crates that call it: a third of this crate's build time
     pub fn from_json(json: &[u8]) -> Result<Snapshot, ReadError> {
-        limits::check(json).map_err(|excess| ReadError(Reason::TooLarge(excess)))?;
+        limits::check(json).map_err(|excess| ReadError(format!("too large: {excess}")))?;
         let mut snapshot: Snapshot =
             serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
         snapshot.limit_to_ranges();
-        snapshot.clean_texts();
+        snapshot.clean();
         tree::shares::share_out(&mut snapshot.tree, &mut snapshot.sites);
         Ok(snapshot)
     }
@@ -43,21 +44,7 @@ impl Snapshot {
 
 /// The reason why a text could not be read as a report.
 #[derive(Debug)]
-pub struct ReadError(Reason);
-
-#[derive(Debug)]
-enum Reason {
-    /// Not JSON, or JSON that ends early.
-    Syntax(serde_json::Error),
-    /// JSON that is not a report.
-    Foreign,
-    /// A report with a different schema.
-    Schema(String),
-    /// A report with a missing or invalid field.
-    Content(serde_json::Error),
-    /// More values, or a longer text, than is read.
-    TooLarge(String),
-}
+pub struct ReadError(String);
 
 impl ReadError {
     fn of(text: &[u8], error: serde_json::Error) -> ReadError {
@@ -65,37 +52,33 @@ impl ReadError {
         struct Head {
             schema: Option<String>,
         }
+        let syntax = |error: serde_json::Error| match error.classify() {
+            Category::Eof => format!("the JSON ends early: {error}"),
+            _ => format!("not JSON: {error}"),
+        };
+        let foreign = "not a report of gpu-time: it has no `schema` name";
         if error.classify() != Category::Data {
-            return ReadError(Reason::Syntax(error));
+            return ReadError(syntax(error));
         }
         // The first error may be a consequence of a different schema, which explains it better.
         ReadError(match serde_json::from_slice(text) {
-            Ok(Head { schema: Some(schema) }) if schema == schema::NAME => Reason::Content(error),
-            Ok(Head { schema: Some(schema) }) => Reason::Schema(schema),
-            Ok(Head { schema: None }) => Reason::Foreign,
-            Err(error) if error.classify() == Category::Data => Reason::Foreign,
-            Err(error) => Reason::Syntax(error),
+            Ok(Head { schema: Some(schema) }) if schema == schema::NAME => {
+                format!("invalid `{}` report: {error}", schema::NAME)
+            }
+            Ok(Head { schema: Some(schema) }) => {
+                let shown: String = schema.chars().take(40).collect();
+                format!("unsupported schema {shown:?}: this version reads `{}`", schema::NAME)
+            }
+            Ok(Head { schema: None }) => foreign.to_owned(),
+            Err(error) if error.classify() == Category::Data => foreign.to_owned(),
+            Err(error) => syntax(error),
         })
     }
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Reason::Syntax(error) if error.classify() == Category::Eof => {
-                write!(f, "the JSON ends early: {error}")
-            }
-            Reason::Syntax(error) => write!(f, "not JSON: {error}"),
-            Reason::Foreign => write!(f, "not a report of gpu-time: it has no `schema` name"),
-            Reason::Schema(schema) => {
-                let shown: String = schema.chars().take(40).collect();
-                write!(f, "unsupported schema {shown:?}: this version reads `{}`", schema::NAME)
-            }
-            Reason::Content(error) => {
-                write!(f, "invalid `{}` report: {error}", schema::NAME)
-            }
-            Reason::TooLarge(excess) => write!(f, "too large: {excess}"),
-        }
+        f.write_str(&self.0)
     }
 }
 

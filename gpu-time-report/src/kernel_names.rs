@@ -35,6 +35,11 @@ pub fn shortened<'a>(
     short
 }
 
+/// Returns the short form of a single name.
+pub fn short(name: &str, columns: usize) -> String {
+    shortened(std::iter::once(name), columns).remove(name).unwrap_or_default()
+}
+
 /// Returns the excerpts of the names of one function.
 fn excerpts<'a>(mut names: Vec<Name<'a>>, columns: usize) -> Vec<(&'a str, String)> {
     names.sort_by(|a, b| a.tokens.cmp(&b.tokens));

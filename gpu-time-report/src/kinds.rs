@@ -1,122 +1,95 @@
 //! Enums used in the report, written and read by name.
 
-use serde::{Deserialize, Serialize};
-
-/// The contents of the L2 at the start of a bracket.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum CacheState {
-    /// As left by previous work.
-    #[default]
-    AsFound,
-    /// None of the work's data, and no dirty lines.
-    Cold,
-    /// None of the work's data, but dirty lines that must be written back.
-    ColdDirty,
-    /// As left by the earlier launches of a cold call.
-    AfterCold,
-    /// Less of the work's data than before, because the L2 could not be emptied.
-    Partial,
-}
-
-impl CacheState {
-    /// Every state, in the order of the discriminants.
-    pub const ALL: [CacheState; 5] = [
-        CacheState::AsFound,
-        CacheState::Cold,
-        CacheState::ColdDirty,
-        CacheState::AfterCold,
-        CacheState::Partial,
-    ];
-
-    /// Returns the name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            CacheState::AsFound => "as-found",
-            CacheState::Cold => "cold",
-            CacheState::ColdDirty => "cold-dirty",
-            CacheState::AfterCold => "after-cold",
-            CacheState::Partial => "partial",
+/// Declares an enum whose variants have the names that reports use.
+macro_rules! named {
+    ($(#[$of_enum:meta])* pub enum $kind:ident {
+        $($(#[$of_variant:meta])* $variant:ident = $name:literal,)*
+    }) => {
+        $(#[$of_enum])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $kind {
+            $($(#[$of_variant])* #[serde(rename = $name)] $variant,)*
         }
+
+        impl $kind {
+            /// All of them, in the order of the report.
+            pub const ALL: [$kind; [$($name,)*].len()] = [$($kind::$variant,)*];
+
+            /// Returns the name used in reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($kind::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+named! {
+    /// The contents of the L2 at the start of a bracket.
+    #[derive(Default, PartialOrd, Ord, Hash)]
+    pub enum CacheState {
+        /// As left by previous work.
+        #[default]
+        AsFound = "as-found",
+        /// None of the work's data, and no dirty lines.
+        Cold = "cold",
+        /// None of the work's data, but dirty lines that must be written back.
+        ColdDirty = "cold-dirty",
+        /// As left by the earlier launches of a cold call.
+        AfterCold = "after-cold",
+        /// Less of the work's data than before, because the L2 could not be emptied.
+        Partial = "partial",
     }
 }
 
-/// The interval measured by the times of a series.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Measure {
-    /// The launches of one call, added up.
-    #[default]
-    Sum,
-    /// One call, from the first operation that it enqueued to the last.
-    Span,
-    /// One launch.
-    Launch,
-}
-
-impl Measure {
-    /// Returns the name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Measure::Sum => "sum",
-            Measure::Span => "span",
-            Measure::Launch => "launch",
-        }
+named! {
+    /// The interval measured by the times of a series.
+    #[derive(Default, Hash)]
+    pub enum Measure {
+        /// The launches of one call, added up.
+        #[default]
+        Sum = "sum",
+        /// One call, from the first operation that it enqueued to the last.
+        Span = "span",
+        /// One launch.
+        Launch = "launch",
     }
 }
 
-/// The work surrounded by a bracket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScopeKind {
-    /// Each visible launch.
-    #[default]
-    Launches,
-    /// The whole body.
-    Body,
-}
-
-impl ScopeKind {
-    /// Returns the name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            ScopeKind::Launches => "launches",
-            ScopeKind::Body => "body",
-        }
+named! {
+    /// The work surrounded by a bracket.
+    #[derive(Default, Hash)]
+    pub enum ScopeKind {
+        /// Each visible launch.
+        #[default]
+        Launches = "launches",
+        /// The whole body.
+        Body = "body",
     }
 }
 
-/// The clock that measures a series' times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Clock {
-    /// CUDA events.
-    #[default]
-    Events,
-    /// Wall time on the host between two moments when the stream was idle.
-    Sync,
-    /// Wall time on the host.
-    Host,
-    /// CUPTI's records of the kernels.
-    Kernels,
-}
-
-impl Clock {
-    /// Returns the name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Clock::Events => "events",
-            Clock::Sync => "sync",
-            Clock::Host => "host",
-            Clock::Kernels => "kernels",
-        }
+named! {
+    /// The clock that measures a series' times.
+    #[derive(Default, Hash)]
+    pub enum Clock {
+        /// CUDA events.
+        #[default]
+        Events = "events",
+        /// Wall time on the host between two moments when the stream was idle.
+        Sync = "sync",
+        /// Wall time on the host.
+        Host = "host",
+        /// CUPTI's records of the kernels.
+        Kernels = "kernels",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::{Deserialize, Serialize};
+
     use super::*;
 
     #[test]

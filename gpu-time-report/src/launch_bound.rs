@@ -48,7 +48,7 @@ pub(crate) fn of_row(site: &Site, series: &Series) -> Option<String> {
     is_bound.then(|| sides_of_medians(series).unwrap_or_default())
 }
 
-fn median(stats: Option<Stats>) -> Option<f64> {
+pub(crate) fn median(stats: Option<Stats>) -> Option<f64> {
     stats.map(|stats| stats.median)
 }
 
@@ -67,19 +67,16 @@ fn sides([busy_ns, span_ns, host_ns]: [f64; 3]) -> String {
     )
 }
 
-fn of_kernels(kernels: f64) -> String {
-    let count = if (kernels - kernels.round()).abs() < 0.05 {
-        format!("{kernels:.0}")
-    } else {
-        format!("{kernels:.1}")
-    };
-    let count = units::grouped(&count);
-    match &*count {
-        // Copies and memsets are not counted.
-        "0" => String::new(),
-        "1" => " for 1 kernel".to_owned(),
-        _ => format!(" for {count} kernels"),
-    }
+/// Copies and memsets are not counted.
+fn of_kernels(count: f64) -> String {
+    if count < 0.05 { String::new() } else { format!(" for {}", kernels(count)) }
+}
+
+/// Describes a number of kernels per call.
+pub(crate) fn kernels(count: f64) -> String {
+    let decimals = if (count - count.round()).abs() < 0.05 { 0 } else { 1 };
+    let count = units::grouped(&format!("{count:.decimals$}"));
+    format!("{count} {}", if count == "1" { "kernel" } else { "kernels" })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use words::were_idle;
 
 use crate::busy_time::BusyTime;
 use crate::in_use::{in_use_ns, in_use_words};
-use crate::own_times::{EXACT, Share};
+use crate::own_times::{Bound, EXACT, Share};
 use crate::units::{self, percent};
 use crate::{Device, Node, Series, Snapshot, Source, Unattributed, idle, launch_bound, opened};
 
@@ -135,7 +135,8 @@ fn launch_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
         let [gpu] = &gpus[..] else { return None };
         let of_all = ns / in_use_ns(&snapshot.process, gpu.device);
         let is_estimate = node.inclusive_error_ns? > EXACT * node.inclusive_ns;
-        let share = Share { of_all, is_estimate, is_uncertain: false };
+        let bound = if is_estimate { Bound::Estimate } else { Bound::Exact };
+        let share = Share { of_all, bound };
         let of = in_use_words(&snapshot.process, gpu.device);
         (of_all <= gpu.most_idle?).then(|| format!(" for {share} of {of}"))
     };
@@ -259,7 +260,7 @@ fn windows_only<'a>(figures: &Figures<'a>, named_ns: f64, is_between: bool) -> O
 fn is_most(figures: &Figures, node: &Node) -> bool {
     match figures.shares.of_path(node) {
         Some(share) => share.of_all > MOST,
-        None => node.self_ns > BusyTime::of_all(figures.snapshot).ns,
+        None => node.self_ns > BusyTime::sum_ns(&BusyTime::of_all(figures.snapshot)),
     }
 }
 

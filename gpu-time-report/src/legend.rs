@@ -3,12 +3,6 @@
 use crate::marks::{ESTIMATE, Mark, Printed, SHARE, UNCERTAIN};
 use crate::{CacheState, Clock, Lost, Series, Snapshot, units};
 
-/// The lines so far, and the report that they explain.
-struct Legend<'a> {
-    snapshot: &'a Snapshot,
-    lines: Vec<String>,
-}
-
 /// Returns a line for each printed mark, and for each word in the notes.
 pub fn lines(snapshot: &Snapshot, printed: &Printed) -> Vec<String> {
     let of_mark = |mark: &Mark| {
@@ -20,14 +14,13 @@ pub fn lines(snapshot: &Snapshot, printed: &Printed) -> Vec<String> {
         };
         format!("{}: {long}", mark.mark)
     };
-    let mut legend = Legend { snapshot, lines: printed.explained().map(of_mark).collect() };
-    legend.times();
-    legend.opened_calls();
-    legend.rates();
-    legend.calls();
-    legend.samples();
-    legend.losses();
-    legend.lines
+    let used = words(snapshot).into_iter().filter(|(is_used, ..)| *is_used);
+    let used = used.map(|(_, word, meaning)| format!("{word}: {meaning}"));
+    let lost = Lost::ALL.into_iter().filter_map(|reason| {
+        let is_used = snapshot.all_series().any(|series| series.lost.of(reason) > 0);
+        Some(format!("{}: {}", reason.cause(), reason.details().filter(|_| is_used)?))
+    });
+    printed.explained().map(of_mark).chain(used).chain(lost).collect()
 }
 
 /// Explains each printed mark in a few words.
@@ -68,121 +61,89 @@ fn estimate(snapshot: &Snapshot) -> String {
     std::iter::once("estimate".to_owned()).chain(errors).collect::<Vec<_>>().join(", ")
 }
 
-impl Legend<'_> {
-    fn any(&self, is: impl Fn(&Series) -> bool) -> bool {
-        self.snapshot.all_series().any(is)
-    }
-
-    fn explain(&mut self, is_used: bool, word: &str, meaning: &str) {
-        self.lines.extend(is_used.then(|| format!("{word}: {meaning}")));
-    }
-
-    fn times(&mut self) {
-        self.explain(
-            self.any(|s| s.net_ns.is_some() && s.clock == Clock::Events),
+/// Returns the words in the notes: whether the report uses each, and its meaning.
+fn words(snapshot: &Snapshot) -> [(bool, &'static str, &'static str); 14] {
+    let any = |is: fn(&Series) -> bool| snapshot.all_series().any(is);
+    let is_opened = any(|s| s.opened() > 0);
+    [
+        (
+            any(|s| s.net_ns.is_some() && s.clock == Clock::Events),
             "times",
             "on a GPU, raw event time minus the device's bias, once per bracket",
-        );
-        let is_known = self.snapshot.has_bias_from(&["cupti", "table"]);
-        let is_floor = self.snapshot.has_bias_from(&["floor"]);
-        self.explain(
-            is_known,
+        ),
+        (
+            snapshot.has_bias_from(&["cupti", "table"]),
             "bias",
             "event time of a held empty kernel minus its CUPTI time, so fed kernels read as in CUPTI and \
              Nsight Systems",
-        );
-        self.explain(
-            is_floor,
+        ),
+        (
+            snapshot.has_bias_from(&["floor"]),
             "bias (floor)",
             "event time of an empty pair, so kernels read about 1 µs longer than in Nsight Systems; to \
              correct that, run `gpu-time calibrate`, or set `GPU_TIME_BIAS=cupti:TIME` to CUPTI's time \
              of an empty kernel",
-        );
-    }
-
-    fn opened_calls(&mut self) {
-        let is_opened = self.any(|s| s.opened() > 0);
-        self.explain(
+        ),
+        (
             is_opened,
             "recorded",
             "calls whose work CUPTI recorded instead of events; busy, at least one of the kernels, copies \
              and memsets ran; span, from the first start to the last end; gaps, span minus busy",
-        );
-        self.explain(
-            self.snapshot.sites.iter().any(|site| site.launch_bound == Some(true)),
+        ),
+        (
+            snapshot.sites.iter().any(|site| site.launch_bound == Some(true)),
             "launch-bound",
             "the GPU waited for the CPU, which was still enqueueing what ran next",
-        );
-        self.explain(
-            is_opened
-                && self.any(|s| s.kernel_times.as_ref().is_some_and(|times| times.has_dropped())),
+        ),
+        (
+            is_opened && any(|s| s.kernel_times.as_ref().is_some_and(|times| times.has_dropped())),
             "merged",
             "medians of recorded calls and kernels that several of the reports have are left out",
-        );
-    }
-
-    fn rates(&mut self) {
-        self.explain(
-            self.any(|s| s.bytes.is_some() || s.flops.is_some()),
+        ),
+        (
+            any(|s| s.bytes.is_some() || s.flops.is_some()),
             "rates",
             "work per call by median time; where the work varies, total work by total time of the samples",
-        );
-    }
-
-    fn calls(&mut self) {
-        let sites = &self.snapshot.sites;
-        let is_skipped = sites.iter().any(|site| site.skipped > site.unsampled);
-        self.explain(
-            is_skipped,
+        ),
+        (
+            snapshot.sites.iter().any(|site| site.skipped > site.unsampled),
             "skipped",
             "timing was off, the filter excluded the function, or the call could not be timed",
-        );
-    }
-
-    fn samples(&mut self) {
-        self.explain(
-            self.any(|s| s.in_flight > 0),
+        ),
+        (
+            any(|s| s.in_flight > 0),
             "in flight",
             "had not returned or finished when the report was made",
-        );
-        self.explain(
-            self.any(|s| s.starved > 0 && !s.upper_bound),
+        ),
+        (
+            any(|s| s.starved > 0 && !s.upper_bound),
             "starved",
             "the GPU may have waited for the CPU, so the sample counts in the total only; `sleep` \
              usually prevents that",
-        );
-        self.explain(
-            self.any(|s| s.at_floor > 0),
+        ),
+        (
+            any(|s| s.at_floor > 0),
             "at the floor",
             "nothing ran between the events, so the sample is left out; check that the work is on the \
              timed stream",
-        );
-        self.explain(
-            self.any(|s| s.cache == CacheState::Partial),
+        ),
+        (
+            any(|s| s.cache == CacheState::Partial),
             "partial",
             "the L2 was flushed, but some lines may have stayed in it",
-        );
-        self.explain(
-            self.any(|s| s.unknown_nested() > 0),
+        ),
+        (
+            any(|s| s.unknown_nested() > 0),
             "nested",
             "contains or overlaps other timed brackets, and what they add is not known; with `sleep`, it is",
-        );
-        self.explain(
-            self.any(|s| s.tracked > 0),
+        ),
+        (
+            any(|s| s.tracked > 0),
             "tracked",
             "contains waits and records of cudarc's event tracking; `disable_event_tracking` of the \
              context removes them",
-        );
-    }
-
-    fn losses(&mut self) {
-        for reason in Lost::ALL {
-            let is_used = self.any(|series| series.lost.of(reason) > 0);
-            if let Some(details) = reason.details() {
-                self.explain(is_used, reason.cause(), details);
-            }
-        }
-    }
+        ),
+    ]
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@
 mod advice;
 mod budget;
 mod busy_time;
+mod column;
 #[doc(hidden)]
 pub mod columns;
 mod coverage;
@@ -43,6 +44,8 @@ mod lead;
 mod legend;
 mod losses;
 mod marks;
+#[doc(hidden)]
+pub mod merge;
 mod names;
 mod note_list;
 mod notes;
@@ -54,6 +57,7 @@ mod process;
 mod ranges;
 mod rate;
 mod remark;
+mod row;
 mod scale;
 mod schema;
 mod series;

@@ -4,72 +4,53 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::kinds::named;
 use crate::{Measure, units};
 
-/// The reason why a bracket gave no sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Lost {
-    /// The stream was being captured into a graph.
-    Capture,
-    /// The launch returned an error or unwound.
-    Failed,
-    /// The future was dropped before it completed, or several calls of a span were mistaken for
-    /// one.
-    Cancelled,
-    /// The start and the stop were called on different threads, for a handle that refers to a
-    /// different stream on every thread, or for a recorded call.
-    Thread,
-    /// The stream was dropped before the stop.
-    Stream,
-    /// The context was destroyed or reset.
-    Context,
-    /// The limit on pending events was reached, because the GPU was too far behind.
-    Events,
-    /// One of gpu-time's driver calls failed.
-    Driver,
-    /// The elapsed time was negative or not a number.
-    Invalid,
-    /// CUPTI dropped a record of a recorded call, or never delivered it. Or too many calls waited for
-    /// their records, or another thread was loading code.
-    Records,
-    /// A recorded call went on for too long beyond its phase, or had more launches or inner calls than are kept at
-    /// once.
-    Long,
-    /// The recorded call around it ended first, or the thread or the process did.
-    Unfinished,
+named! {
+    /// The reason why a bracket gave no sample.
+    #[derive(PartialOrd, Ord)]
+    pub enum Lost {
+        /// The stream was being captured into a graph.
+        Capture = "capture",
+        /// The launch returned an error or unwound.
+        Failed = "failed",
+        /// The future was dropped before it completed, or several calls of a span were mistaken for
+        /// one.
+        Cancelled = "cancelled",
+        /// The start and the stop were called on different threads, for a handle that refers to a
+        /// different stream on every thread, or for a recorded call.
+        Thread = "thread",
+        /// The stream was dropped before the stop.
+        Stream = "stream",
+        /// The context was destroyed or reset.
+        Context = "context",
+        /// The limit on pending events was reached, because the GPU was too far behind.
+        Events = "events",
+        /// One of gpu-time's driver calls failed.
+        Driver = "driver",
+        /// The elapsed time was negative or not a number.
+        Invalid = "invalid",
+        /// CUPTI dropped a record of a recorded call, or never delivered it. Or too many calls waited for
+        /// their records, or another thread was loading code.
+        Records = "records",
+        /// A recorded call went on for too long beyond its phase, or had more launches or inner calls than are kept at
+        /// once.
+        Long = "long",
+        /// The recorded call around it ended first, or the thread or the process did.
+        Unfinished = "unfinished",
+    }
 }
 
 impl Lost {
-    /// All reasons, in report order.
-    pub const ALL: [Lost; 12] = [
-        Lost::Capture,
-        Lost::Failed,
-        Lost::Cancelled,
-        Lost::Thread,
-        Lost::Stream,
-        Lost::Context,
-        Lost::Events,
-        Lost::Driver,
-        Lost::Invalid,
-        Lost::Records,
-        Lost::Long,
-        Lost::Unfinished,
-    ];
-
-    /// Returns the reason's name in JSON, CSV and live metrics.
-    pub fn name(self) -> &'static str {
-        self.words().0
-    }
-
     /// Returns the reason as a clause that completes "lost because".
     pub fn cause(self) -> &'static str {
-        self.words().1
+        self.words().0
     }
 
     /// Returns a clause about the cause, if there is more to say.
     pub fn details(self) -> Option<&'static str> {
-        Some(self.words().2).filter(|details| !details.is_empty())
+        Some(self.words().1).filter(|details| !details.is_empty())
     }
 
     /// Returns the cause with its details.
@@ -78,49 +59,41 @@ impl Lost {
         clauses.join("; ")
     }
 
-    /// Returns the name, the cause and its details.
-    fn words(self) -> (&'static str, &'static str, &'static str) {
+    /// Returns the cause and its details.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
             Lost::Capture => (
-                "capture",
                 "the stream was being captured",
                 "`graph` in the attribute times launches in graphs",
             ),
-            Lost::Failed => ("failed", "the launch returned an error or panicked", ""),
+            Lost::Failed => ("the launch returned an error or panicked", ""),
             Lost::Cancelled => (
-                "cancelled",
                 "the call was cancelled",
                 "the future was dropped before it completed, or several calls of a span were mistaken for one",
             ),
             Lost::Thread => (
-                "thread",
                 "the stop was on another thread than the start",
                 "the stream is a per-thread default stream, or the call was recorded",
             ),
-            Lost::Stream => ("stream", "the stream was dropped before the stop event", ""),
-            Lost::Context => ("context", "the context was destroyed or reset", ""),
+            Lost::Stream => ("the stream was dropped before the stop event", ""),
+            Lost::Context => ("the context was destroyed or reset", ""),
             Lost::Events => (
-                "events",
                 "too many events were pending",
                 "the GPU was so far behind that their limit was reached",
             ),
-            Lost::Driver => ("driver", "a driver call of gpu-time failed", ""),
-            Lost::Invalid => ("invalid", "the elapsed time was negative or not a number", ""),
+            Lost::Driver => ("a driver call of gpu-time failed", ""),
+            Lost::Invalid => ("the elapsed time was negative or not a number", ""),
             Lost::Records => (
-                "records",
                 "records of CUPTI were missing",
                 "CUPTI did not deliver them, too many calls waited for theirs, or code was being loaded",
             ),
             Lost::Long => (
-                "long",
                 "the call was too long to be recorded",
                 "it went on beyond its phase, or made too many launches; the calls inside it are counted",
             ),
-            Lost::Unfinished => (
-                "unfinished",
-                "the recorded call around it, the thread or the process ended first",
-                "",
-            ),
+            Lost::Unfinished => {
+                ("the recorded call around it, the thread or the process ended first", "")
+            }
         }
     }
 }

@@ -12,8 +12,6 @@ pub const UNCERTAIN: &str = "?";
 pub const LOWER_BOUND: &str = "≥";
 /// Marks a total that is estimated from a sample of the calls.
 pub const ESTIMATE: &str = "~";
-/// The header of the column with the standard errors of estimated totals.
-pub const ERROR: &str = "±";
 /// Marks a row that was timed between two stream barriers.
 pub const SYNC: &str = "sync";
 /// Marks a row that was timed only by the host clock.
@@ -33,9 +31,6 @@ pub const SHARE: &str = "share";
 pub const GPU_PER_CALL: &str = "GPU/call";
 /// The header of the bandwidth column.
 pub const GB_PER_S: &str = "GB/s";
-/// The header of the floating-point throughput column.
-pub const TFLOP_PER_S: &str = "TFLOP/s";
-
 /// A mark with its meaning.
 pub struct Mark {
     pub mark: &'static str,
@@ -107,12 +102,6 @@ static ALL: [Mark; 13] = [
          devices or processes had windows",
     ),
 ];
-
-/// Returns the mark of a figure that is only an upper bound, or nothing.
-#[cfg(feature = "html")]
-pub fn bound(is_bound: bool) -> &'static str {
-    if is_bound { UPPER_BOUND } else { "" }
-}
 
 /// The marks that a report has printed, which are those that its legend explains.
 #[derive(Default)]

@@ -19,16 +19,13 @@ impl Names<'_> {
     /// Returns a unique label: the name, followed by the source location if several functions share
     /// it.
     pub fn label(&self, name: &str, file: &str, line: u32) -> String {
-        if self.is_shared(name) { format!("{name} ({file}:{line})") } else { name.to_owned() }
+        let is_shared = self.0.get(name).is_some_and(|count| *count > 1);
+        if is_shared { format!("{name} ({file}:{line})") } else { name.to_owned() }
     }
 
     /// Returns `true` if any two functions share a name.
     pub(crate) fn are_shared(&self) -> bool {
         self.0.values().any(|count| *count > 1)
-    }
-
-    fn is_shared(&self, name: &str) -> bool {
-        self.0.get(name).is_some_and(|count| *count > 1)
     }
 }
 

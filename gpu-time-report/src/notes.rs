@@ -1,8 +1,8 @@
 //! Notes and warnings shown below the table and the page, one line each.
 
 use crate::note_list::NoteList;
-use crate::units::{self, two_digit_percent};
-use crate::{Budget, Clock, Coverage, Remark, Series, Site, Snapshot, idle, opened, surcharge};
+use crate::units::{self, bounded, two_digit_percent};
+use crate::{Budget, Clock, Coverage, Remark, Series, Site, Snapshot, idle, surcharge};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MAX_LINES: usize = 10;
@@ -105,16 +105,6 @@ pub fn no_call(snapshot: &Snapshot) -> Option<String> {
     })
 }
 
-/// Keeps the first `most` lines and replaces the rest with a line that counts them. If there is
-/// only one line too many, it is kept, because the count would be no shorter.
-pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String> {
-    if lines.len() > most + 1 {
-        let left = lines.split_off(most).len();
-        lines.push(format!("{} {others}", units::count(left as u64)));
-    }
-    lines
-}
-
 /// Returns notes about options that need a GPU, for functions timed only by the host clock.
 pub fn without_effect(snapshot: &Snapshot) -> Vec<String> {
     let on_host = |site: &&Site| {
@@ -194,17 +184,6 @@ fn expired(site: &Site) -> Option<String> {
              function"
         )
     })
-}
-
-/// Returns the warnings, which are reasons to doubt the figures.
-pub fn warnings(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
-    let sites = NoteList::new(snapshot).sites().flat_map(|site| {
-        let of_kernels = opened::warnings(snapshot, site).into_iter();
-        of_site(site)
-            .map(|warning| format!("{}: {warning}", site.name))
-            .chain(of_kernels.map(|(place, why)| format!("{} on {place}: {why}", site.name)))
-    });
-    of_devices(snapshot).chain(sites)
 }
 
 /// Returns the warnings about the process and its devices.

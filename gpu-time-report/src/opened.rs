@@ -1,8 +1,11 @@
 //! Sentences about recorded calls, shown below the rows of their functions and in warnings.
 
-use crate::launch_bound::sides_of_series;
+use crate::kernel_names;
+use crate::launch_bound::{kernels, median, sides_of_series};
 use crate::units::{self, figure, share, time};
-use crate::{Clock, Device, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats};
+use crate::{
+    Clock, Device, Elsewhere, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats,
+};
 
 /// The number of kernels that a warning names.
 const NAMED: usize = 3;
@@ -100,7 +103,7 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
         parts.extend(by_both);
         parts.extend(own);
     } else {
-        parts.extend(kernels(times));
+        parts.extend(times.kernels_per_call.map(kernels));
         if let Some(by_both) = by_both {
             parts.push(by_both);
         } else {
@@ -120,24 +123,15 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
     Some(format!("{opened}: {}", parts.join(", ")))
 }
 
-fn median(stats: Option<Stats>) -> Option<f64> {
-    stats.map(|stats| stats.median)
-}
-
 /// Returns a short form of [`line`] for the page.
 #[cfg(feature = "html")]
 pub fn label(series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
-    Some(format!("{} recorded, per call: {}", units::count(times.opened), kernels(times)?))
-}
-
-/// Returns the number of kernels per call.
-fn kernels(times: &KernelTimes) -> Option<String> {
-    times.kernels_per_call.map(|count| {
-        let count = decimal(count);
-        let kernels = if count == "1" { "kernel" } else { "kernels" };
-        format!("{count} {kernels}")
-    })
+    Some(format!(
+        "{} recorded, per call: {}",
+        units::count(times.opened),
+        kernels(times.kernels_per_call?)
+    ))
 }
 
 /// Returns the median busy time that no inner function accounts for, if inner functions had any.
@@ -170,12 +164,11 @@ pub fn decimal(count: f64) -> String {
 pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
     let warnings = |series: &Series| {
         let Some(times) = &series.kernel_times else { return Vec::new() };
-        let device = snapshot.devices.iter().find(|device| device.id == series.device);
-        let mut warnings: Vec<String> = [ElsewhereReason::OtherStream, ElsewhereReason::AfterStop]
-            .into_iter()
-            .filter_map(|why| elsewhere(times, why))
-            .collect();
-        warnings.extend(CrossCheck::of(series, device).and_then(CrossCheck::contradiction));
+        let elsewhere = ElsewhereReason::ALL.into_iter().filter_map(|why| elsewhere(times, why));
+        let mut warnings: Vec<String> = elsewhere.collect();
+        warnings.extend(
+            CrossCheck::of(series, snapshot.device(series)).and_then(CrossCheck::contradiction),
+        );
         if times.zero_times > 0 {
             warnings.push(format!(
                 "CUPTI gave {} records without times, which are in no figure",
@@ -193,13 +186,9 @@ fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
     let mut found: Vec<_> = times.elsewhere.iter().filter(|work| work.why == why).collect();
     found.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     let total_ns = found.iter().fold(0.0, |sum, work| sum + work.total_ns);
-    let (named, others) = found.split_at_checked(NAMED).unwrap_or((&found, &[]));
-    let names =
-        named.iter().map(|work| format!("{} × `{}`", units::count(work.count), short(&work.name)));
-    let mut names: Vec<String> = names.collect();
-    if !others.is_empty() {
-        names.push(format!("{} more kernels", units::count(others.len() as u64)));
-    }
+    let name =
+        |work: &&Elsewhere| format!("{} × `{}`", units::count(work.count), short(&work.name));
+    let names = units::bounded(found.iter().map(name).collect(), NAMED, "more kernels");
     let (place, advice) = match why {
         ElsewhereReason::OtherStream => (
             "ran on another stream than the timed one",
@@ -224,8 +213,7 @@ fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
 /// Returns a name shortened for use in a sentence.
 pub fn short(name: &str) -> String {
     const COLUMNS: usize = 60;
-    let mut short = crate::kernel_names::shortened(std::iter::once(name), COLUMNS);
-    short.remove(name).unwrap_or_default()
+    kernel_names::short(name, COLUMNS)
 }
 
 #[cfg(test)]
@@ -236,7 +224,6 @@ mod tests {
     fn nearly_whole_numbers_have_no_decimals() {
         let texts = [2.0, 1.999_97, 2.4, 2.000_6, 1e3, 12_000.0].map(decimal);
         assert_eq!(texts, ["2", "2", "2.400", "2.001", "1\u{202f}000", "12\u{202f}000"]);
-        let times = KernelTimes { kernels_per_call: Some(1.000_01), ..KernelTimes::default() };
-        assert_eq!(kernels(&times).as_deref(), Some("1 kernel"));
+        assert_eq!(kernels(1.000_01), "1 kernel");
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Add;
 
 use crate::in_use::all_windows;
-use crate::marks::{ESTIMATE, Printed, SHARE, UNCERTAIN};
+use crate::marks::{ESTIMATE, LOWER_BOUND, Printed, SHARE, UNCERTAIN, UPPER_BOUND};
 use crate::units::percent;
 use crate::{Device, Node, Series, Site, Snapshot, Source};
 
@@ -39,29 +39,35 @@ pub struct Shares<'a> {
     per_ns: HashMap<&'a str, f64>,
     all_ns: f64,
     windows_only: Vec<&'a Node>,
-    known: Known,
+    /// `None` if no part of any function's own time is more than an upper bound.
+    bound: Option<Bound>,
 }
 
-/// The degree to which the shares are known.
-#[derive(Clone, Copy, PartialEq)]
-enum Known {
-    Well,
-    /// A part of the times is estimated, with an error that matters.
-    Estimated,
-    /// The own time of a function is an upper bound, or phases know only of some of the work that has no time.
-    Roughly,
-    /// No part of any function's own time is more than an upper bound.
-    Not,
-}
-
-/// A share of all GPU time. Displayed as a percentage with its mark.
+/// A share of all GPU time, or of a device's time. Displayed as a percentage with its mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
     pub of_all: f64,
-    /// It is an estimate from sampled calls or phases.
-    pub is_estimate: bool,
+    pub bound: Bound,
+}
+
+/// The degree to which a share is known. Of a sum, it is the largest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Bound {
+    Exact,
+    /// It is an estimate from sampled calls or phases, with an error that matters.
+    Estimate,
+    #[cfg_attr(
+        not(feature = "html"),
+        expect(dead_code, reason = "only the page divides a device's time")
+    )]
+    AtLeast,
+    #[cfg_attr(
+        not(feature = "html"),
+        expect(dead_code, reason = "only the page divides a device's time")
+    )]
+    AtMost,
     /// It may be too large or too small.
-    pub is_uncertain: bool,
+    Uncertain,
 }
 
 /// Returns the functions' own times on one device, or on all devices, longest first.
@@ -161,12 +167,24 @@ impl OwnTime<'_> {
     }
 }
 
+impl Bound {
+    /// Returns the mark of a share, or nothing.
+    pub fn mark(self) -> &'static str {
+        match self {
+            Bound::Exact => "",
+            Bound::Estimate => ESTIMATE,
+            Bound::AtLeast => LOWER_BOUND,
+            Bound::AtMost => UPPER_BOUND,
+            Bound::Uncertain => UNCERTAIN,
+        }
+    }
+}
+
 impl Share {
-    /// Returns the share with its marks, which count as printed.
+    /// Returns the share with its mark, which counts as printed.
     pub fn text(self, printed: &Printed) -> String {
         printed.print(SHARE);
-        printed.mark(self.is_uncertain, UNCERTAIN);
-        printed.mark(self.is_estimate, ESTIMATE);
+        printed.print(self.bound.mark());
         self.to_string()
     }
 }
@@ -175,33 +193,16 @@ impl Add for Share {
     type Output = Share;
 
     fn add(self, other: Share) -> Share {
-        Share {
-            of_all: self.of_all + other.of_all,
-            is_estimate: self.is_estimate || other.is_estimate,
-            is_uncertain: self.is_uncertain || other.is_uncertain,
-        }
+        Share { of_all: self.of_all + other.of_all, bound: self.bound.max(other.bound) }
     }
 }
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let share = percent(self.of_all);
-        match self {
-            Share { is_uncertain: true, .. } => write!(f, "{share}{UNCERTAIN}"),
-            Share { is_estimate: true, .. } => write!(f, "{ESTIMATE}{share}"),
-            _ => f.write_str(&share),
-        }
-    }
-}
-
-impl Known {
-    fn of(times: &[OwnTime], is_estimate: bool) -> Known {
-        if !times.iter().any(OwnTime::is_bound) {
-            if is_estimate { Known::Estimated } else { Known::Well }
-        } else if times.iter().any(|time| time.is_partly_known) {
-            Known::Roughly
-        } else {
-            Known::Not
+        let (share, mark) = (percent(self.of_all), self.bound.mark());
+        match self.bound {
+            Bound::Uncertain => write!(f, "{share}{mark}"),
+            _ => write!(f, "{mark}{share}"),
         }
     }
 }
@@ -219,23 +220,19 @@ impl<'a> Shares<'a> {
         let of_functions = times.iter().map(|time| time.error_ns);
         let errors = of_functions.chain(windows_only.iter().map(|node| error_ns(node)));
         let is_estimate = errors.fold(0.0, f64::max) > EXACT * all_ns;
-        let known = match Known::of(&times, is_estimate) {
-            Known::Not => Known::Not,
-            _ if is_partial(snapshot) => Known::Roughly,
-            known => known,
+        let bound = if !times.iter().any(OwnTime::is_bound) {
+            Some(if is_estimate { Bound::Estimate } else { Bound::Exact })
+        } else {
+            times.iter().any(|time| time.is_partly_known).then_some(Bound::Uncertain)
         };
-        Shares { per_ns: per_ns.collect(), all_ns, windows_only, known }
+        let bound = bound.map(|bound| if is_partial(snapshot) { Bound::Uncertain } else { bound });
+        Shares { per_ns: per_ns.collect(), all_ns, windows_only, bound }
     }
 
     /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
     /// is none.
     pub fn are_known(&self) -> bool {
-        self.known != Known::Not
-    }
-
-    /// Returns `true` if the shares may be too large or too small.
-    pub fn are_uncertain(&self) -> bool {
-        self.known == Known::Roughly
+        self.bound.is_some()
     }
 
     /// Returns the share of a row. `None` if its clock does not measure GPU time, for a graph node,
@@ -255,11 +252,7 @@ impl<'a> Shares<'a> {
     }
 
     fn share(&self, of_all: f64) -> Option<Share> {
-        self.are_known().then(|| Share {
-            of_all,
-            is_estimate: self.known == Known::Estimated,
-            is_uncertain: self.are_uncertain(),
-        })
+        self.bound.map(|bound| Share { of_all, bound })
     }
 
     /// Returns the paths of the work that only phases found.

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::Budget;
+use crate::units::bounded;
 
 /// The measured process, or several processes whose reports were merged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -106,11 +107,9 @@ impl Process {
         const NAMED: usize = 4;
         let hosts: BTreeSet<&str> =
             self.merged.iter().filter_map(|process| process.host.as_deref()).collect();
-        let named: Vec<&str> = hosts.iter().take(NAMED).copied().collect();
-        let more = hosts.len() - named.len();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let named = named.join(", ");
-        (hosts.len() > 1).then(|| format!("{} hosts: {named}{more}", hosts.len()))
+        let named = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let named = bounded(named, NAMED, "more").join(", ");
+        (hosts.len() > 1).then(|| format!("{} hosts: {named}", hosts.len()))
     }
 }
 
@@ -189,7 +188,7 @@ mod tests {
         let provenance = |hosts: &[&str]| merged(hosts).provenance();
         assert_eq!(provenance(&["b", "a", "b"]), Some("2 hosts: a, b".to_owned()));
         let many = provenance(&["a", "b", "c", "d", "e", "f"]);
-        assert_eq!(many, Some("6 hosts: a, b, c, d and 2 more".to_owned()));
+        assert_eq!(many, Some("6 hosts: a, b, c, d, 2 more".to_owned()));
         assert_eq!(provenance(&["a"]), None);
     }
 

@@ -1,9 +1,12 @@
 //! The ranges of the values in a report. Reports from elsewhere may contain any number, of which
 //! sums, products and ratios can be infinite or undefined.
 
+use std::collections::BTreeMap;
+
 use crate::{
-    Bytes, Coverage, Device, Eviction, Flops, Kernel, KernelTimes, Node, PerCall, Run, Series,
-    Snapshot, Stats, Unattributed,
+    Bytes, Coverage, Dependence, Device, Elsewhere, Eviction, Flops, FlushProof, Kernel,
+    KernelTimes, Launches, Node, Overlap, PerCall, Run, Series, Site, Snapshot, Stats,
+    Unattributed,
 };
 
 /// The largest amount: more than all GPUs compute in a millennium, and small enough for sums and
@@ -17,123 +20,89 @@ impl Snapshot {
     /// Brings all figures into their ranges. Sums and means of them are then finite, so nothing else
     /// needs to check.
     pub(crate) fn limit_to_ranges(&mut self) {
-        self.devices.iter_mut().for_each(limit_device);
-        self.tree.iter_mut().for_each(limit_node);
-        for site in &mut self.sites {
-            limit_share(&mut site.sample_rate);
-            site.series.iter_mut().for_each(limit_series);
+        self.limit(LARGEST);
+        for device in &mut self.devices {
+            device.used_by.sort_unstable();
+            device.used_by.dedup();
         }
     }
 }
 
-fn limit_series(series: &mut Series) {
-    let Series { raw_ns, net_ns, host_ns, runs, bytes, flops, kernel_times, .. } = series;
-    [raw_ns, net_ns, host_ns].into_iter().flatten().for_each(limit_stats);
-    runs.iter_mut().for_each(limit_run);
-    if let Some(Bytes { per_call, total, gb_per_s, peak_share, .. }) = bytes {
-        [per_call, gb_per_s, peak_share].into_iter().flatten().for_each(limit_amount);
-        limit_amount(total);
-    }
-    if let Some(Flops { per_call, total, tflop_per_s, .. }) = flops {
-        [per_call, tflop_per_s].into_iter().flatten().for_each(limit_amount);
-        limit_amount(total);
-    }
-    if let Some(times) = kernel_times {
-        limit_kernel_times(times);
-    }
-    let Series { bias_ns, net_sum_ns, estimated_total_ns, estimated_total_error_ns, .. } = series;
-    let single = [bias_ns, net_sum_ns, estimated_total_ns, estimated_total_error_ns];
-    single.into_iter().flatten().for_each(limit_amount);
-    let Series { launches, inner_brackets, ci95_ns, dependence, .. } = series;
-    let means = launches.iter_mut().chain(inner_brackets).map(|launches| &mut launches.mean);
-    let independent = dependence.iter_mut().map(|dependence| &mut dependence.independent);
-    means.chain(ci95_ns.iter_mut().flatten()).chain(independent).for_each(limit_amount);
+/// Figures that have ranges.
+trait Ranged {
+    /// Brings a figure into the range from 0 to `most`, and those of a value into ranges of their own.
+    fn limit(&mut self, most: f64);
 }
 
-fn limit_stats(stats: &mut Stats) {
-    *stats = stats.map(limited);
+/// Lists the figures of each value: amounts, and behind a semicolon shares of a whole.
+macro_rules! ranges {
+    ($($kind:ident { $($amount:ident)*; $($share:ident)* })*) => {
+        $(impl Ranged for $kind {
+            fn limit(&mut self, _: f64) {
+                $(self.$amount.limit(LARGEST);)*
+                $(self.$share.limit(1.0);)*
+            }
+        })*
+    };
 }
 
-fn limit_run(run: &mut Run) {
-    let Run { raw_median_ns, net_median_ns, raw_mean_ns, ci95_ns, .. } = run;
-    let known = net_median_ns.iter_mut().chain(ci95_ns.iter_mut().flatten());
-    [raw_median_ns, raw_mean_ns].into_iter().chain(known).for_each(limit_amount);
+ranges! {
+    Snapshot { devices tree sites; }
+    Device { overlap flush_proof coverage; }
+    Overlap { ns; }
+    FlushProof { clean dirty; }
+    Eviction { ; missed_after_read missed_after_write missed_discarded }
+    Coverage {
+        total_ns covered_ns busy_error idle_error attributed_error not_annotated_error not_timed_error unattributed;
+        busy idle attributed not_timed
+    }
+    Unattributed { total_ns share per_s; }
+    Node { calls inclusive_ns inclusive_error_ns self_ns self_error_ns self_ns_by_device per_call; share }
+    PerCall { busy_ns span_ns waited_ns host_ns kernels; }
+    Site { series; sample_rate }
+    Series {
+        raw_ns net_ns host_ns runs bytes flops kernel_times bias_ns net_sum_ns estimated_total_ns
+        estimated_total_error_ns launches inner_brackets ci95_ns dependence;
+    }
+    Stats { min p5 median mean p95 p99 max stddev sum; }
+    Run { raw_median_ns net_median_ns raw_mean_ns ci95_ns; }
+    Bytes { per_call total gb_per_s peak_share; }
+    Flops { per_call total tflop_per_s; }
+    Launches { mean; }
+    Dependence { independent; }
+    KernelTimes { busy_ns self_busy_ns span_ns gaps_ns kernels_per_call kernels elsewhere; }
+    Kernel { per_call total_ns time_ns; share }
+    Elsewhere { total_ns; }
 }
 
-fn limit_kernel_times(times: &mut KernelTimes) {
-    let KernelTimes { busy_ns, self_busy_ns, span_ns, gaps_ns, kernels, elsewhere, .. } = times;
-    [busy_ns, self_busy_ns, span_ns, gaps_ns].into_iter().flatten().for_each(limit_stats);
-    for Kernel { per_call, total_ns, share, time_ns, .. } in kernels {
-        [per_call, total_ns].into_iter().for_each(limit_amount);
-        limit_share(share);
-        time_ns.iter_mut().for_each(limit_stats);
-    }
-    let totals = elsewhere.iter_mut().map(|work| &mut work.total_ns);
-    times.kernels_per_call.iter_mut().chain(totals).for_each(limit_amount);
-}
-
-fn limit_device(device: &mut Device) {
-    device.used_by.sort_unstable();
-    device.used_by.dedup();
-    if let Some(overlap) = &mut device.overlap {
-        limit_amount(&mut overlap.ns);
-    }
-    if let Some(proof) = &mut device.flush_proof {
-        proof.clean.iter_mut().chain(&mut proof.dirty).for_each(limit_eviction);
-    }
-    if let Some(coverage) = &mut device.coverage {
-        limit_coverage(coverage);
+impl Ranged for f64 {
+    fn limit(&mut self, most: f64) {
+        *self = if *self < SMALLEST { 0.0 } else { self.min(most) };
     }
 }
 
-fn limit_eviction(eviction: &mut Eviction) {
-    let Eviction { missed_after_read, missed_after_write, missed_discarded, .. } = eviction;
-    let shares = [missed_after_read, missed_after_write].into_iter().chain(missed_discarded);
-    shares.for_each(limit_share);
-}
-
-fn limit_coverage(coverage: &mut Coverage) {
-    let Coverage { total_ns, busy, idle, attributed, not_timed, .. } = coverage;
-    [busy, idle, attributed, not_timed].into_iter().for_each(limit_share);
-    limit_amount(total_ns);
-    limit_amount(&mut coverage.covered_ns);
-    let Coverage {
-        busy_error,
-        idle_error,
-        attributed_error,
-        not_annotated_error,
-        not_timed_error,
-        ..
-    } = coverage;
-    let errors = [busy_error, idle_error, attributed_error, not_annotated_error, not_timed_error];
-    errors.into_iter().flatten().for_each(limit_amount);
-    for Unattributed { total_ns, share, per_s, .. } in &mut coverage.unattributed {
-        [total_ns, share, per_s].into_iter().for_each(limit_amount);
+impl<T: Ranged> Ranged for Option<T> {
+    fn limit(&mut self, most: f64) {
+        self.iter_mut().for_each(|value| value.limit(most));
     }
 }
 
-fn limit_node(node: &mut Node) {
-    limit_share(&mut node.share);
-    let Node { calls, inclusive_ns, inclusive_error_ns, self_ns, self_error_ns, .. } = node;
-    let errors = inclusive_error_ns.iter_mut().chain(self_error_ns);
-    [calls, inclusive_ns, self_ns].into_iter().chain(errors).for_each(limit_amount);
-    node.self_ns_by_device.values_mut().for_each(limit_amount);
-    if let Some(PerCall { busy_ns, span_ns, waited_ns, host_ns, kernels }) = &mut node.per_call {
-        let known = [waited_ns, host_ns, kernels].into_iter().flatten();
-        [busy_ns, span_ns].into_iter().chain(known).for_each(limit_amount);
+impl<T: Ranged> Ranged for Vec<T> {
+    fn limit(&mut self, most: f64) {
+        self.iter_mut().for_each(|value| value.limit(most));
     }
 }
 
-fn limit_share(share: &mut f64) {
-    *share = share.clamp(0.0, 1.0);
+impl Ranged for [f64; 2] {
+    fn limit(&mut self, most: f64) {
+        self.iter_mut().for_each(|value| value.limit(most));
+    }
 }
 
-fn limit_amount(amount: &mut f64) {
-    *amount = limited(*amount);
-}
-
-fn limited(amount: f64) -> f64 {
-    if amount < SMALLEST { 0.0 } else { amount.min(LARGEST) }
+impl Ranged for BTreeMap<String, f64> {
+    fn limit(&mut self, most: f64) {
+        self.values_mut().for_each(|value| value.limit(most));
+    }
 }
 
 #[cfg(test)]

@@ -1,34 +1,22 @@
 //! The attribute's remarks about how it times a function.
 
-use serde::{Deserialize, Serialize};
+use crate::kinds::named;
 
-/// A remark made by the attribute about how it times a function. The macro decides at compile time
-/// which remarks apply. The JSON report contains their codes; the table and the page contain their
-/// sentences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Remark {
-    /// The macro could not parse the body, so it cannot look for launches.
-    UnparsedBody,
-    /// A launch is in a place where the macro cannot bracket it, so the whole body is timed.
-    HiddenLaunch,
-    /// Every visible launch is on another stream than the timed one.
-    OtherStream,
+named! {
+    /// A remark made by the attribute about how it times a function. The macro decides at compile time
+    /// which remarks apply. The JSON report contains their names; the table and the page contain their
+    /// sentences.
+    pub enum Remark {
+        /// The macro could not parse the body, so it cannot look for launches.
+        UnparsedBody = "unparsed-body",
+        /// A launch is in a place where the macro cannot bracket it, so the whole body is timed.
+        HiddenLaunch = "hidden-launch",
+        /// Every visible launch is on another stream than the timed one.
+        OtherStream = "other-stream",
+    }
 }
 
 impl Remark {
-    /// All remarks, in report order.
-    pub const ALL: [Remark; 3] = [Remark::UnparsedBody, Remark::HiddenLaunch, Remark::OtherStream];
-
-    /// Returns the remark's code for the JSON and CSV reports.
-    pub fn code(self) -> &'static str {
-        match self {
-            Remark::UnparsedBody => "unparsed-body",
-            Remark::HiddenLaunch => "hidden-launch",
-            Remark::OtherStream => "other-stream",
-        }
-    }
-
     /// Returns the remark as a clause.
     pub fn sentence(self) -> &'static str {
         match self {
@@ -52,9 +40,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_has_the_code() {
+    fn json_has_the_name() {
         for remark in Remark::ALL {
-            assert_eq!(serde_json::to_value(remark).unwrap(), remark.code());
+            assert_eq!(serde_json::to_value(remark).unwrap(), remark.name());
         }
     }
 }

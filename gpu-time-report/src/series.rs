@@ -216,6 +216,11 @@ impl Series {
         self.kernel_times.as_ref().map_or(0, |times| times.opened)
     }
 
+    /// Returns the kernels of the recorded calls.
+    pub(crate) fn kernels(&self) -> &[Kernel] {
+        self.kernel_times.as_ref().map_or(&[], |times| &times.kernels)
+    }
+
     /// Returns the number of independent samples that would determine the median as precisely as
     /// the samples behind the percentiles do, or `None` if it is unknown.
     pub fn independent(&self) -> Option<f64> {

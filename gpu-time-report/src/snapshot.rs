@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::Schema;
-use crate::{Clock, Device, Names, Node, Process, Series, Site, texts, tree};
+use crate::texts::Texts;
+use crate::{Clock, Device, Names, Node, Process, Series, Site, tree};
 
 /// A process's measurements at one moment: the process, its devices, and every annotated function.
 ///
@@ -51,21 +52,15 @@ impl Snapshot {
         let mut snapshot = Snapshot { schema: Schema, process, devices, sites, tree: Vec::new() };
         let inconsistencies = snapshot.inconsistencies();
         snapshot.process.warnings.extend(inconsistencies);
-        snapshot.clean_texts();
+        snapshot.clean();
         snapshot
-    }
-
-    /// Makes all texts printable, and at most 64 KiB long.
-    pub(crate) fn clean_texts(&mut self) {
-        let Snapshot { process, devices, sites, tree, .. } = self;
-        texts::clean_all(process, devices, sites, tree);
     }
 
     /// Adds the call tree, with the work that only phases found. Parents come before their children.
     #[must_use]
     #[doc(hidden)]
     pub fn with_tree(mut self, mut nodes: Vec<Node>) -> Snapshot {
-        nodes.iter_mut().for_each(texts::clean_node);
+        nodes.clean();
         nodes.extend(tree::windows_only::found(&nodes, &self.devices, &self.process));
         self.tree = tree::completed(nodes, &self.process);
         tree::shares::share_out(&mut self.tree, &mut self.sites);
@@ -99,6 +94,12 @@ impl Snapshot {
     /// Returns all devices except the host.
     pub(crate) fn gpus(&self) -> impl Iterator<Item = &Device> + Clone {
         self.devices.iter().filter(|device| device.is_gpu())
+    }
+
+    /// Returns the device of a series.
+    #[doc(hidden)]
+    pub fn device(&self, series: &Series) -> Option<&Device> {
+        self.devices.iter().find(|device| device.id == series.device)
     }
 
     /// Returns `true` if any row timed by events has a bias from one of these sources. A device without such rows needs

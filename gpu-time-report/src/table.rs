@@ -1,6 +1,5 @@
 //! The report as a terminal table.
 
-mod column;
 mod devices;
 mod function;
 mod grid;
@@ -13,8 +12,9 @@ use anstyle::Style;
 
 use crate::lead::Lead;
 use crate::marks::Printed;
-use crate::notes::{self, bounded};
+use crate::notes;
 use crate::style::{DIMMED, DOUBTFUL, TITLE};
+use crate::units::bounded;
 use crate::units::{self, printable};
 use crate::wrap::wrapped;
 use crate::{Detail, Process, Snapshot, Terminal, advice, legend, terminal::View, tree};
@@ -114,7 +114,7 @@ fn all_notes(
     for line in legend::lines(snapshot, printed) {
         write_wrapped(f, to, DIMMED, &format!("  {}", printable(&line)))?;
     }
-    let warnings = notes::warnings(snapshot).collect();
+    let warnings = advice::warnings(snapshot, WARNINGS);
     for warning in bounded(warnings, WARNINGS, "more warnings are in the JSON report") {
         write_warning(f, to, &warning)?;
     }
@@ -128,7 +128,8 @@ fn brief_notes(
     to: Terminal,
     f: &mut impl fmt::Write,
 ) -> Result<usize, fmt::Error> {
-    let (mut warnings, mut advice) = (advice::warnings(snapshot), advice::of(snapshot));
+    let (mut warnings, mut advice) =
+        (advice::warnings(snapshot, advice::NAMED), advice::of(snapshot));
     // With all notes, the table shows all rows, and the legend explains their marks.
     let printed = Printed::default();
     Grid::of(snapshot, Detail::All, None, &printed);

@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd as Handle;
 #[cfg(windows)]
 use std::os::windows::io::AsHandle as Handle;
 
+use crate::kinds::named;
+
 /// Properties of the output that affect the table's layout. The default is plain text of any width.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
@@ -19,14 +21,16 @@ pub struct Terminal {
     pub most_functions: Option<usize>,
 }
 
-/// The arrangement of the functions in the table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum View {
-    /// Functions, each with the sum over all its callers.
-    #[default]
-    Functions,
-    /// Functions under their callers.
-    Tree,
+named! {
+    /// The arrangement of the functions in the table.
+    #[derive(Default)]
+    pub enum View {
+        /// Functions, each with the sum over all its callers.
+        #[default]
+        Functions = "functions",
+        /// Functions under their callers.
+        Tree = "tree",
+    }
 }
 
 /// The maximum width of a name if the terminal's width is unknown.
@@ -45,11 +49,7 @@ impl View {
 
     /// Parses the value of `GPU_TIME_VIEW`.
     pub fn parse(text: &str) -> Option<View> {
-        match text {
-            "functions" => Some(View::Functions),
-            "tree" => Some(View::Tree),
-            _ => None,
-        }
+        View::ALL.into_iter().find(|view| view.name() == text)
     }
 }
 

@@ -5,94 +5,95 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use crate::units::{is_hidden, printable};
-use crate::{Coverage, Device, Eviction, Node, Process, Series, Site};
+use crate::{
+    Coverage, Device, Elsewhere, Eviction, FlushProof, Kernel, KernelTimes, Launch, Node, Process,
+    Series, Site, Snapshot, Unattributed,
+};
 
 /// The maximum length of a text in bytes. Names of kernels have up to 8 KiB.
 pub const MAX_TEXT: usize = 64 << 10;
 
-/// Makes the texts of a snapshot's parts printable, and at most [`MAX_TEXT`] bytes long.
-pub(crate) fn clean_all(
-    process: &mut Process,
-    devices: &mut [Device],
-    sites: &mut [Site],
-    tree: &mut [Node],
-) {
-    clean_process(process);
-    devices.iter_mut().for_each(clean_device);
-    sites.iter_mut().for_each(clean_site);
-    tree.iter_mut().for_each(clean_node);
+/// Values that contain texts.
+pub trait Texts {
+    /// Makes the texts printable, and at most [`MAX_TEXT`] bytes long.
+    fn clean(&mut self);
 }
 
-fn clean_process(process: &mut Process) {
-    let Process { name, started, version, warnings, .. } = process;
-    [name, started, version].into_iter().chain(warnings).for_each(clean);
-    let Process { program_version, label, host, off, kernels, .. } = process;
-    [program_version, label, host, off, kernels].into_iter().flatten().for_each(clean);
-    process.merged.iter_mut().for_each(clean_process);
+/// Lists the texts of each value.
+macro_rules! texts {
+    ($($kind:ident { $($field:ident)* })*) => {
+        $(impl Texts for $kind {
+            fn clean(&mut self) {
+                $(self.$field.clean();)*
+            }
+        })*
+    };
 }
 
-fn clean_device(device: &mut Device) {
-    let Device { id, name, warnings, throttle, flush_proof, coverage, .. } = device;
-    [id, name].into_iter().chain(warnings).for_each(clean);
-    throttle.iter_mut().for_each(clean_keys);
-    if let Some(proof) = flush_proof {
-        let evictions = proof.clean.iter_mut().chain(&mut proof.dirty);
-        evictions.for_each(|Eviction { method, .. }| clean(method));
+texts! {
+    Snapshot { process devices sites tree }
+    Process { name started version warnings program_version label host off kernels merged }
+    Device {
+        id name warnings throttle flush_proof coverage driver driver_release uuid event_bias_source
     }
-    if let Some(Coverage { unattributed, .. }) = coverage {
-        unattributed.iter_mut().for_each(|work| clean(&mut work.name));
-    }
-    let Device { driver, driver_release, uuid, event_bias_source, .. } = device;
-    [driver, driver_release, uuid, event_bias_source].into_iter().flatten().for_each(clean);
+    FlushProof { clean dirty }
+    Eviction { method }
+    Coverage { unattributed }
+    Unattributed { name }
+    Site { name file options gpu_keys warnings series }
+    Series { device key launch kernel_times }
+    Launch { name }
+    KernelTimes { kernels elsewhere }
+    Kernel { name }
+    Elsewhere { name }
+    Node { name self_ns_by_device }
 }
 
-fn clean_site(site: &mut Site) {
-    let Site { name, file, options, gpu_keys, warnings, series, .. } = site;
-    [name, file, options].into_iter().chain(gpu_keys).chain(warnings).for_each(clean);
-    for Series { device, key, launch, kernel_times, .. } in series {
-        clean(device);
-        let launch = launch.iter_mut().map(|launch| &mut launch.name);
-        key.iter_mut().chain(launch).for_each(clean);
-        if let Some(times) = kernel_times {
-            times.kernels.iter_mut().for_each(|kernel| clean(&mut kernel.name));
-            times.elsewhere.iter_mut().for_each(|work| clean(&mut work.name));
+impl Texts for String {
+    fn clean(&mut self) {
+        const MORE: &str = "…";
+        if is_clean(self) {
+            return;
+        }
+        *self = printable(self);
+        if self.len() > MAX_TEXT {
+            let mut end = MAX_TEXT - MORE.len();
+            while !self.is_char_boundary(end) {
+                end -= 1;
+            }
+            self.truncate(end);
+            self.push_str(MORE);
         }
     }
 }
 
-pub(crate) fn clean_node(node: &mut Node) {
-    clean(&mut node.name);
-    clean_keys(&mut node.self_ns_by_device);
+impl<T: Texts> Texts for Option<T> {
+    fn clean(&mut self) {
+        self.iter_mut().for_each(T::clean);
+    }
 }
 
-fn clean_keys<T>(map: &mut BTreeMap<String, T>) {
-    if map.keys().any(|key| !is_clean(key)) {
-        let cleaned = mem::take(map).into_iter().map(|(mut key, value)| {
-            clean(&mut key);
-            (key, value)
-        });
-        *map = cleaned.collect();
+impl<T: Texts> Texts for Vec<T> {
+    fn clean(&mut self) {
+        self.iter_mut().for_each(T::clean);
+    }
+}
+
+/// The keys are texts.
+impl<T> Texts for BTreeMap<String, T> {
+    fn clean(&mut self) {
+        if self.keys().any(|key| !is_clean(key)) {
+            let cleaned = mem::take(self).into_iter().map(|(mut key, value)| {
+                key.clean();
+                (key, value)
+            });
+            *self = cleaned.collect();
+        }
     }
 }
 
 fn is_clean(text: &str) -> bool {
     text.len() <= MAX_TEXT && !text.contains(is_hidden)
-}
-
-fn clean(text: &mut String) {
-    const MORE: &str = "…";
-    if is_clean(text) {
-        return;
-    }
-    *text = printable(text);
-    if text.len() > MAX_TEXT {
-        let mut end = MAX_TEXT - MORE.len();
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
-        text.push_str(MORE);
-    }
 }
 
 #[cfg(test)]
@@ -103,11 +104,11 @@ mod tests {
     fn long_text_is_cut_between_characters() {
         for text in ["é".repeat(MAX_TEXT), "a".repeat(MAX_TEXT + 1), "\u{9b}".repeat(MAX_TEXT)] {
             let mut cut = text;
-            clean(&mut cut);
+            cut.clean();
             assert!((MAX_TEXT - 3..=MAX_TEXT).contains(&cut.len()) && cut.ends_with('…'));
         }
         let mut whole = "a".repeat(MAX_TEXT);
-        clean(&mut whole);
+        whole.clean();
         assert!(!whole.ends_with('…'));
     }
 }

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Process;
+use crate::kinds::named;
 use crate::launch_bound::is_launch_bound;
 
 /// A function under its callers: one path of the call tree.
@@ -90,28 +91,18 @@ pub struct PerCall {
     pub kernels: Option<f64>,
 }
 
-/// The origin of a path's figures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Source {
-    /// Recorded calls: exact for each of them.
-    Opened,
-    /// Calls timed by events.
-    #[default]
-    Events,
-    /// Phases, in which everything was recorded.
-    Windows,
-}
-
-impl Source {
-    /// Returns the name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Source::Opened => "opened",
-            Source::Events => "events",
-            Source::Windows => "windows",
-        }
+named! {
+    /// The origin of a path's figures.
+    #[derive(Default)]
+    #[non_exhaustive]
+    pub enum Source {
+        /// Recorded calls: exact for each of them.
+        Opened = "opened",
+        /// Calls timed by events.
+        #[default]
+        Events = "events",
+        /// Phases, in which everything was recorded.
+        Windows = "windows",
     }
 }
 

@@ -100,6 +100,16 @@ pub fn count(count: u64) -> String {
     grouped(&count.to_string())
 }
 
+/// Keeps the first `most` lines and replaces the rest with a line that counts them. If there is
+/// only one line too many, it is kept, because the count would be no shorter.
+pub fn bounded(mut lines: Vec<String>, most: usize, others: &str) -> Vec<String> {
+    if lines.len() > most + 1 {
+        let left = lines.split_off(most).len();
+        lines.push(format!("{} {others}", count(left as u64)));
+    }
+    lines
+}
+
 /// Groups the digits before the decimal point in threes.
 pub fn grouped(number: &str) -> String {
     let whole = number.find('.').unwrap_or(number.len());

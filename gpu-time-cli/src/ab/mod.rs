@@ -18,13 +18,13 @@ use crate::compare::change::Verdict;
 use crate::compare::comparison::Comparison;
 use crate::compare::options::Judging;
 use crate::compare::render::{self, ComparisonFormat};
-use crate::compare::thresholds::{Share, Thresholds};
+use crate::compare::thresholds::Thresholds;
 use crate::merge::Merge;
 use crate::message::{self, Failure, UNUSABLE};
 use crate::{doctor, output};
 use interrupt::Interrupt;
 use paired::Paired;
-use program::{Limit, Program, Stop};
+use program::{Program, Stop};
 use progress::Progress;
 
 /// The smallest number of blocks that gives an interval.
@@ -72,18 +72,10 @@ struct Arm<'a> {
 
 /// The end of an experiment: its cause, and the progress until then.
 struct End {
-    why: Stopped,
+    why: Stop,
     runs: u64,
     blocks: u64,
     took: Duration,
-}
-
-enum Stopped {
-    /// Every series has a verdict.
-    Decided,
-    /// The time or the number of runs is used up.
-    Limit,
-    Early(Stop),
 }
 
 /// Runs the experiment, prints the result and returns the exit code.
@@ -95,15 +87,16 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let interrupt =
         Interrupt::on_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let paths = [&options.old, &options.new, &options.old];
+    let Options { arguments, timeout, max_time, .. } = options;
+    let end = Instant::now() + *max_time;
     let arm = |path| Arm {
-        program: Program { path, arguments: &options.arguments },
+        program: Program { path, arguments, timeout: *timeout, end },
         merge: Merge::default(),
     };
     let mut arms: Vec<Arm> =
         paths.into_iter().take(if options.control { 3 } else { 2 }).map(|path| arm(path)).collect();
     let mut paired = [Paired::default(), Paired::default()];
-    let limit = Limit { run: options.timeout, end: Instant::now() + options.max_time };
-    let mut measure = |arm: &Program| arm.run(limit, &interrupt);
+    let mut measure = |program: &Program| program.run(&interrupt);
     let end = experiment(options, &thresholds, &mut arms, &mut paired, &mut measure)?;
     report(options, &thresholds, arms, &paired, end)
 }
@@ -127,14 +120,13 @@ fn experiment(
         if blocks == 0 {
             // The first run of a program fills the caches of files and of compiled kernels.
             if let Some(stop) = arms.iter().take(2).find_map(|arm| measure(&arm.program).err()) {
-                break Stopped::Early(stop);
+                break stop;
             }
             warn_of_time(started.elapsed() / 2, per_block, options.max_time);
         }
         let reports = match block(arms, measure) {
             Ok(reports) => reports,
-            Err(Stop::Late) => break Stopped::Limit,
-            Err(stop) => break Stopped::Early(stop),
+            Err(stop) => break stop,
         };
         for (arm, reports) in arms.iter_mut().zip(&reports) {
             for report in reports {
@@ -149,11 +141,11 @@ fn experiment(
         blocks += 1;
         verdicts = paired.verdicts(thresholds, Look::Early);
         if !verdicts.is_empty() && !verdicts.contains(&Verdict::Unknown) {
-            break Stopped::Decided;
+            break Stop::Decided;
         }
         let is_late = started.elapsed() + block_began.elapsed() > options.max_time;
         if is_late || options.max_runs.is_some_and(|most| runs + per_block > most) {
-            break Stopped::Limit;
+            break Stop::Limit;
         }
     };
     Ok(End { why, runs, blocks, took: started.elapsed() })
@@ -195,8 +187,8 @@ fn report(
 ) -> Result<ExitCode, Failure> {
     if end.blocks == 0 {
         return Err(match end.why {
-            Stopped::Early(Stop::Failed(failure)) => failure,
-            Stopped::Early(Stop::Interrupted) => {
+            Stop::Failed(failure) => failure,
+            Stop::Interrupted => {
                 "interrupted before the first block of runs was complete".to_owned()
             }
             _ => format!(
@@ -209,10 +201,10 @@ fn report(
     let [old, new, again @ ..] = &*merged else { return Err("nothing to compare".to_owned()) };
     options.judging.report_unused(thresholds, old, new);
     // A limit on the time or on the runs does not depend on the ratios.
-    let look = if matches!(end.why, Stopped::Limit) { Look::Last } else { Look::Early };
+    let look = if matches!(end.why, Stop::Limit) { Look::Last } else { Look::Early };
     let compared = |paired: &Paired, new| {
-        Comparison::of(old, new, thresholds, Share(0.0), |label, _, under| {
-            paired.change(label, under.threshold, look)
+        Comparison::of(old, new, thresholds, |label, _, threshold| {
+            paired.change(label, threshold, look)
         })
     };
     let mut comparison = compared(&paired[0], new);
@@ -220,11 +212,11 @@ fn report(
         return Err("cannot compare: the programs have no series in common".to_owned());
     }
     let why = match &end.why {
-        Stopped::Decided => "every series has a verdict",
-        Stopped::Limit if options.max_runs.is_some() => "the time or the runs are used up",
-        Stopped::Limit | Stopped::Early(Stop::Late) => "the time is used up",
-        Stopped::Early(Stop::Interrupted) => "interrupted",
-        Stopped::Early(Stop::Failed(_)) => "a run failed",
+        Stop::Decided => "every series has a verdict",
+        Stop::Limit if options.max_runs.is_some() => "the time or the runs are used up",
+        Stop::Limit => "the time is used up",
+        Stop::Interrupted => "interrupted",
+        Stop::Failed(_) => "a run failed",
     };
     comparison.notes.push(format!(
         "{} runs in {} {}, {:.0} s: {why}; the intervals hold whenever the experiment stops",
@@ -245,7 +237,7 @@ fn report(
     }
     let code = compare::exit_code(&comparison, &options.judging.fail_on);
     match end.why {
-        Stopped::Early(Stop::Failed(failure)) => {
+        Stop::Failed(failure) => {
             message::print(&failure);
             Ok(ExitCode::from(UNUSABLE))
         }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use gpu_time_report::{Look, PairedRatios, Series, Snapshot, step_ns};
 
-use crate::compare::change::{Change, Verdict, judge};
-use crate::compare::comparison::{Match, NewSeries, matching_series, name, names};
-use crate::compare::devices;
-use crate::compare::evidence::{ALPHA, rejected};
+use crate::compare::change::{Change, Verdict, correct, judge};
+use crate::compare::comparison::{Pair, matches, name, names};
+use crate::compare::evidence::ALPHA;
 use crate::compare::thresholds::{Share, Thresholds};
 
 /// The series of two programs, by name, over all blocks so far.
@@ -53,24 +52,22 @@ impl Paired {
         let mut blocks: BTreeMap<String, Block> = BTreeMap::new();
         for (old, new) in old.iter().zip(new) {
             let labels = names(old);
-            for Match { site, series, other } in matching_series(old, new) {
-                let Some(NewSeries { series: other, .. }) = other else { continue };
+            for pair in matches(old, new).pairs {
+                let Pair { site, series: [series, other], .. } = pair;
                 let label = name(&labels, site, series);
                 if series.upper_bound || other.upper_bound {
                     self.0.entry(label).or_default().starved += 1;
                     continue;
                 }
-                let same_bias =
-                    devices::bias_source(old, series) == devices::bias_source(new, other);
                 let Some(runs) = Run::of(series).zip(Run::of(other)) else { continue };
                 let mut runs = <[Run; 2]>::from(runs);
-                if !same_bias || runs.iter().any(|run| run.bias_ns.is_none()) {
+                if !pair.same_bias_source || runs.iter().any(|run| run.bias_ns.is_none()) {
                     runs.iter_mut().for_each(|run| run.bias_ns = None);
                 }
-                let clock = devices::step_ns(old, series).max(devices::step_ns(new, other));
                 let block = blocks.entry(label).or_default();
                 site.name.clone_into(&mut block.function);
-                block.step_ns = block.step_ns.max(clock).max(step_ns(runs[0].raw_median_ns));
+                let step_ns = pair.clock_step_ns.max(step_ns(runs[0].raw_median_ns));
+                block.step_ns = block.step_ns.max(step_ns);
                 block.runs.push(runs);
             }
         }
@@ -103,12 +100,7 @@ impl Paired {
     pub fn verdicts(&self, thresholds: &Thresholds, look: Look) -> Vec<Verdict> {
         let change = |pairs: &Pairs| pairs.change(thresholds.of(&pairs.function), look);
         let mut changes: Vec<Change> = self.0.values().map(change).collect();
-        let p_values: Vec<f64> = changes.iter().filter_map(|change| change.p_value).collect();
-        let judged = changes.iter_mut().filter(|change| change.p_value.is_some());
-        judged
-            .zip(rejected(&p_values))
-            .filter(|(_, sound)| !sound)
-            .for_each(|(change, _)| change.withdraw());
+        correct(changes.iter_mut());
         changes.iter().map(|change| change.verdict).collect()
     }
 }
@@ -116,31 +108,29 @@ impl Paired {
 impl Pairs {
     fn change(&self, threshold: Share, look: Look) -> Change {
         let count = self.ratios.count();
-        let none = Change {
-            medians_ns: [0.0; 2],
-            runs: [count as usize; 2],
-            share: None,
-            interval: None,
-            p_value: None,
-            verdict: Verdict::Unknown,
-            why: if self.starved > 0 { "starved" } else { "no samples" },
-        };
+        let unknown = Change { runs: [count as usize; 2], ..Change::default() };
         if count == 0 {
-            return none;
+            let why = if self.starved > 0 { "starved" } else { "no samples" };
+            return Change { why, ..unknown };
         }
-        let medians_ns = self.logs.map(|sum| (sum / count as f64).exp());
+        let [base_median_ns, new_median_ns] = self.logs.map(|sum| (sum / count as f64).exp());
         let share = self.ratios.mean().exp_m1();
-        let p_value = Some(self.ratios.p_value(self.half_step, look));
-        let known = Change { medians_ns, share: Some(share), p_value, ..none };
+        let known = Change {
+            base_median_ns,
+            new_median_ns,
+            share: Some(share),
+            p_value: Some(self.ratios.p_value(self.half_step, look)),
+            ..unknown
+        };
         let Some(interval) = self.ratios.interval(ALPHA, self.half_step, look) else {
             return Change { why: "too few blocks", ..known };
         };
         let interval = interval.map(f64::exp_m1);
-        let (verdict, why) = match judge(share, interval, 0.0, threshold) {
-            Some(verdict) => (verdict, ""),
-            None => (Verdict::Unknown, "interval too wide"),
-        };
-        Change { interval: Some(interval), verdict, why, ..known }
+        let known = Change { interval: Some(interval), ..known };
+        match judge(share, interval, 0.0, threshold) {
+            Some(verdict) => Change { verdict, ..known },
+            None => Change { why: "interval too wide", ..known },
+        }
     }
 }
 

@@ -24,34 +24,32 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The number of bytes at the end of stderr that are searched for its last line.
 const TAIL: u64 = 4096;
 
-/// A program with its arguments.
+/// A program with its arguments, and the limits on the time of its runs.
 pub struct Program<'a> {
     pub path: &'a Path,
     pub arguments: &'a [OsString],
-}
-
-/// Limits on the time of a run.
-#[derive(Clone, Copy)]
-pub struct Limit {
     /// The maximum duration of a run.
-    pub run: Duration,
+    pub timeout: Duration,
     /// The time at which the experiment ends.
     pub end: Instant,
 }
 
-/// The reason why a run gave no report.
+/// The reason why an experiment ends.
 pub enum Stop {
+    /// Every series has a verdict.
+    Decided,
+    /// The time or the number of runs is used up.
+    Limit,
     /// The user asked to stop.
     Interrupted,
-    /// The time of the experiment is used up.
-    Late,
+    /// A run gave no report.
     Failed(Failure),
 }
 
 impl Program<'_> {
     /// Runs the program and returns its report, merged if several of its processes wrote one. Ends
     /// the program at the limit or on an interrupt, and always ends the processes that it started.
-    pub fn run(&self, limit: Limit, interrupt: &Interrupt) -> Result<Snapshot, Stop> {
+    pub fn run(&self, interrupt: &Interrupt) -> Result<Snapshot, Stop> {
         let name = self.path.display();
         let failed = |what: String| Stop::Failed(format!("`{name}` {what}"));
         let cannot = |what: &str, error: io::Error| failed(format!("{what}: {error}"));
@@ -80,15 +78,15 @@ impl Program<'_> {
                 _ = end(&mut child);
                 return Err(Stop::Interrupted);
             }
-            if Instant::now() > limit.end {
+            if Instant::now() > self.end {
                 _ = end(&mut child);
-                return Err(Stop::Late);
+                return Err(Stop::Limit);
             }
-            if started.elapsed() > limit.run {
+            if started.elapsed() > self.timeout {
                 _ = end(&mut child);
                 return Err(failed(format!(
                     "did not end within {} s and was ended: see --timeout",
-                    limit.run.as_secs_f64()
+                    self.timeout.as_secs_f64()
                 )));
             }
             thread::sleep(POLL);

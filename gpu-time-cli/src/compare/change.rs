@@ -5,54 +5,46 @@ use std::fmt;
 use gpu_time_report::{Run, Series, step_ns};
 use serde::Serialize;
 
-use super::evidence::{Evidence, SideMedians};
+use super::comparison::Pair;
+use super::evidence::{Evidence, SideMedians, rejected};
 use super::thresholds::Share;
 
 /// The distance of the bounds of a 95 % interval from the estimate, in standard errors.
 const BOUNDS: f64 = 1.96;
 
 /// The change of a series' median between two sides.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Change {
-    /// The medians in the base and in the new report: with several runs, the geometric means of the
-    /// runs' medians; both 0 if either series has no samples.
-    pub medians_ns: [f64; 2],
+    /// The median in the base: with several runs, the geometric mean of the runs' medians; 0 if
+    /// either series has no samples.
+    pub base_median_ns: f64,
+    /// The same in the new report.
+    pub new_median_ns: f64,
     /// The numbers of runs, or of blocks in an experiment.
     pub runs: [usize; 2],
     /// The change as a share of the base median; `None` if a median is unknown.
+    #[serde(rename = "change")]
     pub share: Option<f64>,
     /// The 95 % confidence interval of the share.
+    #[serde(rename = "interval95")]
     pub interval: Option<[f64; 2]>,
     /// The p-value of the hypothesis that nothing changed.
     pub p_value: Option<f64>,
     pub verdict: Verdict,
-    /// The reason for an unknown verdict.
-    pub why: Why,
+    /// The reason for an unknown verdict; empty for the others.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub why: &'static str,
 }
 
 /// A verdict on a change, in the order in which rows are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     Slower,
     Faster,
+    #[default]
     Unknown,
     Same,
-}
-
-/// The reason for an unknown verdict; empty for the others.
-pub type Why = &'static str;
-
-/// The assumptions under which two series are compared.
-#[derive(Clone, Copy)]
-pub struct Conditions {
-    /// The biases come from the same source, so net times are comparable.
-    pub same_bias_source: bool,
-    pub clock_step_ns: f64,
-    /// The largest change to ignore.
-    pub threshold: Share,
-    /// The standard deviation to assume between runs where it cannot be measured.
-    pub between_runs: Share,
 }
 
 impl Change {
@@ -61,42 +53,36 @@ impl Change {
     ///
     /// Compares net times if both reports have them and the biases come from the same source,
     /// otherwise raw times. If the biases differ, widens the interval by their difference.
-    pub fn of(base: &Series, new: &Series, under: Conditions) -> Change {
-        let biases = bias_ns(base).zip(bias_ns(new)).filter(|_| under.same_bias_source);
+    pub fn of(pair: &Pair, threshold: Share, Share(between_runs): Share) -> Change {
+        let Pair { series: [base, new], same_bias_source, clock_step_ns, .. } = *pair;
+        let biases = bias_ns(base).zip(bias_ns(new)).filter(|_| same_bias_source);
         let net = biases.is_some() && [base, new].iter().all(|series| has_net_runs(series));
         let bias_gap_ns = biases
             .filter(|_| net)
             .map_or(0.0, |(one, other)| (one - other).abs() * brackets(base).max(brackets(new)));
         let [before, after] = [base, new].map(|series| medians_ns(series, net));
         let runs = [before.len(), after.len()];
-        let unknown = Change {
-            medians_ns: [0.0; 2],
-            runs,
-            share: None,
-            interval: None,
-            p_value: None,
-            verdict: Verdict::Unknown,
-            why: "no samples",
-        };
         if runs.contains(&0) {
-            return unknown;
+            return Change { runs, why: "no samples", ..Change::default() };
         }
-        let medians_ns = [&before, &after].map(|medians| geometric_mean(medians));
+        let [base_median_ns, new_median_ns] =
+            [&before, &after].map(|medians| geometric_mean(medians));
+        let unknown = Change { base_median_ns, new_median_ns, runs, ..Change::default() };
         if before.iter().chain(&after).any(|&ns| ns <= 0.0) {
-            return Change { medians_ns, why: "not above the bias", ..unknown };
+            return Change { why: "not above the bias", ..unknown };
         }
         let [before, after] = [(base, before), (new, after)]
-            .map(|(series, medians)| side(series, &medians, net, under.clock_step_ns));
+            .map(|(series, medians)| side(series, &medians, net, clock_step_ns));
         let share = (after.mean() - before.mean()).exp() - 1.0;
-        let unknown = Change { medians_ns, share: Some(share), ..unknown };
+        let unknown = Change { share: Some(share), ..unknown };
         if base.upper_bound || new.upper_bound {
             return Change { why: "starved", ..unknown };
         }
-        let Some(evidence) = Evidence::of(&before, &after, under.between_runs.0) else {
+        let Some(evidence) = Evidence::of(&before, &after, between_runs) else {
             return Change { why: "too few samples", ..unknown };
         };
         let interval = evidence.interval();
-        let bias_gap = bias_gap_ns / medians_ns[0];
+        let bias_gap = bias_gap_ns / base_median_ns;
         let widened = [(interval[0] - bias_gap).max(-1.0), interval[1] + bias_gap];
         if !widened.iter().all(|bound| bound.is_finite()) {
             return Change { why: "interval too wide", ..unknown };
@@ -107,11 +93,11 @@ impl Change {
             why: "",
             ..unknown
         };
-        if let Some(verdict) = judge(share, widened, bias_gap, under.threshold) {
+        if let Some(verdict) = judge(share, widened, bias_gap, threshold) {
             return Change { verdict, ..known };
         }
         let alike = Evidence::of(&before, &after, 0.0).map(|evidence| evidence.interval());
-        let would_be_known = |interval, gap| judge(share, interval, gap, under.threshold).is_some();
+        let would_be_known = |interval, gap| judge(share, interval, gap, threshold).is_some();
         let why = match alike {
             _ if would_be_known(interval, 0.0) => "the biases differ",
             Some(alike) if runs.contains(&1) && would_be_known(alike, 0.0) => "too few runs",
@@ -120,17 +106,21 @@ impl Change {
         Change { why, ..known }
     }
 
-    /// Changes a verdict to unknown, because it may be chance among many series.
-    pub fn withdraw(&mut self) {
-        if matches!(self.verdict, Verdict::Slower | Verdict::Faster) {
-            self.verdict = Verdict::Unknown;
-            self.why = "may be chance among so many series";
-        }
-    }
-
     /// Returns `true` if the variation between runs is assumed, because a side has one run only.
     pub fn is_by_assumption(&self) -> bool {
         self.interval.is_some() && self.runs.contains(&1)
+    }
+}
+
+/// Changes verdicts to unknown that may be chance, because many series are compared at once.
+pub fn correct<'a>(changes: impl Iterator<Item = &'a mut Change>) {
+    let judged: Vec<&mut Change> = changes.filter(|change| change.p_value.is_some()).collect();
+    let p_values: Vec<f64> = judged.iter().filter_map(|change| change.p_value).collect();
+    for (change, is_sound) in judged.into_iter().zip(rejected(&p_values)) {
+        if !is_sound && matches!(change.verdict, Verdict::Slower | Verdict::Faster) {
+            change.verdict = Verdict::Unknown;
+            change.why = "may be chance among so many series";
+        }
     }
 }
 
@@ -144,7 +134,7 @@ fn has_net_runs(series: &Series) -> bool {
 }
 
 /// Returns the median of each run, or that of the series if single runs are unknown.
-fn medians_ns(series: &Series, net: bool) -> Vec<f64> {
+pub fn medians_ns(series: &Series, net: bool) -> Vec<f64> {
     let of_run = |run: &Run| run.net_median_ns.filter(|_| net).unwrap_or(run.raw_median_ns);
     let medians: Vec<f64> = runs(series).map(of_run).collect();
     if medians.is_empty() {
@@ -208,13 +198,23 @@ pub fn judge(
     }
 }
 
+impl Verdict {
+    /// Returns the name in all formats.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::Unknown => "unknown",
+            Verdict::Same => "same",
+        }
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.verdict {
-            Verdict::Slower => f.write_str("slower"),
-            Verdict::Faster => f.write_str("faster"),
-            Verdict::Same => f.write_str("same"),
-            Verdict::Unknown => write!(f, "unknown: {}", self.why),
+        match self.why {
+            "" => f.write_str(self.verdict.name()),
+            why => write!(f, "{}: {why}", self.verdict.name()),
         }
     }
 }

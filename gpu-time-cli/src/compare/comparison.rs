@@ -1,96 +1,69 @@
 //! The series of two reports side by side.
 
-use std::collections::HashSet;
-
+use gpu_time_report::units::bounded;
 use gpu_time_report::{Names, Series, Site, Snapshot};
+use serde::Serialize;
 
-use super::change::{Change, Conditions, Verdict};
+use super::change::{Change, Verdict, correct};
 use super::thresholds::{Share, Thresholds};
-use super::{devices, evidence, kernels};
-use crate::series_id::{SeriesId, match_sites};
+use super::{devices, kernels};
+use crate::series_id::{is_same_series, match_sites};
 
 /// The result of comparing two reports.
+#[derive(Serialize)]
 pub struct Comparison<'a> {
     /// Sorted by verdict.
+    #[serde(rename = "series")]
     pub rows: Vec<Row<'a>>,
     /// The series that only the base has.
+    #[serde(rename = "only_in_base")]
     pub missing: Vec<String>,
     /// The series that only the new report has.
+    #[serde(rename = "only_in_new")]
     pub added: Vec<String>,
     /// Reasons why the comparison is less certain, differences between the compared programs and
     /// devices, and the numbers of runs.
     pub notes: Vec<String>,
 }
 
-/// A series in both reports.
+/// A series in both reports, with its change.
+#[derive(Serialize)]
 pub struct Row<'a> {
     pub name: String,
+    #[serde(flatten)]
     pub change: Change,
+    #[serde(skip)]
     pub series: [&'a Series; 2],
 }
 
 impl<'a> Comparison<'a> {
     /// Matches the series of two reports and judges each change with `change`, which takes the name
-    /// of the series. Withdraws verdicts that may be chance, because many series are compared at
-    /// once.
+    /// of the series and its threshold. Withdraws verdicts that may be chance.
     pub fn of(
         base: &'a Snapshot,
         new: &'a Snapshot,
         thresholds: &Thresholds,
-        between_runs: Share,
-        change: impl Fn(&str, [&Series; 2], Conditions) -> Change,
+        change: impl Fn(&str, &Pair, Share) -> Change,
     ) -> Comparison<'a> {
-        let mut comparison = Comparison {
-            rows: vec![],
-            missing: vec![],
-            added: vec![],
-            notes: devices::provenance(base, new),
-        };
-        comparison.notes.extend(devices::differences(base, new));
+        let Matches { pairs, missing, added } = matches(base, new);
         let [base_names, new_names] = [base, new].map(names);
-        let mut matched = HashSet::new();
-        let mut other_kernels = Vec::new();
-        for Match { site, series, other } in matching_series(base, new) {
-            let name = name(&base_names, site, series);
-            let Some(NewSeries { at, series: other }) = other else {
-                comparison.missing.push(name);
-                continue;
-            };
-            matched.insert(at);
-            let under = Conditions {
-                same_bias_source: devices::bias_source(base, series)
-                    == devices::bias_source(new, other),
-                clock_step_ns: devices::step_ns(base, series).max(devices::step_ns(new, other)),
-                threshold: thresholds.of(&site.name),
-                between_runs,
-            };
-            other_kernels.extend(kernels::differences(&name, [series, other]));
-            let change = change(&name, [series, other], under);
-            comparison.rows.push(Row { name, change, series: [series, other] });
-        }
-        for (new_site, site) in new.sites.iter().enumerate() {
-            for (i, series) in site.series.iter().enumerate() {
-                if !matched.contains(&(new_site, i)) {
-                    comparison.added.push(name(&new_names, site, series));
-                }
-            }
-        }
-        comparison.notes.extend(kernels::bounded(other_kernels));
-        comparison.correct();
-        comparison.rows.sort_by_key(|row| row.change.verdict);
-        comparison
-    }
-
-    /// Withdraws the verdicts that may be chance.
-    fn correct(&mut self) {
-        let judged = |row: &&mut Row| row.change.p_value.is_some();
-        let p_values: Vec<f64> = self.rows.iter().filter_map(|row| row.change.p_value).collect();
-        let is_sound = evidence::rejected(&p_values);
-        for (row, is_sound) in self.rows.iter_mut().filter(judged).zip(is_sound) {
-            if !is_sound {
-                row.change.withdraw();
-            }
-        }
+        let named = |names: &Names, all: &[(&Site, &Series)]| {
+            all.iter().map(|(site, series)| name(names, site, series)).collect()
+        };
+        let rows = pairs.iter().map(|pair| {
+            let name = name(&base_names, pair.site, pair.series[0]);
+            let change = change(&name, pair, thresholds.of(&pair.site.name));
+            Row { name, change, series: pair.series }
+        });
+        let mut rows: Vec<Row> = rows.collect();
+        let mut notes = devices::provenance(base, new);
+        notes.extend(devices::differences(base, new));
+        let kernels = rows.iter().filter_map(|row| kernels::differences(&row.name, row.series));
+        notes.extend(bounded(kernels.collect(), kernels::NOTES, kernels::OTHERS));
+        correct(rows.iter_mut().map(|row| &mut row.change));
+        rows.sort_by_key(|row| row.change.verdict);
+        let (missing, added) = (named(&base_names, &missing), named(&new_names, &added));
+        Comparison { rows, missing, added, notes }
     }
 
     /// Adds a note with the number of runs, and with the assumption that a single run requires, unless it is 0.
@@ -120,6 +93,11 @@ impl<'a> Comparison<'a> {
         self.rows.iter().filter(|row| row.change.verdict == verdict).count()
     }
 
+    /// Returns the series that only one report has, with a title.
+    pub fn unmatched(&self) -> [(&'static str, &[String]); 2] {
+        [("only in the base", &self.missing), ("only in the new report", &self.added)]
+    }
+
     /// Returns the numbers of series by verdict as a sentence.
     pub fn summary(&self) -> String {
         format!(
@@ -136,41 +114,61 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// A series of the base, with the matching series of the new report.
-pub struct Match<'a> {
+/// The series of two reports.
+#[derive(Default)]
+pub struct Matches<'a> {
+    pub pairs: Vec<Pair<'a>>,
+    /// The series that only the base has.
+    missing: Vec<(&'a Site, &'a Series)>,
+    /// The series that only the new report has.
+    added: Vec<(&'a Site, &'a Series)>,
+}
+
+/// A series in both reports, and the function of the base.
+pub struct Pair<'a> {
     pub site: &'a Site,
-    pub series: &'a Series,
-    /// `None` if only the base has the series.
-    pub other: Option<NewSeries<'a>>,
+    pub series: [&'a Series; 2],
+    /// The biases come from the same source, so net times are comparable.
+    pub same_bias_source: bool,
+    pub clock_step_ns: f64,
 }
 
-/// A series of the new report, with the indices of its function and of the series in the function.
-pub struct NewSeries<'a> {
-    at: (usize, usize),
-    pub series: &'a Series,
-}
-
-/// Returns each series of the base with the matching series of the new report.
-pub fn matching_series<'a>(base: &'a Snapshot, new: &'a Snapshot) -> Vec<Match<'a>> {
+/// Matches the series of two reports.
+pub fn matches<'a>(base: &'a Snapshot, new: &'a Snapshot) -> Matches<'a> {
     let sites = match_sites(&base.sites, &new.sites);
-    let mut all = Vec::new();
+    let mut matches = Matches::default();
+    let mut left: Vec<Vec<&Series>> =
+        new.sites.iter().map(|site| site.series.iter().collect()).collect();
     for (i, site) in base.sites.iter().enumerate() {
-        let new_site = sites.get(&i).copied();
         for series in &site.series {
-            let other = new_site.and_then(|new_site| {
-                let candidates = &new.sites[new_site].series;
-                let found = candidates.iter().position(|other| is_same(other, series))?;
-                Some(NewSeries { at: (new_site, found), series: &candidates[found] })
+            let same = sites.get(&i).and_then(|&new_site| {
+                let at = left[new_site].iter().position(|other| is_same(other, series))?;
+                Some(left[new_site].remove(at))
             });
-            all.push(Match { site, series, other });
+            let Some(other) = same else {
+                matches.missing.push((site, series));
+                continue;
+            };
+            let [old_step_ns, new_step_ns] = [(base, series), (new, other)]
+                .map(|(report, series)| devices::step_ns(report, series));
+            matches.pairs.push(Pair {
+                site,
+                series: [series, other],
+                same_bias_source: devices::bias_source(base, series)
+                    == devices::bias_source(new, other),
+                clock_step_ns: old_step_ns.max(new_step_ns),
+            });
         }
     }
-    all
+    for (site, left) in new.sites.iter().zip(left) {
+        matches.added.extend(left.into_iter().map(|series| (site, series)));
+    }
+    matches
 }
 
 /// Returns `true` if two series of matching functions match.
 fn is_same(one: &Series, other: &Series) -> bool {
-    one.device == other.device && SeriesId::of(one) == SeriesId::of(other)
+    one.device == other.device && is_same_series(one, other)
 }
 
 /// Returns the names of the functions of a report.

@@ -31,19 +31,15 @@ pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
         if before.name != after.name {
             notes.push(format!("{id} changed from {} to {}", before.name, after.name));
         }
-        if let (Some(old), Some(new)) = (before.uuid.as_deref(), after.uuid.as_deref())
-            && old != new
-        {
+        let changed = |of: fn(&Device) -> Option<&str>| {
+            of(before).zip(of(after)).filter(|(old, new)| old != new)
+        };
+        if let Some((old, new)) = changed(|device| device.uuid.as_deref()) {
             notes.push(format!("{id} is another GPU: {old} changed to {new}"));
         }
-        if let (Some(old), Some(new)) =
-            (before.driver_release.as_deref(), after.driver_release.as_deref())
-            && old != new
-        {
+        if let Some((old, new)) = changed(|device| device.driver_release.as_deref()) {
             notes.push(format!("the driver of {id} changed from {old} to {new}"));
-        } else if let (Some(old), Some(new)) = (before.driver.as_deref(), after.driver.as_deref())
-            && old != new
-        {
+        } else if let Some((old, new)) = changed(|device| device.driver.as_deref()) {
             notes.push(format!("the driver of {id} changed from CUDA {old} to CUDA {new}"));
         }
         let [old, new] = [before, after].map(|device| {
@@ -65,14 +61,10 @@ pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
 
 /// Returns the step of the clock that timed a series, or 0 if it is unknown.
 pub fn step_ns(snapshot: &Snapshot, series: &Series) -> f64 {
-    device(snapshot, series).and_then(|device| device.event_step_ns).unwrap_or(0.0)
+    snapshot.device(series).and_then(|device| device.event_step_ns).unwrap_or(0.0)
 }
 
 /// Returns the source of a series' bias.
 pub fn bias_source<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a str> {
-    device(snapshot, series).and_then(|device| device.event_bias_source.as_deref())
-}
-
-fn device<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a Device> {
-    snapshot.devices.iter().find(|device| device.id == series.device)
+    snapshot.device(series).and_then(|device| device.event_bias_source.as_deref())
 }

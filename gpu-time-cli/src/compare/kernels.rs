@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use gpu_time_report::units::bounded;
 use gpu_time_report::{Kernel, KernelTimes, Series, shortened_kernels};
 
 /// The maximum number of kernels that a note names.
 const NAMED: usize = 3;
 
 /// The maximum number of notes.
-const NOTES: usize = 10;
+pub const NOTES: usize = 10;
+/// What the notes beyond are about.
+pub const OTHERS: &str = "more series run other kernels";
 
 /// The maximum width of a kernel's name in a note.
 const COLUMNS: usize = 60;
@@ -25,31 +28,14 @@ pub fn differences(name: &str, [base, new]: [&Series; 2]) -> Option<String> {
     let short = shortened_kernels(all.iter().copied(), COLUMNS);
     let only = |ours: &BTreeSet<&str>, theirs: &BTreeSet<&str>, place: &str| {
         let only = ours.difference(theirs).filter(|name| **name != Kernel::OTHER);
-        let only: Vec<&str> = only.copied().collect();
-        let mut named: Vec<String> = only
-            .iter()
-            .take(NAMED)
-            .map(|name| format!("`{}`", short.get(name).map_or(*name, String::as_str)))
-            .collect();
-        if only.len() > NAMED {
-            named.push(format!("{} more", only.len() - NAMED));
-        }
-        (!only.is_empty() && is_complete(theirs))
+        let named = only.map(|name| format!("`{}`", short[name])).collect();
+        let named = bounded(named, NAMED, "more");
+        (!named.is_empty() && is_complete(theirs))
             .then(|| format!("{} only in {place}", named.join(", ")))
     };
     let parts = [only(&base, &new, "the base"), only(&new, &base, "the new report")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| format!("{name} runs other kernels: {}", parts.join("; ")))
-}
-
-/// Keeps the first notes and replaces the rest with their number.
-pub fn bounded(mut notes: Vec<String>) -> Vec<String> {
-    let others = notes.len().saturating_sub(NOTES);
-    if others > 1 {
-        notes.truncate(NOTES);
-        notes.push(format!("{others} more series run other kernels"));
-    }
-    notes
 }
 
 fn names(times: &KernelTimes) -> BTreeSet<&str> {
@@ -93,7 +79,8 @@ mod tests {
 
     #[test]
     fn many_notes_are_counted() {
-        let notes = |count: usize| bounded(vec!["f runs other kernels".to_owned(); count]);
+        let notes =
+            |count: usize| bounded(vec!["f runs other kernels".to_owned(); count], NOTES, OTHERS);
         assert_eq!([10, 11, 12, 300].map(|count| notes(count).len()), [10, 11, 11, 11]);
         assert_eq!(notes(300)[10], "290 more series run other kernels");
     }

@@ -11,7 +11,7 @@ mod runs;
 pub mod thresholds;
 
 #[cfg(test)]
-pub mod calibration;
+mod calibration_tests;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,10 +38,9 @@ pub fn files(
     let thresholds = judging.thresholds()?;
     let (base, new) = (runs::joined(&input::report(base)?), runs::joined(&input::report(new)?));
     judging.report_unused(&thresholds, &base, &new);
-    let mut comparison =
-        Comparison::of(&base, &new, &thresholds, between_runs, |_, series, under| {
-            Change::of(series[0], series[1], under)
-        });
+    let mut comparison = Comparison::of(&base, &new, &thresholds, |_, pair, threshold| {
+        Change::of(pair, threshold, between_runs)
+    });
     if comparison.rows.is_empty() {
         return Err("cannot compare: the reports have no series in common".to_owned());
     }

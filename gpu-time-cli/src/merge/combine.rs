@@ -16,10 +16,3 @@ pub fn add_warning(warnings: &mut Vec<String>, warning: &str) {
         warnings.push(if is_last { MORE.to_owned() } else { warning.to_owned() });
     }
 }
-
-/// Keeps a value only if both reports agree on it.
-pub fn agree<T: PartialEq>(ours: &mut Option<T>, theirs: &Option<T>) {
-    if *ours != *theirs {
-        *ours = None;
-    }
-}

@@ -41,10 +41,11 @@ impl Devices {
             };
             let used_by = used_by(device, processes.len());
             let of = used_by.len() as u64;
-            let with = if has_windows(device) { of } else { 0 };
+            let with = device.known_coverage().map_or(0, |_| of);
             let from = device.windows_from.unwrap_or(value!(WindowsFrom { with, of }));
             let using = || used_by.iter().filter_map(|at| processes.get(*at as usize));
-            let covered = covered_ns(device);
+            // The time that its phases stand for.
+            let covered = device.known_coverage().map_or(0.0, |coverage| coverage.covered_ns);
             let index = match self.merged.iter().position(is_same) {
                 Some(known) => known,
                 None => {
@@ -95,7 +96,7 @@ impl Devices {
                 device.shared = true;
                 add_warning(&mut device.warnings, sharing::WARNING);
             }
-            let is_part = has_windows(&device) && windows_from.with < windows_from.of;
+            let is_part = device.known_coverage().is_some() && windows_from.with < windows_from.of;
             let used_by = if used_by.len() < all { used_by } else { Vec::new() };
             value!(Device { windows_from: is_part.then_some(windows_from), used_by, ..device })
         });
@@ -133,15 +134,4 @@ fn used_by(device: &Device, processes: usize) -> Cow<'_, [u32]> {
         return Cow::Borrowed(&device.used_by);
     }
     Cow::Owned((0..processes as u32).collect())
-}
-
-/// Returns `true` if any window on the device is complete.
-fn has_windows(device: &Device) -> bool {
-    device.coverage.as_ref().is_some_and(|coverage| coverage.windows > 0)
-}
-
-/// Returns the time that a device's phases stand for.
-fn covered_ns(device: &Device) -> f64 {
-    let coverage = device.coverage.as_ref().filter(|coverage| coverage.windows > 0);
-    coverage.map_or(0.0, |coverage| coverage.covered_ns)
 }

@@ -1,5 +1,6 @@
 //! The kernels of recorded calls in merged reports.
 
+use gpu_time_report::merge::join;
 use gpu_time_report::{Elsewhere, Kernel, KernelTimes, Series, Site, value};
 
 use super::combine::add;
@@ -7,17 +8,6 @@ use super::combine::add;
 /// The maximum number of different kernels that a series keeps, besides the entry that combines the
 /// rest. A report of one process has the same limit.
 const MAX_KERNELS: usize = 255;
-
-/// Adds the recorded calls of another report. Counts and totals are added up. Statistics are dropped
-/// if both reports have them, because percentiles cannot be combined without all of the times.
-/// `calls` are the numbers of calls that [the opened ones represent](represented), ours first.
-pub fn add_opened(ours: &mut Option<KernelTimes>, theirs: Option<&KernelTimes>, calls: [f64; 2]) {
-    match (&mut *ours, theirs) {
-        (_, None) => {}
-        (None, Some(theirs)) => *ours = Some(theirs.clone()),
-        (Some(ours), Some(theirs)) => merge(ours, theirs, calls),
-    }
-}
 
 /// Estimates the number of calls that a series' recorded calls represent: those that were timed or
 /// skipped by sampling, if the function's calls of every series were sampled alike.
@@ -29,15 +19,17 @@ pub fn represented(site: &Site, series: &Series) -> f64 {
     series.timed as f64 * (timed + unsampled) / timed.max(1.0)
 }
 
-fn merge(ours: &mut KernelTimes, theirs: &KernelTimes, calls: [f64; 2]) {
+/// Adds the recorded calls of another report. Counts and totals are added up. Statistics are dropped
+/// if both reports have them, because percentiles cannot be combined without all of the times.
+/// `calls` are the numbers of calls that [the opened ones represent](represented), ours first.
+pub fn merge(ours: &mut KernelTimes, theirs: KernelTimes, calls: [f64; 2]) {
     let all = calls[0] + calls[1];
     let mean = |ours: f64, theirs: f64| {
         if all > 0.0 { (ours * calls[0] + theirs * calls[1]) / all } else { ours }
     };
-    ours.kernels_per_call = match (ours.kernels_per_call, theirs.kernels_per_call) {
-        (Some(ours), Some(theirs)) => Some(mean(ours, theirs)),
-        (one, other) => one.or(other),
-    };
+    join(&mut ours.kernels_per_call, theirs.kernels_per_call, |ours, theirs| {
+        *ours = mean(*ours, theirs);
+    });
     let opened = [ours.opened, theirs.opened];
     for (ours, theirs) in [
         (&mut ours.busy_ns, theirs.busy_ns),
@@ -55,21 +47,21 @@ fn merge(ours: &mut KernelTimes, theirs: &KernelTimes, calls: [f64; 2]) {
     add(&mut ours.opened, theirs.opened);
     add(&mut ours.zero_times, theirs.zero_times);
     ours.kernels.iter_mut().for_each(|kernel| kernel.per_call *= calls[0]);
-    for kernel in &theirs.kernels {
-        let kernel = value!(Kernel { per_call: kernel.per_call * calls[1], ..kernel.clone() });
+    for kernel in theirs.kernels {
+        let kernel = value!(Kernel { per_call: kernel.per_call * calls[1], ..kernel });
         match ours.kernels.iter_mut().find(|known| is_same(known, &kernel)) {
             Some(known) => combine(known, &kernel),
             None => ours.kernels.push(kernel),
         }
     }
-    for work in &theirs.elsewhere {
+    for work in theirs.elsewhere {
         let is_same = |known: &&mut Elsewhere| (&known.name, known.why) == (&work.name, work.why);
         match ours.elsewhere.iter_mut().find(is_same) {
             Some(known) => {
                 add(&mut known.count, work.count);
                 known.total_ns += work.total_ns;
             }
-            None => ours.elsewhere.push(work.clone()),
+            None => ours.elsewhere.push(work),
         }
     }
     for kernel in &mut ours.kernels {

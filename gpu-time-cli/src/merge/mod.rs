@@ -17,12 +17,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
+use gpu_time_report::merge::agree;
+use gpu_time_report::units::bounded;
 use gpu_time_report::{Process, Series, Site, Snapshot, value};
 
 use crate::input;
 use crate::message::Failure;
 use crate::series_id::is_same_site;
-use combine::{add, add_warning, agree};
+use combine::{add, add_warning};
 use device::Devices;
 use runs::Processes;
 use series::MergedSeries;
@@ -186,14 +188,18 @@ impl MergedSite {
 /// The maximum number of labels or versions that a warning names.
 const NAMED: usize = 4;
 
-/// Returns a warning if the merged reports have different labels or versions of the program.
-fn mixed(what: &str, values: Vec<Option<&str>>) -> Option<String> {
-    let all: BTreeSet<&str> = values.into_iter().map(|value| value.unwrap_or("none")).collect();
-    let others = all.len().saturating_sub(NAMED);
-    let named: Vec<&str> = all.iter().take(NAMED).copied().collect();
-    let others = if others > 0 { format!(" and {others} more") } else { String::new() };
-    (all.len() > 1)
-        .then(|| format!("the merged reports have different {what}: {}{others}", named.join(", ")))
+/// Adds a warning if the merged reports have different labels or versions of the program.
+fn warn_if_mixed<'a>(
+    warnings: &mut Vec<String>,
+    what: &str,
+    values: impl Iterator<Item = &'a Option<String>>,
+) {
+    let all: BTreeSet<&str> = values.map(|value| value.as_deref().unwrap_or("none")).collect();
+    let named = bounded(all.iter().map(|value| (*value).to_owned()).collect(), NAMED, "more");
+    if all.len() > 1 {
+        let named = named.join(", ");
+        add_warning(warnings, &format!("the merged reports have different {what}: {named}"));
+    }
 }
 
 /// Combines all processes into one.
@@ -227,17 +233,9 @@ fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
         process.name = format!("{} and {others} other {programs}", first.name);
     }
     let mut warnings = warnings;
-    for (what, values) in [
-        ("labels", merged.iter().map(|process| process.label.as_deref()).collect::<Vec<_>>()),
-        (
-            "versions of the program",
-            merged.iter().map(|process| process.program_version.as_deref()).collect(),
-        ),
-    ] {
-        if let Some(warning) = mixed(what, values) {
-            add_warning(&mut warnings, &warning);
-        }
-    }
+    warn_if_mixed(&mut warnings, "labels", merged.iter().map(|process| &process.label));
+    let versions = merged.iter().map(|process| &process.program_version);
+    warn_if_mixed(&mut warnings, "versions of the program", versions);
     process.pid = 0;
     // Each process had its own budget.
     process.budget = None;

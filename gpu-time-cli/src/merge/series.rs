@@ -1,11 +1,12 @@
 //! A series of the merged report.
 
+use gpu_time_report::merge::{agree, join};
 use gpu_time_report::{Clock, Dependence, Histogram, Launches, Series, Site, Summary, Work};
 
-use super::combine::{add, agree};
+use super::combine::add;
 use super::kernels;
 use super::runs::{Processes, Runs};
-use crate::series_id::SeriesId;
+use crate::series_id::is_same_series;
 
 /// The sum of one series over several reports.
 pub struct MergedSeries {
@@ -68,7 +69,7 @@ impl MergedSeries {
     pub fn is_of(&self, device: Option<usize>, series: &Series) -> bool {
         let line = |series: &Series| series.launch.as_ref().map(|launch| launch.line);
         self.device == device
-            && SeriesId::of(&self.series) == SeriesId::of(series)
+            && is_same_series(&self.series, series)
             && line(&self.series) == line(series)
     }
 
@@ -112,15 +113,13 @@ impl MergedSeries {
         }
         ours.lost.add_all(theirs.lost);
         let calls = [self.represented, kernels::represented(site, theirs)];
-        kernels::add_opened(&mut ours.kernel_times, theirs.kernel_times.as_ref(), calls);
+        join(&mut ours.kernel_times, theirs.kernel_times.clone(), |ours, theirs| {
+            kernels::merge(ours, theirs, calls);
+        });
         self.represented += calls[1];
-        add_work(&mut self.bytes, theirs.bytes.as_ref().map(Work::of_bytes));
-        add_work(&mut self.flops, theirs.flops.as_ref().map(Work::of_flops));
-        match (&mut self.samples, Samples::of(theirs)) {
-            (Some(ours), Some(theirs)) => ours.add(theirs),
-            (none @ None, theirs) => *none = theirs,
-            (Some(_), None) => {}
-        }
+        join(&mut self.bytes, theirs.bytes.as_ref().map(Work::of_bytes), Work::add);
+        join(&mut self.flops, theirs.flops.as_ref().map(Work::of_flops), Work::add);
+        join(&mut self.samples, Samples::of(theirs), Samples::add);
         Ok(())
     }
 
@@ -177,35 +176,19 @@ fn add_estimate(ours: &mut Series, theirs: &Series) {
     };
 }
 
-fn add_work(ours: &mut Option<Work>, theirs: Option<Work>) {
-    match (ours, theirs) {
-        (Some(ours), Some(theirs)) => ours.add(theirs),
-        (none @ None, theirs) => *none = theirs,
-        (Some(_), None) => {}
-    }
-}
-
 /// Merges the numbers of launches and of inner brackets. The means are weighted by the sample
 /// counts, so call this before those are added.
 fn merge_launches(ours: &mut Series, theirs: &Series) {
     let weight = |series: &Series| series.fed.saturating_add(series.starved) as f64;
     let (our_weight, their_weight) = (weight(ours), weight(theirs));
     let share = their_weight / (our_weight + their_weight).max(1.0);
-    pool(&mut ours.launches, theirs.launches, share);
-    pool(&mut ours.inner_brackets, theirs.inner_brackets, share);
-}
-
-/// Pools numbers per sample. `share` is the fraction of all samples that `theirs` describes.
-fn pool(ours: &mut Option<Launches>, theirs: Option<Launches>, share: f64) {
-    match (ours, theirs) {
-        (Some(ours), Some(theirs)) => {
-            ours.min = ours.min.min(theirs.min);
-            ours.max = ours.max.max(theirs.max);
-            ours.mean += (theirs.mean - ours.mean) * share;
-        }
-        (none @ None, theirs) => *none = theirs,
-        (Some(_), None) => {}
-    }
+    let pool = |ours: &mut Launches, theirs: Launches| {
+        ours.min = ours.min.min(theirs.min);
+        ours.max = ours.max.max(theirs.max);
+        ours.mean += (theirs.mean - ours.mean) * share;
+    };
+    join(&mut ours.launches, theirs.launches, pool);
+    join(&mut ours.inner_brackets, theirs.inner_brackets, pool);
 }
 
 impl Samples {

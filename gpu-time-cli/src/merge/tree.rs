@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use gpu_time_report::merge::join;
 use gpu_time_report::{Node, PerCall, Source, value};
 
 use super::combine::add;
@@ -82,10 +83,9 @@ impl MergedTree {
 }
 
 fn add_node(ours: &mut Node, theirs: &Node) {
-    ours.per_call = match (ours.per_call, theirs.per_call) {
-        (Some(one), Some(other)) => Some(mean(one, ours.calls, other, theirs.calls)),
-        (one, other) => one.or(other),
-    };
+    join(&mut ours.per_call, theirs.per_call, |one, other| {
+        *one = mean(*one, ours.calls, other, theirs.calls);
+    });
     add(&mut ours.recorded, theirs.recorded);
     ours.calls += theirs.calls;
     ours.self_ns += theirs.self_ns;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::digits::shortened;
 use super::kernels::Kernels;
@@ -26,18 +26,6 @@ const DIGITS: u32 = 4;
 /// The statistics of which the page shows only [`RANGE`].
 pub const OF_OPENED: [&str; 5] = ["busy_ns", "self_busy_ns", "span_ns", "gaps_ns", "host_ns"];
 const RANGE: [&str; 3] = ["p5", "median", "p95"];
-
-#[derive(Serialize)]
-struct Page {
-    report: Value,
-    /// Indexed by site, then by series.
-    bins: Vec<Vec<Option<Bins>>>,
-    /// Indexed like `bins`.
-    timelines: Vec<Vec<Option<Slots>>>,
-    kernels: Kernels,
-    /// The meaning of each loss reason.
-    lost: BTreeMap<&'static str, String>,
-}
 
 /// The number of raw times in each of several adjacent intervals of equal width.
 #[derive(Debug, PartialEq, Serialize)]
@@ -84,10 +72,11 @@ pub fn json(snapshot: &Snapshot, shown: &[usize]) -> String {
             }
             (bins, series.timeline.take().as_ref().and_then(Slots::of))
         };
-        site.series.iter_mut().map(of_series).unzip()
+        site.series.iter_mut().map(of_series).unzip::<_, _, Vec<_>, Vec<_>>()
     });
-    let (bins, timelines) = charts.unzip();
-    let lost = Lost::ALL.map(|reason| (reason.name(), reason.meaning())).into();
+    // Indexed by site, then by series.
+    let (bins, timelines): (Vec<_>, Vec<_>) = charts.unzip();
+    let lost: BTreeMap<_, _> = Lost::ALL.map(|reason| (reason.name(), reason.meaning())).into();
     // Cannot fail: every key is a string and every value a number, a string or a list.
     let mut stripped = serde_json::to_value(&report).unwrap_or_default();
     for site in stripped["sites"].as_array_mut().into_iter().flatten() {
@@ -99,8 +88,14 @@ pub fn json(snapshot: &Snapshot, shown: &[usize]) -> String {
             strip(series);
         }
     }
-    let page = Page { report: stripped, bins, timelines, kernels, lost };
-    serde_json::to_string(&page).unwrap_or_default()
+    json!({
+        "report": stripped,
+        "bins": bins,
+        "timelines": timelines,
+        "kernels": kernels,
+        "lost": lost,
+    })
+    .to_string()
 }
 
 /// Removes fields that are null or an empty list, and loss reasons with a count of 0. The script

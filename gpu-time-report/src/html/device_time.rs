@@ -1,14 +1,16 @@
 //! The bar of a device's time: busy by function, not annotated, idle.
 
+use std::ops::Add;
+
 use maud::{Markup, html};
 
 use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, NOT_TIMED, OTHERS};
-use super::function_shares::{FunctionShare, FunctionShares};
+use super::function_shares::function_shares;
+use crate::busy_time::BusyTime;
 use crate::idle::Idle;
 use crate::in_use::in_use_words;
 use crate::marks::Printed;
-use crate::marks::{ESTIMATE, LOWER_BOUND, UNCERTAIN, UPPER_BOUND};
-use crate::own_times::own_times;
+use crate::own_times::{Bound, Share};
 use crate::units::{self, percent, printable};
 use crate::{Coverage, Device, Node, Snapshot, idle};
 
@@ -26,12 +28,10 @@ const IDLE: &str = "idle";
 struct Part<'a> {
     class: &'a str,
     name: String,
-    share: f64,
+    /// An estimate only if its error is not known.
+    share: Share,
     /// The standard error of a share that phases tell.
     error: Option<f64>,
-    /// `≤` or `≥` if the share is a bound, `?` if it is uncertain, and `~` if it is an estimate
-    /// without a known error.
-    mark: &'static str,
     is_function: bool,
 }
 
@@ -51,9 +51,7 @@ impl<'a> Bar<'a> {
         printed: &Printed,
     ) -> Bar<'a> {
         let parts = parts(snapshot, device, colours);
-        for part in &parts {
-            printed.mark(!part.mark.is_empty(), part.mark);
-        }
+        parts.iter().for_each(|part| _ = printed.print(part.share.bound.mark()));
         Bar { parts, of: in_use_words(&snapshot.process, device) }
     }
 
@@ -63,11 +61,11 @@ impl<'a> Bar<'a> {
             @if !self.parts.is_empty() {
                 div.time-bar role="img" aria-label=(printable(&text.join(", "))) {
                     @for part in &self.parts {
-                        i class=(part.classes()) style={ "flex-grow:" (format!("{:.5}", part.share)) }
+                        i class=(part.classes()) style={ "flex-grow:" (format!("{:.5}", part.share.of_all)) }
                             title=(printable(&part.text()))
                         {
-                            @if part.share >= LABELLED {
-                                span.marked[!part.mark.is_empty()] { (part.figure()) }
+                            @if part.share.of_all >= LABELLED {
+                                span.marked[part.share.bound != Bound::Exact] { (part.share) }
                             }
                         }
                     }
@@ -133,39 +131,30 @@ pub fn hint(snapshot: &Snapshot, devices: &[&Device]) -> Markup {
 
 impl<'a> Part<'a> {
     /// Creates the part for a function, or for several together.
-    fn of(class: &'a str, name: String, shares: &[FunctionShare]) -> Part<'a> {
-        let share = shares.iter().map(|of| of.share).sum();
-        let mark = shares.iter().map(|of| of.mark).find(|mark| !mark.is_empty());
-        let mark = mark.unwrap_or_default();
-        Part { class, name, share, error: None, mark, is_function: true }
+    fn of_functions(class: &'a str, name: String, share: Share) -> Part<'a> {
+        Part { class, name, share, error: None, is_function: true }
     }
 
     /// Creates a part for time outside of functions.
-    fn rest(class: &'a str, name: &str, share: f64, mark: &'static str) -> Part<'a> {
-        Part { class, name: name.to_owned(), share, error: None, mark, is_function: false }
+    fn rest(class: &'a str, name: &str, of_all: f64, bound: Bound) -> Part<'a> {
+        let share = Share { of_all, bound };
+        Part { class, name: name.to_owned(), share, error: None, is_function: false }
     }
 
     /// Creates a part that phases tell.
-    fn estimated(class: &'a str, name: &str, share: f64, error: Option<f64>) -> Part<'a> {
-        let mark = if error.is_none() { ESTIMATE } else { "" };
-        Part { error, ..Part::rest(class, name, share, mark) }
+    fn estimated(class: &'a str, name: &str, of_all: f64, error: Option<f64>) -> Part<'a> {
+        let bound = error.map_or(Bound::Estimate, |_| Bound::Exact);
+        Part { error, ..Part::rest(class, name, of_all, bound) }
     }
 
     fn classes(&self) -> String {
-        let is_bound = self.is_function && [UPPER_BOUND, UNCERTAIN].contains(&self.mark);
-        format!("{}{}", self.class, if is_bound { " bound" } else { "" })
-    }
-
-    fn figure(&self) -> String {
-        match self.mark {
-            UNCERTAIN => percent(self.share) + UNCERTAIN,
-            mark => mark.to_owned() + &percent(self.share),
-        }
+        let is_bound = matches!(self.share.bound, Bound::AtMost | Bound::Uncertain);
+        format!("{}{}", self.class, if self.is_function && is_bound { " bound" } else { "" })
     }
 
     /// Returns the figure with its error, which the stylesheet hides if there is little room.
     fn figure_with_error(&self) -> Markup {
-        let figure = self.figure();
+        let figure = self.share.to_string();
         match self.error.zip(figure.strip_suffix('%')) {
             Some((error, share)) => html! {
                 (share) span.error { (format!(" ±{:.1}", 100.0 * error)) } "%"
@@ -176,29 +165,29 @@ impl<'a> Part<'a> {
 
     fn text(&self) -> String {
         let error = self.error.map(|error| format!(" ±{}", percent(error))).unwrap_or_default();
-        format!("{} {}{error}", self.name, self.figure())
+        format!("{} {}{error}", self.name, self.share)
     }
 }
 
 fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<Part<'a>> {
-    let times = own_times(snapshot, Some(&device.id));
+    let busy = BusyTime::of(snapshot, device);
     let windows = idle::telling_of_all(snapshot, device);
-    if windows.is_none() && times.is_empty() {
+    if windows.is_none() && busy.times.is_empty() {
         return Vec::new();
     }
-    let shares = FunctionShares::of(snapshot, device, windows);
     let mut parts = Vec::new();
-    match shares.of_each(&times) {
+    match function_shares(snapshot, device, windows, &busy) {
         // One more function takes no more room than a part for "1 more functions".
         Some(each) => {
             let most = MAX_FUNCTIONS + usize::from(each.len() == MAX_FUNCTIONS + 1);
             let (shown, others) = each.split_at(each.len().min(most));
-            for (time, share) in times.iter().zip(shown) {
+            for (time, share) in busy.times.iter().zip(shown) {
                 let (class, name) = (colours.class(time.name), time.name.to_owned());
-                parts.push(Part::of(class, name, std::slice::from_ref(share)));
+                parts.push(Part::of_functions(class, name, *share));
             }
             let name = format!("{} more functions", units::count(others.len() as u64));
-            parts.push(Part::of(OTHERS, name, others));
+            let others = others.iter().copied().reduce(Share::add);
+            parts.extend(others.map(|share| Part::of_functions(OTHERS, name, share)));
         }
         // It is unknown how to divide the time.
         None => {
@@ -206,22 +195,22 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
                 Some(Coverage { attributed, attributed_error, .. }) => {
                     Part::estimated(OTHERS, ALL, *attributed, *attributed_error)
                 }
-                None => Part::rest(OTHERS, ALL, 1.0, UPPER_BOUND),
+                None => Part::rest(OTHERS, ALL, 1.0, Bound::AtMost),
             };
             parts.push(Part { is_function: true, ..functions });
         }
     }
-    let functions = parts.iter().map(|part| part.share).sum();
+    let functions = parts.iter().map(|part| part.share.of_all).sum();
     match windows {
         Some(coverage) => {
             parts.extend(outside(coverage, Idle::of(snapshot, device), functions));
         }
         None => {
-            let mark = if shares.is_bound() { LOWER_BOUND } else { "" };
-            parts.push(Part::rest(IDLE, "idle or not annotated", 1.0 - functions, mark));
+            let bound = if busy.is_bound { Bound::AtLeast } else { Bound::Exact };
+            parts.push(Part::rest(IDLE, "idle or not annotated", 1.0 - functions, bound));
         }
     }
-    parts.retain(|part| part.share.is_finite() && part.share > 0.0);
+    parts.retain(|part| part.share.of_all.is_finite() && part.share.of_all > 0.0);
     parts
 }
 
@@ -242,11 +231,10 @@ fn outside(coverage: &Coverage, idle: Option<Idle>, functions: f64) -> Vec<Part<
         ),
     ];
     if let Some(idle) = idle {
-        let part = Part::estimated(IDLE, "idle", idle.share, idle.error);
         parts.push(if idle.is_bound {
-            Part { error: None, mark: UPPER_BOUND, ..part }
+            Part::rest(IDLE, "idle", idle.share, Bound::AtMost)
         } else {
-            part
+            Part::estimated(IDLE, "idle", idle.share, idle.error)
         });
     }
     parts

@@ -8,7 +8,7 @@ use super::device_time::{self, Bar};
 use crate::in_use::all_in_use_words;
 use crate::marks::Printed;
 use crate::units::{self, printable};
-use crate::{Clocks, Device, Eviction, Snapshot, idle};
+use crate::{Device, Eviction, Snapshot, idle};
 
 /// A label and its value.
 type Fact = (&'static str, String);
@@ -123,35 +123,19 @@ fn list(facts: &[Fact]) -> Markup {
 
 /// Returns the state of the device during the run as a line, which is empty if it is unknown.
 fn state(device: &Device) -> String {
-    let clocks = device.clocks;
-    let sm = |clocks: Clocks| {
-        let most = clocks.sm_max_mhz.map(|most| format!(" of {most}"));
-        Some(range(clocks.sm_start_mhz, clocks.sm_end_mhz)? + &most.unwrap_or_default())
-    };
-    let throttled = device.throttled();
-    let lowered = if throttled.is_empty() { "nothing".to_owned() } else { throttled.join(", ") };
-    let known = known([
-        ("SM clock", clocks.and_then(sm)),
-        ("memory clock", clocks.and_then(|clocks| range(clocks.mem_start_mhz, clocks.mem_end_mhz))),
-        ("clocks lowered by", device.throttle.as_ref().map(|_| lowered)),
-        ("temperature", device.temperature_c.map(|degrees| format!("{degrees} °C"))),
-        ("power", device.power_w.map(|watts| format!("{watts:.0} W"))),
-        ("other processes", device.other_processes.map(|others| others.to_string())),
-    ]);
-    let known: Vec<String> = known.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    known.join(" · ")
+    let is_steady = device.throttle.is_some() && device.throttled().is_empty();
+    let others = device.other_processes.map(|others| format!("other processes {others}"));
+    let steady = is_steady.then(|| "clocks lowered by nothing".to_owned());
+    let parts = device.health().into_iter().chain(steady).chain(others);
+    parts.collect::<Vec<_>>().join(" · ")
 }
 
 /// Returns the device properties that affect measurements.
 fn properties(device: &Device) -> Vec<Fact> {
     let time = |ns: Option<f64>| ns.map(units::time);
-    let error = device.event_bias_error_ns.map(|ns| format!(" ±{}", units::time(ns)));
-    let source = device.event_bias_source.as_ref().map(|source| format!(" ({source})"));
-    let bias = time(device.event_bias_ns)
-        .map(|bias| bias + &error.unwrap_or_default() + &source.unwrap_or_default());
     let proof = device.flush_proof.as_ref();
     let on_or_off = |is: bool| if is { "on" } else { "off" }.to_owned();
-    known([
+    let facts = [
         ("UUID", device.uuid.clone()),
         ("driver", device.driver_release.clone()),
         ("driver for CUDA", device.driver.clone()),
@@ -159,7 +143,7 @@ fn properties(device: &Device) -> Vec<Fact> {
         ("peak bandwidth", device.peak_gb_per_s.map(|peak| format!("{peak:.0} GB/s"))),
         ("event step", time(device.event_step_ns)),
         ("empty pair", time(device.event_floor_ns)),
-        ("bias removed", bias),
+        ("bias removed", device.bias_words()),
         ("fed margin", time(device.fed_margin_ns)),
         ("flush", device.flush_bytes.map(mib)),
         ("clean flush evicts", proof.and_then(|proof| proof.clean.as_ref()).map(eviction)),
@@ -167,18 +151,8 @@ fn properties(device: &Device) -> Vec<Fact> {
         ("persistence mode", device.persistence.map(on_or_off)),
         ("MIG", device.mig.map(on_or_off)),
         ("MPS", device.mps.map(on_or_off)),
-    ])
-}
-
-fn known<const N: usize>(facts: [(&'static str, Option<String>); N]) -> Vec<Fact> {
+    ];
     facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
-}
-
-fn range(start: Option<u32>, end: Option<u32>) -> Option<String> {
-    match start.zip(end)? {
-        (start, end) if start == end => Some(format!("{end} MHz")),
-        (start, end) => Some(format!("{start} → {end} MHz")),
-    }
 }
 
 fn mib(bytes: u64) -> String {

@@ -7,9 +7,10 @@ use crate::marks::GPU_PER_CALL;
 use crate::marks::Printed;
 use crate::own_times::Shares;
 use crate::scale::Scale;
+use crate::tree::view::figures;
 use crate::tree::{bounded_totals, children, depth_first, selection};
 use crate::units::{self, printable};
-use crate::{Node, PerCall, Snapshot};
+use crate::{Node, Snapshot};
 
 /// The maximum number of paths on the page.
 const MAX_PATHS: usize = 2000;
@@ -33,6 +34,8 @@ pub fn tree(
     let depth = rows.iter().map(|(_, depth)| depth + 1).max().unwrap_or(0);
     let scale = |of: fn(&Node) -> f64| Scale::of(nodes.iter().map(of), 3);
     let (own, inclusive) = (scale(|node| node.self_ns), scale(|node| node.inclusive_ns));
+    let own_text = |ns: f64| own.text(ns);
+    let total_text = |ns: f64| inclusive.text(ns);
     html! {
         @if whole_ns > 0.0 {
             div.section-head { h2 { "Call tree" } }
@@ -60,18 +63,10 @@ pub fn tree(
                                 }
                             {
                                 th scope="row" { (printable(&node.name)) }
-                                td { @if let Some(share) = shares.of_path(node) { (share.text(printed)) } }
-                                td {
-                                    (printed.bound(node.upper_bound)) (own.text(node.self_ns))
-                                    @if node.self_error_ns != Some(0.0) { " " (node.self_error()) }
+                                @let share = shares.of_path(node);
+                                @for figure in figures(node, share, bounds[at], [&own_text, &total_text], printed) {
+                                    td { (figure) }
                                 }
-                                td { (printed.bound(bounds[at])) (inclusive.text(node.inclusive_ns)) }
-                                td { (node.shown_calls()) }
-                                td {
-                                    @let _ = printed.mark(node.has_other_streams(), GPU_PER_CALL);
-                                    (per_call(node, |mean| Some(mean.busy_ns)))
-                                }
-                                td { (per_call(node, |per_call| per_call.host_ns)) }
                                 td { (printable(&node.remark())) }
                             }
                         }
@@ -109,10 +104,6 @@ fn class(
     let colour = Some(colours.of_path(node)).filter(|class| *class != OTHERS);
     let classes: Vec<&str> = [colour, bound, waits, first].into_iter().flatten().collect();
     (!classes.is_empty()).then(|| classes.join(" "))
-}
-
-fn per_call(node: &Node, of: fn(&PerCall) -> Option<f64>) -> String {
-    node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
 }
 
 /// Selects the launch-bound paths in which the GPU waited for much of all its waits, unless it did so

@@ -83,14 +83,7 @@ impl Kernels {
 /// and of the others those with the longest totals that fit.
 fn lengths<'a>(sites: &'a [Site]) -> Vec<usize> {
     let rows = sites.iter().flat_map(|site| &site.series);
-    let rows: Vec<_> = rows
-        .map(|series| {
-            series
-                .kernel_times
-                .as_ref()
-                .map_or(&[][..], |kernel_times| kernel_times.kernels.as_slice())
-        })
-        .collect();
+    let rows: Vec<&[Kernel]> = rows.map(Series::kernels).collect();
     let mut shown: Vec<usize> = rows.iter().map(|kernels| kernels.len().min(LEAST)).collect();
     let mut others = Vec::new();
     for (at, kernels) in rows.iter().enumerate() {

@@ -140,13 +140,15 @@ fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
     let opened = saturating_sum(functions().map(Series::opened));
     let busy = BusyTime::of_all(snapshot);
+    let busy_ns = BusyTime::sum_ns(&busy);
     let calls = saturating_sum(sites.iter().map(|site| site.calls));
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
         dl.tiles {
-            @if busy.ns > 0.0 {
-                (tile("GPU busy in functions", html! { (printed.bound(busy.is_bound)) (units::time(busy.ns)) }))
+            @if busy_ns > 0.0 {
+                @let is_bound = busy.iter().any(|busy| busy.is_bound);
+                (tile("GPU busy in functions", html! { (printed.bound(is_bound)) (units::time(busy_ns)) }))
             }
             @if !sites.is_empty() {
                 (tile("functions called", html! { (units::count(called as u64)) small { " of " (units::count(sites.len() as u64)) } }))
@@ -166,7 +168,7 @@ fn warnings(snapshot: &Snapshot) -> Markup {
         snapshot.process.off.as_deref().map(|why| format!("nothing was timed on a GPU: {why}"));
     let off = why_off.is_some();
     let warnings: Vec<String> =
-        why_off.into_iter().chain(advice::warnings_with_places(snapshot)).collect();
+        why_off.into_iter().chain(advice::warnings(snapshot, advice::NAMED)).collect();
     html! {
         @if !warnings.is_empty() {
             details.warnings.off[off] open {

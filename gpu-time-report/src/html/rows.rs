@@ -6,11 +6,13 @@
 
 use maud::{Markup, html};
 
-use super::column::{PageColumn, PageRow, Sheet};
+use super::column::{PageSheet, columns, name};
+use crate::column::Column;
 use crate::groups::{self, Group};
 use crate::marks::Printed;
 use crate::own_times::Shares;
-use crate::{Snapshot, units};
+use crate::row::Row;
+use crate::{Series, Site, Snapshot, units};
 
 /// The maximum number of series in the table, which bounds the size of the page. The JSON report
 /// contains all of them.
@@ -28,7 +30,7 @@ pub struct Groups<'a> {
     left_out: usize,
     /// The position of the first group of the function to look at first, if the page has it.
     pub first: Option<usize>,
-    sorted_by: PageColumn,
+    sorted_by: Column,
     /// The indices in the report of the functions that the page has data for, in ascending order.
     pub sites: Vec<usize>,
 }
@@ -48,9 +50,9 @@ impl<'a> Groups<'a> {
         let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);
         let sites = (0..snapshot.sites.len()).filter(has_rows).collect();
         let shares = Shares::of(snapshot);
-        let mut sorted_by = PageColumn::Total;
+        let mut sorted_by = Column::Total;
         if !snapshot.tree.is_empty() && shares.are_known() {
-            sorted_by = PageColumn::Share;
+            sorted_by = Column::Share;
             shown = groups::sorted(shown, |group| share(group, &shares));
         }
         let first = shown.iter().position(|group| Some(group.site.name.as_str()) == first);
@@ -61,14 +63,15 @@ impl<'a> Groups<'a> {
 /// Returns the value by which a group is sorted: the share of its first row that has one.
 fn share(group: &Group, shares: &Shares) -> f64 {
     let mut rows = group.head.iter().chain(&group.launches);
-    let share = rows.find_map(|row| shares.of_row(group.site, row.series));
+    let share = rows.find_map(|series| shares.of_row(group.site, series));
     share.map_or(-1.0, |share| share.of_all)
 }
 
 /// Renders the table and the controls that the script uses.
 pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup {
     let Groups { shown: groups, left_out, first, sorted_by, sites } = groups;
-    let (columns, sheet) = (PageColumn::of(snapshot), Sheet::of(snapshot, printed));
+    let page = PageSheet::of(snapshot, printed);
+    let (columns, windows_only) = (columns(snapshot, &page), page.sheet.shares.windows_only());
     html! {
         @if groups.is_empty() {
             h2 { "Functions" }
@@ -87,14 +90,18 @@ pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup 
             }
             div.scroll {
                 table.rows {
-                    thead { tr { @for column in &columns { (column.header(column == sorted_by, &sheet)) } } }
+                    thead { tr { @for column in &columns { (column.th(column == sorted_by, &page)) } } }
                     @for (at, group) in groups.iter().enumerate() {
-                        (rows(group, *first == Some(at), sites, &columns, &sheet))
+                        (rows(group, *first == Some(at), sites, &columns, &page))
                     }
-                    @if !sheet.windows_only().is_empty() {
+                    @if !windows_only.is_empty() {
                         tfoot {
-                            @for node in sheet.windows_only() {
-                                tr { @for column in &columns { (column.of_windows(node, &sheet)) } }
+                            @for node in windows_only {
+                                @let row = Row::of_windows(node, page.sheet.shares.of_path(node));
+                                tr {
+                                    th scope="row" { div.name { (row.label) } }
+                                    (cells(&row, &columns, &page))
+                                }
                             }
                         }
                     }
@@ -111,26 +118,36 @@ fn rows(
     group: &Group,
     is_first: bool,
     sites: &[usize],
-    columns: &[PageColumn],
-    sheet: &Sheet,
+    columns: &[Column],
+    page: &PageSheet,
 ) -> Markup {
     let Group { at, site, head, launches, has_calls } = group;
     let at = sites.binary_search(at).ok();
-    let series = head.map(|head| head.series);
-    let function = PageRow { site, series, calls: has_calls.then_some(site.calls) };
+    let index = |series: &Series| site.series.iter().position(|other| std::ptr::eq(other, series));
+    let function = Row { calls: has_calls.then_some(site.calls), ..row(site, *head, page) };
     html! {
         tbody {
             tr.row.first[is_first] id=[is_first.then_some(FIRST)]
-                data-site=[at] data-series=[head.map(|head| head.at)]
+                data-site=[at] data-series=[head.and_then(index)]
             {
-                @for column in columns { (column.cell(&function, sheet)) }
+                (name(site, *head)) (cells(&function, columns, page))
             }
             @for launch in launches {
-                @let row = PageRow { site, series: Some(launch.series), calls: None };
-                tr.row.launch data-site=[at] data-series=(launch.at) {
-                    @for column in columns { (column.cell(&row, sheet)) }
+                tr.row.launch data-site=[at] data-series=[index(launch)] {
+                    (name(site, Some(launch)))
+                    (cells(&row(site, Some(launch), page), columns, page))
                 }
             }
         }
     }
+}
+
+fn row<'a>(site: &Site, series: Option<&'a Series>, page: &PageSheet) -> Row<'a> {
+    let share = series.and_then(|series| page.sheet.shares.of_row(site, series));
+    Row { share, ..Row::of(site, series.as_slice(), String::new()) }
+}
+
+/// Renders the cells behind the name.
+fn cells(row: &Row, columns: &[Column], page: &PageSheet) -> Markup {
+    html! { @for column in &columns[1..] { (column.td(row, page)) } }
 }

@@ -7,6 +7,7 @@ use crate::Site;
 use crate::fixtures::{
     coverage, everything, gpu, kernels, off, on_host, only_functions, process, rated, row, site,
 };
+use crate::texts::Texts;
 use crate::tree::fixtures::{node, tree};
 use crate::{Coverage, Detail, Device, Measure, Node, Overlap, ScopeKind, Terminal};
 
@@ -63,7 +64,7 @@ fn hostile() -> Snapshot {
         site.name = name.to_owned();
     }
     // As in every snapshot, what could forge output is escaped. The rest is for the page to escape.
-    snapshot.clean_texts();
+    snapshot.clean();
     snapshot.with_tree(HOSTILE.map(|name| Node { site: None, ..node(name, None, 1e3, 1e3) }).into())
 }
 

@@ -39,15 +39,14 @@ impl<'a> Figures<'a> {
         let own = own_times(snapshot, None);
         let (mut gpus, mut limits) = (Vec::new(), HashMap::<&str, f64>::new());
         for device in snapshot.gpus() {
-            let times = own_times(snapshot, Some(&device.id));
-            let busy = BusyTime::of(snapshot, device, &times);
-            let is_left = !times.is_empty() && !busy.is_bound;
-            let left = is_left.then(|| 1.0 - busy.share(snapshot, device));
+            let busy = BusyTime::of(snapshot, device);
+            let is_left = !busy.times.is_empty() && !busy.is_bound;
+            let left = is_left.then_some(1.0 - busy.share);
             let windows = Idle::of(snapshot, device).filter(|idle| idle.error.is_some());
             let most_idle = windows.as_ref().map(|idle| idle.share).or(left);
             let idle = windows.filter(|idle| !idle.is_bound).map(|idle| idle.share);
             gpus.push(Gpu { device, idle, most_idle });
-            for time in times {
+            for time in busy.times {
                 *limits.entry(time.name).or_default() += time.ns.min(busy.ns);
             }
         }

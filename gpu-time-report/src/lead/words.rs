@@ -1,6 +1,6 @@
 //! How idle the GPUs were, in words.
 
-use crate::busy_time::Accounted;
+use crate::busy_time::BusyTime;
 use crate::idle::{Idle, TOO_FEW};
 use crate::in_use::{RUN, all_in_use_words};
 use crate::units::percent;
@@ -69,13 +69,13 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
 
 /// Returns the share of the run that functions account for on each device.
 fn accounted(snapshot: &Snapshot) -> Option<String> {
-    let known = snapshot.gpus().filter_map(|gpu| Some((gpu, Accounted::of(snapshot, gpu)?)));
-    let (gpus, known): (Vec<&Device>, Vec<Accounted>) = known.unzip();
-    if let ([gpu], [accounted]) = (&gpus[..], &known[..]) {
-        return Some(accounted.sentence(snapshot, gpu));
+    let known = snapshot.gpus().filter_map(|gpu| Some((gpu, BusyTime::known(snapshot, gpu)?)));
+    let (gpus, known): (Vec<&Device>, Vec<BusyTime>) = known.unzip();
+    if let ([gpu], [busy]) = (&gpus[..], &known[..]) {
+        return Some(busy.sentence(snapshot, gpu));
     }
-    let range = range(&gpus, known.iter().map(|accounted| accounted.share))?;
-    let is_bound = known.iter().any(|accounted| accounted.is_bound);
+    let range = range(&gpus, known.iter().map(|busy| busy.share))?;
+    let is_bound = known.iter().any(|busy| busy.is_bound);
     let at_most = if is_bound { "at most " } else { "" };
     let of = all_in_use_words(&snapshot.process, gpus.iter().copied());
     Some(format!("Timed functions account for {at_most}{range} of {of}."))

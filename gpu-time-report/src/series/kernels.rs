@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Stats;
+use crate::kinds::named;
 
 /// Figures of the recorded calls of a series: the calls whose work CUPTI recorded.
 ///
@@ -132,25 +133,16 @@ impl Elsewhere {
     }
 }
 
-/// The reason why events do not bracket some of a call's work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum ElsewhereReason {
-    /// The work was on a stream other than the timed one.
-    OtherStream,
-    /// The work was enqueued outside of the launches that events bracket: before the first one, or
-    /// after the stop event of one.
-    AfterStop,
-}
-
-impl ElsewhereReason {
-    /// Returns the name used in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            ElsewhereReason::OtherStream => "other-stream",
-            ElsewhereReason::AfterStop => "after-stop",
-        }
+named! {
+    /// The reason why events do not bracket some of a call's work.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[non_exhaustive]
+    pub enum ElsewhereReason {
+        /// The work was on a stream other than the timed one.
+        OtherStream = "other-stream",
+        /// The work was enqueued outside of the launches that events bracket: before the first one, or
+        /// after the stop event of one.
+        AfterStop = "after-stop",
     }
 }
 

@@ -34,14 +34,16 @@ pub struct Launches {
 }
 
 impl Launches {
+    /// Returns the number per call, or the least and the largest one.
+    pub(crate) fn range(&self) -> String {
+        let Launches { min, max, .. } = self;
+        if min == max { max.to_string() } else { format!("{min}–{max}") }
+    }
+
     /// Returns the second line of a sum's label on the page.
     #[cfg(feature = "html")]
     pub(crate) fn label(&self) -> String {
-        let Launches { min, max, .. } = self;
-        match (min, max) {
-            (1, 1) => "sum of 1 launch".to_owned(),
-            _ if min == max => format!("sum of {max} launches"),
-            _ => format!("sum of {min}–{max} launches"),
-        }
+        let plural = if self.max == 1 { "" } else { "es" };
+        format!("sum of {} launch{plural}", self.range())
     }
 }

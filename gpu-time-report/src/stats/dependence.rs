@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::median_ranks::normal_quantile;
+use crate::merge::join;
 
 /// The maximum number of batches.
 pub(super) const BATCHES: usize = 64;
@@ -72,10 +73,7 @@ impl Dependence {
     /// Adds the times of another process, which do not depend on these.
     pub fn merge(&mut self, other: &Dependence) {
         self.independent += other.independent;
-        self.batches = match (self.batches, other.batches) {
-            (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
-            (one, other) => one.or(other),
-        };
+        join(&mut self.batches, other.batches, |ours, theirs| *ours = theirs.min(*ours));
         (self.trend, self.modes, self.past_modes) = (None, None, None);
     }
 

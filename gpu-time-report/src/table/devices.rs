@@ -1,10 +1,10 @@
 //! The lines about devices above and below the table.
 
-use crate::busy_time::Accounted;
+use crate::busy_time::BusyTime;
 use crate::idle::{Idle, windows_sentence};
 use crate::kernel_names::shortened;
 use crate::units;
-use crate::{Clocks, Coverage, Detail, Device, Snapshot, Unattributed};
+use crate::{Coverage, Detail, Device, Snapshot, Unattributed};
 
 /// The maximum number of kernels outside of annotated functions that are shown for a device.
 const OUTSIDE: usize = 5;
@@ -21,18 +21,13 @@ pub fn lines(snapshot: &Snapshot, detail: Detail) -> Vec<String> {
 
 fn of_device(snapshot: &Snapshot, device: &Device, detail: Detail) -> Vec<String> {
     let parts = [format!("{}: {}", device.id, device.name)];
-    let parts = parts.into_iter().chain(device.clocks.and_then(|clocks| health(device, clocks)));
+    let parts = parts.into_iter().chain(device.health());
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
     lines.extend(windows_sentence(snapshot, device).map(|sentence| format!("  {sentence}")));
     lines.extend(device.coverage.iter().flat_map(|coverage| outside_lines(coverage, detail)));
-    let accounted =
-        Accounted::of(snapshot, device).filter(|_| Idle::of(snapshot, device).is_none());
+    let busy = BusyTime::known(snapshot, device).filter(|_| Idle::of(snapshot, device).is_none());
     let phases = snapshot.process.advised_phases().filter(|_| device.coverage.is_none());
-    lines.extend(
-        accounted.map(|accounted| {
-            accounted_line(accounted, &accounted.sentence(snapshot, device), phases)
-        }),
-    );
+    lines.extend(busy.map(|busy| accounted_line(&busy, &busy.sentence(snapshot, device), phases)));
     lines
 }
 
@@ -60,18 +55,13 @@ fn short(uuid: &str) -> &str {
 
 fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
     let part = |what: &str, ns: Option<f64>| ns.map(|ns| format!("{what} {}", units::time(ns)));
-    let error = device.event_bias_error_ns.map(|ns| format!(", ±{}", units::time(ns)));
-    let source = device
-        .event_bias_source
-        .as_deref()
-        .map(|source| format!(" ({source}{})", error.unwrap_or_default()));
     let is_all = detail == Detail::All;
     let parts = [
         device.uuid.as_deref().map(|uuid| if is_all { uuid } else { short(uuid) }.to_owned()),
         device.driver_words(),
         part("event step", device.event_step_ns.filter(|_| is_all)),
         part("empty pair", device.event_floor_ns.filter(|_| is_all)),
-        part("bias", device.event_bias_ns).map(|bias| bias + &source.unwrap_or_default()),
+        device.bias_words().map(|bias| format!("bias {bias}")),
         device.peak_gb_per_s.filter(|_| with_peak).map(|peak| format!("peak {peak:.0} GB/s")),
     ];
     parts.into_iter().flatten().collect()
@@ -96,16 +86,16 @@ fn outside_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
 }
 
 /// Returns the share of the run that functions account for, on a device without phases.
-fn accounted_line(accounted: Accounted, sentence: &str, phases: Option<&str>) -> String {
+fn accounted_line(busy: &BusyTime, sentence: &str, phases: Option<&str>) -> String {
     let with_phases = |before: &str, after: &str| {
         phases.map(|phases| format!("{before} `GPU_TIME_RECORD={phases}` {after}"))
     };
-    let more = if accounted.is_all_bound {
+    let more = if busy.is_all_bound {
         None
-    } else if !accounted.is_whole() {
+    } else if !busy.is_whole() {
         let phases = with_phases(", which", "tells apart").unwrap_or_default();
         Some(format!("; the rest is idle or not annotated{phases}"))
-    } else if accounted.is_bound {
+    } else if busy.is_bound {
         with_phases(";", "shows how busy the GPU was")
     } else {
         None
@@ -114,28 +104,4 @@ fn accounted_line(accounted: Accounted, sentence: &str, phases: Option<&str>) ->
         Some((sentence, more)) => format!("  {sentence}{more}"),
         None => format!("  {sentence}"),
     }
-}
-
-/// Returns the clocks at first use and at the time of the report, and other NVML values.
-fn health(device: &Device, clocks: Clocks) -> Option<String> {
-    let Clocks { sm_start_mhz, sm_end_mhz, sm_max_mhz, mem_start_mhz, mem_end_mhz, .. } = clocks;
-    let clock = |what: &str, start: Option<u32>, end: Option<u32>| {
-        let (start, end) = start.zip(end)?;
-        Some(if start == end {
-            format!("{what} {end} MHz")
-        } else {
-            format!("{what} {start} to {end} MHz")
-        })
-    };
-    let most = sm_max_mhz.map(|most| format!(" of {most}")).unwrap_or_default();
-    let throttled = device.throttled();
-    let parts = [
-        clock("SM", sm_start_mhz, sm_end_mhz).map(|sm| sm + &most),
-        clock("memory", mem_start_mhz, mem_end_mhz),
-        device.temperature_c.map(|degrees| format!("{degrees} °C")),
-        device.power_w.map(|watts| format!("{watts:.0} W")),
-        (!throttled.is_empty()).then(|| format!("clocks lowered by {}", throttled.join(" and "))),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use crate::Series;
 use crate::groups::Group;
-use crate::series;
 
 /// One function's keys that the table omits: all but those with the longest totals.
 pub struct HiddenKeys<'a>(HashSet<&'a str>);
@@ -12,11 +11,11 @@ pub struct HiddenKeys<'a>(HashSet<&'a str>);
 impl<'a> HiddenKeys<'a> {
     /// Selects the keys of one function's groups beyond the first `most`.
     pub fn of(groups: &[Group<'a>], most: usize) -> HiddenKeys<'a> {
-        let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
+        let heads = groups.iter().filter_map(|group| group.head);
         // Launches that were only captured have no head with a key.
         let captured = groups.iter().filter(|group| group.head.is_none());
         let mut captured: Vec<&Series> =
-            captured.flat_map(|group| &group.launches).map(|row| row.series).collect();
+            captured.flat_map(|group| &group.launches).copied().collect();
         let total = |series: &&Series| series.total().unwrap_or_default();
         captured.sort_by(|a, b| total(b).total_cmp(&total(a)));
         let mut seen = HashSet::new();
@@ -38,16 +37,5 @@ impl<'a> HiddenKeys<'a> {
     /// Returns `true` if the series has one of these keys.
     pub fn has(&self, series: &Series) -> bool {
         series.key.as_deref().is_some_and(|key| self.0.contains(key))
-    }
-
-    /// Returns the number of samples and the total time for calls with these keys, and `true` if the
-    /// total is an upper bound.
-    pub fn sum(&self, groups: &[Group]) -> (u64, f64, bool) {
-        let heads = || {
-            let heads = groups.iter().filter_map(|group| group.head).map(|head| head.series);
-            heads.filter(|series| self.has(series))
-        };
-        let samples = series::saturating_sum(heads().map(Series::samples));
-        (samples, series::total(heads()), heads().any(Series::is_total_bound))
     }
 }

@@ -126,39 +126,47 @@ fn shortened_labels(paths: &[TreeRow], room: usize) -> Vec<String> {
 fn aligned(paths: &[TreeRow], labels: &[String], printed: &Printed) -> String {
     let titles = ["share", "self", "total", "calls", GPU_PER_CALL, "host/call", "function"];
     let mut rows = vec![titles.map(str::to_owned)];
-    rows.extend(paths.iter().zip(labels).map(|(path, label)| row(path, label, printed)));
+    rows.extend(paths.iter().zip(labels).map(|(path, label)| {
+        let TreeRow { node, share, is_total_bound, .. } = path;
+        let [share, own, total, calls, gpu, host] =
+            figures(node, *share, *is_total_bound, [&units::time; 2], printed);
+        [share, own, total, calls, gpu, host, label.clone()]
+    }));
     let last = titles.len() - 1;
     columns::aligned(rows.iter().map(<[String; 7]>::as_slice), |at| at != last)
 }
 
-fn row(path: &TreeRow, label: &str, printed: &Printed) -> [String; 7] {
-    let TreeRow { node, share, is_total_bound, .. } = *path;
+/// Returns the figures of a path: its share, self time, total, calls, and the times of the GPU and of the host per
+/// call. The self time and the total are formatted by a function each.
+pub fn figures(
+    node: &Node,
+    share: Option<Share>,
+    is_total_bound: bool,
+    [own, total]: [&dyn Fn(f64) -> String; 2],
+    printed: &Printed,
+) -> [String; 6] {
     let error = match node.self_error_ns {
-        Some(ns) if ns > 0.0 => format!(" ±{}", units::time(ns)),
-        Some(_) => String::new(),
+        Some(0.0) => String::new(),
+        Some(ns) => format!(" ±{}", own(ns)),
         None => " ±?".to_owned(),
     };
     let per_call = |of: fn(&PerCall) -> Option<f64>| {
         node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
     };
     printed.mark(node.has_other_streams(), GPU_PER_CALL);
+    // Work that is not annotated has no calls.
+    let calls = node.per_call.map(|_| units::grouped(&format!("{:.0}", node.calls)));
     [
         share.map(|share| share.text(printed)).unwrap_or_default(),
-        printed.bound(node.upper_bound).to_owned() + &units::time(node.self_ns) + &error,
-        printed.bound(is_total_bound).to_owned() + &units::time(node.inclusive_ns),
-        node.shown_calls(),
+        format!("{}{}{error}", printed.bound(node.upper_bound), own(node.self_ns)),
+        format!("{}{}", printed.bound(is_total_bound), total(node.inclusive_ns)),
+        calls.unwrap_or_default(),
         per_call(|mean| Some(mean.busy_ns)),
-        per_call(|per_call| per_call.host_ns),
-        label.to_owned(),
+        per_call(|mean| mean.host_ns),
     ]
 }
 
 impl Node {
-    /// Returns the number of calls as text. Empty for work that is not annotated.
-    pub(crate) fn shown_calls(&self) -> String {
-        self.per_call.map_or(String::new(), |_| units::grouped(&format!("{:.0}", self.calls)))
-    }
-
     /// Returns the remarks that qualify the path's figures.
     #[cfg(feature = "html")]
     pub(crate) fn remark(&self) -> String {
@@ -169,7 +177,7 @@ impl Node {
 
     /// Returns `true` if the total has work on other streams than that of the calls, which events
     /// around the calls do not measure.
-    pub(crate) fn has_other_streams(&self) -> bool {
+    fn has_other_streams(&self) -> bool {
         let calls_ns = self.per_call.map(|mean| mean.busy_ns * self.calls);
         let others_ns = calls_ns.map_or(0.0, |ns| self.inclusive_ns - ns);
         // The total is computed from other samples than the mean.
@@ -186,12 +194,5 @@ impl Node {
     pub(crate) fn launch_bound_sentence(&self) -> Option<String> {
         let mean = self.per_call.filter(|_| self.launch_bound)?;
         Some(both_sides([mean.busy_ns, mean.span_ns, mean.host_ns?], mean.kernels?))
-    }
-
-    /// Returns the standard error as a percentage of the self time.
-    #[cfg(feature = "html")]
-    pub(crate) fn self_error(&self) -> String {
-        let known = |ns| format!("±{}", units::share(ns, self.self_ns));
-        self.self_error_ns.map_or("±?".to_owned(), known)
     }
 }

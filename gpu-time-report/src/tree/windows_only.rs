@@ -1,15 +1,7 @@
 //! The work that only phases found: that of no annotated function, and that of calls without a time.
 
 use crate::in_use::in_use_ns;
-use crate::{Device, Node, Process, Source};
-
-/// A part of the time on all devices.
-#[derive(Clone, Copy)]
-struct FoundWork {
-    ns: f64,
-    /// `None` if the error is unknown on any device.
-    variance: Option<f64>,
-}
+use crate::{Coverage, Device, Node, Process, Source};
 
 /// Returns the paths of this work, from its shares of wall time in the phases. Nothing is known of devices without
 /// phases.
@@ -19,32 +11,25 @@ pub fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node>
     if !process.merged.is_empty() || nodes.is_empty() {
         return Vec::new();
     }
+    type Part = fn(&Coverage) -> (f64, Option<f64>);
+    let parts: [(&str, Part); 2] = [
+        (Node::NOT_TIMED, |phases| (phases.not_timed, phases.not_timed_error)),
+        (Node::NOT_ANNOTATED, |phases| (phases.not_annotated(), phases.not_annotated_error)),
+    ];
     let gpus = devices.iter().filter(|device| device.is_gpu());
-    let (mut not_timed, mut not_annotated) = (FoundWork::NONE, FoundWork::NONE);
-    for (device, coverage) in gpus.filter_map(|device| Some((device, device.known_coverage()?))) {
-        let wall_ns = in_use_ns(process, device);
-        not_timed.add(coverage.not_timed, coverage.not_timed_error, wall_ns);
-        not_annotated.add(coverage.not_annotated(), coverage.not_annotated_error, wall_ns);
-    }
-    let parts = [(Node::NOT_TIMED, not_timed), (Node::NOT_ANNOTATED, not_annotated)];
-    parts.into_iter().filter_map(|(name, part)| part.node(name)).collect()
-}
-
-impl FoundWork {
-    const NONE: FoundWork = FoundWork { ns: 0.0, variance: Some(0.0) };
-
-    /// Adds a share of a device's wall time.
-    fn add(&mut self, share: f64, error: Option<f64>, wall_ns: f64) {
-        self.ns += share * wall_ns;
-        let variance =
-            if share > 0.0 { error.map(|error| (error * wall_ns).powi(2)) } else { Some(0.0) };
-        self.variance = self.variance.zip(variance).map(|(sum, more)| sum + more);
-    }
-
-    fn node(self, name: &str) -> Option<Node> {
-        let FoundWork { ns, variance } = self;
-        let error_ns = variance.map(f64::sqrt);
-        (ns > 0.0).then(|| Node {
+    let known = gpus.filter_map(|gpu| Some((in_use_ns(process, gpu), gpu.known_coverage()?)));
+    let known: Vec<(f64, &Coverage)> = known.collect();
+    let path = |(name, part): (&str, Part)| {
+        let found = known.iter().map(|(wall_ns, phases)| {
+            let (share, error) = part(phases);
+            (share * wall_ns, error.map(|error| error * wall_ns))
+        });
+        let found: Vec<(f64, Option<f64>)> = found.filter(|(ns, _)| *ns > 0.0).collect();
+        // Unknown if it is on any device.
+        let error = |sum: f64, (_, error): &(f64, Option<f64>)| Some(sum.hypot((*error)?));
+        let (ns, error_ns) =
+            (found.iter().map(|(ns, _)| ns).sum(), found.iter().try_fold(0.0, error));
+        (!found.is_empty()).then(|| Node {
             name: name.to_owned(),
             inclusive_ns: ns,
             inclusive_error_ns: error_ns,
@@ -52,16 +37,17 @@ impl FoundWork {
             self_error_ns: error_ns,
             ..Node::of(Source::Windows)
         })
-    }
+    };
+    parts.into_iter().filter_map(path).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Snapshot;
     use crate::fixtures::{coverage, gpu, process};
-    use crate::own_times::Shares;
+    use crate::own_times::{Bound, Shares};
     use crate::tree::fixtures::node;
-    use crate::{Coverage, Snapshot};
 
     #[test]
     fn functions_without_a_time_are_a_path() {
@@ -87,7 +73,9 @@ mod tests {
             let mut node = node("decode", None, 0.7 * run_ns, 0.7 * run_ns);
             node.self_ns_by_device = ids.map(|id| (id.to_owned(), 0.35 * run_ns)).into();
             let snapshot = Snapshot::new(process(None), devices.into(), Vec::new());
-            Shares::of(&snapshot.with_tree(vec![node])).are_uncertain()
+            let snapshot = snapshot.with_tree(vec![node]);
+            let share = Shares::of(&snapshot).of_path(&snapshot.tree[0]).unwrap();
+            share.bound == Bound::Uncertain
         };
         assert_eq!([true, false].map(are_uncertain), [false, true]);
     }

@@ -1,7 +1,9 @@
 //! Draws both distributions of a series as SVG.
 
-use gpu_time_report::{Histogram, Run, Series, units};
+use gpu_time_report::{Histogram, Series, units};
 use maud::{Markup, html};
+
+use crate::compare::change::medians_ns;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 110.0;
@@ -56,7 +58,6 @@ pub fn draw([base, new]: [&Series; 2]) -> Option<Markup> {
 
 impl SideTimes {
     fn of(series: &Series, net: bool) -> SideTimes {
-        let of_run = |run: &Run| run.net_median_ns.filter(|_| net).unwrap_or(run.raw_median_ns);
         let medians = series.raw_ns.as_ref().zip(series.net_ns.filter(|_| net));
         let bias = medians.map_or(0.0, |(raw, net)| raw.median - net.median);
         let times = if net && !series.net_histogram.is_empty() {
@@ -64,7 +65,7 @@ impl SideTimes {
         } else {
             series.histogram.less(bias)
         };
-        SideTimes { times, runs: series.runs.iter().map(of_run).collect() }
+        SideTimes { times, runs: medians_ns(series, net) }
     }
 
     /// Returns the bounds of the times without the tails.

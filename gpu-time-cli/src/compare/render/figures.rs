@@ -12,7 +12,7 @@ pub const COLUMNS: [&str; 6] = ["function", "base", "new", "change", "95% interv
 
 /// Returns the figures of a row, in the order of [`COLUMNS`] without the first.
 pub fn figures(change: &Change) -> [String; 5] {
-    let [base, new] = change.medians_ns.map(units::time);
+    let [base, new] = [change.base_median_ns, change.new_median_ns].map(units::time);
     let interval = change
         .interval
         .map(|[low, high]| format!("{} to {}", units::change(low), units::change(high)));

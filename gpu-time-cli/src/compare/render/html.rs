@@ -5,7 +5,6 @@ use maud::{Markup, html};
 
 use super::chart;
 use super::figures::{COLUMNS, CONTROL, figures};
-use crate::compare::change::Verdict;
 use crate::compare::comparison::{Comparison, Row};
 
 const STYLE: &str = "
@@ -58,12 +57,12 @@ fn part(comparison: &Comparison) -> Markup {
                         td { (printable(&row.name)) }
                         @let figures = figures(&row.change);
                         @for figure in figures.iter().take(4) { td { (figure) } }
-                        td class=(class(row.change.verdict)) { (figures[4]) }
+                        td class=(row.change.verdict.name()) { (figures[4]) }
                     }
                 }
             }
         }
-        @let lists = [("only in the base", &comparison.missing), ("only in the new report", &comparison.added)];
+        @let lists = comparison.unmatched();
         @if !comparison.notes.is_empty() || lists.iter().any(|(_, names)| !names.is_empty()) {
             ul {
                 @for (title, names) in lists {
@@ -83,14 +82,5 @@ fn distribution(row: &Row) -> Markup {
                 (chart)
             }
         }
-    }
-}
-
-fn class(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Slower => "slower",
-        Verdict::Faster => "faster",
-        Verdict::Unknown => "unknown",
-        Verdict::Same => "same",
     }
 }

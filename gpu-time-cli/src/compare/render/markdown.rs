@@ -28,9 +28,7 @@ fn body(comparison: &Comparison) -> String {
     if !same.is_empty() {
         text += &folded(&format!("{} the same", same.len()), &table(same));
     }
-    let listed =
-        [("only in the base", &comparison.missing), ("only in the new report", &comparison.added)];
-    for (title, names) in listed {
+    for (title, names) in comparison.unmatched() {
         if !names.is_empty() {
             let names: Vec<String> = names.iter().take(MAX_ROWS).map(|name| code(name)).collect();
             text += &format!("- {title}: {}\n", names.join(", "));

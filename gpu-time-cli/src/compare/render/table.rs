@@ -27,11 +27,8 @@ fn one(comparison: &Comparison, to: Terminal) -> String {
     }
     let is_right = |at| (1..=4).contains(&at);
     let mut text = columns::aligned(rows.iter().map(<[String; 6]>::as_slice), is_right) + "\n\n";
-    for name in &comparison.missing {
-        text += &format!("only in the base: {}\n", printable(name));
-    }
-    for name in &comparison.added {
-        text += &format!("only in the new report: {}\n", printable(name));
+    for (title, names) in comparison.unmatched() {
+        names.iter().for_each(|name| text += &format!("{title}: {}\n", printable(name)));
     }
     for note in &comparison.notes {
         text += &format!("note: {}\n", printable(note));

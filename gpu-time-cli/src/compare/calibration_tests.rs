@@ -4,7 +4,7 @@ use fastrand::Rng;
 use gpu_time_report::{Series, Snapshot, Stats, value};
 
 use super::change::{Change, Verdict};
-use super::comparison::Comparison;
+use super::comparison::{Comparison, Pair};
 use super::thresholds::{Share, Thresholds};
 use crate::fixtures::{gpu, report, series, site};
 use crate::merge::Merge;
@@ -77,18 +77,15 @@ struct Way {
 fn compared<'a>(base: &'a Snapshot, new: &'a Snapshot, way: Way) -> Comparison<'a> {
     let mut thresholds = Thresholds::default();
     thresholds.default = Share(way.threshold);
-    let change = |_: &str, series: [&Series; 2], under| {
-        let [base, new] = series.map(|series| {
-            if way.pooled {
-                value!(Series { runs: Vec::new(), ..series.clone() })
-            } else {
-                series.clone()
-            }
-        });
-        Change::of(&base, &new, under)
-    };
     let between_runs = if way.pooled { Share(0.0) } else { Share(0.02) };
-    Comparison::of(base, new, &thresholds, between_runs, change)
+    Comparison::of(base, new, &thresholds, |_, pair, threshold| {
+        if !way.pooled {
+            return Change::of(pair, threshold, between_runs);
+        }
+        let [base, new] =
+            pair.series.map(|series| value!(Series { runs: Vec::new(), ..series.clone() }));
+        Change::of(&Pair { series: [&base, &new], ..*pair }, threshold, between_runs)
+    })
 }
 
 /// Prints the table in `docs/comparing.md`.

@@ -1,0 +1,203 @@
+//! The columns of functions in the table and on the page. To add one, add a variant to [`Column`], and an arm in each
+//! of its methods.
+
+use crate::kinds::named;
+use crate::marks::Printed;
+use crate::own_times::Shares;
+use crate::row::Row;
+use crate::scale::Scale;
+use crate::units::{self, percent, printable};
+use crate::{CacheState, Clock, Series, Site, Snapshot, marks, opened};
+
+named! {
+    /// A column, in order from left to right.
+    pub enum Column {
+        Function = "function",
+        Key = "key",
+        On = "on",
+        Cache = "cache",
+        Calls = "calls",
+        Samples = "samples",
+        Median = "median",
+        P5 = "p5",
+        P95 = "p95",
+        /// From the 5th to the 95th percentile.
+        Spread = "p5–p95",
+        Total = "total",
+        /// The standard error of an estimated total.
+        Error = "±",
+        Share = "share",
+        GbPerS = "GB/s",
+        TflopPerS = "TFLOP/s",
+    }
+}
+
+/// Values shared by the cells of all rows.
+pub struct Sheet<'a> {
+    pub printed: &'a Printed,
+    pub shares: Shares<'a>,
+    /// The unit for the times of single calls, chosen so that most rows are readable.
+    pub times: Scale,
+    totals: Scale,
+}
+
+/// The content of a cell.
+#[derive(Default)]
+pub struct Cell {
+    pub text: String,
+    /// A word that qualifies the text.
+    pub chip: Option<&'static str>,
+    /// A figure that follows in parentheses or in small letters.
+    pub note: Option<String>,
+    #[cfg_attr(not(feature = "html"), expect(dead_code, reason = "only the page sorts by it"))]
+    pub value: Option<f64>,
+}
+
+impl Column {
+    /// Returns the columns for a report, without those that would be empty or have the same text in every row.
+    pub fn of(snapshot: &Snapshot) -> impl Iterator<Item = Column> {
+        let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
+        let is_shown = move |column: &Column| match column {
+            Column::Key => any(|series| series.key.is_some()),
+            Column::On => {
+                let mut places = snapshot.all_series().map(|series| (&series.device, series.clock));
+                let first = places.next();
+                first.is_some_and(|first| {
+                    !matches!(first.1, Clock::Events | Clock::Kernels)
+                        || places.any(|place| place != first)
+                })
+            }
+            Column::Cache => any(|series| series.cache != CacheState::AsFound),
+            Column::Error => snapshot.sites.iter().any(Site::is_sampled),
+            Column::Share => any(Series::is_gpu_time),
+            Column::GbPerS => any(|series| series.bytes.is_some()),
+            Column::TflopPerS => any(|series| series.flops.is_some()),
+            _ => true,
+        };
+        Column::ALL.into_iter().filter(is_shown)
+    }
+
+    /// Returns the unit of most figures, or nothing.
+    pub fn unit(self, sheet: &Sheet) -> &'static str {
+        match self {
+            Column::Median | Column::P5 | Column::P95 | Column::Spread => sheet.times.unit().name(),
+            Column::Total => sheet.totals.unit().name(),
+            _ => "",
+        }
+    }
+
+    /// Returns `true` if the cells are aligned at the right.
+    pub fn is_right(self) -> bool {
+        !matches!(self, Column::Function | Column::Key | Column::On | Column::Cache)
+    }
+
+    /// Returns a cell, or `None` if the column does not apply to the row.
+    pub fn cell(self, row: &Row, sheet: &Sheet) -> Option<Cell> {
+        let Sheet { printed, times, totals, .. } = sheet;
+        let time = |ns: f64| Cell::number(times.text(ns), ns);
+        Some(match self {
+            Column::Function => {
+                let launches = row.launches.map(|launches| launches.range());
+                let launches =
+                    launches.map(|all| format!(" {}{all}", printed.print(marks::PER_CALL)));
+                Cell::text(row.label.clone() + &launches.unwrap_or_default())
+            }
+            Column::Key => Cell::text(printable(row.series?.key.as_deref()?)),
+            Column::On => {
+                let place = row.place?;
+                let (text, chip) = match place.clock {
+                    Clock::Events => (place.shown_device(), None),
+                    Clock::Host => (printed.print(marks::HOST).to_owned(), None),
+                    Clock::Sync => (place.shown_device(), Some(printed.print(marks::SYNC))),
+                    Clock::Kernels => (place.shown_device(), Some(printed.print(marks::KERNELS))),
+                };
+                Cell { text, chip, ..Cell::default() }
+            }
+            Column::Cache => Cell::text(row.place?.cache.name().to_owned()),
+            // The replays of a graph are not counted.
+            Column::Calls if row.series.is_some_and(|series| series.graph) => {
+                Cell::text(printed.print(marks::GRAPH).to_owned())
+            }
+            Column::Calls => match row.kernel {
+                Some(kernel) => {
+                    let per_call = printed.print(marks::PER_CALL);
+                    Cell::text(per_call.to_owned() + &opened::decimal(kernel.per_call))
+                }
+                None => Cell::count(row.calls?),
+            },
+            Column::Samples => Cell::count(row.samples?),
+            Column::Median => {
+                let median = row.stats?.median;
+                let is = |is: fn(&Series) -> bool| row.series.is_some_and(is);
+                let chip = is(Series::is_raw_by_launches).then(|| printed.print(marks::RAW));
+                let bound = printed.bound(is(Series::is_bound));
+                Cell { chip, ..Cell::number(format!("{bound}{}", times.text(median)), median) }
+            }
+            Column::P5 => time(row.stats?.p5),
+            Column::P95 => time(row.stats?.p95),
+            Column::Spread => {
+                let stats = row.stats?;
+                let unit = times.unit_for(stats.median);
+                let is_own = unit != times.unit();
+                let name = if is_own { format!(" {}", unit.name()) } else { String::new() };
+                let [p5, p95] = [stats.p5, stats.p95].map(|ns| unit.number(ns));
+                Cell::text(format!("{p5}–{p95}{name}"))
+            }
+            Column::Total => {
+                let total = row.total?;
+                let bound = printed.bound(total.is_bound);
+                let estimate = printed.mark(total.is_estimate, marks::ESTIMATE);
+                Cell::number(format!("{bound}{estimate}{}", totals.text(total.ns)), total.ns)
+            }
+            Column::Error => {
+                let total = row.total.filter(|total| total.is_estimate)?;
+                let known = |error| units::share(error, total.ns);
+                Cell::text(total.error_ns.map_or("?".to_owned(), known))
+            }
+            Column::Share => match row.share {
+                Some(share) => Cell::number(share.text(printed), share.of_all),
+                None => Cell::text(percent(row.kernel_share?)),
+            },
+            Column::GbPerS => {
+                let bytes = row.series?.bytes?;
+                let note = bytes.peak_share.map(|share| format!("{:.0}%", 100.0 * share));
+                printed.mark(note.is_some(), marks::GB_PER_S);
+                Cell { note, ..rate(row, bytes.gb_per_s?, printed) }
+            }
+            Column::TflopPerS => rate(row, row.series?.flops?.tflop_per_s?, printed),
+        })
+    }
+}
+
+impl<'a> Sheet<'a> {
+    /// Chooses units in which most times have this number of digits.
+    pub fn of(snapshot: &'a Snapshot, printed: &'a Printed, digits: u8) -> Sheet<'a> {
+        let medians = snapshot.all_series().filter_map(|series| Some(series.shown()?.median));
+        Sheet {
+            printed,
+            shares: Shares::of(snapshot),
+            times: Scale::of(medians, digits),
+            totals: Scale::of(snapshot.all_series().filter_map(Series::total), digits),
+        }
+    }
+}
+
+impl Cell {
+    fn text(text: String) -> Cell {
+        Cell { text, ..Cell::default() }
+    }
+
+    fn number(text: String, value: f64) -> Cell {
+        Cell { value: Some(value), ..Cell::text(text) }
+    }
+
+    fn count(count: u64) -> Cell {
+        Cell::number(units::count(count), count as f64)
+    }
+}
+
+fn rate(row: &Row, rate: f64, printed: &Printed) -> Cell {
+    let is_bound = row.series.is_some_and(Series::is_bound);
+    let mark = printed.mark(is_bound, marks::LOWER_BOUND);
+    Cell::number(format!("{mark}{}", units::figure(rate)), rate)
+}

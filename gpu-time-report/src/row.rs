@@ -1,0 +1,84 @@
+//! The rows of functions in the table and on the page.
+
+use crate::own_times::Share;
+use crate::{Kernel, Launches, Node, Series, Site, Stats, series};
+
+/// A row of a function, of one of its keys, launches or kernels, or of a sum. What does not apply is empty.
+#[derive(Default)]
+pub struct Row<'a> {
+    pub label: String,
+    /// `true` for the row of a function, and `false` for one with a detail or a sum.
+    pub is_function: bool,
+    /// A sentence as wide as the table, in place of the cells.
+    pub sentence: Option<String>,
+    /// The row's only series.
+    pub series: Option<&'a Series>,
+    /// A series with the row's device, clock and cache state.
+    pub place: Option<&'a Series>,
+    /// The number of launches per call, which follows the label.
+    pub launches: Option<Launches>,
+    pub kernel: Option<&'a Kernel>,
+    /// The launch configuration, which follows the name of an ambiguous kernel.
+    pub configuration: String,
+    pub calls: Option<u64>,
+    pub samples: Option<u64>,
+    pub stats: Option<&'a Stats>,
+    pub total: Option<Total>,
+    /// The share of all GPU time.
+    pub share: Option<Share>,
+    /// The share of the function's kernel time.
+    pub kernel_share: Option<f64>,
+}
+
+/// The total time of all calls.
+#[derive(Clone, Copy)]
+pub struct Total {
+    pub ns: f64,
+    pub is_bound: bool,
+    /// It is extrapolated from a sample of the calls.
+    pub is_estimate: bool,
+    /// The standard error, or `None` if it is unknown.
+    pub error_ns: Option<f64>,
+}
+
+impl<'a> Row<'a> {
+    /// Creates the row of these series of a function.
+    pub fn of(site: &Site, all: &[&'a Series], label: String) -> Row<'a> {
+        let series = if let [only] = all { Some(*only) } else { None };
+        let samples = all.iter().map(|series| series.samples());
+        Row {
+            label,
+            series,
+            place: all.first().copied(),
+            samples: (!all.is_empty()).then(|| series::saturating_sum(samples)),
+            stats: series.and_then(Series::shown),
+            total: Total::of(site, all),
+            ..Row::default()
+        }
+    }
+
+    /// Creates the row of work that only phases found.
+    pub fn of_windows(node: &Node, share: Option<Share>) -> Row<'a> {
+        let total = Total {
+            ns: node.self_ns,
+            is_bound: node.upper_bound,
+            is_estimate: true,
+            error_ns: node.self_error_ns,
+        };
+        Row { label: node.windows_name().to_owned(), total: Some(total), share, ..Row::default() }
+    }
+}
+
+impl Total {
+    fn of(site: &Site, all: &[&Series]) -> Option<Total> {
+        // The samples of different keys are independent.
+        let error = |sum: f64, series: &&Series| Some(sum.hypot(series.total_error()?));
+        let is_estimated = all.iter().any(|series| series.estimated_total_ns.is_some());
+        all.iter().any(|series| series.shown().is_some()).then(|| Total {
+            ns: series::total(all.iter().copied()),
+            is_bound: all.iter().any(|series| series.is_total_bound()),
+            is_estimate: site.is_sampled() && is_estimated,
+            error_ns: all.iter().try_fold(0.0, error),
+        })
+    }
+}
