@@ -174,7 +174,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::calibration::normal;
+    use crate::compare::calibration_tests::normal;
     use fastrand::Rng;
 
     /// The standard deviation between runs.

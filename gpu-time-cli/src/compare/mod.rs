@@ -11,7 +11,7 @@ mod runs;
 pub mod thresholds;
 
 #[cfg(test)]
-mod calibration_tests;
+pub mod calibration_tests;
 
 use std::path::Path;
 use std::process::ExitCode;
