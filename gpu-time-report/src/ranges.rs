@@ -61,7 +61,7 @@ ranges! {
     PerCall { busy_ns span_ns waited_ns host_ns kernels; }
     Site { series; sample_rate }
     Series {
-        raw_ns net_ns host_ns runs bytes flops kernel_times bias_ns net_sum_ns estimated_total_ns
+        raw_ns net_ns host_ns runs bytes flops kernel_times bias_ns added_ns net_sum_ns estimated_total_ns
         estimated_total_error_ns launches inner_brackets ci95_ns dependence;
     }
     Stats { min p5 median mean p95 p99 max stddev sum; }

@@ -74,7 +74,7 @@ pub struct Series {
     /// brackets.
     pub inner_brackets: Option<Launches>,
     /// The statistics of the raw times, or `None` without samples. What [other brackets inside](Self::inner_brackets)
-    /// and a [queue](Self::queued) add has been subtracted from each of them.
+    /// and a [queue](Self::queued) add has been subtracted from each of them, in total [`added_ns`](Self::added_ns).
     pub raw_ns: Option<Stats>,
     /// The statistics of the raw times minus the bias, once per bracket, and never below 0. The
     /// host clock has no bias. `None` if there are no samples, if the bias is unknown, or for a sum
@@ -83,6 +83,9 @@ pub struct Series {
     pub net_ns: Option<Stats>,
     /// The bias subtracted from a raw time once per bracket, in nanoseconds. This is the device's bias.
     pub bias_ns: Option<f64>,
+    /// The total of what other brackets inside and queues added to the samples, in nanoseconds. The times of
+    /// this report do not contain it.
+    pub added_ns: f64,
     /// The net sum. It is also known if calls made different numbers of launches, in which case
     /// `net_ns` is empty.
     pub net_sum_ns: Option<f64>,

@@ -86,6 +86,7 @@ impl MergedSeries {
         ours.unknown_error = ours.unknown_error.or(theirs.unknown_error);
         if let Some(raw) = &theirs.raw_ns {
             self.raw_sum_ns += raw.sum;
+            ours.added_ns += theirs.added_ns;
             ours.net_sum_ns = match self.samples {
                 None => theirs.net_sum_ns,
                 Some(_) => ours.net_sum_ns.zip(theirs.net_sum_ns).map(|(ours, more)| ours + more),

@@ -1,14 +1,14 @@
 //! Process-wide plumbing that knows nothing about GPUs: locks, clocks, threads, fork, signals,
 //! descriptors, random numbers.
 
-#[cfg(test)]
-pub(crate) mod allocations;
 pub(crate) mod at_exit;
 pub(crate) mod background;
 pub(crate) mod clock;
 pub(crate) mod console;
 pub(crate) mod environment;
 pub(crate) mod file_calls;
+#[cfg(test)]
+pub(crate) mod fixtures;
 pub(crate) mod fork;
 pub(crate) mod increment;
 pub(crate) mod inside;

@@ -327,7 +327,7 @@ impl SeriesTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::allocations::bytes_kept;
+    use crate::base::fixtures::bytes_kept;
     use crate::gpu::fake::site;
     use crate::types::key::{KeyText, SeriesKey};
     use crate::types::sample::CacheState;

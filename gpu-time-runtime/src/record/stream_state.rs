@@ -6,6 +6,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst};
 
 use crate::base::lock::{Mutex, Rank, locked};
+use crate::base::thread_id;
 use crate::gpu::Gpu;
 use crate::types::handles::Stream;
 
@@ -14,8 +15,19 @@ const MAX_IDLE: usize = 4_096;
 
 /// One open bracket, as counted in [`StreamState::word`].
 const OPEN: u64 = 1;
+/// The bits of the number of open brackets.
+const ALL_OPEN: u64 = (1 << 16) - 1;
+/// The bits of a number of the thread that opened the last bracket, and of the number of times at which this was
+/// another thread than before.
+const OPENER: u64 = ((1 << 7) - 1) << 16;
+const SWITCH: u64 = 1 << 23;
+const SWITCHES: u64 = ((1 << 9) - 1) << 23;
 /// One bracket ever opened, as counted in [`StreamState::word`].
 const OPENED: u64 = 1 << 32;
+
+/// No bracket has more others inside that are all known to be of the same thread: beyond, the number of switches may
+/// have wrapped around.
+const MOST_INSIDE: u16 = 1 << 9;
 
 /// Identifies a stream within its context: by its handle, or by the thread recorder if the handle
 /// refers to a different stream on every thread.
@@ -40,8 +52,8 @@ impl StreamKey {
 /// One stream's brackets, shared by all threads that use the stream, and by futures that move
 /// between threads.
 ///
-/// Invariant: the lower half of `word` counts open brackets, the upper half all brackets ever
-/// opened. A state keeps its stream while a bracket is open.
+/// Invariant: the lowest bits of `word` count open brackets, the upper half all brackets ever opened, and those between
+/// tell which threads opened them. A state keeps its stream while a bracket is open.
 #[derive(Debug)]
 pub(crate) struct StreamState {
     key: AtomicU64,
@@ -67,26 +79,38 @@ pub(crate) struct NestingMark(u64);
 
 impl NestingMark {
     /// Returns the number of event pairs recorded since an earlier mark. Returns `None` if the number of
-    /// open brackets differs between the marks, so that some events have no counterpart inside, or if
-    /// there are too many to count.
+    /// open brackets differs between the marks, so that some events have no counterpart inside, if another thread
+    /// opened some, which may have enqueued their events in another order, or if there are too many to count.
     ///
     /// If the number of open brackets is the same, as many brackets were closed as opened. They need not
     /// be the same ones: one that was open before may have been closed, and another one opened. A bracket
     /// is lengthened by the events inside it, whichever brackets they belong to.
     #[inline]
     pub fn opened_since(self, earlier: NestingMark) -> Option<u16> {
-        let is_open_at_both = self.0 as u32 == earlier.0 as u32;
         let opened = ((self.0 >> 32) as u32).wrapping_sub((earlier.0 >> 32) as u32);
-        u16::try_from(opened).ok().filter(|_| is_open_at_both)
+        let differs = |bits| (self.0 ^ earlier.0) & bits != 0;
+        let is_known = !differs(ALL_OPEN) && (opened == 0 || !differs(OPENER | SWITCHES));
+        u16::try_from(opened).ok().filter(|opened| is_known && *opened < MOST_INSIDE)
     }
 
     /// Returns the number of openings and closings so far, which orders marks on one stream. It
     /// includes the mark's own opening, but not its own closing.
     #[inline]
     pub fn order(self) -> u32 {
-        let (opened, open) = ((self.0 >> 32) as u32, self.0 as u32);
+        let (opened, open) = ((self.0 >> 32) as u32, (self.0 & ALL_OPEN) as u32);
         opened.wrapping_mul(2).wrapping_sub(open)
     }
+}
+
+/// Returns the word with one more bracket, which this thread opens.
+fn counted(word: u64, opener: u64) -> u64 {
+    let opened = word.wrapping_add(OPENED + OPEN);
+    if word & OPENER == opener {
+        return opened;
+    }
+    // Like that of the brackets, the number of switches may wrap around.
+    let switches = (word & SWITCHES).wrapping_add(SWITCH) & SWITCHES;
+    opened & !(OPENER | SWITCHES) | opener | switches
 }
 
 /// The streams of one context.
@@ -161,7 +185,7 @@ impl StreamState {
 
     /// Returns `true` if a bracket is open on the stream.
     pub fn is_busy(&self) -> bool {
-        self.word.load(Acquire) as u32 > 0
+        self.word.load(Acquire) & ALL_OPEN > 0
     }
 
     /// Opens a bracket. Must be called before its start is enqueued. Returns `None` if the state
@@ -183,8 +207,15 @@ impl StreamState {
     /// The first step of [`StreamState::open`].
     #[inline]
     fn count(&self) -> NestingMark {
-        let opened = OPENED + OPEN;
-        NestingMark(self.word.fetch_add(opened, SeqCst).wrapping_add(opened))
+        let opener = thread_id::current() << OPENER.trailing_zeros() & OPENER;
+        let mut word = self.word.load(Relaxed);
+        loop {
+            let opened = counted(word, opener);
+            match self.word.compare_exchange_weak(word, opened, SeqCst, Relaxed) {
+                Ok(_) => return NestingMark(opened),
+                Err(now) => word = now,
+            }
+        }
     }
 
     /// Closes a bracket. Must be called after its stop has been enqueued. If the result differs
@@ -199,7 +230,7 @@ impl StreamState {
     /// the order of the steps.
     fn release(&self, key: StreamKey) -> bool {
         self.key.store(StreamKey::NONE.0, SeqCst);
-        let is_idle = self.word.load(SeqCst) as u32 == 0;
+        let is_idle = self.word.load(SeqCst) & ALL_OPEN == 0;
         if !is_idle {
             // A thread that found the state without its key waits for the lock on all states, then
             // finds this one again.
@@ -262,6 +293,41 @@ mod tests {
         assert_eq!(inside_of_overlapped(0), None, "only a stop");
         assert_eq!(inside_of_overlapped(1), Some(1), "a stop and a start");
         assert_eq!(inside_of_overlapped(2), None, "a stop and two starts");
+    }
+
+    /// Another thread may have enqueued its events before the outer one's, or after.
+    #[test]
+    fn brackets_of_other_threads_inside_are_unknown() {
+        let inside_of = |with_other: bool| {
+            let state = StreamState::new(KEY);
+            let outer = open(&state);
+            for _ in 0..3 {
+                open(&state);
+                state.close();
+            }
+            if with_other {
+                let other = || {
+                    open(&state);
+                    state.close();
+                };
+                std::thread::scope(|scope| scope.spawn(other).join().unwrap());
+                open(&state);
+                state.close();
+            }
+            let closed = state.close();
+            assert_ne!(closed, outer);
+            closed.opened_since(outer)
+        };
+        assert_eq!([inside_of(false), inside_of(true)], [Some(3), None]);
+    }
+
+    #[test]
+    fn thread_that_takes_over_a_stream_knows_its_own_brackets() {
+        let state = StreamState::new(KEY);
+        std::thread::scope(|scope| _ = scope.spawn(|| (open(&state), state.close())).join());
+        let outer = open(&state);
+        (0..2).for_each(|_| _ = (open(&state), state.close()));
+        assert_eq!(state.close().opened_since(outer), Some(2));
     }
 
     #[test]

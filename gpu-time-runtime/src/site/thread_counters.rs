@@ -63,7 +63,7 @@ impl ThreadCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::allocations::bytes_kept;
+    use crate::base::fixtures::bytes_kept;
     use crate::site::counters::Outcome;
 
     #[test]

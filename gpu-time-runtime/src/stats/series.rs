@@ -138,6 +138,7 @@ impl SeriesData {
             return;
         }
         self.sums.brackets.record(sample.brackets);
+        self.sums.added_ns += f64::from(sample.added_ns);
         if sample.flags.fed && (sample.inner != Some(0) || self.inner.is_some()) {
             self.record_inner(sample);
         }
@@ -149,7 +150,7 @@ impl SeriesData {
 
     #[cold]
     fn record_inner(&mut self, sample: Sample) {
-        let before = self.sums.brackets.samples - 1;
+        let before = self.fed.batches.as_ref().map_or(0, |batches| batches.count());
         let none = || Box::new(InnerBrackets::of_nothing(before));
         self.inner.get_or_insert_with(none).record(sample);
     }
@@ -286,7 +287,7 @@ impl SampleTimes {
     /// The bias of a sum of k launches is k times that of a bracket. The histogram does not store k
     /// for each sample, so if k varies, only the sum of all times has a net figure.
     pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
-        let SampleSums { brackets, weighted, rates, .. } = &tally.sums;
+        let SampleSums { brackets, added_ns, weighted, rates } = &tally.sums;
         let BracketCounts { timed, in_flight, measured, fed, starved, at_floor, .. } = tally.counts;
         let BracketCounts { queued, nested, tracked, lost, .. } = tally.counts;
         // With `clock = "kernels"`, the samples are the opened calls, which are recorded as fed.
@@ -342,6 +343,7 @@ impl SampleTimes {
             raw_ns: stats(0.0),
             net_ns,
             bias_ns,
+            added_ns: *added_ns,
             net_sum_ns,
             estimated_total_ns: estimate.map(|estimate| estimate.total_ns),
             estimated_total_error_ns: error_ns.and_then(Result::ok),

@@ -25,11 +25,13 @@ impl_since!(Tally { counts, sums, inner });
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SampleSums {
     pub brackets: PerSample,
+    /// The sum of [`Sample::added_ns`].
+    pub added_ns: f64,
     pub weighted: WeightedSums,
     pub rates: Rates,
 }
 
-impl_since!(SampleSums { brackets, weighted, rates });
+impl_since!(SampleSums { brackets, added_ns, weighted, rates });
 
 /// The number of other brackets inside the fed samples.
 #[derive(Clone, Copy, Debug, Default)]

@@ -71,14 +71,15 @@ fn inner_brackets(arguments: &[String]) {
 #[gpu_timed(scope = "body", sleep)]
 fn batch_alone(stream: &Arc<CudaStream>, spin: &Spin, steps: usize) -> LaunchResult {
     ran!();
-    (0..steps).try_for_each(|_| spin.launch(stream, STEP_NS))
+    (0..=steps).try_for_each(|_| spin.launch(stream, STEP_NS))
 }
 
-/// The same batch, with a timed function around each kernel.
+/// The same batch, with a timed function around each kernel but the first.
 #[gpu_timed(scope = "body", sleep)]
-fn batch_around(stream: &Arc<CudaStream>, spin: &Spin, steps: usize) -> LaunchResult {
+fn batch_around(stream: &Arc<CudaStream>, [own, inner]: [&Spin; 2], steps: usize) -> LaunchResult {
     ran!();
-    (0..steps).try_for_each(|_| step(stream, spin, STEP_NS))
+    own.launch(stream, STEP_NS)?;
+    (0..steps).try_for_each(|_| step(stream, inner, STEP_NS))
 }
 
 /// Held, with a bracket of the same function inside each but the innermost.
@@ -94,19 +95,19 @@ fn descend(stream: &Arc<CudaStream>, spin: &Spin, steps: usize) -> LaunchResult 
 /// The time of a kernel in a batch.
 const STEP_NS: u64 = 5_000;
 
-/// Makes batches of 1 and of 20 kernels in turns, with and without timed functions inside, and recursive ones of 1 to
-/// 8 kernels.
+/// Makes batches of 2 and of 21 kernels in turns, with and without timed functions inside, and recursive ones of 2 to
+/// 9 kernels.
 fn batches(_: &[String]) {
     let gpu = Gpu::new();
-    let [alone, step] = ["batch_alone", "step"].map(|name| gpu.spin(&format!("scopes::{name}")));
-    let own = gpu.spin("scopes::descend");
+    let places = ["batch_alone", "batch_around", "step", "descend"];
+    let [alone, own, step, down] = places.map(|name| gpu.spin(&format!("scopes::{name}")));
     for turn in 0..60 {
         let steps = if turn % 2 == 0 { 1 } else { 20 };
         batch_alone(&gpu.stream, &alone, steps).unwrap();
         gpu.synchronize();
-        batch_around(&gpu.stream, &step, steps).unwrap();
+        batch_around(&gpu.stream, [&own, &step], steps).unwrap();
         gpu.synchronize();
-        descend(&gpu.stream, &own, 1 + turn % 8).unwrap();
+        descend(&gpu.stream, &down, 2 + turn % 8).unwrap();
         gpu.synchronize();
     }
     tally::print();

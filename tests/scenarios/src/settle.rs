@@ -176,7 +176,7 @@ fn regimes(_: &[String]) {
         let site = snapshot.site("scenario::settle::timed").expect("the function was called");
         let [series] = &site.series[..] else { panic!("{:?}", site.series) };
         tally::fact(&format!("{name} queued"), series.queued);
-        tally::fact(&format!("{name} bias_ns"), series.bias_ns.expect("the bias is known").round());
+        tally::fact(&format!("{name} added_ns"), series.added_ns.round());
     };
     note("before", &gpu_time::snapshot());
     let settled = until_stable(settle().timeout(Duration::ZERO), || {

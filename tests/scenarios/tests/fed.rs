@@ -62,16 +62,15 @@ fn queued_loop_is_fed() {
     for row in [site.row(), site.launch(0), run.row("fed::held")] {
         assert_eq!(row.brackets(), (4_010, 4_010, 0, 0));
         assert!(row.fed * 100 >= row.measured * 95, "{row:?}");
-        // Most brackets had a long queue behind them, so the bias measured for such pairs is
-        // subtracted.
+        // Most brackets had a long queue behind them, whose time is subtracted.
         assert!(row.queued * 100 >= row.measured * 80, "{row:?}");
         let device = &run.report().devices[0];
         if let (Some(held), Some(queued)) =
             (device.event_held_empty_ns, device.event_queued_empty_ns)
-            && device.event_bias_source.as_deref() == Some("table")
         {
-            let bias = device.event_bias_ns.unwrap() + queued - held;
-            assert!((row.bias_ns.unwrap() - bias).abs() < 1.0, "{row:?}");
+            let added_ns = row.queued as f64 * (queued - held);
+            assert!((row.added_ns / added_ns - 1.0).abs() < 1e-3, "{row:?}");
+            assert_eq!(row.bias_ns, device.event_bias_ns);
         }
         if !is_real() {
             // The time that CUPTI would report, rounded to steps.

@@ -244,16 +244,15 @@ mod simulated {
 
     /// Most of the process's samples had no queue behind them, but most of the run's samples did.
     #[test]
-    fn run_subtracts_bias_of_own_samples() {
+    fn run_loses_what_queues_add_to_its_own_samples() {
         let run = run("regimes");
         let counted = [run.fact("before queued"), run.fact("run queued")];
         assert!(counted[0] == 0 && counted[1] > 250, "{counted:?}");
         let device = &run.report().devices[0];
         let [held, queued] = [device.event_held_empty_ns, device.event_queued_empty_ns];
-        let bias = device.event_bias_ns.unwrap();
-        assert_eq!(run.fact("before bias_ns") as f64, bias.round());
         let more = queued.unwrap() - held.unwrap();
-        assert_eq!(run.fact("run bias_ns") as f64, (bias + more).round());
+        let added = [run.fact("before added_ns"), run.fact("run added_ns")];
+        assert_eq!(added, [0, (more * counted[1] as f64).round() as u64]);
     }
 
     /// The expected value is for an event pair around a hundred kernels, each with the gap that a

@@ -250,7 +250,7 @@ fn own_intervals(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::allocations::peak_bytes;
+    use crate::base::fixtures::peak_bytes;
     use crate::types::activity::GpuWork;
 
     fn attributed(frame: u32, stream: u32, (start_ns, end_ns): GpuInterval) -> AttributedActivity {

@@ -1,4 +1,4 @@
-use crate::base::allocations::bytes_kept;
+use crate::base::fixtures::bytes_kept;
 use crate::stats::series::*;
 use crate::types::sample::{Lost, SampleFlags};
 use proptest::prelude::*;

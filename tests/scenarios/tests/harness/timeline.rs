@@ -97,14 +97,17 @@ impl Timeline {
             let sum = |part: fn(&super::report::Stats) -> f64| {
                 rows().filter_map(|row| row.raw_ns.as_ref()).map(part).sum::<f64>()
             };
-            near(sum(|stats| stats.sum), values.iter().sum(), place);
+            let added_ns: f64 = rows().map(|row| row.added_ns).sum();
+            near(sum(|stats| stats.sum) + added_ns, values.iter().sum(), place);
             for row in rows().filter(|row| row.raw_ns.is_some()) {
                 let stats = row.raw();
-                assert!(stats.min > least - 1.0 && stats.max < most + 1.0, "`{place}`: {row:?}");
+                let least = least - row.added_ns - 1.0;
+                assert!(stats.min > least && stats.max < most + 1.0, "`{place}`: {row:?}");
             }
             // The statistics cover the fed samples if there are any, otherwise all samples.
             if let [row] = rows().collect::<Vec<_>>()[..]
                 && (row.fed == 0 || row.starved == 0)
+                && row.added_ns == 0.0
             {
                 near(row.raw().min, *least, place);
                 near(row.raw().max, *most, place);

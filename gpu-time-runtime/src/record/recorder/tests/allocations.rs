@@ -1,6 +1,6 @@
 //! Checks that the recorder does not allocate after warm-up.
 
-use crate::base::allocations::allocations;
+use crate::base::fixtures::allocations;
 use crate::record::recorder::tests::*;
 
 /// Opens and stops a bracket on each stream, as the user's thread does before closing them.

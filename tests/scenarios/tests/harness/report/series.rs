@@ -34,6 +34,7 @@ pub struct Series {
     pub at_floor: u64,
     pub queued: u64,
     pub bias_ns: Option<f64>,
+    pub added_ns: f64,
     pub nested: u64,
     pub tracked: u64,
     #[serde(deserialize_with = "nullable")]
