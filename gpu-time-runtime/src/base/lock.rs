@@ -42,9 +42,6 @@ pub(crate) enum Rank {
     SpanSites,
     /// The opened calls that wait for records of their work. Held while they are matched.
     Collector,
-    /// The devices that were in use during a window.
-    #[cfg(feature = "kernels")]
-    PhaseDevices,
     /// The windows that wait for records. Held while records are matched.
     #[cfg(feature = "kernels")]
     Windows,
@@ -103,7 +100,7 @@ pub(crate) enum Rank {
     CallTree,
     /// The recent work on each device, and how much of it ran at the same time.
     Overlaps,
-    /// The devices that only CUPTI's records name.
+    /// The devices that CUPTI's records name, or that were in use during a phase.
     RecordedDevices,
     /// Opened calls that have ended since the last collection.
     EndedCalls,

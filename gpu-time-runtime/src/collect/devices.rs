@@ -149,7 +149,6 @@ pub(super) fn all(
 fn known() -> Vec<DeviceInfo> {
     let contexts = cuda::contexts().into_iter();
     let mut known: Vec<_> = contexts.map(|context| context.device.clone()).collect();
-    known.extend(controller::devices());
     known.extend(devices::recorded());
     known.sort_by_key(|device| device.ordinal);
     known.dedup_by_key(|device| device.ordinal);

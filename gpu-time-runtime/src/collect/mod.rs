@@ -6,6 +6,7 @@ pub(crate) mod empty_kernel;
 pub(crate) mod state;
 pub(crate) mod trace;
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
@@ -16,7 +17,7 @@ use crate::control::{active, budget_control};
 use crate::cuda;
 use crate::cupti;
 use crate::health;
-use crate::record::opened::collector::{self, UselessRecords};
+use crate::record::opened::collector::{self, CROWDED_OUT, DROPPED, EVICTED, LATE, ZERO_TIMES};
 use crate::record::phase::controller;
 use crate::record::{call_tree, drain, graph, readout, stream_state, threads};
 use crate::site::registry;
@@ -204,8 +205,8 @@ fn snapshot_of(
 
 /// Returns warnings if records of GPU work are missing.
 fn useless_records() -> impl Iterator<Item = String> {
-    let UselessRecords { dropped, zero_times, late, evicted, crowded_out } =
-        collector::useless_records();
+    let counts = [&DROPPED, &ZERO_TIMES, &LATE, &EVICTED, &CROWDED_OUT];
+    let [dropped, zero_times, late, evicted, crowded_out] = counts.map(|of| of.load(Relaxed));
     let useless = match (dropped, zero_times) {
         (0, 0) => None,
         (_, 0) => Some(format!("CUPTI dropped {dropped} records")),

@@ -343,6 +343,13 @@ impl<G: Gpu> Bracket<G> {
         })
     }
 
+    /// Returns `true` if at least this many brackets were opened after this one had been closed, until `last` was. Others
+    /// that were closed later may be around this one, and only their stops are behind it.
+    #[inline]
+    pub fn is_before(&self, brackets: usize, last: &Bracket<G>) -> bool {
+        last.closed.openings_since(self.closed) as usize >= brackets
+    }
+
     /// Returns `true` if another bracket's events may lie inside.
     #[inline]
     fn is_nested(&self) -> bool {

@@ -201,7 +201,9 @@ impl<G: Gpu> Queue<G> {
                 Err(fault) => Err(fault),
             };
             let Some(mut bracket) = self.brackets.pop_front() else { break };
-            let behind_ns = self.brackets.get(QUEUE - 1).map(|behind| behind.stopped_ns);
+            let behind = self.brackets.get(QUEUE - 1);
+            let behind_ns =
+                behind.filter(|last| bracket.is_before(QUEUE, last)).map(|last| last.stopped_ns);
             let outcome = raw_ns.map(|ns| bracket.sample(ns, &mut detector, behind_ns));
             if outcome.is_err() {
                 // The pool gives up the bracket. In a context that is gone, this does nothing.

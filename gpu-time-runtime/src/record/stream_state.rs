@@ -87,10 +87,16 @@ impl NestingMark {
     /// is lengthened by the events inside it, whichever brackets they belong to.
     #[inline]
     pub fn opened_since(self, earlier: NestingMark) -> Option<u16> {
-        let opened = ((self.0 >> 32) as u32).wrapping_sub((earlier.0 >> 32) as u32);
+        let opened = self.openings_since(earlier);
         let differs = |bits| (self.0 ^ earlier.0) & bits != 0;
         let is_known = !differs(ALL_OPEN) && (opened == 0 || !differs(OPENER | SWITCHES));
         u16::try_from(opened).ok().filter(|opened| is_known && *opened < MOST_INSIDE)
+    }
+
+    /// Returns the number of brackets opened since an earlier mark.
+    #[inline]
+    pub fn openings_since(self, earlier: NestingMark) -> u32 {
+        ((self.0 >> 32) as u32).wrapping_sub((earlier.0 >> 32) as u32)
     }
 
     /// Returns the number of openings and closings so far, which orders marks on one stream. It

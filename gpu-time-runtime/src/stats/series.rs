@@ -20,7 +20,7 @@ use gpu_time_report::{
 #[derive(Clone, Debug)]
 pub struct SeriesData {
     sums: SampleSums,
-    /// `None` until a sample has, or may have, other brackets inside.
+    /// `None` until a sample has, or may have, other brackets inside, or a queue behind it.
     inner: Option<Box<InnerBrackets>>,
     looks: Looks,
     fed: TimeRecorder,
@@ -138,8 +138,8 @@ impl SeriesData {
             return;
         }
         self.sums.brackets.record(sample.brackets);
-        self.sums.added_ns += f64::from(sample.added_ns);
-        if sample.flags.fed && (sample.inner != Some(0) || self.inner.is_some()) {
+        let is_alone = sample.inner == Some(0) && sample.added_ns == 0.0;
+        if sample.flags.fed && (!is_alone || self.inner.is_some()) {
             self.record_inner(sample);
         }
         if sample.weight != 1.0 {
@@ -287,7 +287,7 @@ impl SampleTimes {
     /// The bias of a sum of k launches is k times that of a bracket. The histogram does not store k
     /// for each sample, so if k varies, only the sum of all times has a net figure.
     pub fn report(&self, info: SeriesInfo, tally: &Tally) -> report::Series {
-        let SampleSums { brackets, added_ns, weighted, rates } = &tally.sums;
+        let SampleSums { brackets, weighted, rates } = &tally.sums;
         let BracketCounts { timed, in_flight, measured, fed, starved, at_floor, .. } = tally.counts;
         let BracketCounts { queued, nested, tracked, lost, .. } = tally.counts;
         // With `clock = "kernels"`, the samples are the opened calls, which are recorded as fed.
@@ -343,7 +343,7 @@ impl SampleTimes {
             raw_ns: stats(0.0),
             net_ns,
             bias_ns,
-            added_ns: *added_ns,
+            added_ns: tally.inner.added_ns,
             net_sum_ns,
             estimated_total_ns: estimate.map(|estimate| estimate.total_ns),
             estimated_total_error_ns: error_ns.and_then(Result::ok),

@@ -25,13 +25,11 @@ impl_since!(Tally { counts, sums, inner });
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SampleSums {
     pub brackets: PerSample,
-    /// The sum of [`Sample::added_ns`].
-    pub added_ns: f64,
     pub weighted: WeightedSums,
     pub rates: Rates,
 }
 
-impl_since!(SampleSums { brackets, added_ns, weighted, rates });
+impl_since!(SampleSums { brackets, weighted, rates });
 
 /// The number of other brackets inside the fed samples.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,9 +37,11 @@ pub struct InnerBrackets {
     brackets: PerSample,
     /// The number of samples to which brackets inside added an unknown time.
     unknown: u64,
+    /// The sum of [`Sample::added_ns`].
+    pub added_ns: f64,
 }
 
-impl_since!(InnerBrackets { brackets, unknown });
+impl_since!(InnerBrackets { brackets, unknown, added_ns });
 
 /// Statistics of the number of brackets per fed or starved sample.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ impl Tally {
     /// Returns the brackets inside the samples, if the time that they add has been subtracted. Their number may be
     /// unknown for a few samples only.
     pub fn removed_inner(&self) -> Option<PerSample> {
-        let InnerBrackets { brackets, unknown } = self.inner;
+        let InnerBrackets { brackets, unknown, .. } = self.inner;
         let is_known = are_few(unknown, brackets.samples + unknown);
         (is_known && brackets.max > 0).then_some(brackets)
     }
@@ -91,11 +91,12 @@ pub(crate) fn are_few(unknown: u64, samples: u64) -> bool {
 impl InnerBrackets {
     /// Creates the statistics of `samples` samples without brackets inside.
     pub fn of_nothing(samples: u64) -> InnerBrackets {
-        InnerBrackets { brackets: PerSample::of_nothing(samples), unknown: 0 }
+        InnerBrackets { brackets: PerSample::of_nothing(samples), unknown: 0, added_ns: 0.0 }
     }
 
-    /// Records the number of brackets inside a sample.
+    /// Records the number of brackets inside a sample, and what was added to it.
     pub fn record(&mut self, sample: Sample) {
+        self.added_ns += f64::from(sample.added_ns);
         match sample.inner {
             Some(inner) if inner == 0 || sample.added_ns > 0.0 => {
                 self.brackets.record(inner.into())

@@ -46,37 +46,16 @@ struct CollectorThread {
 
 static THREAD: CollectorThread = CollectorThread { started: Once::new(), thread: OnceLock::new() };
 
-/// Counts of records that no call can use, and of calls that could not wait for theirs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UselessRecords {
-    /// Records that CUPTI had no room for.
-    pub dropped: u64,
-    /// Records without times.
-    pub zero_times: u64,
-    /// Records of groups that came after their calls had been recorded.
-    pub late: u64,
-    /// Records that the collector had no room for before their calls ended.
-    pub evicted: u64,
-    /// Calls that were lost because too many waited for their records.
-    pub crowded_out: u64,
-}
-
-/// The counters of [`UselessRecords`].
-struct UselessCounters {
-    dropped: AtomicU64,
-    zero_times: AtomicU64,
-    late: AtomicU64,
-    evicted: AtomicU64,
-    crowded_out: AtomicU64,
-}
-
-static USELESS: UselessCounters = UselessCounters {
-    dropped: AtomicU64::new(0),
-    zero_times: AtomicU64::new(0),
-    late: AtomicU64::new(0),
-    evicted: AtomicU64::new(0),
-    crowded_out: AtomicU64::new(0),
-};
+/// Records that CUPTI had no room for.
+pub(crate) static DROPPED: AtomicU64 = AtomicU64::new(0);
+/// Records without times, of calls.
+pub(crate) static ZERO_TIMES: AtomicU64 = AtomicU64::new(0);
+/// Records of groups that came after their calls had been recorded.
+pub(crate) static LATE: AtomicU64 = AtomicU64::new(0);
+/// Records that the collector had no room for before their calls ended.
+pub(crate) static EVICTED: AtomicU64 = AtomicU64::new(0);
+/// Calls that were lost because too many waited for their records.
+pub(crate) static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
 
 /// Calls that wait for records.
 pub(crate) struct Collector {
@@ -182,17 +161,6 @@ fn wait_for_records() -> bool {
 /// Returns `true` if calls wait for their records.
 pub(crate) fn is_waiting() -> bool {
     call_exchange::waiting() > 0
-}
-
-/// Returns the counts of records that no call can use.
-pub(crate) fn useless_records() -> UselessRecords {
-    UselessRecords {
-        dropped: USELESS.dropped.load(Relaxed),
-        zero_times: USELESS.zero_times.load(Relaxed),
-        late: USELESS.late.load(Relaxed),
-        evicted: USELESS.evicted.load(Relaxed),
-        crowded_out: USELESS.crowded_out.load(Relaxed),
-    }
 }
 
 /// Flushes CUPTI, and records the calls that are complete. Does nothing if another thread is still doing so
@@ -311,7 +279,7 @@ impl Collector {
             self.repeat_round();
         }
         self.note_dropped(drained.dropped);
-        USELESS.zero_times.fetch_add(drained.zero_times - of_no_call, Relaxed);
+        ZERO_TIMES.fetch_add(drained.zero_times - of_no_call, Relaxed);
         self.claim_ended();
         if !may_be_claimed && !open_call::may_be_claimed() && !call_exchange::has_ended() {
             self.unclaimed.clear();
@@ -337,7 +305,7 @@ impl Collector {
     /// Notes that CUPTI has dropped this many records since the last time.
     pub fn note_dropped(&mut self, records: u64) {
         if records > 0 {
-            USELESS.dropped.fetch_add(records, Relaxed);
+            DROPPED.fetch_add(records, Relaxed);
             self.dropped_ns = clock::now_ns();
         }
     }
@@ -407,7 +375,7 @@ impl Collector {
     fn keep(&mut self, activity: &Activity) {
         let groups = self.ended_groups.as_ref();
         if let Some(group) = groups.and_then(|groups| groups.get(&activity.correlation)) {
-            USELESS.late.fetch_add(1, Relaxed);
+            LATE.fetch_add(1, Relaxed);
             group.graph.into_iter().for_each(|graph| self.graph_sizes.note_late(graph));
             return;
         }
@@ -415,7 +383,7 @@ impl Collector {
             return;
         }
         if self.unclaimed.is_full() {
-            USELESS.evicted.fetch_add(1, Relaxed);
+            EVICTED.fetch_add(1, Relaxed);
             self.dropped_ns = clock::now_ns();
         }
         self.unclaimed.keep(activity);
@@ -452,7 +420,7 @@ impl Collector {
             }
         }
         let crowded_out = self.give_up_beyond(MAX_WAITING, MAX_WAITING_WORK);
-        USELESS.crowded_out.fetch_add(crowded_out, Relaxed);
+        CROWDED_OUT.fetch_add(crowded_out, Relaxed);
     }
 
     /// Keeps the launches of groups in a call that is about to be recorded.

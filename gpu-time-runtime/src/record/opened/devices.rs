@@ -1,9 +1,9 @@
-//! Devices that only the records of opened calls name.
+//! Devices that CUPTI's records name, or whose primary context existed during a phase.
 
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::cuda::{self, DeviceInfo};
 
-/// The devices of calls whose contexts may have been destroyed before they ended.
+/// The devices, whose contexts may be gone by the time of a report.
 static DEVICES: Mutex<Vec<DeviceInfo>> = Mutex::new(Rank::RecordedDevices, Vec::new());
 
 /// Returns the devices noted so far.
@@ -11,11 +11,14 @@ pub(crate) fn recorded() -> Vec<DeviceInfo> {
     locked(&DEVICES).clone()
 }
 
-/// Notes a device for the report. Must be called only by the collector.
-pub(super) fn note(ordinal: u32) {
+/// Notes a device for the report. Returns it if it is new.
+pub(crate) fn note(ordinal: u32) -> Option<DeviceInfo> {
     let is_known = locked(&DEVICES).iter().any(|device| device.ordinal == ordinal);
-    if !is_known && cuda::why_unusable().is_none() {
-        let device = DeviceInfo::of(ordinal);
-        locked(&DEVICES).push(device);
+    if is_known || cuda::why_unusable().is_some() {
+        return None;
     }
+    // Asks the driver without the lock.
+    let device = DeviceInfo::of(ordinal);
+    locked(&DEVICES).push(device.clone());
+    Some(device)
 }

@@ -12,8 +12,8 @@ use gpu_time_report::{Coverage, value};
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingState};
 use crate::base::{background, clock, console, fork};
-use crate::cuda::{self, DeviceInfo};
-use crate::record::opened::{self, collector};
+use crate::cuda;
+use crate::record::opened::{self, collector, devices};
 use crate::record::phase::matching::{self, windows};
 use crate::record::phase::schedule::{Collections, Schedule};
 use crate::record::phase::{current, notes};
@@ -60,8 +60,6 @@ struct PhaseState {
     is_recording: AtomicBool,
     /// Called before each phase.
     before_opening: OnceLock<fn()>,
-    /// The devices whose primary context existed during a phase. By the time of a report, it may be gone.
-    devices: Mutex<Vec<DeviceInfo>>,
     /// The host time of phases that has not been charged to the budget yet.
     cost_ns: AtomicU64,
 }
@@ -83,7 +81,6 @@ static STATE: PhaseState = PhaseState {
     is_ordered: AtomicBool::new(false),
     is_recording: AtomicBool::new(false),
     before_opening: OnceLock::new(),
-    devices: Mutex::new(Rank::PhaseDevices, Vec::new()),
     cost_ns: AtomicU64::new(0),
 };
 
@@ -143,11 +140,6 @@ pub(crate) fn before_opening(prepare: fn()) {
     _ = STATE.before_opening.set(prepare);
 }
 
-/// Returns the devices whose primary context existed during a phase.
-pub(crate) fn devices() -> Vec<DeviceInfo> {
-    locked(&STATE.devices).clone()
-}
-
 /// Returns how busy the device with this ordinal was, as [`matching::coverage`] does, and the time that the phases
 /// stand for: the run from the time on from which they could begin.
 pub(crate) fn coverage(device: u32, is_timed: impl Fn(u32) -> bool) -> Option<Coverage> {
@@ -181,7 +173,7 @@ pub(crate) fn warning() -> Option<String> {
     if let Some(why) = no_thread {
         return Some(format!("nothing can be recorded in phases: {why}"));
     }
-    let has_context = !cuda::contexts().is_empty() || !locked(&STATE.devices).is_empty();
+    let has_context = !cuda::contexts().is_empty() || !devices::recorded().is_empty();
     let has_begun = has_context || current::ready().is_some();
     // Without CUPTI, the report says what is missing.
     let lacks_context = is_used() && !has_begun && cupti::why_unavailable().is_none();
@@ -358,15 +350,8 @@ fn has_context() -> bool {
 
 /// Remembers the devices whose primary context exists.
 fn note_devices() {
-    let is_known = |of: u32| locked(&STATE.devices).iter().any(|device| device.ordinal == of);
-    for ordinal in cuda::active_devices() {
-        // Only this thread adds devices.
-        if !is_known(ordinal) {
-            let device = DeviceInfo::of(ordinal);
-            health::observe(&device);
-            locked(&STATE.devices).push(device);
-        }
-    }
+    let new = cuda::active_devices().into_iter().filter_map(devices::note);
+    new.for_each(|device| health::observe(&device));
 }
 
 /// CUPTI records, and a window takes what is launched.

@@ -52,7 +52,6 @@ pub(crate) mod current {
 pub(crate) mod controller {
     use std::time::Duration;
 
-    use crate::cuda::DeviceInfo;
     use crate::types::record_mode::RecordMode;
 
     pub(crate) fn want() {}
@@ -66,10 +65,6 @@ pub(crate) mod controller {
     pub(crate) fn request(_: Option<Duration>) {}
 
     pub(crate) fn before_opening(_: fn()) {}
-
-    pub(crate) fn devices() -> Vec<DeviceInfo> {
-        Vec::new()
-    }
 
     pub(crate) fn coverage(_: u32, _: impl Fn(u32) -> bool) -> Option<gpu_time_report::Coverage> {
         None
