@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::schema::Schema;
-use crate::texts::Texts;
+use crate::texts::{Texts, texts};
 use crate::{Clock, Device, Names, Node, Process, Series, Site, tree};
 
 /// A process's measurements at one moment: the process, its devices, and every annotated function.
@@ -28,6 +28,8 @@ pub struct Snapshot {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tree: Vec<Node>,
 }
+
+texts! { Snapshot { process devices sites tree } }
 
 impl Snapshot {
     /// Creates a snapshot. Adds warnings about inconsistent counts, and compares rates with the

@@ -7,7 +7,7 @@ use std::mem;
 use crate::units::{is_hidden, printable};
 use crate::{
     Coverage, Device, Elsewhere, Eviction, FlushProof, Kernel, KernelTimes, Launch, Node, Process,
-    Series, Site, Snapshot, Unattributed,
+    Series, Site, Unattributed,
 };
 
 /// The maximum length of a text in bytes. Names of kernels have up to 8 KiB.
@@ -30,8 +30,9 @@ macro_rules! texts {
     };
 }
 
+pub(crate) use texts;
+
 texts! {
-    Snapshot { process devices sites tree }
     Process { name started version warnings program_version label host off kernels merged }
     Device {
         id name warnings throttle flush_proof coverage driver driver_release uuid event_bias_source

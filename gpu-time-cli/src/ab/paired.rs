@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use gpu_time_report::{Look, PairedRatios, Series, Snapshot, step_ns};
 
-use crate::compare::change::{Change, Verdict, correct, judge};
-use crate::compare::comparison::{Pair, matches, name, names};
+use crate::compare::change::{Change, Pair, Verdict, correct, judge};
+use crate::compare::comparison::{matches, name, names};
 use crate::compare::evidence::ALPHA;
 use crate::compare::thresholds::{Share, Thresholds};
 

@@ -3,8 +3,8 @@
 use fastrand::Rng;
 use gpu_time_report::{Series, Snapshot, Stats, value};
 
-use super::change::{Change, Verdict};
-use super::comparison::{Comparison, Pair};
+use super::change::{Change, Pair, Verdict};
+use super::comparison::Comparison;
 use super::thresholds::{Share, Thresholds};
 use crate::fixtures::{gpu, report, series, site};
 use crate::merge::Merge;

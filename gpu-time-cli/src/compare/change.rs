@@ -2,15 +2,23 @@
 
 use std::fmt;
 
-use gpu_time_report::{Run, Series, step_ns};
+use gpu_time_report::{Run, Series, Site, step_ns};
 use serde::Serialize;
 
-use super::comparison::Pair;
 use super::evidence::{Evidence, SideMedians, rejected};
 use super::thresholds::Share;
 
 /// The distance of the bounds of a 95 % interval from the estimate, in standard errors.
 const BOUNDS: f64 = 1.96;
+
+/// A series in both reports, and the function of the base.
+pub struct Pair<'a> {
+    pub site: &'a Site,
+    pub series: [&'a Series; 2],
+    /// The biases come from the same source, so net times are comparable.
+    pub same_bias_source: bool,
+    pub clock_step_ns: f64,
+}
 
 /// The change of a series' median between two sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

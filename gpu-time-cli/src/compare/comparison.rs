@@ -4,7 +4,7 @@ use gpu_time_report::units::bounded;
 use gpu_time_report::{Names, Series, Site, Snapshot};
 use serde::Serialize;
 
-use super::change::{Change, Verdict, correct};
+use super::change::{Change, Pair, Verdict, correct};
 use super::thresholds::{Share, Thresholds};
 use super::{devices, kernels};
 use crate::series_id::{is_same_series, match_sites};
@@ -122,15 +122,6 @@ pub struct Matches<'a> {
     missing: Vec<(&'a Site, &'a Series)>,
     /// The series that only the new report has.
     added: Vec<(&'a Site, &'a Series)>,
-}
-
-/// A series in both reports, and the function of the base.
-pub struct Pair<'a> {
-    pub site: &'a Site,
-    pub series: [&'a Series; 2],
-    /// The biases come from the same source, so net times are comparable.
-    pub same_bias_source: bool,
-    pub clock_step_ns: f64,
 }
 
 /// Matches the series of two reports.

@@ -26,12 +26,12 @@ pub struct Kernels {
     /// Short forms of the names that are too long, by index.
     short_names: BTreeMap<usize, String>,
     /// Indexed by site, then by series.
-    rows: Vec<Vec<Option<Row>>>,
+    rows: Vec<Vec<Option<KernelRow>>>,
 }
 
 /// The kernels of a row.
 #[derive(Debug, PartialEq, Serialize)]
-struct Row {
+struct KernelRow {
     shown: Vec<Entry>,
     /// The number of kernels that only the JSON report has, and their share.
     more: (usize, f64),
@@ -66,7 +66,7 @@ impl Kernels {
         let mut names = KernelNames::default();
         let mut row = |series: &'a Series| {
             let shown = shown.next()?;
-            Row::of(series.kernel_times.as_ref()?, shown, &mut names)
+            KernelRow::of(series.kernel_times.as_ref()?, shown, &mut names)
         };
         let rows = sites.iter().map(|site| site.series.iter().map(&mut row).collect()).collect();
         let short = kernel_names::shortened(names.all.iter().copied(), NAME);
@@ -105,9 +105,13 @@ fn lengths<'a>(sites: &'a [Site]) -> Vec<usize> {
     shown
 }
 
-impl Row {
+impl KernelRow {
     /// Returns the row with this many kernels, or `None` if the series has none.
-    fn of<'a>(times: &'a KernelTimes, shown: usize, names: &mut KernelNames<'a>) -> Option<Row> {
+    fn of<'a>(
+        times: &'a KernelTimes,
+        shown: usize,
+        names: &mut KernelNames<'a>,
+    ) -> Option<KernelRow> {
         let (shown, left_out) = times.kernels.split_at(shown);
         let elsewhere = times.elsewhere.iter().map(|work| {
             let Elsewhere { name, count, total_ns, why } = work;
@@ -116,7 +120,7 @@ impl Row {
         let elsewhere = elsewhere.collect();
         let shown = shown.iter().map(|kernel| Entry::of(kernel, names)).collect();
         let share = left_out.iter().fold(0.0, |sum, kernel| sum + kernel.share);
-        let row = Row { shown, more: (left_out.len(), rounded(share)), elsewhere };
+        let row = KernelRow { shown, more: (left_out.len(), rounded(share)), elsewhere };
         let is_empty = row.shown.is_empty() && row.elsewhere.is_empty();
         (!is_empty).then_some(row)
     }
@@ -203,7 +207,7 @@ mod tests {
         assert!(counts[0].0 > 100 && counts[599].0 == LEAST, "{counts:?}");
         let size = serde_json::to_string(&kernels).unwrap().len();
         assert!(size <= MAX_BYTES, "{size} bytes");
-        let rows: Vec<&Row> = kernels.rows.iter().flatten().flatten().collect();
+        let rows: Vec<&KernelRow> = kernels.rows.iter().flatten().flatten().collect();
         assert!((rows[599].more.1 - 251.0 / 256.0).abs() < 1e-3, "{:?}", rows[599].more);
     }
 

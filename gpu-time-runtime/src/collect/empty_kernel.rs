@@ -17,7 +17,7 @@ use crate::stats::bias::KernelBase;
 use crate::types::record_mode::RecordMode;
 
 /// The longest wait for the GPU, and for the records of what has run.
-const IDLE_PATIENCE: Duration = Duration::from_millis(500);
+const IDLE_PATIENCE: Duration = Duration::from_millis(200);
 /// The longest wait for CUPTI's records.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);

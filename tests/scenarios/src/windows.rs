@@ -413,7 +413,7 @@ fn end(_: &[String]) {
     gpu_time::record_phase(Duration::from_secs(10));
     program.run(0.5, 1, Duration::from_millis(500));
     // Longer than the process waits at its end.
-    program.outside.launch(&program.gpu.stream, 2_000_000_000).unwrap();
+    program.outside.launch(&program.gpu.stream, 3_000_000_000).unwrap();
     tally::print();
 }
 
