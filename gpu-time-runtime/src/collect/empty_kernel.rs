@@ -18,6 +18,9 @@ use crate::types::record_mode::RecordMode;
 
 /// The longest wait for the GPU, and for the records of what has run.
 const IDLE_PATIENCE: Duration = Duration::from_millis(200);
+/// The longest wait for the measurement at the end of the process. CUPTI may withhold its records behind a kernel that
+/// still runs.
+const MEASURE_PATIENCE: Duration = Duration::from_millis(500);
 /// The longest wait for CUPTI's records.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);
@@ -48,7 +51,7 @@ pub(crate) fn measure_missing() {
     }
     // A context that has only been used in phases is not calibrated yet.
     lacking.iter().for_each(|context| context.calibrate());
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + MEASURE_PATIENCE;
     let measured =
         lacking.into_iter().filter_map(|context| Some((context, measure(context, deadline).ok()?)));
     let measured: Vec<_> = measured.collect();

@@ -68,8 +68,9 @@ fn queued_loop_is_fed() {
         if let (Some(held), Some(queued)) =
             (device.event_held_empty_ns, device.event_queued_empty_ns)
         {
-            let added_ns = row.queued as f64 * (queued - held);
-            assert!((row.added_ns / added_ns - 1.0).abs() < 1e-3, "{row:?}");
+            // On some machines, a queue adds nothing.
+            let added_ns = row.queued as f64 * (queued - held).max(0.0);
+            assert!((row.added_ns - added_ns).abs() <= 1e-3 * added_ns, "{row:?}");
             assert_eq!(row.bias_ns, device.event_bias_ns);
         }
         if !is_real() {

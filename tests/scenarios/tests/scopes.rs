@@ -49,8 +49,9 @@ fn any_mixture_of_brackets_inside_is_removed() {
         let off_ns = (measured - truth).abs();
         assert!(off_ns <= inner * error_ns.min(400.0), "{measured} for {truth}");
     }
-    let off = around.sum / alone.sum - 1.0;
-    assert!(off.abs() < 0.03, "{off}: {} and {}", around.sum, alone.sum);
+    // 30 batches with one bracket inside, and 30 with 20.
+    let off_ns = (around.sum - alone.sum).abs();
+    assert!(off_ns <= 630.0 * error_ns.min(400.0), "{off_ns}: {} and {}", around.sum, alone.sum);
     // From one kernel to nine.
     let step_ns = (alone.max - alone.min) / 19.0;
     for (measured, kernels) in [(recursive.min, 1.0), (recursive.max, 9.0)] {
