@@ -17,6 +17,8 @@ pub(crate) struct Switches {
     pub traced: AtomicBool,
     /// Timing has a budget.
     pub budget: AtomicBool,
+    /// The user has set the whole event bias, so nothing else is subtracted.
+    pub has_given_bias: AtomicBool,
 }
 
 pub(crate) static SWITCHES: Switches = Switches {
@@ -25,6 +27,7 @@ pub(crate) static SWITCHES: Switches = Switches {
     cold_override: AtomicU8::new(0),
     traced: AtomicBool::new(false),
     budget: AtomicBool::new(false),
+    has_given_bias: AtomicBool::new(false),
 };
 
 /// The run-time switch, the number of recordings in progress, and whether an NVTX tool listens: one

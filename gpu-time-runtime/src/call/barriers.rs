@@ -126,8 +126,8 @@ impl Barriers {
         let outcome = ended_ns.map(|ended_ns| {
             let took = Duration::from_nanos(ended_ns.saturating_sub(self.began_ns));
             let sample = Sample::by_host(took, ended_ns).weighted(weight);
-            let inner = if nested { None } else { Some(0) };
-            sample.around(inner, 0.0).flagged(SampleFlags { nested, tracked, ..sample.flags })
+            let (inner, added_ns) = if nested { (None, None) } else { (Some(0), Some(0.0)) };
+            sample.around(inner, added_ns).flagged(SampleFlags { nested, tracked, ..sample.flags })
         });
         locked(&thread.recorder).deliver(self.series, outcome, workload);
     }

@@ -1,16 +1,18 @@
 //! The current configuration, and its application to sites.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{clock, console, environment, fork};
+use crate::base::{clock, console, environment, fork, switches::SWITCHES};
 use crate::config::{Config, options::Options, targets};
 use crate::control::budget_control;
 use crate::nvtx;
 use crate::record::{phase::controller, timeline};
 use crate::site::callsite::{CallSite, SiteConfig};
 use crate::site::registry;
+use crate::stats::bias::ConfiguredBias;
 use crate::types::attribute::Clock;
 use crate::types::record_mode::{PhasePlan, RecordMode};
 use crate::types::sampling::Sampling;
@@ -76,6 +78,8 @@ fn start(config: &Config, needs: Needs, before: Option<&Config>) {
     }
     timeline::set(config.trace_last());
     budget_control::set(config.budget);
+    let is_whole = matches!(config.bias, Some(ConfiguredBias::Bias(_)));
+    SWITCHES.has_given_bias.store(is_whole, Relaxed);
     start_recording(config, needs);
 }
 

@@ -7,7 +7,8 @@
 //! times. If the GPU is busy with other work, which would disturb the measurements anyway, calibration is
 //! retried when a report is made.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{Mutex, Rank, locked, locked_by, try_locked};
@@ -75,9 +76,8 @@ pub(super) struct Calibrator {
     tools: Mutex<Tools>,
     /// Never locked during a driver call, so that a report does not have to wait for the driver.
     results: Mutex<Results>,
-    /// The time that a long queue behind a pair adds to it, and that each near and each far bracket inside adds, as the
-    /// bits of `f64`s, so that timed calls can read them without a lock.
-    added: [AtomicU64; 3],
+    /// The calibration in use, which timed calls read without a lock.
+    calibration: OnceLock<Calibration>,
 }
 
 impl Default for Calibrator {
@@ -86,7 +86,7 @@ impl Default for Calibrator {
             tried: AtomicBool::new(false),
             tools: Mutex::new(Rank::CalibrationTools, Tools::default()),
             results: Mutex::new(Rank::Calibration, Results::default()),
-            added: Default::default(),
+            calibration: OnceLock::new(),
         }
     }
 }
@@ -101,8 +101,8 @@ struct Tools {
 
 #[derive(Clone, Copy, Default)]
 struct Results {
-    /// The calibration in use, or the reason why there is none.
-    first: Option<Result<Calibration, NoResult>>,
+    /// The reason why there is no calibration, if it has failed so far.
+    failure: Option<NoResult>,
     /// The result of the last check, or the reason why it has none.
     last: Option<Result<PairConstant, NoResult>>,
 }
@@ -118,26 +118,19 @@ impl Calibrator {
     ) -> Result<(), Fault> {
         let Some(mut tools) = try_locked(&self.tools) else { return Ok(()) };
         self.tried.store(true, Relaxed);
-        let first = locked(&self.results).first;
-        let error = match first {
-            Some(_) if !checks => None,
-            Some(Ok(first)) => {
+        let failure = locked(&self.results).failure;
+        let error = match self.get() {
+            first if !checks && (first.is_some() || failure.is_some()) => None,
+            Some(first) => {
                 let last = tools.bench(equipment).and_then(|bench| bench.check(first.held));
                 locked(&self.results).last = Some(last);
                 last.err()
             }
-            Some(Err(_)) | None => {
+            None => {
                 let first = tools.bench(equipment).and_then(Bench::calibrate);
-                locked(&self.results).first = Some(first);
-                if let Ok(first) = first {
-                    let [near_ns, far_ns] =
-                        first.inner.map_or([0.0; 2], |inner| [inner.near_ns, inner.far_ns]);
-                    let known = [first.queued_extra_ns(), near_ns, far_ns];
-                    for (added, ns) in self.added.iter().zip(known) {
-                        added.store(ns.to_bits(), Relaxed);
-                    }
-                }
-                first.err()
+                let failure = first.map(|first| _ = self.calibration.set(first)).err();
+                locked(&self.results).failure = failure;
+                failure
             }
         };
         match error {
@@ -167,36 +160,23 @@ impl Calibrator {
 
     /// Returns how much longer an event pair takes with a long queue behind it, or 0 if unknown.
     pub fn queued_extra_ns(&self) -> f64 {
-        self.added()[0]
-    }
-
-    fn added(&self) -> [f64; 3] {
-        self.added.each_ref().map(|added| f64::from_bits(added.load(Relaxed)))
-    }
-
-    /// Returns the time that `inner` brackets inside a bracket add to it, and a long queue behind it if it is `queued`.
-    pub fn added_ns(&self, inner: u16, queued: bool) -> f64 {
-        let [queue_ns, near_ns, far_ns] = self.added();
-        InnerCost::total_ns([near_ns, far_ns], inner, queued) + if queued { queue_ns } else { 0.0 }
+        self.get().map_or(0.0, |calibration| calibration.queued_extra_ns())
     }
 
     pub fn get(&self) -> Option<Calibration> {
-        locked(&self.results).first?.ok()
+        self.calibration.get().copied()
     }
 
     /// Returns the report's warning about the calibration, if there is a problem.
     pub fn warning(&self, step_ns: Option<f64>) -> Option<String> {
         let results = *locked(&self.results);
-        let first = match results.first {
-            Some(Ok(first)) => first,
-            Some(Err(error)) => {
+        let Some(first) = self.get() else {
+            if let Some(error) = results.failure {
                 return Some(format!("the event bias could not be calibrated ({error})"));
             }
-            None => {
-                let is_under_way = try_locked(&self.tools).is_none();
-                return is_under_way
-                    .then(|| "the calibration of the event bias was still running".to_owned());
-            }
+            let is_under_way = try_locked(&self.tools).is_none();
+            return is_under_way
+                .then(|| "the calibration of the event bias was still running".to_owned());
         };
         match results.last? {
             Ok(last) => has_moved(&first.held, &last, step_ns).then(|| {

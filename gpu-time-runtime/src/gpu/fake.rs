@@ -198,8 +198,8 @@ impl Gpu for FakeGpu {
         raw_ns <= 1_344.0
     }
 
-    fn added_ns(&self, inner: u16, queued: bool) -> f64 {
-        f64::from(inner) * 2_000.0 + if queued { 600.0 } else { 0.0 }
+    fn added_ns(&self, inner: u16, queued: bool) -> Option<f64> {
+        Some(f64::from(inner) * 2_000.0 + if queued { 600.0 } else { 0.0 })
     }
 }
 

@@ -135,6 +135,6 @@ pub(crate) trait Gpu: Sync + 'static {
     /// Returns `true` if a raw time in nanoseconds indicates an empty bracket.
     fn is_at_floor(&self, raw_ns: f64) -> bool;
     /// Returns the time that `inner` brackets inside a bracket add to it, and a long queue behind it if it is `queued`.
-    /// 0 as long as it is unknown.
-    fn added_ns(&self, inner: u16, queued: bool) -> f64;
+    /// `None` if it is unknown.
+    fn added_ns(&self, inner: u16, queued: bool) -> Option<f64>;
 }

@@ -287,11 +287,12 @@ impl<G: Gpu> Bracket<G> {
             tracked: self.subject.tracked,
         };
         let inner = self.closed.opened_since(self.opened);
-        let added_ns = match inner.unwrap_or(0) {
+        let added_ns = match inner {
+            Some(0) if !flags.queued => Some(0.0),
             // While the GPU waits for the host, it passes the others meanwhile.
-            _ if !fed => 0.0,
-            0 if !flags.queued => 0.0,
-            inner => self.gpu.added_ns(inner, flags.queued),
+            Some(_) if !fed => Some(0.0),
+            Some(inner) => self.gpu.added_ns(inner, flags.queued),
+            None => None,
         };
         let sample = sample.at(self.stopped_ns).weighted(self.subject.weight);
         Ok(sample.around(inner, added_ns).flagged(flags))

@@ -73,12 +73,11 @@ impl InnerCost {
         (near_ns > 0.0 && far_ns > 0.0).then_some(InnerCost { near_ns, far_ns, error_ns })
     }
 
-    /// Returns the total for `inner` nested brackets, of which each near and each far one adds as much as given. With
-    /// `queued`, even the near ones have a long queue behind them.
-    pub fn total_ns([near_ns, far_ns]: [f64; 2], inner: u16, queued: bool) -> f64 {
+    /// Returns the total for `inner` nested brackets. With `queued`, even the near ones have a long queue behind them.
+    pub fn total_ns(self, inner: u16, queued: bool) -> f64 {
         let near = inner.min(Self::NEAR as u16);
         let far = f64::from(inner - near);
-        f64::from(near) * if queued { far_ns } else { near_ns } + far * far_ns
+        f64::from(near) * if queued { self.far_ns } else { self.near_ns } + far * self.far_ns
     }
 }
 
@@ -86,6 +85,17 @@ impl Calibration {
     /// Returns the time that a long queue adds to a pair, in nanoseconds.
     pub fn queued_extra_ns(&self) -> f64 {
         self.queued_empty_ns.map_or(0.0, |ns| (ns - self.held.ns).max(0.0))
+    }
+
+    /// Returns the time that `inner` brackets inside a bracket add to it, and a long queue behind it if it is `queued`.
+    /// `None` if a part of it could not be measured.
+    pub fn added_ns(&self, inner: u16, queued: bool) -> Option<f64> {
+        let inner_ns = match inner {
+            0 => 0.0,
+            _ => self.inner?.total_ns(inner, queued),
+        };
+        let queue_ns = if queued { (self.queued_empty_ns? - self.held.ns).max(0.0) } else { 0.0 };
+        Some(inner_ns + queue_ns)
     }
 
     /// Returns the error of the held value for a single sample, in nanoseconds. It includes the
@@ -168,7 +178,7 @@ impl ConfiguredBias {
         (base_ns > held_ns).then(|| {
             format!(
                 "`cupti:` sets an empty kernel to {base}, but a pair of events measures only {held} \
-                 around one: nothing is subtracted"
+                 around one: the bias is 0"
             )
         })
     }
@@ -342,7 +352,8 @@ mod tests {
 
     #[test]
     fn far_brackets_add_more_and_all_are_far_before_a_queue() {
-        let total_ns = |inner, queued| InnerCost::total_ns([20.0, 40.0], inner, queued);
+        let cost = InnerCost { near_ns: 20.0, far_ns: 40.0, error_ns: 0.0 };
+        let total_ns = |inner, queued| cost.total_ns(inner, queued);
         assert_eq!([0, 3, 12, 15].map(|inner| total_ns(inner, false)), [0.0, 60.0, 240.0, 360.0]);
         assert_eq!([0, 3, 15].map(|inner| total_ns(inner, true)), [0.0, 120.0, 600.0]);
     }
@@ -356,7 +367,7 @@ mod tests {
             warning(ConfiguredBias::KernelBase(5_000.0)).as_deref(),
             Some(
                 "`cupti:` sets an empty kernel to 5.000 µs, but a pair of events measures only 2.752 µs \
-                 around one: nothing is subtracted"
+                 around one: the bias is 0"
             )
         );
         for sound in [ConfiguredBias::KernelBase(2_752.0), ConfiguredBias::Bias(5_000.0)] {

@@ -138,8 +138,7 @@ impl SeriesData {
             return;
         }
         self.sums.brackets.record(sample.brackets);
-        let is_alone = sample.inner == Some(0) && sample.added_ns == 0.0;
-        if sample.flags.fed && (!is_alone || self.inner.is_some()) {
+        if sample.flags.fed && (!sample.is_alone() || self.inner.is_some()) {
             self.record_inner(sample);
         }
         if sample.weight != 1.0 {
@@ -150,8 +149,7 @@ impl SeriesData {
 
     #[cold]
     fn record_inner(&mut self, sample: Sample) {
-        let before = self.fed.batches.as_ref().map_or(0, |batches| batches.count());
-        let none = || Box::new(InnerBrackets::of_nothing(before));
+        let none = || Box::new(self.fed.nothing_inside());
         self.inner.get_or_insert_with(none).record(sample);
     }
 
@@ -204,7 +202,7 @@ impl SeriesData {
 
     /// Returns the brackets inside the samples.
     pub fn inner(&self) -> InnerBrackets {
-        self.inner.as_deref().copied().unwrap_or_default()
+        self.inner.as_deref().copied().unwrap_or_else(|| self.fed.nothing_inside())
     }
 
     /// Summarizes the times. This takes longer than copying the series, so call it on a copy,
@@ -380,6 +378,11 @@ impl TimeRecorder {
             batches: None,
             run: None,
         }
+    }
+
+    /// Returns the statistics of the brackets inside, if there were none so far.
+    fn nothing_inside(&self) -> InnerBrackets {
+        InnerBrackets::of_nothing(self.batches.as_ref().map_or(0, |batches| batches.count()))
     }
 
     fn begin_run(&mut self) {

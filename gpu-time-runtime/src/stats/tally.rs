@@ -35,9 +35,9 @@ impl_since!(SampleSums { brackets, weighted, rates });
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InnerBrackets {
     brackets: PerSample,
-    /// The number of samples to which brackets inside added an unknown time.
+    /// The number of samples to which brackets inside, or a queue, added an unknown time.
     unknown: u64,
-    /// The sum of [`Sample::added_ns`].
+    /// The time that was subtracted from the samples.
     pub added_ns: f64,
 }
 
@@ -59,8 +59,9 @@ impl Tally {
     /// unknown for a few samples only.
     pub fn removed_inner(&self) -> Option<PerSample> {
         let InnerBrackets { brackets, unknown, .. } = self.inner;
-        let is_known = are_few(unknown, brackets.samples + unknown);
-        (is_known && brackets.max > 0).then_some(brackets)
+        let is_known = self.counts.fed > 0 && are_few(unknown, brackets.samples + unknown);
+        // Those of starved samples matter to no figure, because these are bounds.
+        (is_known && self.counts.nested > 0).then_some(brackets)
     }
 
     /// Returns the bias of a sample, or `None` if it is unknown or if samples contain different numbers of brackets.
@@ -96,12 +97,10 @@ impl InnerBrackets {
 
     /// Records the number of brackets inside a sample, and what was added to it.
     pub fn record(&mut self, sample: Sample) {
-        self.added_ns += f64::from(sample.added_ns);
-        match sample.inner {
-            Some(inner) if inner == 0 || sample.added_ns > 0.0 => {
-                self.brackets.record(inner.into())
-            }
-            _ => self.unknown += 1,
+        self.added_ns += sample.raw_ns() - sample.alone_ns();
+        match sample.inner.filter(|_| sample.has_known_addition()) {
+            Some(inner) => self.brackets.record(inner.into()),
+            None => self.unknown += 1,
         }
     }
 }

@@ -20,8 +20,9 @@ pub struct Sample {
     /// The number of other brackets inside, which lengthen it; `None` if some of them overlap its
     /// ends.
     pub inner: Option<u16>,
-    /// The part of the time that other brackets inside and a long queue behind added, as far as it is known.
-    pub added_ns: f32,
+    /// The part of the time that other brackets inside and a long queue behind added; `None` if it is unknown. 0 for a
+    /// starved sample, which is only a bound.
+    added_ns: Option<f32>,
     pub flags: SampleFlags,
 }
 
@@ -54,7 +55,7 @@ impl Sample {
             brackets: 1,
             weight: 1.0,
             inner: Some(0),
-            added_ns: 0.0,
+            added_ns: Some(0.0),
             flags: SampleFlags::default(),
         }
     }
@@ -82,9 +83,9 @@ impl Sample {
         Sample { weight, ..self }
     }
 
-    /// Sets the number of other brackets inside, if it is known, and the time that they and a queue added.
-    pub fn around(self, inner: Option<u16>, added_ns: f64) -> Sample {
-        Sample { inner, added_ns: added_ns as f32, ..self }
+    /// Sets the number of other brackets inside, and the time that they and a queue added, if these are known.
+    pub fn around(self, inner: Option<u16>, added_ns: Option<f64>) -> Sample {
+        Sample { inner, added_ns: added_ns.map(|ns| ns as f32), ..self }
     }
 
     /// Sets all flags.
@@ -100,9 +101,13 @@ impl Sample {
         self.at_ns = self.at_ns.max(launch.at_ns);
         self.brackets += launch.brackets;
         self.weight = launch.weight;
-        self.added_ns += launch.added_ns;
         self.inner = self.inner.zip(launch.inner).map(|(own, more)| own.saturating_add(more));
         self.flags.fed &= launch.flags.fed;
+        self.added_ns =
+            self.added_ns.zip(launch.added_ns).map(|(own, more)| match self.flags.fed {
+                true => own + more,
+                false => 0.0,
+            });
         self.flags.queued &= launch.flags.queued;
         self.flags.at_floor &= launch.flags.at_floor;
         self.flags.nested |= launch.flags.nested;
@@ -114,10 +119,22 @@ impl Sample {
         self.raw_ns
     }
 
-    /// Returns the time as if no other bracket had been inside, and none queued behind.
+    /// Returns the time as if no other bracket had been inside, and none queued behind. If it is unknown what these
+    /// added, returns the measured time.
     #[inline]
     pub fn alone_ns(self) -> f64 {
-        (self.raw_ns - f64::from(self.added_ns)).max(0.0)
+        (self.raw_ns - f64::from(self.added_ns.unwrap_or(0.0))).max(0.0)
+    }
+
+    /// Returns `true` if it is known what other brackets inside and a long queue behind added.
+    pub fn has_known_addition(self) -> bool {
+        self.added_ns.is_some()
+    }
+
+    /// Returns `true` if nothing was added.
+    #[inline]
+    pub fn is_alone(self) -> bool {
+        self.inner == Some(0) && self.added_ns == Some(0.0)
     }
 }
 

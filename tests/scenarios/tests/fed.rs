@@ -81,6 +81,15 @@ fn queued_loop_is_fed() {
     }
 }
 
+#[test]
+fn given_bias_is_the_whole_one() {
+    let run = scenario("fed/queue", &[]).env("GPU_TIME_BIAS", "0ns").run();
+    let row = run.row("fed::queued");
+    assert!(row.queued * 100 >= row.measured * 80, "{row:?}");
+    let net = row.net_ns.as_ref().unwrap();
+    assert_eq!((row.added_ns, net.median, net.sum), (0.0, row.raw().median, row.raw().sum));
+}
+
 /// An inner bracket whose stop is still pending does not prove that the outer bracket was fed.
 #[test]
 fn nested_bracket_does_not_prove_outer_fed() {

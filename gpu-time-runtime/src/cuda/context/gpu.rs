@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use cudarc::driver::result::event;
 use cudarc::driver::sys::{CUcontext, CUevent, CUresult, CUstreamCaptureStatus};
 
-use crate::base::fork;
+use crate::base::{fork, switches::SWITCHES};
 use crate::cuda::objects::{create_event, elapsed};
 use crate::cuda::{context::Context, context_guard::with_current, driver::id_of, result::raw};
 use crate::gpu::{Fault, Gpu, HoldResult, StreamHold};
@@ -147,7 +147,11 @@ impl Gpu for Context {
         self.floor.covers(raw_ns)
     }
 
-    fn added_ns(&self, inner: u16, queued: bool) -> f64 {
-        self.calibrator.added_ns(inner, queued)
+    fn added_ns(&self, inner: u16, queued: bool) -> Option<f64> {
+        if SWITCHES.has_given_bias.load(Relaxed) {
+            // It is the same for all brackets, whatever is inside.
+            return (inner == 0).then_some(0.0);
+        }
+        self.calibration()?.added_ns(inner, queued)
     }
 }

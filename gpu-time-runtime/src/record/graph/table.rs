@@ -160,8 +160,8 @@ impl NodeInfo {
             nested: self.nested,
             tracked: self.tracked,
         };
-        let inner = if self.nested { None } else { Some(0) };
-        Ok(sample.at(context.now_ns()).around(inner, 0.0).flagged(flags))
+        let (inner, added_ns) = if self.nested { (None, None) } else { (Some(0), Some(0.0)) };
+        Ok(sample.at(context.now_ns()).around(inner, added_ns).flagged(flags))
     }
 }
 

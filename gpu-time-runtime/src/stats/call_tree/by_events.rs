@@ -103,7 +103,7 @@ impl TimedCalls {
         };
         *count += 1;
         total.add(sum);
-        self.unknown += u64::from(sample.inner.is_none());
+        self.unknown += u64::from(!sample.has_known_addition());
     }
 
     /// Returns the sums of the net times.
@@ -251,7 +251,7 @@ mod tests {
         SampleFlags { fed: true, queued: false, at_floor: false, nested: false, tracked: false };
 
     fn sample(ns: f64, inner: u16) -> Sample {
-        Sample::new(ns).unwrap().around(Some(inner), 0.0).flagged(FED)
+        Sample::new(ns).unwrap().around(Some(inner), Some(0.0)).flagged(FED)
     }
 
     /// The calls of each path.
@@ -320,7 +320,7 @@ mod tests {
         let mut tree = Bench::default();
         let path = tree.path();
         for (inner, added_ns) in [(13, 280.0), (0, 0.0)] {
-            tree.record(path, None, Ok(sample(1_000.0, 0).around(Some(inner), added_ns)));
+            tree.record(path, None, Ok(sample(1_000.0, 0).around(Some(inner), Some(added_ns))));
         }
         assert_eq!(tree.settle(Some(bias))[0].net_ns, 2_000.0 - 2.0 * 10.0 - 280.0);
         assert_eq!(tree.settle(None)[0].net_ns, 2_000.0 - 280.0);
@@ -417,7 +417,7 @@ mod tests {
         // The starved sample takes longer than the fed ones.
         assert!(bound(&[fed, fed, fed, sample(300.0, 0).flagged(starved)]));
         assert!(bound(&[fed.flagged(starved); 2]));
-        assert!(bound(&[fed, fed.around(None, 0.0), fed.around(None, 0.0)]));
+        assert!(bound(&[fed, fed.around(None, None), fed.around(None, None)]));
         // Brackets inside that belong to no recorded call.
         assert!(bound(&[sample(100.0, 1); 2]));
         assert!(!bound(&[sample(100.0, 1), fed, fed, fed]));

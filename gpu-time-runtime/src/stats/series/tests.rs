@@ -54,8 +54,8 @@ pub(crate) fn record(series: &mut SeriesData, tally: &mut Tally, sample: Sample)
 /// Returns a fed sample with other brackets inside, each of which adds 100 ns.
 fn around(raw_ns: f64, inner: u16) -> Sample {
     with(raw_ns, |sample| {
-        (sample.flags.fed, sample.flags.nested, sample.inner) = (true, true, Some(inner));
-        sample.added_ns = 100.0 * f32::from(inner);
+        (sample.flags.fed, sample.flags.nested) = (true, true);
+        *sample = sample.around(Some(inner), Some(100.0 * f64::from(inner)));
     })
 }
 
@@ -72,26 +72,53 @@ fn what_brackets_inside_add_is_removed_from_each_sample() {
 
 #[test]
 fn brackets_inside_are_known_if_few_samples_lack_them() {
-    let unknown = with(5000.0, |s| (s.flags.fed, s.flags.nested, s.inner) = (true, true, None));
+    let unknown = around(5000.0, 3).around(None, None);
     let mut samples = vec![around(5000.0, 3); 99];
     samples.push(unknown);
     let inner = |samples: &[Sample]| report(samples, None).inner_brackets.map(|inner| inner.max);
     assert_eq!(inner(&samples), Some(3));
     samples.push(unknown);
     assert_eq!(inner(&samples), None);
-    // Starved samples are bounds in any case.
-    assert_eq!(inner(&[with(5000.0, |s| (s.flags.nested, s.inner) = (true, Some(3)))]), None);
+    // Starved samples are bounds in any case, and those beside them stay exact.
+    let starved = with(5000.0, |s| (s.flags.nested, s.inner) = (true, Some(3)));
+    assert_eq!([inner(&[starved]), inner(&[starved, sample(5000.0, true)])], [None, Some(0)]);
     assert_eq!(inner(&[sample(5000.0, true)]), None);
-    // Nothing is known of what these add.
-    let mut unknown = around(5000.0, 3);
-    unknown.added_ns = 0.0;
-    assert_eq!(inner(&[unknown]), None);
+    // Nothing is known of what these add, even if some of it is of a queue.
+    assert_eq!(inner(&[around(5000.0, 3).around(Some(3), None)]), None);
+}
+
+/// Samples before the first one with brackets inside are no part of a later run.
+#[test]
+fn run_knows_the_brackets_inside_its_own_samples() {
+    let (mut series, mut tally) = recorded(&vec![sample(5000.0, true); 1000]);
+    let before = tally;
+    let mut run = vec![around(5000.0, 3); 5];
+    let inner = |tally: &Tally| tally.since(&before).removed_inner().map(PerSample::report);
+    run.drain(..).for_each(|sample| record(&mut series, &mut tally, sample));
+    assert_eq!(inner(&tally).map(|inner| inner.mean), Some(3.0));
+    let unknown = around(5000.0, 3).around(None, None);
+    record(&mut series, &mut tally, unknown);
+    assert_eq!(inner(&tally), None);
+}
+
+/// A sum that is starved as a whole is a bound.
+#[test]
+fn nothing_is_removed_from_starved_sums() {
+    let mut sum = Sample::nothing();
+    sum.add(around(5000.0, 3));
+    assert_eq!(sum.alone_ns(), 4700.0);
+    sum.add(sample(5000.0, false));
+    sum.add(around(5000.0, 3));
+    assert_eq!(sum.alone_ns(), 15_000.0);
+    sum.add(around(5000.0, 3).around(None, None));
+    assert!(!sum.has_known_addition());
 }
 
 #[test]
 fn what_a_queue_adds_is_removed_from_queued_samples_only() {
     let queued = with(9000.0, |s| {
-        (s.flags.fed, s.flags.queued, s.added_ns) = (true, true, 600.0);
+        (s.flags.fed, s.flags.queued) = (true, true);
+        *s = s.around(Some(0), Some(600.0));
     });
     let report = report(&[queued, sample(8400.0, true)], Some(1000.0));
     let net = report.net_ns.unwrap();
