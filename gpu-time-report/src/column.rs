@@ -7,7 +7,7 @@ use crate::own_times::Shares;
 use crate::row::Row;
 use crate::scale::Scale;
 use crate::units::{self, percent, printable};
-use crate::{CacheState, Clock, Series, Site, Snapshot, marks, opened};
+use crate::{CacheState, Clock, Series, Site, Snapshot, marks};
 
 named! {
     /// A column, in order from left to right.
@@ -121,7 +121,7 @@ impl Column {
             Column::Calls => match row.kernel {
                 Some(kernel) => {
                     let per_call = printed.print(marks::PER_CALL);
-                    Cell::text(per_call.to_owned() + &opened::decimal(kernel.per_call))
+                    Cell::text(per_call.to_owned() + &units::decimal(kernel.per_call))
                 }
                 None => Cell::count(row.calls?),
             },

@@ -74,14 +74,15 @@ fn of_kernels(count: f64) -> String {
 
 /// Describes a number of kernels per call.
 pub(crate) fn kernels(count: f64) -> String {
-    let decimals = if (count - count.round()).abs() < 0.05 { 0 } else { 1 };
+    let is_whole = (count - count.round()).abs() < 0.05;
+    let decimals = if 0.0 < count && count < 0.95 { 2 } else { usize::from(!is_whole) };
     let count = units::grouped(&format!("{count:.decimals$}"));
     format!("{count} {}", if count == "1" { "kernel" } else { "kernels" })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::both_sides;
+    use super::{both_sides, kernels};
 
     #[test]
     fn both_sides_count_kernels() {
@@ -89,5 +90,6 @@ mod tests {
         assert_eq!(sides(1.0), "GPU busy 4.290 of 24.04 µs; the host took 40.02 µs for 1 kernel");
         assert_eq!(sides(0.0), "GPU busy 4.290 of 24.04 µs; the host took 40.02 µs");
         assert!(sides(87.02).ends_with(" 87 kernels") && sides(2.5).ends_with(" 2.5 kernels"));
+        assert_eq!([0.0, 0.04].map(kernels), ["0 kernels", "0.04 kernels"]);
     }
 }

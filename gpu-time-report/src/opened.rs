@@ -2,7 +2,7 @@
 
 use crate::kernel_names;
 use crate::launch_bound::{kernels, median, sides_of_series};
-use crate::units::{self, figure, share, time};
+use crate::units::{self, share, time};
 use crate::{
     Clock, Device, Elsewhere, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats,
 };
@@ -150,15 +150,6 @@ fn idle(times: &KernelTimes) -> String {
     }
 }
 
-/// Formats a number of launches per call, without decimals if they would all be zero.
-pub fn decimal(count: f64) -> String {
-    let figure = figure(count);
-    match figure.split_once('.') {
-        Some((whole, decimals)) if decimals.bytes().all(|digit| digit == b'0') => whole.to_owned(),
-        _ => figure,
-    }
-}
-
 /// Returns reasons to doubt the figures of a site's recorded calls or its event times, each paired
 /// with the series that it is about.
 pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
@@ -222,7 +213,7 @@ mod tests {
 
     #[test]
     fn nearly_whole_numbers_have_no_decimals() {
-        let texts = [2.0, 1.999_97, 2.4, 2.000_6, 1e3, 12_000.0].map(decimal);
+        let texts = [2.0, 1.999_97, 2.4, 2.000_6, 1e3, 12_000.0].map(units::decimal);
         assert_eq!(texts, ["2", "2", "2.400", "2.001", "1\u{202f}000", "12\u{202f}000"]);
         assert_eq!(kernels(1.000_01), "1 kernel");
     }

@@ -140,6 +140,15 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Formats a number of launches per call, without decimals if they would all be zero.
+pub fn decimal(count: f64) -> String {
+    let figure = figure(count);
+    match figure.split_once('.') {
+        Some((whole, decimals)) if decimals.bytes().all(|digit| digit == b'0') => whole.to_owned(),
+        _ => figure,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

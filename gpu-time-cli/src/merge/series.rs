@@ -177,19 +177,26 @@ fn add_estimate(ours: &mut Series, theirs: &Series) {
     };
 }
 
-/// Merges the numbers of launches and of inner brackets. The means are weighted by the sample
-/// counts, so call this before those are added.
+/// Merges the numbers of launches and of inner brackets. The means are weighted by the counts of samples, so call this
+/// before those are added.
 fn merge_launches(ours: &mut Series, theirs: &Series) {
-    let weight = |series: &Series| series.fed.saturating_add(series.starved) as f64;
-    let (our_weight, their_weight) = (weight(ours), weight(theirs));
-    let share = their_weight / (our_weight + their_weight).max(1.0);
-    let pool = |ours: &mut Launches, theirs: Launches| {
-        ours.min = ours.min.min(theirs.min);
-        ours.max = ours.max.max(theirs.max);
-        ours.mean += (theirs.mean - ours.mean) * share;
+    let pool = |[one, other]: [u64; 2]| {
+        let share = other as f64 / (one as f64 + other as f64).max(1.0);
+        move |ours: &mut Launches, theirs: Launches| {
+            ours.min = ours.min.min(theirs.min);
+            ours.max = ours.max.max(theirs.max);
+            ours.mean += (theirs.mean - ours.mean) * share;
+        }
     };
-    join(&mut ours.launches, theirs.launches, pool);
-    join(&mut ours.inner_brackets, theirs.inner_brackets, pool);
+    let samples = [&*ours, theirs].map(|series| series.fed.saturating_add(series.starved));
+    join(&mut ours.launches, theirs.launches, pool(samples));
+    let is_unknown = |series: &Series| series.inner_brackets.is_none() && series.nested > 0;
+    if is_unknown(ours) || is_unknown(theirs) {
+        ours.inner_brackets = None;
+    } else {
+        let fed = [ours.fed, theirs.fed];
+        join(&mut ours.inner_brackets, theirs.inner_brackets, pool(fed));
+    }
 }
 
 impl Samples {

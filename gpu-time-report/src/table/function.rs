@@ -97,8 +97,15 @@ impl<'t, 'a> Function<'t, 'a> {
             let (groups, all): (Vec<&Group>, Vec<&Series>) =
                 heads.filter(|(_, series)| hidden.has(series)).unzip();
             let label = format!("  … {} more keys", units::count(hidden.len() as u64));
-            // They may differ in their places.
-            rows.push(Row { place: None, share: self.share(groups), ..Row::of(site, &all, label) });
+            // The keys may differ in their places, and some have no series of a whole call.
+            let sum = Row::of(site, &all, label);
+            rows.push(Row {
+                series: None,
+                place: None,
+                stats: None,
+                share: self.share(groups),
+                ..sum
+            });
         }
         rows
     }

@@ -522,6 +522,19 @@ fn keys(table: &str) -> (Vec<&str>, Option<Vec<&str>>) {
     (keys.map(|(key, _)| key).collect(), rest.map(|rest| rest.split_whitespace().collect()))
 }
 
+/// One of the keys has only launches in graphs, so that the row about the others has a single series.
+#[test]
+fn row_about_more_keys_has_no_statistics() {
+    let span = |i: u32| row("cuda:0", Measure::Span, [100_000 * (i + 1) + 2_207]);
+    let rows = (0..9).map(|i| span(i).key(&i.to_string()));
+    let captured = row("cuda:0", Measure::Launch, [3_207]).in_graphs().key("captured");
+    let rows = rows.chain([captured]).collect();
+    let site = site("app::keyed", 10, ScopeKind::Body, [0, 0, 9], rows);
+    let table = in_full(&Snapshot::new(process(None), vec![gpu()], vec![site]));
+    let words = ["2", "more", "keys", "1", "100.0", "2.2%"];
+    assert_eq!(keys(&table).1, Some(words.to_vec()), "{table}");
+}
+
 #[test]
 fn keys_with_the_longest_totals_are_shown() {
     let span = |device, i| row(device, Measure::Span, [100_000 * (i + 1) + 2_207]);

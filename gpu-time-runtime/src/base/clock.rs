@@ -43,14 +43,20 @@ pub(crate) fn since_start_ns(moment: Instant) -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Waits until `is_done` returns `true`, or until the deadline. Returns the last answer.
-pub(crate) fn wait_until(deadline: Instant, mut is_done: impl FnMut() -> bool) -> bool {
-    const PAUSE: Duration = Duration::from_micros(50);
+/// The interval for waits that end soon.
+pub(crate) const BRIEFLY: Duration = Duration::from_micros(50);
+
+/// Asks at this interval until `is_done` returns `true`, or until the deadline. Returns the last answer.
+pub(crate) fn wait_until(
+    deadline: Instant,
+    interval: Duration,
+    mut is_done: impl FnMut() -> bool,
+) -> bool {
     while !is_done() {
         if Instant::now() >= deadline {
             return false;
         }
-        thread::sleep(PAUSE);
+        thread::sleep(interval);
     }
     true
 }

@@ -1,17 +1,16 @@
 //! CUPTI's time of an empty kernel, without which the event bias is a microsecond too small.
 
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::base::switches;
+use crate::base::{clock, switches};
 use crate::collect::devices;
 use crate::config::kernel_bases::{self, KernelBases};
 use crate::control::active;
 use crate::cuda::{self, Context};
 use crate::cupti;
 use crate::gpu::Gpu;
-use crate::record::phase::controller;
+use crate::record::phase::{controller, matching::windows};
 use crate::record::{drain, kernel_base, opened, opened::collector, stream_state};
 use crate::stats::bias::KernelBase;
 use crate::types::record_mode::RecordMode;
@@ -44,9 +43,15 @@ pub(crate) fn measure_missing() {
     }
     switches::switch(false);
     controller::wait_for_end(Instant::now() + PATIENCE);
-    // The GPU may be busy for longer, and another thread may be inside a call for ever.
+    // The GPU may be busy for longer, and another thread may be inside a call for ever. On an H100, the measurement
+    // then waits for the GPU inside the driver.
     let is_idle = drain::wait_for_gpu(IDLE_PATIENCE);
-    if !is_idle || stream_state::has_open() || opened::are_open() || !cupti::is_available() {
+    let are_complete = clock::wait_until(Instant::now() + IDLE_PATIENCE, PAUSE, || {
+        collector::collect(Instant::now() + IDLE_PATIENCE);
+        !windows().lack_records()
+    });
+    let is_used = stream_state::has_open() || opened::are_open();
+    if !is_idle || !are_complete || is_used || !cupti::is_available() {
         return;
     }
     // A context that has only been used in phases is not calibrated yet.
@@ -87,12 +92,10 @@ pub(crate) fn add(
 ///
 /// One sentence if there are too few records.
 pub(crate) fn measure(context: &'static Context, deadline: Instant) -> Result<KernelBase, String> {
-    while !kernel_base::measure(context, deadline) && Instant::now() < deadline {
-        thread::sleep(PAUSE);
-    }
-    while context.kernel_base().is_none() && Instant::now() < deadline {
-        thread::sleep(PAUSE);
+    clock::wait_until(deadline, PAUSE, || kernel_base::measure(context, deadline));
+    clock::wait_until(deadline, PAUSE, || {
         collector::collect(deadline);
-    }
+        context.kernel_base().is_some()
+    });
     context.kernel_base().ok_or_else(|| "CUPTI recorded too few of the empty kernels".to_owned())
 }

@@ -77,7 +77,7 @@ pub(super) struct Calibrator {
     /// Never locked during a driver call, so that a report does not have to wait for the driver.
     results: Mutex<Results>,
     /// The calibration in use, which timed calls read without a lock.
-    calibration: OnceLock<Calibration>,
+    pub calibration: OnceLock<Calibration>,
 }
 
 impl Default for Calibrator {
@@ -119,7 +119,7 @@ impl Calibrator {
         let Some(mut tools) = try_locked(&self.tools) else { return Ok(()) };
         self.tried.store(true, Relaxed);
         let failure = locked(&self.results).failure;
-        let error = match self.get() {
+        let error = match self.calibration.get() {
             first if !checks && (first.is_some() || failure.is_some()) => None,
             Some(first) => {
                 let last = tools.bench(equipment).and_then(|bench| bench.check(first.held));
@@ -158,19 +158,10 @@ impl Calibrator {
         tools.map(|mut tools| *tools = Tools::default()).is_some()
     }
 
-    /// Returns how much longer an event pair takes with a long queue behind it, or 0 if unknown.
-    pub fn queued_extra_ns(&self) -> f64 {
-        self.get().map_or(0.0, |calibration| calibration.queued_extra_ns())
-    }
-
-    pub fn get(&self) -> Option<Calibration> {
-        self.calibration.get().copied()
-    }
-
     /// Returns the report's warning about the calibration, if there is a problem.
     pub fn warning(&self, step_ns: Option<f64>) -> Option<String> {
         let results = *locked(&self.results);
-        let Some(first) = self.get() else {
+        let Some(first) = self.calibration.get() else {
             if let Some(error) = results.failure {
                 return Some(format!("the event bias could not be calibrated ({error})"));
             }

@@ -28,7 +28,9 @@ impl Context {
     pub fn pair_cost_ns(&self) -> f64 {
         let pair_ns = self.floor.known().map_or(EMPTY_PAIR_NS, |floor| floor.pair_ns);
         // Assumes a long queue behind the pair, because the queue's length is not known yet.
-        pair_ns + self.calibrator.queued_extra_ns() + RECORDS_NS
+        pair_ns
+            + self.calibration().and_then(|known| known.added_ns(0, true)).unwrap_or(0.0)
+            + RECORDS_NS
     }
 
     /// Returns the device time of a bracket's preparation, in nanoseconds. A hold additionally

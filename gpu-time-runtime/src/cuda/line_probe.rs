@@ -159,7 +159,9 @@ impl LineProbe {
 
     /// Waits for the last pass without making driver calls.
     fn is_done_by(&self, deadline: Instant) -> bool {
-        clock::wait_until(deadline, || self.sheet.done.load(Acquire) >= self.tickets)
+        clock::wait_until(deadline, clock::BRIEFLY, || {
+            self.sheet.done.load(Acquire) >= self.tickets
+        })
     }
 
     fn result(&self, at: usize) -> Pass {

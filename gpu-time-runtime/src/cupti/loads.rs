@@ -112,7 +112,7 @@ impl LoadLock {
     pub fn wait(&self, patience: Duration) {
         let is_done = || self.loading.load(SeqCst) == 0;
         let is_in_vain = DEPTH.get() > 0 || self.have_timed_out();
-        if !is_in_vain && !clock::wait_until(Instant::now() + patience, is_done) {
+        if !is_in_vain && !clock::wait_until(Instant::now() + patience, clock::BRIEFLY, is_done) {
             self.have_timed_out.store(true, SeqCst);
         }
     }

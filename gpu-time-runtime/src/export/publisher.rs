@@ -91,12 +91,14 @@ impl SeriesMetrics {
     fn publish(&mut self, site: &CallSite, view: &SeriesView<'_>, labels: &[Label]) {
         let names = [names::FED, names::STARVED, names::AT_FLOOR, names::OPENED];
         let mut has_more = [false; 4];
-        let counters = self.measured.iter_mut().zip(view.tally.measured()).zip(names);
+        let counts = view.tally.counts;
+        let measured = [counts.fed, counts.starved, counts.at_floor, counts.opened];
+        let counters = self.measured.iter_mut().zip(measured).zip(names);
         for (more, ((counter, now), name)) in has_more.iter_mut().zip(counters) {
             *more = publish(counter, now, name, || labels.to_vec());
         }
         let [fed, starved, _, opened] = has_more;
-        for (counter, (reason, now)) in self.lost.iter_mut().zip(view.tally.lost().iter()) {
+        for (counter, (reason, now)) in self.lost.iter_mut().zip(counts.lost.iter()) {
             let reason = Label::from_static_parts("reason", reason.name());
             publish(counter, now, names::LOST, || [labels, &[reason]].concat());
         }

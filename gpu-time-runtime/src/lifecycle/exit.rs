@@ -29,7 +29,6 @@ use crate::{collect, cuda, cupti, health};
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The longest wait for another thread that makes the last report. More than a report takes unless it is stuck.
 const REPORT_PATIENCE: Duration = Duration::from_secs(10);
-const PAUSE: Duration = Duration::from_micros(200);
 
 /// The state of the exit handlers and of the process's end.
 struct ExitState {
@@ -182,10 +181,8 @@ impl ExitState {
             // An exit handler of the program called `exit` meanwhile.
             Err(first) if first == thread => {}
             Err(_) => {
-                let deadline = Instant::now() + patience;
-                while !self.has_ended.load(Acquire) && Instant::now() < deadline {
-                    std::thread::sleep(PAUSE);
-                }
+                let has_ended = || self.has_ended.load(Acquire);
+                clock::wait_until(Instant::now() + patience, clock::BRIEFLY, has_ended);
             }
         }
     }

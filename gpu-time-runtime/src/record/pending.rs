@@ -201,9 +201,9 @@ impl<G: Gpu> Queue<G> {
                 Err(fault) => Err(fault),
             };
             let Some(mut bracket) = self.brackets.pop_front() else { break };
-            let behind = self.brackets.get(QUEUE - 1);
-            let behind_ns =
-                behind.filter(|last| bracket.is_before(QUEUE, last)).map(|last| last.stopped_ns);
+            let mut behind = self.brackets.iter().skip(QUEUE - 1).take(QUEUE);
+            let behind = behind.find(|last| bracket.is_before(QUEUE, last));
+            let behind_ns = behind.map(|last| last.stopped_ns);
             let outcome = raw_ns.map(|ns| bracket.sample(ns, &mut detector, behind_ns));
             if outcome.is_err() {
                 // The pool gives up the bracket. In a context that is gone, this does nothing.

@@ -15,10 +15,10 @@ const MAX_IDLE: usize = 4_096;
 
 /// One open bracket, as counted in [`StreamState::word`].
 const OPEN: u64 = 1;
-/// The bits of the number of open brackets.
+/// The bits of the number of open brackets. A context has events for half as many.
 const ALL_OPEN: u64 = (1 << 16) - 1;
-/// The bits of a number of the thread that opened the last bracket, and of the number of times at which this was
-/// another thread than before.
+/// The bits of the number of the thread that opened the last bracket, and of the number of times at which this was
+/// another thread than before. Threads whose numbers differ by a multiple of 128 count as one.
 const OPENER: u64 = ((1 << 7) - 1) << 16;
 const SWITCH: u64 = 1 << 23;
 const SWITCHES: u64 = ((1 << 9) - 1) << 23;
@@ -84,7 +84,8 @@ impl NestingMark {
     ///
     /// If the number of open brackets is the same, as many brackets were closed as opened. They need not
     /// be the same ones: one that was open before may have been closed, and another one opened. A bracket
-    /// is lengthened by the events inside it, whichever brackets they belong to.
+    /// is lengthened by the events inside it, whichever brackets they belong to. A bracket that another thread had opened
+    /// before, but enqueues its start only now, is not noticed.
     #[inline]
     pub fn opened_since(self, earlier: NestingMark) -> Option<u16> {
         let opened = self.openings_since(earlier);

@@ -82,18 +82,10 @@ impl InnerCost {
 }
 
 impl Calibration {
-    /// Returns the time that a long queue adds to a pair, in nanoseconds.
-    pub fn queued_extra_ns(&self) -> f64 {
-        self.queued_empty_ns.map_or(0.0, |ns| (ns - self.held.ns).max(0.0))
-    }
-
     /// Returns the time that `inner` brackets inside a bracket add to it, and a long queue behind it if it is `queued`.
     /// `None` if a part of it could not be measured.
     pub fn added_ns(&self, inner: u16, queued: bool) -> Option<f64> {
-        let inner_ns = match inner {
-            0 => 0.0,
-            _ => self.inner?.total_ns(inner, queued),
-        };
+        let inner_ns = if inner == 0 { 0.0 } else { self.inner?.total_ns(inner, queued) };
         let queue_ns = if queued { (self.queued_empty_ns? - self.held.ns).max(0.0) } else { 0.0 };
         Some(inner_ns + queue_ns)
     }

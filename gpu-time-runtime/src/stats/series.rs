@@ -138,7 +138,8 @@ impl SeriesData {
             return;
         }
         self.sums.brackets.record(sample.brackets);
-        if sample.flags.fed && (!sample.is_alone() || self.inner.is_some()) {
+        let is_alone = (sample.inner, sample.added_ns) == (Some(0), Some(0.0));
+        if sample.flags.fed && (!is_alone || self.inner.is_some()) {
             self.record_inner(sample);
         }
         if sample.weight != 1.0 {

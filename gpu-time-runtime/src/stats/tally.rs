@@ -5,8 +5,6 @@ use crate::stats::bracket_counts::BracketCounts;
 use crate::stats::estimate::WeightedSums;
 use crate::stats::rates::Rates;
 use crate::stats::since::impl_since;
-#[cfg(feature = "metrics")]
-use crate::types::sample::Losses;
 use crate::types::sample::Sample;
 use gpu_time_report as report;
 
@@ -56,10 +54,11 @@ impl_since!(PerSample { samples, sum; keep min, max });
 
 impl Tally {
     /// Returns the brackets inside the samples, if the time that they add has been subtracted. Their number may be
-    /// unknown for a few samples only.
+    /// unknown for at most one sample in 100.
     pub fn removed_inner(&self) -> Option<PerSample> {
         let InnerBrackets { brackets, unknown, .. } = self.inner;
-        let is_known = self.counts.fed > 0 && are_few(unknown, brackets.samples + unknown);
+        let is_known =
+            self.counts.fed > 0 && unknown.saturating_mul(100) <= brackets.samples + unknown;
         // Those of starved samples matter to no figure, because these are bounds.
         (is_known && self.counts.nested > 0).then_some(brackets)
     }
@@ -68,25 +67,6 @@ impl Tally {
     pub fn removed_ns(&self, bias: Option<Bias>) -> Option<f64> {
         Some(bias?.ns * f64::from(self.sums.brackets.uniform()?))
     }
-
-    /// Returns the numbers of fed and starved brackets, of brackets at the floor, and of opened calls.
-    #[cfg(feature = "metrics")]
-    pub fn measured(&self) -> [u64; 4] {
-        let BracketCounts { fed, starved, at_floor, opened, .. } = self.counts;
-        [fed, starved, at_floor, opened]
-    }
-
-    /// Returns the lost brackets, by reason.
-    #[cfg(feature = "metrics")]
-    pub fn lost(&self) -> Losses {
-        self.counts.lost
-    }
-}
-
-/// Returns `true` if the number of brackets inside is unknown for so few samples that the others can stand for
-/// them: at most one in 100.
-pub(crate) fn are_few(unknown: u64, samples: u64) -> bool {
-    unknown.saturating_mul(100) <= samples
 }
 
 impl InnerBrackets {
@@ -98,7 +78,7 @@ impl InnerBrackets {
     /// Records the number of brackets inside a sample, and what was added to it.
     pub fn record(&mut self, sample: Sample) {
         self.added_ns += sample.raw_ns() - sample.alone_ns();
-        match sample.inner.filter(|_| sample.has_known_addition()) {
+        match sample.inner.filter(|_| sample.added_ns.is_some()) {
             Some(inner) => self.brackets.record(inner.into()),
             None => self.unknown += 1,
         }

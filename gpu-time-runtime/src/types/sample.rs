@@ -22,7 +22,7 @@ pub struct Sample {
     pub inner: Option<u16>,
     /// The part of the time that other brackets inside and a long queue behind added; `None` if it is unknown. 0 for a
     /// starved sample, which is only a bound.
-    added_ns: Option<f32>,
+    pub added_ns: Option<f32>,
     pub flags: SampleFlags,
 }
 
@@ -124,17 +124,6 @@ impl Sample {
     #[inline]
     pub fn alone_ns(self) -> f64 {
         (self.raw_ns - f64::from(self.added_ns.unwrap_or(0.0))).max(0.0)
-    }
-
-    /// Returns `true` if it is known what other brackets inside and a long queue behind added.
-    pub fn has_known_addition(self) -> bool {
-        self.added_ns.is_some()
-    }
-
-    /// Returns `true` if nothing was added.
-    #[inline]
-    pub fn is_alone(self) -> bool {
-        self.inner == Some(0) && self.added_ns == Some(0.0)
     }
 }
 

@@ -226,7 +226,8 @@ impl Slice {
             "line": launch.map_or(self.site.spec.line, |launch| launch.line),
             "cache": self.series.cache.name(),
             "feeding": if fed { "fed" } else { "starved" },
-            "raw_ns": self.sample.raw_ns(),
+            "raw_ns": self.sample.alone_ns(),
+            "added_ns": self.sample.added_ns,
             "net_ns": bias.map(|bias| (self.sample.alone_ns() - bias.ns).max(0.0)),
             // The maximum error of the position on the host's time axis.
             "alignment_error_ns": error_ns[0].max(error_ns[1]).ceil() as u64,

@@ -284,7 +284,7 @@ impl Context {
 
     /// Returns the calibration of the event bias, once it has succeeded.
     pub fn calibration(&self) -> Option<Calibration> {
-        self.calibrator.get()
+        self.calibrator.calibration.get().copied()
     }
 
     /// Returns `true` if the bias is calibrated, but CUPTI has not measured an empty kernel.

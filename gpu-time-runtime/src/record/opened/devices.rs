@@ -11,14 +11,12 @@ pub(crate) fn recorded() -> Vec<DeviceInfo> {
     locked(&DEVICES).clone()
 }
 
-/// Notes a device for the report. Returns it if it is new.
-pub(crate) fn note(ordinal: u32) -> Option<DeviceInfo> {
+/// Notes a device for the report.
+pub(crate) fn note(ordinal: u32) {
     let is_known = locked(&DEVICES).iter().any(|device| device.ordinal == ordinal);
-    if is_known || cuda::why_unusable().is_some() {
-        return None;
+    if !is_known && cuda::why_unusable().is_none() {
+        // Asks the driver without the lock.
+        let device = DeviceInfo::of(ordinal);
+        locked(&DEVICES).push(device);
     }
-    // Asks the driver without the lock.
-    let device = DeviceInfo::of(ordinal);
-    locked(&DEVICES).push(device.clone());
-    Some(device)
 }

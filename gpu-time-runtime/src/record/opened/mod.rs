@@ -21,12 +21,11 @@ mod waiting_call;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::lock::{locked, locked_by};
 use crate::base::switches::{self, RecordingState};
-use crate::base::{fork, inside};
+use crate::base::{clock, fork, inside};
 use crate::cupti::{self, LaunchObserver};
 use crate::record::opened::open_call::SuspensionCount;
 pub(crate) use crate::record::opened::open_call::{CallSeries, FrameId, OpenCall, OpenedFunction};
@@ -52,7 +51,6 @@ static OPEN_CALLS: OpenCalls =
 
 /// The longest wait for threads inside opened calls at the end of the process.
 const PATIENCE: Duration = Duration::from_millis(50);
-const PAUSE: Duration = Duration::from_micros(200);
 
 /// A thread's opened call. It is taken out while it is changed, so a signal handler that makes a timed call in
 /// the meantime finds none.
@@ -249,9 +247,7 @@ fn hand_over_part() {
 pub(crate) fn ask_for_parts() {
     let deadline = Instant::now() + PATIENCE;
     OPEN_CALLS.is_ending.store(true, Relaxed);
-    while OPEN_CALLS.awaited.load(Acquire) > 0 && Instant::now() < deadline {
-        thread::sleep(PAUSE);
-    }
+    clock::wait_until(deadline, clock::BRIEFLY, || OPEN_CALLS.awaited.load(Acquire) == 0);
 }
 
 impl OpenCalls {

@@ -1,6 +1,7 @@
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc;
+use std::thread;
 
 use super::call_exchange::MAX_WAITING_WORK;
 use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING};

@@ -237,7 +237,7 @@ impl WaitingCall {
             // The first launch of a function that was split is in an earlier part.
             let is_other = |of: &u32| !frame.is_split() && subject.device != DeviceId::Cuda(*of);
             let device = device.filter(is_other);
-            device.and_then(devices::note);
+            device.into_iter().for_each(devices::note);
             let identity = device.map(|device| subject.of.identity(DeviceId::Cuda(device)));
             let mut recorder = locked(&subject.of.thread.recorder);
             let series = identity.map_or(series, |of| recorder.series.move_opened(series, of));

@@ -190,9 +190,7 @@ pub(crate) fn wait_for_end(deadline: Instant) {
     // Pairs with the fence in `switch_on`.
     fence(SeqCst);
     let is_recording = || STATE.is_recording.load(Relaxed) || current::has_window();
-    while is_recording() && Instant::now() < deadline {
-        thread::sleep(TAIL);
-    }
+    clock::wait_until(deadline, TAIL, || !is_recording());
 }
 
 /// Divides a phase without an end, so that a report knows what has been recorded so far.
@@ -350,8 +348,8 @@ fn has_context() -> bool {
 
 /// Remembers the devices whose primary context exists.
 fn note_devices() {
-    let new = cuda::active_devices().into_iter().filter_map(devices::note);
-    new.for_each(|device| health::observe(&device));
+    cuda::active_devices().into_iter().for_each(devices::note);
+    devices::recorded().iter().for_each(health::observe);
 }
 
 /// CUPTI records, and a window takes what is launched.

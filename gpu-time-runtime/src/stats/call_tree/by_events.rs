@@ -103,7 +103,7 @@ impl TimedCalls {
         };
         *count += 1;
         total.add(sum);
-        self.unknown += u64::from(!sample.has_known_addition());
+        self.unknown += u64::from(sample.added_ns.is_none());
     }
 
     /// Returns the sums of the net times.

@@ -242,7 +242,9 @@ impl ChromeTrace {
         for slice in &self.brackets {
             let error_ns = slice.number("alignment_error_ns");
             assert!((1_000.0..20_000.0).contains(&error_ns), "{slice:?}");
-            let raw_ns = slice.number("raw_ns");
+            // As the model has it, with what others added.
+            let added_ns = slice.args["added_ns"].as_f64().unwrap_or(0.0);
+            let raw_ns = slice.number("raw_ns") + added_ns;
             let off_ns = |ns: u64, model_ns: u64| (ns as f64 - model_ns as f64).abs();
             let is_it = |pair: &gpu_time_sim_driver::trace::Elapsed<'_>| {
                 // Compares the stream last, because comparing its name is slow.
