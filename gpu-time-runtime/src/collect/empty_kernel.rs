@@ -10,7 +10,7 @@ use crate::control::active;
 use crate::cuda::{self, Context};
 use crate::cupti;
 use crate::gpu::Gpu;
-use crate::record::phase::{controller, matching::windows};
+use crate::record::phase::controller;
 use crate::record::{drain, kernel_base, opened, opened::collector, stream_state};
 use crate::stats::bias::KernelBase;
 use crate::types::record_mode::RecordMode;
@@ -43,15 +43,9 @@ pub(crate) fn measure_missing() {
     }
     switches::switch(false);
     controller::wait_for_end(Instant::now() + PATIENCE);
-    // The GPU may be busy for longer, and another thread may be inside a call for ever. On an H100, the measurement
-    // then waits for the GPU inside the driver.
+    // The GPU may be busy for longer, and another thread may be inside a call for ever.
     let is_idle = drain::wait_for_gpu(IDLE_PATIENCE);
-    let are_complete = clock::wait_until(Instant::now() + IDLE_PATIENCE, PAUSE, || {
-        collector::collect(Instant::now() + IDLE_PATIENCE);
-        !windows().lack_records()
-    });
-    let is_used = stream_state::has_open() || opened::are_open();
-    if !is_idle || !are_complete || is_used || !cupti::is_available() {
+    if !is_idle || stream_state::has_open() || opened::are_open() || !cupti::is_available() {
         return;
     }
     // A context that has only been used in phases is not calibrated yet.

@@ -22,7 +22,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("scopes/recursion", recursion),
     ("scopes/nested", nested),
     ("scopes/inner", inner_brackets),
-    ("scopes/batches", batches),
+    ("scopes/mixture", mixture),
     ("scopes/futures", futures),
     ("scopes/blocks", blocks),
     ("scopes/members", members),
@@ -31,19 +31,24 @@ pub const SCENARIOS: &[Scenario] = &[
 /// The number of timed kernels in a pass, as many as a small model has.
 const KERNELS: usize = 28;
 
-/// Makes a held pass, which is timed only as a whole.
+/// Makes a held pass of `steps` and one kernels, which is timed only as a whole.
 #[gpu_timed(scope = "body", sleep)]
-fn pass_alone(stream: &Arc<CudaStream>, spin: &Spin, ns: u64) -> LaunchResult {
+fn pass_alone(stream: &Arc<CudaStream>, spin: &Spin, steps: usize, ns: u64) -> LaunchResult {
     ran!();
-    (0..=KERNELS).try_for_each(|_| spin.launch(stream, ns))
+    (0..=steps).try_for_each(|_| spin.launch(stream, ns))
 }
 
 /// The same pass, with a timed function around each kernel but the first.
 #[gpu_timed(scope = "body", sleep)]
-fn pass_around(stream: &Arc<CudaStream>, [own, inner]: [&Spin; 2], ns: u64) -> LaunchResult {
+fn pass_around(
+    stream: &Arc<CudaStream>,
+    [own, inner]: [&Spin; 2],
+    steps: usize,
+    ns: u64,
+) -> LaunchResult {
     ran!();
     own.launch(stream, ns)?;
-    (0..KERNELS).try_for_each(|_| step(stream, inner, ns))
+    (0..steps).try_for_each(|_| step(stream, inner, ns))
 }
 
 #[gpu_timed]
@@ -59,27 +64,12 @@ fn inner_brackets(arguments: &[String]) {
     let [alone, own, step] = places.map(|name| gpu.spin(&format!("scopes::{name}")));
     let ns = arguments[0].parse().unwrap();
     for _ in 0..60 {
-        pass_alone(&gpu.stream, &alone, ns).unwrap();
+        pass_alone(&gpu.stream, &alone, KERNELS, ns).unwrap();
         gpu.synchronize();
-        pass_around(&gpu.stream, [&own, &step], ns).unwrap();
+        pass_around(&gpu.stream, [&own, &step], KERNELS, ns).unwrap();
         gpu.synchronize();
     }
     tally::print();
-}
-
-/// Makes a held batch, which is timed only as a whole.
-#[gpu_timed(scope = "body", sleep)]
-fn batch_alone(stream: &Arc<CudaStream>, spin: &Spin, steps: usize) -> LaunchResult {
-    ran!();
-    (0..=steps).try_for_each(|_| spin.launch(stream, STEP_NS))
-}
-
-/// The same batch, with a timed function around each kernel but the first.
-#[gpu_timed(scope = "body", sleep)]
-fn batch_around(stream: &Arc<CudaStream>, [own, inner]: [&Spin; 2], steps: usize) -> LaunchResult {
-    ran!();
-    own.launch(stream, STEP_NS)?;
-    (0..steps).try_for_each(|_| step(stream, inner, STEP_NS))
 }
 
 /// Held, with a bracket of the same function inside each but the innermost.
@@ -92,20 +82,20 @@ fn descend(stream: &Arc<CudaStream>, spin: &Spin, steps: usize) -> LaunchResult 
     spin.launch(stream, STEP_NS)
 }
 
-/// The time of a kernel in a batch.
+/// The time of a kernel in a short pass.
 const STEP_NS: u64 = 5_000;
 
-/// Makes batches of 2 and of 21 kernels in turns, with and without timed functions inside, and recursive ones of 2 to
+/// Makes passes of 2 and of 21 kernels in turns, with and without timed functions inside, and recursive ones of 2 to
 /// 9 kernels.
-fn batches(_: &[String]) {
+fn mixture(_: &[String]) {
     let gpu = Gpu::new();
-    let places = ["batch_alone", "batch_around", "step", "descend"];
+    let places = ["pass_alone", "pass_around", "step", "descend"];
     let [alone, own, step, down] = places.map(|name| gpu.spin(&format!("scopes::{name}")));
     for turn in 0..60 {
         let steps = if turn % 2 == 0 { 1 } else { 20 };
-        batch_alone(&gpu.stream, &alone, steps).unwrap();
+        pass_alone(&gpu.stream, &alone, steps, STEP_NS).unwrap();
         gpu.synchronize();
-        batch_around(&gpu.stream, [&own, &step], steps).unwrap();
+        pass_around(&gpu.stream, [&own, &step], steps, STEP_NS).unwrap();
         gpu.synchronize();
         descend(&gpu.stream, &down, 2 + turn % 8).unwrap();
         gpu.synchronize();

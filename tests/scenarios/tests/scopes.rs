@@ -38,9 +38,9 @@ fn brackets_inside_are_removed_from_the_one_around_them() {
 /// Each sample loses what its own inner brackets add, not what those of the others do on average.
 #[test]
 fn any_mixture_of_brackets_inside_is_removed() {
-    let run = scenario("scopes/batches", &[]).run();
+    let run = scenario("scopes/mixture", &[]).run();
     let error_ns = run.report().devices[0].event_inner_error_ns.expect("it is measured");
-    let [alone, around, recursive] = ["batch_alone", "batch_around", "descend"]
+    let [alone, around, recursive] = ["pass_alone", "pass_around", "descend"]
         .map(|function| run.row(&format!("scopes::{function}")).net_ns.as_ref().unwrap());
     let pairs = [(alone.min, around.min, 1.0), (alone.p5, around.p5, 1.0)];
     let pairs =
@@ -49,7 +49,7 @@ fn any_mixture_of_brackets_inside_is_removed() {
         let off_ns = (measured - truth).abs();
         assert!(off_ns <= inner * error_ns.min(400.0), "{measured} for {truth}");
     }
-    // 30 batches with one bracket inside, and 30 with 20.
+    // 30 passes with one bracket inside, and 30 with 20.
     let off_ns = (around.sum - alone.sum).abs();
     assert!(off_ns <= 630.0 * error_ns.min(400.0), "{off_ns}: {} and {}", around.sum, alone.sum);
     // From one kernel to nine.

@@ -94,11 +94,6 @@ impl Windows {
         self.waiting.iter().any(|window| window.closed.is_some())
     }
 
-    /// Returns `true` if a closed window lacks records, so that its work may still run.
-    pub fn lack_records(&self) -> bool {
-        self.waiting.iter().any(|window| window.closed.is_some() && window.missing > 0)
-    }
-
     /// Returns `true` if another window may open. Whether one is in the figures must not depend on what is enqueued
     /// in it, so those that wait are never given up for a new one.
     pub fn has_room(&self) -> bool {
