@@ -44,6 +44,23 @@ fn percentiles(stats: &Stats) -> [f64; 4] {
     [stats.p5, stats.median, stats.p95, stats.p99]
 }
 
+/// A report whose samples contain an unknown number of others makes that of both unknown.
+#[test]
+fn brackets_inside_are_known_if_all_reports_know_them() {
+    let of = |pid, nested, inner: Option<f64>| {
+        let inner_brackets = inner.map(|mean| value!(Launches { min: 0, mean, max: 4 }));
+        let series = series("cuda:0", &[4000.0; 4], &[9000.0; 4], 1000.0);
+        one(pid, value!(Series { nested, inner_brackets, ..series }))
+    };
+    let inner = |others: &[Snapshot]| only(&merged(others)).inner_brackets.map(|inner| inner.mean);
+    let [known, more, none, unknown] =
+        [of(1, 4, Some(2.0)), of(2, 4, Some(4.0)), of(3, 0, None), of(4, 4, None)];
+    assert_eq!(inner(&[known.clone(), more]), Some(3.0));
+    assert_eq!(inner(&[none, known.clone()]), Some(2.0));
+    assert_eq!(inner(&[known.clone(), unknown.clone()]), None);
+    assert_eq!(inner(&[unknown, known]), None);
+}
+
 #[test]
 fn provenance_is_kept_if_reports_agree() {
     let of = |pid, label: &str, host: &str, uuid: &str| {

@@ -87,6 +87,28 @@ fn long_queue_is_fed() {
     assert_eq!(bench.series(None).queued, 2);
 }
 
+/// Only the stop of a bracket around another one is behind it.
+#[test]
+fn queue_behind_a_bracket_begins_after_it() {
+    let queued = |behind: usize| {
+        let mut bench = Bench::new();
+        bench.gpu.align(aligned());
+        bench.gpu.finish();
+        let outer = bench.open(STREAM, None, None);
+        let inner = bench.open(STREAM, Some(0), None);
+        bench.close(inner, Feeding::Unknown);
+        bench.close(outer, Feeding::Unknown);
+        (0..behind).for_each(|_| {
+            let bracket = bench.open(STREAM, None, None);
+            bench.close(bracket, Feeding::Unknown);
+        });
+        bench.drain();
+        bench.series(Some(0)).queued
+    };
+    // With seven and the outer one, eight were closed later.
+    assert_eq!([7, 8, 9].map(queued), [0, 1, 1]);
+}
+
 /// Another thread may end a future, and hands its bracket over once that thread gets the recorder's lock. The
 /// recorder's own thread may have closed the next bracket by then.
 #[test]
