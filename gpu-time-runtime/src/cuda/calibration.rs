@@ -56,8 +56,9 @@ const QUEUE_HOLD_NS: u64 = 5_000_000;
 /// The maximum number of queries for unfinished events in one calibration: about 2 ms at 0.1 µs
 /// each. They are counted rather than timed, so a descheduled host still gets all of them.
 const QUERIES: u32 = 20_000;
-/// Additional queries for the cost of pairs inside another pair, which is measured last.
-const INNER_QUERIES: u32 = 5_000;
+/// Additional queries for the cost of pairs inside another pair, which is measured last. On some hosts an empty pair takes
+/// 3 µs, and these measurements some 2 ms.
+const INNER_QUERIES: u32 = 20_000;
 
 /// The parts of a context needed for calibration.
 pub(super) struct Equipment<'a> {

@@ -128,7 +128,8 @@ fn delays(_: &[String]) {
 /// Runs loops that never wait for the GPU, without and with holds.
 fn queue(_: &[String]) {
     let gpu = Gpu::new();
-    let [spin, in_hold] = ["queued", "held"].map(|name| gpu.spin(&format!("fed::{name}")));
+    let [spin, in_hold, ahead] =
+        ["queued", "held", "ahead"].map(|name| gpu.spin(&format!("fed::{name}")));
     let calls: [&dyn Fn() -> LaunchResult; 2] =
         [&|| queued(&gpu.stream, &spin), &|| held(&gpu.stream, &in_hold)];
     for call in calls {
@@ -137,6 +138,8 @@ fn queue(_: &[String]) {
             call().unwrap();
         }
         gpu.synchronize();
+        // On a slow host, the GPU would keep up.
+        ahead.launch(&gpu.stream, 40_000_000).unwrap();
         // The queue is full after about a thousand calls. From then on, the host may block for a
         // while.
         for _ in 0..4_000 {

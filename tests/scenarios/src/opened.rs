@@ -413,7 +413,10 @@ fn goes_on_for_ever(program: &Program) {
     loop {
         step(program);
         ENDED_STEPS.fetch_add(1, Relaxed);
-        program.stream.synchronize().unwrap();
+        if program.stream.synchronize().is_err() {
+            // The process is ending, and the driver with it.
+            return;
+        }
         thread::sleep(Duration::from_millis(2));
     }
 }

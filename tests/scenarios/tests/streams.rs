@@ -136,12 +136,17 @@ fn more_pending_than_events() {
     }
 }
 
-/// Asserts that no bracket on a new stream counts as fed because of work on a destroyed stream.
+/// The time for which the host keeps the GPU waiting inside a bracket.
+const HOST_NS: f64 = 50_000.0;
+
+/// Asserts that no bracket on a new stream counts as fed because of work on a destroyed stream. Only on some GPUs, the
+/// first kernel on a new stream waits inside its bracket for that work, for so long that the host does not matter.
 #[track_caller]
 fn assert_starved(run: &Run) {
     let row = run.row("streams::waiting");
-    assert_eq!((row.measured, row.fed), (20, 0), "{row:?}");
-    assert!(row.raw().min >= 50_000.0, "{row:?}");
+    assert_eq!((row.measured, row.fed + row.starved), (20, 20), "{row:?}");
+    let least_ns = if row.fed == 0 { HOST_NS } else { 100.0 * HOST_NS };
+    assert!(row.fed <= u64::from(is_real()) && row.raw().min >= least_ns, "{row:?}");
 }
 
 /// The H200's driver reuses the handle each time.
