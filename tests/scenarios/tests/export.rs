@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::harness::report::{Series, Site};
-use crate::harness::{Run, is_real, scenario};
+use crate::harness::{Run, Scenario, is_real, scenario};
 
 type Labels = BTreeMap<String, String>;
 
@@ -115,11 +115,14 @@ fn assert_series_exported(scrape: &Scrape, function: &str, series: &Series) {
     assert!((total_ns - truth_ns).abs() <= bound, "{total_ns}: {series:?}");
 }
 
+/// Gives the bias. The process measures it at its end, and values already published are not corrected then.
+fn exporting(name: &str) -> Scenario {
+    scenario(name, &[]).env("GPU_TIME_BIAS", "1us")
+}
+
 #[test]
 fn concurrent_record_scrape_and_publish() {
-    // Uses one bias for all samples. A measured bias depends on whether most samples were queued,
-    // and values already published are not corrected when this changes.
-    let run = scenario("export/threads", &[]).env("GPU_TIME_BIAS", "1us").run();
+    let run = exporting("export/threads").run();
     let scrape = Scrape::of(&run);
     assert!(run.fact("scrapes") > 0);
     assert_eq!(run.site("export::timed").calls, 1_600);
@@ -128,8 +131,7 @@ fn concurrent_record_scrape_and_publish() {
 
 #[test]
 fn every_series_is_exported() {
-    // At the end, the process measures an empty kernel, and with it a bias that it did not know before.
-    let run = scenario("export/series", &[]).env("GPU_TIME_BIAS", "1us").run();
+    let run = exporting("export/series").run();
     let scrape = Scrape::of(&run);
     let two = run.site("export::two");
     assert_eq!((two.counts(), two.launch(1).lost("failed")), ((12, 2, 0, 10), 3));
@@ -145,7 +147,7 @@ fn every_series_is_exported() {
 
 #[test]
 fn opened_calls_are_exported() {
-    let run = scenario("export/opened", &[]).recorded().run();
+    let run = exporting("export/opened").recorded().run();
     let scrape = Scrape::of(&run);
     let [by_kernels, on_stream] =
         ["export::by_kernels", "export::on_stream"].map(|name| run.site(name));
@@ -228,7 +230,7 @@ fn late_recorder_gets_later_values() {
 
 #[test]
 fn automatic_publish() {
-    let run = scenario("export/automatic", &[]).run();
+    let run = exporting("export/automatic").run();
     assert_exported(&Scrape::of(&run), run.site("export::timed"));
 }
 
