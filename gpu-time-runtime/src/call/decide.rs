@@ -14,11 +14,11 @@ use crate::call::source::{Details, Source, StreamSource, Work};
 use crate::call::stream::{Life, StreamGuard, handles};
 use crate::call::ticket::{Ticket, count, with_counters};
 use crate::call::warmup;
-use crate::call::{first, opened, opened::OpenedAs};
+use crate::call::{first, opened};
 use crate::control::budget_control;
 use crate::cuda::{self, Context};
 use crate::cupti;
-use crate::record::opened::is_inside;
+use crate::record::opened::{OpenedAs, is_inside, is_late};
 use crate::record::threads::{self, StreamCall};
 use crate::record::{open_brackets::RunningCall, timeline};
 use crate::site::counters::{CallCounters, Lease, Outcome};
@@ -395,8 +395,10 @@ pub(crate) fn stream_call<G: StreamGuard, D: Details>(
 
 /// The way in which a call that names no stream is timed.
 pub(crate) enum Opening {
-    /// In an opened call. `is_first` is `true` if it is opened whether or not there is a phase.
-    Opened { ticket: Ticket, is_first: bool },
+    /// In an opened call.
+    Opened(Ticket, OpenedAs),
+    /// Not at all, because it begins after the phase of the opened call around it.
+    Late(&'static CallSite),
     /// By the host clock, because no call can be opened.
     ByHost(Ticket),
 }
@@ -407,18 +409,32 @@ pub(crate) fn drawn(ticket: &Ticket) -> Option<f32> {
     (ticket.site.is_sampled() && !is_inside()).then_some(ticket.weight)
 }
 
+/// Returns the ticket, or counts the call and returns its site if it begins after the phase of the opened call around it.
+pub(crate) fn in_time(ticket: Ticket) -> Result<Ticket, &'static CallSite> {
+    if !is_late() {
+        return Ok(ticket);
+    }
+    let site = ticket.site;
+    ticket.count_as(Outcome::Unsampled);
+    Err(site)
+}
+
 /// Decides how to time a call that names no stream: in the thread's opened call, by opening it, or by the host
 /// clock. Returns `None` if it was not chosen.
 pub(crate) fn opening(ticket: Ticket) -> Option<Opening> {
+    let ticket = match in_time(ticket) {
+        Ok(ticket) => ticket,
+        Err(site) => return Some(Opening::Late(site)),
+    };
     let site = ticket.site;
     if is_inside() {
-        return Some(Opening::Opened { ticket, is_first: false });
+        return Some(Opening::Opened(ticket, OpenedAs::OfPhase));
     }
     if !site.is_opened() || !cupti::is_available() {
         return Some(Opening::ByHost(ticket));
     }
     if let Some(opened_as) = opened::opens(site) {
-        return Some(Opening::Opened { ticket, is_first: opened_as == OpenedAs::First });
+        return Some(Opening::Opened(ticket, opened_as));
     }
     if let Some(drawn) = drawn(&ticket) {
         with_counters(site, |counters| counters.take_back_drawn(drawn));

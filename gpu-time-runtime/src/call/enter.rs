@@ -21,7 +21,7 @@ use crate::call::{
 };
 use crate::record::{
     self,
-    opened::{is_inside, outermost},
+    opened::{is_inside, is_late, outermost},
 };
 use crate::site::{callsite::CallSite, cost::CostTimer};
 use crate::types::attribute::Clock;
@@ -113,6 +113,10 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     }
     let site = ticket.site;
     let call = match source {
+        Source::Stream(_) if !is_captured && is_late() => {
+            _ = decide::in_time(ticket);
+            opened::enter_late(site).map(TimedBy::Kernels)
+        }
         Source::Stream(source) => decide::stream_call(ticket, source, is_captured, details)
             .and_then(|(call, guard, work)| {
                 let may_open = site.spec.clock != Clock::Kernels || default_stream::may_open();

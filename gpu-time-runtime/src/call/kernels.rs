@@ -10,7 +10,7 @@ use crate::call::ticket::with_counters;
 use crate::call::timed_by::TimedBy;
 use crate::call::{opened, opened::OpenedCall};
 use crate::cuda;
-use crate::record::opened::{CallSeries, OpenedFunction, is_inside};
+use crate::record::opened::{CallSeries, OpenedAs, OpenedFunction, is_inside};
 use crate::record::{threads, timeline, timeline::CallId};
 use crate::site::cost::CostGuard;
 use crate::types::sample::{CacheState, Lost};
@@ -39,14 +39,15 @@ impl TimedCall for Infallible {
 /// Starts the call: in the thread's opened call, by opening it, or by the host clock. Returns `None` if it is a
 /// warm-up call, or lost.
 pub(super) fn begin<D: Details>(opening: Opening, details: D) -> Option<KernelsCall<D::Work>> {
-    let (mut ticket, is_first) = match opening {
-        Opening::Opened { ticket, is_first } => (ticket, is_first),
+    let (mut ticket, opened_as) = match opening {
+        Opening::Opened(ticket, opened_as) => (ticket, opened_as),
+        Opening::Late(site) => return opened::enter_late(site).map(TimedBy::Kernels),
         Opening::ByHost(ticket) => return HostCall::begin(ticket, details).map(TimedBy::Host),
     };
     let site = ticket.site;
     let (key, rest) = decide::series_key(site, details);
     if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
-        if is_first {
+        if opened_as == OpenedAs::First {
             site.opens_next();
         }
         return None;
@@ -64,7 +65,7 @@ pub(super) fn begin<D: Details>(opening: Opening, details: D) -> Option<KernelsC
         },
         stream: None,
         weight: ticket.time(),
-        is_first,
+        opened_as,
         workload,
         call_id,
         device: cuda::only_device(),

@@ -6,9 +6,10 @@ use crate::call::first;
 use crate::call::scope::TimedCall;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
+use crate::cuda;
 use crate::cupti;
 use crate::gpu::Gpu;
-use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
+use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction};
 use crate::record::phase::{controller, current};
 use crate::record::threads::{self, StreamCall};
 use crate::record::timeline::{self, CallId};
@@ -16,7 +17,7 @@ use crate::site::callsite::CallSite;
 use crate::site::cost::CostGuard;
 use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
-use crate::types::{device::DeviceId, workload::Workload};
+use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
 
 /// An annotated function in an opened call, from its entry to its end.
 pub struct OpenedCall {
@@ -98,7 +99,7 @@ fn open_stream(
         },
         stream: Some(context.stream_id(stream)),
         weight,
-        is_first: opened_as == Some(OpenedAs::First),
+        opened_as: opened_as.unwrap_or(OpenedAs::OfPhase),
         workload,
         call_id,
         device: context.device_id(),
@@ -113,14 +114,14 @@ fn open_stream(
 /// Enters the call that a subject describes. If that fails, counts it as lost, unless events can time it.
 pub(super) fn enter(subject: OpenedFunction, is_inside: bool) -> Option<OpenedCall> {
     cupti::observe_launches(opened::OBSERVER);
-    let OpenedFunction { of, call_id, stream, device, is_first, .. } = subject;
+    let OpenedFunction { of, call_id, stream, device, opened_as, .. } = subject;
     match opened::enter(subject) {
         Some(frame) => {
             let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
             Some(OpenedCall { of, call_id, frame, device, suspended })
         }
         None => {
-            if is_first {
+            if opened_as == OpenedAs::First {
                 of.site.opens_next();
             }
             let events_can_time_it = stream.is_some() && !is_inside;
@@ -133,6 +134,29 @@ pub(super) fn enter(subject: OpenedFunction, is_inside: bool) -> Option<OpenedCa
     }
 }
 
+/// Enters a call that begins after the phase of the thread's opened call. It is not counted as timed.
+pub(super) fn enter_late(site: &'static CallSite) -> Option<OpenedCall> {
+    let (thread, call_id, device) =
+        (threads::current(), timeline::begin(site), cuda::only_device());
+    let (cache, key) = (CacheState::AsFound, SeriesKey::NONE);
+    let of = CallSeries { site, thread, launch: None, cache, key };
+    let subject = OpenedFunction {
+        of,
+        stream: None,
+        weight: 1.0,
+        opened_as: OpenedAs::Late,
+        workload: Workload::UNKNOWN,
+        call_id,
+        device,
+    };
+    let Some(frame) = opened::enter(subject) else {
+        timeline::end(call_id);
+        return None;
+    };
+    let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
+    Some(OpenedCall { of, call_id, frame, device, suspended })
+}
+
 /// Enqueues the flush that the attribute asks for, and returns the state of the cache after it.
 #[cold]
 fn flush(call: &StreamCall) -> CacheState {
@@ -143,15 +167,6 @@ fn flush(call: &StreamCall) -> CacheState {
         Some(Err(_)) => CacheState::Partial,
         _ => cache,
     }
-}
-
-/// The reason to open a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OpenedAs {
-    /// It begins in a phase.
-    OfPhase,
-    /// It is the first call of a function that has no other source of times. It is opened in any case.
-    First,
 }
 
 /// Returns why a call that begins now outside of opened calls opens one, or `None` if it does not.

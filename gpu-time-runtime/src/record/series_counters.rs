@@ -30,10 +30,15 @@ pub(crate) struct SeriesCounters {
 
 /// The index of a series in a thread's [`SeriesTable`].
 ///
-/// Invariant: made by [`SeriesTable::begin`], and always valid for that thread recorder, because
-/// series are never removed.
+/// Invariant: [`NONE`](Self::NONE), or made by [`SeriesTable::begin`] and always valid for that thread recorder,
+/// because series are never removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeriesRef(u32);
+
+impl SeriesRef {
+    /// No series. What is recorded in it is not counted.
+    pub const NONE: SeriesRef = SeriesRef(u32::MAX);
+}
 
 /// The result of one bracket, or of one call's sum, about to be recorded in a series.
 #[derive(Clone, Copy)]

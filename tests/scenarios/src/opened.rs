@@ -38,6 +38,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("opened/futures", futures),
     ("opened/crowded", crowded),
     ("opened/long_outer", long_outer),
+    ("opened/late", late),
     ("opened/first_and_only", first_and_only),
     ("opened/beside_others", beside_others),
     ("opened/long_at_once", long_at_once),
@@ -273,6 +274,34 @@ fn trains(program: &Program, steps: u32, last: impl FnOnce()) {
         program.stream.synchronize().unwrap();
     }
     last();
+}
+
+#[gpu_timed]
+fn named(stream: &Arc<CudaStream>, spin: &Spin) -> LaunchResult {
+    ran!();
+    spin.launch(stream, NS)
+}
+
+/// Ends the phase inside a call that began in it, and makes further calls inside.
+fn late(_: &[String]) {
+    let gpu = Gpu::new();
+    let program = Program::new(&gpu);
+    let spin = gpu.spin("opened::named");
+    gpu_time::configure().record("off").apply();
+    named(&gpu.stream, &spin).unwrap();
+    gpu_time::configure().record("on").apply();
+    trains(&program, 2, || {
+        named(&gpu.stream, &spin).unwrap();
+        gpu_time::configure().record("off").apply();
+        for _ in 0..3 {
+            step(&program);
+            named(&gpu.stream, &spin).unwrap();
+        }
+        gpu.synchronize();
+    });
+    named(&gpu.stream, &spin).unwrap();
+    gpu.synchronize();
+    tally::print();
 }
 
 /// Returns the number of opened calls and of calls in flight of a function.

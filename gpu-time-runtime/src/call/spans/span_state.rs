@@ -7,7 +7,7 @@ use crate::base::{inside, thread_id};
 use crate::call::spans::counts::{COUNTS, CountGuard};
 use crate::call::spans::sites::SpanSite;
 use crate::call::{decide, first, ticket};
-use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedFunction};
+use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction};
 use crate::record::threads;
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{self, LONGEST_NS};
@@ -213,6 +213,7 @@ impl SpanState {
         let Some(timed) = inside::outside(|| decide::span(site, chosen)) else {
             return SpanPlace::Nowhere;
         };
+        let opened_as = if opened::is_late() { OpenedAs::Late } else { OpenedAs::OfPhase };
         self.call_id = timeline::begin(site);
         cupti::observe_launches(opened::OBSERVER);
         let subject = OpenedFunction {
@@ -220,12 +221,17 @@ impl SpanState {
             stream: None,
             // Its call knows how many spans it stands for.
             weight: 1.0,
-            is_first: false,
+            opened_as,
             workload: Workload::UNKNOWN,
             call_id: self.call_id,
             device: cuda::only_device(),
         };
-        let Some(frame) = enter(timed, subject) else {
+        let frame = enter(timed, subject);
+        if opened_as == OpenedAs::Late {
+            ticket::count_span(site, None);
+            return frame.map_or(SpanPlace::Nowhere, SpanPlace::Frame);
+        }
+        let Some(frame) = frame else {
             ticket::count_span(site, Some(1.0));
             opened::count_lost(&self.series(), cuda::only_device(), opened::why_not_entered());
             timeline::end(self.call_id);

@@ -28,8 +28,10 @@ use crate::base::switches::{self, RecordingState};
 use crate::base::{clock, fork, inside};
 use crate::cupti::{self, LaunchObserver};
 use crate::record::opened::open_call::SuspensionCount;
-pub(crate) use crate::record::opened::open_call::{CallSeries, FrameId, OpenCall, OpenedFunction};
-use crate::record::phase::{current, current::Phase, notes};
+pub(crate) use crate::record::opened::open_call::{
+    CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction,
+};
+use crate::record::phase::{current, notes};
 use crate::record::{stack, threads};
 use crate::site::{callsite::CallSite, cost};
 use crate::stats::call_tree::place::PathId;
@@ -90,6 +92,13 @@ pub(crate) fn is_inside() -> bool {
     cfg!(feature = "kernels") && switches::is_recording() && IS_OPEN.get()
 }
 
+/// Returns `true` if the calling thread is inside an opened call whose phase is over.
+pub(crate) fn is_late() -> bool {
+    is_inside()
+        && current::phase().is_none()
+        && with_open(|call| call.phase.is_some()).unwrap_or_default()
+}
+
 /// Returns `true` if any thread is inside an opened call, or a phase is in progress. Recording then slows
 /// all launches.
 pub(crate) fn are_open() -> bool {
@@ -105,7 +114,7 @@ pub(crate) fn enter(subject: OpenedFunction) -> Option<FrameId> {
 /// Does the same as [`enter`], for a span. If this opens a call, `weight` is the number of root spans that it stands for.
 pub(crate) fn enter_root(weight: Option<f64>, subject: OpenedFunction) -> Option<FrameId> {
     if !is_inside() {
-        open(stack::path(), weight, subject.is_first)?;
+        open(stack::path(), weight)?;
     }
     with_open(|call| call.enter(subject)).flatten()
 }
@@ -119,7 +128,7 @@ pub(crate) fn enter_under(
     subject: OpenedFunction,
 ) -> Option<FrameId> {
     let around = callers.iter().fold(None, |path, site| stack::path_of(path, *site));
-    open(around, Some(weight), false)?;
+    open(around, Some(weight))?;
     with_open(|call| call.enter(subject)).flatten()
 }
 
@@ -148,8 +157,8 @@ fn is_thread_ending() -> bool {
     OPEN.try_with(|_| ()).is_err()
 }
 
-/// Opens a call without frames, inside the function with this path. With `is_first`, it stands for itself.
-fn open(around: Option<PathId>, span_weight: Option<f64>, is_first: bool) -> Option<()> {
+/// Opens a call without frames, inside the function with this path.
+fn open(around: Option<PathId>, span_weight: Option<f64>) -> Option<()> {
     if is_thread_ending() {
         return None;
     }
@@ -160,9 +169,7 @@ fn open(around: Option<PathId>, span_weight: Option<f64>, is_first: bool) -> Opt
     let mut call = call_exchange::take_idle();
     call.number = NEXT.fetch_add(1, Relaxed);
     call.switched_on = Some(switched_on);
-    let weight = |phase: Phase| if is_first { 1.0 } else { phase.weight };
-    let phase = current::phase().map(|phase| Phase { weight: weight(phase), ..phase });
-    (call.around, call.phase) = (around, phase);
+    (call.around, call.phase) = (around, current::phase());
     call.span_weight = span_weight;
     put(call);
     Some(())
@@ -301,10 +308,10 @@ pub(crate) fn weight(frame: FrameId) -> Option<f64> {
     with_frame(frame, |call, at| Some(call.frames.get(at)?.weight())).flatten()
 }
 
-/// Returns the number of calls that one in the phase of the thread's call stands for.
+/// Returns the number of calls that one stands for which enters the thread's call now.
 #[cfg(feature = "tracing")]
 pub(crate) fn phase_weight() -> f64 {
-    let phase = with_open(|call| call.phase).flatten();
+    let phase = with_open(|call| call.phase_of_entry()).flatten();
     phase.map_or(1.0, |phase| phase.weight.into())
 }
 

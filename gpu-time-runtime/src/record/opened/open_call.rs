@@ -52,12 +52,24 @@ pub(crate) struct OpenedFunction {
     pub stream: Option<StreamId>,
     /// The number of calls that this call represents by sampling.
     pub weight: f32,
-    /// It is opened whether or not there is a phase.
-    pub is_first: bool,
+    pub opened_as: OpenedAs,
     pub workload: Workload,
     pub call_id: CallId,
     /// The device that the call is counted on. Until it ends, this is a guess.
     pub device: DeviceId,
+}
+
+/// The reason why CUPTI records a call, which is also what the call stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenedAs {
+    /// It begins in a phase, and stands for the calls outside of phases.
+    OfPhase,
+    /// It is the first call of a function that has no other source of times. It is opened in any case, and stands for
+    /// itself.
+    First,
+    /// It begins after the phase, inside a call that began in it. It stands for nothing, because only long calls show what
+    /// happens so late. It keeps its work from counting for the functions around it.
+    Late,
 }
 
 /// An annotated function inside an opened call.
@@ -70,6 +82,8 @@ pub(crate) struct Frame {
     pub parent: Option<u32>,
     /// The number of calls that one in its phase represents.
     pub(super) represents: f64,
+    /// The random choice by which it was recorded.
+    pub(super) draw: OpeningDraw,
     /// Set while the function makes a launch that events would bracket.
     pub is_launching: bool,
     /// The number of records without times, for the frame's launches and for those of frames inside it.
@@ -136,7 +150,7 @@ pub(crate) struct OpenCall {
     pub is_incomplete: bool,
     /// The path of the function around it.
     pub around: Option<PathId>,
-    /// The phase in which it was opened, if any.
+    /// The phase in which it was opened, if any. Calls inside it may begin in later ones.
     pub phase: Option<Phase>,
     /// The number of spans that each span in it stands for within the phase, if a span opened the call.
     pub span_weight: Option<f64>,
@@ -189,6 +203,20 @@ impl Frame {
     }
 }
 
+impl OpenedFunction {
+    /// Begins a call in the function's series, if it is counted.
+    fn begin_series(&self) -> SeriesRef {
+        let CallSeries { site, thread, .. } = self.of;
+        match self.opened_as {
+            OpenedAs::Late => SeriesRef::NONE,
+            OpenedAs::OfPhase | OpenedAs::First => {
+                let identity = self.of.identity(self.device);
+                locked(&thread.recorder).series.begin_opened(site, identity)
+            }
+        }
+    }
+}
+
 impl CallSeries {
     /// Returns the identity of the series.
     pub fn identity(&self, device: DeviceId) -> SeriesIdentity {
@@ -203,14 +231,14 @@ impl OpenCall {
             return None;
         }
         let (at, nth) = (self.frames.len() as u32, self.entered);
-        let CallSeries { site, thread, .. } = subject.of;
-        let identity = subject.of.identity(subject.device);
-        let series = locked(&thread.recorder).series.begin_opened(site, identity);
+        let series = subject.begin_series();
+        let (represents, draw) = self.draw(&subject);
         self.frames.push(Frame {
             nth,
             subject,
             parent: self.at,
-            represents: self.represents(site),
+            represents,
+            draw,
             is_launching: false,
             zero_times: 0,
             entered_ns: clock::now_ns(),
@@ -237,25 +265,28 @@ impl OpenCall {
         }
     }
 
-    /// Returns the number of calls that one of this site represents, which enters now. A function is recorded in every
-    /// phase, with the spans in it, whether or not the root span around it is chosen.
-    fn represents(&self, site: &CallSite) -> f64 {
-        let around = self.at.and_then(|at| self.frames.get(at as usize));
-        let is_by_root = site.is_span() && around.is_none_or(|of| of.subject.of.site.is_span());
-        let by_phase = self.phase.map_or(1.0, |phase| phase.weight.into());
-        by_phase * self.span_weight.filter(|_| is_by_root).unwrap_or(1.0)
+    /// Returns the phase of a call that enters now. It may be a later one than that of the call around it.
+    pub fn phase_of_entry(&self) -> Option<Phase> {
+        current::phase().or(self.phase)
     }
 
-    /// Returns the random choice by which the call was opened: that of its phase, with all other calls in it, unless its
-    /// root span was chosen in addition.
-    pub fn draw(&self) -> OpeningDraw {
-        let by_phase = self.phase.map_or(1.0, |phase| phase.weight.into());
+    /// Returns the number of calls that one represents which enters now, and the random choice by which it is recorded:
+    /// that of its phase, with all other calls in it, unless its root span was chosen in addition. A function is recorded
+    /// in every phase, with the spans in it, whether or not the root span around it is chosen.
+    fn draw(&self, subject: &OpenedFunction) -> (f64, OpeningDraw) {
+        let phase = self.phase_of_entry();
+        let is_of_phase = subject.opened_as != OpenedAs::First;
+        let by_phase = phase.filter(|_| is_of_phase).map_or(1.0, |phase| f64::from(phase.weight));
+        let around = self.at.and_then(|at| self.frames.get(at as usize));
+        let is_span = |of: &OpenedFunction| of.of.site.is_span();
+        let is_by_root = is_span(subject) && around.is_none_or(|of| is_span(&of.subject));
         let by_root = self.span_weight.unwrap_or(1.0);
-        let number = match self.phase {
+        let number = match phase {
             Some(phase) if by_root == 1.0 => phase.number.into(),
             _ => OUTSIDE_PHASES | self.number,
         };
-        OpeningDraw { number, weight: by_phase * by_root }
+        let represents = if is_by_root { by_phase * by_root } else { by_phase };
+        (represents, OpeningDraw { number, weight: by_phase * by_root })
     }
 
     /// Returns `true` if the call has taken too long since the end of its phase.

@@ -44,7 +44,7 @@ pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
         of: CallSeries { site, thread, launch: None, cache, key },
         stream: Some(stream_id(STREAM.0)),
         weight: 1.0,
-        is_first: false,
+        opened_as: OpenedAs::OfPhase,
         workload: Workload::UNKNOWN,
         call_id: CallId::default(),
         device: DeviceId::Cuda(0),

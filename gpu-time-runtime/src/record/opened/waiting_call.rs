@@ -8,7 +8,9 @@ use crate::record::opened::alignment::Alignment;
 use crate::record::opened::attribution::{ActivitiesByFrame, AttributedActivity};
 use crate::record::opened::devices;
 use crate::record::opened::graph_sizes::GraphSizes;
-use crate::record::opened::open_call::{CallSeries, Frame, FrameLaunch, OpenCall, OpenedFunction};
+use crate::record::opened::open_call::{
+    CallSeries, Frame, FrameLaunch, OpenCall, OpenedAs, OpenedFunction,
+};
 use crate::record::overlap;
 use crate::record::series_counters::OpenedOutcome;
 use crate::record::stream_progress::StreamProgress;
@@ -194,9 +196,8 @@ impl WaitingCall {
         }
         let is_known = |frame: &Frame| matches!(lost.or(frame.lost), None | Some(Lost::Long));
         let mut paths = CallTreeWriter::begin(call.around);
-        let draw = call.draw();
         for (frame, figures) in call.frames.iter().zip(&figures) {
-            let &Frame { subject, parent, entered_ns, left_ns, .. } = frame;
+            let &Frame { subject, parent, entered_ns, left_ns, draw, .. } = frame;
             let host_ns = left_ns.saturating_sub(entered_ns);
             let weight = frame.weight();
             let recorded = RecordedCall { figures, host_ns, weight, draw };
@@ -204,6 +205,7 @@ impl WaitingCall {
             // a guard. Its row counts it as lost.
             let is_partial = frame.goes_on || frame.lost.is_some() || left_ns == 0;
             let kept = match is_known(frame) {
+                true if subject.opened_as == OpenedAs::Late => KnownWork::Nothing,
                 // Its work is known from the phases, of which this part is not representative.
                 true if call.is_cut && left_ns == 0 => KnownWork::Nothing,
                 true if is_partial => KnownWork::Own(recorded),
@@ -218,8 +220,8 @@ impl WaitingCall {
         overlap::add(&by_frame.work_by_device(is_known), is_sampled);
         let devices = call.recorded_devices();
         for ((frame, figures), device) in call.frames.iter().zip(figures).zip(devices) {
-            let &Frame { subject, series, entered_ns, left_ns, .. } = frame;
-            if frame.goes_on || left_ns == 0 {
+            let &Frame { subject, series, entered_ns, left_ns, draw, .. } = frame;
+            if frame.goes_on || left_ns == 0 || subject.opened_as == OpenedAs::Late {
                 continue;
             }
             let outcome = match frame.lost.or(lost) {
