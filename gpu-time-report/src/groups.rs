@@ -18,10 +18,20 @@ pub struct Group<'a> {
     pub has_calls: bool,
 }
 
-/// Returns the groups in a report, longest total first. Those of one function follow its longest.
+/// Returns the groups in a report, longest total first. Those of one function follow its longest. A function without
+/// samples may have a path in the tree.
 pub fn of(snapshot: &Snapshot) -> Vec<Group<'_>> {
+    let mut in_tree = HashMap::<usize, f64>::new();
+    for node in &snapshot.tree {
+        let longest = node.site.map(|site| in_tree.entry(site).or_default());
+        longest.into_iter().for_each(|ns| *ns = ns.max(node.inclusive_ns));
+    }
+    let total = |group: &Group<'_>| match group.total() {
+        0.0 => in_tree.get(&group.at).copied().unwrap_or_default(),
+        ns => ns,
+    };
     let sites = snapshot.sites.iter().enumerate();
-    sorted(sites.flat_map(|(at, site)| of_site(at, site)).collect(), Group::total)
+    sorted(sites.flat_map(|(at, site)| of_site(at, site)).collect(), total)
 }
 
 /// Sorts groups, largest value first. Those of one function follow its largest, and those with equal

@@ -37,6 +37,8 @@ pub struct Shares<'a> {
     /// A function's share per nanosecond in its rows, whose times may include the functions that it
     /// calls.
     per_ns: HashMap<&'a str, f64>,
+    /// The paths of functions whose calls are known only in parts, so that no row has their time.
+    in_parts: HashMap<&'a str, Vec<&'a Node>>,
     all_ns: f64,
     windows_only: Vec<&'a Node>,
     /// `None` if no part of any function's own time is more than an upper bound.
@@ -226,7 +228,14 @@ impl<'a> Shares<'a> {
             times.iter().any(|time| time.is_partly_known).then_some(Bound::Uncertain)
         };
         let bound = bound.map(|bound| if is_partial(snapshot) { Bound::Uncertain } else { bound });
-        Shares { per_ns: per_ns.collect(), all_ns, windows_only, bound }
+        let per_ns: HashMap<_, _> = per_ns.collect();
+        let mut in_parts = HashMap::<_, Vec<&Node>>::new();
+        for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {
+            if !per_ns.contains_key(node.name.as_str()) && node.self_ns > 0.0 {
+                in_parts.entry(node.name.as_str()).or_default().push(node);
+            }
+        }
+        Shares { per_ns, in_parts, all_ns, windows_only, bound }
     }
 
     /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
@@ -238,7 +247,24 @@ impl<'a> Shares<'a> {
     /// Returns the share of a row. `None` if its clock does not measure GPU time, for a graph node,
     /// if the call tree contains no own time of the function, or if shares are not known.
     pub fn of_row(&self, site: &Site, series: &Series) -> Option<Share> {
-        self.share(series.own_gpu_time()? * self.per_ns.get(site.name.as_str())?)
+        let of_samples = || Some(series.own_gpu_time()? * self.per_ns.get(site.name.as_str())?);
+        let of_parts = || Some(self.parts(site, series)?.iter().map(|node| node.share).sum());
+        self.share(of_samples().or_else(of_parts)?)
+    }
+
+    /// Returns the path of a row without samples, if the function is known in parts and has only one path.
+    pub fn path_in_parts(&self, site: &Site, series: &Series) -> Option<&'a Node> {
+        match self.parts(site, series)? {
+            [path] => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Returns the paths of a function that is known only in parts, for its first row.
+    fn parts(&self, site: &Site, series: &Series) -> Option<&[&'a Node]> {
+        let mut rows = site.series.iter().filter(|row| row.launch.is_none() && row.is_gpu_time());
+        let is_first = rows.next().is_some_and(|first| std::ptr::eq(first, series));
+        self.in_parts.get(site.name.as_str()).filter(|_| is_first).map(Vec::as_slice)
     }
 
     /// Returns the share of a function's own time. `None` if shares are not known.

@@ -1,6 +1,6 @@
 //! The rows of functions in the table and on the page.
 
-use crate::own_times::Share;
+use crate::own_times::{Share, Shares};
 use crate::{Kernel, Launches, Node, Series, Site, Stats, series};
 
 /// A row of a function, of one of its keys, launches or kernels, or of a sum. What does not apply is empty.
@@ -57,19 +57,31 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Creates the row of one series of a function, with its share.
+    pub fn of_series(site: &Site, series: &'a Series, shares: &Shares, label: String) -> Row<'a> {
+        let row = Row::of(site, &[series], label);
+        let total = row.total.or_else(|| shares.path_in_parts(site, series).map(Total::of_path));
+        Row { share: shares.of_row(site, series), total, ..row }
+    }
+
     /// Creates the row of work that only phases found.
     pub fn of_windows(node: &Node, share: Option<Share>) -> Row<'a> {
-        let total = Total {
-            ns: node.self_ns,
-            is_bound: node.upper_bound,
-            is_estimate: true,
-            error_ns: node.self_error_ns,
-        };
-        Row { label: node.windows_name().to_owned(), total: Some(total), share, ..Row::default() }
+        let (label, total) = (node.windows_name().to_owned(), Some(Total::of_path(node)));
+        Row { label, total, share, ..Row::default() }
     }
 }
 
 impl Total {
+    /// Returns the time of a path as phases tell.
+    fn of_path(node: &Node) -> Total {
+        Total {
+            ns: node.inclusive_ns,
+            is_bound: node.upper_bound,
+            is_estimate: true,
+            error_ns: node.inclusive_error_ns,
+        }
+    }
+
     fn of(site: &Site, all: &[&Series]) -> Option<Total> {
         // The samples of different keys are independent.
         let error = |sum: f64, series: &&Series| Some(sum.hypot(series.total_error()?));

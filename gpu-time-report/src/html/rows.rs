@@ -143,8 +143,10 @@ fn rows(
 }
 
 fn row<'a>(site: &Site, series: Option<&'a Series>, page: &PageSheet) -> Row<'a> {
-    let share = series.and_then(|series| page.sheet.shares.of_row(site, series));
-    Row { share, ..Row::of(site, series.as_slice(), String::new()) }
+    match series {
+        Some(series) => Row::of_series(site, series, &page.sheet.shares, String::new()),
+        None => Row::of(site, &[], String::new()),
+    }
 }
 
 /// Renders the cells behind the name.

@@ -192,8 +192,7 @@ impl<'t, 'a> Function<'t, 'a> {
             is_function: !name.is_empty(),
             launches: launches(series, group),
             calls,
-            share: self.shares.of_row(group.site, series),
-            ..Row::of(group.site, &[series], label.join(" "))
+            ..Row::of_series(group.site, series, self.shares, label.join(" "))
         });
     }
 
@@ -241,8 +240,7 @@ impl<'t, 'a> Function<'t, 'a> {
             let key = series.key.as_deref().filter(|_| group.head.is_none());
             let key = key.map(|key| format!(" [{}]", printable(key))).unwrap_or_default();
             let label = format!("{indent}{label}{key}");
-            let share = self.shares.of_row(group.site, series);
-            rows.push(Row { share, ..Row::of(group.site, &[series], label) });
+            rows.push(Row::of_series(group.site, series, self.shares, label));
         }
     }
 }

@@ -113,13 +113,8 @@ fn driver_release() -> Option<String> {
     Some(release.trim().to_owned()).filter(|release| !release.is_empty())
 }
 
-/// Returns the devices for all of the process's contexts and phases, and the host if its clock timed any call. `is_timed`
-/// says which sites have times on a GPU.
-pub(super) fn all(
-    configured: Option<ConfiguredBias>,
-    has_host_times: bool,
-    is_timed: impl Fn(u32) -> bool,
-) -> Vec<report::Device> {
+/// Returns the devices for all of the process's contexts and phases, and the host if its clock timed any call.
+pub(super) fn all(configured: Option<ConfiguredBias>, has_host_times: bool) -> Vec<report::Device> {
     let known = known();
     let driver = (!known.is_empty()).then(cuda::driver_version).flatten();
     let mut devices = Vec::new();
@@ -130,7 +125,7 @@ pub(super) fn all(
             l2_bytes: (info.l2_bytes > 0).then_some(info.l2_bytes),
             peak_gb_per_s: info.peak_bandwidth.map(|peak| peak as f64 / 1e9),
             overlap: overlap::report(info.ordinal),
-            ..described(&info, &is_timed, health::describe)
+            ..described(&info, health::describe)
         });
         for context in cuda::contexts() {
             if context.device.ordinal == info.ordinal {
@@ -158,18 +153,17 @@ fn known() -> Vec<DeviceInfo> {
 /// Returns the devices for live metrics: their names, how busy they were and their current clocks.
 #[cfg(feature = "metrics")]
 pub(crate) fn live() -> Vec<report::Device> {
-    known().iter().map(|info| described(info, |_| true, health::describe_now)).collect()
+    known().iter().map(|info| described(info, health::describe_now)).collect()
 }
 
 /// Returns a device with its names, how busy it was, and what NVML knows, which `add_health` adds.
 fn described(
     info: &DeviceInfo,
-    is_timed: impl Fn(u32) -> bool,
     add_health: impl Fn(&mut report::Device, &DeviceInfo),
 ) -> report::Device {
     let id = DeviceId::Cuda(info.ordinal).to_string();
     let mut device = report::Device::new(id, info.name.clone());
-    device.coverage = controller::coverage(info.ordinal, is_timed);
+    device.coverage = controller::coverage(info.ordinal);
     add_health(&mut device, info);
     device.uuid = info.uuid.as_deref().map(|hex| uuid(hex, device.mig));
     device

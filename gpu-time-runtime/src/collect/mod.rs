@@ -5,6 +5,7 @@ pub(crate) mod devices;
 pub(crate) mod empty_kernel;
 pub(crate) mod state;
 pub(crate) mod trace;
+mod untimed;
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime};
@@ -192,15 +193,14 @@ fn snapshot_of(
     about.warnings.extend(filters_all(config, &states));
     about.warnings.extend(budget_control::warning());
     about.warnings.extend(health::warnings());
-    let is_timed =
-        |id: u32| states.get((id as usize).wrapping_sub(1)).is_some_and(SiteState::has_gpu_times);
     let has_host_times = states.iter().any(SiteState::has_host_times);
-    let devices = devices::all(config.bias, has_host_times, is_timed);
+    let mut devices = devices::all(config.bias, has_host_times);
     let biases = Biases::new(config.bias);
-    let snapshot = Snapshot::new(about, devices, report(&states, &biases));
     let calls = |at: usize| states.get(at)?.calls_in_tree(&biases);
     let bias = |device| biases.of(device);
-    snapshot.with_tree(call_tree::report(Instant::now() + LOCK_PATIENCE, calls, bias))
+    let mut tree = call_tree::report(Instant::now() + LOCK_PATIENCE, calls, bias);
+    untimed::add(&mut devices, &mut tree, &states);
+    Snapshot::new(about, devices, report(&states, &biases)).with_tree(tree)
 }
 
 /// Returns warnings if records of GPU work are missing.

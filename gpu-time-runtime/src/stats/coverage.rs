@@ -34,6 +34,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::types::site_time::SiteTime;
 use gpu_time_report::student_t::two_sided_quantile;
 use gpu_time_report::{self as report, Unattributed, value};
 
@@ -144,25 +145,36 @@ impl CoverageSums {
         self.kind(is_drawn).add(length_ns, works);
     }
 
-    /// Returns the figures of a device. The windows stand for a time of `covered_s`, and `is_timed` says which sites have
-    /// times. `None` without windows.
-    pub fn report(
-        &self,
-        device: u32,
-        covered_s: f64,
-        is_timed: impl Fn(u32) -> bool,
-    ) -> Option<report::Coverage> {
-        let others_s = self.others.length_s + self.others.unknown_s;
+    /// Returns the figures of a device. The windows stand for a time of `covered_s`. `None` without windows.
+    pub fn report(&self, device: u32, covered_s: f64) -> Option<report::Coverage> {
+        let [others_s, drawn_s] = self.covered_by_kind(covered_s);
+        match (self.others.report(device, others_s), self.drawn.report(device, drawn_s)) {
+            (Some(others), Some(drawn)) => {
+                Some(others.pooled(&drawn, [others_s, drawn_s].map(|s| 1e9 * s)))
+            }
+            (others, drawn) => others.or(drawn),
+        }
+    }
+
+    /// Returns the times for which the works of annotated functions ran on a device, as [`report`](Self::report) does.
+    pub fn site_times(&self, device: u32, covered_s: f64) -> Vec<SiteTime> {
+        let [others_s, drawn_s] = self.covered_by_kind(covered_s);
+        let others = self.others.site_times(device, others_s);
+        let mut times: BTreeMap<u32, SiteTime> = others.map(|time| (time.site, time)).collect();
+        for time in self.drawn.site_times(device, drawn_s) {
+            times.entry(time.site).and_modify(|of| of.add(time)).or_insert(time);
+        }
+        times.into_values().collect()
+    }
+
+    /// Returns the times that the windows of each kind stand for: those not drawn for themselves, unless there are no
+    /// others.
+    fn covered_by_kind(&self, covered_s: f64) -> [f64; 2] {
         if self.drawn.is_empty() {
-            return self.others.report(device, covered_s, is_timed);
+            return [covered_s, 0.0];
         }
-        if self.others.is_empty() {
-            return self.drawn.report(device, covered_s, is_timed);
-        }
-        let rest_s = (covered_s - others_s).max(0.0);
-        let others = self.others.report(device, others_s, &is_timed)?;
-        let drawn = self.drawn.report(device, rest_s, &is_timed)?;
-        Some(others.pooled(&drawn, [others_s, rest_s].map(|s| 1e9 * s)))
+        let others_s = self.others.length_s + self.others.unknown_s;
+        [others_s, (covered_s - others_s).max(0.0)]
     }
 }
 
@@ -213,31 +225,37 @@ impl WindowsOfOneKind {
         }
     }
 
-    /// Returns the figures of a device. The windows stand for a time of `covered_s`, and `is_timed` says which sites have
-    /// times. `None` without windows.
-    fn report(
-        &self,
-        device: u32,
-        covered_s: f64,
-        is_timed: impl Fn(u32) -> bool,
-    ) -> Option<report::Coverage> {
+    /// Returns the times of annotated functions on a device. The windows stand for a time of `covered_s`.
+    fn site_times(&self, device: u32, covered_s: f64) -> impl Iterator<Item = SiteTime> {
+        let covered_ns = 1e9 * covered_s;
+        self.devices.get(&device).into_iter().flat_map(move |sums| {
+            let scale = self.scale(sums);
+            sums.sites.iter().map(move |(site, of)| {
+                let (share, error) = self.share(*of, scale, covered_s);
+                let error_ns = error.map(|error| error * covered_ns);
+                SiteTime { site: *site, ns: share * covered_ns, error_ns }
+            })
+        })
+    }
+
+    /// Returns the factor for all shares of a device. The sum of its windows may exceed their length. Its parts then keep
+    /// their proportions.
+    fn scale(&self, sums: &DeviceSums) -> f64 {
+        if sums.busy.time_s > self.length_s { self.length_s / sums.busy.time_s } else { 1.0 }
+    }
+
+    /// Returns the figures of a device. The windows stand for a time of `covered_s`. `None` without windows.
+    fn report(&self, device: u32, covered_s: f64) -> Option<report::Coverage> {
         if self.is_empty() {
             return None;
         }
         let none = DeviceSums::default();
         let sums = self.devices.get(&device).unwrap_or(&none);
         let total_ns = 1e9 * self.length_s;
-        // The ratio may exceed 1. Its parts then keep their proportions.
-        let scale =
-            if sums.busy.time_s > self.length_s { self.length_s / sums.busy.time_s } else { 1.0 };
+        let scale = self.scale(sums);
         let (busy, error) = self.share(sums.busy, scale, covered_s);
         let (attributed, attributed_error) = self.share(sums.attributed, scale, covered_s);
         let (_, not_annotated_error) = self.share(sums.outside, scale, covered_s);
-        let not_timed = sums.sites.iter().filter(|(site, _)| !is_timed(**site));
-        let (not_timed, not_timed_error) = not_timed.fold((0.0, Some(0.0)), |sum, (_, of)| {
-            let (share, error) = self.share(*of, scale, covered_s);
-            (sum.0 + share, sum.1.zip(error).map(|(sum, error)| sum + error))
-        });
         let kernel = |(name, (count, total_ns)): (&&'static str, &(u64, f64))| {
             value!(Unattributed {
                 name: (*name).to_owned(),
@@ -261,8 +279,8 @@ impl WindowsOfOneKind {
             attributed,
             attributed_error,
             not_annotated_error,
-            not_timed,
-            not_timed_error,
+            not_timed: 0.0,
+            not_timed_error: Some(0.0),
             unattributed: Unattributed::largest(unattributed, 1e9 * sums.busy.time_s, total_ns),
         }))
     }

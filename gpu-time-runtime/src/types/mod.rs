@@ -12,5 +12,6 @@ pub(crate) mod record_mode;
 pub(crate) mod sample;
 pub mod sampling;
 pub(crate) mod settings;
+pub(crate) mod site_time;
 pub(crate) mod stream_id;
 pub mod workload;

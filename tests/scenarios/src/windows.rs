@@ -24,6 +24,7 @@ use crate::time;
 pub const SCENARIOS: &[Scenario] = &[
     ("windows/busy", busy),
     ("windows/busy_in_steps", busy_in_steps),
+    ("windows/around", around),
     ("windows/full_queue", full_queue),
     ("windows/asked_for", asked_for),
     ("windows/planned", planned),
@@ -187,6 +188,28 @@ fn busy_in_steps(arguments: &[String]) {
     program.run_in_steps(share, depth);
     thread::sleep(Duration::from_millis(300));
     tally::print();
+}
+
+/// Runs in one call of an annotated function that is longer than all phases.
+fn around(arguments: &[String]) {
+    let program = Program::new(0);
+    opened(&program.gpu.stream, &program.outside).unwrap();
+    program.gpu.synchronize();
+    let in_steps = arguments.is_empty();
+    gpu_time::configure().record(if in_steps { "off" } else { "5ms/25ms" }).apply();
+    whole(&program, in_steps);
+    thread::sleep(Duration::from_millis(300));
+    tally::print();
+}
+
+#[gpu_timed]
+fn whole(program: &Program, in_steps: bool) {
+    ran!();
+    if in_steps {
+        program.run_in_steps(0.5, 1);
+    } else {
+        program.run(0.5, 1, Duration::from_secs(3));
+    }
 }
 
 fn parse(arguments: &[String]) -> (f64, u64) {

@@ -86,6 +86,24 @@ fn busy_share_is_exact_within_its_error() {
     assert!(outliers <= 4, "{figures:#?}");
 }
 
+/// Its time is an estimate from the parts that were recorded.
+#[test]
+fn function_that_is_longer_than_phases_has_its_time() {
+    let arguments: &[&str] = if is_real() { &["real"] } else { &[] };
+    let run = scenario("windows/around", arguments).with_cupti().run();
+    let (coverage, [busy, attributed]) = (coverage(&run), exact(&run));
+    assert!(coverage.attributed > 0.95 * coverage.busy && coverage.unattributed.is_empty());
+    let tree = &run.report().tree;
+    let node = tree.iter().find(|node| node.name == "scenario::windows::whole").unwrap();
+    // Virtual time passes faster than the time that phases stand for.
+    let [share, error] = [node.self_ns, node.self_error_ns].map(|ns| ns / coverage.covered_ns);
+    let truth = busy - attributed;
+    assert!((share - truth).abs() <= 3.0 * error + 0.02, "{share} ±{error}, exactly {truth}");
+    assert_eq!((node.recorded, node.calls), (0, 1.0), "{node:?}");
+    assert!(run.stderr.contains("Look at scenario::windows::whole first"), "{}", run.stderr);
+    assert!(tree.iter().all(|node| node.source != "windows"), "{tree:?}");
+}
+
 #[test]
 fn launches_blocking_past_window_end_are_in_it() {
     let run = scenario("windows/full_queue", &[]).with_cupti().run();

@@ -19,6 +19,7 @@ use crate::record::phase::schedule::{Collections, Schedule};
 use crate::record::phase::{current, notes};
 use crate::site::cost;
 use crate::types::record_mode::{PhasePlan, RecordMode};
+use crate::types::site_time::SiteTime;
 use crate::{cupti, cupti::RecordingGuard, health};
 
 /// The time for which CUPTI stays on after a phase, so that launches that began in it are recorded.
@@ -140,15 +141,25 @@ pub(crate) fn before_opening(prepare: fn()) {
     _ = STATE.before_opening.set(prepare);
 }
 
-/// Returns how busy the device with this ordinal was, as [`matching::coverage`] does, and the time that the phases
-/// stand for: the run from the time on from which they could begin.
-pub(crate) fn coverage(device: u32, is_timed: impl Fn(u32) -> bool) -> Option<Coverage> {
-    let covered = current::ready().map_or(Duration::ZERO, |ready| match recording_until() {
+/// Returns how busy the device with this ordinal was. `None` if there were no phases.
+pub(crate) fn coverage(device: u32) -> Option<Coverage> {
+    let covered = covered();
+    let coverage = matching::read(|sums| sums.report(device, covered.as_secs_f64()))??;
+    Some(value!(Coverage { covered_ns: covered.as_nanos() as f64, ..coverage }))
+}
+
+/// Returns the times of annotated functions on the device with this ordinal, as phases tell.
+pub(crate) fn site_times(device: u32) -> Vec<SiteTime> {
+    let covered_s = covered().as_secs_f64();
+    matching::read(|sums| sums.site_times(device, covered_s)).unwrap_or_default()
+}
+
+/// Returns the time that the phases stand for: the run from the time on from which they could begin.
+fn covered() -> Duration {
+    current::ready().map_or(Duration::ZERO, |ready| match recording_until() {
         Some(until) => until.saturating_duration_since(ready),
         None => ready.elapsed(),
-    });
-    let coverage = matching::coverage(device, covered.as_secs_f64(), is_timed)?;
-    Some(value!(Coverage { covered_ns: covered.as_nanos() as f64, ..coverage }))
+    })
 }
 
 /// Returns the end of a phase from the start of the process, if it is over.

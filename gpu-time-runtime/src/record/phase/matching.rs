@@ -67,15 +67,11 @@ pub(crate) fn windows() -> MutexGuard<'static, Windows> {
     locked(&WINDOWS)
 }
 
-/// Returns how busy the device with this ordinal was, or `None` if there were no windows. Also returns `None` if
-/// another thread keeps the windows locked, because CUPTI does not hand over its records. `covered_s` is the time that
-/// they stand for, and `is_timed` says which sites have times.
-pub(crate) fn coverage(
-    device: u32,
-    covered_s: f64,
-    is_timed: impl Fn(u32) -> bool,
-) -> Option<gpu_time_report::Coverage> {
-    locked_by(&WINDOWS, Instant::now() + REPORT_PATIENCE)?.sums.report(device, covered_s, is_timed)
+/// Returns what `read` finds in the sums over all windows. `None` if another thread keeps the windows locked, because
+/// CUPTI does not hand over its records.
+pub(super) fn read<T>(read: impl FnOnce(&CoverageSums) -> T) -> Option<T> {
+    let windows = locked_by(&WINDOWS, Instant::now() + REPORT_PATIENCE)?;
+    Some(read(&windows.sums))
 }
 
 impl Windows {

@@ -53,6 +53,7 @@ pub(crate) mod controller {
     use std::time::Duration;
 
     use crate::types::record_mode::RecordMode;
+    use crate::types::site_time::SiteTime;
 
     pub(crate) fn want() {}
 
@@ -66,8 +67,12 @@ pub(crate) mod controller {
 
     pub(crate) fn before_opening(_: fn()) {}
 
-    pub(crate) fn coverage(_: u32, _: impl Fn(u32) -> bool) -> Option<gpu_time_report::Coverage> {
+    pub(crate) fn coverage(_: u32) -> Option<gpu_time_report::Coverage> {
         None
+    }
+
+    pub(crate) fn site_times(_: u32) -> Vec<SiteTime> {
+        Vec::new()
     }
 
     pub(crate) fn is_used() -> bool {

@@ -204,7 +204,7 @@ fn subtract(
 /// weight of the path's calls, where a lost call has weight 0.
 fn counted(path: &[TimedCalls]) -> f64 {
     let all: u64 = path.iter().map(|timed| timed.recorded + timed.lost).sum();
-    let calls: f64 = path.iter().map(|timed| timed.calls).sum();
+    let calls = path.iter().fold(0.0, |sum, timed| sum + timed.calls);
     if all > 0 { calls / all as f64 } else { 0.0 }
 }
 
@@ -227,7 +227,7 @@ impl EventTimes {
         let (recorded, unknown) = (sum(|timed| timed.recorded), sum(|timed| timed.unknown));
         EventTimes {
             recorded,
-            calls: path.iter().map(|timed| timed.calls).sum(),
+            calls: path.iter().fold(0.0, |sum, timed| sum + timed.calls),
             is_bound: is_starved || unknown > recorded / 2,
             ..EventTimes::default()
         }

@@ -83,7 +83,7 @@ fn estimate(
         let mut works: Vec<_> = launches[first..last].iter().map(record).collect();
         sums.add(length_ns, true, &mut works);
     }
-    sums.report(0, f64::INFINITY, |_| true).unwrap()
+    sums.report(0, f64::INFINITY).unwrap()
 }
 
 /// The true share is within two errors of the estimate in 19 of 20 runs, for each kind of program.
@@ -127,7 +127,7 @@ fn drawn_windows_stand_for_what_the_others_leave() {
         let busy = work(0, window * S, window * S + 10 * MS, true);
         sums.add(10 * MS, true, &mut [busy]);
     }
-    let found = sums.report(0, 1.0, |_| true).unwrap();
+    let found = sums.report(0, 1.0).unwrap();
     assert!((found.busy - 0.5).abs() < 1e-9 && (found.idle - 0.5).abs() < 1e-9, "{found:?}");
     assert_eq!((found.windows, found.total_ns, found.covered_ns), (10, 550e6, 1e9));
 }
@@ -141,7 +141,7 @@ fn shares_are_of_all_windows() {
     let mut sums = CoverageSums::new();
     sums.add(100, true, &mut [work(0, 1_000, 1_040, true), work(0, 1_030, 1_060, false)]);
     sums.add(300, true, &mut [work(1, 50, 60, false)]);
-    let first = sums.report(0, f64::INFINITY, |_| true).unwrap();
+    let first = sums.report(0, f64::INFINITY).unwrap();
     assert_eq!((first.windows, first.total_ns.round()), (2, 400.0));
     let close = |one: f64, other: f64| (one - other).abs() < 1e-9;
     // Overlapping work counts once, and a window without work counts as idle.
@@ -149,8 +149,8 @@ fn shares_are_of_all_windows() {
     let [outside] = &first.unattributed[..] else { panic!("{first:?}") };
     assert_eq!((&*outside.name, outside.count, outside.total_ns), ("k", 1, 30.0));
     assert!(close(outside.share, 0.5) && close(outside.per_s, 2.5e6));
-    assert!(close(sums.report(1, f64::INFINITY, |_| true).unwrap().busy, 0.025));
-    let unused = sums.report(7, f64::INFINITY, |_| true).unwrap();
+    assert!(close(sums.report(1, f64::INFINITY).unwrap().busy, 0.025));
+    let unused = sums.report(7, f64::INFINITY).unwrap();
     assert_eq!((unused.busy, unused.idle), (0.0, 1.0));
 }
 
@@ -162,7 +162,7 @@ fn error_of_work_outside_is_its_own() {
         let attributed = work(0, 0, 10 * window, true);
         sums.add(100, true, &mut [attributed, work(0, 10 * window, 10 * window + 20, false)]);
     }
-    let found = sums.report(0, f64::INFINITY, |_| true).unwrap();
+    let found = sums.report(0, f64::INFINITY).unwrap();
     assert!((found.not_annotated() - 0.2).abs() < 1e-9, "{found:?}");
     assert!(found.busy_error > Some(0.05) && found.not_annotated_error < Some(1e-6), "{found:?}");
 }
@@ -170,10 +170,10 @@ fn error_of_work_outside_is_its_own() {
 #[test]
 fn few_windows_have_no_error() {
     let mut sums = CoverageSums::new();
-    assert_eq!(sums.report(0, f64::INFINITY, |_| true), None);
+    assert_eq!(sums.report(0, f64::INFINITY), None);
     for window in 1..=5_u64 {
         sums.add(100, true, &mut [work(0, 0, 10 * window, true)]);
-        let found = sums.report(0, f64::INFINITY, |_| true).unwrap();
+        let found = sums.report(0, f64::INFINITY).unwrap();
         assert_eq!(found.busy_error.is_some(), window == 5);
         assert_eq!(
             (found.idle_error, found.attributed_error),
@@ -182,7 +182,7 @@ fn few_windows_have_no_error() {
     }
     // The windows are 10 to 50 % busy: the standard error is 7.07 %, and t with 4 degrees of
     // freedom is 2.776.
-    let error = sums.report(0, f64::INFINITY, |_| true).unwrap().busy_error.unwrap();
+    let error = sums.report(0, f64::INFINITY).unwrap().busy_error.unwrap();
     assert!((error - 0.070_710_7 * 1.416_5).abs() < 1e-4, "{error}");
 }
 
@@ -193,7 +193,7 @@ fn equal_windows_have_no_spread() {
         let length_ns = 20 * MS + window * US;
         sums.add(length_ns, true, &mut [work(0, 5, 5 + length_ns / 2, true)]);
     }
-    let found = sums.report(0, f64::INFINITY, |_| true).unwrap();
+    let found = sums.report(0, f64::INFINITY).unwrap();
     assert!((found.busy - 0.5).abs() < 1e-6 && found.busy_error.unwrap() < 1e-6, "{found:?}");
 }
 
@@ -202,7 +202,7 @@ fn equal_windows_have_no_spread() {
 fn share_is_at_most_one() {
     let mut sums = CoverageSums::new();
     sums.add(100, true, &mut [work(0, 0, 250, true)]);
-    let found = sums.report(0, f64::INFINITY, |_| true).unwrap();
+    let found = sums.report(0, f64::INFINITY).unwrap();
     assert_eq!((found.busy, found.idle, found.attributed), (1.0, 0.0, 1.0));
 }
 
@@ -213,7 +213,7 @@ fn error_allows_for_any_work_in_unknown_windows() {
     (0..30).for_each(|_| sums.add(20 * MS, true, &mut [work(0, 0, 8 * MS, true)]));
     (0..5).for_each(|_| sums.add_incomplete(20 * MS, true));
     (0..5).for_each(|_| sums.add_missed(20 * MS));
-    let found = sums.report(0, f64::INFINITY, |_| true).unwrap();
+    let found = sums.report(0, f64::INFINITY).unwrap();
     assert_eq!((found.windows, found.incomplete, found.missed), (30, 5, 5));
     let error = found.busy_error.unwrap();
     assert!((2.0 * error - 0.15).abs() < 0.005, "{error}");
@@ -230,7 +230,7 @@ fn parts_of_a_capped_share_keep_their_proportions() {
         let half = |from: u64, is_attributed| work(0, from * MS, from * MS + part, is_attributed);
         sums.add(2 * MS, true, &mut [half(0, true), half(10, false)]);
     }
-    let found = sums.report(0, f64::INFINITY, |_| true).unwrap();
+    let found = sums.report(0, f64::INFINITY).unwrap();
     let close = |one: f64, other: f64| (one - other).abs() < 1e-9;
     assert!(close(found.busy, 1.0) && close(found.attributed, 0.5), "{found:?}");
     assert!(close(found.not_annotated(), 0.5), "{found:?}");
@@ -244,7 +244,7 @@ fn parts_of_a_capped_share_keep_their_proportions() {
 fn incomplete_windows_are_counted_alone() {
     let mut sums = CoverageSums::new();
     sums.add_incomplete(100, true);
-    let found = sums.report(0, f64::INFINITY, |_| true).unwrap();
+    let found = sums.report(0, f64::INFINITY).unwrap();
     assert_eq!((found.windows, found.incomplete), (0, 1));
     assert_eq!((found.busy, found.idle, found.busy_error), (0.0, 0.0, None));
 }

@@ -85,7 +85,7 @@ fn add_closed(windows: &mut Matching, notes: impl IntoIterator<Item = Note>) {
 
 /// Returns the number of complete windows, the number of incomplete ones, and the busy share.
 fn found(windows: &Windows) -> (u64, u64, f64) {
-    let found = windows.sums.report(0, f64::INFINITY, |_| true);
+    let found = windows.sums.report(0, f64::INFINITY);
     found.map_or((0, 0, 0.0), |found| (found.windows, found.incomplete, found.busy))
 }
 
@@ -106,7 +106,7 @@ fn record_of_an_opened_call_is_left_to_it() {
     let mut windows = closed([Note { is_opened: true, site: Some(1), ..note(1) }]);
     assert!(!windows.take(&activity(1, 10, 20)));
     windows.end_round(false, true, false);
-    assert_eq!(windows.sums.report(0, f64::INFINITY, |_| true).unwrap().attributed, 0.1);
+    assert_eq!(windows.sums.report(0, f64::INFINITY).unwrap().attributed, 0.1);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn no_window_opens_while_too_many_wait() {
     windows.take(&activity(7, 10, 20));
     windows.end_round(false, true, false);
     assert_eq!((found(&windows).0, windows.has_room()), (1, true));
-    assert_eq!(windows.sums.report(0, f64::INFINITY, |_| true).unwrap().missed, 1);
+    assert_eq!(windows.sums.report(0, f64::INFINITY).unwrap().missed, 1);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn notes_are_taken_while_the_window_is_open() {
     windows.take(&activity(3, 50, 55));
     windows.end_round(false, true, false);
     assert_eq!(found(&windows), (1, 0, 0.45));
-    let coverage = windows.sums.report(0, f64::INFINITY, |_| true).unwrap();
+    let coverage = windows.sums.report(0, f64::INFINITY).unwrap();
     assert_eq!(
         ((100.0 * coverage.attributed).round(), coverage.unattributed[0].total_ns),
         (35.0, 10.0)
@@ -346,7 +346,7 @@ fn report_does_not_wait_for_windows_lock() {
             is_done.recv().unwrap();
         });
         is_locked.recv().unwrap();
-        assert!(super::coverage(0, 1.0, |_| true).is_none());
+        assert!(super::read(|sums| sums.report(0, 1.0)).is_none());
         done.send(()).unwrap();
     });
 }
