@@ -1,53 +1,75 @@
 //! The work of annotated functions without a time: those whose calls are longer than phases, or all in warm-up. Phases
 //! tell how long it ran.
 
+use std::collections::BTreeMap;
+
 use gpu_time_report::{Device, Node, Source, value};
 
 use crate::collect::state::SiteState;
 use crate::record::phase::controller;
-use crate::site::callsite::CallSite;
 use crate::types::site_time::SiteTime;
 
 /// Adds the work to the functions' paths in the tree. A function without a path gets one. With several paths, it is
 /// unknown which of them enqueued the work, so it becomes a share of the device.
 pub(super) fn add(devices: &mut [Device], tree: &mut Vec<Node>, states: &[SiteState]) {
-    for device in devices {
-        let ordinal = device.id.strip_prefix("cuda:").and_then(|ordinal| ordinal.parse().ok());
-        let Some(coverage) = device.coverage.as_mut() else { continue };
-        let times = ordinal.map(controller::site_times).unwrap_or_default();
-        for SiteTime { site, ns, error_ns } in times {
-            let at = (site as usize).wrapping_sub(1);
-            let Some(state) = states.get(at).filter(|state| !state.has_gpu_times()) else {
-                continue;
-            };
-            if let Some(path) = only_path(tree, at, state.site) {
-                path.calls = state.calls.calls() as f64;
-                path.self_ns += ns;
-                path.self_error_ns =
-                    path.self_error_ns.zip(error_ns).map(|(one, other)| one.hypot(other));
-                path.inclusive_error_ns = path.self_error_ns;
-                path.self_ns_by_device.insert(device.id.clone(), ns);
-            } else {
-                coverage.not_timed += ns / coverage.covered_ns;
-                let error = error_ns.map(|ns| ns / coverage.covered_ns);
-                coverage.not_timed_error =
-                    coverage.not_timed_error.zip(error).map(|(one, other)| one + other);
+    for (at, times) in untimed(devices, tree, states) {
+        let mut paths = tree.iter_mut().filter(|node| node.site == Some(at));
+        let (first, second) = (paths.next(), paths.next());
+        match (first, second) {
+            (None, _) => tree.push(path(&states[at], at, devices, &times)),
+            (Some(only), None) => {
+                // In one phase for the whole run, its records tell the function's own work, part by part.
+                let is_drawn = times.iter().any(|(_, time)| time.is_drawn);
+                if only.self_ns == 0.0 || is_drawn {
+                    let parent = only.parent;
+                    *only = value!(Node { parent, ..path(&states[at], at, devices, &times) });
+                }
             }
+            (Some(_), Some(_)) => times.iter().for_each(|(device, time)| {
+                if let Some(coverage) = &mut devices[*device].coverage {
+                    let error = time.error_ns.map(|ns| ns / coverage.covered_ns);
+                    coverage.not_timed += time.ns / coverage.covered_ns;
+                    coverage.not_timed_error =
+                        coverage.not_timed_error.zip(error).map(|(one, other)| one + other);
+                }
+            }),
         }
     }
 }
 
-/// Returns the path of a function, which may be new. `None` if it has several.
-fn only_path<'a>(tree: &'a mut Vec<Node>, at: usize, site: &CallSite) -> Option<&'a mut Node> {
-    let mut paths = tree.iter().enumerate().filter(|(_, node)| node.site == Some(at));
-    let place = match (paths.next(), paths.next()) {
-        (Some(_), Some(_)) => return None,
-        (Some((place, _)), None) => place,
-        (None, _) => {
-            let (name, site) = (site.name().to_owned(), Some(at));
-            tree.push(value!(Node { name, site, ..Node::of(Source::Opened) }));
-            tree.len() - 1
+/// Returns the times of the functions without samples and recorded calls, by index in the report, with the indices of
+/// their devices.
+fn untimed(
+    devices: &[Device],
+    tree: &[Node],
+    states: &[SiteState],
+) -> BTreeMap<usize, Vec<(usize, SiteTime)>> {
+    let mut untimed = BTreeMap::<_, Vec<_>>::new();
+    for (device, of) in devices.iter().enumerate().filter(|(_, of)| of.coverage.is_some()) {
+        let ordinal = of.id.strip_prefix("cuda:").and_then(|ordinal| ordinal.parse().ok());
+        for time in ordinal.map(controller::site_times).unwrap_or_default() {
+            let at = (time.site as usize).wrapping_sub(1);
+            let is_recorded = || tree.iter().any(|of| of.site == Some(at) && of.recorded > 0);
+            if states.get(at).is_some_and(|state| !state.has_gpu_times()) && !is_recorded() {
+                untimed.entry(at).or_default().push((device, time));
+            }
         }
-    };
-    tree.get_mut(place)
+    }
+    untimed
+}
+
+/// Returns the path of a function with these times on its devices.
+fn path(state: &SiteState, at: usize, devices: &[Device], times: &[(usize, SiteTime)]) -> Node {
+    let error_ns = times.iter().try_fold(0.0_f64, |sum, (_, of)| Some(sum.hypot(of.error_ns?)));
+    let on = times.iter().map(|(device, time)| (devices[*device].id.clone(), time.ns));
+    value!(Node {
+        name: state.site.name().to_owned(),
+        site: Some(at),
+        calls: state.calls.calls() as f64,
+        self_ns: times.iter().fold(0.0, |sum, (_, time)| sum + time.ns),
+        self_error_ns: error_ns,
+        inclusive_error_ns: error_ns,
+        self_ns_by_device: on.collect(),
+        ..Node::of(Source::Opened)
+    })
 }

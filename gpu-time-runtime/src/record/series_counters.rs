@@ -8,7 +8,7 @@ use crate::site::callsite::CallSite;
 use crate::site::series_id::{SeriesCell, SeriesId, SeriesIdentity};
 use crate::site::thread_counters::SITES_PER_CHUNK;
 use crate::stats::call_tree::place::{PathId, Place};
-use crate::stats::{bracket_counts::BracketCounts, kernels::CallFigures};
+use crate::stats::{bracket_counts::BracketCounts, kernels::CallFigures, total::OpeningDraw};
 use crate::types::sample::{Lost, Sample};
 use crate::types::{device::DeviceId, workload::Workload};
 
@@ -59,8 +59,7 @@ pub(crate) struct OpenedOutcome<'a> {
     /// The number of calls that its kernels represent. If the function names a stream, these include calls that
     /// events time.
     pub represents: f64,
-    /// The number of the outermost call. What is in one was chosen together.
-    pub draw: u64,
+    pub draw: OpeningDraw,
     pub ended_ns: u64,
     pub workload: Workload,
 }
@@ -72,7 +71,7 @@ impl OpenedOutcome<'_> {
             outcome: Err(lost),
             weight: 1.0,
             represents: 1.0,
-            draw: 0,
+            draw: OpeningDraw::default(),
             ended_ns: 0,
             workload: Workload::UNKNOWN,
         }
@@ -282,15 +281,12 @@ impl SeriesTable {
         counters.open = open;
         counters.counts.end_opened(of.outcome.err());
         let Ok((figures, host_ns)) = of.outcome else { return };
-        if of.weight != 1.0 {
-            counters.id.note_draw(of.draw);
-        }
         let (clock, index) = (counters.id.clock, counters.id.index());
         let Some(sample) = Sample::new(figures.busy_ns as f64) else { return };
         let sample = sample.at(of.ended_ns).weighted(of.weight);
         if let Some(cell) = counters.site.series().get_mut(index) {
             cell.series.record_host(host_ns);
-            cell.series.record_opened(figures, of.represents, sample, clock, of.workload);
+            cell.series.record_opened(figures, of.represents, sample, clock, of.workload, of.draw);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The identity of a series, and the series' data.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::stats::series::SeriesData;
 use crate::types::attribute::{Clock, ScopeKind};
@@ -39,8 +39,6 @@ pub(crate) struct SeriesId {
     index: usize,
     /// Set once a single sampled call has given several of the samples.
     repeats: AtomicBool,
-    /// The number of the outermost opened call that the last sampled call was in.
-    draw: AtomicU64,
 }
 
 impl Deref for SeriesId {
@@ -53,13 +51,7 @@ impl Deref for SeriesId {
 
 impl SeriesId {
     pub(super) fn new(identity: SeriesIdentity, clock: Clock, index: usize) -> Self {
-        SeriesId {
-            identity,
-            clock,
-            index,
-            repeats: AtomicBool::new(false),
-            draw: AtomicU64::new(0),
-        }
+        SeriesId { identity, clock, index, repeats: AtomicBool::new(false) }
     }
 
     /// Returns the kind of time that the series contains.
@@ -72,18 +64,10 @@ impl SeriesId {
     }
 
     /// Marks that one sampled call has given several of the samples, so they are not independent: it made this launch
-    /// several times, or it was opened and contains several of these calls.
+    /// several times.
     #[cold]
     pub fn repeat(&self) {
         self.repeats.store(true, Relaxed);
-    }
-
-    /// Notes that a sampled call was inside of this outermost opened call. All calls inside of one are noted
-    /// successively.
-    pub fn note_draw(&self, draw: u64) {
-        if self.draw.swap(draw, Relaxed) == draw {
-            self.repeat();
-        }
     }
 
     /// Returns `true` if one sampled call has given several of the samples.

@@ -5,14 +5,13 @@ pub(crate) mod by_events;
 mod call_counts;
 pub(crate) mod forest;
 pub(crate) mod place;
-pub(crate) mod total;
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::stats::call_tree::by_events::TimedCalls;
 use crate::stats::call_tree::place::{PathId, Place};
-use crate::stats::call_tree::total::{OpeningDraw, Total};
 use crate::stats::kernels::CallFigures;
+use crate::stats::total::{OpeningDraw, Total};
 use crate::types::device::DeviceId;
 use crate::types::sample::{Lost, Sample};
 use gpu_time_report::{Node, PerCall, starved::SampleSum, value};

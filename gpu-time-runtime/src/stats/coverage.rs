@@ -159,9 +159,9 @@ impl CoverageSums {
     /// Returns the times for which the works of annotated functions ran on a device, as [`report`](Self::report) does.
     pub fn site_times(&self, device: u32, covered_s: f64) -> Vec<SiteTime> {
         let [others_s, drawn_s] = self.covered_by_kind(covered_s);
-        let others = self.others.site_times(device, others_s);
+        let others = self.others.site_times(device, others_s, false);
         let mut times: BTreeMap<u32, SiteTime> = others.map(|time| (time.site, time)).collect();
-        for time in self.drawn.site_times(device, drawn_s) {
+        for time in self.drawn.site_times(device, drawn_s, true) {
             times.entry(time.site).and_modify(|of| of.add(time)).or_insert(time);
         }
         times.into_values().collect()
@@ -226,14 +226,19 @@ impl WindowsOfOneKind {
     }
 
     /// Returns the times of annotated functions on a device. The windows stand for a time of `covered_s`.
-    fn site_times(&self, device: u32, covered_s: f64) -> impl Iterator<Item = SiteTime> {
+    fn site_times(
+        &self,
+        device: u32,
+        covered_s: f64,
+        is_drawn: bool,
+    ) -> impl Iterator<Item = SiteTime> {
         let covered_ns = 1e9 * covered_s;
         self.devices.get(&device).into_iter().flat_map(move |sums| {
             let scale = self.scale(sums);
             sums.sites.iter().map(move |(site, of)| {
                 let (share, error) = self.share(*of, scale, covered_s);
                 let error_ns = error.map(|error| error * covered_ns);
-                SiteTime { site: *site, ns: share * covered_ns, error_ns }
+                SiteTime { site: *site, ns: share * covered_ns, error_ns, is_drawn }
             })
         })
     }

@@ -20,3 +20,4 @@ pub mod sampling;
 pub(crate) mod series;
 pub(crate) mod since;
 pub(crate) mod tally;
+pub(crate) mod total;

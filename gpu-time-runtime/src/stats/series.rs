@@ -8,6 +8,7 @@ use crate::stats::rates::RateBasis;
 use crate::stats::sampling::Population;
 use crate::stats::since::Since;
 use crate::stats::tally::{InnerBrackets, PerSample, SampleSums, Tally};
+use crate::stats::total::{OpeningDraw, Total};
 use crate::types::sample::{CacheState, Measure, Sample, SampleFlags};
 use crate::types::{attribute::Clock, workload::Workload};
 use gpu_time_report::{
@@ -36,6 +37,8 @@ struct CallTimes {
     host: Distribution,
     /// `None` without opened calls.
     opened: Option<Box<OpenedCalls>>,
+    /// The times of the samples with `clock = "kernels"`, by the choice of their phase.
+    recorded: Total,
 }
 
 /// Raw times of fed or of starved samples: their distribution, their course over the run, and their
@@ -59,6 +62,8 @@ pub struct SampleTimes {
     host: Summary,
     /// `None` without opened calls, and in a difference between two copies.
     opened: Option<Box<report::KernelTimes>>,
+    /// As in [`CallTimes`]. Empty in a difference between two copies.
+    recorded: Total,
     looks: u32,
 }
 
@@ -168,9 +173,12 @@ impl SeriesData {
         sample: Sample,
         clock: Clock,
         workload: Workload,
+        draw: OpeningDraw,
     ) {
         self.opened_calls().record(call, represents);
         if clock == Clock::Kernels {
+            let calls = self.calls.get_or_insert_default();
+            calls.recorded.add(1.0, sample.raw_ns(), sample.weight.into(), draw);
             let flags = SampleFlags { fed: true, ..sample.flags };
             self.record(sample.flagged(flags));
             self.sums.rates.record(sample.flagged(flags), workload);
@@ -216,6 +224,7 @@ impl SeriesData {
             starved: self.starved.summary(),
             host: calls.map_or_else(Summary::default, |calls| calls.host.summary()),
             opened: opened.map(|opened| Box::new(opened.report())),
+            recorded: calls.map_or_else(Total::default, |calls| calls.recorded),
             looks: self.looks.count(),
         }
     }
@@ -253,6 +262,7 @@ impl Since for SampleTimes {
             starved: self.starved.since(&earlier.starved),
             host: self.host.since(&earlier.host),
             opened: None,
+            recorded: Total::default(),
             looks: self.looks,
         }
     }
@@ -278,6 +288,14 @@ impl SampleTimes {
     #[cfg(test)]
     pub fn opened(&self) -> Option<&report::KernelTimes> {
         self.opened.as_deref()
+    }
+
+    /// Returns the standard error of the total of recorded calls, or `None` if there are too few. The number of calls is
+    /// known unless other series have some of the samples.
+    fn recorded_error_ns(&self, population: Population) -> Option<f64> {
+        let is_whole = (self.recorded.calls / population.weights - 1.0).abs() < 1e-3;
+        let is_count_known = is_whole && !population.is_estimated;
+        Some(population.scale() * self.recorded.known_error_ns(is_count_known)?)
     }
 
     /// Returns the series for the report. The counts are read before the times, so the statistics
@@ -313,6 +331,11 @@ impl SampleTimes {
         let error_ns = estimate.map(|estimate| match estimate.error_ns() {
             _ if is_sampled && info.repeats => Err(UnknownError::Repeated),
             _ if is_sampled && info.counted => Err(UnknownError::Counted),
+            // The calls of one phase were not chosen independently.
+            _ if is_sampled && self.recorded.calls > 0.0 => {
+                let population = info.population.unwrap_or_default();
+                self.recorded_error_ns(population).ok_or(UnknownError::Few)
+            }
             error_ns => error_ns,
         });
         let rate_basis = RateBasis {

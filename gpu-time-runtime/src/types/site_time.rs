@@ -8,6 +8,8 @@ pub(crate) struct SiteTime {
     pub ns: f64,
     /// The standard error. `None` if it is not known.
     pub error_ns: Option<f64>,
+    /// It is an estimate from windows at random times.
+    pub is_drawn: bool,
 }
 
 impl SiteTime {
@@ -15,6 +17,7 @@ impl SiteTime {
     #[cfg(feature = "kernels")]
     pub fn add(&mut self, other: SiteTime) {
         self.ns += other.ns;
+        self.is_drawn |= other.is_drawn;
         self.error_ns = self.error_ns.zip(other.error_ns).map(|(one, other)| one.hypot(other));
     }
 }

@@ -12,7 +12,7 @@ use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
-use crate::stats::call_tree::{place::PathId, total::OpeningDraw};
+use crate::stats::{call_tree::place::PathId, total::OpeningDraw};
 use crate::types::activity::{EnqueueCall, GraphExec};
 use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Lost};

@@ -203,31 +203,6 @@ fn work_after_stop_is_elsewhere_for_own_function() {
     assert_eq!([outer, inner].map(elsewhere), [vec![], vec![(ElsewhereReason::AfterStop, 1)]]);
 }
 
-/// The calls of one phase were not chosen independently.
-#[test]
-fn calls_of_a_phase_are_one_draw() {
-    let [outer, inner] = [(); 2].map(|()| OpenedFunction { stream: None, ..subject(thread()) });
-    let record_in = |phase: Option<Phase>| {
-        let mut call = Box::<OpenCall>::default();
-        call.phase = phase;
-        let frame = call.enter(outer).unwrap();
-        for id in [1, 2] {
-            let frame = call.enter(inner).unwrap();
-            call.note(&launch(id));
-            call.leave(at(frame), None, |_| DeviceId::Cuda(0));
-        }
-        record_launches(call, &[frame]);
-    };
-    let repeats = |subject: OpenedFunction| subject.of.site.series()[0].id.repeats();
-    record_in(None);
-    record_in(Some(Phase { number: 1, weight: 1.0 }));
-    assert_eq!([outer, inner].map(repeats), [false, false], "they stand for themselves");
-    record_in(Some(Phase { number: 2, weight: 10.0 }));
-    assert_eq!([outer, inner].map(repeats), [false, true]);
-    record_in(Some(Phase { number: 3, weight: 10.0 }));
-    assert_eq!([outer, inner].map(repeats), [false, true]);
-}
-
 /// Events time the calls of such a function outside of phases.
 #[test]
 fn opened_calls_represent_all_calls_with_stream() {

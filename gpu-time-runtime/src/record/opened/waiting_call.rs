@@ -232,7 +232,7 @@ impl WaitingCall {
                 outcome,
                 weight: frame.series_weight(),
                 represents: frame.weight(),
-                draw: draw.number,
+                draw,
                 ended_ns: left_ns,
                 workload: subject.workload,
             };

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::stats::bias::Bias;
 use crate::stats::call_tree::by_events::{self, EventTimes};
 use crate::stats::call_tree::call_counts::{CallCounts, Correction};
-use crate::stats::call_tree::total::{FEWEST, Total};
 use crate::stats::call_tree::{CallTree, MAX_PATHS, Path, SiteNumber};
+use crate::stats::total::{FEWEST, Total};
 use crate::types::device::DeviceId;
 use gpu_time_report::{Node, PerCall, Source, value};
 
@@ -134,11 +134,9 @@ impl Path {
 
     fn opened_node(&self, correction: Correction) -> Node {
         let is_sampled = self.calls > self.recorded as f64 || correction.scale != 1.0;
-        let error_ns = |of: &Total| match correction.is_count_known {
-            _ if !is_sampled => Some(0.0),
-            _ if !of.has_known_error() => None,
-            true => Some(of.error_of_times_ns()),
-            false => Some(of.error_ns()),
+        let error_ns = |of: &Total| match is_sampled {
+            true => of.known_error_ns(correction.is_count_known),
+            false => Some(0.0),
         };
         let per_call = (self.recorded > 0).then(|| self.means());
         correction.applied(value!(Node {
@@ -189,9 +187,10 @@ fn by_name(times: &BTreeMap<DeviceId, f64>) -> BTreeMap<String, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::call_tree::RecordedCall;
     use crate::stats::call_tree::place::{PathId, Place};
-    use crate::stats::call_tree::{RecordedCall, total::OpeningDraw};
     use crate::stats::kernels::CallFigures;
+    use crate::stats::total::OpeningDraw;
     use crate::types::sample::{Sample, SampleFlags};
 
     const SPAN: SiteNumber = 100;

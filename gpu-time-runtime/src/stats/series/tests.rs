@@ -238,6 +238,41 @@ fn run_has_the_dependence_of_its_own_samples() {
     assert!(whole < 20.0 && (300.0..=600.0).contains(&run), "{whole} {run}");
 }
 
+/// Records three calls in each of these phases, all of which take as long as the phase's number says. A phase stands
+/// for ten.
+fn in_phases(phases: u64) -> report::Series {
+    let (mut series, mut tally) = (SeriesData::new(), Tally::default());
+    let mut population = Population::default();
+    for number in 1..=phases {
+        let draw = OpeningDraw { number, weight: 10.0 };
+        for _ in 0..3 {
+            let sample = Sample::new(1e3 * (1 + number % 4) as f64).unwrap().weighted(10.0);
+            let figures = CallFigures::default();
+            series.record_opened(&figures, 10.0, sample, Clock::Kernels, Workload::UNKNOWN, draw);
+            tally.counts.begin();
+            tally.counts.end_opened(None);
+            population.weights += 10.0;
+            population.variance += 90.0;
+        }
+    }
+    population.calls = population.weights;
+    tally.sums = series.sums();
+    let info = SeriesInfo { clock: Clock::Kernels, population: Some(population), ..info(None) };
+    series.times().report(info, &tally)
+}
+
+/// The calls of a phase were chosen together.
+#[test]
+fn error_of_recorded_calls_is_that_of_their_phases() {
+    let report = in_phases(400);
+    assert_eq!(report.estimated_total_ns, Some(400.0 * 30.0 * 2_500.0));
+    // The times of a phase vary by 1,118 ns.
+    let error_ns = (400.0 * 10.0 * 9.0_f64).sqrt() * 3.0 * 1_118.0;
+    let found_ns = report.estimated_total_error_ns.unwrap();
+    assert!((found_ns / error_ns - 1.0).abs() < 0.05, "{found_ns}, not {error_ns}");
+    assert_eq!(in_phases(4).unknown_error, Some(UnknownError::Few));
+}
+
 #[test]
 fn counted_and_repeated_calls_have_no_error() {
     let of = |counted, repeats| {

@@ -1,9 +1,9 @@
-//! The total time of all calls of a path, estimated from those that were opened.
+//! The total time of all calls of a function or of a path, estimated from those that were recorded.
 
 use gpu_time_report::student_t::two_sided_quantile;
 
 /// The minimum effective number of draws for an error. Fewer may lack the long calls that make up much of the total.
-pub(super) const FEWEST: f64 = 5.0;
+pub(crate) const FEWEST: f64 = 5.0;
 /// With many draws, a total is more than `ERRORS` standard errors off with the probability `MISS`.
 const MISS: f64 = 0.05;
 const ERRORS: f64 = 1.96;
@@ -19,7 +19,7 @@ pub(crate) struct OpeningDraw {
 
 /// The number and the total time of a population of calls, estimated from a sample.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Total {
+pub(crate) struct Total {
     pub calls: f64,
     pub ns: f64,
     variance_of_calls: Variance,
@@ -51,7 +51,8 @@ impl Total {
     /// probabilities. Pairs are seen when the outer call is opened, with a probability of `p`.
     pub fn add(&mut self, calls: f64, ns: f64, weight: f64, draw: OpeningDraw) {
         let [above_calls, above_ns] = [calls, ns].map(|value| (weight - 1.0) * value);
-        if self.draw != draw.number {
+        // What is recorded in any case was not chosen together.
+        if self.draw != draw.number || draw.weight <= 1.0 {
             self.variance_of_calls.end_draw();
             self.variance.end_draw();
             (self.draw, self.drawn_calls, self.drawn_ns) = (draw.number, 0.0, 0.0);
@@ -69,15 +70,25 @@ impl Total {
         self.drawn_ns += above_ns;
     }
 
+    /// Returns the standard error of the estimate, widened if there were few draws. If the number of all calls is known,
+    /// it is that of the estimate after it has been multiplied by the ratio of this number to its estimate. `None` if the
+    /// sample is too small.
+    pub fn known_error_ns(&self, is_count_known: bool) -> Option<f64> {
+        self.has_known_error().then(|| match is_count_known {
+            true => self.error_of_times_ns(),
+            false => self.error_ns(),
+        })
+    }
+
     /// Returns `true` if the sample is large enough to know its error.
-    pub fn has_known_error(&self) -> bool {
+    fn has_known_error(&self) -> bool {
         let has_enough = |variance: &Variance| variance.draws() >= FEWEST;
         has_enough(&self.variance_of_calls)
             && (self.variance.sum == 0.0 || has_enough(&self.variance))
     }
 
     /// Returns the standard error of the estimate, widened if there were few draws.
-    pub fn error_ns(&self) -> f64 {
+    fn error_ns(&self) -> f64 {
         self.standard_error_ns() * self.widening()
     }
 
@@ -94,7 +105,7 @@ impl Total {
 
     /// Does the same for the estimate after it has been multiplied by the ratio of the number of calls to
     /// the estimate of this number (Hájek's ratio estimator). Calls of equal times leave no error.
-    pub fn error_of_times_ns(&self) -> f64 {
+    fn error_of_times_ns(&self) -> f64 {
         self.standard_error_of_times_ns() * self.widening()
     }
 
