@@ -157,9 +157,12 @@ pub fn publish() {
 ///
 /// # Nesting and panics
 ///
-/// Runs may be nested or concurrent, and each decides separately when to stop. If they request
-/// different cache states, the run that began last takes precedence. A panic in the closure is
-/// passed on to the caller.
+/// Runs of several threads, as in tests of one binary, take turns, also with those of [`compare`]. A run waits for at most
+/// a minute. Runs may be nested, and each decides separately when to stop. If they request different cache states, the
+/// run that began last takes precedence. A panic in the closure is passed on to the caller.
+///
+/// Phases of recording begin only if the closure calls a function that needs records. All of its calls are then
+/// recorded.
 pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
     match fork::begin_call() {
         Some(_call) => settle::run(settle, || inside::outside(&mut closure)),

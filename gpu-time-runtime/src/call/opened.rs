@@ -186,6 +186,9 @@ fn opens_now(site: &'static CallSite) -> Option<OpenedAs> {
     if site.opens_first() {
         return Some(OpenedAs::First);
     }
+    if site.needs_records() && controller::is_suspended() {
+        controller::want_now();
+    }
     current::phase().map(|_| OpenedAs::OfPhase)
 }
 

@@ -11,6 +11,7 @@ use crate::record::drain;
 use crate::settle::compared::{Block, Compared};
 use crate::settle::options::Settle;
 use crate::settle::pacer::IN_FLIGHT_PATIENCE;
+use crate::settle::turn::Turn;
 use gpu_time_report::{Look, Site};
 
 /// The intended duration of a batch: long enough that evaluating it costs little, and short enough
@@ -33,6 +34,7 @@ pub(crate) fn run_in_child([base, new]: [Arm; 2]) -> Compared {
 /// Alternates between two closures until the ratios of their times are known precisely enough, or the timeout
 /// has passed.
 pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
+    let _turn = Turn::take();
     let started = Instant::now();
     let mut compared = Compared::new([base.0, new.0]);
     let closures = &mut [base.1, new.1];

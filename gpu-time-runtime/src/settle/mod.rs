@@ -11,6 +11,7 @@ mod progress;
 mod run;
 mod settled;
 mod stopping;
+mod turn;
 mod unmet;
 
 pub use compared::{Compared, Ratio};

@@ -7,6 +7,7 @@ use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
 use crate::record::drain;
 use crate::settle::pacer::{IN_FLIGHT_PATIENCE, Pacer};
+use crate::settle::turn::Turn;
 use crate::settle::{back_to_back, options::Settle};
 use crate::settle::{progress::Progress, settled::Settled, stopping::Verdict};
 use gpu_time_report::Site;
@@ -26,6 +27,7 @@ pub(crate) fn run_in_child(closure: impl FnOnce()) -> Settled {
 
 /// Calls the closure until all times have settled or the timeout has passed.
 pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
+    let _turn = Turn::take();
     if let Some(plan) = settle.graph {
         return back_to_back::run(&settle, plan, closure);
     }

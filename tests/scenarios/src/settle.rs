@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("settle/cold", cold),
     ("settle/nested", nested),
     ("settle/threads", threads),
+    ("settle/at_once", at_once),
+    ("settle/among_phases", among_phases),
     ("settle/queue", queue),
     ("settle/any_clock", any_clock),
     ("settle/back_to_back", back_to_back),
@@ -324,6 +326,61 @@ fn threads(_: &[String]) {
         gpu.synchronize();
     });
     note("run", &settled);
+    tally::print();
+}
+
+/// Makes two runs at once, which call one function with kernels of 10 and 100 µs.
+fn at_once(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::timed");
+    let both = Barrier::new(2);
+    let run = |ns: u64| {
+        let stream = gpu.new_stream();
+        both.wait();
+        let settled = until_stable(settle(), || {
+            for _ in 0..16 {
+                timed(&stream, &spin, ns).unwrap();
+            }
+            stream.synchronize().unwrap();
+        });
+        let [site] = &settled.sites[..] else { panic!("{:?}", settled.sites) };
+        let raw = site.series[0].raw_ns.expect("there are samples");
+        tally::fact(&format!("{ns} least"), raw.min as u64);
+        tally::fact(&format!("{ns} longest"), raw.max as u64);
+    };
+    thread::scope(|scope| [10_000, 100_000].map(|ns| scope.spawn(move || run(ns))).map(drop));
+    tally::print();
+}
+
+#[gpu_timed]
+fn bare(work: &(Arc<CudaStream>, Spin)) -> LaunchResult {
+    ran!();
+    let (queue, spin) = work;
+    spin.launch(queue, 10_000)
+}
+
+/// Makes a run of a function that events time, and one of a function that needs records.
+fn among_phases(_: &[String]) {
+    let gpu = Gpu::new();
+    let spin = gpu.spin("settle::timed");
+    let work = (gpu.stream.clone(), gpu.spin("settle::bare"));
+    bare(&work).unwrap();
+    // For several phases.
+    let settle = settle().min_time(Duration::from_millis(200));
+    let opened =
+        |settled: &Settled| settled.sites.iter().map(|site| site.series[0].opened()).sum::<u64>();
+    let by_events = until_stable(settle, || {
+        timed(&gpu.stream, &spin, 10_000).unwrap();
+        gpu.synchronize();
+    });
+    note("by events", &by_events);
+    tally::fact("opened by events", opened(&by_events));
+    let recorded = until_stable(settle, || {
+        bare(&work).unwrap();
+        gpu.synchronize();
+    });
+    note("recorded", &recorded);
+    tally::fact("opened recorded", opened(&recorded));
     tally::print();
 }
 

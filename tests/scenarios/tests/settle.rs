@@ -141,6 +141,23 @@ fn calls_on_other_threads_settle() {
     }
 }
 
+/// Otherwise, each would count the other's calls.
+#[test]
+fn runs_of_several_threads_take_turns() {
+    let run = run("at_once");
+    assert!(run.fact("10000 longest") < 90_000 && run.fact("100000 least") >= 90_000);
+}
+
+#[test]
+fn no_phase_begins_during_a_run() {
+    let run = scenario("settle/among_phases", &[]).in_phases().untraced().run();
+    assert_eq!((run.fact("by events unmet"), run.fact("opened by events")), (0, 0));
+    // A function that needs records is recorded in each call.
+    assert_eq!(run.fact("recorded unmet"), 0);
+    let calls = run.fact("recorded calls");
+    assert!(run.fact("opened recorded") + 1 >= calls, "of {calls}");
+}
+
 #[test]
 fn closure_that_never_waits() {
     let run = run("queue");

@@ -51,12 +51,18 @@ struct PhaseOrders {
     no_thread: Option<String>,
     /// Calls are on the stack while phases may begin.
     is_marking: bool,
+    /// The number of runs of `until_stable` and `compare` in progress, in which no planned phase begins.
+    suspensions: u32,
+    /// In one of them, a function was called that needs records. So everything is recorded until they end.
+    needs_records: bool,
 }
 
 /// The state that the thread shares with the rest of the runtime.
 struct PhaseState {
     orders: Mutex<PhaseOrders>,
     is_ordered: AtomicBool,
+    /// Planned phases are suspended, and nothing has needed records so far.
+    is_suspended: AtomicBool,
     /// The thread records, or is about to.
     is_recording: AtomicBool,
     /// Called before each phase.
@@ -77,9 +83,12 @@ static STATE: PhaseState = PhaseState {
             has_thread: false,
             no_thread: None,
             is_marking: false,
+            suspensions: 0,
+            needs_records: false,
         },
     ),
     is_ordered: AtomicBool::new(false),
+    is_suspended: AtomicBool::new(false),
     is_recording: AtomicBool::new(false),
     before_opening: OnceLock::new(),
     cost_ns: AtomicU64::new(0),
@@ -89,24 +98,52 @@ static STATE: PhaseState = PhaseState {
 /// [records](want). Drops the request that waits unless `may_record`.
 pub(crate) fn set(recording: RecordMode, wanted: bool, may_record: bool) {
     STATE.is_ordered.store(wanted && recording != RecordMode::Off, Relaxed);
-    let change = |orders: &mut PhaseOrders| {
-        let before = orders.effective();
-        orders.is_start_over &= orders.recording == recording;
-        orders.recording = recording;
-        orders.is_wanted |= wanted;
+    order(|orders| {
+        orders.changes += u64::from(!may_record);
         orders.requested.take_if(|_| !may_record);
-        let changes = before != orders.effective();
-        if changes || !may_record {
-            orders.changes += 1;
+        orders.change(|orders| {
+            orders.is_start_over &= orders.recording == recording;
+            orders.recording = recording;
+            orders.is_wanted |= wanted;
+        });
+    });
+}
+
+/// Lets no planned phase begin until the returned value is dropped, and ends the one in progress. If a function is
+/// called that [needs records](want_now), everything is recorded instead.
+pub(crate) fn suspend() -> Suspension {
+    order(|orders| orders.change(|orders| orders.suspensions += 1));
+    Suspension(())
+}
+
+/// Keeps planned phases from beginning.
+#[must_use]
+pub(crate) struct Suspension(());
+
+impl Drop for Suspension {
+    fn drop(&mut self) {
+        order(|orders| {
+            orders.change(|orders| {
+                orders.suspensions -= 1;
+                orders.needs_records &= orders.suspensions > 0;
+            });
+        });
+    }
+}
+
+/// Notes that a call needs records, which there are none of because phases are suspended.
+#[cold]
+pub(crate) fn want_now() {
+    order(|orders| {
+        if orders.suspensions > 0 && !orders.needs_records {
+            orders.change(|orders| orders.needs_records = true);
         }
-        match orders.effective() {
-            RecordMode::On | RecordMode::Start(_) if changes => current::begin_endless(),
-            RecordMode::Off | RecordMode::Phases(_) if changes => current::end_endless(),
-            _ => {}
-        }
-        orders.mark();
-    };
-    order(change);
+    });
+}
+
+/// Returns `true` if planned phases are suspended.
+pub(crate) fn is_suspended() -> bool {
+    STATE.is_suspended.load(Relaxed)
 }
 
 /// Returns `true` if the program or its user asked for records, whether or not its functions need them.
@@ -221,8 +258,27 @@ impl PhaseOrders {
     fn effective(&self) -> RecordMode {
         match self.recording {
             RecordMode::Start(_) if self.is_start_over => RecordMode::Off,
+            RecordMode::Phases(_) if self.needs_records => RecordMode::On,
+            RecordMode::Phases(_) if self.suspensions > 0 => RecordMode::Off,
             recording => recording,
         }
+    }
+
+    /// Makes a change, which ends a phase in progress if it changes when to record.
+    fn change(&mut self, change: impl FnOnce(&mut PhaseOrders)) {
+        let before = self.effective();
+        change(self);
+        let now = self.effective();
+        if now != before {
+            self.changes += 1;
+            match now {
+                RecordMode::On | RecordMode::Start(_) => current::begin_endless(),
+                RecordMode::Off | RecordMode::Phases(_) => current::end_endless(),
+            }
+        }
+        let is_suspended = self.suspensions > 0 && !self.needs_records;
+        STATE.is_suspended.store(is_suspended, Relaxed);
+        self.mark();
     }
 
     fn needs_thread(&self) -> bool {
@@ -535,6 +591,8 @@ mod tests {
             has_thread: true,
             no_thread: None,
             is_marking: false,
+            suspensions: 0,
+            needs_records: false,
         }
     }
 

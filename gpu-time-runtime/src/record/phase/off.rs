@@ -57,6 +57,18 @@ pub(crate) mod controller {
 
     pub(crate) fn want() {}
 
+    pub(crate) fn want_now() {}
+
+    pub(crate) fn is_suspended() -> bool {
+        false
+    }
+
+    pub(crate) struct Suspension;
+
+    pub(crate) fn suspend() -> Suspension {
+        Suspension
+    }
+
     pub(crate) fn is_ordered() -> bool {
         false
     }
