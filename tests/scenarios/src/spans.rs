@@ -21,6 +21,7 @@ use crate::tally::{self, ran};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("spans/nested", nested),
+    ("spans/whole", whole),
     ("spans/functions", functions),
     ("spans/futures", futures),
     ("spans/sampled", sampled),
@@ -95,6 +96,19 @@ fn nested(arguments: &[String]) {
         program.launch(NS);
         program.gpu.synchronize();
     }
+    tally::print();
+}
+
+/// Makes requests in a phase, inside a span that began before it.
+fn whole(_: &[String]) {
+    let program = Program::new(spans());
+    gpu_time::configure().record("off").apply();
+    info_span!("whole").in_scope(|| {
+        program.launch(NS);
+        gpu_time::configure().record("on").apply();
+        (0..10).for_each(|_| request(&program));
+        program.gpu.synchronize();
+    });
     tally::print();
 }
 

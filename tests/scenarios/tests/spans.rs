@@ -47,6 +47,16 @@ fn nested_spans_are_paths_with_exact_times() {
     assert_eq!(row.kernels.kernels_per_call, Some(2.0));
 }
 
+/// The root begins outside of the phase.
+#[test]
+fn spans_inside_one_that_is_longer_than_phases_are_recorded() {
+    let run = scenario("spans/whole", &[]).with_cupti().run();
+    let paths = paths(&run);
+    for (path, calls) in [("request", 10), ("request/layer", 20), ("request/layer/norm", 20)] {
+        assert_eq!(paths[path].recorded, calls, "{path}");
+    }
+}
+
 #[test]
 fn spans_and_functions_nest() {
     let run = scenario("spans/functions", &[]).with_cupti().run();

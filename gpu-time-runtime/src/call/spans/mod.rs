@@ -30,7 +30,7 @@ use crate::types::sampling::Sampling;
 ///
 /// In each phase, the layer records every root span with all spans inside it, or a random share of them if
 /// [`sample`](Spans::sample) sets one. A root is a span without an explicit parent, created while its thread is not
-/// inside another span. Totals are estimated for all spans. A span inside a recorded call of an annotated function is
+/// inside another span that it entered in the same phase. So a span around the whole program hides no others. Totals are estimated for all spans. A span inside a recorded call of an annotated function is
 /// recorded with that call. If a span is created once and entered for each call, as in candle's models, each entry counts
 /// as a call.
 ///
@@ -113,14 +113,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
 
     #[inline]
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        let is_outermost = roots::enter();
-        let chosen = if is_outermost { roots::choose_entered(self.rate) } else { None };
+        let is_root = roots::enter();
+        let chosen = if is_root { roots::choose_entered(self.rate) } else { None };
         if chosen.is_some()
             || COUNTS.suspended.has_any()
             || opened::is_inside()
-            || (is_outermost && (COUNTS.expected.has_any() || COUNTS.live.has_any()))
+            || (is_root && (COUNTS.expected.has_any() || COUNTS.live.has_any()))
         {
-            self.enter(id, &context, is_outermost, chosen);
+            self.enter(id, &context, is_root, chosen);
         }
     }
 
@@ -162,7 +162,7 @@ impl Spans {
         &self,
         id: &Id,
         context: &Context<'_, S>,
-        is_outermost: bool,
+        is_root: bool,
         chosen: Option<f64>,
     ) {
         if fork::is_forked() {
@@ -173,14 +173,14 @@ impl Spans {
         let around = || around(&span);
         let mut extensions = span.extensions_mut();
         if let Some(span_state) = extensions.get_mut::<SpanState>() {
-            span_state.enter(is_outermost, chosen, around);
+            span_state.enter(is_root, chosen, around);
             return;
         }
         let around = if opened::is_inside() { None } else { Some(around()) };
         if chosen.is_some() || around.as_ref().is_none_or(Option::is_some) {
             let mut span_state =
                 SpanState::new(sites::find(span.metadata(), self.key), SeriesKey::NONE);
-            span_state.enter(is_outermost, chosen, || around.flatten());
+            span_state.enter(is_root, chosen, || around.flatten());
             extensions.replace(span_state);
         }
     }

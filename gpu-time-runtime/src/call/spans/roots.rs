@@ -1,4 +1,7 @@
-//! Root spans, which are not inside other spans on their thread, and the choice of those that open a call.
+//! Root spans, and the choice of those that open a call.
+//!
+//! A root is not inside another span on its thread that might have been chosen in this phase. So spans are recorded
+//! inside one that is longer than phases, such as a span around the whole program.
 
 use std::cell::Cell;
 use std::sync::Once;
@@ -18,9 +21,19 @@ const LONGEST_GAP: u64 = 1_024;
 thread_local! {
     /// The number of spans that this thread is inside of.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// The last root that the thread has entered in a phase, if it is still inside.
+    static ROOT: Cell<Option<EnteredRoot>> = const { Cell::new(None) };
     // Without destructors, so that they can be used until the thread ends.
     static CREATED: Draws = Draws::default();
     static ENTERED: Draws = Draws::default();
+}
+
+#[derive(Clone, Copy)]
+struct EnteredRoot {
+    /// The number of spans around it.
+    depth: u32,
+    /// The number of the phase.
+    phase: u32,
 }
 
 /// Random choices among the events of one kind on a thread.
@@ -33,28 +46,49 @@ struct Draws {
     sampler: Sampler,
 }
 
-/// Notes that the thread enters a span. Returns `true` if it is not inside another one.
+/// Notes that the thread enters a span. Returns `true` if the span is a root.
 #[inline]
 pub(super) fn enter() -> bool {
     let depth = DEPTH.get();
     DEPTH.set(depth.saturating_add(1));
-    depth == 0
+    if depth == 0 {
+        ROOT.set(None);
+    }
+    let phase = current::phase().map(|phase| phase.number);
+    if is_inside_root(phase) {
+        return false;
+    }
+    if let Some(phase) = phase {
+        ROOT.set(Some(EnteredRoot { depth, phase }));
+    }
+    true
 }
 
 /// Notes that the thread leaves a span.
 #[inline]
 pub(super) fn exit() {
-    DEPTH.set(DEPTH.get().saturating_sub(1));
+    let depth = DEPTH.get().saturating_sub(1);
+    DEPTH.set(depth);
+    if ROOT.get().is_some_and(|root| root.depth >= depth) {
+        ROOT.set(None);
+    }
+}
+
+/// Returns `true` if the thread is inside a root that it has entered in this phase.
+#[inline]
+fn is_inside_root(phase: Option<u32>) -> bool {
+    ROOT.get().is_some_and(|root| phase.is_none_or(|phase| root.phase == phase))
 }
 
 /// Decides whether a new span without an explicit parent opens a call. Returns the probability of choosing it, or
 /// `None` if it is not a root or not chosen.
 #[inline]
 pub(super) fn choose_new(rate: Sampling) -> Option<f64> {
-    if DEPTH.get() > 0 { None } else { choose(&CREATED, rate) }
+    let phase = current::phase().map(|phase| phase.number);
+    if is_inside_root(phase) { None } else { choose(&CREATED, rate) }
 }
 
-/// Does the same for the outermost entry on a thread. The choice applies only to kept spans.
+/// Does the same for an entry of a root. The choice applies only to kept spans.
 #[inline]
 pub(super) fn choose_entered(rate: Sampling) -> Option<f64> {
     choose(&ENTERED, rate)

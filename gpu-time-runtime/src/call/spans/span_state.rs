@@ -97,24 +97,24 @@ impl SpanState {
         Some((self.of.site.id(), self.weight? / self.phase_weight))
     }
 
-    /// Enters the span on this thread. `is_outermost` is `true` if the thread is not inside another span.
+    /// Enters the span on this thread. `is_root` is `true` if the span is a root.
     /// `chosen` is set if the entry was chosen to open a call, with this probability, which applies only to kept
     /// spans. `around` returns the recorded spans around this one, if there are any.
     pub fn enter(
         &mut self,
-        is_outermost: bool,
+        is_root: bool,
         chosen: Option<f64>,
         around: impl FnOnce() -> Option<EnclosingSpans>,
     ) {
         self.metered(|span_state| {
-            span_state.enter_here(is_outermost, chosen, around);
+            span_state.enter_here(is_root, chosen, around);
             span_state.update_counts();
         });
     }
 
     fn enter_here(
         &mut self,
-        is_outermost: bool,
+        is_root: bool,
         chosen: Option<f64>,
         around: impl FnOnce() -> Option<EnclosingSpans>,
     ) {
@@ -134,7 +134,7 @@ impl SpanState {
             self.lose(frame, Lost::Unfinished);
         }
         let place = match mem::replace(&mut self.place, SpanPlace::Nowhere) {
-            SpanPlace::Chosen(share) if is_outermost && !is_kept => self.open(share),
+            SpanPlace::Chosen(share) if is_root && !is_kept => self.open(share),
             SpanPlace::Suspended(frame, call) if !is_kept => {
                 match opened::resume(frame, Some(call)) {
                     Some(call) => return self.place = SpanPlace::Suspended(frame, call),
