@@ -2,7 +2,7 @@
 
 use crate::note_list::NoteList;
 use crate::units::{self, bounded, two_digit_percent};
-use crate::{Budget, Clock, Coverage, Remark, Series, Site, Snapshot, idle, surcharge};
+use crate::{Budget, CacheState, Clock, Coverage, Remark, Series, Site, Snapshot, idle, surcharge};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MAX_LINES: usize = 10;
@@ -105,24 +105,30 @@ pub fn no_call(snapshot: &Snapshot) -> Option<String> {
     })
 }
 
-/// Returns notes about options that need a GPU, for functions timed only by the host clock.
+/// Returns notes about options that had no effect: on functions timed only by the host clock, and on those of which every
+/// call was recorded, inside of another recorded one.
 pub fn without_effect(snapshot: &Snapshot) -> Vec<String> {
-    let on_host = |site: &&Site| {
-        let mut series = site.series.iter();
-        site.timed > 0 && series.len() > 0 && series.all(|series| series.clock == Clock::Host)
+    let heads = |site: &Site| site.series.iter().filter(|series| series.launch.is_none()).count();
+    let all = |site: &Site, is: fn(&Series) -> bool| {
+        site.timed > 0 && heads(site) > 0 && site.series.iter().all(is)
     };
-    let sites: Vec<&Site> = snapshot.sites.iter().filter(on_host).collect();
-    let note = |key| {
-        let asked = sites.iter().filter(|site| site.has_gpu_key(key));
+    let on_host = |site: &Site| all(site, |series| series.clock == Clock::Host);
+    let recorded = |site: &Site| {
+        all(site, |series| series.fed + series.starved == 0 && series.cache == CacheState::AsFound)
+            && site.series.iter().any(|series| series.opened() > 0)
+    };
+    let note = |key: &str, is_without: &dyn Fn(&Site) -> bool, why: &str| {
+        let asked = snapshot.sites.iter().filter(|site| site.has_gpu_key(key) && is_without(site));
         let names =
             bounded(asked.map(|site| site.name.clone()).collect(), MAX_LINES, "more functions");
         let names = Some(names.join(", ")).filter(|names| !names.is_empty())?;
-        Some(format!(
-            "`{key}` had no effect on {names}: the host clock timed every call, because none had a stream \
-             on a GPU"
-        ))
+        Some(format!("`{key}` had no effect on {names}: {why}"))
     };
-    ["cold", "sleep", "graph"].into_iter().filter_map(note).collect()
+    let of_host = "the host clock timed every call, because none had a stream on a GPU";
+    let of_records = "every call was recorded inside of another one. With `GPU_TIME_RECORD=20ms/1s`, events time most calls";
+    let notes = ["cold", "sleep", "graph"].map(|key| note(key, &on_host, of_host));
+    // A recorded call needs no `sleep`.
+    notes.into_iter().chain([note("cold", &recorded, of_records)]).flatten().collect()
 }
 
 /// Compares the cost of timing with the budget.

@@ -248,6 +248,20 @@ fn options_without_effect_on_the_host_have_a_note() {
     assert!(!table.contains("`graph`"), "{table}");
 }
 
+/// The records of an inner call follow whatever the outer one left in the cache.
+#[test]
+fn cold_has_no_effect_inside_of_recorded_calls() {
+    let mut snapshot = on_host();
+    for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
+        (series.clock, series.cache) = (Clock::Events, CacheState::AsFound);
+        (series.fed, series.starved) = (0, 0);
+        series.kernel_times = Some(KernelTimes { opened: 5, ..KernelTimes::default() });
+    }
+    let table = snapshot.to_string();
+    let note = "`cold` had no effect on app::cold: every call was recorded inside of another one.";
+    assert!(table.contains(note) && !table.contains("`sleep` had"), "{table}");
+}
+
 #[test]
 fn options_on_a_gpu_have_no_such_note() {
     let table = everything().to_string();
