@@ -24,6 +24,7 @@ mod hold;
 mod host_time;
 mod kernels;
 mod later;
+mod mixed;
 mod nvtx;
 mod opened;
 mod opened_graphs;
@@ -73,6 +74,7 @@ const THEMES: &[&[Scenario]] = &[
     hold::SCENARIOS,
     host_time::SCENARIOS,
     kernels::SCENARIOS,
+    mixed::SCENARIOS,
     nvtx::SCENARIOS,
     opened::SCENARIOS,
     opened_graphs::SCENARIOS,

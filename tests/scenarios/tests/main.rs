@@ -19,6 +19,7 @@ mod hold;
 mod host_time;
 mod html;
 mod kernels;
+mod mixed;
 mod nvtx;
 mod opened;
 mod opened_graphs;
