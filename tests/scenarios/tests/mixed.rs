@@ -7,7 +7,12 @@ mod simulated {
     mod generate;
     mod truth;
 
+    use std::collections::BTreeMap;
     use std::io::Write;
+    use std::ops::Range;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::thread;
 
     use gpu_time_scenarios::composition::Program;
 
@@ -35,20 +40,68 @@ mod simulated {
         (run, figures)
     }
 
-    #[test]
-    fn mixed_programs() {
-        let seeds = std::env::var("GPU_TIME_MIXED_SEEDS").unwrap_or_else(|_| "0..4".to_owned());
-        let (from, to) = seeds.split_once("..").expect("`GPU_TIME_MIXED_SEEDS` is `from..to`");
-        let seeds = from.parse::<u64>().unwrap()..to.parse().unwrap();
-        for seed in seeds {
-            let Plan { program, record } = generate(seed);
-            let (run, figures) = check(&program, record.as_deref());
-            if std::env::var_os("GPU_TIME_MIXED_SHOW").is_some() {
-                println!("{record:?} {}\n{}", serde_json::to_string(&program).unwrap(), run.stderr);
+    /// Runs the programs of these seeds, a few at a time: they mostly let time pass. Returns the figures of each.
+    fn check_all(seeds: Range<u64>) -> BTreeMap<u64, Vec<Figure>> {
+        let (next, figures) = (AtomicU64::new(seeds.start), Mutex::new(BTreeMap::new()));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    loop {
+                        let seed = next.fetch_add(1, Relaxed);
+                        if seed >= seeds.end {
+                            break;
+                        }
+                        let plan = generate(seed);
+                        let (run, found) = check(&plan.program, plan.record.as_deref());
+                        show(seed, &plan, &run, &found);
+                        figures.lock().unwrap().insert(seed, found);
+                    }
+                });
             }
+        });
+        figures.into_inner().unwrap()
+    }
+
+    fn show(seed: u64, plan: &Plan, run: &Run, figures: &[Figure]) {
+        let starved = run.report().total(|row| row.starved);
+        let outside = figures.iter().filter(|figure| figure.is_outside()).count();
+        let record = &plan.record;
+        println!("{seed} {record:?}: {outside} of {} outside, {starved} starved", figures.len());
+        let is_whole = std::env::var_os("GPU_TIME_MIXED_SHOW").is_some();
+        if is_whole {
+            let program = serde_json::to_string(&plan.program).expect("the program serializes");
+            println!("{program}\n{}", run.stderr);
+        }
+        for figure in figures.iter().filter(|figure| is_whole || figure.is_outside()) {
+            println!("{seed} {record:?} {figure}");
+        }
+    }
+
+    /// Prints how often each kind of figure was outside, with the seeds for which it was.
+    fn sum_up(found: &BTreeMap<u64, Vec<Figure>>) {
+        let mut kinds: BTreeMap<&str, (u64, u64, Vec<u64>)> = BTreeMap::new();
+        for (seed, figures) in found {
             for figure in figures {
-                println!("{seed} {record:?} {figure}");
+                let (count, outside, seeds) = kinds.entry(figure.kind).or_default();
+                *count += 1;
+                if figure.is_outside() {
+                    *outside += 1;
+                    seeds.push(*seed);
+                }
             }
         }
+        for (kind, (count, outside, mut seeds)) in kinds {
+            seeds.dedup();
+            seeds.truncate(10);
+            println!("{kind:>16}: {outside} of {count} outside, for seeds {seeds:?}");
+        }
+    }
+
+    #[test]
+    fn mixed_programs() {
+        let seeds = std::env::var("GPU_TIME_MIXED_SEEDS").unwrap_or_else(|_| "0..12".to_owned());
+        let (from, to) = seeds.split_once("..").expect("`GPU_TIME_MIXED_SEEDS` is `from..to`");
+        let found = check_all(from.parse().unwrap()..to.parse().unwrap());
+        sum_up(&found);
     }
 }

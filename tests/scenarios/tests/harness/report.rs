@@ -137,6 +137,9 @@ pub struct Coverage {
     pub attributed: f64,
     #[serde(deserialize_with = "nullable")]
     pub attributed_error: Option<f64>,
+    pub not_timed: f64,
+    #[serde(deserialize_with = "nullable")]
+    pub not_timed_error: Option<f64>,
     pub unattributed: Vec<Unattributed>,
 }
 
@@ -374,7 +377,7 @@ impl Site {
             assert!(line.is_none_or(|line| line > 0), "`{name}`: {line:?}");
             let known = report.devices.iter().any(|device| device.id == series.device);
             assert!(known || series.device == "cuda:?", "`{name}`: {}", series.device);
-            series.check(name);
+            series.check(name, self.unsampled > 0);
         }
     }
 

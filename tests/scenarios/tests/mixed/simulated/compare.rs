@@ -2,21 +2,56 @@
 
 mod by_events;
 mod by_records;
+mod coverage;
+mod in_phases;
+
+use std::collections::BTreeMap;
 
 use super::figures::Figure;
-use super::truth::Truth;
+use super::truth::{Path, Row, Truth};
 use crate::harness::Run;
-use crate::harness::report::Stats;
+use crate::harness::report::{Series, Stats};
+use crate::harness::tree::paths;
 
 /// The resolution of single-precision times and of sums.
 const ROUNDING: f64 = 1.0;
+/// The resolution of the times behind quantiles: half of a device's step, and part of the time.
+const STEP_NS: f64 = 16.0;
+const RESOLUTION: f64 = 1.0 / 2_048.0;
 
 pub fn compare(run: &Run, truth: &Truth, record: Option<&str>) -> Vec<Figure> {
     match record {
         Some("off") => by_events::compare(run, truth),
         Some("on") => by_records::compare(run, truth),
-        _ => Vec::new(),
+        _ => in_phases::compare(run, truth),
     }
+}
+
+/// Compares all paths of the call tree, which has the same paths.
+fn tree(run: &Run, expected: &BTreeMap<Vec<&str>, Path>) -> Vec<Figure> {
+    let paths = paths(run);
+    let is_function = |path: &&String| !path.starts_with('<');
+    let count = paths.keys().filter(is_function).count() as f64;
+    let mut figures = vec![exact("paths", "tree", count, expected.len() as f64, 0.0)];
+    for (path, truth) in expected {
+        let of = path.join("/");
+        let Some(node) = paths.get(&of) else { continue };
+        figures.push(exact("path calls", &of, node.calls, truth.calls, 0.0));
+        let within = truth.self_within + 2.0 * node.self_error_ns;
+        figures.push(exact("self", &of, node.self_ns, truth.self_ns, within));
+        let within = truth.inclusive_within + 2.0 * node.inclusive_error_ns;
+        figures.push(exact("inclusive", &of, node.inclusive_ns, truth.inclusive_ns, within));
+    }
+    figures
+}
+
+/// Returns the row of a function, if it has one on a GPU.
+fn row<'a>(run: &'a Run, (site, key): &Row) -> Option<&'a Series> {
+    let key = key.map(|key| key.to_string());
+    let rows = run.site(site.name()).rows(None);
+    let rows: Vec<_> = rows.filter(|row| row.key == key && row.device != "host").collect();
+    assert!(rows.len() <= 1, "{rows:#?}");
+    rows.first().copied()
 }
 
 /// Compares the statistics of a row whose calls were all timed. `within` is how far each sample may be off.
@@ -27,8 +62,8 @@ fn stats(of: &str, found: &Stats, mut samples: Vec<f64>, within: f64) -> Vec<Fig
     let figure = |kind, found, share: f64| {
         let rank = share * last as f64;
         let (least, most) = (samples[(rank - 1.0).max(0.0) as usize], samples[(rank.ceil() as usize + 1).min(last)]);
-        // Times are kept to within 1 %.
-        Figure { kind, of: of.to_owned(), found, least, most, within: within + ROUNDING }
+        let within = within + STEP_NS + RESOLUTION * found;
+        Figure { kind, of: of.to_owned(), found, least, most, within }
     };
     let sum: f64 = samples.iter().sum();
     let mut figures = vec![

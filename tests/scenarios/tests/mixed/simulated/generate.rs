@@ -21,11 +21,12 @@ struct Generator {
 
 pub fn generate(seed: u64) -> Plan {
     let mut rng = Rng::with_seed(seed);
-    let record = rng.choice(["on", "off"]).map(str::to_owned);
+    let records = [Some("on"), Some("off"), Some("5ms/20ms"), None];
+    let record = rng.choice(records).expect("a setting").map(str::to_owned);
     let sites = vec![Site::Body, Site::Inner, Site::Recorded, Site::RecordedInner];
     let is_annotated = rng.bool();
     let mut generator = Generator { rng, sites, streams: 1 };
-    let acts = (0..20).flat_map(|_| generator.turn()).collect();
+    let acts = (0..40).flat_map(|_| generator.turn()).collect();
     let main = Call { site: Site::Main, stream: 0, key: 0, acts };
     let acts = if is_annotated { vec![Act::Call(main)] } else { main.acts };
     let program = Program { streams: 1, spans: false, threads: vec![acts] };
@@ -38,6 +39,7 @@ impl Generator {
         let blockers = (0..self.streams).map(|stream| Act::Launch { stream, ns: BLOCKER_NS });
         let mut acts: Vec<Act> = blockers.collect();
         acts.extend((0..self.rng.usize(1..4)).map(|_| Act::Call(self.call(3))));
+        acts.push(Act::Pass(1_000_000 * self.rng.u64(5..40)));
         acts.push(Act::EndTurn);
         acts
     }

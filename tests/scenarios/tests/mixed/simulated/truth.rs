@@ -17,14 +17,20 @@ pub struct Frame {
     pub parent: Option<usize>,
 }
 
+/// A function and the value of its key.
+pub type Row = (Site, Option<u64>);
+
 /// A kernel of the program.
 pub struct Kernel {
     /// The innermost call, if there is one.
     pub frame: Option<usize>,
     pub stream: usize,
+    pub enqueued_ns: u64,
     pub start_ns: u64,
     /// Without the time until the stream goes on.
     pub end_ns: u64,
+    /// CUPTI recorded when it was enqueued.
+    pub is_recorded: bool,
 }
 
 impl Kernel {
@@ -69,14 +75,14 @@ impl Truth {
         for act in acts {
             match act {
                 Act::Launch { stream, .. } => {
-                    let Command { start_ns, duration_ns, .. } =
+                    let Command { start_ns, duration_ns, enqueued_ns, recorded, .. } =
                         *launches.next().expect("the trace has every launch");
                     let stream = match frame.map(|frame| &self.frames[frame]) {
                         Some(frame) if frame.site.has_stream() => frame.stream,
                         _ => *stream,
                     };
                     let end_ns = start_ns + duration_ns;
-                    self.kernels.push(Kernel { frame, stream, start_ns, end_ns });
+                    self.kernels.push(Kernel { frame, stream, enqueued_ns, start_ns, end_ns, is_recorded: recorded });
                 }
                 Act::Call(Call { site, stream, key, acts }) => {
                     let (site, stream, key) = (*site, *stream, *key);
@@ -92,6 +98,20 @@ impl Truth {
     /// Returns the calls from this one outwards.
     pub fn outwards(&self, frame: Option<usize>) -> impl Iterator<Item = usize> {
         std::iter::successors(frame, |&frame| self.frames[frame].parent)
+    }
+
+    /// Returns the row in which a call is.
+    pub fn row_of(&self, frame: usize) -> Row {
+        let frame = &self.frames[frame];
+        (frame.site, (frame.site == Site::Keyed).then_some(frame.key))
+    }
+
+    /// Returns the names from the outermost call to this one.
+    pub fn path_of(&self, frame: usize) -> Vec<&'static str> {
+        let name = |frame: usize| self.frames[frame].site.name().rsplit("::").next();
+        let mut names: Vec<_> = self.outwards(Some(frame)).filter_map(name).collect();
+        names.reverse();
+        names
     }
 
     /// Returns the kernels of each call, with those of the calls inside.
@@ -114,4 +134,27 @@ pub fn union_ns<'a>(kernels: impl Iterator<Item = &'a Kernel>) -> u64 {
         last = last.max(end);
     }
     sum
+}
+
+/// The true time of a path of the call tree, and how far the report says that it may be off apart from its standard
+/// errors.
+#[derive(Default)]
+pub struct Path {
+    pub calls: f64,
+    pub self_ns: f64,
+    pub self_within: f64,
+    pub inclusive_ns: f64,
+    pub inclusive_within: f64,
+}
+
+/// Adds the own times of the paths inside to each path.
+pub fn add_inclusive(paths: &mut BTreeMap<Vec<&'static str>, Path>) {
+    for path in paths.keys().cloned().collect::<Vec<_>>() {
+        let (self_ns, within) = (paths[&path].self_ns, paths[&path].self_within);
+        for length in 1..=path.len() {
+            let around = paths.entry(path[..length].to_vec()).or_default();
+            around.inclusive_ns += self_ns;
+            around.inclusive_within += within;
+        }
+    }
 }

@@ -8,9 +8,8 @@ use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns};
 use super::{exact, stats};
 use crate::harness::Run;
 use crate::harness::report::Device;
-use crate::harness::tree::paths;
 use crate::mixed::simulated::figures::Figure;
-use crate::mixed::simulated::truth::Truth;
+use crate::mixed::simulated::truth::{Path, Row, Truth, add_inclusive};
 
 /// A pair of events, and what lies between them.
 struct Bracket {
@@ -83,31 +82,24 @@ pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
     figures
 }
 
-/// A function's name and the value of its key.
-fn row_of(truth: &Truth, frame: usize) -> (Site, Option<u64>) {
-    let frame = &truth.frames[frame];
-    (frame.site, (frame.site == Site::Keyed).then_some(frame.key))
-}
-
-fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
-    let device = &run.report().devices[0];
-    let stated = Stated::of(device);
-    let brackets = brackets(truth);
-    // For each row, the samples by call, with how far each may be off.
+/// Returns the samples of each row by call, with how far each may be off.
+pub fn true_rows(run: &Run, truth: &Truth) -> BTreeMap<Row, BTreeMap<usize, (f64, f64)>> {
+    let stated = Stated::of(&run.report().devices[0]);
     let mut rows: BTreeMap<_, BTreeMap<usize, (f64, f64)>> = BTreeMap::new();
-    for bracket in &brackets {
-        let row = rows.entry(row_of(truth, bracket.frame)).or_default();
+    for bracket in &brackets(truth) {
+        let row = rows.entry(truth.row_of(bracket.frame)).or_default();
         let (net_ns, within) = row.entry(bracket.frame).or_default();
         *net_ns += bracket.net_ns;
         *within += stated.bracket_ns + bracket.inside * stated.inner_ns;
     }
+    rows
+}
+
+fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for ((site, key), samples) in rows {
-        let of = format!("{} {key:?}", site.name());
-        let key = key.map(|key| key.to_string());
-        let rows: Vec<_> =
-            run.site(site.name()).rows(None).filter(|row| row.key == key).collect();
-        let [row] = rows[..] else { panic!("{of}: {rows:#?}") };
+    for (row, samples) in true_rows(run, truth) {
+        let of = format!("{} {:?}", row.0.name(), row.1);
+        let row = super::row(run, &row).unwrap_or_else(|| panic!("`{of}` has no row"));
         let count = samples.len() as f64;
         figures.push(exact("timed", &of, row.timed as f64, count, 0.0));
         figures.push(exact("measured", &of, row.measured as f64, count, 0.0));
@@ -127,68 +119,34 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
     figures
 }
 
-/// The time of a path.
-#[derive(Default)]
-struct Path {
-    calls: f64,
-    self_ns: f64,
-    self_within: f64,
-    inclusive_ns: f64,
-    within: f64,
-}
-
-/// Returns the names of the timed calls, from the outermost to this one.
-fn path_of(truth: &Truth, frame: usize) -> Vec<&'static str> {
-    let timed = truth.outwards(Some(frame)).filter(|&f| truth.frames[f].site.has_stream());
-    let name = |frame: usize| truth.frames[frame].site.name().rsplit("::").next().expect("a name");
-    let mut names: Vec<_> = timed.map(name).collect();
-    names.reverse();
-    names
-}
-
-fn tree(run: &Run, truth: &Truth) -> Vec<Figure> {
+/// Returns the true times of all paths.
+pub fn true_paths(run: &Run, truth: &Truth) -> BTreeMap<Vec<&'static str>, Path> {
     let stated = Stated::of(&run.report().devices[0]);
-    let mut expected: BTreeMap<Vec<&str>, Path> = BTreeMap::new();
-    let brackets = brackets(truth);
+    let mut paths: BTreeMap<Vec<&str>, Path> = BTreeMap::new();
     for frame in (0..truth.frames.len()).filter(|&frame| truth.frames[frame].site.has_stream()) {
-        expected.entry(path_of(truth, frame)).or_default().calls += 1.0;
+        // Functions without a stream are only there as callers.
+        let path = truth.path_of(frame);
+        for length in 1..path.len() {
+            paths.entry(path[..length].to_vec()).or_default();
+        }
+        paths.entry(path).or_default().calls += 1.0;
     }
+    let brackets = brackets(truth);
     for bracket in &brackets {
         let within = stated.bracket_ns + bracket.inside * stated.inner_ns;
-        let path = expected.get_mut(&path_of(truth, bracket.frame)).expect("it is called");
+        let path = paths.entry(truth.path_of(bracket.frame)).or_default();
         path.self_ns += bracket.net_ns;
         path.self_within += within;
         if let Some(parent) = bracket.parent {
-            let around = path_of(truth, brackets[parent].frame);
-            let around = expected.get_mut(&around).expect("it is called");
+            let around = paths.entry(truth.path_of(brackets[parent].frame)).or_default();
             around.self_ns -= bracket.net_ns;
             around.self_within += within;
         }
     }
-    for path in expected.keys().cloned().collect::<Vec<_>>() {
-        let (self_ns, within) = (expected[&path].self_ns, expected[&path].self_within);
-        for length in 1..=path.len() {
-            // A function without a stream of its own is not on the path, so each prefix is one.
-            if let Some(around) = expected.get_mut(&path[..length]) {
-                around.inclusive_ns += self_ns;
-                around.within += within;
-            }
-        }
-    }
-    let paths = paths(run);
-    let mut figures = Vec::new();
-    if paths.len() != expected.len() {
-        println!("{:#?}", paths.keys());
-    }
-    figures.push(exact("paths", "tree", paths.len() as f64, expected.len() as f64, 0.0));
-    for (path, truth) in &expected {
-        let of = path.join("/");
-        let Some(node) = paths.get(&of) else { continue };
-        figures.push(exact("path calls", &of, node.calls, truth.calls, 0.0));
-        let within = truth.self_within + 2.0 * node.self_error_ns;
-        figures.push(exact("self", &of, node.self_ns, truth.self_ns, within));
-        let within = truth.within + 2.0 * node.inclusive_error_ns;
-        figures.push(exact("inclusive", &of, node.inclusive_ns, truth.inclusive_ns, within));
-    }
-    figures
+    add_inclusive(&mut paths);
+    paths
+}
+
+fn tree(run: &Run, truth: &Truth) -> Vec<Figure> {
+    super::tree(run, &true_paths(run, truth))
 }

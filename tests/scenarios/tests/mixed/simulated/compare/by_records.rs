@@ -2,36 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use gpu_time_scenarios::composition::Site;
-
-use super::{exact, stats};
+use super::{coverage, exact, stats};
 use crate::harness::Run;
 use crate::harness::report::Stats;
-use crate::harness::tree::paths;
 use crate::mixed::simulated::figures::Figure;
-use crate::mixed::simulated::truth::{Kernel, Truth, union_ns};
+use crate::mixed::simulated::truth::{Kernel, Path, Row, Truth, add_inclusive, union_ns};
 
 pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = rows(run, truth);
     figures.extend(tree(run, truth));
-    figures.extend(coverage(run, truth));
+    figures.extend(coverage::compare(run, truth));
     figures
 }
 
 /// The figures of one call.
-struct Recorded {
-    busy_ns: f64,
+pub struct Recorded {
+    pub busy_ns: f64,
     self_busy_ns: f64,
     span_ns: f64,
     kernels: f64,
 }
 
-fn recorded(frame: usize, truth: &Truth, inside: &[&Kernel]) -> Recorded {
+fn recorded(frame: usize, inside: &[&Kernel]) -> Recorded {
     let busy_ns = union_ns(inside.iter().copied()) as f64;
     let inner = inside.iter().copied().filter(|kernel| kernel.frame != Some(frame));
     let start = inside.iter().map(|kernel| kernel.start_ns).min().unwrap_or(0);
     let end = inside.iter().map(|kernel| kernel.end_ns).max().unwrap_or(0);
-    let _ = truth;
     Recorded {
         busy_ns,
         self_busy_ns: busy_ns - union_ns(inner) as f64,
@@ -40,21 +36,21 @@ fn recorded(frame: usize, truth: &Truth, inside: &[&Kernel]) -> Recorded {
     }
 }
 
-fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
+/// Returns the figures of each row's calls.
+pub fn true_rows(truth: &Truth) -> BTreeMap<Row, Vec<Recorded>> {
     let inside = truth.kernels_inside();
-    let mut rows: BTreeMap<(Site, Option<u64>), Vec<Recorded>> = BTreeMap::new();
-    for (frame, its) in truth.frames.iter().enumerate() {
-        let key = (its.site == Site::Keyed).then_some(its.key);
-        let call = recorded(frame, truth, &inside[frame]);
-        rows.entry((its.site, key)).or_default().push(call);
+    let mut rows: BTreeMap<Row, Vec<Recorded>> = BTreeMap::new();
+    for (frame, inside) in inside.iter().enumerate() {
+        rows.entry(truth.row_of(frame)).or_default().push(recorded(frame, inside));
     }
+    rows
+}
+
+fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for ((site, key), calls) in rows {
-        let of = format!("{} {key:?}", site.name());
-        let key = key.map(|key| key.to_string());
-        let rows: Vec<_> =
-            run.site(site.name()).rows(None).filter(|row| row.key == key).collect();
-        let [row] = rows[..] else { panic!("{of}: {rows:#?}") };
+    for (row, calls) in true_rows(truth) {
+        let of = format!("{} {:?}", row.0.name(), row.1);
+        let row = super::row(run, &row).unwrap_or_else(|| panic!("`{of}` has no row"));
         let count = calls.len() as f64;
         figures.push(exact("timed", &of, row.timed as f64, count, 0.0));
         figures.push(exact("opened", &of, row.opened as f64, count, 0.0));
@@ -63,8 +59,6 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
         figures.push(exact("total", &of, row.total(), sum(|call| call.busy_ns), within));
         let kernels = row.kernels.kernels_per_call.unwrap_or(f64::NAN);
         figures.push(exact("kernels", &of, count * kernels, sum(|call| call.kernels), 0.0));
-        let total: f64 = row.kernels.kernels.iter().map(|kernel| kernel.total_ns).sum();
-        let _ = total;
         let mut of_part = |name: &str, found: &Option<Stats>, part: fn(&Recorded) -> f64| {
             let of = format!("{of} {name}");
             let samples = calls.iter().map(part).collect();
@@ -76,22 +70,6 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
         of_part("span", &row.kernels.span_ns, |call| call.span_ns);
     }
     figures
-}
-
-/// The time of a path.
-#[derive(Default)]
-struct Path {
-    calls: f64,
-    self_ns: f64,
-    inclusive_ns: f64,
-}
-
-/// Returns the names from the outermost call to this one.
-fn path_of(truth: &Truth, frame: usize) -> Vec<&'static str> {
-    let name = |frame: usize| truth.frames[frame].site.name().rsplit("::").next().expect("a name");
-    let mut names: Vec<_> = truth.outwards(Some(frame)).map(name).collect();
-    names.reverse();
-    names
 }
 
 /// Returns each call's own time: while work of several functions of one outermost call runs at once, each instant
@@ -116,53 +94,18 @@ fn self_times(truth: &Truth) -> Vec<f64> {
     times
 }
 
-fn tree(run: &Run, truth: &Truth) -> Vec<Figure> {
-    let mut expected: BTreeMap<Vec<&str>, Path> = BTreeMap::new();
-    let times = self_times(truth);
-    for frame in 0..truth.frames.len() {
-        let path = path_of(truth, frame);
-        for length in 1..=path.len() {
-            let around = expected.entry(path[..length].to_vec()).or_default();
-            around.inclusive_ns += times[frame];
-            if length == path.len() {
-                around.calls += 1.0;
-                around.self_ns += times[frame];
-            }
-        }
+/// Returns the true times of all paths.
+pub fn true_paths(truth: &Truth) -> BTreeMap<Vec<&'static str>, Path> {
+    let mut paths: BTreeMap<Vec<&str>, Path> = BTreeMap::new();
+    for (frame, self_ns) in self_times(truth).into_iter().enumerate() {
+        let path = paths.entry(truth.path_of(frame)).or_default();
+        path.calls += 1.0;
+        path.self_ns += self_ns;
     }
-    let outside: f64 =
-        truth.kernels.iter().filter(|kernel| kernel.frame.is_none()).map(|k| k.ns() as f64).sum();
-    let all = outside + times.iter().sum::<f64>();
-    let paths = paths(run);
-    let mut figures = Vec::new();
-    if paths.len() != expected.len() {
-        println!("{:#?}", paths.keys());
-    }
-    figures.push(exact("paths", "tree", paths.len() as f64, expected.len() as f64, 0.0));
-    for (path, truth) in &expected {
-        let of = path.join("/");
-        let Some(node) = paths.get(&of) else { continue };
-        figures.push(exact("path calls", &of, node.calls, truth.calls, 0.0));
-        let within = 2.0 * node.self_error_ns;
-        figures.push(exact("self", &of, node.self_ns, truth.self_ns, within));
-        let within = 2.0 * node.inclusive_error_ns;
-        figures.push(exact("inclusive", &of, node.inclusive_ns, truth.inclusive_ns, within));
-        figures.push(exact("share", &of, 1e6 * node.share, 1e6 * truth.self_ns / all, 0.0));
-    }
-    figures
+    add_inclusive(&mut paths);
+    paths
 }
 
-fn coverage(run: &Run, truth: &Truth) -> Vec<Figure> {
-    let Some(coverage) = &run.report().devices[0].coverage else { return Vec::new() };
-    let busy = union_ns(truth.kernels.iter()) as f64;
-    let annotated = truth.kernels.iter().filter(|kernel| kernel.frame.is_some());
-    let annotated = union_ns(annotated) as f64;
-    let figure = |kind, share: f64, error: Option<f64>, truth| {
-        let ns = share * coverage.total_ns;
-        exact(kind, "device", ns, truth, 2.0 * error.unwrap_or(0.0) * coverage.total_ns)
-    };
-    vec![
-        figure("busy", coverage.busy, coverage.busy_error, busy),
-        figure("annotated", coverage.attributed, coverage.attributed_error, annotated),
-    ]
+fn tree(run: &Run, truth: &Truth) -> Vec<Figure> {
+    super::tree(run, &true_paths(truth))
 }
