@@ -196,10 +196,12 @@ impl SiteState {
         self.series.iter().any(|series| series.id.device == DeviceId::Host)
     }
 
-    /// Returns `true` if a series has times on a GPU.
+    /// Returns `true` if a series has times on a GPU, by events or by CUPTI.
     pub fn has_gpu_times(&self) -> bool {
         self.series.iter().any(|series| {
-            series.id.device != DeviceId::Host && series.tally.sums.brackets.samples > 0
+            let tally = &series.tally;
+            let has_times = tally.sums.brackets.samples > 0 || tally.counts.opened > 0;
+            series.id.device != DeviceId::Host && has_times
         })
     }
 
