@@ -27,8 +27,8 @@ pub enum Act {
     Call(Call),
     /// Keeps the host busy for this virtual time.
     Pass(u64),
-    /// Waits for all threads and the device. Each thread has as many turns.
-    EndTurn,
+    /// Waits for all threads and the device, and then for this time, in nanoseconds. Each thread has as many turns.
+    EndTurn(u64),
     /// Lets other futures be polled. Async functions only.
     Await,
     /// Leaves the function.

@@ -42,21 +42,29 @@ impl Pace {
         Pace { threads: Barrier::new(threads), real: Instant::now(), virtual_ns: time::now_ns() }
     }
 
-    /// Waits for all threads and the device.
-    fn end_turn(&self, gpu: &Gpu) {
+    /// Waits for all threads and the device, and lets this time pass.
+    fn end_turn(&self, gpu: &Gpu, idle_ns: u64) {
         if self.threads.wait().is_leader() {
             gpu.synchronize();
-            self.catch_up();
+            let end_ns = time::now_ns() + idle_ns;
+            while time::now_ns() < end_ns || self.is_ahead() {
+                self.step();
+            }
         }
         self.threads.wait();
     }
 
-    /// Lets the time that is behind pass.
-    fn catch_up(&self) {
+    /// Returns `true` if less real than virtual time has passed.
+    fn is_ahead(&self) -> bool {
+        self.real.elapsed() < Duration::from_nanos(time::now_ns() - self.virtual_ns)
+    }
+
+    /// Lets some real time pass, and as much virtual time. Steps are short beside a phase.
+    fn step(&self) {
+        thread::sleep(Duration::from_micros(200));
         let passed = Duration::from_nanos(time::now_ns() - self.virtual_ns);
         let behind = self.real.elapsed().saturating_sub(passed);
         time::advance(behind.as_nanos() as u64);
-        thread::sleep(passed.saturating_sub(self.real.elapsed()));
     }
 }
 
@@ -158,7 +166,7 @@ impl Worker<'_> {
     fn other(&self, act: &Act) {
         match act {
             Act::Pass(ns) => time::pass(*ns),
-            Act::EndTurn => self.pace.end_turn(self.gpu),
+            Act::EndTurn(idle_ns) => self.pace.end_turn(self.gpu, *idle_ns),
             Act::Launch { .. } | Act::Call(_) | Act::Await | Act::Return => {}
         }
     }
@@ -240,8 +248,7 @@ fn run(arguments: &[String]) {
     // The end of the process takes real time.
     thread::spawn(move || {
         loop {
-            pace.catch_up();
-            thread::sleep(Duration::from_millis(1));
+            pace.step();
         }
     });
 }

@@ -39,8 +39,7 @@ impl Generator {
         let blockers = (0..self.streams).map(|stream| Act::Launch { stream, ns: BLOCKER_NS });
         let mut acts: Vec<Act> = blockers.collect();
         acts.extend((0..self.rng.usize(1..4)).map(|_| Act::Call(self.call(3))));
-        acts.push(Act::Pass(1_000_000 * self.rng.u64(5..40)));
-        acts.push(Act::EndTurn);
+        acts.push(Act::EndTurn(1_000_000 * self.rng.u64(5..40)));
         acts
     }
 

@@ -90,7 +90,7 @@ impl Truth {
                     self.acts(acts, Some(self.frames.len() - 1), launches);
                 }
                 Act::Return => return,
-                Act::Pass(_) | Act::EndTurn | Act::Await => {}
+                Act::Pass(_) | Act::EndTurn(_) | Act::Await => {}
             }
         }
     }

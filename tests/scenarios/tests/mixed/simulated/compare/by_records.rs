@@ -11,7 +11,7 @@ use crate::mixed::simulated::truth::{Kernel, Path, Row, Truth, add_inclusive, un
 pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = rows(run, truth);
     figures.extend(tree(run, truth));
-    figures.extend(coverage::compare(run, truth));
+    figures.extend(coverage::compare_whole(run, truth));
     figures
 }
 

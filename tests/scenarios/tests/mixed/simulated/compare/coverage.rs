@@ -1,48 +1,90 @@
 //! How busy the device was, and the work that only phases found.
 
+use gpu_time_scenarios::composition::Site;
+
 use super::exact;
 use crate::harness::Run;
+use crate::harness::report::Coverage;
 use crate::mixed::simulated::figures::Figure;
-use crate::mixed::simulated::truth::{Truth, union_ns};
+use crate::mixed::simulated::truth::{Kernel, Truth, union_ns};
 
 /// Shares are compared in millionths.
 const PPM: f64 = 1e6;
 
-/// Compares the shares of the time since the first call of an annotated function, with which recording begins.
-pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
+/// Returns the kernels in the order in which they were enqueued, from the first call of an annotated function on, with
+/// which recording begins.
+fn kernels(truth: &Truth) -> Vec<&Kernel> {
+    let annotated = truth.kernels.iter().filter(|kernel| kernel.frame.is_some());
+    let began_ns = annotated.map(|kernel| kernel.enqueued_ns).min().unwrap_or(u64::MAX);
+    let is_recorded = |kernel: &&Kernel| kernel.enqueued_ns >= began_ns;
+    let mut kernels: Vec<_> = truth.kernels.iter().filter(is_recorded).collect();
+    kernels.sort_by_key(|kernel| kernel.enqueued_ns);
+    kernels
+}
+
+/// Returns the time during which the device was busy with this work, and with that of annotated functions.
+fn busy(kernels: &[&Kernel]) -> (f64, f64) {
+    let annotated = kernels.iter().copied().filter(|kernel| kernel.frame.is_some());
+    (union_ns(kernels.iter().copied()) as f64, union_ns(annotated) as f64)
+}
+
+/// Compares the coverage of a run that is one phase, which begins some milliseconds after the first call.
+pub fn compare_whole(run: &Run, truth: &Truth) -> Vec<Figure> {
+    let coverage = run.report().devices[0].coverage.as_ref().expect("the run is a phase");
+    let found = coverage.busy * coverage.total_ns;
+    let kernels = kernels(truth);
+    let from_any = (0..kernels.len() / 2).map(|from| busy(&kernels[from..]));
+    let nearest = from_any.min_by(|one, other| {
+        let [one, other] = [one, other].map(|(busy, _)| (busy - found).abs());
+        one.total_cmp(&other)
+    });
+    let (busy, annotated) = nearest.expect("a kernel");
+    let mut figures = vec![
+        exact("busy, whole", "device", found, busy, 0.0),
+        exact("annotated, whole", "device", coverage.attributed * coverage.total_ns, annotated, 0.0),
+        exact("idle, whole", "device", PPM * (coverage.idle + coverage.busy), PPM, 0.0),
+    ];
+    figures.extend(paths(run, coverage));
+    figures
+}
+
+/// Compares the coverage of phases. The annotated `main` has no time then.
+pub fn compare_phases(run: &Run, truth: &Truth) -> Vec<Figure> {
     let Some(coverage) = &run.report().devices[0].coverage else { return Vec::new() };
-    let first = truth.kernels.iter().filter(|kernel| kernel.frame.is_some());
-    let Some(began_ns) = first.map(|kernel| kernel.enqueued_ns).min() else { return Vec::new() };
-    let kernels = || truth.kernels.iter().filter(|kernel| kernel.enqueued_ns >= began_ns);
-    let took = run.trace.calls().map(|call| call.after_ns).max().unwrap() - began_ns;
-    // Virtual time goes on until the end of the process.
-    let busy = union_ns(kernels()) as f64 / coverage.covered_ns;
-    let annotated = union_ns(kernels().filter(|k| k.frame.is_some())) as f64 / coverage.covered_ns;
-    println!("union {} of {} covered {coverage:?}", union_ns(kernels()), took);
-    let mut figures = Vec::new();
+    let kernels = kernels(truth);
+    let share = |ns: f64| PPM * ns / coverage.covered_ns;
+    let (busy, annotated) = busy(&kernels);
+    let [busy, annotated] = [busy, annotated].map(share);
+    let is_long = |frame: usize| truth.frames[frame].site == Site::Main;
+    let is_not_timed = |kernel: &&Kernel| kernel.frame.is_some_and(is_long);
+    let not_timed = share(union_ns(kernels.iter().copied().filter(is_not_timed)) as f64);
+    let mut figures = paths(run, coverage);
     let mut compare = |kind, found: f64, truth: f64, error: Option<f64>| {
         // Too few phases tell no error.
         if let Some(error) = error {
-            figures.push(exact(kind, "device", PPM * found, PPM * truth, PPM * 2.0 * error));
+            figures.push(exact(kind, "device", PPM * found, truth, 2.0 * PPM * error));
         }
     };
     compare("busy", coverage.busy, busy, coverage.busy_error);
-    compare("idle", coverage.idle, 1.0 - busy, coverage.busy_error);
+    compare("idle", coverage.idle, PPM - busy, coverage.busy_error);
     compare("annotated", coverage.attributed, annotated, coverage.attributed_error);
-    compare("not timed", coverage.not_timed, 0.0, coverage.not_timed_error);
-    // The paths of what only phases found have the same shares of the time for which phases stand.
+    compare("not timed", coverage.not_timed, not_timed, coverage.not_timed_error);
     let not_annotated = coverage.busy - coverage.attributed;
-    for (name, share, truth) in [
-        ("<not annotated>", not_annotated, busy - annotated),
-        ("<annotated, not timed>", coverage.not_timed, 0.0),
-    ] {
+    let node = run.report().tree.iter().find(|node| node.name == "<not annotated>");
+    let error = node.map(|node| node.self_error_ns / coverage.covered_ns);
+    let error = error.filter(|error| !error.is_nan());
+    compare("not annotated", not_annotated, busy - annotated, error);
+    figures
+}
+
+/// The paths of what only phases found have the same shares of the time for which phases stand.
+fn paths(run: &Run, coverage: &Coverage) -> Vec<Figure> {
+    let not_annotated = coverage.busy - coverage.attributed;
+    let paths = [("<not annotated>", not_annotated), ("<annotated, not timed>", coverage.not_timed)];
+    let compare = |(name, share): (&str, f64)| {
         let node = run.report().tree.iter().find(|node| node.name == name);
         let ns = node.map_or(0.0, |node| node.self_ns);
-        figures.push(exact("path", name, ns, share * coverage.covered_ns, 0.0));
-        let error = node.map_or(f64::NAN, |node| node.self_error_ns) / coverage.covered_ns;
-        if !error.is_nan() {
-            figures.push(exact("path share", name, PPM * share, PPM * truth, PPM * 2.0 * error));
-        }
-    }
-    figures
+        exact("path of phases", name, ns, share * coverage.covered_ns, 0.0)
+    };
+    paths.into_iter().map(compare).collect()
 }
