@@ -51,6 +51,8 @@ pub struct Call {
 /// An annotated function, or a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Site {
+    /// Infers its stream. Called once, at the beginning.
+    First,
     /// Infers its stream. One bracket surrounds the body.
     Body,
     /// The same, for calls inside others.
@@ -83,6 +85,7 @@ impl Site {
     /// Returns the path of the function, or the name of the span, as in the report.
     pub fn name(self) -> &'static str {
         match self {
+            Site::First => "scenario::mixed::first",
             Site::Body => "scenario::mixed::body",
             Site::Inner => "scenario::mixed::inner",
             Site::Launches => "scenario::mixed::launches",
@@ -101,8 +104,8 @@ impl Site {
 
     /// Returns `true` if events can time the function.
     pub fn has_stream(self) -> bool {
-        use Site::{Awaiting, Body, Cold, Held, Inner, Keyed, Launches, Named};
-        matches!(self, Body | Inner | Launches | Named | Held | Cold | Keyed | Awaiting)
+        use Site::{Awaiting, Body, Cold, First, Held, Inner, Keyed, Launches, Named};
+        matches!(self, First | Body | Inner | Launches | Named | Held | Cold | Keyed | Awaiting)
     }
 
     /// Returns `true` for async functions.

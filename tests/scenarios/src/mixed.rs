@@ -86,6 +86,7 @@ macro_rules! by_events {
     };
 }
 
+by_events!(first, scope = "body");
 by_events!(body, scope = "body");
 by_events!(inner, scope = "body");
 by_events!(launches, scope = "launches");
@@ -193,6 +194,7 @@ impl Worker<'_> {
     fn call(&self, call: &Call) -> LaunchResult {
         let stream = &self.streams[call.stream];
         match call.site {
+            Site::First => first(stream, self, call),
             Site::Body => body(stream, self, call),
             Site::Inner => inner(stream, self, call),
             Site::Launches => launches(stream, self, call),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use gpu_time_scenarios::composition::Site;
 use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns};
 
-use super::{exact, stats};
+use super::{bound, exact, stats};
 use crate::harness::Run;
-use crate::harness::report::Device;
+use crate::harness::report::{Device, Series};
 use crate::mixed::simulated::figures::Figure;
 use crate::mixed::simulated::truth::{Path, Row, Truth, add_inclusive};
 
@@ -99,22 +99,26 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (row, samples) in true_rows(run, truth) {
         let of = format!("{} {:?}", row.0.name(), row.1);
-        let row = super::row(run, &row).unwrap_or_else(|| panic!("`{of}` has no row"));
+        let rows = super::rows(run, &row);
+        let total = |part: fn(&Series) -> u64| rows.iter().map(|row| part(row)).sum::<u64>() as f64;
         let count = samples.len() as f64;
-        figures.push(exact("timed", &of, row.timed as f64, count, 0.0));
-        figures.push(exact("measured", &of, row.measured as f64, count, 0.0));
+        figures.push(exact("timed", &of, total(|row| row.timed), count, 0.0));
+        figures.push(exact("measured", &of, total(|row| row.measured), count, 0.0));
         let sum: f64 = samples.values().map(|(net_ns, _)| net_ns).sum();
         let within: f64 = samples.values().map(|(_, within)| within).sum();
         let most_within = samples.values().fold(0.0f64, |most, (_, within)| most.max(*within));
-        let error_ns = row.estimated_total_error_ns.unwrap_or(f64::NAN);
-        if row.starved == 0 {
-            figures.push(exact("total", &of, row.total(), sum, within + 2.0 * error_ns));
-            if let Some(net) = &row.net_ns {
-                let samples = samples.values().map(|(net_ns, _)| *net_ns).collect();
-                figures.extend(stats(&of, net, samples, most_within));
-            }
+        let error_ns: f64 = rows.iter().filter_map(|row| row.estimated_total_error_ns).sum();
+        let is_bound = rows.iter().any(|row| row.starved > 0);
+        let compare = if is_bound { bound } else { exact };
+        let found = rows.iter().map(|row| row.total()).sum();
+        figures.push(compare("total", &of, found, sum, within + 2.0 * error_ns));
+        if let [row] = rows[..]
+            && let Some(net) = &row.net_ns
+            && row.starved == 0
+        {
+            let samples = samples.values().map(|(net_ns, _)| *net_ns).collect();
+            figures.extend(stats(&of, net, samples, most_within));
         }
-        figures.push(exact("starved", &of, row.starved as f64, 0.0, 0.0));
     }
     figures
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{coverage, exact, stats};
 use crate::harness::Run;
-use crate::harness::report::Stats;
+use crate::harness::report::{Series, Stats};
 use crate::mixed::simulated::figures::Figure;
 use crate::mixed::simulated::truth::{Kernel, Path, Row, Truth, add_inclusive, union_ns};
 
@@ -50,15 +50,19 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (row, calls) in true_rows(truth) {
         let of = format!("{} {:?}", row.0.name(), row.1);
-        let row = super::row(run, &row).unwrap_or_else(|| panic!("`{of}` has no row"));
+        let rows = super::rows(run, &row);
+        let total = |part: fn(&Series) -> f64| rows.iter().map(|row| part(row)).sum::<f64>();
         let count = calls.len() as f64;
-        figures.push(exact("timed", &of, row.timed as f64, count, 0.0));
-        figures.push(exact("opened", &of, row.opened as f64, count, 0.0));
+        figures.push(exact("timed", &of, total(|row| row.timed as f64), count, 0.0));
+        figures.push(exact("opened", &of, total(|row| row.opened as f64), count, 0.0));
         let sum = |part: fn(&Recorded) -> f64| calls.iter().map(part).sum::<f64>();
-        let within = 2.0 * row.estimated_total_error_ns.unwrap_or(f64::NAN);
-        figures.push(exact("total", &of, row.total(), sum(|call| call.busy_ns), within));
-        let kernels = row.kernels.kernels_per_call.unwrap_or(f64::NAN);
-        figures.push(exact("kernels", &of, count * kernels, sum(|call| call.kernels), 0.0));
+        let within = 2.0 * total(|row| row.estimated_total_error_ns.unwrap_or(f64::NAN));
+        figures.push(exact("total", &of, total(Series::total), sum(|call| call.busy_ns), within));
+        let kernels = |row: &Series| {
+            row.opened as f64 * row.kernels.kernels_per_call.unwrap_or(f64::NAN)
+        };
+        figures.push(exact("kernels", &of, total(kernels), sum(|call| call.kernels), 0.0));
+        let [row] = rows[..] else { continue };
         let mut of_part = |name: &str, found: &Option<Stats>, part: fn(&Recorded) -> f64| {
             let of = format!("{of} {name}");
             let samples = calls.iter().map(part).collect();

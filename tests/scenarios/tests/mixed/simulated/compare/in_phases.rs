@@ -22,7 +22,8 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (row, calls) in &by_records {
         let of = format!("{} {:?}", row.0.name(), row.1);
-        let Some(found) = super::row(run, row) else { continue };
+        let rows = super::rows(run, row);
+        let [found] = rows[..] else { continue };
         let busy: f64 = calls.iter().map(|call| call.busy_ns).sum();
         let by_events = by_events.get(row);
         let spans = by_events.map_or(busy, |calls| calls.values().map(|call| call.0).sum());
