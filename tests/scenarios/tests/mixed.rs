@@ -15,8 +15,6 @@ mod simulated {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
     use std::thread;
 
-    use gpu_time_scenarios::composition::Program;
-
     use crate::harness::{Run, SMALL_L2, scenario};
     use compare::compare;
     use figures::Figure;
@@ -24,7 +22,9 @@ mod simulated {
     use truth::Truth;
 
     /// Runs a program, and returns what the report says of it beside what is true.
-    fn check(program: &Program, record: Option<&str>) -> (Run, Vec<Figure>) {
+    fn check(plan: &Plan) -> (Run, Vec<Figure>) {
+        let Plan { program, record, .. } = plan;
+        let record = record.as_deref();
         let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
         let text = serde_json::to_string(program).expect("the program serializes");
         file.write_all(text.as_bytes()).expect("the program is written");
@@ -41,7 +41,7 @@ mod simulated {
         }
         let run = scenario.run();
         let truth = Truth::of(program, &run);
-        let figures = compare(&run, &truth, record);
+        let figures = compare(&run, &truth, plan);
         (run, figures)
     }
 
@@ -58,7 +58,7 @@ mod simulated {
                             break;
                         }
                         let plan = generate(seed, &[]);
-                        let checked = catch_unwind(|| check(&plan.program, plan.record.as_deref()));
+                        let checked = catch_unwind(|| check(&plan));
                         let Ok((run, found)) = checked else {
                             println!("{seed} {:?} {:?} PANICKED", plan.record, plan.features);
                             failed.fetch_add(1, Relaxed);
@@ -108,6 +108,18 @@ mod simulated {
             seeds.truncate(10);
             println!("{kind:>16}: {outside} of {count} outside, for seeds {seeds:?}");
         }
+    }
+
+    /// `GPU_TIME_MIXED_PROGRAM=file` runs the program in this file, with `GPU_TIME_MIXED_RECORD`.
+    #[test]
+    fn given_program() {
+        let Some(file) = std::env::var_os("GPU_TIME_MIXED_PROGRAM") else { return };
+        let text = std::fs::read_to_string(file).expect("the file with the program");
+        let program = serde_json::from_str(&text).expect("a program");
+        let record = std::env::var("GPU_TIME_MIXED_RECORD").ok();
+        let plan = Plan { program, record, features: Vec::new() };
+        let (run, figures) = check(&plan);
+        show(0, &plan, &run, &figures);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use gpu_time_scenarios::composition::Site;
 
-use super::figures::Figure;
+use super::figures::{Figure, LATE};
+use super::generate::{Feature, Plan};
 use super::truth::{Path, Row, Truth};
 use crate::harness::Run;
 use crate::harness::report::{Series, Stats};
@@ -21,11 +22,12 @@ const ROUNDING: f64 = 1.0;
 const STEP_NS: f64 = 16.0;
 const RESOLUTION: f64 = 1.0 / 2_048.0;
 
-pub fn compare(run: &Run, truth: &Truth, record: Option<&str>) -> Vec<Figure> {
-    match record {
-        Some("off") => by_events::compare(run, truth),
+pub fn compare(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
+    let is_late = plan.features.contains(&Feature::Late);
+    match plan.record.as_deref() {
+        Some("off") => by_events::compare(run, truth, is_late),
         Some("on") => by_records::compare(run, truth),
-        _ => in_phases::compare(run, truth),
+        _ => in_phases::compare(run, truth, is_late),
     }
 }
 
@@ -35,7 +37,9 @@ fn path_has(path: &str, around: &[&str]) -> bool {
 }
 
 /// Compares all paths of the call tree, which has the same paths.
-fn tree(run: &Run, expected: &BTreeMap<Vec<&str>, Path>) -> Vec<Figure> {
+/// `is_late` if the GPU waits for the host
+/// inside of calls.
+fn tree(run: &Run, expected: &BTreeMap<Vec<&str>, Path>, is_late: bool) -> Vec<Figure> {
     let paths = paths(run);
     let is_function = |path: &&String| !path.starts_with('<');
     let count = paths.keys().filter(is_function).count() as f64;
@@ -44,6 +48,13 @@ fn tree(run: &Run, expected: &BTreeMap<Vec<&str>, Path>) -> Vec<Figure> {
         let of = path.join("/");
         let Some(node) = paths.get(&of) else { continue };
         figures.push(exact("path calls", &of, node.calls, truth.calls, 0.0));
+        if is_late {
+            // Waits of up to 5 % have no mark.
+            let within = truth.self_within + 0.05 * truth.self_ns;
+            let compare = if node.upper_bound { bound } else { exact };
+            figures.push(compare(LATE, &of, node.self_ns, truth.self_ns, within));
+            continue;
+        }
         let compare = if node.upper_bound { bound } else { exact };
         let within = truth.self_within + 2.0 * node.self_error_ns;
         figures.push(compare("self", &of, node.self_ns, truth.self_ns, within));

@@ -29,8 +29,6 @@ pub struct Kernel {
     pub start_ns: u64,
     /// Without the time until the stream goes on.
     pub end_ns: u64,
-    /// CUPTI recorded when it was enqueued.
-    pub is_recorded: bool,
 }
 
 impl Kernel {
@@ -75,14 +73,14 @@ impl Truth {
         for act in acts {
             match act {
                 Act::Launch { stream, .. } => {
-                    let Command { start_ns, duration_ns, enqueued_ns, recorded, .. } =
+                    let Command { start_ns, duration_ns, enqueued_ns, .. } =
                         *launches.next().expect("the trace has every launch");
                     let stream = match frame.map(|frame| &self.frames[frame]) {
                         Some(frame) if frame.site.has_stream() => frame.stream,
                         _ => *stream,
                     };
                     let end_ns = start_ns + duration_ns;
-                    self.kernels.push(Kernel { frame, stream, enqueued_ns, start_ns, end_ns, is_recorded: recorded });
+                    self.kernels.push(Kernel { frame, stream, enqueued_ns, start_ns, end_ns });
                 }
                 Act::Call(Call { site, stream, key, acts }) => {
                     let (site, stream, key) = (*site, *stream, *key);
@@ -145,16 +143,20 @@ pub struct Path {
     pub self_within: f64,
     pub inclusive_ns: f64,
     pub inclusive_within: f64,
+    /// The times of all of its kernels, whether or not they run at once.
+    pub launched_ns: f64,
+    pub inclusive_launched_ns: f64,
 }
 
 /// Adds the own times of the paths inside to each path.
 pub fn add_inclusive(paths: &mut BTreeMap<Vec<&'static str>, Path>) {
     for path in paths.keys().cloned().collect::<Vec<_>>() {
-        let (self_ns, within) = (paths[&path].self_ns, paths[&path].self_within);
+        let Path { self_ns, self_within: within, launched_ns, .. } = paths[&path];
         for length in 1..=path.len() {
             let around = paths.entry(path[..length].to_vec()).or_default();
             around.inclusive_ns += self_ns;
             around.inclusive_within += within;
+            around.inclusive_launched_ns += launched_ns;
         }
     }
 }

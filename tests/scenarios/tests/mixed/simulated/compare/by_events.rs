@@ -76,9 +76,9 @@ impl Stated {
     }
 }
 
-pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
+pub fn compare(run: &Run, truth: &Truth, is_late: bool) -> Vec<Figure> {
     let mut figures = rows(run, truth);
-    figures.extend(tree(run, truth));
+    figures.extend(super::tree(run, &true_paths(run, truth), is_late));
     figures
 }
 
@@ -149,8 +149,4 @@ pub fn true_paths(run: &Run, truth: &Truth) -> BTreeMap<Vec<&'static str>, Path>
     }
     add_inclusive(&mut paths);
     paths
-}
-
-fn tree(run: &Run, truth: &Truth) -> Vec<Figure> {
-    super::tree(run, &true_paths(run, truth))
 }

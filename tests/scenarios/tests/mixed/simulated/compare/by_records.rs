@@ -10,7 +10,7 @@ use crate::mixed::simulated::truth::{Kernel, Path, Row, Truth, add_inclusive, un
 
 pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = rows(run, truth);
-    figures.extend(tree(run, truth));
+    figures.extend(super::tree(run, &true_paths(truth), false));
     figures.extend(coverage::compare_whole(run, truth));
     figures
 }
@@ -106,10 +106,11 @@ pub fn true_paths(truth: &Truth) -> BTreeMap<Vec<&'static str>, Path> {
         path.calls += 1.0;
         path.self_ns += self_ns;
     }
+    for kernel in &truth.kernels {
+        if let Some(frame) = kernel.frame {
+            paths.entry(truth.path_of(frame)).or_default().launched_ns += kernel.ns() as f64;
+        }
+    }
     add_inclusive(&mut paths);
     paths
-}
-
-fn tree(run: &Run, truth: &Truth) -> Vec<Figure> {
-    super::tree(run, &true_paths(truth))
 }

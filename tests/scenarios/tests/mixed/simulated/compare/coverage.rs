@@ -1,11 +1,13 @@
 //! How busy the device was, and the work that only phases found.
 
+use std::collections::BTreeSet;
+
 use gpu_time_scenarios::composition::Site;
 
 use super::exact;
 use crate::harness::Run;
 use crate::harness::report::Coverage;
-use crate::mixed::simulated::figures::Figure;
+use crate::mixed::simulated::figures::{ANNOTATED_WITH_STREAMS, BUSY_WITH_STREAMS, Figure};
 use crate::mixed::simulated::truth::{Kernel, Truth, union_ns};
 
 /// Shares are compared in millionths.
@@ -39,9 +41,15 @@ pub fn compare_whole(run: &Run, truth: &Truth) -> Vec<Figure> {
         one.total_cmp(&other)
     });
     let (busy, annotated) = nearest.expect("a kernel");
+    let streams: BTreeSet<_> = truth.kernels.iter().map(|kernel| kernel.stream).collect();
+    let [of_busy, of_annotated] = match streams.len() {
+        1 => ["busy, whole", "annotated, whole"],
+        _ => [BUSY_WITH_STREAMS, ANNOTATED_WITH_STREAMS],
+    };
+    let found_annotated = coverage.attributed * coverage.total_ns;
     let mut figures = vec![
-        exact("busy, whole", "device", found, busy, 0.0),
-        exact("annotated, whole", "device", coverage.attributed * coverage.total_ns, annotated, 0.0),
+        exact(of_busy, "device", found, busy, 0.0),
+        exact(of_annotated, "device", found_annotated, annotated, 0.0),
         exact("idle, whole", "device", PPM * (coverage.idle + coverage.busy), PPM, 0.0),
     ];
     figures.extend(paths(run, coverage));

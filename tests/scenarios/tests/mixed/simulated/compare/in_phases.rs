@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use super::{by_events, by_records, coverage, exact};
 use crate::harness::Run;
 use crate::harness::tree::paths;
-use crate::mixed::simulated::figures::Figure;
+use crate::mixed::simulated::figures::{
+    CALLS_OF_CALLER, Figure, INCLUSIVE_OF_CALLER, INCLUSIVE_WITHOUT_ERROR, LATE, SELF_OF_CALLER,
+    SELF_WITHOUT_ERROR,
+};
 use crate::mixed::simulated::truth::Truth;
 
-pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
+pub fn compare(run: &Run, truth: &Truth, is_late: bool) -> Vec<Figure> {
     let mut figures = rows(run, truth);
-    figures.extend(tree(run, truth));
+    figures.extend(tree(run, truth, is_late));
     figures.extend(coverage::compare_phases(run, truth));
     figures
 }
@@ -63,45 +66,61 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
 }
 
 /// Each path has its times by events or by records.
-fn tree(run: &Run, truth: &Truth) -> Vec<Figure> {
+fn tree(run: &Run, truth: &Truth, is_late: bool) -> Vec<Figure> {
     let by_events = by_events::true_paths(run, truth);
     let by_records = by_records::true_paths(truth);
     let paths = paths(run);
     let mut figures = Vec::new();
-    let mut calls: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    let mut calls: BTreeMap<&str, Calls> = BTreeMap::new();
     for (path, recorded) in &by_records {
         let of = path.join("/");
+        let function = path[path.len() - 1];
+        let calls = calls.entry(function).or_default();
+        calls.truth += recorded.calls;
+        let Some(node) = paths.get(&of) else { continue };
+        calls.found += node.calls;
+        let is_opened = node.source == "opened";
+        let is_caller = is_opened && node.recorded == 0;
+        calls.is_caller |= is_caller;
+        let truth = if is_opened { Some(recorded) } else { by_events.get(path) };
+        let Some(truth) = truth.filter(|_| !node.upper_bound) else { continue };
         // Calls longer than a phase are not timed, but those inside are.
         let is_long = path[..] == ["annotated_main"];
-        calls.entry(path[path.len() - 1]).or_default().1 += recorded.calls;
-        let Some(node) = paths.get(&of) else { continue };
-        calls.entry(path[path.len() - 1]).or_default().0 += node.calls;
-        let truth = if node.source == "opened" { Some(recorded) } else { by_events.get(path) };
-        let Some(truth) = truth else { continue };
         let long_ns = if is_long { recorded.self_ns } else { 0.0 };
-        if node.upper_bound {
-            continue;
-        }
-        if std::env::var_os("GPU_TIME_MIXED_SHOW").is_some() {
-            println!("NODE {of}: {node:?}");
-        }
-        for (kind, found, error_ns, truth, within) in [
-            ("self", node.self_ns, node.self_error_ns, truth.self_ns - long_ns, truth.self_within),
-            (
-                "inclusive",
-                node.inclusive_ns,
-                node.inclusive_error_ns,
-                truth.inclusive_ns - long_ns,
-                truth.inclusive_within,
-            ),
-        ] {
-            if !error_ns.is_nan() {
-                figures.push(exact(kind, &of, found, truth, within + 2.0 * error_ns));
-            }
-        }
+        let [in_self, in_inclusive] = match node.self_error_ns {
+            _ if is_late && !is_opened => [LATE, LATE],
+            _ if is_caller => [SELF_OF_CALLER, INCLUSIVE_OF_CALLER],
+            0.0 if is_opened => [SELF_WITHOUT_ERROR, INCLUSIVE_WITHOUT_ERROR],
+            _ => ["self", "inclusive"],
+        };
+        // A call that is recorded without those around it does not share time with them.
+        let [most, most_inclusive] = [truth.launched_ns, truth.inclusive_launched_ns];
+        let within = truth.self_within + 2.0 * node.self_error_ns;
+        let own = exact(in_self, &of, node.self_ns, truth.self_ns - long_ns, within);
+        let within = truth.inclusive_within + 2.0 * node.inclusive_error_ns;
+        let truth_ns = truth.inclusive_ns - long_ns;
+        let inclusive = exact(in_inclusive, &of, node.inclusive_ns, truth_ns, within);
+        let own = Figure { most: own.most.max(most - long_ns), ..own };
+        let inclusive =
+            Figure { most: inclusive.most.max(most_inclusive - long_ns), ..inclusive };
+        // Too few phases tell no error.
+        figures.extend([own, inclusive].into_iter().filter(|figure| !figure.within.is_nan()));
     }
-    for (function, (found, truth)) in calls {
-        figures.push(exact("calls in tree", function, found, truth, 0.0));
+    for (function, Calls { found, truth, is_caller }) in calls {
+        // The number of spans is an estimate.
+        if function != "span" {
+            let kind = if is_caller { CALLS_OF_CALLER } else { "calls in tree" };
+            figures.push(exact(kind, function, found, truth, 0.0));
+        }
     }
     figures
+}
+
+/// The calls of a function in the tree.
+#[derive(Default)]
+struct Calls {
+    found: f64,
+    truth: f64,
+    /// A path has no recorded call, but is around some.
+    is_caller: bool,
 }
