@@ -18,7 +18,7 @@ mod simulated {
     use crate::harness::{Run, SMALL_L2, scenario};
     use compare::compare;
     use figures::Figure;
-    use generate::{Plan, generate};
+    use generate::{Feature, Plan, generate};
     use truth::Truth;
 
     /// Runs a program, and returns what the report says of it beside what is true.
@@ -57,7 +57,7 @@ mod simulated {
                         if seed >= seeds.end {
                             break;
                         }
-                        let plan = generate(seed, &[]);
+                        let plan = plan(seed);
                         let checked = catch_unwind(|| check(&plan));
                         let Ok((run, found)) = checked else {
                             println!("{seed} {:?} {:?} PANICKED", plan.record, plan.features);
@@ -74,6 +74,22 @@ mod simulated {
         figures.into_inner().unwrap()
     }
 
+    /// Generates a program. `GPU_TIME_MIXED_RECORD` and `GPU_TIME_MIXED_WITHOUT`, a list of features, restrict what is
+    /// generated.
+    fn plan(seed: u64) -> Plan {
+        let without = std::env::var("GPU_TIME_MIXED_WITHOUT").unwrap_or_default();
+        let is_without = |feature: &Feature| {
+            let name = format!("{feature:?}");
+            without.split(',').any(|one| one == name || one == "all")
+        };
+        let without: Vec<_> = Feature::ALL.into_iter().filter(is_without).collect();
+        let plan = generate(seed, &without);
+        match std::env::var("GPU_TIME_MIXED_RECORD") {
+            Ok(record) => Plan { record: Some(record), ..plan },
+            Err(_) => plan,
+        }
+    }
+
     fn show(seed: u64, plan: &Plan, run: &Run, figures: &[Figure]) {
         let starved = run.report().total(|row| row.starved);
         let outside = figures.iter().filter(|figure| figure.is_outside()).count();
@@ -84,6 +100,9 @@ mod simulated {
         if is_whole {
             let program = serde_json::to_string(&plan.program).expect("the program serializes");
             println!("{program}\n{}", run.stderr);
+            for (path, node) in crate::harness::tree::paths(run) {
+                println!("NODE {path}: {node:?}");
+            }
         }
         for figure in figures.iter().filter(|figure| is_whole || figure.is_outside()) {
             println!("{seed} {record:?} {figure}");

@@ -98,6 +98,12 @@ impl Truth {
         std::iter::successors(frame, |&frame| self.frames[frame].parent)
     }
 
+    /// Returns the same without spans, of which nothing is known outside of records.
+    pub fn path_without_spans(&self, frame: usize) -> Vec<&'static str> {
+        let is_span = |name: &&str| Site::Span.name().ends_with(&format!("::{name}"));
+        self.path_of(frame).into_iter().filter(|name| !is_span(name)).collect()
+    }
+
     /// Returns the row in which a call is.
     pub fn row_of(&self, frame: usize) -> Row {
         let frame = &self.frames[frame];

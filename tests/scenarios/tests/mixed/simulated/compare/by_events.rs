@@ -129,7 +129,7 @@ pub fn true_paths(run: &Run, truth: &Truth) -> BTreeMap<Vec<&'static str>, Path>
     let mut paths: BTreeMap<Vec<&str>, Path> = BTreeMap::new();
     for frame in (0..truth.frames.len()).filter(|&frame| truth.frames[frame].site.has_stream()) {
         // Functions without a stream are only there as callers.
-        let path = truth.path_of(frame);
+        let path = truth.path_without_spans(frame);
         for length in 1..path.len() {
             paths.entry(path[..length].to_vec()).or_default();
         }
@@ -138,11 +138,11 @@ pub fn true_paths(run: &Run, truth: &Truth) -> BTreeMap<Vec<&'static str>, Path>
     let brackets = brackets(truth);
     for bracket in &brackets {
         let within = stated.bracket_ns + bracket.inside * stated.inner_ns;
-        let path = paths.entry(truth.path_of(bracket.frame)).or_default();
+        let path = paths.entry(truth.path_without_spans(bracket.frame)).or_default();
         path.self_ns += bracket.net_ns;
         path.self_within += within;
         if let Some(parent) = bracket.parent {
-            let around = paths.entry(truth.path_of(brackets[parent].frame)).or_default();
+            let around = paths.entry(truth.path_without_spans(brackets[parent].frame)).or_default();
             around.self_ns -= bracket.net_ns;
             around.self_within += within;
         }

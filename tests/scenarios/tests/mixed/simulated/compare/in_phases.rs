@@ -1,6 +1,6 @@
 //! Runs in which CUPTI records phases, and events time the calls between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{by_events, by_records, coverage, exact};
 use crate::harness::Run;
@@ -72,21 +72,22 @@ fn tree(run: &Run, truth: &Truth, is_late: bool) -> Vec<Figure> {
     let paths = paths(run);
     let mut figures = Vec::new();
     let mut calls: BTreeMap<&str, Calls> = BTreeMap::new();
-    for (path, recorded) in &by_records {
+    for path in by_records.keys().chain(by_events.keys()).collect::<BTreeSet<_>>() {
         let of = path.join("/");
+        let recorded = by_records.get(path);
         let function = path[path.len() - 1];
         let calls = calls.entry(function).or_default();
-        calls.truth += recorded.calls;
+        calls.truth += recorded.map_or(0.0, |path| path.calls);
         let Some(node) = paths.get(&of) else { continue };
         calls.found += node.calls;
         let is_opened = node.source == "opened";
         let is_caller = is_opened && node.recorded == 0;
         calls.is_caller |= is_caller;
-        let truth = if is_opened { Some(recorded) } else { by_events.get(path) };
+        let truth = if is_opened { recorded } else { by_events.get(path) };
         let Some(truth) = truth.filter(|_| !node.upper_bound) else { continue };
         // Calls longer than a phase are not timed, but those inside are.
         let is_long = path[..] == ["annotated_main"];
-        let long_ns = if is_long { recorded.self_ns } else { 0.0 };
+        let long_ns = if is_long { truth.self_ns } else { 0.0 };
         let [in_self, in_inclusive] = match node.self_error_ns {
             _ if is_late && !is_opened => [LATE, LATE],
             _ if is_caller => [SELF_OF_CALLER, INCLUSIVE_OF_CALLER],
