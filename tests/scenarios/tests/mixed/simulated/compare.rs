@@ -27,7 +27,7 @@ pub fn compare(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
     match plan.record.as_deref() {
         Some("off") => by_events::compare(run, truth, is_late),
         Some("on") => by_records::compare(run, truth),
-        _ => in_phases::compare(run, truth, is_late),
+        _ => in_phases::compare(run, truth, plan),
     }
 }
 
@@ -88,7 +88,10 @@ fn stats(of: &str, found: &Stats, mut samples: Vec<f64>, within: f64) -> Vec<Fig
     // Quantiles have several definitions, which differ by less than a rank.
     let figure = |kind, found, share: f64| {
         let rank = share * last as f64;
-        let (least, most) = (samples[(rank - 1.0).max(0.0) as usize], samples[(rank.ceil() as usize + 1).min(last)]);
+        let (least, most) = (
+            samples[(rank - 1.0).max(0.0) as usize],
+            samples[(rank.ceil() as usize + 1).min(last)],
+        );
         let within = within + STEP_NS + RESOLUTION * found;
         Figure { kind, of: of.to_owned(), found, least, most, within }
     };

@@ -95,8 +95,7 @@ pub fn generate(seed: u64, without: &[Feature]) -> Plan {
     let mut rng = Rng::with_seed(seed);
     let records = [Some("on"), Some("off"), Some("5ms/20ms"), None];
     let record = rng.choice(records).expect("a setting").map(str::to_owned);
-    let mut features: Vec<_> =
-        Feature::ALL.into_iter().filter(|_| rng.u32(..4) == 0).collect();
+    let mut features: Vec<_> = Feature::ALL.into_iter().filter(|_| rng.u32(..4) == 0).collect();
     // Without recording, there are no spans.
     features.retain(|of| !without.contains(of));
     if record.as_deref() == Some("off") {

@@ -58,9 +58,8 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
         let sum = |part: fn(&Recorded) -> f64| calls.iter().map(part).sum::<f64>();
         let within = 2.0 * total(|row| row.estimated_total_error_ns.unwrap_or(f64::NAN));
         figures.push(exact("total", &of, total(Series::total), sum(|call| call.busy_ns), within));
-        let kernels = |row: &Series| {
-            row.opened as f64 * row.kernels.kernels_per_call.unwrap_or(f64::NAN)
-        };
+        let kernels =
+            |row: &Series| row.opened as f64 * row.kernels.kernels_per_call.unwrap_or(f64::NAN);
         figures.push(exact("kernels", &of, total(kernels), sum(|call| call.kernels), 0.0));
         let [row] = rows[..] else { continue };
         let mut of_part = |name: &str, found: &Option<Stats>, part: fn(&Recorded) -> f64| {

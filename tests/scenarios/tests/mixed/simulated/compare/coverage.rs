@@ -88,7 +88,8 @@ pub fn compare_phases(run: &Run, truth: &Truth) -> Vec<Figure> {
 /// The paths of what only phases found have the same shares of the time for which phases stand.
 fn paths(run: &Run, coverage: &Coverage) -> Vec<Figure> {
     let not_annotated = coverage.busy - coverage.attributed;
-    let paths = [("<not annotated>", not_annotated), ("<annotated, not timed>", coverage.not_timed)];
+    let paths =
+        [("<not annotated>", not_annotated), ("<annotated, not timed>", coverage.not_timed)];
     let compare = |(name, share): (&str, f64)| {
         let node = run.report().tree.iter().find(|node| node.name == name);
         let ns = node.map_or(0.0, |node| node.self_ns);

@@ -4,16 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{by_events, by_records, coverage, exact};
 use crate::harness::Run;
+use crate::harness::report::Series;
 use crate::harness::tree::paths;
 use crate::mixed::simulated::figures::{
-    CALLS_OF_CALLER, Figure, INCLUSIVE_OF_CALLER, INCLUSIVE_WITHOUT_ERROR, LATE, SELF_OF_CALLER,
-    SELF_WITHOUT_ERROR,
+    BESIDE_SPANS, CALLS_BESIDE_SPANS, CALLS_OF_CALLER, Figure, INCLUSIVE_OF_CALLER,
+    INCLUSIVE_WITHOUT_ERROR, LATE, SELF_OF_CALLER, SELF_WITHOUT_ERROR,
 };
+use crate::mixed::simulated::generate::{Feature, Plan};
 use crate::mixed::simulated::truth::Truth;
 
-pub fn compare(run: &Run, truth: &Truth, is_late: bool) -> Vec<Figure> {
+pub fn compare(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
     let mut figures = rows(run, truth);
-    figures.extend(tree(run, truth, is_late));
+    figures.extend(tree(run, truth, plan));
     figures.extend(coverage::compare_phases(run, truth));
     figures
 }
@@ -66,7 +68,8 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
 }
 
 /// Each path has its times by events or by records.
-fn tree(run: &Run, truth: &Truth, is_late: bool) -> Vec<Figure> {
+fn tree(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
+    let has = |feature| plan.features.contains(&feature);
     let by_events = by_events::true_paths(run, truth);
     let by_records = by_records::true_paths(truth);
     let paths = paths(run);
@@ -89,7 +92,8 @@ fn tree(run: &Run, truth: &Truth, is_late: bool) -> Vec<Figure> {
         let is_long = path[..] == ["annotated_main"];
         let long_ns = if is_long { truth.self_ns } else { 0.0 };
         let [in_self, in_inclusive] = match node.self_error_ns {
-            _ if is_late && !is_opened => [LATE, LATE],
+            _ if has(Feature::Late) && !is_opened => [LATE, LATE],
+            _ if has(Feature::Spans) && !is_opened => [BESIDE_SPANS, BESIDE_SPANS],
             _ if is_caller => [SELF_OF_CALLER, INCLUSIVE_OF_CALLER],
             0.0 if is_opened => [SELF_WITHOUT_ERROR, INCLUSIVE_WITHOUT_ERROR],
             _ => ["self", "inclusive"],
@@ -102,16 +106,23 @@ fn tree(run: &Run, truth: &Truth, is_late: bool) -> Vec<Figure> {
         let truth_ns = truth.inclusive_ns - long_ns;
         let inclusive = exact(in_inclusive, &of, node.inclusive_ns, truth_ns, within);
         let own = Figure { most: own.most.max(most - long_ns), ..own };
-        let inclusive =
-            Figure { most: inclusive.most.max(most_inclusive - long_ns), ..inclusive };
+        let inclusive = Figure { most: inclusive.most.max(most_inclusive - long_ns), ..inclusive };
         // Too few phases tell no error.
         figures.extend([own, inclusive].into_iter().filter(|figure| !figure.within.is_nan()));
     }
     for (function, Calls { found, truth, is_caller }) in calls {
         // The number of spans is an estimate.
         if function != "span" {
-            let kind = if is_caller { CALLS_OF_CALLER } else { "calls in tree" };
-            figures.push(exact(kind, function, found, truth, 0.0));
+            let kind = match is_caller {
+                true => CALLS_OF_CALLER,
+                false if has(Feature::Spans) => CALLS_BESIDE_SPANS,
+                false => "calls in tree",
+            };
+            let all = exact(kind, function, found, truth, 0.0);
+            // Lost calls are not in the tree.
+            let series = &run.site(&format!("mixed::{function}")).series;
+            let lost: u64 = series.iter().map(Series::all_lost).sum();
+            figures.push(Figure { least: truth - lost as f64, ..all });
         }
     }
     figures
