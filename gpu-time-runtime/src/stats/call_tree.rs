@@ -312,6 +312,35 @@ mod tests {
         assert_eq!((node.inclusive_error_ns, node.self_error_ns), (Some(0.0), Some(0.0)));
     }
 
+    /// The first call of a function is opened in any case. Others on its path may have been left out.
+    #[test]
+    fn path_of_first_call_alone_has_no_error() {
+        let mut tree = CallTree::default();
+        let outer = tree.path(None, 1).unwrap();
+        let inner = tree.path(Some(outer), 1).unwrap();
+        record(&mut tree, inner, &figures(30, 10), 1.0);
+        (0..9).for_each(|_| record(&mut tree, outer, &figures(30, 10), 16.0));
+        let errors: Vec<_> = report(&tree).iter().map(|node| node.self_error_ns).collect();
+        assert!(errors[0].is_some_and(|ns| ns > 0.0) && errors[1].is_none(), "{errors:?}");
+    }
+
+    /// The call around them is longer than a phase.
+    #[test]
+    fn caller_without_recorded_calls_has_the_errors_inside() {
+        let mut tree = CallTree::default();
+        let path = tree.path(None, 1).unwrap();
+        for function in [2, 3] {
+            let inner = tree.path(Some(path), function).unwrap();
+            (0..9).for_each(|_| record(&mut tree, inner, &figures(30, 10), 16.0));
+        }
+        let [outer, one, other] = &report(&tree)[..] else { panic!() };
+        let errors = [outer, one, other].map(|node| node.inclusive_error_ns.unwrap());
+        assert!(errors[1] > 0.0 && errors[0] == errors[1] + errors[2], "{errors:?}");
+        let rare = tree.path(Some(path), 4).unwrap();
+        record(&mut tree, rare, &figures(30, 10), 16.0);
+        assert_eq!(report(&tree)[0].inclusive_error_ns, None);
+    }
+
     #[test]
     fn deep_recursion_has_a_bounded_path() {
         let mut tree = CallTree::default();

@@ -13,7 +13,8 @@ pub(super) struct CallCounts {
     timed: f64,
     /// Some of these stand for others that were not timed.
     is_sampled: bool,
-    /// The calls for which opened ones stand, and the number of their paths.
+    /// The opened calls, the calls for which they stand, and the number of their paths.
+    recorded: u64,
     opened: f64,
     opened_paths: u32,
 }
@@ -24,10 +25,14 @@ pub(super) struct Correction {
     pub scale: f64,
     /// The number of calls of a path is known, because the function has no other.
     pub is_count_known: bool,
+    /// Calls were left out, perhaps of a path whose opened calls stand for no others: one of them may be the function's
+    /// first, which is opened in any case.
+    pub is_sampled: bool,
 }
 
 impl CallCounts {
-    pub fn add_opened(&mut self, calls: f64) {
+    pub fn add_opened(&mut self, recorded: u64, calls: f64) {
+        self.recorded += recorded;
         self.opened += calls;
         self.opened_paths += 1;
     }
@@ -42,10 +47,12 @@ impl CallCounts {
         let known = known.filter(|_| !self.is_sampled);
         let ratio = known.map(|known| (known - self.timed) / self.opened);
         let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+        // The weights of calls that all count once may have been rounded.
+        let scale = ratio.filter(|ratio| (ratio - 1.0).abs() > ROUNDING).unwrap_or(1.0);
         Correction {
-            // The weights of calls that all count once may have been rounded.
-            scale: ratio.filter(|ratio| (ratio - 1.0).abs() > ROUNDING).unwrap_or(1.0),
+            scale,
             is_count_known: ratio.is_some() && self.opened_paths == 1,
+            is_sampled: self.opened > self.recorded as f64 || scale != 1.0,
         }
     }
 }
@@ -68,7 +75,7 @@ mod tests {
     #[test]
     fn opened_calls_stand_for_those_that_events_did_not_time() {
         let mut counts = CallCounts::default();
-        [10.0, 6.0].into_iter().for_each(|calls| counts.add_opened(calls));
+        [10.0, 6.0].into_iter().for_each(|calls| counts.add_opened(1, calls));
         let scale = |counts: CallCounts, known| counts.correction(known).scale;
         assert_eq!(
             [None, Some(0.0), Some(32.0)].map(|known| scale(counts, known)),

@@ -68,7 +68,11 @@ impl CallTree {
         let mut counts = HashMap::<SiteNumber, CallCounts>::new();
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
             let count = counts.entry(path.function).or_default();
-            if is_opened(at) { count.add_opened(path.calls) } else { count.add_timed(&times[at]) }
+            if is_opened(at) {
+                count.add_opened(path.recorded, path.calls)
+            } else {
+                count.add_timed(&times[at])
+            }
         }
         let mut places = vec![0; self.paths.len()];
         let mut nodes = Vec::new();
@@ -88,6 +92,7 @@ impl CallTree {
             let parent = path.parent.map(|parent| places[parent.index()]);
             nodes.push(value!(Node { name, site, parent, ..node }));
         }
+        add_errors_inside(&mut nodes);
         nodes
     }
 
@@ -133,8 +138,7 @@ impl Path {
     }
 
     fn opened_node(&self, correction: Correction) -> Node {
-        let is_sampled = self.calls > self.recorded as f64 || correction.scale != 1.0;
-        let error_ns = |of: &Total| match is_sampled {
+        let error_ns = |of: &Total| match correction.is_sampled {
             true => of.known_error_ns(correction.is_count_known),
             false => Some(0.0),
         };
@@ -175,6 +179,19 @@ impl EventTimes {
             upper_bound: self.is_bound,
             ..Node::of(Source::Events)
         })
+    }
+}
+
+/// Adds the errors of what is inside to those of callers of which no call was recorded, such as an annotated `main` that
+/// is longer than a phase. They have no error of their own. Calls of one phase are alike, so the errors are not
+/// independent.
+fn add_errors_inside(nodes: &mut [Node]) {
+    for at in (0..nodes.len()).rev() {
+        let error_ns = nodes[at].inclusive_error_ns;
+        let parent = nodes[at].parent.and_then(|parent| nodes.get_mut(parent));
+        if let Some(parent) = parent.filter(|of| of.source == Source::Opened && of.recorded == 0) {
+            parent.inclusive_error_ns = parent.inclusive_error_ns.zip(error_ns).map(|(a, b)| a + b);
+        }
     }
 }
 
