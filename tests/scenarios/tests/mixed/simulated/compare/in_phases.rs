@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpu_time_scenarios::composition::Site;
+
 use super::{by_events, by_records, coverage, exact};
 use crate::harness::Run;
 use crate::harness::report::Series;
 use crate::harness::tree::paths;
 use crate::mixed::simulated::figures::{
-    BESIDE_SPANS, CALLS_BESIDE_SPANS, CALLS_OF_CALLER, Figure, INCLUSIVE_OF_CALLER,
-    INCLUSIVE_WITHOUT_ERROR, LATE, SELF_OF_CALLER, SELF_WITHOUT_ERROR,
+    BESIDE_SPANS, CALLS_BESIDE_SPANS, CALLS_OF_CALLER, Figure, INCLUSIVE_OF_CALLER, LATE,
+    SELF_OF_CALLER, SPANS,
 };
 use crate::mixed::simulated::generate::{Feature, Plan};
 use crate::mixed::simulated::truth::Truth;
@@ -37,7 +39,7 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
             && found.starved == 0
         {
             figures.push(Figure {
-                kind: "total",
+                kind: if row.0 == Site::Span { SPANS } else { "total in phases" },
                 of: of.clone(),
                 found: found.total(),
                 least: busy.min(spans),
@@ -91,12 +93,11 @@ fn tree(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
         // Calls longer than a phase are not timed, but those inside are.
         let is_long = path[..] == ["annotated_main"];
         let long_ns = if is_long { truth.self_ns } else { 0.0 };
-        let [in_self, in_inclusive] = match node.self_error_ns {
+        let [in_self, in_inclusive] = match () {
             _ if has(Feature::Late) && !is_opened => [LATE, LATE],
             _ if has(Feature::Spans) && !is_opened => [BESIDE_SPANS, BESIDE_SPANS],
-            _ if is_caller => [SELF_OF_CALLER, INCLUSIVE_OF_CALLER],
-            0.0 if is_opened => [SELF_WITHOUT_ERROR, INCLUSIVE_WITHOUT_ERROR],
-            _ => ["self", "inclusive"],
+            _ if is_caller && !is_long => [SELF_OF_CALLER, INCLUSIVE_OF_CALLER],
+            _ => ["self in phases", "inclusive in phases"],
         };
         // A call that is recorded without those around it does not share time with them.
         let [most, most_inclusive] = [truth.launched_ns, truth.inclusive_launched_ns];
