@@ -35,6 +35,9 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
         let by_events = by_events.get(row);
         let spans = by_events.map_or(busy, |calls| calls.values().map(|call| call.0).sum());
         let within = by_events.map_or(0.0, |calls| calls.values().map(|call| call.1).sum());
+        // The total is that of the calls that were not lost.
+        let longest = calls.iter().fold(0.0f64, |most, call| most.max(call.busy_ns));
+        let lost_ns = found.all_lost() as f64 * longest;
         if let Some(error_ns) = found.estimated_total_error_ns
             && found.starved == 0
         {
@@ -42,7 +45,7 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
                 kind: if row.0 == Site::Span { SPANS } else { "total in phases" },
                 of: of.clone(),
                 found: found.total(),
-                least: busy.min(spans),
+                least: busy.min(spans) - lost_ns,
                 most: busy.max(spans),
                 within: within + 2.0 * error_ns,
             });
