@@ -117,6 +117,9 @@ mod simulated {
         for (seed, figures) in found {
             for figure in figures {
                 kinds.entry(figure.kind).or_default().push((figure.off(), *seed));
+                if figure.is_wrong() {
+                    println!("{seed} {figure}");
+                }
             }
         }
         for (kind, mut figures) in kinds {

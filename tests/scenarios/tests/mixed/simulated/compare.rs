@@ -44,10 +44,13 @@ fn tree(run: &Run, expected: &BTreeMap<Vec<&str>, Path>, is_late: bool) -> Vec<F
     let is_function = |path: &&String| !path.starts_with('<');
     let count = paths.keys().filter(is_function).count() as f64;
     let mut figures = vec![exact("paths", "tree", count, expected.len() as f64, 0.0)];
+    let all_ns: f64 = run.report().tree.iter().map(|node| node.self_ns).sum();
     for (path, truth) in expected {
         let of = path.join("/");
         let Some(node) = paths.get(&of) else { continue };
         figures.push(exact("path calls", &of, node.calls, truth.calls, 0.0));
+        let share = 1e6 * node.self_ns / all_ns;
+        figures.push(exact("share, in millionths", &of, 1e6 * node.share, share, 0.0));
         if is_late {
             // Waits of up to 5 % have no mark.
             let within = truth.self_within + 0.05 * truth.self_ns;

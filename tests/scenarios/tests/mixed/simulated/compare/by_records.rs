@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{coverage, exact, stats};
 use crate::harness::Run;
 use crate::harness::report::{Series, Stats};
+use crate::harness::tree::paths;
 use crate::mixed::simulated::figures::Figure;
 use crate::mixed::simulated::truth::{Kernel, Path, Row, Truth, add_inclusive, union_ns};
 
@@ -12,6 +13,8 @@ pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = rows(run, truth);
     figures.extend(super::tree(run, &true_paths(truth), false));
     figures.extend(coverage::compare_whole(run, truth));
+    figures.extend(means(run, truth));
+    figures.push(overlap(run, truth));
     figures
 }
 
@@ -21,6 +24,8 @@ pub struct Recorded {
     self_busy_ns: f64,
     span_ns: f64,
     kernels: f64,
+    /// The times of all kernels, whether or not they run at once.
+    kernels_ns: f64,
 }
 
 fn recorded(frame: usize, inside: &[&Kernel]) -> Recorded {
@@ -33,6 +38,7 @@ fn recorded(frame: usize, inside: &[&Kernel]) -> Recorded {
         self_busy_ns: busy_ns - union_ns(inner) as f64,
         span_ns: (end - start) as f64,
         kernels: inside.len() as f64,
+        kernels_ns: inside.iter().map(|kernel| kernel.ns() as f64).sum(),
     }
 }
 
@@ -61,6 +67,11 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
         let kernels =
             |row: &Series| row.opened as f64 * row.kernels.kernels_per_call.unwrap_or(f64::NAN);
         figures.push(exact("kernels", &of, total(kernels), sum(|call| call.kernels), 0.0));
+        let kernels = rows.iter().flat_map(|row| &row.kernels.kernels);
+        let (launches, ns) = kernels
+            .fold((0, 0.0), |(count, ns), kernel| (count + kernel.count, ns + kernel.total_ns));
+        figures.push(exact("launches", &of, launches as f64, sum(|call| call.kernels), 0.0));
+        figures.push(exact("kernel time", &of, ns, sum(|call| call.kernels_ns), 0.0));
         let [row] = rows[..] else { continue };
         let mut of_part = |name: &str, found: &Option<Stats>, part: fn(&Recorded) -> f64| {
             let of = format!("{of} {name}");
@@ -70,9 +81,40 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
         };
         of_part("busy", &row.kernels.busy_ns, |call| call.busy_ns);
         of_part("self", &row.kernels.self_busy_ns, |call| call.self_busy_ns);
+        let gaps = |call: &Recorded| call.span_ns - call.busy_ns;
+        of_part("gaps", &row.kernels.gaps_ns, gaps);
         of_part("span", &row.kernels.span_ns, |call| call.span_ns);
     }
     figures
+}
+
+/// Compares the means of each path's calls.
+fn means(run: &Run, truth: &Truth) -> Vec<Figure> {
+    let mut expected: BTreeMap<String, Vec<Recorded>> = BTreeMap::new();
+    for (frame, inside) in truth.kernels_inside().iter().enumerate() {
+        let path = truth.path_of(frame).join("/");
+        expected.entry(path).or_default().push(recorded(frame, inside));
+    }
+    let paths = paths(run);
+    let mut figures = Vec::new();
+    for (of, calls) in &expected {
+        let Some(found) = paths.get(of).and_then(|node| node.per_call.as_ref()) else { continue };
+        let mean =
+            |part: fn(&Recorded) -> f64| calls.iter().map(part).sum::<f64>() / calls.len() as f64;
+        figures.push(exact("busy per call", of, found.busy_ns, mean(|call| call.busy_ns), 0.0));
+        figures.push(exact("span per call", of, found.span_ns, mean(|call| call.span_ns), 0.0));
+        let kernels = found.kernels.unwrap_or(f64::NAN);
+        figures.push(exact("kernels per call", of, kernels, mean(|call| call.kernels), 0.0));
+    }
+    figures
+}
+
+/// Compares the time for which work of several outermost calls ran at once.
+fn overlap(run: &Run, truth: &Truth) -> Figure {
+    let annotated = truth.kernels.iter().filter(|kernel| kernel.frame.is_some());
+    let own: f64 = self_times(truth).iter().sum();
+    let found = run.report().devices[0].overlap.as_ref().map_or(0.0, |overlap| overlap.ns);
+    exact("overlap", "device", found, own - union_ns(annotated) as f64, 0.0)
 }
 
 /// Returns each call's own time: while work of several functions of one outermost call runs at once, each instant

@@ -90,6 +90,7 @@ fn tree(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
         calls.found += node.calls;
         let is_opened = node.source == "opened";
         let is_caller = is_opened && node.recorded == 0;
+        calls.is_recorded |= node.recorded > 0 && is_opened;
         calls.is_caller |= is_caller;
         let truth = if is_opened { recorded } else { by_events.get(path) };
         let Some(truth) = truth.filter(|_| !node.upper_bound) else { continue };
@@ -99,6 +100,7 @@ fn tree(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
         let [in_self, in_inclusive] = match () {
             _ if has(Feature::Late) && !is_opened => [LATE, LATE],
             _ if has(Feature::Spans) && !is_opened => [BESIDE_SPANS, BESIDE_SPANS],
+            _ if function == "span" => [SPANS, SPANS],
             _ if is_caller && !is_long => [SELF_OF_CALLER, INCLUSIVE_OF_CALLER],
             _ => ["self in phases", "inclusive in phases"],
         };
@@ -114,10 +116,10 @@ fn tree(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
         // Too few phases tell no error.
         figures.extend([own, inclusive].into_iter().filter(|figure| !figure.within.is_nan()));
     }
-    for (function, Calls { found, truth, is_caller }) in calls {
+    for (function, Calls { found, truth, is_recorded, is_caller }) in calls {
         // The number of spans is an estimate.
         if function != "span" {
-            let kind = match is_caller {
+            let kind = match is_caller || !is_recorded {
                 true => CALLS_OF_CALLER,
                 false if has(Feature::Spans) => CALLS_BESIDE_SPANS,
                 false => "calls in tree",
@@ -137,6 +139,7 @@ fn tree(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
 struct Calls {
     found: f64,
     truth: f64,
+    is_recorded: bool,
     /// A path has no recorded call, but is around some.
     is_caller: bool,
 }
