@@ -2,6 +2,7 @@
 //! with what the simulated driver ran.
 
 mod simulated {
+    mod checks;
     mod compare;
     mod figures;
     mod generate;

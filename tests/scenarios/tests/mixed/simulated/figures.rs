@@ -70,8 +70,10 @@ impl Figure {
     pub fn is_wrong(&self) -> bool {
         let is_left_out = LEFT_OUT.iter().any(|(kind, _)| *kind == self.kind);
         let is_estimate = ESTIMATES.contains(&self.kind);
-        // Ten standard errors where two are expected: with few phases, the errors themselves are not well known.
-        !is_left_out && self.off() > if is_estimate { 5.0 } else { 1.0 }
+        // Ten standard errors where two are expected, and half of the truth: with few phases, the errors themselves are
+        // not well known.
+        let is_far = (self.found - self.least).abs() > 0.5 * self.least.abs();
+        !is_left_out && if is_estimate { self.off() > 5.0 && is_far } else { self.off() > 1.0 }
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use gpu_time_scenarios::composition::Site;
 use gpu_time_sim_driver::formula::{EMPTY_NS, fed_pair_ns};
 
-use super::{bound, exact, stats};
 use crate::harness::Run;
 use crate::harness::report::{Device, Series};
+use crate::mixed::simulated::checks::{bound, exact, rows as rows_of, stats, tree};
 use crate::mixed::simulated::figures::Figure;
 use crate::mixed::simulated::truth::{Path, Row, Truth, add_inclusive};
 
@@ -78,7 +78,7 @@ impl Stated {
 
 pub fn compare(run: &Run, truth: &Truth, is_late: bool) -> Vec<Figure> {
     let mut figures = rows(run, truth);
-    figures.extend(super::tree(run, &true_paths(run, truth), is_late));
+    figures.extend(tree(run, &true_paths(run, truth), is_late));
     figures
 }
 
@@ -99,7 +99,7 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (row, samples) in true_rows(run, truth) {
         let of = format!("{} {:?}", row.0.name(), row.1);
-        let rows = super::rows(run, &row);
+        let rows = rows_of(run, &row);
         let total = |part: fn(&Series) -> u64| rows.iter().map(|row| part(row)).sum::<u64>() as f64;
         let count = samples.len() as f64;
         figures.push(exact("timed", &of, total(|row| row.timed), count, 0.0));

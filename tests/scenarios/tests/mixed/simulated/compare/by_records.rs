@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{coverage, exact, stats};
+use super::coverage;
 use crate::harness::Run;
 use crate::harness::report::{Series, Stats};
 use crate::harness::tree::paths;
+use crate::mixed::simulated::checks::{exact, rows as rows_of, stats, tree};
 use crate::mixed::simulated::figures::Figure;
 use crate::mixed::simulated::truth::{Kernel, Path, Row, Truth, add_inclusive, union_ns};
 
 pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = rows(run, truth);
-    figures.extend(super::tree(run, &true_paths(truth), false));
+    figures.extend(tree(run, &true_paths(truth), false));
     figures.extend(coverage::compare_whole(run, truth));
     figures.extend(means(run, truth));
     figures.push(overlap(run, truth));
@@ -56,7 +57,7 @@ fn rows(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = Vec::new();
     for (row, calls) in true_rows(truth) {
         let of = format!("{} {:?}", row.0.name(), row.1);
-        let rows = super::rows(run, &row);
+        let rows = rows_of(run, &row);
         let total = |part: fn(&Series) -> f64| rows.iter().map(|row| part(row)).sum::<f64>();
         let count = calls.len() as f64;
         figures.push(exact("timed", &of, total(|row| row.timed as f64), count, 0.0));

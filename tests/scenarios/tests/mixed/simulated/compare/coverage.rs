@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use gpu_time_scenarios::composition::Site;
 
-use super::{ROUNDING, exact};
 use crate::harness::Run;
 use crate::harness::report::Coverage;
+use crate::mixed::simulated::checks::{ROUNDING, exact};
 use crate::mixed::simulated::figures::{
     ANNOTATED_WITH_STREAMS, BUSY_WITH_STREAMS, Figure, NOT_ANNOTATED_BESIDE_MAIN,
 };
