@@ -57,6 +57,7 @@ pub fn compare_whole(run: &Run, truth: &Truth) -> Vec<Figure> {
     let mut figures = vec![
         up_to(exact(of_busy, "device", found, busy_ns, 0.0), before_ns),
         up_to(exact(of_annotated, "device", found_annotated, annotated_ns, 0.0), before_ns),
+        exact("not timed, whole", "device", PPM * coverage.not_timed, 0.0, 0.0),
         exact("idle, whole", "device", PPM * (coverage.idle + coverage.busy), PPM, 0.0),
     ];
     figures.extend(paths(run, coverage));
