@@ -22,6 +22,7 @@ use crate::record::opened::collector::{self, CROWDED_OUT, DROPPED, EVICTED, LATE
 use crate::record::phase::controller;
 use crate::record::{call_tree, drain, graph, readout, stream_state, threads};
 use crate::site::registry;
+use crate::stats::call_tree::forest::add_errors_inside;
 use crate::stats::series::SeriesData;
 use crate::types::attribute::Clock;
 use gpu_time_report::{self as report, Process, Snapshot};
@@ -200,6 +201,7 @@ fn snapshot_of(
     let bias = |device| biases.of(device);
     let mut tree = call_tree::report(Instant::now() + LOCK_PATIENCE, calls, bias);
     untimed::add(&mut devices, &mut tree, &states);
+    add_errors_inside(&mut tree);
     Snapshot::new(about, devices, report(&states, &biases)).with_tree(tree)
 }
 

@@ -12,7 +12,7 @@ use crate::types::site_time::SiteTime;
 /// Adds the work to the functions' paths in the tree. A function without a path gets one. With several paths, it is
 /// unknown which of them enqueued the work, so it becomes a share of the device.
 pub(super) fn add(devices: &mut [Device], tree: &mut Vec<Node>, states: &[SiteState]) {
-    for (at, times) in untimed(devices, tree, states) {
+    for (at, times) in untimed(devices, states) {
         let mut paths = tree.iter_mut().filter(|node| node.site == Some(at));
         let (first, second) = (paths.next(), paths.next());
         match (first, second) {
@@ -37,20 +37,15 @@ pub(super) fn add(devices: &mut [Device], tree: &mut Vec<Node>, states: &[SiteSt
     }
 }
 
-/// Returns the times of the functions without samples and recorded calls, by index in the report, with the indices of
+/// Returns the times of the functions without a time, by index in the report, with the indices of
 /// their devices.
-fn untimed(
-    devices: &[Device],
-    tree: &[Node],
-    states: &[SiteState],
-) -> BTreeMap<usize, Vec<(usize, SiteTime)>> {
+fn untimed(devices: &[Device], states: &[SiteState]) -> BTreeMap<usize, Vec<(usize, SiteTime)>> {
     let mut untimed = BTreeMap::<_, Vec<_>>::new();
     for (device, of) in devices.iter().enumerate().filter(|(_, of)| of.coverage.is_some()) {
         let ordinal = of.id.strip_prefix("cuda:").and_then(|ordinal| ordinal.parse().ok());
         for time in ordinal.map(controller::site_times).unwrap_or_default() {
             let at = (time.site as usize).wrapping_sub(1);
-            let is_recorded = || tree.iter().any(|of| of.site == Some(at) && of.recorded > 0);
-            if states.get(at).is_some_and(|state| !state.has_gpu_times()) && !is_recorded() {
+            if states.get(at).is_some_and(|state| !state.has_gpu_times()) {
                 untimed.entry(at).or_default().push((device, time));
             }
         }

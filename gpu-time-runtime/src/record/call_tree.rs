@@ -9,7 +9,7 @@ use crate::stats::bias::Bias;
 use crate::stats::call_tree::forest::Named;
 use crate::stats::call_tree::place::PathId;
 use crate::stats::call_tree::{CallTree, RecordedCall};
-use crate::types::device::DeviceId;
+use crate::types::{attribute::ScopeKind, device::DeviceId};
 use gpu_time_report::Node;
 
 static TREE: Mutex<Option<CallTree>> = Mutex::new(Rank::CallTree, None);
@@ -113,6 +113,7 @@ pub(crate) fn report(
             site: at,
             calls: at.and_then(&calls),
             is_span: known.is_some_and(CallSite::is_span),
+            is_body: known.is_some_and(|site| site.spec.scope == ScopeKind::Body),
             warms_up: known.is_some_and(|site| site.warmup() > 0),
         }
     };

@@ -216,9 +216,12 @@ mod tests {
             site: Some(function as usize),
             calls: None,
             is_span: false,
+            is_body: true,
             warms_up: false,
         };
-        tree.report(named, |_| None, false)
+        let mut nodes = tree.report(named, |_| None, false);
+        forest::add_errors_inside(&mut nodes);
+        nodes
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) struct Named {
     /// The number of calls that those in the tree stand for, if it is known.
     pub calls: Option<f64>,
     pub is_span: bool,
+    /// Its brackets contain the functions that it calls.
+    pub is_body: bool,
     /// Its first calls are not timed.
     pub warms_up: bool,
 }
@@ -34,20 +36,23 @@ impl CallTree {
         spans_are_sampled: bool,
     ) -> Vec<Node> {
         let timed: Vec<_> = self.paths.iter().map(|path| &path.timed[..]).collect();
-        let times = by_events::settle(&timed, bias);
+        let mut times = by_events::settle(&timed, bias);
         let roots = self.roots();
         let mut are_opened = vec![false; self.paths.len()];
         let mut in_spans = HashSet::new();
         for (path, &root) in self.paths.iter().zip(&roots).filter(|(path, _)| path.is_opened()) {
-            are_opened[root] = true;
+            // If only events know an outermost function, they know what it called as well.
+            are_opened[root] = self.paths[root].recorded > 0 || times[root].recorded == 0;
             if spans_are_sampled && named(self.paths[root].function).is_span {
                 in_spans.insert(path.function);
             }
         }
-        let is_opened = |at: usize| are_opened[roots[at]];
+        let is_opened = |at: usize, times: &[EventTimes]| {
+            are_opened[roots[at]] || (times[at].recorded == 0 && self.paths[at].is_opened())
+        };
         let mut is_shown: Vec<bool> = (0..self.paths.len())
             .map(|at| {
-                if is_opened(at) {
+                if is_opened(at, &times) {
                     return self.paths[at].is_opened();
                 }
                 // Recorded spans also represent those that were not recorded, with the functions inside them.
@@ -68,21 +73,39 @@ impl CallTree {
         let mut counts = HashMap::<SiteNumber, CallCounts>::new();
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
             let count = counts.entry(path.function).or_default();
-            if is_opened(at) {
+            if is_opened(at, &times) {
                 count.add_opened(path.recorded, path.calls)
             } else {
+                times[at].stand_for(path.recorded);
                 count.add_timed(&times[at])
+            }
+        }
+        // Calls of functions without a path of their own are missing from the counts.
+        let known = |of: &Named| of.calls.filter(|_| self.paths.len() < MAX_PATHS);
+        let correction =
+            |path: &Path| counts[&path.function].correction(known(&named(path.function)));
+        for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
+            if !is_opened(at, &times) || are_opened[roots[at]] {
+                continue;
+            }
+            let mut around = path.parent;
+            while let Some(outer) = around.map(|outer| outer.index()) {
+                if times[outer].recorded > 0 {
+                    if named(self.paths[outer].function).is_body {
+                        times[outer].take_off(&path.own_by_device, correction(path).scale);
+                    }
+                    break;
+                }
+                around = self.paths[outer].parent;
             }
         }
         let mut places = vec![0; self.paths.len()];
         let mut nodes = Vec::new();
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
             places[at] = nodes.len();
-            let Named { name, site, calls, .. } = named(path.function);
-            // Calls of functions without a path of their own are missing from the counts.
-            let known = calls.filter(|_| self.paths.len() < MAX_PATHS);
-            let node = if is_opened(at) {
-                path.opened_node(counts[&path.function].correction(known))
+            let Named { name, site, .. } = named(path.function);
+            let node = if is_opened(at, &times) {
+                path.opened_node(correction(path))
             } else {
                 value!(Node {
                     callers_unknown: lacks_callers(path),
@@ -92,7 +115,6 @@ impl CallTree {
             let parent = path.parent.map(|parent| places[parent.index()]);
             nodes.push(value!(Node { name, site, parent, ..node }));
         }
-        add_errors_inside(&mut nodes);
         nodes
     }
 
@@ -158,6 +180,29 @@ impl Path {
 }
 
 impl EventTimes {
+    /// Lets the calls that events timed stand for others that were recorded.
+    fn stand_for(&mut self, recorded: u64) {
+        let scale = 1.0 + recorded as f64 / self.calls;
+        if !scale.is_finite() {
+            return;
+        }
+        let times = [&mut self.calls, &mut self.net_ns, &mut self.own_ns].into_iter();
+        times.chain(self.own_by_device.values_mut()).for_each(|ns| *ns *= scale);
+        for variance in [&mut self.net_variance, &mut self.own_variance] {
+            *variance *= scale.powi(2);
+        }
+    }
+
+    /// Takes the time of recorded calls inside the brackets off the function's own.
+    fn take_off(&mut self, own_by_device: &BTreeMap<DeviceId, f64>, scale: f64) {
+        for (device, ns) in own_by_device {
+            let own = self.own_by_device.entry(*device).or_default();
+            let taken = (ns * scale).min(*own);
+            *own -= taken;
+            self.own_ns = (self.own_ns - taken).max(0.0);
+        }
+    }
+
     /// Returns the node of a path with these times. `host_ns` is the mean time of a call on the host, if known.
     fn node(&self, host_ns: Option<f64>) -> Node {
         let net_ns = self.net_ns / self.calls;
@@ -185,7 +230,7 @@ impl EventTimes {
 /// Adds the errors of what is inside to those of callers of which no call was recorded, such as an annotated `main` that
 /// is longer than a phase. They have no error of their own. Calls of one phase are alike, so the errors are not
 /// independent.
-fn add_errors_inside(nodes: &mut [Node]) {
+pub(crate) fn add_errors_inside(nodes: &mut [Node]) {
     for at in (0..nodes.len()).rev() {
         let error_ns = nodes[at].inclusive_error_ns;
         let parent = nodes[at].parent.and_then(|parent| nodes.get_mut(parent));
@@ -245,6 +290,7 @@ mod tests {
             site: Some(function as usize),
             calls: None,
             is_span: function == SPAN,
+            is_body: true,
             warms_up: function == WARMED,
         };
         tree.report(named, |_| None, spans_are_sampled)
@@ -276,6 +322,45 @@ mod tests {
         opened(&mut tree, inner, 20);
         let inner = ("2", Some(0), "opened", 20.0);
         assert_eq!(shown(&report(&tree, false)), [("1", None, "opened", 0.0), inner]);
+    }
+
+    /// The first call of a function without a stream is opened in any case, here inside calls that events time.
+    #[test]
+    fn events_tell_a_root_of_which_no_call_was_recorded() {
+        let mut tree = CallTree::default();
+        let root = tree.path(None, 1).unwrap();
+        let [inner, both] = [2, 3].map(|function| tree.path(Some(root), function).unwrap());
+        for _ in 0..40 {
+            timed(&mut tree, root, 100.0, 1.0);
+        }
+        opened(&mut tree, inner, 30);
+        // Of these, one was recorded, and is not among those that events timed.
+        for _ in 0..39 {
+            tree.record_timed(
+                Place { path: both, around: Some(root) },
+                3,
+                DeviceId::Cuda(0),
+                Ok(Sample::new(20.0).unwrap()),
+            );
+        }
+        opened(&mut tree, both, 20);
+        let named = |function: SiteNumber| Named {
+            name: function.to_string(),
+            site: Some(function as usize),
+            calls: Some(40.0),
+            is_span: false,
+            is_body: true,
+            warms_up: false,
+        };
+        let nodes = tree.report(named, |_| None, false);
+        let calls: Vec<_> = nodes.iter().map(|node| node.calls.round()).collect();
+        assert_eq!(calls, [40.0; 3]);
+        let found = nodes.iter().map(|node| (node.source.name(), node.self_ns.round()));
+        let own_ns = 40.0 * 100.0 - 40.0 * 30.0 - 39.0 * 20.0;
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            [("events", own_ns), ("opened", 1_200.0), ("events", 800.0)]
+        );
     }
 
     #[test]
@@ -311,6 +396,7 @@ mod tests {
                 site: Some(function as usize),
                 calls: calls.filter(|_| function == 3),
                 is_span: false,
+                is_body: true,
                 warms_up: false,
             };
             let nodes = tree.report(named, |_| None, false);

@@ -64,16 +64,13 @@ pub fn compare_whole(run: &Run, truth: &Truth) -> Vec<Figure> {
     figures
 }
 
-/// Compares the coverage of phases. The annotated `main` has no time then.
+/// Compares the coverage of phases.
 pub fn compare_phases(run: &Run, truth: &Truth) -> Vec<Figure> {
     let Some(coverage) = &run.report().devices[0].coverage else { return Vec::new() };
     let kernels = kernels(truth);
     let share = |ns: f64| PPM * ns / coverage.covered_ns;
     let (busy, annotated) = busy(&kernels);
     let [busy, annotated] = [busy, annotated].map(share);
-    let is_long = |frame: usize| truth.frames[frame].site == Site::Main;
-    let is_not_timed = |kernel: &&Kernel| kernel.frame.is_some_and(is_long);
-    let not_timed = share(union_ns(kernels.iter().copied().filter(is_not_timed)) as f64);
     let mut figures = paths(run, coverage);
     let mut compare = |kind, found: f64, truth: f64, error: Option<f64>| {
         // Too few phases tell no error.
@@ -84,7 +81,8 @@ pub fn compare_phases(run: &Run, truth: &Truth) -> Vec<Figure> {
     compare("busy", coverage.busy, busy, coverage.busy_error);
     compare("idle", coverage.idle, PPM - busy, coverage.busy_error);
     compare("annotated", coverage.attributed, annotated, coverage.attributed_error);
-    compare("not timed", coverage.not_timed, not_timed, coverage.not_timed_error);
+    // The annotated `main` has a path.
+    compare("not timed", coverage.not_timed, 0.0, coverage.not_timed_error);
     let not_annotated = coverage.busy - coverage.attributed;
     let node = run.report().tree.iter().find(|node| node.name == "<not annotated>");
     let error = node.map(|node| node.self_error_ns / coverage.covered_ns);

@@ -95,9 +95,8 @@ fn tree(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
         calls.is_caller |= is_caller;
         let truth = if is_opened { recorded } else { by_events.get(path) };
         let Some(truth) = truth.filter(|_| !node.upper_bound) else { continue };
-        // Calls longer than a phase are not timed, but those inside are.
+        // A call longer than phases is an estimate from the parts that were recorded.
         let is_long = path[..] == ["annotated_main"];
-        let long_ns = if is_long { truth.self_ns } else { 0.0 };
         let [in_self, in_inclusive] = match () {
             _ if has(Feature::Late) && !is_opened => [LATE, LATE],
             _ if has(Feature::Spans) && !is_opened => [BESIDE_SPANS, BESIDE_SPANS],
@@ -108,12 +107,11 @@ fn tree(run: &Run, truth: &Truth, plan: &Plan) -> Vec<Figure> {
         // A call that is recorded without those around it does not share time with them.
         let [most, most_inclusive] = [truth.launched_ns, truth.inclusive_launched_ns];
         let within = truth.self_within + 2.0 * node.self_error_ns;
-        let own = exact(in_self, &of, node.self_ns, truth.self_ns - long_ns, within);
+        let own = exact(in_self, &of, node.self_ns, truth.self_ns, within);
         let within = truth.inclusive_within + 2.0 * node.inclusive_error_ns;
-        let truth_ns = truth.inclusive_ns - long_ns;
-        let inclusive = exact(in_inclusive, &of, node.inclusive_ns, truth_ns, within);
-        let own = Figure { most: own.most.max(most - long_ns), ..own };
-        let inclusive = Figure { most: inclusive.most.max(most_inclusive - long_ns), ..inclusive };
+        let inclusive = exact(in_inclusive, &of, node.inclusive_ns, truth.inclusive_ns, within);
+        let own = Figure { most: own.most.max(most), ..own };
+        let inclusive = Figure { most: inclusive.most.max(most_inclusive), ..inclusive };
         // Too few phases tell no error.
         figures.extend([own, inclusive].into_iter().filter(|figure| !figure.within.is_nan()));
     }
