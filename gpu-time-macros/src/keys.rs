@@ -24,7 +24,7 @@ const fn key(name: &'static str, arity: Arity, example: &'static str) -> Key {
 }
 
 /// All keys, in the order in which messages list them.
-const KEYS: [Key; 16] = [
+const KEYS: [Key; 17] = [
     key("stream", Arity::One, "`stream = EXPR`"),
     key("name", Arity::One, "`name = \"…\"`"),
     key("warmup", Arity::One, "`warmup = 10`"),
@@ -43,6 +43,7 @@ const KEYS: [Key; 16] = [
     key("key", Arity::One, "`key = EXPR`"),
     key("bytes", Arity::One, "`bytes = EXPR`"),
     key("flops", Arity::One, "`flops = EXPR`"),
+    key("helpers", Arity::One, "`helpers = false` or `helpers = true`"),
     key("crate", Arity::One, "`crate = PATH`"),
     key("skip", Arity::None, "`skip`"),
 ];

@@ -76,12 +76,13 @@ use proc_macro::TokenStream;
 /// | `clock = "kernels"` | time the [kernels](#kernels) of the body with CUPTI; needs no stream | if there is no stream |
 /// | `key = EXPR` | a value that splits the function into [series](#keys-of-series), such as a shape or a type | none |
 /// | `bytes = EXPR`, `flops = EXPR` | the [work](#work) of this call, for GB/s and TFLOP/s | none |
+/// | `helpers = false` | work of [helper threads](#helper-threads) during the function, and during those that it calls, belongs to no function | it does |
 /// | `crate = PATH` | the path of `gpu-time`, for crates that re-export it | `::gpu_time` |
 /// | `skip` | leave this function of an annotated `impl`, `trait` or `mod` untimed; conflicts with every other key | |
 ///
-/// `sample` conflicts with `every`. `clock = "host"` and `clock = "kernels"` conflict with `stream`, `cold`,
-/// `sleep`, `graph`, `launch` and `scope = "launches"`. `clock = "sync"` conflicts with `sleep`, `graph`, `launch` and
-/// `scope = "launches"`. These clocks time the whole body. `launch` conflicts with
+/// `sample` conflicts with `every`, and `helpers` with `clock = "host"`. `clock = "host"` and `clock = "kernels"`
+/// conflict with `stream`, `cold`, `sleep`, `graph`, `launch` and `scope = "launches"`. `clock = "sync"`
+/// conflicts with `sleep`, `graph`, `launch` and `scope = "launches"`. These clocks time the whole body. `launch` conflicts with
 /// `scope = "body"`, and `graph` needs launches scope. On async code, `sleep` and `clock = "sync"`
 /// are errors: `sleep` would hold the stream across an await, and `clock = "sync"` would block the
 /// executor.
@@ -137,7 +138,8 @@ use proc_macro::TokenStream;
 /// In a *phase*, CUPTI records the kernels, copies and memsets that the process enqueues, from any library and on any
 /// stream. A call that begins in a phase is *recorded*, with all annotated functions inside it, and has no brackets.
 /// Each record is attributed to the innermost annotated function at the time of the launch, and counts as inclusive
-/// time of the functions around it. Work that another thread enqueues for the call is not attributed to it.
+/// time of the functions around it. Work that another thread enqueues for the call is not part of it: see [helper
+/// threads](#helper-threads).
 ///
 /// With `clock = "kernels"`, recorded calls are the only source of times, and a function's first call after warm-up is
 /// recorded even outside of phases. Name a stream if you can: it adds exact times of single launches and of every call,
@@ -152,6 +154,17 @@ use proc_macro::TokenStream;
 /// An async function is attributed the work that is enqueued while it runs, and while a future that
 /// it visibly awaits is polled. Within a macro such as `select!`, work is attributed only to the
 /// annotated functions inside.
+///
+/// # Helper threads
+///
+/// Libraries hand work to threads of their own, as libtorch does for `backward`. What a thread without any open call
+/// of an annotated function enqueues in a phase, while exactly one other thread is inside of such a function, is
+/// attributed to the path `<helper threads>` below the innermost function there. It has a share of its own, and is part
+/// of the total of that function in the call tree, but never of the function's own time or its row. While several threads
+/// are inside of functions, such work is not annotated.
+///
+/// If the thread serves others as well, or works on after the call that gave it the work has ended, its work may not be
+/// that of the function that runs at the moment. `helpers = false` says so.
 ///
 /// # Warm-up
 ///

@@ -420,6 +420,8 @@ fn own_keys_win_over_inherited_ones() {
         ("clock = \"host\"", "stream = s, cold, warmup = 3", "warmup = 3, clock = \"host\""),
         ("sleep, cold", "clock = \"kernels\", warmup = 3", "warmup = 3, sleep, cold"),
         ("every = 2", "sample = 0.5", "every = 2"),
+        ("helpers = true", "helpers = false, warmup = 3", "warmup = 3, helpers = true"),
+        ("clock = \"host\"", "helpers = false", "clock = \"host\""),
         ("scope = \"body\"", "graph, launch = \"gemm\"", "scope = \"body\""),
         ("graph", "scope = \"body\"", "graph"),
         // Names of other functions' launches.

@@ -76,7 +76,7 @@ impl<'a> Lead<'a> {
         let bound = || certain(figures).or_else(|| largest_bound(figures));
         let first = waits.or_else(bound).or_else(|| largest(figures));
         let named_ns = first.as_ref().map_or(0.0, |first| first.ns);
-        let found = windows_only(figures, named_ns, between.is_some());
+        let found = largest_outside(figures, named_ns, between.is_some());
         let outside = found.map(|node| annotate(figures, node)).or(between);
         let is_trifle = |ns| found.is_some_and(|node| ns < TRIFLING * node.self_ns);
         let first = first.filter(|first| !is_trifle(first.ns));
@@ -119,7 +119,9 @@ fn between_calls(figures: &Figures) -> Option<String> {
 /// While the GPU waits for the host in the calls of a function, faster kernels gain nothing.
 fn launch_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
     let Figures { snapshot, gpus, .. } = figures;
-    let waited = |node: &Node| node.launch_bound.then(|| total(node, |mean| mean.waited_ns));
+    let may_wait = |node: &&Node| node.launch_bound && !figures.has_helpers(&node.name);
+    let waited =
+        |node: &Node| Some(node).filter(may_wait).map(|node| total(node, |mean| mean.waited_ns));
     let Longest { name, ns, ref node } = Longest::of(&snapshot.tree, waited)?;
     let medians = figures.only_series(node).and_then(launch_bound::sides_of_series);
     let medians = medians.map(|sides| format!("In each call, {sides}"));
@@ -156,7 +158,8 @@ fn host_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
     };
     let of_each = |node: &Node| figures.only_series(node).and_then(medians);
     let times = |node: &Node| {
-        let mean = node.per_call.filter(|_| node.source == Source::Opened)?;
+        let is_known = node.source == Source::Opened && !figures.has_helpers(&node.name);
+        let mean = node.per_call.filter(|_| is_known)?;
         let means = Some([mean.host_ns?, mean.busy_ns]).filter(is_bound)?;
         let known = figures.opened_series(node).filter_map(medians);
         let agree = known.map(|medians| is_bound(&medians)).reduce(|one, other| one || other);
@@ -236,7 +239,7 @@ fn largest<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
             "{share} of GPU time is its own, but too few calls were recorded to tell whether `{}` has more",
             rival.name
         )
-    } else if is_only && figures.shares.windows_only().is_empty() {
+    } else if is_only && figures.outside().next().is_none() {
         ONLY.to_owned()
     } else if is_only || share.of_all >= MATTERS {
         format!("{share} of GPU time is its own")
@@ -246,13 +249,12 @@ fn largest<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
     Some(First::new(first.name, why, first.ns))
 }
 
-/// Work that only phases found comes before functions of which none has as much time. If the GPU was idle between the
-/// calls, that matters more, unless this work is most of the GPU time.
-fn windows_only<'a>(figures: &Figures<'a>, named_ns: f64, is_between: bool) -> Option<&'a Node> {
-    let found = figures.shares.windows_only().iter().copied();
-    let node = found.max_by(|one, other| one.self_ns.total_cmp(&other.self_ns))?;
+/// Work that only phases found, or that helper threads of a function enqueued, comes before functions of which none has
+/// as much time. If the GPU was idle between the calls, that matters more, unless this work is most of the GPU time.
+fn largest_outside<'a>(figures: &Figures<'a>, named_ns: f64, is_between: bool) -> Option<&'a Node> {
+    let node = figures.outside().max_by(|one, other| one.self_ns.total_cmp(&other.self_ns))?;
     let longest_ns = figures.most_ns.values().copied().fold(named_ns, f64::max);
-    let are_telling = figures.gpus.iter().any(|gpu| gpu.idle.is_some());
+    let are_telling = node.is_of_helpers() || figures.gpus.iter().any(|gpu| gpu.idle.is_some());
     let comes_first = node.self_ns > longest_ns && (is_most(figures, node) || !is_between);
     (are_telling && comes_first).then_some(node)
 }
@@ -264,7 +266,7 @@ fn is_most(figures: &Figures, node: &Node) -> bool {
     }
 }
 
-/// Returns the sentence about work that only phases found.
+/// Returns the sentence about work that only phases found, or of helper threads.
 fn annotate(figures: &Figures, node: &Node) -> String {
     let most = match is_most(figures, node) {
         true => "Most GPU time",
@@ -275,6 +277,13 @@ fn annotate(figures: &Figures, node: &Node) -> String {
         return format!(
             "{most}{share} is in calls of annotated functions without a GPU time: in warm-up, longer than a \
              phase, or timed by another clock."
+        );
+    }
+    if node.is_of_helpers() {
+        let function = node.parent.and_then(|parent| figures.snapshot.tree.get(parent));
+        let of = function.map(|of| format!(" of `{}`", of.name)).unwrap_or_default();
+        return format!(
+            "{most}{share} is that of helper threads{of}: annotate what runs there, if it is in your code."
         );
     }
     let kernel = kernel(figures);

@@ -14,6 +14,8 @@ use crate::{Device, Node, Series, Site, Snapshot, Source};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OwnTime<'a> {
     pub name: &'a str,
+    /// It is that of [helper threads](Node::HELPER_THREADS), of all functions together.
+    pub is_of_helpers: bool,
     pub ns: f64,
     /// The part of the time that is an upper bound.
     pub bound_ns: f64,
@@ -41,6 +43,7 @@ pub struct Shares<'a> {
     in_parts: HashMap<&'a str, Vec<&'a Node>>,
     all_ns: f64,
     windows_only: Vec<&'a Node>,
+    helpers: Option<OwnTime<'a>>,
     /// `None` if no part of any function's own time is more than an upper bound.
     bound: Option<Bound>,
 }
@@ -72,14 +75,17 @@ pub enum Bound {
     Uncertain,
 }
 
-/// Returns the functions' own times on one device, or on all devices, longest first.
+/// Returns the functions' own times on one device, or on all devices, longest first. The helper threads of all functions
+/// are like one more.
 ///
 /// They come from the call tree if there is one, because it counts the time of nested functions
 /// once.
 pub fn own_times<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Vec<OwnTime<'a>> {
-    let times = of_tree(snapshot, device).unwrap_or_else(|| rows(snapshot, device));
-    let named = times.into_iter().map(|(name, time)| OwnTime { name, ..time });
-    let mut times: Vec<OwnTime> = named.filter(|time| time.ns > 0.0).collect();
+    let times = of_tree(snapshot, device).unwrap_or_else(|| {
+        let rows = rows(snapshot, device).into_iter();
+        rows.map(|(name, time)| OwnTime { name, ..time }).collect()
+    });
+    let mut times: Vec<OwnTime> = times.into_iter().filter(|time| time.ns > 0.0).collect();
     times.sort_by(|one, other| other.ns.total_cmp(&one.ns).then(one.name.cmp(other.name)));
     times
 }
@@ -91,16 +97,13 @@ pub fn sum(times: &[OwnTime]) -> f64 {
 
 /// Returns the functions' own times according to the call tree. `None` if there is no tree, or if
 /// it does not distinguish devices, as in reports of earlier versions.
-fn of_tree<'a>(
-    snapshot: &'a Snapshot,
-    device: Option<&str>,
-) -> Option<HashMap<&'a str, OwnTime<'a>>> {
+fn of_tree<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Option<Vec<OwnTime<'a>>> {
     if device == Some(Device::HOST) {
         return None;
     }
     let is_only = snapshot.gpus().count() <= 1;
     let device = device.filter(|_| !is_only);
-    let mut times: HashMap<&str, OwnTime> = HashMap::new();
+    let mut times: HashMap<(&str, bool), OwnTime> = HashMap::new();
     for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {
         let ns = match device {
             Some(id) if !node.self_ns_by_device.is_empty() => {
@@ -110,15 +113,19 @@ fn of_tree<'a>(
             _ => node.self_ns,
         };
         if ns > 0.0 {
-            let time = times.entry(&node.name).or_default();
+            let time = times.entry((&node.name, node.is_of_helpers())).or_default();
             time.add(ns, node.upper_bound, !node.upper_bound);
             time.error_ns += error_ns(node) * ns / node.self_ns;
         }
     }
     // A path does not tell whether all of its samples are starved, but the rows do.
     for (name, row) in rows(snapshot, None) {
-        times.entry(name).and_modify(|time| time.is_partly_known |= row.is_partly_known);
+        let time = times.entry((name, false));
+        time.and_modify(|time| time.is_partly_known |= row.is_partly_known);
     }
+    let named = times.into_iter();
+    let named = named.map(|((name, is_of_helpers), time)| OwnTime { name, is_of_helpers, ..time });
+    let times: Vec<OwnTime> = named.collect();
     (!times.is_empty()).then_some(times)
 }
 
@@ -215,7 +222,8 @@ impl<'a> Shares<'a> {
         let windows_only: Vec<_> = snapshot.tree.iter().filter(is_found).collect();
         let (times, rows) = (own_times(snapshot, None), rows(snapshot, None));
         let all_ns = sum(&times) + windows_only.iter().map(|node| node.self_ns).sum::<f64>();
-        let per_ns = times.iter().filter_map(|time| {
+        let functions = times.iter().filter(|time| !time.is_of_helpers);
+        let per_ns = functions.filter_map(|time| {
             let rows = rows.get(time.name).filter(|rows| rows.ns > 0.0)?;
             Some((time.name, time.ns / all_ns / rows.ns))
         });
@@ -235,7 +243,8 @@ impl<'a> Shares<'a> {
                 in_parts.entry(node.name.as_str()).or_default().push(node);
             }
         }
-        Shares { per_ns, in_parts, all_ns, windows_only, bound }
+        let helpers = times.iter().find(|time| time.is_of_helpers).copied();
+        Shares { per_ns, in_parts, all_ns, windows_only, helpers, bound }
     }
 
     /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
@@ -279,6 +288,11 @@ impl<'a> Shares<'a> {
 
     fn share(&self, of_all: f64) -> Option<Share> {
         self.bound.map(|bound| Share { of_all, bound })
+    }
+
+    /// Returns the time of helper threads, if there is any.
+    pub fn helpers(&self) -> Option<&OwnTime<'a>> {
+        self.helpers.as_ref()
     }
 
     /// Returns the paths of the work that only phases found.

@@ -1,6 +1,6 @@
 //! The rows of functions in the table and on the page.
 
-use crate::own_times::{Share, Shares};
+use crate::own_times::{OwnTime, Share, Shares};
 use crate::{Kernel, Launches, Node, Series, Site, Stats, series};
 
 /// A row of a function, of one of its keys, launches or kernels, or of a sum. What does not apply is empty.
@@ -64,8 +64,28 @@ impl<'a> Row<'a> {
         Row { share: shares.of_row(site, series), total, ..row }
     }
 
+    /// Returns the rows of all GPU time that is not in the rows of functions.
+    pub fn beside_functions(shares: &Shares) -> Vec<Row<'a>> {
+        let helpers = shares.helpers().map(|time| Row::of_helpers(time, shares.of_own(time)));
+        let windows = shares.windows_only().iter();
+        let windows = windows.map(|node| Row::of_windows(node, shares.of_path(node)));
+        helpers.into_iter().chain(windows).collect()
+    }
+
+    /// Creates the row of the work of helper threads.
+    fn of_helpers(time: &OwnTime, share: Option<Share>) -> Row<'a> {
+        let total = Total {
+            ns: time.ns,
+            is_bound: time.is_bound(),
+            is_estimate: time.error_ns > 0.0,
+            error_ns: Some(time.error_ns).filter(|ns| ns.is_finite()),
+        };
+        let label = Node::HELPER_THREADS.to_owned();
+        Row { label, total: Some(total), share, ..Row::default() }
+    }
+
     /// Creates the row of work that only phases found.
-    pub fn of_windows(node: &Node, share: Option<Share>) -> Row<'a> {
+    fn of_windows(node: &Node, share: Option<Share>) -> Row<'a> {
         let (label, total) = (node.windows_name().to_owned(), Some(Total::of_path(node)));
         Row { label, total, share, ..Row::default() }
     }

@@ -23,7 +23,7 @@ use crate::launch_bound::is_launch_bound;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Node {
-    /// The function's name, `<not annotated>`, or `<annotated, not timed>`.
+    /// The function's name, `<helper threads>`, `<not annotated>`, or `<annotated, not timed>`.
     pub name: String,
     /// The index of the function in [`Snapshot::sites`](crate::Snapshot::sites).
     pub site: Option<usize>,
@@ -120,12 +120,20 @@ impl Node {
     /// The name of the work that no annotated function enqueued.
     pub const NOT_ANNOTATED: &str = "<not annotated>";
 
+    /// The name of the work that threads without annotated functions enqueued for the function above.
+    pub const HELPER_THREADS: &str = "<helper threads>";
+
     /// The name of the work of annotated functions in calls without a time, such as those in warm-up.
     pub const NOT_TIMED: &str = "<annotated, not timed>";
 
     /// Returns the name of work that only phases found. A report from elsewhere may have given it any.
     pub(crate) fn windows_name(&self) -> &'static str {
         if self.is_not_timed() { Node::NOT_TIMED } else { Node::NOT_ANNOTATED }
+    }
+
+    /// Returns `true` for the work that helper threads enqueued for the function above.
+    pub(crate) fn is_of_helpers(&self) -> bool {
+        self.site.is_none() && self.source == Source::Opened && self.name == Node::HELPER_THREADS
     }
 
     /// Returns `true` for the work of annotated functions in calls without a time.

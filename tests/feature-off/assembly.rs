@@ -92,7 +92,7 @@ fn optional(stream: Option<&CudaStream>, values: &[f32], at: usize) -> f32 {
     values[at] * values.iter().sum::<f32>()
 }
 
-#[cfg_attr(annotated, gpu_timed(clock = "kernels"))]
+#[cfg_attr(annotated, gpu_timed(clock = "kernels", helpers = false))]
 fn generic<T: Display + Clone, const N: usize>(value: &T, times: impl Fn(usize) -> usize) -> String
 where
     T: PartialOrd,

@@ -14,7 +14,7 @@ const ALIGN: (&str, &str) = ("#[repr(align(4096))]", "");
 const CAPTURES: (&str, &str) =
     ("const MAX_CAPTURES: usize = 16;", "const MAX_CAPTURES: usize = 2;");
 
-const COPIES: [Copy; 9] = [
+const COPIES: [Copy; 12] = [
     ("switches", "base/switches.rs", &[]),
     (
         "switches_torn",
@@ -60,6 +60,17 @@ const COPIES: [Copy; 9] = [
         ],
     ),
     ("hold_blind_release", "cuda/hold.rs", &[ALIGN, SLOTS, ("ticket = LET_GO;", "")]),
+    ("open_frames", "record/open_frames.rs", &[]),
+    (
+        "open_frames_unchecked_call",
+        "record/open_frames.rs",
+        &[("let is_its = self.call.load(Relaxed) == call;", "let is_its = true;")],
+    ),
+    (
+        "open_frames_unfenced_end",
+        "record/open_frames.rs",
+        &[("sees what was noted for it.\n        fence(SeqCst);", "")],
+    ),
 ];
 
 fn main() {

@@ -63,6 +63,8 @@ pub struct Args {
     /// The number of bytes that a call moves.
     pub bytes: Option<Expr>,
     pub flops: Option<Expr>,
+    /// The work of helper threads may belong to the function.
+    pub helpers: Option<bool>,
     pub krate: Option<Path>,
     pub skip: bool,
     /// All keys as they were written.
@@ -191,6 +193,7 @@ impl Args {
                 self.scope = Some(values::choice(key, value, &scopes)?);
             }
             ("launch", Some(value)) => self.launch = values::launch(key, value)?,
+            ("helpers", Some(value)) => self.helpers = Some(values::boolean(key, value)?),
             ("clock", Some(value)) => self.clock = Some(values::choice(key, value, &CLOCKS)?),
             (_, Some(value)) => return Err(syn::Error::new_spanned(value, key.takes_no_value())),
         }

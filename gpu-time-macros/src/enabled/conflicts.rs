@@ -4,13 +4,14 @@ use crate::enabled::args::{Args, CLOCKS, Clock, Scope};
 use crate::enabled::errors::Errors;
 
 /// The keys that a clock excludes, and why.
-const EXCLUDED: [(&str, &str, &str); 16] = [
+const EXCLUDED: [(&str, &str, &str); 17] = [
     ("host", "scope", "times the whole body"),
     ("host", "launch", "times the whole body"),
     ("host", "stream", "uses no stream"),
     ("host", "cold", "does not involve an L2"),
     ("host", "sleep", "uses no stream"),
     ("host", "graph", "uses no events"),
+    ("host", "helpers", "records no work"),
     ("kernels", "scope", "times the whole body"),
     ("kernels", "launch", "times the whole body"),
     ("kernels", "stream", "times the work on all streams"),

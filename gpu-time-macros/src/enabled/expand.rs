@@ -145,6 +145,7 @@ fn site(plan: &Plan) -> TokenStream {
     let options = &plan.args.text;
     let remarks = plan.remark.map(|remark| variant("Remark", remark));
     let (graph, is_async, is_single) = (plan.args.graph, plan.is_async, plan.is_single);
+    let helpers = plan.args.helpers.unwrap_or(true);
     quote_spanned! {at=> {
         fn #marker() {}
         static #site: #private::CallSite = #private::CallSite::new(#private::Spec {
@@ -159,6 +160,7 @@ fn site(plan: &Plan) -> TokenStream {
             cold: #cold,
             sleep: #sleep,
             graph: #graph,
+            helpers: #helpers,
             is_span: false,
             is_async: #is_async,
             scope: #scope,

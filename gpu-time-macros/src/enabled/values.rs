@@ -57,6 +57,13 @@ pub fn time(key: &Key, value: Expr) -> Result<u64> {
     ns.ok_or_else(|| out_of_range(key, value, range))
 }
 
+pub fn boolean(key: &Key, value: Expr) -> Result<bool> {
+    match &value {
+        Expr::Lit(ExprLit { lit: Lit::Bool(value), .. }) => Ok(value.value),
+        _ => Err(wrong(key, value)),
+    }
+}
+
 /// Returns what belongs to the value, which must be one of these texts.
 pub fn choice<T: Copy>(key: &Key, value: Expr, choices: &[(&str, T)]) -> Result<T> {
     let text = text(&value);

@@ -11,6 +11,9 @@ pub const MAX_FUNCTIONS: usize = 7;
 /// The stylesheet class of every other function.
 pub const OTHERS: &str = "c7";
 
+/// The stylesheet class of the work of helper threads.
+pub const HELPERS: &str = "helper-threads";
+
 /// The stylesheet classes of the work that only phases found.
 pub const NOT_ANNOTATED: &str = "not-annotated";
 pub const NOT_TIMED: &str = "not-timed";
@@ -21,7 +24,8 @@ pub struct Colours<'a>(HashMap<&'a str, String>);
 impl<'a> Colours<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Colours<'a> {
         let longest = own_times::own_times(snapshot, None);
-        let classes = longest.iter().take(MAX_FUNCTIONS).enumerate();
+        let functions = longest.iter().filter(|time| !time.is_of_helpers);
+        let classes = functions.take(MAX_FUNCTIONS).enumerate();
         Colours(classes.map(|(at, &OwnTime { name, .. })| (name, format!("c{at}"))).collect())
     }
 
@@ -35,6 +39,7 @@ impl<'a> Colours<'a> {
         match node.source {
             Source::Windows if node.is_not_timed() => NOT_TIMED,
             Source::Windows => NOT_ANNOTATED,
+            _ if node.is_of_helpers() => HELPERS,
             _ => self.class(&node.name),
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Add;
 
 use maud::{Markup, html};
 
-use super::colours::{Colours, MAX_FUNCTIONS, NOT_ANNOTATED, NOT_TIMED, OTHERS};
+use super::colours::{Colours, HELPERS, MAX_FUNCTIONS, NOT_ANNOTATED, NOT_TIMED, OTHERS};
 use super::function_shares::function_shares;
 use crate::busy_time::BusyTime;
 use crate::idle::Idle;
@@ -93,7 +93,8 @@ pub fn shared_legend(bars: &[Bar], of: &str) -> Markup {
     }
     // In the order of the parts.
     entries.sort_by_key(|(part, ..)| {
-        let place = [NOT_TIMED, NOT_ANNOTATED, IDLE].iter().position(|class| *class == part.class);
+        let place =
+            [HELPERS, NOT_TIMED, NOT_ANNOTATED, IDLE].iter().position(|class| *class == part.class);
         (place, part.class)
     });
     legend(of, &entries, usize::MAX)
@@ -178,16 +179,22 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     let mut parts = Vec::new();
     match function_shares(snapshot, device, windows, &busy) {
         // One more function takes no more room than a part for "1 more functions".
-        Some(each) => {
+        Some(shares) => {
+            let all = busy.times.iter().zip(shares);
+            let (helpers, each): (Vec<_>, Vec<_>) = all.partition(|(time, _)| time.is_of_helpers);
             let most = MAX_FUNCTIONS + usize::from(each.len() == MAX_FUNCTIONS + 1);
             let (shown, others) = each.split_at(each.len().min(most));
-            for (time, share) in busy.times.iter().zip(shown) {
+            for (time, share) in shown {
                 let (class, name) = (colours.class(time.name), time.name.to_owned());
                 parts.push(Part::of_functions(class, name, *share));
             }
             let name = format!("{} more functions", units::count(others.len() as u64));
-            let others = others.iter().copied().reduce(Share::add);
+            let others = others.iter().map(|(_, share)| *share).reduce(Share::add);
             parts.extend(others.map(|share| Part::of_functions(OTHERS, name, share)));
+            let helpers = helpers.into_iter();
+            parts.extend(helpers.map(|(_, Share { of_all, bound })| {
+                Part::rest(HELPERS, Node::HELPER_THREADS, of_all, bound)
+            }));
         }
         // It is unknown how to divide the time.
         None => {

@@ -71,7 +71,8 @@ fn share(group: &Group, shares: &Shares) -> f64 {
 pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup {
     let Groups { shown: groups, left_out, first, sorted_by, sites } = groups;
     let page = PageSheet::of(snapshot, printed);
-    let (columns, windows_only) = (columns(snapshot, &page), page.sheet.shares.windows_only());
+    let columns = columns(snapshot, &page);
+    let others = Row::beside_functions(&page.sheet.shares);
     html! {
         @if groups.is_empty() {
             h2 { "Functions" }
@@ -94,13 +95,12 @@ pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup 
                     @for (at, group) in groups.iter().enumerate() {
                         (rows(group, *first == Some(at), sites, &columns, &page))
                     }
-                    @if !windows_only.is_empty() {
+                    @if !others.is_empty() {
                         tfoot {
-                            @for node in windows_only {
-                                @let row = Row::of_windows(node, page.sheet.shares.of_path(node));
+                            @for row in &others {
                                 tr {
                                     th scope="row" { div.name { (row.label) } }
-                                    (cells(&row, &columns, &page))
+                                    (cells(row, &columns, &page))
                                 }
                             }
                         }

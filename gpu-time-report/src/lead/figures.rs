@@ -1,6 +1,6 @@
 //! The figures that decide what to look at first, gathered once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::busy_time::BusyTime;
 use crate::idle::Idle;
@@ -23,6 +23,8 @@ pub struct Figures<'a> {
     /// The own time that each function has at most. An upper bound is no more than phases found of all functions.
     pub most_ns: HashMap<&'a str, f64>,
     opened: OpenedCalls,
+    /// The functions that helper threads worked for, or for a function inside. What the GPU did in their calls is not known.
+    helped: HashSet<&'a str>,
 }
 
 /// A GPU, and the share of its time for which it was idle.
@@ -36,7 +38,8 @@ pub struct Gpu<'a> {
 
 impl<'a> Figures<'a> {
     pub fn of(snapshot: &'a Snapshot) -> Figures<'a> {
-        let own = own_times(snapshot, None);
+        let mut own = own_times(snapshot, None);
+        own.retain(|time| !time.is_of_helpers);
         let (mut gpus, mut limits) = (Vec::new(), HashMap::<&str, f64>::new());
         for device in snapshot.gpus() {
             let busy = BusyTime::of(snapshot, device);
@@ -56,7 +59,19 @@ impl<'a> Figures<'a> {
         });
         let (most_ns, shares) = (most_ns.collect(), Shares::of(snapshot));
         let opened = OpenedCalls::of(&snapshot.tree);
-        Figures { snapshot, gpus, own, shares, most_ns, opened }
+        let helped = helped(&snapshot.tree);
+        Figures { snapshot, gpus, own, shares, most_ns, opened, helped }
+    }
+
+    /// Returns `true` if helper threads worked for a function, or for one inside.
+    pub fn has_helpers(&self, function: &str) -> bool {
+        self.helped.contains(function)
+    }
+
+    /// Returns the paths with time of their own that are no functions.
+    pub fn outside(&self) -> impl Iterator<Item = &'a Node> {
+        let helpers = self.snapshot.tree.iter().filter(|node| node.is_of_helpers());
+        helpers.chain(self.shares.windows_only().iter().copied())
     }
 
     /// Returns the series whose medians describe a path, if there is only one.
@@ -105,6 +120,18 @@ impl<'a> Figures<'a> {
             self.gpus.iter().collect()
         }
     }
+}
+
+/// Returns the functions around helper threads.
+fn helped(nodes: &[Node]) -> HashSet<&str> {
+    let mut are_helped: Vec<bool> = nodes.iter().map(Node::is_of_helpers).collect();
+    for at in (0..nodes.len()).rev() {
+        if let Some(parent) = nodes[at].parent.filter(|parent| are_helped[at] && *parent < at) {
+            are_helped[parent] = true;
+        }
+    }
+    let helped = nodes.iter().zip(are_helped).filter(|(_, is_helped)| *is_helped);
+    helped.map(|(node, _)| node.name.as_str()).collect()
 }
 
 /// Returns the host time of all calls of the outermost functions, or `None` if it is unknown for any of them.

@@ -52,8 +52,7 @@ impl<'a> Grid<'a> {
             let share = known.reduce(|sum, share| sum + share);
             rows.push(Row { label, share, ..Row::default() });
         }
-        let windows_only = shares.windows_only().iter();
-        rows.extend(windows_only.map(|node| Row::of_windows(node, shares.of_path(node))));
+        rows.extend(Row::beside_functions(shares));
         let columns = columns(snapshot, shares, detail);
         let header = columns.iter().map(|column| {
             format!("{} {}", column.name(), column.unit(&sheet)).trim_end().to_owned()

@@ -36,6 +36,16 @@ pub fn tree() -> Vec<Node> {
     ]
 }
 
+/// Returns the path of helper threads that worked for the function above.
+pub fn helpers(parent: usize, self_ns: f64) -> Node {
+    let per_call = PerCall { busy_ns: self_ns / 160.0, kernels: Some(3.0), ..PerCall::default() };
+    Node {
+        site: None,
+        per_call: Some(per_call),
+        ..node(Node::HELPER_THREADS, Some(parent), self_ns, self_ns)
+    }
+}
+
 /// Returns a call tree measured by events, with one path in which the GPU may have waited.
 pub fn by_events() -> Vec<Node> {
     let mut nodes = tree();

@@ -1,4 +1,4 @@
-use super::fixtures::{by_events, node, tree as pass};
+use super::fixtures::{by_events, helpers, node, tree as pass};
 use super::*;
 use crate::fixtures as reports;
 use crate::own_times::Shares;
@@ -123,6 +123,39 @@ fn function_may_have_the_name_of_other_work() {
     assert_eq!(own(&snapshot), [("<not annotated>".to_owned(), 2e6), ("f".to_owned(), 1e6)]);
     let outside = Shares::of(&snapshot).windows_only()[0];
     assert_eq!(outside.source, Source::Windows);
+}
+
+/// They are like one function, but are none.
+#[test]
+fn helper_threads_are_no_function() {
+    let nodes = vec![
+        node("pass", None, 8e6, 2e6),
+        helpers(0, 1e6),
+        node("layer", Some(0), 5e6, 3e6),
+        helpers(2, 2e6),
+        node(Node::HELPER_THREADS, None, 1e6, 1e6),
+    ];
+    let snapshot = snapshot(nodes, vec![reports::gpu()]);
+    assert!((snapshot.tree.iter().map(|node| node.share).sum::<f64>() - 1.0).abs() < 1e-12);
+    let names = snapshot.tree.iter().map(|node| (node.name.as_str(), node.parent));
+    let expected = [
+        ("pass", None),
+        ("layer", Some(0)),
+        ("<helper threads>", Some(1)),
+        ("<helper threads>", Some(0)),
+        ("<helper threads>", None),
+    ];
+    assert_eq!(names.collect::<Vec<_>>(), expected);
+    let shares = Shares::of(&snapshot);
+    let helpers = shares.helpers().unwrap();
+    assert_eq!((helpers.ns, shares.of_own(helpers).unwrap().of_all), (3e6, 3.0 / 9.0));
+    let times = crate::own_times::own_times(&snapshot, None);
+    let functions = times.iter().filter(|time| !time.is_of_helpers);
+    let functions: Vec<_> = functions.map(|time| (time.name, time.ns)).collect();
+    assert_eq!(functions, [("layer", 3e6), ("pass", 2e6), ("<helper threads>", 1e6)]);
+    assert!(snapshot.tree[0].site.is_some() && snapshot.tree[2].site.is_none());
+    let folded = snapshot.to_folded();
+    assert!(folded.contains("pass;layer;<helper threads> 2000000\n"), "{folded}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::site::{callsite::CallSite, registry};
 use crate::stats::bias::Bias;
 use crate::stats::call_tree::forest::Named;
 use crate::stats::call_tree::place::PathId;
-use crate::stats::call_tree::{CallTree, RecordedCall};
+use crate::stats::call_tree::{CallTree, HELPERS, RecordedCall};
 use crate::types::{attribute::ScopeKind, device::DeviceId};
 use gpu_time_report::Node;
 
@@ -82,6 +82,18 @@ impl CallTreeWriter {
         }
         self.paths.push(path.or(around));
     }
+
+    /// Adds the work of helper threads for a function, by its index in the order in which the functions were added. It is
+    /// left out if there are too many paths, because it must not be in the function's own time.
+    pub fn add_helpers(&mut self, function: u32, work: KnownWork<'_>) {
+        let Some(around) = self.paths.get(function as usize).copied().flatten() else { return };
+        let tree = self.tree.get_or_insert_default();
+        match (work, tree.path(Some(around), HELPERS)) {
+            (KnownWork::Call(call), Some(path)) => tree.record(path, call),
+            (KnownWork::Own(call), Some(path)) => tree.record_inner(path, call),
+            _ => {}
+        }
+    }
 }
 
 /// Returns the path of a site under a caller, or `None` if there are too many paths.
@@ -107,9 +119,10 @@ pub(crate) fn report(
     let Some(tree) = tree else { return Vec::new() };
     let named = |site: u32| {
         let known = registry::site(site);
+        let unknown = if site == HELPERS { Node::HELPER_THREADS } else { "<unknown>" };
         let at = known.and_then(|_| (site as usize).checked_sub(1));
         Named {
-            name: known.map_or("<unknown>", CallSite::name).to_owned(),
+            name: known.map_or(unknown, CallSite::name).to_owned(),
             site: at,
             calls: at.and_then(&calls),
             is_span: known.is_some_and(CallSite::is_span),

@@ -13,6 +13,7 @@ pub(crate) mod feeding;
 pub(crate) mod graph;
 pub(crate) mod kernel_base;
 pub(crate) mod open_brackets;
+pub(crate) mod open_frames;
 pub(crate) mod opened;
 pub(crate) mod overlap;
 pub(crate) mod pending;

@@ -68,6 +68,7 @@ mod tests {
     use super::*;
     use crate::base::lock::{Mutex, Rank, locked, try_locked};
     use crate::gpu::fake::site;
+    use crate::record::open_frames::ThreadFrames;
     use crate::record::recorder::Recorder;
     use crate::record::series_counters::SeriesOutcome;
     use crate::site::thread_counters::ThreadCounters;
@@ -90,6 +91,7 @@ mod tests {
         Box::leak(Box::new(ThreadRecorder {
             counters: ThreadCounters::NONE,
             recorder: Mutex::new(Rank::Recorder, recorder),
+            frames: ThreadFrames::new(),
         }))
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::base::{fork, inside};
 use crate::record::call_tree;
+use crate::record::open_frames::{self, Enclosing};
 use crate::site::callsite::CallSite;
 use crate::stats::call_tree::place::PathId;
 
@@ -71,6 +72,9 @@ impl StackPlace {
                 frame.set(StackFrame { site: site.id(), path: self.path.load(Relaxed) });
             }
             stack.depth.set(depth.saturating_add(1));
+            if depth == 0 {
+                open_frames::enter(Enclosing::Functions);
+            }
         });
     }
 
@@ -81,6 +85,9 @@ impl StackPlace {
         let depth = self.depth.load(Relaxed);
         // The stack is lower if guards are not dropped in the reverse order of their creation.
         STACK.with(|stack| stack.depth.set(stack.depth.get().min(depth)));
+        if depth == 0 {
+            open_frames::leave(Enclosing::Functions);
+        }
     }
 
     /// Removes a call that may continue on another thread, where it keeps its path.

@@ -6,6 +6,7 @@ use crate::base::lock::{Mutex, MutexGuard, Rank, locked};
 use crate::base::{fork, inside, thread_id};
 use crate::cuda::Context;
 use crate::record::open_brackets::RunningCall;
+use crate::record::open_frames::{self, ThreadFrames};
 use crate::record::recorder::Recorder;
 use crate::record::timeline::CallId;
 use crate::site::counters::{CallCounters, Lease};
@@ -21,6 +22,8 @@ use crate::types::{handles::Stream, key::SeriesKey};
 pub(crate) struct ThreadRecorder {
     pub counters: ThreadCounters,
     pub recorder: Mutex<Recorder<Context>>,
+    /// The functions that the thread is inside of.
+    pub frames: ThreadFrames,
 }
 
 /// One timed call on a stream: its site, thread, context and stream.
@@ -60,6 +63,7 @@ impl Drop for ThreadExit {
     fn drop(&mut self) {
         CURRENT.set(None);
         COUNTERS.set(ThreadCounters::NONE);
+        open_frames::leave_thread();
         thread_id::mark_ending();
         if fork::is_forked() {
             // Another thread may have held a lock when the process was forked.
@@ -116,6 +120,7 @@ fn assign() -> &'static ThreadRecorder {
         return shared();
     }
     CURRENT.set(Some(thread));
+    thread.frames.adopt();
     COUNTERS.set(thread.counters);
     thread
 }
@@ -135,6 +140,7 @@ fn new_recorder(counters: ThreadCounters) -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
         counters,
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
+        frames: ThreadFrames::new(),
     }))
 }
 
@@ -157,6 +163,7 @@ impl Threads {
             return thread;
         }
         let thread = new_recorder(ThreadCounters::up_to(registry::len()));
+        thread.frames.register();
         self.all.push(thread);
         thread
     }

@@ -26,6 +26,9 @@ const MAX_LEVELS: usize = Node::MAX_LEVELS;
 /// An annotated function, identified by the number of its site.
 pub(crate) type SiteNumber = u32;
 
+/// Stands for the helper threads of the function around it. No site has this number.
+pub(crate) const HELPERS: SiteNumber = SiteNumber::MAX;
+
 /// The paths from outermost functions to inner ones. A parent is added before its children.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallTree {
@@ -61,6 +64,8 @@ struct Path {
 #[derive(Clone, Copy)]
 pub(crate) struct RecordedCall<'a> {
     pub figures: &'a CallFigures<'a>,
+    /// The time of helper threads that worked for it or for a function inside it. It is not in the figures.
+    pub helped_ns: u64,
     pub host_ns: u64,
     /// The number of calls that it represents.
     pub weight: f64,
@@ -92,10 +97,10 @@ impl CallTree {
     /// Records an opened call of a path.
     pub fn record(&mut self, path: PathId, call: RecordedCall<'_>) {
         let Some(path) = self.paths.get_mut(path.index()) else { return };
-        let RecordedCall { figures, weight, draw, .. } = call;
+        let RecordedCall { figures, helped_ns, weight, draw, .. } = call;
         path.recorded += 1;
         path.calls += weight;
-        path.inclusive.add(1.0, figures.busy_ns as f64, weight, draw);
+        path.inclusive.add(1.0, (figures.busy_ns + helped_ns) as f64, weight, draw);
         path.add_own(1.0, call);
         path.add_to_sums(call);
     }
@@ -207,7 +212,7 @@ mod tests {
         weight: f64,
         draw: OpeningDraw,
     ) {
-        tree.record(path, RecordedCall { figures, host_ns: 100, weight, draw });
+        tree.record(path, RecordedCall { figures, helped_ns: 0, host_ns: 100, weight, draw });
     }
 
     fn report(tree: &CallTree) -> Vec<Node> {
@@ -388,7 +393,10 @@ mod tests {
         assert_eq!(tree.path(Some(root), MAX_PATHS as u32), None);
         let figures = &figures(10, 10);
         let draw = OpeningDraw { number: 1, weight: 2.0 };
-        tree.record_inner(root, RecordedCall { figures, host_ns: 0, weight: 2.0, draw });
+        tree.record_inner(
+            root,
+            RecordedCall { figures, helped_ns: 0, host_ns: 0, weight: 2.0, draw },
+        );
         assert_eq!(report(&tree)[0].self_ns, 20.0);
     }
 }

@@ -31,6 +31,8 @@ pub struct Spec {
     pub sleep: Option<Hold>,
     /// `graph`: captured launches become timed graph nodes.
     pub graph: bool,
+    /// `helpers = false` turns it off: the work of helper threads may belong to the function.
+    pub helpers: bool,
     /// The spec is of a span of `tracing`, not of an attribute.
     pub is_span: bool,
     /// The function is async. Its stream is never held, because the hold would outlast an await.
@@ -67,6 +69,7 @@ impl Spec {
             cold: None,
             sleep: None,
             graph: false,
+            helpers: true,
             is_span: false,
             is_async: false,
             scope: ScopeKind::Body,

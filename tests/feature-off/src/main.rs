@@ -54,7 +54,7 @@ fn without_stream(work: &Work) {
     work.run();
 }
 
-#[gpu_timed(clock = "kernels")]
+#[gpu_timed(clock = "kernels", helpers = true)]
 fn kernels(n: u64) {}
 
 #[gpu_timed(clock = "sync", bytes = None::<u64>)]

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-pub use loom::sync::atomic::Ordering;
+pub use loom::sync::atomic::{Ordering, fence};
 
 macro_rules! atomic {
     ($($name:ident: $value:ty),+) => {$(

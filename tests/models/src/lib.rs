@@ -29,6 +29,7 @@ copies!("models/switches.rs": switches, switches_torn);
 copies!("models/counters.rs": counters);
 copies!("models/captures.rs": captures, captures_early_number);
 copies!("models/hold.rs": hold, hold_torn_claim, hold_torn_release, hold_blind_release);
+copies!("models/open_frames.rs": open_frames, open_frames_unchecked_call, open_frames_unfenced_end);
 
 #[test]
 fn close_wins_over_concurrent_switch() {
@@ -94,4 +95,26 @@ fn hold_that_is_let_go_counts_as_expired() {
 #[should_panic = "the bracket counts as fed"]
 fn blind_release_is_found() {
     loom::model(hold_blind_release::model::hold_that_is_let_go_counts_as_expired);
+}
+
+#[test]
+fn frame_is_of_the_call_that_is_read() {
+    loom::model(open_frames::model::frame_is_of_the_call_that_is_read);
+}
+
+#[test]
+#[should_panic = "the frame is of another call"]
+fn unchecked_call_is_found() {
+    loom::model(open_frames_unchecked_call::model::frame_is_of_the_call_that_is_read);
+}
+
+#[test]
+fn launch_is_noted_before_its_call_ends() {
+    loom::model(open_frames::model::launch_is_noted_before_its_call_ends);
+}
+
+#[test]
+#[should_panic = "the launch came too late"]
+fn end_without_a_fence_is_found() {
+    loom::model(open_frames_unfenced_end::model::launch_is_noted_before_its_call_ends);
 }

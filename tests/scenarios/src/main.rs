@@ -20,6 +20,7 @@ mod gpu;
 mod graph;
 mod handler;
 mod health;
+mod helpers;
 mod hold;
 mod host_time;
 mod kernels;
@@ -52,6 +53,7 @@ mod trace;
 mod tree;
 mod warmup;
 mod windows;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -71,6 +73,7 @@ const THEMES: &[&[Scenario]] = &[
     fed::SCENARIOS,
     graph::SCENARIOS,
     health::SCENARIOS,
+    helpers::SCENARIOS,
     hold::SCENARIOS,
     host_time::SCENARIOS,
     kernels::SCENARIOS,

@@ -15,6 +15,7 @@ mod fed;
 mod graph;
 mod harness;
 mod health;
+mod helpers;
 mod hold;
 mod host_time;
 mod html;

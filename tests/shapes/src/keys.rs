@@ -52,7 +52,7 @@ pub mod warm_up {
         const CALLS: u32 = 3;
     }
 
-    #[cfg_attr(feature = "timed", gpu_timed(warmup = 3))]
+    #[cfg_attr(feature = "timed", gpu_timed(warmup = 3, helpers = false))]
     fn literal(stream: &CudaStream) -> Result<(), Refused> {
         stream.launch_builder("literal").launch(1)
     }

@@ -1,6 +1,7 @@
 //! Tests of the rows of the table of functions: their order, their shares and their marks.
 
 use super::*;
+use crate::tree::fixtures::helpers;
 
 #[test]
 fn every_row_has_the_cells_of_the_header_in_any_window() {
@@ -142,6 +143,21 @@ fn table_page_and_tree_have_the_same_shares() {
     // The longest first.
     assert_eq!(tree, ["50.0%", "34.7%", "15.3%"]);
     assert!(snapshot.to_string().contains("\n<not annotated> "), "{snapshot}");
+}
+
+#[test]
+fn helper_threads_have_a_row_without_calls() {
+    let sites = vec![function("decode", 300)];
+    let nodes = vec![node("decode", None, 4e8, 3e8), helpers(0, 1e8)];
+    let snapshot = Snapshot::new(process(None), vec![gpu()], sites).with_tree(nodes);
+    let [table, page, tree] = shares(&snapshot);
+    assert_eq!([&table, &page, &tree], [&["75.0%", "25.0%"]; 3]);
+    let table = snapshot.to_string();
+    let row = table.lines().find(|line| line.starts_with("<helper threads> ")).unwrap();
+    assert_eq!(
+        row.split_whitespace().collect::<Vec<_>>(),
+        ["<helper", "threads>", "100.0", "25.0%"]
+    );
 }
 
 #[test]

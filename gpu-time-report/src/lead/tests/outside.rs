@@ -1,6 +1,6 @@
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
 use crate::lead::Lead;
-use crate::tree::fixtures::node;
+use crate::tree::fixtures::{helpers, node};
 use crate::{Coverage, Device, Node, Snapshot, Unattributed};
 
 /// Returns a report of a GPU that was busy for 65 % of the run with work that is not annotated, and for
@@ -47,6 +47,33 @@ fn work_that_is_not_annotated_comes_first() {
     assert!(table.contains(&expected), "{table}");
     #[cfg(feature = "html")]
     assert!(snapshot.to_html().contains("enqueue <code>gemm&lt;float&gt;</code> first"));
+}
+
+/// Without phases, it is known from the recorded calls.
+#[test]
+fn work_of_helper_threads_comes_first() {
+    let nodes = vec![node("app::backward", None, 4e8, 1e8), helpers(0, 3e8)];
+    let report = |coverage| {
+        let gpu = Device { coverage, ..gpu() };
+        Snapshot::new(process(None), vec![gpu], Vec::new()).with_tree(nodes.clone())
+    };
+    let line_of = |share: &str| {
+        format!(
+            "Most GPU time, {share}, is that of helper threads of `app::backward`: annotate what runs there, if it is \
+             in your code. Of the functions, look at app::backward first:"
+        )
+    };
+    let without = line(&report(None));
+    assert!(without.starts_with(&line_of("75.0%")), "{without}");
+    // Its own kernels waited, but maybe not the GPU.
+    let few = helpers(0, 5e7);
+    let mut waits = node("app::backward", None, 1.5e8, 1e8);
+    let mean = waits.per_call.as_mut().unwrap();
+    let waited_ns = 0.5 * process(None).wall_ns as f64 / waits.calls;
+    (mean.waited_ns, mean.span_ns) = (Some(waited_ns), mean.busy_ns + waited_ns);
+    let nodes = vec![waits, few];
+    let snapshot = Snapshot::new(process(None), vec![gpu()], Vec::new()).with_tree(nodes);
+    assert_eq!(line(&snapshot), "Look at app::backward first: 66.7% of GPU time is its own.");
 }
 
 #[test]

@@ -7,11 +7,12 @@ use std::cell::Cell;
 use std::sync::Once;
 use std::thread::LocalKey;
 
-use crate::base::{fork, inside, switches};
+use crate::base::{fork, inside, switches, thread_id};
 use crate::call::first;
 use crate::control::active;
+use crate::record::open_frames::{self, Enclosing};
 use crate::record::phase::{controller, current};
-use crate::record::{call_tree, opened};
+use crate::record::{call_tree, opened, threads};
 use crate::stats::sampling::Sampler;
 use crate::types::sampling::Sampling;
 
@@ -53,6 +54,10 @@ pub(super) fn enter() -> bool {
     DEPTH.set(depth.saturating_add(1));
     if depth == 0 {
         ROOT.set(None);
+        open_frames::enter(Enclosing::Spans);
+        if open_frames::is_unseen() {
+            be_seen();
+        }
     }
     let phase = current::phase().map(|phase| phase.number);
     if is_inside_root(phase) {
@@ -64,12 +69,27 @@ pub(super) fn enter() -> bool {
     true
 }
 
+/// Gives the thread a recorder, with which other threads see that it is inside of a span, also in a phase that begins
+/// later.
+#[cold]
+fn be_seen() {
+    if !switches::is_on() || fork::is_forked() || thread_id::is_ending() {
+        return;
+    }
+    if let Some(_inside) = inside::try_enter() {
+        threads::current();
+    }
+}
+
 /// Notes that the thread leaves a span.
 #[inline]
 pub(super) fn exit() {
-    let depth = DEPTH.get().saturating_sub(1);
-    DEPTH.set(depth);
-    if ROOT.get().is_some_and(|root| root.depth >= depth) {
+    let depth = DEPTH.get();
+    DEPTH.set(depth.saturating_sub(1));
+    if depth <= 1 {
+        open_frames::leave(Enclosing::Spans);
+    }
+    if ROOT.get().is_some_and(|root| root.depth + 1 >= depth) {
         ROOT.set(None);
     }
 }

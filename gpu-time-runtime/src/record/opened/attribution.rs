@@ -25,6 +25,8 @@ pub(super) struct AttributedActivity {
     pub is_in_graph: bool,
     /// As in [`WorkTime`].
     pub is_after_stop: bool,
+    /// A helper thread enqueued it, while the frame was innermost.
+    pub is_by_helper: bool,
 }
 
 /// The activities of a call, ordered so that those of each frame are followed by those of the frames inside it.
@@ -271,6 +273,7 @@ mod tests {
             stream: None,
             is_in_graph: false,
             is_after_stop: false,
+            is_by_helper: false,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::record::opened::base::Measurement;
 use crate::record::opened::call_exchange::{self, MAX_WAITING_WORK};
 use crate::record::opened::foreign_launches;
 use crate::record::opened::graph_sizes::GraphSizes;
+use crate::record::opened::helpers::HelperLaunches;
 use crate::record::opened::open_call::{self, FrameLaunch, OpenCall};
 use crate::record::opened::unclaimed::UnclaimedRecords;
 use crate::record::opened::waiting_call::{Outlook, WaitingCall};
@@ -79,6 +80,8 @@ pub(crate) struct Collector {
     graph_sizes: GraphSizes,
     /// Records that may belong to calls that have not ended.
     unclaimed: UnclaimedRecords,
+    /// Launches of helper threads for calls that have not ended.
+    helped: HelperLaunches,
     /// Measurements of the empty kernel that wait for their records.
     bases: Vec<Measurement>,
     /// The alignment at the last collection.
@@ -224,6 +227,7 @@ impl Collector {
             ended_groups: None,
             graph_sizes: GraphSizes::new(),
             unclaimed: UnclaimedRecords::new(),
+            helped: HelperLaunches::new(),
             bases: Vec::new(),
             alignment: None,
             flushed: None,
@@ -283,6 +287,7 @@ impl Collector {
         self.claim_ended();
         if !may_be_claimed && !open_call::may_be_claimed() && !call_exchange::has_ended() {
             self.unclaimed.clear();
+            self.helped.clear();
         }
         self.finish(is_last && drained.has_flushed);
         self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
@@ -324,6 +329,8 @@ impl Collector {
     fn claim_ended(&mut self) {
         let mut calls = std::mem::take(&mut self.spare);
         call_exchange::take_ended(&mut calls);
+        // After the calls, so that theirs are among them.
+        self.helped.take_noted();
         self.claim(calls.drain(..));
         self.spare = calls;
     }
@@ -331,7 +338,8 @@ impl Collector {
     /// Takes over calls that have ended, with the unclaimed records of their launches.
     pub fn claim(&mut self, ended: impl IntoIterator<Item = Box<OpenCall>>) {
         let launches = self.launches.get_or_insert_default();
-        for call in ended {
+        for mut call in ended {
+            self.helped.give_to(&mut call);
             let number = self.next;
             self.next += 1;
             let mut waiting = WaitingCall::new(call);

@@ -13,8 +13,11 @@ pub(crate) mod collector;
 pub(crate) mod devices;
 mod foreign_launches;
 mod graph_sizes;
+mod helpers;
 mod open_call;
 mod parts;
+#[cfg_attr(not(feature = "kernels"), path = "queue_off.rs")]
+mod queue;
 mod unclaimed;
 mod waiting_call;
 
@@ -32,7 +35,7 @@ pub(crate) use crate::record::opened::open_call::{
     CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction,
 };
 use crate::record::phase::{current, notes};
-use crate::record::{stack, threads};
+use crate::record::{open_frames, stack, threads};
 use crate::site::{callsite::CallSite, cost};
 use crate::stats::call_tree::place::PathId;
 use crate::types::activity::EnqueueCall;
@@ -63,6 +66,7 @@ impl Drop for OpenSlot {
     fn drop(&mut self) {
         let Some(mut call) = self.0.take() else { return };
         IS_OPEN.set(false);
+        open_frames::end_call();
         if fork::is_forked() {
             // Another thread may have held a lock at the fork.
             return std::mem::forget(call);
@@ -165,6 +169,7 @@ fn open(around: Option<PathId>, span_weight: Option<f64>) -> Option<()> {
     let switched_on = cupti::switch_on()?;
     current::begin_window();
     collector::keep_up();
+    helpers::prepare();
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut call = call_exchange::take_idle();
     call.number = NEXT.fetch_add(1, Relaxed);
@@ -393,13 +398,20 @@ fn launched(launched: EnqueueCall) {
         call.note(&launched);
         call.innermost_site()
     });
-    notes::note(&launched, of_call.is_some(), of_call.flatten().or_else(stack::innermost_site));
+    let by_helper =
+        if IS_OPEN.get() || open_frames::is_inside() { None } else { helpers::note(&launched) };
+    let site = of_call.flatten().or_else(stack::innermost_site).or(by_helper);
+    notes::note(&launched, of_call.is_some() || by_helper.is_some(), site);
 }
 
 /// Forgets the calling thread's last launch, which has failed and will have no record.
 fn failed(correlation: u32) {
     notes::note_failure(correlation);
-    with_open(|call| call.forget(correlation));
+    if IS_OPEN.get() {
+        with_open(|call| call.forget(correlation));
+    } else if !inside::is_inside() {
+        helpers::note_failure(correlation);
+    }
 }
 
 /// Runs `change` on the call of a frame and the frame's position. Returns `None` if the call is not open
@@ -419,6 +431,7 @@ fn with_open<T>(change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
     }
     let mut call = OPEN.try_with(|open| open.0.take()).ok()??;
     let changed = change(&mut call);
+    open_frames::set(call.open_frame());
     _ = OPEN.try_with(|open| open.0.set(Some(call)));
     Some(changed)
 }
@@ -426,6 +439,7 @@ fn with_open<T>(change: impl FnOnce(&mut OpenCall) -> T) -> Option<T> {
 fn put(mut call: Box<OpenCall>) {
     let open = |slot: &OpenSlot| {
         OPEN_CALLS.count(&mut call);
+        open_frames::set(call.open_frame());
         slot.0.set(Some(call));
     };
     if OPEN.try_with(open).is_ok() {
@@ -440,6 +454,7 @@ fn end<T>(leave: impl FnOnce(Box<OpenCall>) -> T) -> Option<T> {
     let mut call = OPEN.try_with(|open| open.0.take()).ok()??;
     call.switched_on = None;
     IS_OPEN.set(false);
+    open_frames::end_call();
     let was_awaited = std::mem::take(&mut call.is_awaited);
     let left = leave(call);
     OPEN_CALLS.count_answer(was_awaited);

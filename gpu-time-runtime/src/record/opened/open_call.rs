@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicU64, fence};
 use crate::base::{clock, lock::locked, switches};
 use crate::cuda;
 use crate::cupti::{self, RecordingGuard};
+use crate::record::open_frames::OpenFrame;
 use crate::record::opened::foreign_launches;
 use crate::record::phase::current::{self, Phase};
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
+use crate::stats::kernels::CallFigures;
 use crate::stats::{call_tree::place::PathId, total::OpeningDraw};
 use crate::types::activity::{EnqueueCall, GraphExec};
 use crate::types::attribute::{Clock, ScopeKind};
@@ -92,6 +94,8 @@ pub(crate) struct Frame {
     pub left_ns: u64,
     /// The number of captures that had begun before it was entered.
     pub captures_begun: u64,
+    /// Work of helper threads may belong to it: neither its function nor one around it in the call excludes that.
+    pub(super) takes_helpers: bool,
     /// The context of its first launch, or of the first one inside it; 0 without a launch.
     pub context: usize,
     pub series: SeriesRef,
@@ -111,6 +115,8 @@ pub(crate) struct FrameLaunch {
     pub enqueued_ns: u64,
     /// The stream that was passed to the driver, if known.
     pub stream: Option<StreamId>,
+    /// A helper thread made it, so that it is not the function's own.
+    pub is_by_helper: bool,
     /// The function times its launches by events, and this is none of those.
     pub is_after_stop: bool,
     /// As in [`EnqueueCall`].
@@ -125,6 +131,27 @@ pub(crate) struct FrameLaunch {
     pub is_quiet: bool,
     /// The ordinal of the device that its records name; `None` before the first record.
     pub device: Option<u32>,
+}
+
+/// A launch that a helper thread made for a call.
+#[derive(Clone, Copy)]
+pub(super) struct HelperLaunch {
+    /// The number of the call.
+    pub call: u64,
+    /// The number of the frame that was innermost in the call, as in [`Frame`].
+    pub frame: u64,
+    pub launched: EnqueueCall,
+    /// As in [`FrameLaunch`].
+    pub enqueued_ns: u64,
+}
+
+/// What becomes of a launch that a helper thread made for a call.
+pub(super) enum Adoption {
+    Adopted,
+    /// The next part of the call has the frame, with its launches.
+    Later,
+    /// The frame was handed over with an earlier part.
+    Never,
 }
 
 /// A call with its frames and launches.
@@ -233,6 +260,9 @@ impl OpenCall {
         let (at, nth) = (self.frames.len() as u32, self.entered);
         let series = subject.begin_series();
         let (represents, draw) = self.draw(&subject);
+        let around = self.at.and_then(|at| self.frames.get(at as usize));
+        let takes_helpers =
+            subject.of.site.spec.helpers && around.is_none_or(|of| of.takes_helpers);
         self.frames.push(Frame {
             nth,
             subject,
@@ -244,6 +274,7 @@ impl OpenCall {
             entered_ns: clock::now_ns(),
             left_ns: 0,
             captures_begun: cupti::captures_begun(),
+            takes_helpers,
             context: 0,
             series,
             lost: None,
@@ -297,6 +328,13 @@ impl OpenCall {
             && clock::now_ns().saturating_sub(began) > LONGEST_NS
     }
 
+    /// Returns the innermost frame, for other threads. `None` if their work does not belong to it.
+    pub fn open_frame(&self) -> Option<OpenFrame> {
+        let frame = self.frames.get(self.at? as usize).filter(|of| of.takes_helpers)?;
+        let (nth, site) = (u32::try_from(frame.nth).ok()?, frame.subject.of.site.id());
+        Some(OpenFrame { call: self.number, nth, site })
+    }
+
     /// Returns the id of the site of the innermost function.
     pub fn innermost_site(&self) -> Option<u32> {
         Some(self.frames.get(self.at? as usize)?.subject.of.site.id())
@@ -333,6 +371,7 @@ impl OpenCall {
             frame,
             enqueued_ns: cuda::now_ns(),
             stream: StreamId::of(launched),
+            is_by_helper: false,
             is_after_stop,
             is_graph,
             is_group,
@@ -341,6 +380,32 @@ impl OpenCall {
             is_quiet: false,
             device: None,
         });
+    }
+
+    /// Adds a launch of a helper thread, after the call or a part of it has ended.
+    pub(super) fn adopt(&mut self, launch: &HelperLaunch) -> Adoption {
+        let &HelperLaunch { frame, launched, enqueued_ns, .. } = launch;
+        let position = match self.position(frame) {
+            Some(position) if self.frames[position].keeps_launches() => return Adoption::Later,
+            Some(position) => position,
+            None if frame >= self.entered => return Adoption::Later,
+            None => return Adoption::Never,
+        };
+        self.launches.push(FrameLaunch {
+            correlation: launched.correlation,
+            frame: position as u32,
+            enqueued_ns,
+            stream: StreamId::of(&launched),
+            is_by_helper: true,
+            is_after_stop: false,
+            is_graph: launched.is_graph,
+            is_group: launched.is_group,
+            graph: launched.graph,
+            records: 0,
+            is_quiet: false,
+            device: None,
+        });
+        Adoption::Adopted
     }
 
     /// Marks a frame and those around it as lost, unless they are already.
@@ -446,6 +511,23 @@ impl OpenCall {
             }
         }
         devices
+    }
+
+    /// Returns, for each frame, the time of helper threads that worked for it or for a frame inside it. `helped` has the
+    /// frames that they worked for, and `figures` their work.
+    pub fn helped_ns(&self, helped: &[u32], figures: &[CallFigures<'_>]) -> Vec<u64> {
+        let mut helped_ns = vec![0; self.frames.len()];
+        for (&frame, figures) in helped.iter().zip(figures) {
+            let ns: u64 = figures.own_ns.values().sum();
+            let mut inner = Some(frame as usize);
+            while let Some(at) = inner
+                && let Some(sum) = helped_ns.get_mut(at)
+            {
+                *sum += ns;
+                inner = self.frames[at].parent.map(|outer| outer as usize);
+            }
+        }
+        helped_ns
     }
 
     /// Returns the number of the call's frames and launches.

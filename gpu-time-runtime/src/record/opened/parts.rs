@@ -124,6 +124,7 @@ impl OpenCall {
         let alive = self.with_callers(is_alive);
         std::mem::swap(&mut self.frames, &mut part.frames);
         std::mem::swap(&mut self.launches, &mut part.launches);
+        (part.number, part.entered) = (self.number, self.entered);
         (part.around, part.phase) = (self.around, self.phase);
         part.span_weight = self.span_weight;
         part.is_incomplete = self.is_incomplete;
@@ -164,6 +165,11 @@ impl Frame {
     /// Returns `true` if an earlier part may have work of the function.
     pub(super) fn is_split(&self) -> bool {
         self.lost == Some(Lost::Long)
+    }
+
+    /// Returns `true` if the next part of the call has the launches that it made before this one.
+    pub(super) fn keeps_launches(&self) -> bool {
+        self.goes_on && !self.is_split()
     }
 }
 

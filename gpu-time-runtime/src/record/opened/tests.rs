@@ -10,6 +10,7 @@ use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::cupti::DrainKind;
 use crate::gpu::fake;
+use crate::record::open_frames::ThreadFrames;
 use crate::record::phase::current::Phase;
 use crate::record::recorder::Recorder;
 use crate::record::threads::ThreadRecorder;
@@ -28,6 +29,7 @@ pub(super) fn thread() -> &'static ThreadRecorder {
     Box::leak(Box::new(ThreadRecorder {
         counters: ThreadCounters::NONE,
         recorder: Mutex::new(Rank::Recorder, Recorder::default()),
+        frames: ThreadFrames::new(),
     }))
 }
 
@@ -51,7 +53,7 @@ pub(super) fn subject(thread: &'static ThreadRecorder) -> OpenedFunction {
     }
 }
 
-fn launch(correlation: u32) -> EnqueueCall {
+pub(super) fn launch(correlation: u32) -> EnqueueCall {
     EnqueueCall {
         correlation,
         context: CONTEXT,
@@ -64,7 +66,7 @@ fn launch(correlation: u32) -> EnqueueCall {
     }
 }
 
-fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
+pub(super) fn activity(correlation: u32, start_ns: u64, end_ns: u64) -> Activity {
     let (name, sizes) = ("k", [1; 3]);
     let work =
         GpuWork { name, is_kernel: true, grid: sizes, block: sizes, registers: 0, shared_bytes: 0 };
@@ -93,7 +95,7 @@ pub(super) fn call(subject: OpenedFunction, launches: &[u32]) -> Box<OpenCall> {
     call
 }
 
-fn counts(subject: &OpenedFunction) -> BracketCounts {
+pub(super) fn counts(subject: &OpenedFunction) -> BracketCounts {
     let recorder = locked(&subject.of.thread.recorder);
     let mut counts = BracketCounts::default();
     let all = recorder.series.counters(0, usize::MAX).iter();

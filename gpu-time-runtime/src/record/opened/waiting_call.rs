@@ -41,6 +41,8 @@ pub(super) struct WaitingCall {
     /// The number of launches without a record, apart from groups. A graph without kernels, copies and memsets
     /// never has a record.
     missing: usize,
+    /// Those of them that helper threads made.
+    missing_by_helpers: usize,
     pub has_groups: bool,
     /// The number of collections since the last record.
     pub quiet: u32,
@@ -60,9 +62,11 @@ pub(super) enum Outlook {
 
 impl WaitingCall {
     pub fn new(call: Box<OpenCall>) -> WaitingCall {
+        let single = || call.launches.iter().filter(|launch| !launch.is_group);
         WaitingCall {
             activities: Vec::with_capacity(call.launches.len()),
-            missing: call.launches.iter().filter(|launch| !launch.is_group).count(),
+            missing: single().count(),
+            missing_by_helpers: single().filter(|launch| launch.is_by_helper).count(),
             has_groups: call.launches.iter().any(|launch| launch.is_group),
             quiet: 0,
             heard: Instant::now(),
@@ -89,14 +93,16 @@ impl WaitingCall {
         launch.records += 1;
         if launch.device.replace(activity.device).is_none() {
             self.missing -= usize::from(!launch.is_group);
+            self.missing_by_helpers -= usize::from(!launch.is_group && launch.is_by_helper);
         }
         let launch = *launch;
-        let FrameLaunch { frame, enqueued_ns, stream, is_graph, is_after_stop, .. } = launch;
-        if !activity.has_times() {
+        let FrameLaunch { frame, enqueued_ns, stream, is_graph, .. } = launch;
+        let FrameLaunch { is_after_stop, is_by_helper, .. } = launch;
+        if !activity.has_times() && !is_by_helper {
             self.call.count_zero_times(frame);
         }
         if !activity.has_times() || self.activities.len() >= MAX_ACTIVITIES {
-            self.is_incomplete = true;
+            self.is_incomplete |= !is_by_helper;
             return Some(launch);
         }
         // Without a common clock, nothing counts as enqueued late.
@@ -107,6 +113,7 @@ impl WaitingCall {
             stream,
             is_in_graph: is_graph,
             is_after_stop,
+            is_by_helper,
             enqueued_ns,
             activity,
         });
@@ -140,7 +147,7 @@ impl WaitingCall {
     pub fn has_short_graph(&self, sizes: &GraphSizes) -> bool {
         let is_short =
             |of: &FrameLaunch| of.graph.is_some_and(|it| sizes.are_short(it, of.records));
-        self.has_groups && self.call.launches.iter().any(is_short)
+        self.has_groups && self.own_launches().any(is_short)
     }
 
     /// Returns the state of the call's records.
@@ -166,12 +173,19 @@ impl WaitingCall {
             |launch: &FrameLaunch| launch.graph.is_some_and(|it| sizes.are_all(it, launch.records));
         let mut groups = launches().filter(|launch| launch.is_group && !is_whole(launch));
         let mut unsure = launches().filter(|launch| launch.is_group || launch.device.is_none());
+        let lacks_own = self.missing > self.missing_by_helpers;
+        let is_own = |launch: &FrameLaunch| !launch.is_by_helper;
+        let lacks_own_group =
+            || launches().any(|launch| launch.is_group && is_own(launch) && !is_whole(launch));
+        // The work of a helper thread may still be in a queue, or may have gone into a graph.
+        let lost_if = |is_lost| if is_lost { Outlook::Lost } else { Outlook::Complete };
         match self.missing {
             0 if is_last || groups.clone().next().is_none() => Outlook::Complete,
             0 if self.quiet >= QUIET && groups.all(has_ended) => Outlook::Complete,
             0 if is_silent && launches().all(has_begun) => Outlook::Complete,
-            1.. if is_silent && unsure.all(is_past) => Outlook::Lost,
-            _ if silence > LONGEST_PATIENCE => Outlook::Lost,
+            1.. if is_last && !lacks_own => Outlook::Complete,
+            1.. if is_silent && unsure.all(is_past) => lost_if(lacks_own),
+            _ if silence > LONGEST_PATIENCE => lost_if(lacks_own || lacks_own_group()),
             _ => Outlook::MoreExpected,
         }
     }
@@ -180,7 +194,13 @@ impl WaitingCall {
     /// of records are unknown.
     pub fn may_lack(&self, dropped_ns: u64) -> bool {
         let has_begun = |root: &Frame| root.entered_ns < dropped_ns;
-        self.has_groups && self.call.frames.first().is_some_and(has_begun)
+        let has_own_groups = || self.own_launches().any(|launch| launch.is_group);
+        self.has_groups && has_own_groups() && self.call.frames.first().is_some_and(has_begun)
+    }
+
+    /// Returns the launches that no helper thread made. Only their records are needed.
+    fn own_launches(&self) -> impl Iterator<Item = &FrameLaunch> {
+        self.call.launches.iter().filter(|launch| !launch.is_by_helper)
     }
 
     /// Records the call in the series of all its functions, or counts it as lost. With an alignment, its
@@ -188,34 +208,54 @@ impl WaitingCall {
     pub fn record(self, lost: Option<Lost>, alignment: Option<Alignment>) -> Box<OpenCall> {
         let WaitingCall { call, mut activities, is_incomplete, .. } = self;
         let lost = lost.or(is_incomplete.then_some(Lost::Records));
+        let helped = set_helpers_apart(call.frames.len(), &mut activities);
+        let all = call.frames.len() + helped.len();
+        // Nothing contains the work of helper threads, so that it is in the figures of no function.
         let parent = |frame: u32| call.frames.get(frame as usize)?.parent;
-        let by_frame = ActivitiesByFrame::new(call.frames.len(), parent, &mut activities);
+        let by_frame = ActivitiesByFrame::new(all, parent, &mut activities);
         let mut figures = by_frame.figures();
+        let of_helpers = figures.split_off(call.frames.len());
         for (figures, frame) in figures.iter_mut().zip(&call.frames) {
             figures.stream = frame.subject.stream;
         }
+        let helped_ns = call.helped_ns(&helped, &of_helpers);
         let is_known = |frame: &Frame| matches!(lost.or(frame.lost), None | Some(Lost::Long));
         let mut paths = CallTreeWriter::begin(call.around);
-        for (frame, figures) in call.frames.iter().zip(&figures) {
-            let &Frame { subject, parent, entered_ns, left_ns, draw, .. } = frame;
-            let host_ns = left_ns.saturating_sub(entered_ns);
-            let weight = frame.weight();
-            let recorded = RecordedCall { figures, host_ns, weight, draw };
+        let known = |frame: &Frame, recorded| {
             // A split function's own work is known, part by part, and so is that of one that outlives the call, such as
             // a guard. Its row counts it as lost.
-            let is_partial = frame.goes_on || frame.lost.is_some() || left_ns == 0;
-            let kept = match is_known(frame) {
-                true if subject.opened_as == OpenedAs::Late => KnownWork::Nothing,
+            let is_partial = frame.goes_on || frame.lost.is_some() || frame.left_ns == 0;
+            match is_known(frame) {
+                true if frame.subject.opened_as == OpenedAs::Late => KnownWork::Nothing,
                 // Its work is known from the phases, of which this part is not representative.
-                true if call.is_cut && left_ns == 0 => KnownWork::Nothing,
+                true if call.is_cut && frame.left_ns == 0 => KnownWork::Nothing,
                 true if is_partial => KnownWork::Own(recorded),
                 true => KnownWork::Call(recorded),
                 false => KnownWork::Nothing,
-            };
-            paths.add(subject.of.site, parent, kept);
+            }
+        };
+        for ((frame, figures), helped_ns) in call.frames.iter().zip(&figures).zip(helped_ns) {
+            let &Frame { subject, parent, entered_ns, left_ns, draw, .. } = frame;
+            let host_ns = left_ns.saturating_sub(entered_ns);
+            let weight = frame.weight();
+            let recorded = RecordedCall { figures, helped_ns, host_ns, weight, draw };
+            paths.add(subject.of.site, parent, known(frame, recorded));
+        }
+        for (&at, figures) in helped.iter().zip(&of_helpers) {
+            let frame = &call.frames[at as usize];
+            let (weight, draw) = (frame.weight(), frame.draw);
+            let recorded = RecordedCall { figures, helped_ns: 0, host_ns: 0, weight, draw };
+            paths.add_helpers(at, known(frame, recorded));
         }
         drop(paths);
-        let is_known = |frame: u32| call.frames.get(frame as usize).is_some_and(is_known);
+        // The frame whose work it is, or that helper threads worked for.
+        let of = |frame: u32| {
+            let by_helper = (frame as usize).checked_sub(call.frames.len());
+            by_helper.map_or(Some(frame), |at| helped.get(at).copied())
+        };
+        let is_known = |frame: u32| {
+            of(frame).and_then(|at| call.frames.get(at as usize)).is_some_and(is_known)
+        };
         let is_sampled = call.frames.iter().any(|frame| frame.weight() > 1.0);
         overlap::add(&by_frame.work_by_device(is_known), is_sampled);
         let devices = call.recorded_devices();
@@ -254,7 +294,22 @@ impl WaitingCall {
     }
 }
 
-/// Converts an activity of a call for the trace.
+/// Gives the work that helper threads enqueued for a frame a frame of its own, behind those of the functions. Returns, for
+/// each of these, the frame that they worked for.
+fn set_helpers_apart(frames: usize, activities: &mut [AttributedActivity]) -> Vec<u32> {
+    let by_helpers = activities.iter_mut().filter(|of| of.is_by_helper);
+    let mut by_helpers: Vec<_> = by_helpers.filter(|of| (of.frame as usize) < frames).collect();
+    let mut helped: Vec<u32> = by_helpers.iter().map(|of| of.frame).collect();
+    helped.sort_unstable();
+    helped.dedup();
+    for of in &mut by_helpers {
+        let at = helped.partition_point(|frame| *frame < of.frame);
+        of.frame = (frames + at) as u32;
+    }
+    helped
+}
+
+/// Converts an activity of a call for the trace. `None` for work of helper threads, which no function enqueued.
 fn stream_work(
     call: &OpenCall,
     of: &AttributedActivity,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::stats::bias::Bias;
 use crate::stats::call_tree::by_events::{self, EventTimes};
 use crate::stats::call_tree::call_counts::{CallCounts, Correction};
-use crate::stats::call_tree::{CallTree, MAX_PATHS, Path, SiteNumber};
+use crate::stats::call_tree::{CallTree, HELPERS, MAX_PATHS, Path, SiteNumber};
 use crate::stats::total::{FEWEST, Total};
 use crate::types::device::DeviceId;
 use gpu_time_report::{Node, PerCall, Source, value};
@@ -82,10 +82,14 @@ impl CallTree {
         }
         // Calls of functions without a path of their own are missing from the counts.
         let known = |of: &Named| of.calls.filter(|_| self.paths.len() < MAX_PATHS);
-        let correction =
-            |path: &Path| counts[&path.function].correction(known(&named(path.function)));
+        let correction = |path: &Path| {
+            // Helper threads stand for as many as the calls that they work for.
+            let function = self.helped(path).map_or(path.function, |helped| helped.function);
+            counts[&function].correction(known(&named(function)))
+        };
         for (at, path) in self.paths.iter().enumerate().filter(|(at, _)| is_shown[*at]) {
-            if !is_opened(at, &times) || are_opened[roots[at]] {
+            let is_of_helpers = path.function == HELPERS;
+            if !is_opened(at, &times) || are_opened[roots[at]] || is_of_helpers {
                 continue;
             }
             let mut around = path.parent;
@@ -116,6 +120,11 @@ impl CallTree {
             nodes.push(value!(Node { name, site, parent, ..node }));
         }
         nodes
+    }
+
+    /// Returns the path of the function that helper threads work for. `None` unless the path stands for such threads.
+    fn helped<'a>(&'a self, path: &'a Path) -> Option<&'a Path> {
+        self.callers(path).next().filter(|_| path.function == HELPERS)
     }
 
     /// Returns, for each path, the index of the path of its outermost function.
@@ -165,6 +174,12 @@ impl Path {
             false => Some(0.0),
         };
         let per_call = (self.recorded > 0).then(|| self.means());
+        // What helper threads do besides is unknown.
+        let on_host = |mean: PerCall| match self.function {
+            HELPERS => value!(PerCall { waited_ns: None, host_ns: None, ..mean }),
+            _ => mean,
+        };
+        let per_call = per_call.map(on_host);
         correction.applied(value!(Node {
             recorded: self.recorded,
             calls: self.calls,
@@ -273,7 +288,10 @@ mod tests {
             streams: 1,
             ..CallFigures::default()
         };
-        tree.record(path, RecordedCall { figures, host_ns: 1, weight: draw.weight, draw });
+        tree.record(
+            path,
+            RecordedCall { figures, helped_ns: 0, host_ns: 1, weight: draw.weight, draw },
+        );
     }
 
     fn timed(tree: &mut CallTree, path: PathId, ns: f64, weight: f32) {
@@ -405,6 +423,35 @@ mod tests {
         assert_eq!(of(None), [(200.0, 2_000.0); 4]);
         let [known, corrected] = [(200.0, 2_000.0), (20.0, 200.0)];
         assert_eq!(of(Some(40.0)), [known, known, corrected, corrected]);
+    }
+
+    /// A function is recorded 20 times, with helper threads in each call, and is known to have been called 40 times.
+    #[test]
+    fn helper_threads_stand_for_as_many_calls_as_their_function() {
+        let mut tree = CallTree::default();
+        let function = tree.path(None, 3).unwrap();
+        let helpers = tree.path(Some(function), HELPERS).unwrap();
+        for number in 1..=20 {
+            for path in [function, helpers] {
+                opened_with(&mut tree, path, 10, OpeningDraw { number, weight: 10.0 });
+            }
+        }
+        for (known, corrected) in [(None, (200.0, 2_000.0)), (Some(40.0), (40.0, 400.0))] {
+            let named = |function: SiteNumber| Named {
+                name: function.to_string(),
+                site: None,
+                calls: known.filter(|_| function == 3),
+                is_span: false,
+                is_body: true,
+                warms_up: false,
+            };
+            let nodes = tree.report(named, |_| None, false);
+            let found: Vec<_> = nodes.iter().map(|node| (node.calls, node.self_ns)).collect();
+            assert_eq!(found, [corrected; 2]);
+            let per_call = nodes.iter().map(|node| node.per_call.unwrap().host_ns);
+            assert_eq!(per_call.collect::<Vec<_>>(), [Some(1.0), None]);
+            assert_eq!(nodes[0].self_error_ns, nodes[1].self_error_ns);
+        }
     }
 
     #[test]

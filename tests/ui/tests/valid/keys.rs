@@ -78,6 +78,14 @@ fn owned(stream: Option<&CudaStream>, dtype: String) -> String {
     dtype
 }
 
+#[gpu_timed(helpers = false, scope = "body")]
+fn alone(stream: Option<&CudaStream>) {
+    let _ = stream;
+}
+
+#[gpu_timed(helpers = true)]
+fn helped() {}
+
 #[gpu_timed()]
 fn no_keys(stream: Option<&CudaStream>) {
     let _ = stream;
@@ -98,5 +106,7 @@ fn runs() {
     counted(&[]);
     split(None, [1, 2]);
     owned(None, "f32".to_owned());
+    alone(None);
+    helped();
     no_keys(None);
 }

@@ -25,4 +25,7 @@ fn named() {
 
 fn gemm() {}
 
+#[gpu_timed(helpers = false, clock = "host")]
+fn alone() {}
+
 fn main() {}

@@ -44,4 +44,10 @@ fn no_name(_stream: &CudaStream) {}
 #[gpu_timed(crate = "gpu_time")]
 fn krate(_stream: &CudaStream) {}
 
+#[gpu_timed(helpers = "no")]
+fn helpers_text() {}
+
+#[gpu_timed(helpers)]
+fn helpers_flag() {}
+
 fn main() {}
