@@ -68,10 +68,10 @@ impl Pace {
     }
 }
 
-/// Defines a function with a stream and these options.
+/// Defines a function with a stream and these options. The program's threads do not work for each other.
 macro_rules! by_events {
     ($name:ident, $($options:tt)*) => {
-        #[gpu_timed($($options)*)]
+        #[gpu_timed($($options)*, helpers = false)]
         fn $name(stream: &Arc<CudaStream>, worker: &Worker<'_>, call: &Call) -> LaunchResult {
             ran!();
             for act in &call.acts {
@@ -93,14 +93,14 @@ by_events!(launches, scope = "launches");
 by_events!(held, scope = "body", sleep);
 by_events!(cold, scope = "body", cold);
 
-#[gpu_timed(scope = "body", key = call.key)]
+#[gpu_timed(scope = "body", key = call.key, helpers = false)]
 fn keyed(stream: &Arc<CudaStream>, worker: &Worker<'_>, call: &Call) -> LaunchResult {
     ran!();
     let _ = stream;
     worker.acts(&call.acts)
 }
 
-#[gpu_timed(scope = "body", stream = &worker.streams[call.stream])]
+#[gpu_timed(scope = "body", stream = &worker.streams[call.stream], helpers = false)]
 fn named(worker: &Worker<'_>, call: &Call) -> LaunchResult {
     ran!();
     worker.acts(&call.acts)
@@ -109,7 +109,7 @@ fn named(worker: &Worker<'_>, call: &Call) -> LaunchResult {
 /// Defines a function without a stream.
 macro_rules! recorded {
     ($name:ident) => {
-        #[gpu_timed]
+        #[gpu_timed(helpers = false)]
         fn $name(worker: &Worker<'_>, call: &Call) -> LaunchResult {
             ran!();
             worker.acts(&call.acts)
@@ -121,7 +121,7 @@ recorded!(recorded);
 recorded!(recorded_inner);
 recorded!(annotated_main);
 
-#[gpu_timed(scope = "body")]
+#[gpu_timed(scope = "body", helpers = false)]
 async fn awaiting(stream: &Arc<CudaStream>, worker: &Worker<'_>, call: &Call) -> LaunchResult {
     ran!();
     for act in &call.acts {
@@ -134,7 +134,7 @@ async fn awaiting(stream: &Arc<CudaStream>, worker: &Worker<'_>, call: &Call) ->
     Ok(())
 }
 
-#[gpu_timed]
+#[gpu_timed(helpers = false)]
 async fn recorded_awaiting(worker: &Worker<'_>, call: &Call) -> LaunchResult {
     ran!();
     for act in &call.acts {
