@@ -54,8 +54,8 @@ pub struct Coverage {
     /// The error of the share that is not annotated. It is smaller than those of the two shares of
     /// which it is the difference, because both are of the same phases.
     pub not_annotated_error: Option<f64>,
-    /// The share of wall time during which work of annotated functions ran that have no time: for example, each of
-    /// their calls was in the warm-up, or too long for a phase.
+    /// The share of wall time during which work of annotated functions ran that have no time, because each of their calls
+    /// was in the warm-up or too long for a phase, and several paths in the tree, of which the right one is unknown.
     pub not_timed: f64,
     /// The error of the share of functions without a time.
     pub not_timed_error: Option<f64>,

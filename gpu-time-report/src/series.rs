@@ -105,7 +105,7 @@ pub struct Series {
     /// Why the standard error of the estimated total is unknown: `counted`, the calls were picked
     /// by number, as with `every`, and the program may have the same period; `repeated`, sampled
     /// calls made this launch several times, so its samples were not drawn independently; `few`,
-    /// there are fewer than 5,000 samples, which may have missed rare calls that take long;
+    /// there are fewer than 5,000 samples, or five phases, which may have missed rare calls that take long;
     /// `dominated`, few of the samples make up most of the error. `None` if it is known.
     pub unknown_error: Option<UnknownError>,
     /// The 95 % confidence interval of the raw median, or `None` with fewer than 20 samples, or

@@ -123,7 +123,8 @@ impl Node {
     /// The name of the work that threads without annotated functions enqueued for the function above.
     pub const HELPER_THREADS: &str = "<helper threads>";
 
-    /// The name of the work of annotated functions in calls without a time, such as those in warm-up.
+    /// The name of the work of annotated functions in calls without a time, such as those in warm-up, if the functions
+    /// have several paths.
     pub const NOT_TIMED: &str = "<annotated, not timed>";
 
     /// Returns the name of work that only phases found. A report from elsewhere may have given it any.

@@ -7,9 +7,9 @@ named! {
     pub enum UnknownError {
         /// The calls were picked by number, and the program may have the same period.
         Counted = "counted",
-        /// Sampled calls gave several samples each, which were not drawn independently.
+        /// Sampled calls made the launch several times, so its samples were not drawn independently.
         Repeated = "repeated",
-        /// There are too few samples to have included rare calls that may make up much of the total.
+        /// There are too few samples, or phases, to have included rare calls that may make up much of the total.
         Few = "few",
         /// Few of the samples make up most of the error.
         Dominated = "dominated",
