@@ -161,7 +161,7 @@ pub fn publish() {
 /// a minute. Runs may be nested, and each decides separately when to stop. If they request different cache states, the
 /// run that began last takes precedence. A panic in the closure is passed on to the caller.
 ///
-/// Phases of recording begin only if the closure calls a function that needs records. All of its calls are then
+/// Phases of recording begin only if functions that need records are called. If all functions need them, every call is
 /// recorded.
 pub fn until_stable(settle: Settle, mut closure: impl FnMut()) -> Settled {
     match fork::begin_call() {

@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 /// threads can wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rank {
-    /// Held by a run of `until_stable` or `compare` while it calls the application's closures.
-    Run,
     /// The values published through `metrics` so far. Held while the application's recorder runs.
     #[cfg(feature = "metrics")]
     Exported,

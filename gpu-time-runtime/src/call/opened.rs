@@ -76,6 +76,9 @@ fn open_stream(
     opened_as: Option<OpenedAs>,
 ) -> StreamTiming {
     let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
+    if controller::is_run_recorded() && site.needs_events() {
+        controller::want_events();
+    }
     let is_inside = opened::is_inside();
     if !is_inside {
         let is_blocked = life.obstacle().or_else(|| obstacle(context, stream)).is_some();

@@ -13,20 +13,27 @@ use crate::types::site_time::SiteTime;
 /// unknown which of them enqueued the work, so it becomes a share of the device.
 pub(super) fn add(devices: &mut [Device], tree: &mut Vec<Node>, states: &[SiteState]) {
     for (at, times) in untimed(devices, states) {
-        let mut paths = tree.iter_mut().filter(|node| node.site == Some(at));
+        let mut paths = (0..tree.len()).filter(|&node| tree[node].site == Some(at));
         let (first, second) = (paths.next(), paths.next());
+        let is_drawn = times.iter().any(|(_, time)| time.is_drawn);
         match (first, second) {
             (None, _) => tree.push(path(&states[at], at, devices, &times)),
             (Some(only), None) => {
                 // In one phase for the whole run, its records tell the function's own work, part by part.
-                let is_drawn = times.iter().any(|(_, time)| time.is_drawn);
-                if only.self_ns == 0.0 || is_drawn {
-                    let parent = only.parent;
-                    *only = value!(Node { parent, ..path(&states[at], at, devices, &times) });
+                if tree[only].self_ns == 0.0 || is_drawn {
+                    let Node { parent, callers_unknown, .. } = tree[only];
+                    let found = path(&states[at], at, devices, &times);
+                    take_off_callers(tree, parent, found.self_ns);
+                    tree[only] = value!(Node { parent, callers_unknown, ..found });
                 }
             }
+            // A part of it may be known from records.
+            (Some(_), Some(_)) if tree.iter().any(|of| of.site == Some(at) && of.self_ns > 0.0) => {
+            }
             (Some(_), Some(_)) => times.iter().for_each(|(device, time)| {
-                if let Some(coverage) = &mut devices[*device].coverage {
+                if let Some(coverage) = &mut devices[*device].coverage
+                    && coverage.covered_ns > 0.0
+                {
                     let error = time.error_ns.map(|ns| ns / coverage.covered_ns);
                     coverage.not_timed += time.ns / coverage.covered_ns;
                     coverage.not_timed_error =
@@ -34,6 +41,22 @@ pub(super) fn add(devices: &mut [Device], tree: &mut Vec<Node>, states: &[SiteSt
                 }
             }),
         }
+    }
+}
+
+/// Takes the time off the innermost caller that events timed, whose brackets contain it.
+fn take_off_callers(tree: &mut [Node], mut caller: Option<usize>, ns: f64) {
+    while let Some(at) = caller {
+        let node = &mut tree[at];
+        if node.source == Source::Events && node.recorded > 0 {
+            let rest = (1.0 - ns / node.self_ns).max(0.0);
+            if rest.is_finite() {
+                node.self_ns *= rest;
+                node.self_ns_by_device.values_mut().for_each(|of| *of *= rest);
+            }
+            return;
+        }
+        caller = node.parent;
     }
 }
 

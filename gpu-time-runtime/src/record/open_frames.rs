@@ -14,14 +14,16 @@ const MAX_THREADS: usize = 1_024;
 
 /// The thread is inside of no function.
 const OUTSIDE: u64 = 0;
-/// The thread is inside of a function, to which the work of other threads does not belong.
+/// The thread is inside of a function, but of none in an opened call.
 const INSIDE: u64 = u64::MAX;
+/// The thread is inside of an opened call, to which the work of other threads does not belong.
+const ALONE: u64 = u64::MAX - 1;
 
 /// The functions that one thread is inside of. Only that thread changes it, and the memory has no other user, so that a
 /// change is cheap.
 #[repr(align(64))]
 pub(crate) struct ThreadFrames {
-    /// The number of the thread's opened call, [`OUTSIDE`] or [`INSIDE`].
+    /// The number of the thread's opened call, [`OUTSIDE`], [`INSIDE`] or [`ALONE`].
     call: AtomicU64,
     /// The innermost frame of that call: its number in the call and, above that, the id of its site. Written before
     /// `call`.
@@ -49,6 +51,15 @@ pub(crate) struct OpenFrame {
     pub nth: u32,
     /// The id of its site.
     pub site: u32,
+}
+
+/// What the only thread that is inside of a function is inside of.
+#[derive(Clone, Copy)]
+pub(crate) enum OnlyThread {
+    /// A frame of an opened call.
+    Frame(OnlyFrame),
+    /// A function that began before the phase, or that events time.
+    Unrecorded,
 }
 
 /// The only frame that is open on any thread.
@@ -108,7 +119,7 @@ impl ThreadFrames {
 
     fn set(&self, open: Option<OpenFrame>) {
         let Some(OpenFrame { call, nth, site }) = open else {
-            return self.call.store(INSIDE, Relaxed);
+            return self.call.store(ALONE, Relaxed);
         };
         let frame = u64::from(site) << 32 | u64::from(nth);
         if self.frame.load(Relaxed) != frame {
@@ -131,8 +142,8 @@ impl ThreadFrames {
     /// Returns whether the thread is inside of any function, and the frame of its opened call.
     fn read(&self) -> Option<Option<OpenFrame>> {
         let call = self.call.load(Acquire);
-        if call == OUTSIDE || call == INSIDE {
-            return (call == INSIDE).then_some(None);
+        if matches!(call, OUTSIDE | INSIDE | ALONE) {
+            return (call != OUTSIDE).then_some(None);
         }
         let frame = self.frame.load(Acquire);
         let is_its = self.call.load(Relaxed) == call;
@@ -196,9 +207,9 @@ pub(crate) fn end_call() {
     OWN.get().into_iter().for_each(|own| own.end_call(is_inside()));
 }
 
-/// Returns the innermost frame of the only thread that is inside of a function. `None` if there is no such thread, or
-/// more than one, or if the work of other threads does not belong to its functions. Takes no lock and allocates nothing.
-pub(crate) fn only_frame() -> Option<OnlyFrame> {
+/// Returns what the only thread is inside of that is inside of a function. `None` if there is no such thread, or more than
+/// one, or if the work of other threads does not belong to its functions. Takes no lock and allocates nothing.
+pub(crate) fn only_thread() -> Option<OnlyThread> {
     let (mut only, mut next) = (None, FIRST.get());
     for _ in 0..MAX_THREADS {
         let Some(&thread) = next else { break };
@@ -210,8 +221,10 @@ pub(crate) fn only_frame() -> Option<OnlyFrame> {
         }
         next = thread.next.get();
     }
-    let (thread, frame) = only.filter(|_| next.is_none())?;
-    Some(OnlyFrame { frame: frame?, thread })
+    match only.filter(|_| next.is_none())? {
+        (thread, Some(frame)) => Some(OnlyThread::Frame(OnlyFrame { frame, thread })),
+        (thread, None) => (thread.call.load(Relaxed) == INSIDE).then_some(OnlyThread::Unrecorded),
+    }
 }
 
 #[cfg(test)]
@@ -275,7 +288,7 @@ mod tests {
                         assert_eq!((nth, site), (call as u32, !call as u32));
                     }
                     // Also where a call ends between two loads.
-                    Some(None) if thread.call.load(Relaxed) == INSIDE => break,
+                    Some(None) if thread.call.load(Relaxed) == ALONE => break,
                     _ => {}
                 }
             }

@@ -2,15 +2,17 @@
 //! count the other's calls of the functions that both call.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
-use crate::base::lock::{Mutex, MutexGuard, Rank, locked_by};
 use crate::record::phase::controller::{self, Suspension};
 
 /// The longest wait for a turn. A closure may wait for a thread that runs another one.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-static TURN: Mutex<()> = Mutex::new(Rank::Run, ());
+/// A thread has the turn.
+static IS_TAKEN: Mutex<bool> = Mutex::new(false);
+static IS_FREE: Condvar = Condvar::new();
 
 thread_local! {
     /// The thread is in a run, so that another one is nested in it.
@@ -19,23 +21,37 @@ thread_local! {
 
 /// The turn of a run, in which no phase begins.
 pub(super) struct Turn {
-    /// `None` for a nested run, and after a wait in vain.
-    _turn: Option<MutexGuard<'static, ()>>,
+    /// Ends before the next run begins.
+    suspension: Option<Suspension>,
+    /// `false` for a nested run, and after a wait in vain.
+    is_mine: bool,
     was_running: bool,
-    _suspension: Suspension,
 }
 
 impl Turn {
-    /// Waits for the runs of other threads.
+    /// Waits for the runs of other threads. Threads that wait do not disturb the run that is measured.
     pub fn take() -> Turn {
         let was_running = IS_RUNNING.replace(true);
-        let turn = if was_running { None } else { locked_by(&TURN, Instant::now() + PATIENCE) };
-        Turn { _turn: turn, was_running, _suspension: controller::suspend() }
+        let is_mine = !was_running && wait();
+        Turn { suspension: Some(controller::suspend()), is_mine, was_running }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        self.suspension = None;
         IS_RUNNING.set(self.was_running);
+        if self.is_mine {
+            *IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner) = false;
+            IS_FREE.notify_one();
+        }
     }
+}
+
+/// Waits for the turn and takes it. Returns `false` if that takes too long.
+fn wait() -> bool {
+    let is_taken = IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let waited = IS_FREE.wait_timeout_while(is_taken, PATIENCE, |is_taken| *is_taken);
+    let (mut is_taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    !std::mem::replace(&mut *is_taken, true)
 }

@@ -359,7 +359,7 @@ fn bare(work: &(Arc<CudaStream>, Spin)) -> LaunchResult {
     spin.launch(queue, 10_000)
 }
 
-/// Makes a run of a function that events time, and one of a function that needs records.
+/// Makes a run of a function that events time, one of a function that needs records, and one of both.
 fn among_phases(_: &[String]) {
     let gpu = Gpu::new();
     let spin = gpu.spin("settle::timed");
@@ -380,6 +380,12 @@ fn among_phases(_: &[String]) {
         gpu.synchronize();
     });
     note("recorded", &recorded);
+    let both = until_stable(settle, || {
+        timed(&gpu.stream, &spin, 10_000).unwrap();
+        bare(&work).unwrap();
+        gpu.synchronize();
+    });
+    note("both", &both);
     tally::fact("opened recorded", opened(&recorded));
     tally::print();
 }

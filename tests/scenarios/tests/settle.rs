@@ -156,6 +156,7 @@ fn no_phase_begins_during_a_run() {
     assert_eq!(run.fact("recorded unmet"), 0);
     let calls = run.fact("recorded calls");
     assert!(run.fact("opened recorded") + 1 >= calls, "of {calls}");
+    assert_eq!(run.fact("both unmet"), 0);
 }
 
 #[test]

@@ -136,6 +136,9 @@ fn is_recorded() -> bool {
     if !ONCE.is_completed() {
         begin(&ONCE);
     }
+    if controller::is_suspended() {
+        controller::want_now();
+    }
     current::phase().is_some()
 }
 

@@ -229,6 +229,9 @@ impl SpanState {
         let frame = enter(timed, subject);
         if opened_as == OpenedAs::Late {
             ticket::count_span(site, None);
+            if frame.is_none() {
+                timeline::end(self.call_id);
+            }
             return frame.map_or(SpanPlace::Nowhere, SpanPlace::Frame);
         }
         let Some(frame) = frame else {

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::cuda;
-use crate::record::open_frames;
+use crate::record::open_frames::{self, OnlyThread};
 use crate::record::opened::foreign_launches;
 use crate::record::opened::open_call::{Adoption, HelperLaunch, OpenCall};
 use crate::record::opened::queue::ArrayQueue;
@@ -42,14 +42,26 @@ pub(super) fn prepare() {
     NOTED.queue.get_or_init(|| ArrayQueue::new(MAX_QUEUED));
 }
 
-/// Notes a launch of the calling thread, which must be inside of no function. Returns the id of the site that it belongs
-/// to, or `None` if it belongs to none. Called from CUPTI's callback, so it takes no lock and allocates nothing.
-pub(super) fn note(launched: &EnqueueCall) -> Option<u32> {
+/// A launch of a helper thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HelpedBy {
+    /// It belongs to an opened call.
+    Opened,
+    /// It belongs to a call that is not recorded. Recorded ones stand for that.
+    Unrecorded,
+}
+
+/// Notes a launch of the calling thread, which must be inside of no function. Returns `None` if it belongs to none. Called
+/// from CUPTI's callback, so it takes no lock and allocates nothing.
+pub(super) fn note(launched: &EnqueueCall) -> Option<HelpedBy> {
     // What goes into a graph does not run then.
     if launched.capture.is_some() || launched.lacks_records {
         return None;
     }
-    let only = open_frames::only_frame()?;
+    let only = match open_frames::only_thread()? {
+        OnlyThread::Frame(only) => only,
+        OnlyThread::Unrecorded => return Some(HelpedBy::Unrecorded),
+    };
     if NOTED.waiting.load(Relaxed) >= MAX_WAITING {
         return None;
     }
@@ -71,7 +83,7 @@ pub(super) fn note(launched: &EnqueueCall) -> Option<u32> {
         withdraw(launched.correlation);
         return None;
     }
-    Some(only.frame.site)
+    Some(HelpedBy::Opened)
 }
 
 /// Forgets a failed launch of the calling thread, if it was [noted](note).

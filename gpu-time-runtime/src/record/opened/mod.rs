@@ -30,6 +30,7 @@ use crate::base::lock::{locked, locked_by};
 use crate::base::switches::{self, RecordingState};
 use crate::base::{clock, fork, inside};
 use crate::cupti::{self, LaunchObserver};
+use crate::record::opened::helpers::HelpedBy;
 use crate::record::opened::open_call::SuspensionCount;
 pub(crate) use crate::record::opened::open_call::{
     CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction,
@@ -37,7 +38,7 @@ pub(crate) use crate::record::opened::open_call::{
 use crate::record::phase::{current, notes};
 use crate::record::{open_frames, stack, threads};
 use crate::site::{callsite::CallSite, cost};
-use crate::stats::call_tree::place::PathId;
+use crate::stats::call_tree::{HELPERS, place::PathId};
 use crate::types::activity::EnqueueCall;
 use crate::types::{device::DeviceId, sample::Lost, workload::Workload};
 
@@ -400,8 +401,10 @@ fn launched(launched: EnqueueCall) {
     });
     let by_helper =
         if IS_OPEN.get() || open_frames::is_inside() { None } else { helpers::note(&launched) };
-    let site = of_call.flatten().or_else(stack::innermost_site).or(by_helper);
-    notes::note(&launched, of_call.is_some() || by_helper.is_some(), site);
+    // Not the function's own work, but annotated.
+    let of_helper = by_helper.map(|_| HELPERS);
+    let site = of_call.flatten().or_else(stack::innermost_site).or(of_helper);
+    notes::note(&launched, of_call.is_some() || by_helper == Some(HelpedBy::Opened), site);
 }
 
 /// Forgets the calling thread's last launch, which has failed and will have no record.

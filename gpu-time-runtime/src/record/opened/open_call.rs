@@ -311,13 +311,13 @@ impl OpenCall {
         let around = self.at.and_then(|at| self.frames.get(at as usize));
         let is_span = |of: &OpenedFunction| of.of.site.is_span();
         let is_by_root = is_span(subject) && around.is_none_or(|of| is_span(&of.subject));
-        let by_root = self.span_weight.unwrap_or(1.0);
+        let by_root = self.span_weight.filter(|_| is_by_root).unwrap_or(1.0);
         let number = match phase {
             Some(phase) if by_root == 1.0 => phase.number.into(),
             _ => OUTSIDE_PHASES | self.number,
         };
-        let represents = if is_by_root { by_phase * by_root } else { by_phase };
-        (represents, OpeningDraw { number, weight: by_phase * by_root })
+        let weight = by_phase * by_root;
+        (weight, OpeningDraw { number, weight })
     }
 
     /// Returns `true` if the call has taken too long since the end of its phase.

@@ -53,8 +53,17 @@ struct PhaseOrders {
     is_marking: bool,
     /// The number of runs of `until_stable` and `compare` in progress, in which no planned phase begins.
     suspensions: u32,
-    /// In one of them, a function was called that needs records. So everything is recorded until they end.
-    needs_records: bool,
+    /// In these, functions were called that need records, and functions that need events.
+    run_needs: RunNeeds,
+    /// The time for which they kept phases from beginning, and since when they do.
+    suspended: (Duration, Option<Instant>),
+}
+
+/// What the functions need that a run calls.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct RunNeeds {
+    records: bool,
+    events: bool,
 }
 
 /// The state that the thread shares with the rest of the runtime.
@@ -63,6 +72,8 @@ struct PhaseState {
     is_ordered: AtomicBool,
     /// Planned phases are suspended, and nothing has needed records so far.
     is_suspended: AtomicBool,
+    /// A run is recorded because all functions that it has called need records.
+    is_run_recorded: AtomicBool,
     /// The thread records, or is about to.
     is_recording: AtomicBool,
     /// Called before each phase.
@@ -84,11 +95,13 @@ static STATE: PhaseState = PhaseState {
             no_thread: None,
             is_marking: false,
             suspensions: 0,
-            needs_records: false,
+            run_needs: RunNeeds { records: false, events: false },
+            suspended: (Duration::ZERO, None),
         },
     ),
     is_ordered: AtomicBool::new(false),
     is_suspended: AtomicBool::new(false),
+    is_run_recorded: AtomicBool::new(false),
     is_recording: AtomicBool::new(false),
     before_opening: OnceLock::new(),
     cost_ns: AtomicU64::new(0),
@@ -109,8 +122,9 @@ pub(crate) fn set(recording: RecordMode, wanted: bool, may_record: bool) {
     });
 }
 
-/// Lets no planned phase begin until the returned value is dropped, and ends the one in progress. If a function is
-/// called that [needs records](want_now), everything is recorded instead.
+/// Lets no planned phase begin until the returned value is dropped, and ends the one in progress. If functions are called
+/// that [need records](want_now), everything is recorded instead. If others [need events](want_events) as well, the two take
+/// turns.
 pub(crate) fn suspend() -> Suspension {
     order(|orders| orders.change(|orders| orders.suspensions += 1));
     Suspension(())
@@ -125,7 +139,9 @@ impl Drop for Suspension {
         order(|orders| {
             orders.change(|orders| {
                 orders.suspensions -= 1;
-                orders.needs_records &= orders.suspensions > 0;
+                if orders.suspensions == 0 {
+                    orders.run_needs = RunNeeds::default();
+                }
             });
         });
     }
@@ -134,9 +150,22 @@ impl Drop for Suspension {
 /// Notes that a call needs records, which there are none of because phases are suspended.
 #[cold]
 pub(crate) fn want_now() {
+    note_run(RunNeeds { records: true, events: false });
+}
+
+/// Notes that a call needs events, in a run in which everything is recorded because other calls need records. So phases
+/// take turns again.
+#[cold]
+pub(crate) fn want_events() {
+    note_run(RunNeeds { records: false, events: true });
+}
+
+fn note_run(needs: RunNeeds) {
     order(|orders| {
-        if orders.suspensions > 0 && !orders.needs_records {
-            orders.change(|orders| orders.needs_records = true);
+        let RunNeeds { records, events } = orders.run_needs;
+        let all = RunNeeds { records: records || needs.records, events: events || needs.events };
+        if orders.suspensions > 0 && all != orders.run_needs {
+            orders.change(|orders| orders.run_needs = all);
         }
     });
 }
@@ -144,6 +173,11 @@ pub(crate) fn want_now() {
 /// Returns `true` if planned phases are suspended.
 pub(crate) fn is_suspended() -> bool {
     STATE.is_suspended.load(Relaxed)
+}
+
+/// Returns `true` if a run is recorded because all functions that it has called need records.
+pub(crate) fn is_run_recorded() -> bool {
+    STATE.is_run_recorded.load(Relaxed)
 }
 
 /// Returns `true` if the program or its user asked for records, whether or not its functions need them.
@@ -191,11 +225,14 @@ pub(crate) fn site_times(device: u32) -> Vec<SiteTime> {
     matching::read(|sums| sums.site_times(device, covered_s)).unwrap_or_default()
 }
 
-/// Returns the time that the phases stand for: the run from the time on from which they could begin.
+/// Returns the time that the phases stand for: the run from the time on from which they could begin, without that of runs
+/// of `until_stable` and `compare` in which none could.
 fn covered() -> Duration {
+    let (total, since) = locked(&STATE.orders).suspended;
+    let suspended = total + since.map_or(Duration::ZERO, |since| since.elapsed());
     current::ready().map_or(Duration::ZERO, |ready| match recording_until() {
         Some(until) => until.saturating_duration_since(ready),
-        None => ready.elapsed(),
+        None => ready.elapsed().saturating_sub(suspended),
     })
 }
 
@@ -258,8 +295,11 @@ impl PhaseOrders {
     fn effective(&self) -> RecordMode {
         match self.recording {
             RecordMode::Start(_) if self.is_start_over => RecordMode::Off,
-            RecordMode::Phases(_) if self.needs_records => RecordMode::On,
-            RecordMode::Phases(_) if self.suspensions > 0 => RecordMode::Off,
+            RecordMode::Phases(_) if self.suspensions > 0 => match self.run_needs {
+                RunNeeds { records: false, .. } => RecordMode::Off,
+                RunNeeds { events: false, .. } => RecordMode::On,
+                _ => self.recording,
+            },
             recording => recording,
         }
     }
@@ -276,8 +316,16 @@ impl PhaseOrders {
                 RecordMode::Off | RecordMode::Phases(_) => current::end_endless(),
             }
         }
-        let is_suspended = self.suspensions > 0 && !self.needs_records;
+        let RunNeeds { records, events } = self.run_needs;
+        let is_suspended = self.suspensions > 0 && !records;
         STATE.is_suspended.store(is_suspended, Relaxed);
+        STATE.is_run_recorded.store(records && !events, Relaxed);
+        let (total, since) = &mut self.suspended;
+        *total += since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        // Before phases can begin, nothing keeps them from it.
+        if is_suspended && current::ready().is_some() {
+            *since = Some(Instant::now());
+        }
         self.mark();
     }
 
@@ -341,6 +389,7 @@ fn run() {
         if let RecordMode::On | RecordMode::Start(_) = recording {
             record_on(recording);
             collections.restart();
+            _ = schedule.next(None, now);
             continue;
         }
         let planned = schedule.next(recording.plan(), now);
@@ -592,7 +641,8 @@ mod tests {
             no_thread: None,
             is_marking: false,
             suspensions: 0,
-            needs_records: false,
+            run_needs: RunNeeds::default(),
+            suspended: (Duration::ZERO, None),
         }
     }
 

@@ -59,6 +59,12 @@ pub(crate) mod controller {
 
     pub(crate) fn want_now() {}
 
+    pub(crate) fn want_events() {}
+
+    pub(crate) fn is_run_recorded() -> bool {
+        false
+    }
+
     pub(crate) fn is_suspended() -> bool {
         false
     }

@@ -49,7 +49,11 @@ pub(super) struct Schedule {
 impl Schedule {
     /// Returns the plan of the next phase, and the moment to begin it.
     pub fn next(&mut self, plan: Option<PhasePlan>, now: Instant) -> Option<(PhasePlan, Instant)> {
-        let plan = plan?;
+        let Some(plan) = plan else {
+            // The time of the next phase must not be that at which phases may begin again.
+            self.current = None;
+            return None;
+        };
         if self.current.is_none_or(|(known, _)| known != plan) {
             // The first window opens within one period.
             self.draw(plan, now, 0.5);

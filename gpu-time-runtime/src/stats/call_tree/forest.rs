@@ -1,5 +1,6 @@
-//! Builds a report's call tree. The figures of each outermost function and of everything below it
-//! come either from opened calls or from events, so that no time is counted twice.
+//! Builds a report's call tree. Opened calls tell the times of an outermost function and of everything below it. If none
+//! of its calls was opened, events do, and opened calls only those of the functions below that events did not time. So no
+//! time is counted twice.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -201,6 +202,7 @@ impl EventTimes {
         if !scale.is_finite() {
             return;
         }
+        self.recorded += recorded;
         let times = [&mut self.calls, &mut self.net_ns, &mut self.own_ns].into_iter();
         times.chain(self.own_by_device.values_mut()).for_each(|ns| *ns *= scale);
         for variance in [&mut self.net_variance, &mut self.own_variance] {
