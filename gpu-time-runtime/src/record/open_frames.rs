@@ -25,8 +25,7 @@ const ALONE: u64 = u64::MAX - 1;
 pub(crate) struct ThreadFrames {
     /// The number of the thread's opened call, [`OUTSIDE`], [`INSIDE`] or [`ALONE`].
     call: AtomicU64,
-    /// The innermost frame of that call: its number in the call and, above that, the id of its site. Written before
-    /// `call`.
+    /// The innermost frame of that call, by its number in the call. Written before `call`.
     frame: AtomicU64,
     /// The next thread in the list of all, which only grows: threads reuse what ended ones leave.
     next: OnceLock<&'static ThreadFrames>,
@@ -48,9 +47,7 @@ pub(crate) enum Enclosing {
 pub(crate) struct OpenFrame {
     pub call: u64,
     /// The number of frames that were entered before it in its call.
-    pub nth: u32,
-    /// The id of its site.
-    pub site: u32,
+    pub nth: u64,
 }
 
 /// What the only thread that is inside of a function is inside of.
@@ -118,13 +115,12 @@ impl ThreadFrames {
     }
 
     fn set(&self, open: Option<OpenFrame>) {
-        let Some(OpenFrame { call, nth, site }) = open else {
+        let Some(OpenFrame { call, nth }) = open else {
             return self.call.store(ALONE, Relaxed);
         };
-        let frame = u64::from(site) << 32 | u64::from(nth);
-        if self.frame.load(Relaxed) != frame {
+        if self.frame.load(Relaxed) != nth {
             // Pairs with the load in `read`: who sees the frame sees that an earlier call has ended.
-            self.frame.store(frame, Release);
+            self.frame.store(nth, Release);
         }
         if self.call.load(Relaxed) != call {
             // Pairs with the load in `read`, and makes the frame visible.
@@ -145,10 +141,9 @@ impl ThreadFrames {
         if matches!(call, OUTSIDE | INSIDE | ALONE) {
             return (call != OUTSIDE).then_some(None);
         }
-        let frame = self.frame.load(Acquire);
+        let nth = self.frame.load(Acquire);
         let is_its = self.call.load(Relaxed) == call;
-        let (nth, site) = (frame as u32, (frame >> 32) as u32);
-        Some(is_its.then_some(OpenFrame { call, nth, site }))
+        Some(is_its.then_some(OpenFrame { call, nth }))
     }
 }
 
@@ -235,7 +230,7 @@ mod tests {
         Box::leak(Box::new(ThreadFrames::new()))
     }
 
-    const FRAME: OpenFrame = OpenFrame { call: 7, nth: 3, site: u32::MAX - 1 };
+    const FRAME: OpenFrame = OpenFrame { call: 7, nth: 3 };
 
     #[test]
     fn frame_is_that_of_the_opened_call() {
@@ -244,7 +239,7 @@ mod tests {
         thread.set(Some(FRAME));
         thread.enter();
         assert_eq!(thread.read(), Some(Some(FRAME)));
-        let inner = OpenFrame { nth: 4, site: 9, ..FRAME };
+        let inner = OpenFrame { nth: 4, ..FRAME };
         thread.set(Some(inner));
         assert_eq!(thread.read(), Some(Some(inner)));
         thread.set(None);
@@ -276,17 +271,14 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for call in 1..=CALLS {
-                    let (nth, site) = (call as u32, !call as u32);
-                    thread.set(Some(OpenFrame { call, nth, site }));
+                    thread.set(Some(OpenFrame { call, nth: !call }));
                     thread.end_call(false);
                 }
                 thread.set(None);
             });
             loop {
                 match thread.read() {
-                    Some(Some(OpenFrame { call, nth, site })) => {
-                        assert_eq!((nth, site), (call as u32, !call as u32));
-                    }
+                    Some(Some(OpenFrame { call, nth })) => assert_eq!(nth, !call),
                     // Also where a call ends between two loads.
                     Some(None) if thread.call.load(Relaxed) == ALONE => break,
                     _ => {}

@@ -67,7 +67,7 @@ pub(super) fn note(launched: &EnqueueCall) -> Option<HelpedBy> {
     }
     let launch = HelperLaunch {
         call: only.frame.call,
-        frame: only.frame.nth.into(),
+        frame: only.frame.nth,
         launched: *launched,
         enqueued_ns: cuda::now_ns(),
     };
@@ -286,10 +286,10 @@ mod tests {
         let mut call = Box::<OpenCall>::default();
         let frames = [with, without, inside].map(|subject| {
             let frame = call.enter(subject).unwrap();
-            (frame, call.open_frame().map(|of| (of.nth, of.site)))
+            (frame, call.open_frame().map(|of| of.nth))
         });
         let seen = frames.map(|(_, seen)| seen);
-        assert_eq!(seen, [Some((0, with.of.site.id())), None, None]);
+        assert_eq!(seen, [Some(0), None, None]);
         for (frame, _) in frames.into_iter().skip(1).rev() {
             call.leave(frame.nth as usize, None, |_| DeviceId::Cuda(0));
         }

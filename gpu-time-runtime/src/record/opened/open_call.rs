@@ -331,8 +331,7 @@ impl OpenCall {
     /// Returns the innermost frame, for other threads. `None` if their work does not belong to it.
     pub fn open_frame(&self) -> Option<OpenFrame> {
         let frame = self.frames.get(self.at? as usize).filter(|of| of.takes_helpers)?;
-        let (nth, site) = (u32::try_from(frame.nth).ok()?, frame.subject.of.site.id());
-        Some(OpenFrame { call: self.number, nth, site })
+        Some(OpenFrame { call: self.number, nth: frame.nth })
     }
 
     /// Returns the id of the site of the innermost function.

@@ -11,7 +11,7 @@ fn inside(call: u64) -> &'static ThreadFrames {
 
 /// Returns a frame that tells its call.
 fn first_of(call: u64) -> OpenFrame {
-    OpenFrame { call, nth: call as u32, site: 1 }
+    OpenFrame { call, nth: call }
 }
 
 /// A thread ends a call and opens the next one, while another thread reads.
