@@ -5,7 +5,7 @@ use std::sync::{self, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Every lock of the runtime, in the order in which a thread may take them.
+/// The locks of the runtime, in the order in which a thread may take them.
 ///
 /// A thread that waits for a lock holds only locks that stand before it in this list, so no two
 /// threads can wait for each other.

@@ -5,12 +5,14 @@ use std::cell::Cell;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::base::console;
 use crate::record::phase::controller::{self, Suspension};
 
 /// The longest wait for a turn. A closure may wait for a thread that runs another one.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A thread has the turn.
+/// A thread has the turn. Outside of the order of [locks](crate::base::lock), because threads wait for it by the condition
+/// below: it is held for an instant, and no other lock is taken meanwhile.
 static IS_TAKEN: Mutex<bool> = Mutex::new(false);
 static IS_FREE: Condvar = Condvar::new();
 
@@ -33,6 +35,12 @@ impl Turn {
     pub fn take() -> Turn {
         let was_running = IS_RUNNING.replace(true);
         let is_mine = !was_running && wait();
+        if !was_running && !is_mine {
+            console::say(
+                "a run of `until_stable` or `compare` on another thread has not ended within a minute: each of the \
+                 two may count the other's calls",
+            );
+        }
         Turn { suspension: Some(controller::suspend()), is_mine, was_running }
     }
 }
