@@ -96,7 +96,7 @@ named! {
     #[derive(Default)]
     #[non_exhaustive]
     pub enum Source {
-        /// Recorded calls: exact for each of them.
+        /// Recorded calls, which are exact for each of them, or the parts of longer calls that phases recorded.
         Opened = "opened",
         /// Calls timed by events.
         #[default]

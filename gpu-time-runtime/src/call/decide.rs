@@ -409,23 +409,19 @@ pub(crate) fn drawn(ticket: &Ticket) -> Option<f32> {
     (ticket.site.is_sampled() && !is_inside()).then_some(ticket.weight)
 }
 
-/// Returns the ticket, or counts the call and returns its site if it begins after the phase of the opened call around it.
-pub(crate) fn in_time(ticket: Ticket) -> Result<Ticket, &'static CallSite> {
-    if !is_late() {
-        return Ok(ticket);
-    }
+/// Counts a call that [is late](is_late), and returns its site.
+pub(crate) fn count_late(ticket: Ticket) -> &'static CallSite {
     let site = ticket.site;
     ticket.count_as(Outcome::Unsampled);
-    Err(site)
+    site
 }
 
 /// Decides how to time a call that names no stream: in the thread's opened call, by opening it, or by the host
 /// clock. Returns `None` if it was not chosen.
 pub(crate) fn opening(ticket: Ticket) -> Option<Opening> {
-    let ticket = match in_time(ticket) {
-        Ok(ticket) => ticket,
-        Err(site) => return Some(Opening::Late(site)),
-    };
+    if is_late() {
+        return Some(Opening::Late(count_late(ticket)));
+    }
     let site = ticket.site;
     if is_inside() {
         return Some(Opening::Opened(ticket, OpenedAs::OfPhase));

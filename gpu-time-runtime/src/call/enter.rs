@@ -23,7 +23,7 @@ use crate::record::{
     self,
     opened::{is_inside, is_late, outermost},
 };
-use crate::site::{callsite::CallSite, cost::CostTimer, counters::Outcome};
+use crate::site::{callsite::CallSite, cost::CostTimer};
 use crate::types::attribute::Clock;
 
 /// Starts a call whose launches are timed individually.
@@ -114,8 +114,7 @@ fn begin<G: StreamGuard, D: Details, S: StreamTimed<G, D::Work>>(
     let site = ticket.site;
     let call = match source {
         Source::Stream(_) if !is_captured && is_late() => {
-            ticket.count_as(Outcome::Unsampled);
-            opened::enter_late(site).map(TimedBy::Kernels)
+            opened::enter_late(decide::count_late(ticket)).map(TimedBy::Kernels)
         }
         Source::Stream(source) => decide::stream_call(ticket, source, is_captured, details)
             .and_then(|(call, guard, work)| {

@@ -53,7 +53,7 @@ pub(crate) struct WindowWork {
     pub start_ns: u64,
     pub end_ns: u64,
     pub name: &'static str,
-    /// The id of the site of the innermost annotated function that enqueued it, if any.
+    /// The id of the site of the innermost annotated function that enqueued it, or that of helper threads, if any.
     pub site: Option<u32>,
 }
 

@@ -30,9 +30,9 @@ use crate::types::sampling::Sampling;
 ///
 /// In each phase, the layer records every root span with all spans inside it, or a random share of them if
 /// [`sample`](Spans::sample) sets one. A root is a span without an explicit parent, created while its thread is not
-/// inside another span that it entered in the same phase. So a span around the whole program hides no others. Totals are estimated for all spans. A span inside a recorded call of an annotated function is
-/// recorded with that call. If a span is created once and entered for each call, as in candle's models, each entry counts
-/// as a call.
+/// inside another span that it entered in the same phase. So a span around the whole program hides no others. Totals are
+/// estimated for all spans. A span inside a recorded call of an annotated function is recorded with that call. If a span
+/// is created once and entered for each call, as in candle's models, each entry counts as a call.
 ///
 /// `GPU_TIME`, `GPU_TIME_FILTER`, `GPU_TIME_RECORD` and `GPU_TIME_BUDGET` apply to spans as they do to
 /// functions. Without CUPTI, chosen spans are counted as lost, and the report says why.

@@ -658,6 +658,19 @@ mod tests {
     }
 
     #[test]
+    fn run_records_what_its_functions_need() {
+        let plan = RecordMode::Phases(PhasePlan::USUAL);
+        let effective = |suspensions, records, events| {
+            let run_needs = RunNeeds { records, events };
+            PhaseOrders { recording: plan, suspensions, run_needs, ..orders(None) }.effective()
+        };
+        assert_eq!(effective(0, false, false), plan);
+        assert_eq!(effective(1, false, true), RecordMode::Off);
+        assert_eq!(effective(1, true, false), RecordMode::On);
+        assert_eq!(effective(2, true, true), plan);
+    }
+
+    #[test]
     fn thread_that_failed_to_start_is_missing() {
         let orders = Mutex::new(Rank::PhaseOrders, orders(Some(PhasePlan::USUAL_LENGTH)));
         note_start(&orders, Err(io::Error::other("no memory")));

@@ -35,7 +35,8 @@ pub(crate) struct Note {
     pub stream_id: Option<StreamId>,
     /// As in [`EnqueueCall`].
     pub is_group: bool,
-    /// The id of the site of the innermost annotated function that made the launch, if any.
+    /// The id of the site of the innermost annotated function that made the launch, or that of
+    /// [helper threads](crate::stats::call_tree::HELPERS), if any.
     pub site: Option<u32>,
     /// The launch belongs to an opened call, which needs its records as well.
     pub is_opened: bool,

@@ -124,6 +124,12 @@ mod tests {
         let first = schedule.next(Some(plan(1, 100)), now);
         assert_eq!(schedule.next(Some(plan(1, 100)), now + Duration::from_millis(1)), first);
         assert_eq!(schedule.next(Some(plan(5, 5)), now), Some((plan(5, 5), now)));
+        // After a time without phases, the next one does not begin at once.
+        let plan = plan(1, 100_000);
+        schedule.next(Some(plan), now);
+        assert_eq!(schedule.next(None, now), None);
+        let later = now + Duration::from_secs(1_000);
+        assert!(schedule.next(Some(plan), later).is_some_and(|(_, at)| at > later));
     }
 
     #[test]
