@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cudarc::driver::CudaStream;
 use gpu_time::gpu_timed;
@@ -15,11 +15,13 @@ use crate::gpu::{Gpu, LaunchResult, Spin};
 use crate::later::later;
 use crate::scenario::Scenario;
 use crate::tally::{self, ran};
+use crate::windows::has_busy_window;
 use crate::worker::Worker;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("helpers/one_caller", one_caller),
     ("helpers/two_callers", two_callers),
+    ("helpers/before_phase", before_phase),
     ("helpers/after_call", after_call),
     ("helpers/excluded", excluded),
     ("helpers/in_phases", in_phases),
@@ -33,6 +35,8 @@ pub const SCENARIOS: &[Scenario] = &[
 /// The duration of each kernel of a function. Those of the worker take twice as long.
 const NS: u64 = 10_000;
 const CALLS: u32 = 20;
+/// The longest wait for a phase with work.
+const PATIENCE: Duration = Duration::from_secs(12);
 
 struct Program {
     gpu: Gpu,
@@ -110,6 +114,34 @@ fn two_callers(_: &[String]) {
             });
         }
     });
+    program.gpu.synchronize();
+    tally::print();
+}
+
+#[gpu_timed]
+fn begins_before_phase(program: &Program, in_phase: impl FnOnce()) -> LaunchResult {
+    ran!();
+    in_phase();
+    program.launch()
+}
+
+/// Lets the worker launch in a phase that begins during the call of its caller, until the phase has some of the work.
+fn before_phase(_: &[String]) {
+    let program = Program::new();
+    // Phases may begin, but hardly any does.
+    gpu_time::configure().record("1ms/3600s").apply();
+    // The first call is recorded in any case.
+    begins_before_phase(&program, || ()).unwrap();
+    begins_before_phase(&program, || {
+        gpu_time::configure().record("on").apply();
+        let began = Instant::now();
+        while !has_busy_window() && began.elapsed() < PATIENCE {
+            program.hand_over(1);
+            program.gpu.synchronize();
+            thread::sleep(Duration::from_millis(5));
+        }
+    })
+    .unwrap();
     program.gpu.synchronize();
     tally::print();
 }

@@ -326,7 +326,7 @@ fn has_missed_window() -> bool {
 }
 
 /// Returns `true` if work ran in a window.
-fn has_busy_window() -> bool {
+pub fn has_busy_window() -> bool {
     let snapshot = gpu_time::snapshot();
     let found = snapshot.devices.iter().filter_map(|device| device.coverage.as_ref());
     found.map(|coverage| coverage.busy).any(|busy| busy > 0.0)

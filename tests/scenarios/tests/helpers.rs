@@ -56,6 +56,15 @@ fn assert_not_annotated(run: &Run, kernels: u64) {
     assert!(tree.iter().any(|node| node.name == "<not annotated>"), "{tree:?}");
 }
 
+/// Recorded calls stand for those that are not, with the work of their helper threads. It must not count again.
+#[test]
+fn work_for_a_call_that_began_before_the_phase_is_annotated() {
+    let run = scenario("helpers/before_phase", &[]).with_cupti().run();
+    let coverage = coverage(&run);
+    assert!(coverage.attributed == coverage.busy && coverage.busy > 0.0, "{coverage:?}");
+    assert!(coverage.unattributed.is_empty() && coverage.not_timed == 0.0, "{coverage:?}");
+}
+
 #[test]
 fn work_of_a_helper_thread_is_below_its_caller() {
     let run = scenario("helpers/one_caller", &[]).recorded().env("GPU_TIME_VIEW", "tree").run();
