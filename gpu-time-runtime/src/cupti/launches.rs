@@ -1,10 +1,10 @@
-//! The callback that CUPTI calls at the beginning and the end of every driver call that enqueues work, loads
-//! code, begins or ends a capture, or destroys a stream.
+//! The callback that CUPTI calls at the beginning and the end of every driver call that initializes CUDA, enqueues work,
+//! loads code, begins or ends a capture, or destroys a stream.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Once, OnceLock};
 
 use crate::base::{at_exit, fork, inside, switches};
 use crate::cupti::api::LaunchObserver;
@@ -17,6 +17,9 @@ use crate::cupti::recording::{RECORDING, Recording};
 use crate::cupti::session::{self, SUCCESS};
 use crate::types::activity::EnqueueCall;
 use crate::types::handles::Stream;
+
+/// `cuInit`, at the end of which the driver has registered its teardown.
+pub(super) const INIT: u32 = 1;
 
 /// `CUPTI_API_ENTER` and `CUPTI_API_EXIT`.
 const ENTER: c_int = 0;
@@ -69,6 +72,12 @@ pub(super) unsafe extern "C" fn on_call(
     if switches::is_closed() {
         return;
     }
+    if id == INIT {
+        if data.site == EXIT {
+            register_at_exit();
+        }
+        return;
+    }
     let Some(callback) = callback else {
         // SAFETY: guaranteed by the caller.
         unsafe { observe_change(id, data) };
@@ -76,6 +85,13 @@ pub(super) unsafe extern "C" fn on_call(
     };
     // SAFETY: guaranteed by the caller.
     unsafe { observe(OBSERVER.get(), &RECORDING, callback, data) };
+}
+
+/// Registers the exit handler to run before the driver's teardown. A program may use the driver for the first time inside
+/// an opened call.
+fn register_at_exit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(at_exit::register);
 }
 
 /// Notes that a capture has begun or ended, or that a stream is about to be destroyed or a graph changed.
@@ -137,8 +153,7 @@ unsafe fn observe(
         return;
     }
     if !have_begun() && !HAVE_BEGUN.swap(true, Relaxed) {
-        // By now the driver has registered its teardown. A program may use it for the first time inside an opened call.
-        at_exit::register();
+        register_at_exit();
     }
     let Some(observer) = observer else { return };
     let lacks_records = !recording.on_call(callback, session::get());

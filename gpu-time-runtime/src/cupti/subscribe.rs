@@ -7,7 +7,7 @@ use crate::cuda;
 use crate::cupti::buffers::{on_complete, on_request, on_shared_complete, on_shared_request, pool};
 use crate::cupti::captures;
 use crate::cupti::graph_changes;
-use crate::cupti::launches::on_call;
+use crate::cupti::launches::{INIT, on_call};
 use crate::cupti::library::{Library, SubscriberParams};
 use crate::cupti::loads;
 use crate::cupti::recording::RECORDING;
@@ -64,7 +64,7 @@ fn prepare(session: &Session) -> Result<(), c_int> {
     }
     // Errors are ignored, because older versions lack some of the functions. An unnoticed capture only delays the calls
     // that launch into it.
-    for id in captures::ids().chain(graph_changes::ids()).chain(loads::LOADS) {
+    for id in captures::ids().chain(graph_changes::ids()).chain(loads::LOADS).chain([INIT]) {
         _ = session.switch_callback_on(id);
     }
     RECORDING.switch_callbacks_on(session)

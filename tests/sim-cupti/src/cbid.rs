@@ -1,4 +1,4 @@
-//! Ids of the driver functions that enqueue or capture work, load or unload code, destroy a stream, or
+//! Ids of the driver functions that initialize CUDA, enqueue or capture work, load or unload code, destroy a stream, or
 //! change a graph, as in `cupti_driver_cbid.h`.
 
 use std::ffi::CStr;
@@ -12,6 +12,7 @@ pub(crate) struct Function {
 
 /// The functions with callbacks that the simulated driver exports.
 const FUNCTIONS: &[Function] = &[
+    of(1, c"cuInit"),
     of(19, c"cuModuleLoadData"),
     of(20, c"cuModuleLoadDataEx"),
     of(22, c"cuModuleUnload"),
@@ -48,12 +49,12 @@ const fn of(id: u32, name: &'static CStr) -> Function {
 impl Function {
     /// Returns `true` if the function loads or unloads code.
     pub(crate) fn is_load(&self) -> bool {
-        self.id < 100
+        (19..100).contains(&self.id)
     }
 
     /// Returns `true` if the function enqueues work.
     pub(crate) fn is_launch(&self) -> bool {
-        !self.is_load() && ![326, 497, 516, 539, 696].contains(&self.id)
+        !self.is_load() && ![1, 326, 497, 516, 539, 696].contains(&self.id)
     }
 }
 
