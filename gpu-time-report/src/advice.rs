@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::analysis::Analysis;
 use crate::note_list::NoteList;
 use crate::notes;
 use crate::series::saturating_sum;
@@ -13,8 +14,9 @@ pub const NAMED: usize = 1;
 
 /// Returns the notes, those about the function to look at first at the top, then the most important.
 /// Each ends with what to do.
-pub fn of(snapshot: &Snapshot) -> Vec<String> {
-    let mut advice = NoteList::new(snapshot);
+pub fn of(analysis: &Analysis) -> Vec<String> {
+    let snapshot = analysis.snapshot;
+    let mut advice = NoteList::new(analysis);
     advice.extend(notes::no_call(snapshot));
     advice.extend(notes::no_kernels(snapshot));
     let remarked = |site: &&Site| site.remarks.contains(&Remark::OtherStream);
@@ -67,21 +69,21 @@ struct Shared<'a> {
 }
 
 /// Returns the warnings, one line each. Functions with the same warning share a line, which names this many of them.
-pub fn warnings(snapshot: &Snapshot, named: usize) -> Vec<String> {
-    let lines = shared(snapshot).into_iter().filter_map(|Shared { warning, sites, place }| {
+pub fn warnings(analysis: &Analysis, named: usize) -> Vec<String> {
+    let lines = shared(analysis).into_iter().filter_map(|Shared { warning, sites, place }| {
         let place = place.map(|place| format!(" on {place}")).unwrap_or_default();
         let names = names(sites.into_iter(), named)?;
         Some(format!("{names}{place}: {warning}"))
     });
-    notes::of_devices(snapshot).chain(lines).collect()
+    notes::of_devices(analysis).chain(lines).collect()
 }
 
 /// Returns the different warnings about functions.
-fn shared(snapshot: &Snapshot) -> Vec<Shared<'_>> {
+fn shared<'a>(analysis: &Analysis<'a>) -> Vec<Shared<'a>> {
     let mut shared: Vec<Shared> = Vec::new();
     let mut index: HashMap<String, usize> = HashMap::new();
-    for site in NoteList::new(snapshot).sites() {
-        let of_kernels = opened::warnings(snapshot, site).into_iter();
+    for site in NoteList::new(analysis).sites() {
+        let of_kernels = opened::warnings(analysis.snapshot, site).into_iter();
         let of_kernels = of_kernels.map(|(place, warning)| (Some(place), warning));
         let of_site = notes::of_site(site).map(|warning| (None, warning));
         for (place, warning) in of_site.chain(of_kernels) {
@@ -165,7 +167,7 @@ mod tests {
         let is_advised = |mut snapshot: Snapshot| {
             let event_bias_source = Some("floor".to_owned());
             snapshot.devices = vec![Device { event_bias_source, ..fixtures::gpu() }];
-            of(&snapshot).iter().any(|note| note.contains("gpu-time calibrate"))
+            snapshot.analyzed(of).iter().any(|note| note.contains("gpu-time calibrate"))
         };
         assert!(is_advised(fixtures::everything()));
         assert!(!is_advised(fixtures::on_host()));

@@ -1,9 +1,8 @@
 //! The time for which annotated functions kept a device busy.
 
-use crate::in_use::{in_use_ns, in_use_words};
-use crate::own_times::{OwnTime, own_times, sum};
+use crate::own_times::{OwnTime, sum};
 use crate::units::percent;
-use crate::{Device, Overlap, Snapshot, idle};
+use crate::{Coverage, Device, Overlap};
 
 /// The time during which a device ran work of annotated functions.
 #[derive(Debug)]
@@ -25,19 +24,22 @@ pub struct BusyTime<'a> {
 const WHOLE: f64 = 0.9995;
 
 impl<'a> BusyTime<'a> {
-    /// Returns the busy time of a device: the sum of its functions' own times without the overlap,
+    /// Returns the busy time of a device with these own times: the sum of its functions' own times without the overlap,
     /// but not more than the wall time. The part of it that is an upper bound is not more than
     /// phases found of functions beside the rest.
-    pub fn of(snapshot: &'a Snapshot, device: &Device) -> BusyTime<'a> {
-        let times = own_times(snapshot, Some(&device.id));
+    pub fn of(
+        device: &Device,
+        times: Vec<OwnTime<'a>>,
+        wall_ns: f64,
+        phases: Option<&Coverage>,
+    ) -> BusyTime<'a> {
         let overlap = device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
         let ns = (sum(&times) - overlap.ns).max(0.0);
-        let wall_ns = in_use_ns(&snapshot.process, device);
         // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
         let is_partial = overlap.partial || ns > wall_ns;
         let is_bound = is_partial || times.iter().any(OwnTime::is_bound);
         // Times by events may include pauses, but phases know how busy functions kept the GPU.
-        let coverage = idle::telling_of_all(snapshot, device).filter(|_| is_bound);
+        let coverage = phases.filter(|_| is_bound);
         let most_ns = coverage.map_or(wall_ns, |coverage| {
             let known_ns = times.iter().map(OwnTime::known_ns).sum::<f64>() - overlap.ns;
             let found_ns = coverage.attributed * wall_ns;
@@ -48,29 +50,14 @@ impl<'a> BusyTime<'a> {
         BusyTime { ns, share: ns / wall_ns, is_bound, is_all_bound, is_partial, times }
     }
 
-    /// Returns the busy time. `None` for the host, and if no function has GPU time on the device.
-    pub fn known(snapshot: &'a Snapshot, device: &Device) -> Option<BusyTime<'a>> {
-        let busy = device.is_gpu().then(|| BusyTime::of(snapshot, device));
-        busy.filter(|busy| !busy.times.is_empty())
-    }
-
-    /// Returns the busy times of all GPUs.
-    pub fn of_all(snapshot: &'a Snapshot) -> Vec<BusyTime<'a>> {
-        snapshot.gpus().map(|gpu| BusyTime::of(snapshot, gpu)).collect()
-    }
-
-    pub fn sum_ns(all: &[BusyTime]) -> f64 {
-        all.iter().fold(0.0, |sum, busy| sum + busy.ns)
-    }
-
     /// Returns `true` if functions account for all of the run, so that nothing is left.
     pub fn is_whole(&self) -> bool {
         self.share >= WHOLE
     }
 
-    /// Returns the share of a device's time as a sentence.
-    pub fn sentence(&self, snapshot: &Snapshot, device: &Device) -> String {
-        let (share, of) = (percent(self.share), in_use_words(&snapshot.process, device));
+    /// Returns the share of a device's time as a sentence. `of` says what it is a share of.
+    pub fn sentence(&self, of: &str) -> String {
+        let share = percent(self.share);
         if self.is_all_bound {
             return format!(
                 "At most {share} busy: the GPU may have waited for the CPU in every call."
@@ -93,7 +80,7 @@ mod tests {
     use super::*;
     use crate::fixtures::{coverage, gpu, process};
     use crate::tree::fixtures::node;
-    use crate::{Coverage, Node};
+    use crate::{Node, Snapshot};
 
     /// Phases found other work as well.
     #[test]
@@ -104,9 +91,10 @@ mod tests {
         let gpu = Device { coverage: Some(windows), ..gpu() };
         let bound = Node { upper_bound: true, ..node("f", None, 0.4 * run_ns, 0.4 * run_ns) };
         let snapshot = Snapshot::new(process, vec![gpu], Vec::new()).with_tree(vec![bound]);
-        let gpu = &snapshot.devices[0];
-        let busy = BusyTime::of(&snapshot, gpu);
-        assert!(busy.is_bound && (busy.ns - 0.2 * run_ns).abs() < 1.0, "{busy:?}");
+        snapshot.analyzed(|report| {
+            let busy = &report.gpus[0].busy;
+            assert!(busy.is_bound && (busy.ns - 0.2 * run_ns).abs() < 1.0, "{busy:?}");
+        });
     }
 
     #[test]
@@ -122,7 +110,7 @@ mod tests {
             let known = node("opened", None, 0.5 * run_ns, 0.5 * run_ns);
             let snapshot = Snapshot::new(process.clone(), vec![gpu], Vec::new());
             let snapshot = snapshot.with_tree(vec![bound, known]);
-            let share = BusyTime::known(&snapshot, &snapshot.devices[0]).unwrap().share;
+            let share = snapshot.analyzed(|report| report.gpus[0].busy.share);
             assert!((share - expected).abs() < 1e-9, "{share}");
         }
     }

@@ -1,6 +1,7 @@
 //! The columns of functions in the table and on the page. To add one, add a variant to [`Column`], and an arm in each
 //! of its methods.
 
+use crate::analysis::Analysis;
 use crate::kinds::named;
 use crate::marks::Printed;
 use crate::own_times::Shares;
@@ -33,9 +34,9 @@ named! {
 }
 
 /// Values shared by the cells of all rows.
-pub struct Sheet<'a> {
-    pub printed: &'a Printed,
-    pub shares: Shares<'a>,
+pub struct Sheet<'t, 'a> {
+    pub printed: &'t Printed,
+    pub shares: &'t Shares<'a>,
     /// The unit for the times of single calls, chosen so that most rows are readable.
     pub times: Scale,
     totals: Scale,
@@ -169,13 +170,14 @@ impl Column {
     }
 }
 
-impl<'a> Sheet<'a> {
+impl<'t, 'a> Sheet<'t, 'a> {
     /// Chooses units in which most times have this number of digits.
-    pub fn of(snapshot: &'a Snapshot, printed: &'a Printed, digits: u8) -> Sheet<'a> {
+    pub fn of(analysis: &'t Analysis<'a>, printed: &'t Printed, digits: u8) -> Sheet<'t, 'a> {
+        let Analysis { snapshot, shares, .. } = analysis;
         let medians = snapshot.all_series().filter_map(|series| Some(series.shown()?.median));
         Sheet {
             printed,
-            shares: Shares::of(snapshot),
+            shares,
             times: Scale::of(medians, digits),
             totals: Scale::of(snapshot.all_series().filter_map(Series::total), digits),
         }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use crate::analysis::GpuTime;
 use crate::coverage::FAR;
-use crate::in_use::{RUN, all_windows, in_use_ns, in_use_words};
-use crate::own_times::{own_times, sum};
+use crate::in_use::{RUN, all_windows};
+use crate::own_times::{OwnTime, sum};
 use crate::units::percent;
-use crate::{Coverage, Device, Node, Snapshot, Source, WindowsFrom};
+use crate::{Device, Node, Process, Snapshot, Source, WindowsFrom};
 
 /// The minimum share of the run for which functions ran that phases must have seen.
 const NOTICEABLE: f64 = 0.01;
@@ -28,11 +29,11 @@ pub struct Idle {
 impl Idle {
     /// Returns the idle share that phases found, but no more than recorded calls leave room for.
     /// `None` without phases that tell it.
-    pub fn of(snapshot: &Snapshot, device: &Device) -> Option<Idle> {
-        let coverage = telling(snapshot, device)?;
-        let (found, error, from) = (coverage.idle, coverage.idle_error, device.windows_from);
+    pub fn of(gpu: &GpuTime) -> Option<Idle> {
+        let (coverage, from) = (gpu.phases()?, gpu.device.windows_from);
+        let (found, error) = (coverage.idle, coverage.idle_error);
         // Recorded calls of all processes do not tell about those with phases.
-        let exact = if from.is_none() { exact_share(snapshot, device) } else { 0.0 };
+        let exact = if from.is_none() { gpu.recorded } else { 0.0 };
         let most = 1.0 - exact;
         let is_bound = found > most + FAR * error.unwrap_or(0.0);
         Some(Idle { share: found.min(most), error, is_bound, from })
@@ -58,33 +59,20 @@ impl Idle {
     }
 }
 
-/// Returns the phases of a device, if they tell how idle it was.
-pub fn telling<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a Coverage> {
-    device.known_coverage().filter(|_| !is_missed(snapshot, device))
-}
-
-/// Does the same, except where some of the merged reports with the device have no phases: those of
-/// the others say nothing about these.
-pub fn telling_of_all<'a>(snapshot: &Snapshot, device: &'a Device) -> Option<&'a Coverage> {
-    all_windows(device).filter(|_| !is_missed(snapshot, device))
-}
-
-/// Returns `true` if the phases of a device saw no work of annotated functions, although functions
-/// ran on it for long. Nothing that they found stands for the run then.
-fn is_missed(snapshot: &Snapshot, device: &Device) -> bool {
-    let ran_ns = sum(&own_times(snapshot, Some(&device.id)));
+/// Returns `true` if the phases of a device saw no work of annotated functions, although these ran on it for long.
+pub fn is_missed(device: &Device, times: &[OwnTime], wall_ns: f64) -> bool {
     device.known_coverage().is_some_and(|coverage| coverage.attributed <= 0.0)
-        && ran_ns > NOTICEABLE * in_use_ns(&snapshot.process, device)
+        && sum(times) > NOTICEABLE * wall_ns
 }
 
-/// Returns how busy phases found a device, in words. `None` without phases.
-pub fn windows_sentence(snapshot: &Snapshot, device: &Device) -> Option<String> {
-    let coverage = device.coverage.as_ref()?;
-    if is_missed(snapshot, device) {
+/// Returns how busy phases found a GPU, in words. `None` without phases.
+pub fn windows_sentence(gpu: &GpuTime) -> Option<String> {
+    let coverage = gpu.device.coverage.as_ref()?;
+    if gpu.is_missed {
         let windows = coverage.windows_words();
         return Some(format!("{windows} saw no work of annotated functions"));
     }
-    device.coverage_sentence(match in_use_words(&snapshot.process, device) {
+    gpu.device.coverage_sentence(match gpu.in_use.words {
         RUN => "wall time",
         of => of,
     })
@@ -92,10 +80,10 @@ pub fn windows_sentence(snapshot: &Snapshot, device: &Device) -> Option<String> 
 
 /// Returns a warning if the phases of a device contradict what recorded calls measured exactly. In a
 /// merged report, only some of the processes may have done so.
-pub fn contradiction(snapshot: &Snapshot, device: &Device) -> Option<String> {
-    let coverage = all_windows(device).filter(|_| snapshot.process.merged.len() <= 1)?;
+pub fn contradiction(process: &Process, gpu: &GpuTime) -> Option<String> {
+    let coverage = all_windows(gpu.device).filter(|_| process.merged.len() <= 1)?;
     let (busy, error) = (coverage.busy, coverage.busy_error?);
-    let exact = exact_share(snapshot, device);
+    let exact = gpu.recorded;
     (exact > busy + FAR * error).then(|| {
         format!(
             "phases found the GPU busy for {:.1} ±{:.1}% of the time, but recorded calls alone kept it busy for {} \
@@ -103,14 +91,14 @@ pub fn contradiction(snapshot: &Snapshot, device: &Device) -> Option<String> {
             100.0 * busy,
             100.0 * error,
             percent(exact),
-            in_use_words(&snapshot.process, device)
+            gpu.in_use.words
         )
     })
 }
 
 /// Returns the share of the run for which recorded calls are known to have kept the device busy. Calls
 /// that were sampled do not count, nor does any if it is unknown how much of their work ran at once.
-fn exact_share(snapshot: &Snapshot, device: &Device) -> f64 {
+pub fn recorded_share(snapshot: &Snapshot, device: &Device, wall_ns: f64) -> f64 {
     let is_exact = |node: &&Node| {
         node.source == Source::Opened && node.self_error_ns == Some(0.0) && !node.upper_bound
     };
@@ -127,14 +115,14 @@ fn exact_share(snapshot: &Snapshot, device: &Device) -> f64 {
         Some(overlap) => sum_ns - overlap.ns,
         None => sum_ns,
     };
-    (busy_ns / in_use_ns(&snapshot.process, device)).clamp(0.0, 1.0)
+    (busy_ns / wall_ns).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Coverage;
     use crate::fixtures::{coverage, gpu, process};
-    use crate::lead::Lead;
     use crate::tree::fixtures::node;
 
     /// Returns a report of phases, and of one function that keeps the GPU busy for half of the run.
@@ -153,7 +141,7 @@ mod tests {
     }
 
     fn said(windows: Coverage) -> String {
-        Lead::of(&report(windows)).time.unwrap()
+        report(windows).analyzed(|report| report.lead.time.clone().unwrap())
     }
 
     fn warnings(windows: Coverage) -> usize {
@@ -175,12 +163,13 @@ mod tests {
     fn sampled_or_overlapping_calls_leave_room() {
         let mut snapshot = report(windows(0.95, Some(0.01)));
         snapshot.tree[0].self_error_ns = Some(1.0);
-        assert_eq!(exact_share(&snapshot, &snapshot.devices[0]), 0.0);
+        let recorded = |snapshot: &Snapshot| snapshot.analyzed(|report| report.gpus[0].recorded);
+        assert_eq!(recorded(&snapshot), 0.0);
         snapshot.tree[0].self_error_ns = Some(0.0);
         let ns = 0.1 * snapshot.process.wall_ns as f64;
         for (partial, share) in [(false, 0.4), (true, 0.0)] {
             snapshot.devices[0].overlap = Some(crate::Overlap { ns, partial });
-            assert!((exact_share(&snapshot, &snapshot.devices[0]) - share).abs() < 1e-9);
+            assert!((recorded(&snapshot) - share).abs() < 1e-9);
         }
     }
 
@@ -208,7 +197,7 @@ mod tests {
         let mut snapshot = report(windows(0.9, Some(0.01)));
         snapshot.devices[0].windows_from = Some(WindowsFrom { with: 1, of: 2 });
         let expected = "The GPU was idle 90.0 ±1.0% of the time (in 1 of 2 reports).";
-        assert_eq!(Lead::of(&snapshot).time.unwrap(), expected);
+        assert_eq!(snapshot.analyzed(|report| report.lead.time.clone().unwrap()), expected);
     }
 
     /// The process used the GPU only in the last fifth of its run.

@@ -8,33 +8,32 @@ const THROUGHOUT: f64 = 0.95;
 /// What shares of a device that is in use throughout are of.
 pub const RUN: &str = "the run";
 
-/// What shares of several devices are of, if [`in_use_words`] differ.
+/// What shares of several devices are of, if that differs.
 const MIXED_USE: &str = "each GPU's time in use";
 
-/// Returns the wall time for which a device was in use, in nanoseconds: the time for which phases stand, if there are
-/// any, and otherwise the whole run. In a merged report, this is the sum over the processes that used the device.
-pub fn in_use_ns(process: &Process, device: &Device) -> f64 {
-    let run_ns = run_ns(process, device);
-    let covered_ns = all_windows(device).map(|coverage| coverage.covered_ns);
-    covered_ns.filter(|ns| *ns > 0.0).map_or(run_ns, |ns| ns.min(run_ns))
+/// The time for which a device was in use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InUse {
+    /// The time for which phases stand, if there are any, and otherwise the whole run, in nanoseconds. In a merged report,
+    /// this is the sum over the processes that used the device.
+    pub ns: f64,
+    pub words: &'static str,
 }
 
-/// Returns what [`in_use_ns`] is a part of, in words.
-pub fn in_use_words(process: &Process, device: &Device) -> &'static str {
-    if in_use_ns(process, device) < THROUGHOUT * run_ns(process, device) {
-        "the time since the GPU's first use"
-    } else {
-        RUN
+impl InUse {
+    pub fn of(process: &Process, device: &Device) -> InUse {
+        let run_ns = run_ns(process, device);
+        let covered_ns = all_windows(device).map(|coverage| coverage.covered_ns);
+        let ns = covered_ns.filter(|ns| *ns > 0.0).map_or(run_ns, |ns| ns.min(run_ns));
+        let is_part = ns < THROUGHOUT * run_ns;
+        InUse { ns, words: if is_part { "the time since the GPU's first use" } else { RUN } }
     }
-}
 
-/// Returns [`in_use_words`] for several devices.
-pub fn all_in_use_words<'a>(
-    process: &Process,
-    devices: impl Iterator<Item = &'a Device>,
-) -> &'static str {
-    let words = devices.map(|device| in_use_words(process, device));
-    words.reduce(|one, other| if one == other { one } else { MIXED_USE }).unwrap_or(RUN)
+    /// Returns the words for the times of several devices.
+    pub fn words_of_all(all: impl Iterator<Item = InUse>) -> &'static str {
+        let words = all.map(|in_use| in_use.words);
+        words.reduce(|one, other| if one == other { one } else { MIXED_USE }).unwrap_or(RUN)
+    }
 }
 
 /// Returns the phases of a device unless some of the merged reports with the device have none.
@@ -66,21 +65,22 @@ mod tests {
         let found = |covered_ns, windows_from| {
             let coverage = Some(Coverage { covered_ns, ..coverage() });
             let gpu = Device { coverage, windows_from, ..gpu() };
-            (in_use_ns(&process, &gpu), in_use_words(&process, &gpu))
+            let in_use = InUse::of(&process, &gpu);
+            (in_use.ns, in_use.words)
         };
         assert_eq!(found(400.0, None), (400.0, "the time since the GPU's first use"));
         assert_eq!(found(980.0, None), (980.0, "the run"));
         assert_eq!(found(0.0, None), (1_000.0, "the run"));
         let of_some = Some(WindowsFrom { with: 1, of: 2 });
         assert_eq!(found(400.0, of_some), (1_000.0, "the run"));
-        assert_eq!(in_use_ns(&process, &gpu()), 1_000.0);
+        assert_eq!(InUse::of(&process, &gpu()).ns, 1_000.0);
     }
 
     #[test]
     fn only_users_of_a_device_count() {
         let merged = vec![lasting(300), lasting(500), lasting(200)];
         let process = Process { merged, ..lasting(1_000) };
-        let used_by = |used_by| in_use_ns(&process, &Device { used_by, ..gpu() });
+        let used_by = |used_by| InUse::of(&process, &Device { used_by, ..gpu() }).ns;
         assert_eq!(used_by(vec![0, 2]), 500.0);
         assert_eq!((used_by(Vec::new()), used_by(vec![7])), (1_000.0, 1_000.0));
     }

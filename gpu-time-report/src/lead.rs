@@ -14,11 +14,11 @@ use figures::{Figures, MATTERS, in_functions_ns};
 use longest::{Longest, total};
 use words::were_idle;
 
-use crate::busy_time::BusyTime;
-use crate::in_use::{in_use_ns, in_use_words};
+use crate::analysis::Analysis;
+use crate::in_use::{InUse, RUN};
 use crate::own_times::{Bound, EXACT, Share};
 use crate::units::{self, percent};
-use crate::{Device, Node, Series, Snapshot, Source, Unattributed, idle, launch_bound, opened};
+use crate::{Device, Node, Series, Source, Unattributed, launch_bound, opened};
 
 /// The part of a whole above which it is most of it.
 const MOST: f64 = 0.5;
@@ -37,6 +37,7 @@ const ONLY: &str = "it is the only function with GPU time of its own";
 const STARVED: &str = ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_RECORD=on` shows where";
 
 /// The sentences at the top of the page.
+#[derive(Default)]
 pub struct Lead<'a> {
     /// States the idle share of the GPU or, without phases, the share of the run that functions
     /// account for.
@@ -65,8 +66,8 @@ pub struct First<'a> {
 
 impl<'a> Lead<'a> {
     /// Returns the sentences that the report has figures for.
-    pub fn of(snapshot: &'a Snapshot) -> Lead<'a> {
-        let figures = &Figures::of(snapshot);
+    pub fn of(analysis: &Analysis<'a>) -> Lead<'a> {
+        let figures = &Figures::of(analysis);
         let between = between_calls(figures);
         let waits = match between {
             // The GPU waited elsewhere.
@@ -81,7 +82,7 @@ impl<'a> Lead<'a> {
         let is_trifle = |ns| found.is_some_and(|node| ns < TRIFLING * node.self_ns);
         let first = first.filter(|first| !is_trifle(first.ns));
         let first = first.map(|first| First { follows_outside: outside.is_some(), ..first });
-        Lead { time: words::time(snapshot), outside, first }
+        Lead { time: words::time(analysis), outside, first }
     }
 
     /// Returns what to look at first as one line.
@@ -96,16 +97,16 @@ impl<'a> Lead<'a> {
 /// may run at once, so they took at most the sum of their times.
 fn between_calls(figures: &Figures) -> Option<String> {
     let Figures { snapshot, gpus, .. } = figures;
-    let known = gpus.iter().filter_map(|gpu| Some((gpu.device, gpu.idle?)));
+    let known = gpus.iter().filter_map(|gpu| Some((gpu.time, gpu.idle?)));
     let (gpu, idle) = known.clone().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
     // The functions are those of all processes, of which some may not have used the device.
-    let (time_ns, of) = match gpu.used_by.is_empty() {
-        true => (in_use_ns(&snapshot.process, gpu), in_use_words(&snapshot.process, gpu)),
-        false => ((snapshot.process.wall_ns as f64).max(1.0), "the run"),
+    let InUse { ns: time_ns, words: of } = match gpu.device.used_by.is_empty() {
+        true => gpu.in_use,
+        false => InUse { ns: (snapshot.process.wall_ns as f64).max(1.0), words: RUN },
     };
     let inside = in_functions_ns(snapshot)? / time_ns;
     let is_busy = gpus.iter().any(|gpu| gpu.most_idle.is_some_and(|share| share < MOST));
-    let devices: Vec<&Device> = known.map(|(device, _)| device).collect();
+    let devices: Vec<&Device> = known.map(|(gpu, _)| gpu.device).collect();
     (!is_busy && inside <= MOST * idle).then(|| {
         format!(
             "Look at what the host does outside of annotated functions first: on the host, their calls took {} of \
@@ -117,7 +118,7 @@ fn between_calls(figures: &Figures) -> Option<String> {
 }
 
 /// While the GPU waits for the host in the calls of a function, faster kernels gain nothing.
-fn launch_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+fn launch_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     let Figures { snapshot, gpus, .. } = figures;
     let may_wait = |node: &&Node| node.launch_bound && !figures.has_helpers(&node.name);
     let waited =
@@ -135,11 +136,11 @@ fn launch_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
     // Calls of several threads may wait at once, for longer than the GPU was idle.
     let share = || {
         let [gpu] = &gpus[..] else { return None };
-        let of_all = ns / in_use_ns(&snapshot.process, gpu.device);
+        let InUse { ns: in_use_ns, words: of } = gpu.time.in_use;
+        let of_all = ns / in_use_ns;
         let is_estimate = node.inclusive_error_ns? > EXACT * node.inclusive_ns;
         let bound = if is_estimate { Bound::Estimate } else { Bound::Exact };
         let share = Share { of_all, bound };
-        let of = in_use_words(&snapshot.process, gpu.device);
         (of_all <= gpu.most_idle?).then(|| format!(" for {share} of {of}"))
     };
     matters.then(|| {
@@ -151,7 +152,7 @@ fn launch_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
 
 /// The same if the calls of a function take much longer on the host than on the GPU. One slow call, such as the first,
 /// can make the means say so, and the medians must agree.
-fn host_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+fn host_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     let is_bound = |[host_ns, busy_ns]: &[f64; 2]| *host_ns >= HOST_BOUND * busy_ns;
     let medians = |series: &Series| {
         Some([series.host_ns?.median, series.kernel_times.as_ref()?.busy_ns?.median])
@@ -182,7 +183,7 @@ fn host_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
 
 /// Where all times are upper bounds, the largest may be nothing but waits. Time that is certain comes before it: in a
 /// call timed by events, the GPU waited no longer than the host took for the call.
-fn certain<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+fn certain<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     let mut least_ns = HashMap::<&str, f64>::new();
     for node in &figures.snapshot.tree {
         if let Some(host_ns) = node.per_call.and_then(|mean| mean.host_ns) {
@@ -204,7 +205,7 @@ fn certain<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
 }
 
 /// Where all times are upper bounds, there are no shares.
-fn largest_bound<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+fn largest_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     let name = figures.own.first().filter(|_| !figures.shares.are_known())?.name;
     let ns = *figures.most_ns.get(name)?;
     let has = match figures.own.len() {
@@ -226,7 +227,7 @@ fn starved(figures: &Figures) -> &'static str {
 }
 
 /// The GPU is busy with the function that has the most time of its own.
-fn largest<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
+fn largest<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     let first = figures.own.first()?;
     let share = figures.shares.of_own(first)?;
     let rival = figures
@@ -251,7 +252,11 @@ fn largest<'a>(figures: &Figures<'a>) -> Option<First<'a>> {
 
 /// Work that only phases found, or that helper threads of a function enqueued, comes before functions of which none has
 /// as much time. If the GPU was idle between the calls, that matters more, unless this work is most of the GPU time.
-fn largest_outside<'a>(figures: &Figures<'a>, named_ns: f64, is_between: bool) -> Option<&'a Node> {
+fn largest_outside<'a>(
+    figures: &Figures<'_, 'a>,
+    named_ns: f64,
+    is_between: bool,
+) -> Option<&'a Node> {
     let node = figures.outside().max_by(|one, other| one.self_ns.total_cmp(&other.self_ns))?;
     let longest_ns = figures.most_ns.values().copied().fold(named_ns, f64::max);
     let are_telling = node.is_of_helpers() || figures.gpus.iter().any(|gpu| gpu.idle.is_some());
@@ -262,7 +267,7 @@ fn largest_outside<'a>(figures: &Figures<'a>, named_ns: f64, is_between: bool) -
 fn is_most(figures: &Figures, node: &Node) -> bool {
     match figures.shares.of_path(node) {
         Some(share) => share.of_all > MOST,
-        None => node.self_ns > BusyTime::sum_ns(&BusyTime::of_all(figures.snapshot)),
+        None => node.self_ns > figures.gpus.iter().map(|gpu| gpu.time.busy.ns).sum(),
     }
 }
 
@@ -292,8 +297,8 @@ fn annotate(figures: &Figures, node: &Node) -> String {
 
 /// Returns the kernel with the most time of those that are not annotated, in words.
 fn kernel(figures: &Figures) -> String {
-    let gpus = figures.gpus.iter().map(|gpu| gpu.device);
-    let known = gpus.filter_map(|gpu| Some((gpu, idle::telling(figures.snapshot, gpu)?)));
+    let gpus = figures.gpus.iter().map(|gpu| gpu.time);
+    let known = gpus.filter_map(|gpu| Some((gpu.device, gpu.phases()?)));
     let is_one = known.clone().count() == 1;
     let kernels = known.filter_map(|(device, coverage)| {
         let kernel: &Unattributed = coverage.unattributed.first()?;

@@ -19,6 +19,7 @@
 //! ```
 
 mod advice;
+mod analysis;
 mod budget;
 mod busy_time;
 mod column;
@@ -84,6 +85,8 @@ mod wrap;
 #[cfg(test)]
 mod tests;
 
+#[doc(hidden)]
+pub use analysis::Analysis;
 pub use budget::Budget;
 pub use coverage::{Coverage, Unattributed};
 #[doc(hidden)]

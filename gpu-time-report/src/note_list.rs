@@ -1,6 +1,6 @@
 //! The order of notes: those about the function to look at first come first.
 
-use crate::lead::Lead;
+use crate::analysis::Analysis;
 use crate::{Site, Snapshot};
 
 /// The notes so far.
@@ -13,8 +13,9 @@ pub struct NoteList<'a> {
 }
 
 impl<'a> NoteList<'a> {
-    pub fn new(snapshot: &'a Snapshot) -> NoteList<'a> {
-        let first = Lead::of(snapshot).first.map(|first| first.name);
+    pub fn new(analysis: &Analysis<'a>) -> NoteList<'a> {
+        let Analysis { snapshot, lead, .. } = analysis;
+        let first = lead.first.as_ref().map(|first| first.name);
         NoteList { snapshot, first, about_first: Vec::new(), others: Vec::new() }
     }
 

@@ -1,5 +1,6 @@
 //! Notes and warnings shown below the table and the page, one line each.
 
+use crate::analysis::Analysis;
 use crate::note_list::NoteList;
 use crate::units::{self, bounded, two_digit_percent};
 use crate::{Budget, CacheState, Clock, Coverage, Remark, Series, Site, Snapshot, idle, surcharge};
@@ -9,8 +10,9 @@ const MAX_LINES: usize = 10;
 
 /// Returns the notes: calls and samples missing from the figures, those about the function to look
 /// at first at the top. Leaves out those that are advice.
-pub fn facts(snapshot: &Snapshot, advice: &[String]) -> Vec<String> {
-    let mut notes = NoteList::new(snapshot);
+pub fn facts(analysis: &Analysis, advice: &[String]) -> Vec<String> {
+    let snapshot = analysis.snapshot;
+    let mut notes = NoteList::new(analysis);
     let untimed = notes.sites().filter_map(|site| Some((site, untimed(site)?)));
     let more = "more functions had calls that were not timed: see the JSON report";
     add_bounded(&mut notes, untimed.collect(), more);
@@ -193,11 +195,12 @@ fn expired(site: &Site) -> Option<String> {
 }
 
 /// Returns the warnings about the process and its devices.
-pub fn of_devices(snapshot: &Snapshot) -> impl Iterator<Item = String> + '_ {
-    let process = snapshot.process.warnings.iter().cloned();
-    process.chain(snapshot.devices.iter().flat_map(|device| {
+pub fn of_devices(analysis: &Analysis) -> impl Iterator<Item = String> {
+    let Snapshot { process, devices, .. } = analysis.snapshot;
+    process.warnings.iter().cloned().chain(devices.iter().flat_map(move |device| {
         let of_windows = device.coverage.as_ref().and_then(Coverage::warning);
-        let of_windows = of_windows.into_iter().chain(idle::contradiction(snapshot, device));
+        let contradiction = analysis.gpu(device).and_then(|gpu| idle::contradiction(process, gpu));
+        let of_windows = of_windows.into_iter().chain(contradiction);
         let all = device.warnings.iter().cloned().chain(of_windows);
         all.map(|warning| format!("{}: {warning}", device.id))
     }))

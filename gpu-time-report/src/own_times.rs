@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Add;
 
+use crate::analysis::GpuTime;
 use crate::in_use::all_windows;
 use crate::marks::{ESTIMATE, LOWER_BOUND, Printed, SHARE, UNCERTAIN, UPPER_BOUND};
 use crate::units::percent;
-use crate::{Device, Node, Series, Site, Snapshot, Source};
+use crate::{Node, Series, Site, Snapshot, Source};
 
 /// The GPU time of a function, without the time of the functions that it calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -75,13 +76,20 @@ pub enum Bound {
     Uncertain,
 }
 
+/// The own times of functions by name, according to their rows.
+pub type Rows<'a> = HashMap<&'a str, OwnTime<'a>>;
+
 /// Returns the functions' own times on one device, or on all devices, longest first. The helper threads of all functions
-/// are like one more.
+/// are like one more. `all_rows` are the times according to the rows of all devices.
 ///
 /// They come from the call tree if there is one, because it counts the time of nested functions
 /// once.
-pub fn own_times<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Vec<OwnTime<'a>> {
-    let times = of_tree(snapshot, device).unwrap_or_else(|| {
+pub fn of<'a>(
+    snapshot: &'a Snapshot,
+    device: Option<&str>,
+    all_rows: &Rows<'a>,
+) -> Vec<OwnTime<'a>> {
+    let times = of_tree(snapshot, device, all_rows).unwrap_or_else(|| {
         let rows = rows(snapshot, device).into_iter();
         rows.map(|(name, time)| OwnTime { name, ..time }).collect()
     });
@@ -97,10 +105,11 @@ pub fn sum(times: &[OwnTime]) -> f64 {
 
 /// Returns the functions' own times according to the call tree. `None` if there is no tree, or if
 /// it does not distinguish devices, as in reports of earlier versions.
-fn of_tree<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Option<Vec<OwnTime<'a>>> {
-    if device == Some(Device::HOST) {
-        return None;
-    }
+fn of_tree<'a>(
+    snapshot: &'a Snapshot,
+    device: Option<&str>,
+    all_rows: &Rows<'a>,
+) -> Option<Vec<OwnTime<'a>>> {
     let is_only = snapshot.gpus().count() <= 1;
     let device = device.filter(|_| !is_only);
     let mut times: HashMap<(&str, bool), OwnTime> = HashMap::new();
@@ -119,7 +128,7 @@ fn of_tree<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Option<Vec<OwnTi
         }
     }
     // A path does not tell whether all of its samples are starved, but the rows do.
-    for (name, row) in rows(snapshot, None) {
+    for (name, row) in all_rows {
         let time = times.entry((name, false));
         time.and_modify(|time| time.is_partly_known |= row.is_partly_known);
     }
@@ -130,7 +139,7 @@ fn of_tree<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Option<Vec<OwnTi
 }
 
 /// Returns the functions' own times according to their rows.
-fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> HashMap<&'a str, OwnTime<'a>> {
+pub fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Rows<'a> {
     let mut times: HashMap<&str, OwnTime> = HashMap::new();
     for site in &snapshot.sites {
         let is_here = |series: &&Series| device.is_none_or(|id| series.device == id);
@@ -146,11 +155,10 @@ fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> HashMap<&'a str, Ow
 }
 
 /// Returns `true` if phases found work without a time, but not on all devices or not in all merged processes.
-fn is_partial(snapshot: &Snapshot) -> bool {
-    let mut nodes = snapshot.tree.iter();
-    let is_found = nodes.any(|node| node.source == Source::Windows && node.self_ns > 0.0);
-    let mut without = snapshot.devices.iter().filter(|device| all_windows(device).is_none());
-    is_found && without.any(|device| !own_times(snapshot, Some(&device.id)).is_empty())
+fn is_partial(windows_only: &[&Node], gpus: &[GpuTime]) -> bool {
+    let is_without =
+        |gpu: &GpuTime| all_windows(gpu.device).is_none() && !gpu.busy.times.is_empty();
+    !windows_only.is_empty() && gpus.iter().any(is_without)
 }
 
 /// Returns the standard error of a path's self time, infinite if it is unknown.
@@ -217,11 +225,15 @@ impl fmt::Display for Share {
 }
 
 impl<'a> Shares<'a> {
-    pub fn of(snapshot: &'a Snapshot) -> Shares<'a> {
+    pub fn of(
+        snapshot: &'a Snapshot,
+        times: &[OwnTime<'a>],
+        rows: &Rows<'a>,
+        gpus: &[GpuTime],
+    ) -> Shares<'a> {
         let is_found = |node: &&Node| node.source == Source::Windows && node.self_ns > 0.0;
         let windows_only: Vec<_> = snapshot.tree.iter().filter(is_found).collect();
-        let (times, rows) = (own_times(snapshot, None), rows(snapshot, None));
-        let all_ns = sum(&times) + windows_only.iter().map(|node| node.self_ns).sum::<f64>();
+        let all_ns = sum(times) + windows_only.iter().map(|node| node.self_ns).sum::<f64>();
         let functions = times.iter().filter(|time| !time.is_of_helpers);
         let per_ns = functions.filter_map(|time| {
             let rows = rows.get(time.name).filter(|rows| rows.ns > 0.0)?;
@@ -235,7 +247,8 @@ impl<'a> Shares<'a> {
         } else {
             times.iter().any(|time| time.is_partly_known).then_some(Bound::Uncertain)
         };
-        let bound = bound.map(|bound| if is_partial(snapshot) { Bound::Uncertain } else { bound });
+        let bound = bound
+            .map(|bound| if is_partial(&windows_only, gpus) { Bound::Uncertain } else { bound });
         let per_ns: HashMap<_, _> = per_ns.collect();
         let mut in_parts = HashMap::<_, Vec<&Node>>::new();
         for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {

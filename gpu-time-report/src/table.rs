@@ -10,7 +10,7 @@ use std::fmt;
 
 use anstyle::Style;
 
-use crate::lead::Lead;
+use crate::analysis::Analysis;
 use crate::marks::Printed;
 use crate::notes;
 use crate::style::{DIMMED, DOUBTFUL, TITLE};
@@ -31,6 +31,13 @@ impl Snapshot {
     /// shortened until each row fits.
     #[doc(hidden)]
     pub fn to_table(&self, to: Terminal, detail: Detail) -> String {
+        self.analyzed(|analysis| analysis.table(to, detail))
+    }
+}
+
+impl Analysis<'_> {
+    /// Returns the table, laid out for a terminal.
+    pub fn table(&self, to: Terminal, detail: Detail) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         _ = render(self, to, detail, &mut text);
@@ -40,17 +47,17 @@ impl Snapshot {
 
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        render(self, Terminal::default(), Detail::Brief, f)
+        f.write_str(&self.to_table(Terminal::default(), Detail::Brief))
     }
 }
 
 fn render(
-    snapshot: &Snapshot,
+    analysis: &Analysis,
     to: Terminal,
     detail: Detail,
     f: &mut impl fmt::Write,
 ) -> fmt::Result {
-    let snapshot = &*snapshot.with_unique_names();
+    let snapshot = analysis.snapshot;
     let process = &snapshot.process;
     let title = format!(
         "gpu-time {}: {}, {} from {}",
@@ -60,10 +67,10 @@ fn render(
         printable(&process.started)
     );
     writeln!(f, "{}", to.styled(TITLE, &title))?;
-    for line in devices::lines(snapshot, detail) {
+    for line in devices::lines(analysis, detail) {
         write_wrapped(f, to, Style::new(), &printable(&line))?;
     }
-    if let Some(lead) = Lead::of(snapshot).line() {
+    if let Some(lead) = analysis.lead.line() {
         write_wrapped(f, to, TITLE, &printable(&lead))?;
     }
     if let Some(why) = process.off.as_deref() {
@@ -74,9 +81,9 @@ fn render(
     let printed = Printed::default();
     let (mut functions, mut rows) = (0, 0);
     if to.view == View::Tree && !snapshot.tree.is_empty() {
-        writeln!(f, "\n{}", tree::view::text(snapshot, to, &printed).trim_end())?;
+        writeln!(f, "\n{}", tree::view::text(analysis, to, &printed).trim_end())?;
     } else {
-        let grid = Grid::of(snapshot, detail, most, &printed);
+        let grid = Grid::of(analysis, detail, most, &printed);
         (functions, rows) = (grid.omitted_functions, grid.omitted);
         if !grid.rows.is_empty() {
             writeln!(f, "\n{}", fitted(grid, to))?;
@@ -85,9 +92,9 @@ fn render(
     writeln!(f)?;
     let mut left = 0;
     match detail {
-        Detail::All => all_notes(snapshot, to, &printed, f)?,
+        Detail::All => all_notes(analysis, to, &printed, f)?,
         Detail::Brief => {
-            left = brief_notes(snapshot, to, f)?;
+            left = brief_notes(analysis, to, f)?;
             write_wrapped(f, to, DIMMED, &legend::line(snapshot, &printed))?;
         }
     }
@@ -102,19 +109,19 @@ fn render(
 
 /// Writes every warning and every note.
 fn all_notes(
-    snapshot: &Snapshot,
+    analysis: &Analysis,
     to: Terminal,
     printed: &Printed,
     f: &mut impl fmt::Write,
 ) -> fmt::Result {
-    let advice = advice::of(snapshot);
-    for note in advice.iter().chain(&notes::facts(snapshot, &advice)) {
+    let advice = advice::of(analysis);
+    for note in advice.iter().chain(&notes::facts(analysis, &advice)) {
         write_wrapped(f, to, Style::new(), &printable(note))?;
     }
-    for line in legend::lines(snapshot, printed) {
+    for line in legend::lines(analysis.snapshot, printed) {
         write_wrapped(f, to, DIMMED, &format!("  {}", printable(&line)))?;
     }
-    let warnings = advice::warnings(snapshot, WARNINGS);
+    let warnings = advice::warnings(analysis, WARNINGS);
     for warning in bounded(warnings, WARNINGS, "more warnings are in the JSON report") {
         write_warning(f, to, &warning)?;
     }
@@ -124,16 +131,13 @@ fn all_notes(
 /// Writes the first warnings and the first notes that suggest an action. Returns the number of
 /// warnings and notes that are left out.
 fn brief_notes(
-    snapshot: &Snapshot,
+    analysis: &Analysis,
     to: Terminal,
     f: &mut impl fmt::Write,
 ) -> Result<usize, fmt::Error> {
     let (mut warnings, mut advice) =
-        (advice::warnings(snapshot, advice::NAMED), advice::of(snapshot));
-    // With all notes, the table shows all rows, and the legend explains their marks.
-    let printed = Printed::default();
-    Grid::of(snapshot, Detail::All, None, &printed);
-    let facts = notes::facts(snapshot, &advice).len() + legend::lines(snapshot, &printed).len();
+        (advice::warnings(analysis, advice::NAMED), advice::of(analysis));
+    let facts = notes::facts(analysis, &advice).len();
     let all = facts + advice.len() + warnings.len().min(WARNINGS);
     warnings.truncate(NOTES);
     advice.truncate(NOTES - warnings.len());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::own_times::OwnTime;
-use crate::{Node, Snapshot, Source, own_times};
+use crate::{Node, Source};
 
 /// The number of functions with a colour of their own.
 pub const MAX_FUNCTIONS: usize = 7;
@@ -22,8 +22,8 @@ pub const NOT_TIMED: &str = "not-timed";
 pub struct Colours<'a>(HashMap<&'a str, String>);
 
 impl<'a> Colours<'a> {
-    pub fn of(snapshot: &'a Snapshot) -> Colours<'a> {
-        let longest = own_times::own_times(snapshot, None);
+    /// Gives colours to the functions with these own times, longest first.
+    pub fn of(longest: &[OwnTime<'a>]) -> Colours<'a> {
         let functions = longest.iter().filter(|time| !time.is_of_helpers);
         let classes = functions.take(MAX_FUNCTIONS).enumerate();
         Colours(classes.map(|(at, &OwnTime { name, .. })| (name, format!("c{at}"))).collect())

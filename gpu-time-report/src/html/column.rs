@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use crate::analysis::Analysis;
 use crate::column::{Cell, Column, Sheet};
 use crate::html::prose::path;
 use crate::marks::Printed;
@@ -13,8 +14,8 @@ use crate::{Series, Site, Snapshot, Stats, launch_bound, opened};
 const DIGITS: u8 = 3;
 
 /// Values shared by the cells of all rows of the page.
-pub struct PageSheet<'a> {
-    pub sheet: Sheet<'a>,
+pub struct PageSheet<'t, 'a> {
+    pub sheet: Sheet<'t, 'a>,
     has_several_devices: bool,
     /// The ends of the axis for [`Column::Spread`]: the shortest p5 and the longest p95 over
     /// all rows, as natural logarithms.
@@ -94,12 +95,13 @@ impl Column {
     }
 }
 
-impl<'a> PageSheet<'a> {
-    pub fn of(snapshot: &'a Snapshot, printed: &'a Printed) -> PageSheet<'a> {
+impl<'t, 'a> PageSheet<'t, 'a> {
+    pub fn of(analysis: &'t Analysis<'a>, printed: &'t Printed) -> PageSheet<'t, 'a> {
+        let snapshot = analysis.snapshot;
         let shown = snapshot.all_series().filter_map(Series::shown);
         let ends = shown.flat_map(|stats| [stats.p5.max(1.0).ln(), stats.p95.max(1.0).ln()]);
         PageSheet {
-            sheet: Sheet::of(snapshot, printed, DIGITS),
+            sheet: Sheet::of(analysis, printed, DIGITS),
             has_several_devices: snapshot.devices.len() > 1,
             axis: ends.fold((f64::MAX, 0.0), |(low, high), end| (end.min(low), end.max(high))),
         }

@@ -6,13 +6,12 @@ use maud::{Markup, html};
 
 use super::colours::{Colours, HELPERS, MAX_FUNCTIONS, NOT_ANNOTATED, NOT_TIMED, OTHERS};
 use super::function_shares::function_shares;
-use crate::busy_time::BusyTime;
+use crate::analysis::GpuTime;
 use crate::idle::Idle;
-use crate::in_use::in_use_words;
 use crate::marks::Printed;
 use crate::own_times::{Bound, Share};
 use crate::units::{self, percent, printable};
-use crate::{Coverage, Device, Node, Snapshot, idle};
+use crate::{Coverage, Node, Process};
 
 /// The maximum number of functions in the legend of one device on a phone.
 const FEW: usize = 2;
@@ -44,15 +43,10 @@ pub struct Bar<'a> {
 
 impl<'a> Bar<'a> {
     /// Returns a bar without parts if the device's time is not known.
-    pub fn of(
-        snapshot: &Snapshot,
-        device: &Device,
-        colours: &'a Colours,
-        printed: &Printed,
-    ) -> Bar<'a> {
-        let parts = parts(snapshot, device, colours);
+    pub fn of(gpu: &GpuTime, colours: &'a Colours, printed: &Printed) -> Bar<'a> {
+        let parts = parts(gpu, colours);
         parts.iter().for_each(|part| _ = printed.print(part.share.bound.mark()));
-        Bar { parts, of: in_use_words(&snapshot.process, device) }
+        Bar { parts, of: gpu.in_use.words }
     }
 
     pub fn line(&self) -> Markup {
@@ -118,10 +112,10 @@ fn legend(of: &str, entries: &[(&Part, &str, Markup)], on_phone: usize) -> Marku
 }
 
 /// Renders the hint to record phases, if a device is without.
-pub fn hint(snapshot: &Snapshot, devices: &[&Device]) -> Markup {
+pub fn hint(process: &Process, gpus: &[GpuTime]) -> Markup {
     html! {
-        @if let Some(phases) = snapshot.process.advised_phases()
-            && devices.iter().any(|device| device.coverage.is_none())
+        @if let Some(phases) = process.advised_phases()
+            && gpus.iter().any(|gpu| gpu.device.coverage.is_none())
         {
             p.soft {
                 "Set " code { "GPU_TIME_RECORD=" (phases) } " to tell idle time from work that is not annotated."
@@ -170,14 +164,13 @@ impl<'a> Part<'a> {
     }
 }
 
-fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<Part<'a>> {
-    let busy = BusyTime::of(snapshot, device);
-    let windows = idle::telling_of_all(snapshot, device);
+fn parts<'a>(gpu: &GpuTime, colours: &'a Colours) -> Vec<Part<'a>> {
+    let (busy, windows) = (&gpu.busy, gpu.phases_of_all());
     if windows.is_none() && busy.times.is_empty() {
         return Vec::new();
     }
     let mut parts = Vec::new();
-    match function_shares(snapshot, device, windows, &busy) {
+    match function_shares(gpu) {
         // One more function takes no more room than a part for "1 more functions".
         Some(shares) => {
             let all = busy.times.iter().zip(shares);
@@ -210,7 +203,7 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
     let functions = parts.iter().map(|part| part.share.of_all).sum();
     match windows {
         Some(coverage) => {
-            parts.extend(outside(coverage, Idle::of(snapshot, device), functions));
+            parts.extend(outside(coverage, gpu.idle.as_ref(), functions));
         }
         None => {
             let bound = if busy.is_bound { Bound::AtLeast } else { Bound::Exact };
@@ -223,8 +216,8 @@ fn parts<'a>(snapshot: &Snapshot, device: &Device, colours: &'a Colours) -> Vec<
 
 /// Returns the parts that are not functions, as phases found them. They leave room for the time of
 /// functions, which may be known better.
-fn outside(coverage: &Coverage, idle: Option<Idle>, functions: f64) -> Vec<Part<'static>> {
-    let room = 1.0 - functions - idle.as_ref().map_or(0.0, |idle| idle.share);
+fn outside(coverage: &Coverage, idle: Option<&Idle>, functions: f64) -> Vec<Part<'static>> {
+    let room = 1.0 - functions - idle.map_or(0.0, |idle| idle.share);
     let room = room.max(0.0);
     let not_timed = coverage.not_timed.min(room);
     let not_annotated = coverage.not_annotated().min(room - not_timed);

@@ -5,10 +5,11 @@ use maud::{Markup, html};
 
 use super::colours::Colours;
 use super::device_time::{self, Bar};
-use crate::in_use::all_in_use_words;
+use crate::analysis::{Analysis, GpuTime};
+use crate::in_use::InUse;
 use crate::marks::Printed;
 use crate::units::{self, printable};
-use crate::{Device, Eviction, Snapshot, idle};
+use crate::{Device, Eviction, Process, idle};
 
 /// A label and its value.
 type Fact = (&'static str, String);
@@ -17,22 +18,21 @@ type Fact = (&'static str, String);
 const MANY: usize = 4;
 
 /// Renders each device except the host, which has no such values.
-pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Markup {
-    let devices: Vec<&Device> = snapshot.gpus().collect();
-    let bars: Vec<Bar> =
-        devices.iter().map(|device| Bar::of(snapshot, device, colours, printed)).collect();
+pub fn panel(analysis: &Analysis, colours: &Colours, printed: &Printed) -> Markup {
+    let (gpus, process) = (&analysis.gpus, &analysis.snapshot.process);
+    let bars: Vec<Bar> = gpus.iter().map(|gpu| Bar::of(gpu, colours, printed)).collect();
     html! {
         div.devices {
-            @if devices.len() >= MANY {
-                (lines(snapshot, &devices, &bars))
+            @if gpus.len() >= MANY {
+                (lines(process, gpus, &bars))
             } @else {
-                @for (device, bar) in devices.iter().zip(&bars) {
+                @for (gpu, bar) in gpus.iter().zip(&bars) {
                     section.card {
-                        h3 { span.chip { (printable(&device.id)) } " " (printable(&device.name)) }
+                        h3 { span.chip { (printable(&gpu.device.id)) } " " (printable(&gpu.device.name)) }
                         (bar.line())
                         (bar.legend())
-                        (device_time::hint(snapshot, &[device]))
-                        (details(snapshot, device))
+                        (device_time::hint(process, std::slice::from_ref(gpu)))
+                        (details(gpu))
                     }
                 }
             }
@@ -41,32 +41,32 @@ pub fn panel(snapshot: &Snapshot, colours: &Colours, printed: &Printed) -> Marku
 }
 
 /// Renders devices as one card, with a line for each that expands to show the rest.
-fn lines(snapshot: &Snapshot, devices: &[&Device], bars: &[Bar]) -> Markup {
+fn lines(process: &Process, gpus: &[GpuTime], bars: &[Bar]) -> Markup {
     // Devices may have been in use for different times.
-    let of = all_in_use_words(&snapshot.process, devices.iter().copied());
+    let of = InUse::words_of_all(gpus.iter().map(|gpu| gpu.in_use));
     html! {
         section.card {
-            h3 { (printable(&kinds(devices))) }
+            h3 { (printable(&kinds(gpus))) }
             div.lines {
-                @for (device, bar) in devices.iter().zip(bars) {
+                @for (gpu, bar) in gpus.iter().zip(bars) {
                     details {
-                        summary { span.chip { (printable(&device.id)) } (bar.line()) }
-                        p { (printable(&device.name)) }
-                        p { (printable(&state(device))) }
-                        (more(snapshot, device))
+                        summary { span.chip { (printable(&gpu.device.id)) } (bar.line()) }
+                        p { (printable(&gpu.device.name)) }
+                        p { (printable(&state(gpu.device))) }
+                        (more(gpu))
                     }
                 }
             }
             (device_time::shared_legend(bars, of))
-            (device_time::hint(snapshot, devices))
+            (device_time::hint(process, gpus))
         }
     }
 }
 
 /// Counts the devices of each kind, in the order of the devices.
-fn kinds(devices: &[&Device]) -> String {
+fn kinds(gpus: &[GpuTime]) -> String {
     let mut kinds: Vec<(&str, usize)> = Vec::new();
-    for device in devices {
+    for GpuTime { device, .. } in gpus {
         match kinds.iter_mut().find(|(name, _)| *name == device.name) {
             Some((_, count)) => *count += 1,
             None => kinds.push((&device.name, 1)),
@@ -76,11 +76,12 @@ fn kinds(devices: &[&Device]) -> String {
         [(name, _)] => vec![name.to_owned()],
         _ => kinds.iter().map(|(name, count)| format!("{count} × {name}")).collect(),
     };
-    format!("{} GPUs: {}", devices.len(), kinds.join(", "))
+    format!("{} GPUs: {}", gpus.len(), kinds.join(", "))
 }
 
 /// Renders the state of the device as a line that expands to show the rest.
-fn details(snapshot: &Snapshot, device: &Device) -> Markup {
+fn details(gpu: &GpuTime) -> Markup {
+    let device = gpu.device;
     let now = state(device);
     html! {
         @if !now.is_empty() || !properties(device).is_empty() || device.coverage.is_some() {
@@ -91,23 +92,23 @@ fn details(snapshot: &Snapshot, device: &Device) -> Markup {
                     @let now = printable(&now);
                     summary title=(now) { (now) }
                 }
-                (more(snapshot, device))
+                (more(gpu))
             }
         }
     }
 }
 
 /// Renders what phases found, and the properties of the device.
-fn more(snapshot: &Snapshot, device: &Device) -> Markup {
+fn more(gpu: &GpuTime) -> Markup {
     html! {
-        @if let Some(coverage) = &device.coverage {
-            p { (printable(&idle::windows_sentence(snapshot, device).unwrap_or_default())) }
+        @if let Some(coverage) = &gpu.device.coverage {
+            p { (printable(&idle::windows_sentence(gpu).unwrap_or_default())) }
             @if !coverage.unattributed.is_empty() {
                 p { "Outside of annotated functions:" }
                 ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence(&kernel.name))) } } }
             }
         }
-        (list(&properties(device)))
+        (list(&properties(gpu.device)))
     }
 }
 

@@ -1,26 +1,19 @@
 //! The functions' shares of a device's time.
 
-use crate::busy_time::BusyTime;
+use crate::Coverage;
+use crate::analysis::GpuTime;
 use crate::coverage::FAR;
-use crate::in_use::in_use_ns;
 use crate::own_times::{Bound, EXACT, OwnTime, Share, sum};
-use crate::{Coverage, Device, Snapshot};
 
 /// The share by which phases without an error contradict what is known.
 const FAR_WITHOUT_ERROR: f64 = 0.1;
 
-/// Returns the share of each function with own time on a device with these phases, if they tell about it. `None` if it
-/// is unknown how to divide the time.
+/// Returns the share of each function with own time on a GPU. `None` if it is unknown how to divide the time.
 ///
 /// The parts of the own times that are known, and those that are upper bounds, have a scale each.
-pub fn function_shares(
-    snapshot: &Snapshot,
-    device: &Device,
-    windows: Option<&Coverage>,
-    busy: &BusyTime,
-) -> Option<Vec<Share>> {
-    let times = &busy.times;
-    let run_ns = in_use_ns(&snapshot.process, device);
+pub fn function_shares(gpu: &GpuTime) -> Option<Vec<Share>> {
+    let GpuTime { device, busy, in_use, .. } = gpu;
+    let (times, run_ns) = (&busy.times, in_use.ns);
     let measured_ns = sum(times);
     let bounds = times.iter().filter(|time| time.is_bound()).count();
     let scale = |ns: f64, of_ns: f64| if of_ns > 0.0 { ns / of_ns / run_ns } else { 0.0 };
@@ -29,7 +22,7 @@ pub fn function_shares(
         let scale = scale(ns, measured_ns);
         [(scale, of_known), (scale, of_bounds)]
     };
-    let scales = match windows {
+    let scales = match gpu.phases_of_all() {
         Some(_) if !busy.is_bound => alike(busy.ns, Bound::Exact, Bound::AtMost),
         Some(coverage) if coverage.attributed > 0.0 && (busy.is_partial || busy.is_all_bound) => {
             // What phases found is divided by the times, which are uncertain with a bound among them.

@@ -3,14 +3,14 @@
 use maud::{Markup, html};
 
 use super::colours::{Colours, OTHERS};
+use crate::Node;
+use crate::analysis::Analysis;
 use crate::marks::GPU_PER_CALL;
 use crate::marks::Printed;
-use crate::own_times::Shares;
 use crate::scale::Scale;
 use crate::tree::view::figures;
-use crate::tree::{bounded_totals, children, depth_first, selection};
+use crate::tree::{children, depth_first, selection};
 use crate::units::{self, printable};
-use crate::{Node, Snapshot};
 
 /// The maximum number of paths on the page.
 const MAX_PATHS: usize = 2000;
@@ -20,15 +20,10 @@ const MUCH: f64 = 0.1;
 const MOSTLY: f64 = 0.8;
 
 /// Renders the tree, or nothing if there is none. Marks the paths of the function to look at first.
-pub fn tree(
-    snapshot: &Snapshot,
-    first: Option<&str>,
-    colours: &Colours,
-    printed: &Printed,
-) -> Markup {
-    let nodes = &snapshot.tree;
+pub fn tree(analysis: &Analysis, colours: &Colours, printed: &Printed) -> Markup {
+    let Analysis { snapshot, shares, bounded_totals: bounds, lead, .. } = analysis;
+    let (nodes, first) = (&snapshot.tree, lead.first.as_ref().map(|first| first.name));
     let left = left_edges(nodes);
-    let (bounds, shares) = (bounded_totals(nodes), Shares::of(snapshot));
     let (waits, whole_ns) = (waits(nodes), total(nodes));
     let rows: Vec<_> = selection::longest(nodes, MAX_PATHS).collect();
     let depth = rows.iter().map(|(_, depth)| depth + 1).max().unwrap_or(0);

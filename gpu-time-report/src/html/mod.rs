@@ -22,8 +22,7 @@ use maud::{Markup, PreEscaped, html};
 
 pub use page::page;
 
-use crate::busy_time::BusyTime;
-use crate::lead::Lead;
+use crate::analysis::Analysis;
 use crate::marks::Printed;
 use crate::series::saturating_sum;
 use crate::units::{self, printable};
@@ -47,30 +46,34 @@ impl Snapshot {
     /// Returns the report as one self-contained HTML page. Scripts sort and filter its rows and
     /// draw charts for each. Without scripts, it is a table.
     pub fn to_html(&self) -> String {
+        self.analyzed(|analysis| analysis.html())
+    }
+}
+
+impl Analysis<'_> {
+    /// Returns the report as one self-contained HTML page.
+    pub fn html(&self) -> String {
         render(self)
     }
 }
 
-fn render(snapshot: &Snapshot) -> String {
-    let named = &*snapshot.with_unique_names();
-    let lead = Lead::of(named);
-    let first = lead.first.as_ref().map(|first| first.name);
-    let groups = rows::Groups::of(named, first);
+fn render(analysis: &Analysis) -> String {
+    let Analysis { snapshot, lead, own, .. } = analysis;
+    let groups = rows::Groups::of(analysis);
     let data = charts::json(snapshot, &groups.sites);
-    let snapshot = named;
     let process = &snapshot.process;
-    let (colours, printed) = (colours::Colours::of(snapshot), Printed::default());
+    let (colours, printed) = (colours::Colours::of(own), Printed::default());
     let body = html! {
         (head(process))
-        (lead::lead(&lead, groups.first.is_some()))
-        (devices::panel(snapshot, &colours, &printed))
-        (tiles(snapshot, &printed))
-        (warnings(snapshot))
-        (icicle::tree(snapshot, first, &colours, &printed))
-        (rows::table(snapshot, &groups, &printed))
-        @let advice = advice::of(snapshot);
+        (lead::lead(lead, groups.first.is_some()))
+        (devices::panel(analysis, &colours, &printed))
+        (tiles(analysis, &printed))
+        (warnings(analysis))
+        (icicle::tree(analysis, &colours, &printed))
+        (rows::table(analysis, &groups, &printed))
+        @let advice = advice::of(analysis);
         (list("What to do", &advice))
-        (list("Notes", &[notes::facts(snapshot, &advice), legend::lines(snapshot, &printed)].concat()))
+        (list("Notes", &[notes::facts(analysis, &advice), legend::lines(snapshot, &printed)].concat()))
         footer { "gpu-time " (printable(&process.version)) }
         script type="application/json" id="report" { (PreEscaped(inert(&data))) }
     };
@@ -128,7 +131,8 @@ fn head(process: &Process) -> Markup {
 }
 
 /// Renders the headline figures, without those of which the program has none.
-fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
+fn tiles(analysis: &Analysis, printed: &Printed) -> Markup {
+    let Analysis { snapshot, gpus, .. } = analysis;
     let sites = &snapshot.sites;
     let functions = || snapshot.all_series().filter(|s| s.launch.is_none() || s.graph);
     // Host clock samples count as fed in the report, but they are not GPU time.
@@ -139,15 +143,14 @@ fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
     let host_samples = saturating_sum(on_host.map(|series| series.measured));
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
     let opened = saturating_sum(functions().map(Series::opened));
-    let busy = BusyTime::of_all(snapshot);
-    let busy_ns = BusyTime::sum_ns(&busy);
+    let busy_ns: f64 = gpus.iter().map(|gpu| gpu.busy.ns).sum();
     let calls = saturating_sum(sites.iter().map(|site| site.calls));
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
         dl.tiles {
             @if busy_ns > 0.0 {
-                @let is_bound = busy.iter().any(|busy| busy.is_bound);
+                @let is_bound = gpus.iter().any(|gpu| gpu.busy.is_bound);
                 (tile("GPU busy in functions", html! { (printed.bound(is_bound)) (units::time(busy_ns)) }))
             }
             @if !sites.is_empty() {
@@ -163,12 +166,16 @@ fn tiles(snapshot: &Snapshot, printed: &Printed) -> Markup {
     }
 }
 
-fn warnings(snapshot: &Snapshot) -> Markup {
-    let why_off =
-        snapshot.process.off.as_deref().map(|why| format!("nothing was timed on a GPU: {why}"));
+fn warnings(analysis: &Analysis) -> Markup {
+    let why_off = analysis
+        .snapshot
+        .process
+        .off
+        .as_deref()
+        .map(|why| format!("nothing was timed on a GPU: {why}"));
     let off = why_off.is_some();
     let warnings: Vec<String> =
-        why_off.into_iter().chain(advice::warnings(snapshot, advice::NAMED)).collect();
+        why_off.into_iter().chain(advice::warnings(analysis, advice::NAMED)).collect();
     html! {
         @if !warnings.is_empty() {
             details.warnings.off[off] open {

@@ -7,12 +7,13 @@
 use maud::{Markup, html};
 
 use super::column::{PageSheet, columns, name};
+use crate::analysis::Analysis;
 use crate::column::Column;
 use crate::groups::{self, Group};
 use crate::marks::Printed;
 use crate::own_times::Shares;
 use crate::row::Row;
-use crate::{Series, Site, Snapshot, units};
+use crate::{Series, Site, units};
 
 /// The maximum number of series in the table, which bounds the size of the page. The JSON report
 /// contains all of them.
@@ -36,7 +37,8 @@ pub struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    pub fn of(snapshot: &'a Snapshot, first: Option<&str>) -> Groups<'a> {
+    pub fn of(analysis: &Analysis<'a>) -> Groups<'a> {
+        let Analysis { snapshot, shares, lead, .. } = analysis;
         let mut shown = groups::of(snapshot);
         let rows = |group: &Group| usize::from(group.head.is_some()) + group.launches.len();
         let mut series = 0;
@@ -49,12 +51,12 @@ impl<'a> Groups<'a> {
         let left_out = shown.split_off(most).iter().map(rows).sum();
         let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);
         let sites = (0..snapshot.sites.len()).filter(has_rows).collect();
-        let shares = Shares::of(snapshot);
         let mut sorted_by = Column::Total;
         if !snapshot.tree.is_empty() && shares.are_known() {
             sorted_by = Column::Share;
-            shown = groups::sorted(shown, |group| share(group, &shares));
+            shown = groups::sorted(shown, |group| share(group, shares));
         }
+        let first = lead.first.as_ref().map(|first| first.name);
         let first = shown.iter().position(|group| Some(group.site.name.as_str()) == first);
         Groups { shown, left_out, first, sorted_by, sites }
     }
@@ -68,11 +70,11 @@ fn share(group: &Group, shares: &Shares) -> f64 {
 }
 
 /// Renders the table and the controls that the script uses.
-pub fn table(snapshot: &Snapshot, groups: &Groups, printed: &Printed) -> Markup {
+pub fn table(analysis: &Analysis, groups: &Groups, printed: &Printed) -> Markup {
     let Groups { shown: groups, left_out, first, sorted_by, sites } = groups;
-    let page = PageSheet::of(snapshot, printed);
-    let columns = columns(snapshot, &page);
-    let others = Row::beside_functions(&page.sheet.shares);
+    let page = PageSheet::of(analysis, printed);
+    let columns = columns(analysis.snapshot, &page);
+    let others = Row::beside_functions(page.sheet.shares);
     html! {
         @if groups.is_empty() {
             h2 { "Functions" }
@@ -144,7 +146,7 @@ fn rows(
 
 fn row<'a>(site: &Site, series: Option<&'a Series>, page: &PageSheet) -> Row<'a> {
     match series {
-        Some(series) => Row::of_series(site, series, &page.sheet.shares, String::new()),
+        Some(series) => Row::of_series(site, series, page.sheet.shares, String::new()),
         None => Row::of(site, &[], String::new()),
     }
 }

@@ -367,7 +367,7 @@ fn page_has_the_advice_of_the_table() {
         let page = snapshot.to_html();
         let (_, advice) = page.split_once("<h2>What to do</h2>").unwrap();
         let (advice, _) = advice.split_once("</ul>").unwrap();
-        assert_eq!(advice.matches("<li>").count(), advice::of(&snapshot).len());
+        assert_eq!(advice.matches("<li>").count(), advice::of(&Analysis::of(&snapshot)).len());
         assert!(!advice.contains('`'), "{advice}");
     }
 }

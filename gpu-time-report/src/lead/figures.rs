@@ -2,11 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::busy_time::BusyTime;
-use crate::idle::Idle;
-use crate::own_times::{OwnTime, Shares, own_times};
+use crate::analysis::{Analysis, GpuTime};
+use crate::own_times::{OwnTime, Shares};
 use crate::tree::shares::OpenedCalls;
-use crate::{Device, Node, Series, Site, Snapshot, Source};
+use crate::{Node, Series, Site, Snapshot, Source};
 
 /// The minimum part of a whole that matters. Who mends less than a tenth gains next to nothing.
 pub const MATTERS: f64 = 0.1;
@@ -14,12 +13,12 @@ pub const MATTERS: f64 = 0.1;
 const IDLE: f64 = 0.3;
 
 /// The figures of a report.
-pub struct Figures<'a> {
+pub struct Figures<'t, 'a> {
     pub snapshot: &'a Snapshot,
-    pub gpus: Vec<Gpu<'a>>,
+    pub gpus: Vec<Gpu<'t, 'a>>,
     /// The functions' own GPU times, longest first.
-    pub own: Vec<OwnTime<'a>>,
-    pub shares: Shares<'a>,
+    pub own: Vec<&'t OwnTime<'a>>,
+    pub shares: &'t Shares<'a>,
     /// The own time that each function has at most. An upper bound is no more than phases found of all functions.
     pub most_ns: HashMap<&'a str, f64>,
     opened: OpenedCalls,
@@ -28,28 +27,28 @@ pub struct Figures<'a> {
 }
 
 /// A GPU, and the share of its time for which it was idle.
-pub struct Gpu<'a> {
-    pub device: &'a Device,
+pub struct Gpu<'t, 'a> {
+    pub time: &'t GpuTime<'a>,
     /// The share that phases found. `None` if they are too few, or found more than there can have been.
     pub idle: Option<f64>,
     /// The most that the share can be, by phases or by the time that functions leave.
     pub most_idle: Option<f64>,
 }
 
-impl<'a> Figures<'a> {
-    pub fn of(snapshot: &'a Snapshot) -> Figures<'a> {
-        let mut own = own_times(snapshot, None);
-        own.retain(|time| !time.is_of_helpers);
+impl<'t, 'a> Figures<'t, 'a> {
+    pub fn of(analysis: &'t Analysis<'a>) -> Figures<'t, 'a> {
+        let Analysis { snapshot, shares, .. } = analysis;
+        let own: Vec<_> = analysis.own.iter().filter(|time| !time.is_of_helpers).collect();
         let (mut gpus, mut limits) = (Vec::new(), HashMap::<&str, f64>::new());
-        for device in snapshot.gpus() {
-            let busy = BusyTime::of(snapshot, device);
+        for gpu in &analysis.gpus {
+            let busy = &gpu.busy;
             let is_left = !busy.times.is_empty() && !busy.is_bound;
             let left = is_left.then_some(1.0 - busy.share);
-            let windows = Idle::of(snapshot, device).filter(|idle| idle.error.is_some());
-            let most_idle = windows.as_ref().map(|idle| idle.share).or(left);
+            let windows = gpu.idle.as_ref().filter(|idle| idle.error.is_some());
+            let most_idle = windows.map(|idle| idle.share).or(left);
             let idle = windows.filter(|idle| !idle.is_bound).map(|idle| idle.share);
-            gpus.push(Gpu { device, idle, most_idle });
-            for time in busy.times {
+            gpus.push(Gpu { time: gpu, idle, most_idle });
+            for time in &busy.times {
                 *limits.entry(time.name).or_default() += time.ns.min(busy.ns);
             }
         }
@@ -57,7 +56,7 @@ impl<'a> Figures<'a> {
             let limit_ns = limits.get(time.name).filter(|_| time.is_bound());
             (time.name, limit_ns.map_or(time.ns, |ns| time.ns.min(*ns)))
         });
-        let (most_ns, shares) = (most_ns.collect(), Shares::of(snapshot));
+        let most_ns = most_ns.collect();
         let opened = OpenedCalls::of(&snapshot.tree);
         let helped = helped(&snapshot.tree);
         Figures { snapshot, gpus, own, shares, most_ns, opened, helped }
@@ -100,7 +99,7 @@ impl<'a> Figures<'a> {
 
     /// Returns the GPUs on which a function, with those that it calls, has at least a tenth of the time that it has on
     /// any, or the GPUs on which all functions have. One kernel on a GPU says nothing about the calls.
-    pub fn used(&self, function: Option<&str>) -> Vec<&Gpu<'a>> {
+    pub fn used(&self, function: Option<&str>) -> Vec<&Gpu<'t, 'a>> {
         let mut are_inside = vec![false; self.snapshot.tree.len()];
         let mut times = HashMap::<&str, f64>::new();
         for (at, node) in self.snapshot.tree.iter().enumerate() {
@@ -111,7 +110,8 @@ impl<'a> Figures<'a> {
             }
         }
         let least_ns = MATTERS * times.values().copied().fold(0.0, f64::max);
-        let has_much = |gpu: &&Gpu| times.get(&*gpu.device.id).is_some_and(|ns| *ns >= least_ns);
+        let has_much =
+            |gpu: &&Gpu| times.get(&*gpu.time.device.id).is_some_and(|ns| *ns >= least_ns);
         if least_ns > 0.0 {
             self.gpus.iter().filter(has_much).collect()
         } else if function.is_some() {

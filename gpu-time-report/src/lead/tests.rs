@@ -7,7 +7,7 @@ mod time;
 use super::*;
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
 use crate::tree::fixtures::{by_events, node, tree};
-use crate::{Coverage, Device, Source};
+use crate::{Coverage, Device, Snapshot, Source};
 
 /// Returns the sentences about a program with this call tree, and with phases in which the GPU had
 /// this idle share.
@@ -16,7 +16,7 @@ fn said(nodes: Vec<Node>, idle: Option<f64>) -> [Option<String>; 2] {
     let functions = own_ns / process(None).wall_ns as f64;
     let gpu = Device { coverage: idle.map(|idle| only_functions(idle, functions)), ..gpu() };
     let snapshot = Snapshot::new(process(None), vec![gpu], Vec::new()).with_tree(nodes);
-    let lead = Lead::of(&snapshot);
+    let lead = Analysis::of(&snapshot).lead;
     let line = lead.line();
     [lead.time, line]
 }
@@ -101,7 +101,7 @@ fn starved_program_is_told_what_shows_the_waits() {
         }
         snapshot
     };
-    let first = |idle| Lead::of(&snapshot(idle)).line().unwrap();
+    let first = |idle| Analysis::of(&snapshot(idle)).lead.line().unwrap();
     let largest = "Look at app::sampled first: its own GPU time has the largest upper bound, at most 6.100 ms";
     let starved = format!(
         "{largest}, but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_RECORD=on` shows where."
@@ -122,7 +122,7 @@ fn only_function_is_not_told_to_show_which_function_waits() {
     snapshot.devices[0].coverage = Some(coverage);
     let only = "it is the only function with GPU time of its own, at most 6.100 ms, but nearly every call starved: the \
                 GPU waited for the CPU, and `GPU_TIME_RECORD=on` shows where";
-    assert_eq!(Lead::of(&snapshot).first.unwrap().why, only);
+    assert_eq!(Analysis::of(&snapshot).lead.first.unwrap().why, only);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn only_function_is_named() {
 /// The host's times would not tell what takes long on a GPU.
 #[test]
 fn nothing_is_concluded_on_a_machine_without_a_gpu() {
-    let lead = |snapshot: &Snapshot| Lead::of(snapshot).line();
+    let lead = |snapshot: &Snapshot| Analysis::of(snapshot).lead.line();
     assert_eq!(
         [crate::fixtures::on_host(), crate::fixtures::off()].map(|it| lead(&it)),
         [None, None]
@@ -206,7 +206,7 @@ fn lead_has_the_medians_of_the_row() {
     let line = snapshot.to_string();
     let (_, sides) = line.split_once("per call: launch-bound (").unwrap();
     let (sides, _) = sides.split_once(')').unwrap();
-    let first = Lead::of(&snapshot).first.unwrap().to_string();
+    let first = Analysis::of(&snapshot).lead.first.unwrap().to_string();
     assert!(first.ends_with(&format!("In each call, {sides}.")), "{first}");
 }
 
@@ -220,7 +220,7 @@ fn slow_first_call_is_not_launch_bound() {
     let snapshot = snapshot.with_tree(nodes);
     assert!(!snapshot.tree[0].launch_bound);
     assert_eq!(snapshot.sites[0].launch_bound, Some(false));
-    let first = Lead::of(&snapshot).first.unwrap().to_string();
+    let first = Analysis::of(&snapshot).lead.first.unwrap().to_string();
     assert!(!first.contains("launch-bound"), "{first}");
 }
 
@@ -235,14 +235,14 @@ fn rare_path_is_launch_bound_by_its_means() {
     usual.per_call.as_mut().unwrap().waited_ns = Some(0.0);
     let snapshot = snapshot.with_tree(vec![usual, rare]);
     assert_eq!(snapshot.tree.iter().filter(|node| node.launch_bound).count(), 1);
-    let first = Lead::of(&snapshot).first.unwrap().to_string();
+    let first = Analysis::of(&snapshot).lead.first.unwrap().to_string();
     assert!(first.contains("On average, "), "{first}");
 }
 
 /// Returns what to look at first for a mostly idle GPU and two functions: `decode`, whose calls take
 /// this share of the run on the host, and `trifle`, which takes next to no time.
 fn with_host_time(share: f64, source: Source) -> String {
-    Lead::of(&host_times(share, source)).line().unwrap()
+    Analysis::of(&host_times(share, source)).lead.line().unwrap()
 }
 
 fn host_times(share: f64, source: Source) -> Snapshot {
@@ -272,7 +272,7 @@ fn host_time_is_that_of_all_processes() {
     let half = crate::Process { wall_ns: snapshot.process.wall_ns / 2, ..process(None) };
     snapshot.process.merged = vec![half.clone(), half];
     snapshot.devices[0].used_by = vec![0];
-    let line = Lead::of(&snapshot).line().unwrap();
+    let line = Analysis::of(&snapshot).lead.line().unwrap();
     assert!(line.contains("first: on the host, their calls took 39.1% of the run, and "), "{line}");
 }
 

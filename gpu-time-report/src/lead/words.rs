@@ -1,15 +1,16 @@
 //! How idle the GPUs were, in words.
 
+use crate::analysis::{Analysis, GpuTime};
 use crate::busy_time::BusyTime;
 use crate::idle::{Idle, TOO_FEW};
-use crate::in_use::{RUN, all_in_use_words};
+use crate::in_use::{InUse, RUN};
 use crate::units::percent;
 use crate::{Device, Snapshot};
 
 /// Returns how idle the devices were or, without phases, the share of the run that functions account for. `None` if no
 /// time on a device is known.
-pub fn time(snapshot: &Snapshot) -> Option<String> {
-    idle(snapshot).or_else(|| accounted(snapshot))
+pub fn time(analysis: &Analysis) -> Option<String> {
+    idle(analysis).or_else(|| accounted(analysis))
 }
 
 /// Returns words that say that these GPUs were idle. If other processes used any of them, it is only known how idle
@@ -28,9 +29,11 @@ pub fn were_idle(snapshot: &Snapshot, gpus: &[&Device]) -> String {
     }
 }
 
-fn idle(snapshot: &Snapshot) -> Option<String> {
-    let known = snapshot.gpus().filter_map(|gpu| Some((gpu, Idle::of(snapshot, gpu)?)));
-    let (gpus, idle): (Vec<&Device>, Vec<Idle>) = known.unzip();
+fn idle(analysis: &Analysis) -> Option<String> {
+    let snapshot = analysis.snapshot;
+    let known = analysis.gpus.iter().filter_map(|gpu| Some((gpu, gpu.idle.as_ref()?)));
+    let (known, idle): (Vec<&GpuTime>, Vec<&Idle>) = known.unzip();
+    let gpus: Vec<&Device> = known.iter().map(|gpu| gpu.device).collect();
     let (share, doubt) = match &idle[..] {
         [] => return None,
         [idle] => (idle.words(), idle.doubt()),
@@ -47,7 +50,7 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
             }
         }
     };
-    let of = match all_in_use_words(&snapshot.process, gpus.iter().copied()) {
+    let of = match InUse::words_of_all(known.iter().map(|gpu| gpu.in_use)) {
         RUN => "the time",
         of => of,
     };
@@ -68,16 +71,17 @@ fn idle(snapshot: &Snapshot) -> Option<String> {
 }
 
 /// Returns the share of the run that functions account for on each device.
-fn accounted(snapshot: &Snapshot) -> Option<String> {
-    let known = snapshot.gpus().filter_map(|gpu| Some((gpu, BusyTime::known(snapshot, gpu)?)));
-    let (gpus, known): (Vec<&Device>, Vec<BusyTime>) = known.unzip();
-    if let ([gpu], [busy]) = (&gpus[..], &known[..]) {
-        return Some(busy.sentence(snapshot, gpu));
+fn accounted(analysis: &Analysis) -> Option<String> {
+    let known = analysis.gpus.iter().filter_map(|gpu| Some((gpu, gpu.known_busy()?)));
+    let (gpus, known): (Vec<&GpuTime>, Vec<&BusyTime>) = known.unzip();
+    let of = InUse::words_of_all(gpus.iter().map(|gpu| gpu.in_use));
+    if let [busy] = known[..] {
+        return Some(busy.sentence(of));
     }
-    let range = range(&gpus, known.iter().map(|busy| busy.share))?;
+    let devices: Vec<&Device> = gpus.iter().map(|gpu| gpu.device).collect();
+    let range = range(&devices, known.iter().map(|busy| busy.share))?;
     let is_bound = known.iter().any(|busy| busy.is_bound);
     let at_most = if is_bound { "at most " } else { "" };
-    let of = all_in_use_words(&snapshot.process, gpus.iter().copied());
     Some(format!("Timed functions account for {at_most}{range} of {of}."))
 }
 

@@ -1,7 +1,8 @@
 //! The lines about devices above and below the table.
 
+use crate::analysis::Analysis;
 use crate::busy_time::BusyTime;
-use crate::idle::{Idle, windows_sentence};
+use crate::idle::windows_sentence;
 use crate::kernel_names::shortened;
 use crate::units;
 use crate::{Coverage, Detail, Device, Snapshot, Unattributed};
@@ -13,21 +14,25 @@ const NAME: usize = 60;
 
 /// Returns the lines above the table: each device with its clocks, and how busy it was. The host is
 /// listed only if it is the only device and timing was not off.
-pub fn lines(snapshot: &Snapshot, detail: Detail) -> Vec<String> {
+pub fn lines(analysis: &Analysis, detail: Detail) -> Vec<String> {
+    let snapshot = analysis.snapshot;
     let is_alone = snapshot.devices.len() == 1 && snapshot.process.off.is_none();
     let shown = snapshot.devices.iter().filter(|device| is_alone || device.is_gpu());
-    shown.flat_map(|device| of_device(snapshot, device, detail)).collect()
+    shown.flat_map(|device| of_device(analysis, device, detail)).collect()
 }
 
-fn of_device(snapshot: &Snapshot, device: &Device, detail: Detail) -> Vec<String> {
+fn of_device(analysis: &Analysis, device: &Device, detail: Detail) -> Vec<String> {
     let parts = [format!("{}: {}", device.id, device.name)];
     let parts = parts.into_iter().chain(device.health());
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
-    lines.extend(windows_sentence(snapshot, device).map(|sentence| format!("  {sentence}")));
+    let Some(gpu) = analysis.gpu(device) else { return lines };
+    lines.extend(windows_sentence(gpu).map(|sentence| format!("  {sentence}")));
     lines.extend(device.coverage.iter().flat_map(|coverage| outside_lines(coverage, detail)));
-    let busy = BusyTime::known(snapshot, device).filter(|_| Idle::of(snapshot, device).is_none());
-    let phases = snapshot.process.advised_phases().filter(|_| device.coverage.is_none());
-    lines.extend(busy.map(|busy| accounted_line(&busy, &busy.sentence(snapshot, device), phases)));
+    let busy = gpu.known_busy().filter(|_| gpu.idle.is_none());
+    let phases = analysis.snapshot.process.advised_phases();
+    let phases = phases.filter(|_| device.coverage.is_none());
+    let sentence = |busy: &BusyTime| busy.sentence(gpu.in_use.words);
+    lines.extend(busy.map(|busy| accounted_line(busy, &sentence(busy), phases)));
     lines
 }
 

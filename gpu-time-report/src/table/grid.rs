@@ -1,6 +1,7 @@
 //! The table's cells as text, in order.
 
 use super::function::{Function, Shown};
+use crate::analysis::Analysis;
 use crate::column::{Cell, Column, Sheet};
 use crate::marks::Printed;
 use crate::own_times::Shares;
@@ -30,14 +31,14 @@ impl<'a> Grid<'a> {
     /// details. `most` limits the number of functions. Without any series, there are only names and
     /// numbers of calls.
     pub fn of(
-        snapshot: &'a Snapshot,
+        analysis: &Analysis<'a>,
         detail: Detail,
         most: Option<usize>,
-        printed: &'a Printed,
+        printed: &Printed,
     ) -> Grid<'a> {
+        let Analysis { snapshot, shares, .. } = analysis;
         let groups = groups::of(snapshot);
-        let sheet = Sheet::of(snapshot, printed, DIGITS);
-        let shares = &sheet.shares;
+        let sheet = Sheet::of(analysis, printed, DIGITS);
         let by_function = groups.chunk_by(|a, b| a.at == b.at);
         let mut functions: Vec<Function> =
             by_function.map(|groups| Function { snapshot, shares, groups }).collect();

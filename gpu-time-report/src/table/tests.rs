@@ -185,7 +185,8 @@ fn notes_about_the_function_to_look_at_first_come_first() {
     assert!(brief[0].starts_with(&format!("{first}, 14 more functions: `cold`")), "{brief:?}");
     let tracked = format!("{first}, 14 more functions (75 samples): cudarc");
     assert!(brief[2].starts_with(&tracked), "{brief:?}");
-    let all = notes(&snapshot, Detail::All).split_off(crate::advice::of(&snapshot).len());
+    let all =
+        notes(&snapshot, Detail::All).split_off(crate::advice::of(&Analysis::of(&snapshot)).len());
     let ours = all.iter().take_while(|line| line.starts_with(&first)).count();
     assert!(ours >= 7, "{all:?}");
     // Those of others are still there.
@@ -790,7 +791,7 @@ fn all_notes_include_the_brief_ones() {
     by_floor.devices[0].event_bias_source = Some("floor".to_owned());
     for snapshot in [by_floor, everything(), rated(), off()] {
         let all = snapshot.to_table(Terminal::default(), Detail::All);
-        for note in crate::advice::of(&snapshot) {
+        for note in crate::advice::of(&Analysis::of(&snapshot)) {
             assert!(all.contains(&format!("\n{}\n", printable(&note))), "{note}: {all}");
         }
     }

@@ -1,7 +1,7 @@
 use super::fixtures::{by_events, helpers, node, tree as pass};
 use super::*;
+use crate::Analysis;
 use crate::fixtures as reports;
-use crate::own_times::Shares;
 use crate::terminal::View;
 use crate::{Coverage, Detail, Device, Measure, Process, Site, Snapshot, Terminal};
 
@@ -114,14 +114,14 @@ fn windows_add_work_that_is_not_annotated() {
 #[test]
 fn function_may_have_the_name_of_other_work() {
     let own = |snapshot: &Snapshot| {
-        let times = crate::own_times::own_times(snapshot, None);
+        let times = Analysis::of(snapshot).own;
         times.iter().map(|time| (time.name.to_owned(), time.ns)).collect::<Vec<_>>()
     };
     let nodes = vec![node(Node::NOT_ANNOTATED, None, 2e6, 2e6), node("f", None, 1e6, 1e6)];
     let gpu = Device { coverage: Some(reports::coverage()), ..reports::gpu() };
     let snapshot = snapshot(nodes, vec![gpu]);
     assert_eq!(own(&snapshot), [("<not annotated>".to_owned(), 2e6), ("f".to_owned(), 1e6)]);
-    let outside = Shares::of(&snapshot).windows_only()[0];
+    let outside = Analysis::of(&snapshot).shares.windows_only()[0];
     assert_eq!(outside.source, Source::Windows);
 }
 
@@ -146,10 +146,10 @@ fn helper_threads_are_no_function() {
         ("<helper threads>", None),
     ];
     assert_eq!(names.collect::<Vec<_>>(), expected);
-    let shares = Shares::of(&snapshot);
+    let shares = Analysis::of(&snapshot).shares;
     let helpers = shares.helpers().unwrap();
     assert_eq!((helpers.ns, shares.of_own(helpers).unwrap().of_all), (3e6, 3.0 / 9.0));
-    let times = crate::own_times::own_times(&snapshot, None);
+    let times = Analysis::of(&snapshot).own;
     let functions = times.iter().filter(|time| !time.is_of_helpers);
     let functions: Vec<_> = functions.map(|time| (time.name, time.ns)).collect();
     assert_eq!(functions, [("layer", 3e6), ("pass", 2e6), ("<helper threads>", 1e6)]);
@@ -301,7 +301,7 @@ fn work_that_is_not_annotated_is_that_of_the_windows() {
 #[test]
 fn shares_of_all_clocks_of_a_device_add_up() {
     let snapshot = reports::kernels();
-    let shares = Shares::of(&snapshot);
+    let shares = Analysis::of(&snapshot).shares;
     let of_site = |site: &Site| {
         let heads = site.series.iter().filter(|series| series.measure != Measure::Launch);
         heads.filter_map(|series| Some(shares.of_row(site, series)?.of_all)).sum::<f64>()

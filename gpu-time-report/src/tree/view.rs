@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{Node, PerCall, Source, bounded_totals, selection};
+use super::{Node, PerCall, Source, selection};
+use crate::analysis::Analysis;
 use crate::launch_bound::both_sides;
 use crate::marks::GPU_PER_CALL;
 use crate::marks::Printed;
-use crate::own_times::{Share, Shares};
+use crate::own_times::Share;
 use crate::shorten::shortened;
 use crate::style::{DIMMED, TITLE};
 use crate::wrap::wrapped;
@@ -28,19 +29,18 @@ impl Snapshot {
     /// terminal. Empty if there is no tree.
     #[doc(hidden)]
     pub fn to_tree(&self, to: Terminal) -> String {
-        text(&self.with_unique_names(), to, &Printed::default())
+        self.analyzed(|analysis| text(analysis, to, &Printed::default()))
     }
 }
 
-/// Returns the call tree of a snapshot with unique names as lines of text.
-pub fn text(snapshot: &Snapshot, to: Terminal, printed: &Printed) -> String {
+/// Returns the call tree as lines of text.
+pub fn text(analysis: &Analysis, to: Terminal, printed: &Printed) -> String {
+    let snapshot = analysis.snapshot;
     if snapshot.tree.is_empty() {
         return String::new();
     }
-    let (bounds, shares) = (bounded_totals(&snapshot.tree), Shares::of(snapshot));
     let paths = selection::longest(&snapshot.tree, MAX_PATHS);
-    let paths: Vec<TreeRow> =
-        paths.map(|path| TreeRow::of(snapshot, &shares, &bounds, path)).collect();
+    let paths: Vec<TreeRow> = paths.map(|path| TreeRow::of(analysis, path)).collect();
     let mut labels: Vec<String> = paths.iter().map(|path| path.label(&path.name)).collect();
     let mut text = aligned(&paths, &labels, printed);
     let widest = labels.iter().map(|label| label.width()).max().unwrap_or_default();
@@ -80,12 +80,8 @@ struct TreeRow<'a> {
 }
 
 impl<'a> TreeRow<'a> {
-    fn of(
-        snapshot: &'a Snapshot,
-        shares: &Shares,
-        bounds: &[bool],
-        (at, depth): (usize, usize),
-    ) -> TreeRow<'a> {
+    fn of(analysis: &Analysis<'a>, (at, depth): (usize, usize)) -> TreeRow<'a> {
+        let Analysis { snapshot, shares, bounded_totals: bounds, .. } = analysis;
         let node = &snapshot.tree[at];
         let remarks = node.short_remarks().collect::<Vec<_>>().join(", ");
         let depth_mark = if depth > MAX_LEVELS { format!("↳{depth} ") } else { String::new() };

@@ -1,6 +1,6 @@
 //! The work that only phases found: that of no annotated function, and that of calls without a time.
 
-use crate::in_use::in_use_ns;
+use crate::in_use::InUse;
 use crate::{Coverage, Device, Node, Process, Source};
 
 /// Returns the paths of this work, from its shares of wall time in the phases. Nothing is known of devices without
@@ -17,7 +17,7 @@ pub fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node>
         (Node::NOT_ANNOTATED, |phases| (phases.not_annotated(), phases.not_annotated_error)),
     ];
     let gpus = devices.iter().filter(|device| device.is_gpu());
-    let known = gpus.filter_map(|gpu| Some((in_use_ns(process, gpu), gpu.known_coverage()?)));
+    let known = gpus.filter_map(|gpu| Some((InUse::of(process, gpu).ns, gpu.known_coverage()?)));
     let known: Vec<(f64, &Coverage)> = known.collect();
     let path = |(name, part): (&str, Part)| {
         let found = known.iter().map(|(wall_ns, phases)| {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use crate::Snapshot;
     use crate::fixtures::{coverage, gpu, process};
-    use crate::own_times::{Bound, Shares};
+    use crate::own_times::Bound;
     use crate::tree::fixtures::node;
 
     #[test]
@@ -74,8 +74,8 @@ mod tests {
             node.self_ns_by_device = ids.map(|id| (id.to_owned(), 0.35 * run_ns)).into();
             let snapshot = Snapshot::new(process(None), devices.into(), Vec::new());
             let snapshot = snapshot.with_tree(vec![node]);
-            let share = Shares::of(&snapshot).of_path(&snapshot.tree[0]).unwrap();
-            share.bound == Bound::Uncertain
+            let share = snapshot.analyzed(|report| report.shares.of_path(&snapshot.tree[0]));
+            share.unwrap().bound == Bound::Uncertain
         };
         assert_eq!([true, false].map(are_uncertain), [false, true]);
     }

@@ -9,7 +9,7 @@ use crate::config::options::Config;
 use crate::config::own_files;
 use crate::config::path_pattern::quoted;
 use crate::config::targets::{Format, Sink, Target};
-use gpu_time_report::{Snapshot, Terminal};
+use gpu_time_report::{Analysis, Snapshot, Terminal};
 
 /// Renders the trace of a snapshot. The second value is a note about what the trace lacks, if
 /// anything.
@@ -18,20 +18,22 @@ pub type Trace<'a> = &'a dyn Fn(&Snapshot) -> (String, Option<String>);
 /// Writes the report to every target. If a target fails, prints the error and the table to stderr,
 /// so that the results are not lost.
 pub fn deliver(snapshot: &Snapshot, targets: &[Target], config: &Config, trace: Trace<'_>) {
-    let mut table_is_due = false;
-    for target in targets {
-        match target.write(snapshot, config, trace) {
-            Ok(note) => note.iter().for_each(|note| say(note)),
-            Err(error) => {
-                say(&format!("cannot write the report to {}: {error}", target.sink));
-                table_is_due |= !targets.contains(&Target::TABLE);
+    snapshot.analyzed(|analysis| {
+        let mut table_is_due = false;
+        for target in targets {
+            match target.write(snapshot, analysis, config, trace) {
+                Ok(note) => note.iter().for_each(|note| say(note)),
+                Err(error) => {
+                    say(&format!("cannot write the report to {}: {error}", target.sink));
+                    table_is_due |= !targets.contains(&Target::TABLE);
+                }
             }
         }
-    }
-    if table_is_due {
-        // If writing to stderr fails, there is nowhere else to report the error.
-        let _ = Target::TABLE.write(snapshot, config, trace);
-    }
+        if table_is_due {
+            // If writing to stderr fails, there is nowhere else to report the error.
+            let _ = Target::TABLE.write(snapshot, analysis, config, trace);
+        }
+    });
 }
 
 /// Returns a warning for each target that is a standard stream closed by the program.
@@ -48,19 +50,20 @@ impl Target {
     fn write(
         &self,
         snapshot: &Snapshot,
+        analysis: &Analysis,
         config: &Config,
         trace: Trace<'_>,
     ) -> io::Result<Option<String>> {
         let (text, note) = match self.format {
             Format::Table => {
                 let terminal = Terminal { view: config.view, ..self.sink.terminal() };
-                (snapshot.to_table(terminal, config.detail), None)
+                (analysis.table(terminal, config.detail), None)
             }
             Format::Json => (snapshot.to_json() + "\n", None),
             Format::Csv => (snapshot.to_csv(), None),
             Format::Folded => (snapshot.to_folded(), None),
             #[cfg(feature = "html")]
-            Format::Html => (snapshot.to_html(), None),
+            Format::Html => (analysis.html(), None),
             Format::Trace => trace(snapshot),
         };
         let bytes = text.as_bytes();

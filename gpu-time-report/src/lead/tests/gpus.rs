@@ -1,5 +1,5 @@
+use crate::Analysis;
 use crate::fixtures::{gpu, only_functions, process};
-use crate::lead::Lead;
 use crate::lead::figures::Figures;
 use crate::tree::fixtures::node;
 use crate::{Device, Node, Snapshot};
@@ -24,8 +24,9 @@ fn report(on_busy: f64) -> Snapshot {
 }
 
 fn used(snapshot: &Snapshot, function: &str) -> Vec<String> {
-    let figures = Figures::of(snapshot);
-    figures.used(Some(function)).iter().map(|gpu| gpu.device.id.clone()).collect()
+    let analysis = Analysis::of(snapshot);
+    let figures = Figures::of(&analysis);
+    figures.used(Some(function)).iter().map(|gpu| gpu.time.device.id.clone()).collect()
 }
 
 #[test]
@@ -48,7 +49,7 @@ fn gpus_are_all_used_if_times_are_not_known_by_device() {
 #[test]
 fn function_on_a_busy_gpu_is_not_launch_bound() {
     let is_launch_bound = |on_busy| {
-        let line = Lead::of(&report(on_busy)).line().unwrap();
+        let line = Analysis::of(&report(on_busy)).lead.line().unwrap();
         line.contains("Look at step first: it is launch-bound")
     };
     assert_eq!([0.0, 0.5, 0.99].map(is_launch_bound), [true, true, false]);

@@ -1,5 +1,5 @@
+use crate::Analysis;
 use crate::fixtures::{coverage, gpu, process};
-use crate::lead::Lead;
 use crate::tree::fixtures::node;
 use crate::{Coverage, Device, Node, PerCall, Snapshot, Source};
 
@@ -17,7 +17,7 @@ fn first(functions: &[(&str, f64, f64)], windows: Option<Coverage>) -> (String, 
     let gpu = Device { coverage: windows, ..gpu() };
     let snapshot = Snapshot::new(process(None), vec![gpu], Vec::new());
     let snapshot = snapshot.with_tree(functions.iter().map(path).collect());
-    let first = Lead::of(&snapshot).first.unwrap();
+    let first = Analysis::of(&snapshot).lead.first.unwrap();
     (first.name.to_owned(), first.why)
 }
 
@@ -44,7 +44,7 @@ fn sampled_function_that_may_not_be_the_largest_has_a_rival() {
         let mut nodes = vec![node("always", None, 1e8, 1e8), node("seldom", None, 8e7, 8e7)];
         nodes[1].self_error_ns = error_ns;
         let snapshot = Snapshot::new(process(None), vec![gpu()], Vec::new());
-        Lead::of(&snapshot.with_tree(nodes)).first.unwrap().why
+        Analysis::of(&snapshot.with_tree(nodes)).lead.first.unwrap().why
     };
     let rival = "~55.6% of GPU time is its own, but too few calls were recorded to tell whether `seldom` has more";
     assert_eq!([Some(1.1e7), None].map(why), [rival; 2]);

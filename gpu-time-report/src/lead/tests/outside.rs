@@ -1,5 +1,5 @@
+use crate::Analysis;
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
-use crate::lead::Lead;
 use crate::tree::fixtures::{helpers, node};
 use crate::{Coverage, Device, Node, Snapshot, Unattributed};
 
@@ -30,7 +30,7 @@ fn report(own: f64, waited: f64) -> Snapshot {
 }
 
 fn line(snapshot: &Snapshot) -> String {
-    Lead::of(snapshot).line().unwrap()
+    Analysis::of(snapshot).lead.line().unwrap()
 }
 
 const ANNOTATE: &str = "is not annotated: annotate the functions that enqueue `gemm<float>` first \

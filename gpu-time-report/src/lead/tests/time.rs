@@ -1,3 +1,4 @@
+use crate::Analysis;
 use crate::fixtures::{coverage, gpu, process};
 use crate::lead::words::time;
 use crate::tree::fixtures::node;
@@ -15,7 +16,7 @@ fn said(shares: &[f64], change: impl Fn(&mut Device), processes: usize) -> Strin
     let merged = if processes > 1 { vec![process(None); processes] } else { Vec::new() };
     let process = Process { merged, ..process(None) };
     let devices = shares.iter().enumerate().map(device).collect();
-    time(&Snapshot::new(process, devices, Vec::new())).unwrap()
+    time(&Analysis::of(&Snapshot::new(process, devices, Vec::new()))).unwrap()
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn accounted_for(shares: &[f64]) -> String {
     let self_ns_by_device = ids.into_iter().zip(of_run).collect();
     let node = Node { self_ns_by_device, ..node("decode", None, ns, ns) };
     let snapshot = Snapshot::new(process, devices, Vec::new()).with_tree(vec![node]);
-    time(&snapshot).unwrap()
+    time(&Analysis::of(&snapshot)).unwrap()
 }
 
 #[test]
