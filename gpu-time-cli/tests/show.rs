@@ -68,7 +68,7 @@ fn terminal_colours_follow_environment() {
 #[test]
 fn show_csv_json_and_several_tables() {
     let csv = tool(&["show".into(), stored(), "--format".into(), "csv".into()]).success();
-    assert!(csv.starts_with("site,file,line,"), "{csv}");
+    assert!(csv.starts_with("function,file,line,"), "{csv}");
     let json = tool(&["show".into(), stored(), "--format=json".into()]).success();
     let report = Snapshot::from_json(&std::fs::read(stored()).unwrap()).unwrap();
     assert_eq!((csv, json), (report.to_csv(), report.to_json() + "\n"));
@@ -257,7 +257,7 @@ fn kernels_of_single_and_merged_reports_are_shown() {
     assert_eq!(tool(&merge).success(), "");
     assert_eq!(words(&merged), ["gemm", "×2", "16", "94.7%"]);
     let csv = tool(&["show".into(), merged.clone(), "--format=csv".into()]).success();
-    assert_eq!(csv.lines().count(), 4, "{csv}");
+    assert_eq!(csv.lines().count(), 3, "{csv}");
     let table = show_all(&merged);
     assert!(
         table.contains("\n  merged: medians of recorded calls and kernels that several"),

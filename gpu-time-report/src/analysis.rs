@@ -5,6 +5,7 @@ use crate::idle::Idle;
 use crate::in_use::{InUse, all_windows};
 use crate::lead::Lead;
 use crate::own_times::{self, OwnTime, Rows, Shares};
+use crate::run_kernels::RunKernel;
 use crate::{Coverage, Device, Snapshot, idle, tree};
 
 /// The answers to the questions that more than one rendering asks.
@@ -16,6 +17,8 @@ pub struct Analysis<'a> {
     pub(crate) own: Vec<OwnTime<'a>>,
     pub(crate) shares: Shares<'a>,
     pub(crate) gpus: Vec<GpuTime<'a>>,
+    /// The kernels of the run, largest total first. Empty without phases.
+    pub(crate) kernels: Vec<RunKernel<'a>>,
     /// For each path of the tree, `true` if its total contains an upper bound.
     pub(crate) bounded_totals: Vec<bool>,
     pub(crate) lead: Lead<'a>,
@@ -45,9 +48,10 @@ impl<'a> Analysis<'a> {
         let own = own_times::of(snapshot, None, &rows);
         let gpus: Vec<_> = snapshot.gpus().map(|gpu| GpuTime::of(snapshot, gpu, &rows)).collect();
         let shares = Shares::of(snapshot, &own, &rows, &gpus);
+        let kernels = RunKernel::all(&gpus);
         let bounded_totals = tree::bounded_totals(&snapshot.tree);
         let lead = Lead::default();
-        let mut analysis = Analysis { snapshot, own, shares, gpus, bounded_totals, lead };
+        let mut analysis = Analysis { snapshot, own, shares, gpus, kernels, bounded_totals, lead };
         analysis.lead = Lead::of(&analysis);
         analysis
     }
@@ -86,6 +90,7 @@ impl<'a> GpuTime<'a> {
 
     /// Does the same, except where some of the merged reports with the GPU have no phases: those of the others say
     /// nothing about these.
+    #[cfg(feature = "html")]
     pub fn phases_of_all(&self) -> Option<&'a Coverage> {
         all_windows(self.device).filter(|_| !self.is_missed)
     }

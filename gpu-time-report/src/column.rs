@@ -8,7 +8,7 @@ use crate::own_times::Shares;
 use crate::row::Row;
 use crate::scale::Scale;
 use crate::units::{self, percent, printable};
-use crate::{CacheState, Clock, Series, Site, Snapshot, marks};
+use crate::{CacheState, Clock, Series, Site, marks};
 
 named! {
     /// A column, in order from left to right.
@@ -24,6 +24,8 @@ named! {
         P95 = "p95",
         /// From the 5th to the 95th percentile.
         Spread = "p5–p95",
+        /// The function's own GPU time, without that of the functions that it calls.
+        Own = "self",
         Total = "total",
         /// The standard error of an estimated total.
         Error = "±",
@@ -50,13 +52,14 @@ pub struct Cell {
     pub chip: Option<&'static str>,
     /// A figure that follows in parentheses or in small letters.
     pub note: Option<String>,
-    #[cfg_attr(not(feature = "html"), expect(dead_code, reason = "only the page sorts by it"))]
+    /// The figure as CSV has it, by which the page sorts.
     pub value: Option<f64>,
 }
 
 impl Column {
     /// Returns the columns for a report, without those that would be empty or have the same text in every row.
-    pub fn of(snapshot: &Snapshot) -> impl Iterator<Item = Column> {
+    pub fn of(analysis: &Analysis) -> impl Iterator<Item = Column> {
+        let Analysis { snapshot, shares, .. } = analysis;
         let any = |has: fn(&Series) -> bool| snapshot.all_series().any(has);
         let is_shown = move |column: &Column| match column {
             Column::Key => any(|series| series.key.is_some()),
@@ -70,6 +73,12 @@ impl Column {
             }
             Column::Cache => any(|series| series.cache != CacheState::AsFound),
             Column::Error => snapshot.sites.iter().any(Site::is_sampled),
+            Column::Own => {
+                let is_part = |series: &Series| {
+                    series.own_total().zip(series.total()).is_some_and(|(own, all)| own < all)
+                };
+                shares.are_known() && any(is_part)
+            }
             Column::Share => any(Series::is_gpu_time),
             Column::GbPerS => any(|series| series.bytes.is_some()),
             Column::TflopPerS => any(|series| series.flops.is_some()),
@@ -78,11 +87,29 @@ impl Column {
         Column::ALL.into_iter().filter(is_shown)
     }
 
+    /// Returns the name of the column in CSV, whose figures have no other unit. `None` for columns without figures.
+    pub fn id(self) -> Option<&'static str> {
+        Some(match self {
+            Column::Calls => "calls",
+            Column::Samples => "samples",
+            Column::Median => "median_ns",
+            Column::P5 => "p5_ns",
+            Column::P95 => "p95_ns",
+            Column::Own => "self_ns",
+            Column::Total => "total_ns",
+            Column::Error => "total_error",
+            Column::Share => "share",
+            Column::GbPerS => "gb_per_s",
+            Column::TflopPerS => "tflop_per_s",
+            Column::Function | Column::Key | Column::On | Column::Cache | Column::Spread => None?,
+        })
+    }
+
     /// Returns the unit of most figures, or nothing.
     pub fn unit(self, sheet: &Sheet) -> &'static str {
         match self {
             Column::Median | Column::P5 | Column::P95 | Column::Spread => sheet.times.unit().name(),
-            Column::Total => sheet.totals.unit().name(),
+            Column::Own | Column::Total => sheet.totals.unit().name(),
             _ => "",
         }
     }
@@ -94,7 +121,7 @@ impl Column {
 
     /// Returns a cell, or `None` if the column does not apply to the row.
     pub fn cell(self, row: &Row, sheet: &Sheet) -> Option<Cell> {
-        let Sheet { printed, times, totals, .. } = sheet;
+        let Sheet { printed, times, .. } = sheet;
         let time = |ns: f64| Cell::number(times.text(ns), ns);
         Some(match self {
             Column::Function => {
@@ -144,16 +171,17 @@ impl Column {
                 let [p5, p95] = [stats.p5, stats.p95].map(|ns| unit.number(ns));
                 Cell::text(format!("{p5}–{p95}{name}"))
             }
-            Column::Total => {
-                let total = row.total?;
-                let bound = printed.bound(total.is_bound);
-                let estimate = printed.mark(total.is_estimate, marks::ESTIMATE);
-                Cell::number(format!("{bound}{estimate}{}", totals.text(total.ns)), total.ns)
-            }
+            Column::Own => time_of_all(row, sheet.shares.ns(row.share?), sheet)?,
+            Column::Total => time_of_all(row, row.total?.ns, sheet)?,
             Column::Error => {
                 let total = row.total.filter(|total| total.is_estimate)?;
-                let known = |error| units::share(error, total.ns);
-                Cell::text(total.error_ns.map_or("?".to_owned(), known))
+                match total.error_ns {
+                    Some(error) => Cell {
+                        value: Some(error / total.ns).filter(|of_total| of_total.is_finite()),
+                        ..Cell::text(units::share(error, total.ns))
+                    },
+                    None => Cell::text("?".to_owned()),
+                }
             }
             Column::Share => match row.share {
                 Some(share) => Cell::number(share.text(printed), share.of_all),
@@ -196,6 +224,14 @@ impl Cell {
     fn count(count: u64) -> Cell {
         Cell::number(units::count(count), count as f64)
     }
+}
+
+/// Returns the total of a row, or a part of it, with the marks of the total.
+fn time_of_all(row: &Row, ns: f64, sheet: &Sheet) -> Option<Cell> {
+    let (total, printed) = (row.total?, sheet.printed);
+    let bound = printed.bound(total.is_bound);
+    let estimate = printed.mark(total.is_estimate, marks::ESTIMATE);
+    Some(Cell::number(format!("{bound}{estimate}{}", sheet.totals.text(ns)), ns))
 }
 
 fn rate(row: &Row, rate: f64, printed: &Printed) -> Cell {

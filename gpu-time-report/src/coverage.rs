@@ -59,15 +59,14 @@ pub struct Coverage {
     pub not_timed: f64,
     /// The error of the share of functions without a time.
     pub not_timed_error: Option<f64>,
-    /// The kernels, copies and memsets that were enqueued outside of annotated functions, largest
-    /// share first. There are at most 16.
-    pub unattributed: Vec<Unattributed>,
+    /// The kernels, copies and memsets in the phases, largest share first. There are at most 16 of annotated functions, and
+    /// 16 others.
+    pub kernels: Vec<PhaseKernel>,
 }
 
 impl Coverage {
-    /// The largest number of kernels in [`unattributed`](Coverage::unattributed).
-    #[doc(hidden)]
-    pub const MAX_UNATTRIBUTED: usize = 16;
+    /// The largest number of [kernels](Coverage::kernels) of annotated functions, and of others.
+    const MAX_KERNELS: usize = 16;
 
     /// Returns the share of wall time during which only work outside of annotated functions ran.
     pub fn not_annotated(&self) -> f64 {
@@ -76,8 +75,8 @@ impl Coverage {
 
     /// Returns the figures of two reports together. Shares and rates are weighted by the times that the phases cover,
     /// because one process may have had more phases than the other.
-    /// There may be more than [`MAX_UNATTRIBUTED`](Self::MAX_UNATTRIBUTED) kernels, because those of a third report
-    /// can move up one that is far down now.
+    /// There may be more kernels than in a report, because those of a third one can move up one that is far down now:
+    /// [`bound_kernels`](Self::bound_kernels) leaves the largest.
     #[doc(hidden)]
     #[must_use]
     pub fn pooled(&self, other: &Coverage, covered_ns: [f64; 2]) -> Coverage {
@@ -92,23 +91,28 @@ impl Coverage {
             Some(of(one, weights[0])?.hypot(of(two, weights[1])?))
         };
         let busy = mean([self.busy, other.busy]);
-        let mut unattributed: Vec<Unattributed> = Vec::new();
+        let mut kernels: Vec<PhaseKernel> = Vec::new();
         for (of, weight) in [self, other].into_iter().zip(weights) {
             let of_busy = if busy > 0.0 { weight * of.busy / busy } else { 0.0 };
-            for kernel in &of.unattributed {
+            for kernel in &of.kernels {
                 let (share, per_s) = (of_busy * kernel.share, weight * kernel.per_s);
-                match unattributed.iter_mut().find(|known| known.name == kernel.name) {
+                let is_same = |known: &&mut PhaseKernel| {
+                    (&known.name, known.annotated) == (&kernel.name, kernel.annotated)
+                };
+                match kernels.iter_mut().find(is_same) {
                     Some(known) => {
+                        // Percentiles cannot be combined.
+                        known.median_ns = None;
                         known.count = known.count.saturating_add(kernel.count);
                         known.total_ns += kernel.total_ns;
                         known.share += share;
                         known.per_s += per_s;
                     }
-                    None => unattributed.push(Unattributed { share, per_s, ..kernel.clone() }),
+                    None => kernels.push(PhaseKernel { share, per_s, ..kernel.clone() }),
                 }
             }
         }
-        unattributed.sort_by(|one, other| other.share.total_cmp(&one.share));
+        kernels.sort_by(|one, other| other.share.total_cmp(&one.share));
         Coverage {
             windows: self.windows.saturating_add(other.windows),
             incomplete: self.incomplete.saturating_add(other.incomplete),
@@ -124,12 +128,29 @@ impl Coverage {
             not_annotated_error: error(self.not_annotated_error, other.not_annotated_error),
             not_timed: mean([self.not_timed, other.not_timed]),
             not_timed_error: error(self.not_timed_error, other.not_timed_error),
-            unattributed,
+            kernels,
         }
     }
 
+    /// Leaves the largest kernels.
+    #[doc(hidden)]
+    pub fn bound_kernels(&mut self) {
+        let mut rooms = [Coverage::MAX_KERNELS; 2];
+        self.kernels.retain(|kernel| {
+            let room = &mut rooms[usize::from(kernel.annotated)];
+            let has_room = *room > 0;
+            *room = room.saturating_sub(1);
+            has_room
+        });
+    }
+
+    /// Returns the kernels that were enqueued outside of annotated functions, largest share first.
+    pub(crate) fn not_annotated_kernels(&self) -> impl Iterator<Item = &PhaseKernel> {
+        self.kernels.iter().filter(|kernel| !kernel.annotated)
+    }
+
     /// Returns `true` if everything was recorded, as by one phase for the whole run.
-    fn is_whole_run(&self) -> bool {
+    pub(crate) fn is_whole_run(&self) -> bool {
         let is_whole = self.total_ns >= WHOLE_RUN * self.covered_ns && self.covered_ns > 0.0;
         is_whole && self.unknown() == 0
     }
@@ -199,41 +220,38 @@ impl Coverage {
     }
 }
 
-/// Work that was enqueued outside of annotated functions: all kernels with one name, a kind of
-/// copy, or memsets.
+/// Work in phases: all kernels with one name, a kind of copy, or memsets, either those of annotated functions or all
+/// others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Unattributed {
+pub struct PhaseKernel {
     /// The demangled name, or a name in brackets for a copy or a memset.
     pub name: String,
+    /// Annotated functions enqueued the work.
+    pub annotated: bool,
     /// The number of times that the work was enqueued in all phases.
     pub count: u64,
-    /// The total time of the work, in nanoseconds.
+    /// The total time of the work in all phases, in nanoseconds.
     pub total_ns: f64,
+    /// The median time, in nanoseconds. `None` in a merged report, if several of its reports have the work.
+    pub median_ns: Option<f64>,
     /// The work's time as a share of the busy time.
     pub share: f64,
     /// The number of times per second that the work is enqueued.
     pub per_s: f64,
 }
 
-impl Unattributed {
-    /// Keeps the kernels with the largest totals, with their shares of the busy time of all phases.
+impl PhaseKernel {
+    /// Sorts the kernels by their totals, largest first, and computes their shares of the busy time of all phases.
     #[doc(hidden)]
-    pub fn largest(mut all: Vec<Unattributed>, busy_ns: f64, total_ns: f64) -> Vec<Unattributed> {
+    pub fn sorted(mut all: Vec<PhaseKernel>, busy_ns: f64, total_ns: f64) -> Vec<PhaseKernel> {
         all.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));
-        all.truncate(Coverage::MAX_UNATTRIBUTED);
         for kernel in &mut all {
             kernel.share = if busy_ns > 0.0 { kernel.total_ns / busy_ns } else { 0.0 };
             kernel.per_s =
                 if total_ns > 0.0 { kernel.count as f64 / (total_ns / 1e9) } else { 0.0 };
         }
         all
-    }
-
-    /// Returns the kernel in words, with its name in this form.
-    pub(crate) fn sentence(&self, name: &str) -> String {
-        let Unattributed { share, per_s, .. } = self;
-        format!("{name}: {:.1}% of the busy time, {per_s:.0}/s", 100.0 * share)
     }
 }
 

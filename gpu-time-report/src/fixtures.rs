@@ -181,14 +181,15 @@ fn proof() -> FlushProof {
 
 /// Returns the coverage of a device with 20 kernels outside of annotated functions.
 pub fn coverage() -> Coverage {
-    let kernel = |i: u32| Unattributed {
+    let kernel = |i: u32| PhaseKernel {
         name: format!("outside_{i}"),
         count: 400,
         total_ns: 1e6 * f64::from(20 - i),
-        share: 0.0,
-        per_s: 0.0,
+        median_ns: Some(2_500.0 * f64::from(20 - i)),
+        ..PhaseKernel::default()
     };
-    Coverage {
+    let kernels = PhaseKernel::sorted((0..20).map(kernel).collect(), 560e6, 800e6);
+    let mut coverage = Coverage {
         windows: 40,
         incomplete: 1,
         missed: 0,
@@ -203,8 +204,10 @@ pub fn coverage() -> Coverage {
         not_annotated_error: Some(0.005_f64.hypot(0.004)),
         not_timed: 0.0,
         not_timed_error: Some(0.0),
-        unattributed: Unattributed::largest((0..20).map(kernel).collect(), 560e6, 800e6),
-    }
+        kernels,
+    };
+    coverage.bound_kernels();
+    coverage
 }
 
 /// Returns the coverage of a device with this idle share, in which the only work is that of timed functions. They took

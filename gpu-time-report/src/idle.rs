@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn incomplete_windows_tell_nothing() {
-        let none = Coverage { windows: 0, missed: 2, unattributed: vec![], ..windows(1.0, None) };
+        let none = Coverage { windows: 0, missed: 2, kernels: vec![], ..windows(1.0, None) };
         assert_eq!(said(none.clone()), "Timed functions account for 50.0% of the run.");
         let table = report(none).to_string();
         let line = "  no phase is complete: 1 incomplete, 2 missed\n";

@@ -18,7 +18,7 @@ use crate::analysis::Analysis;
 use crate::in_use::{InUse, RUN};
 use crate::own_times::{Bound, EXACT, Share};
 use crate::units::{self, percent};
-use crate::{Device, Node, Series, Source, Unattributed, launch_bound, opened};
+use crate::{Device, Node, PhaseKernel, Series, Source, launch_bound, opened};
 
 /// The part of a whole above which it is most of it.
 const MOST: f64 = 0.5;
@@ -301,7 +301,7 @@ fn kernel(figures: &Figures) -> String {
     let known = gpus.filter_map(|gpu| Some((gpu.device, gpu.phases()?)));
     let is_one = known.clone().count() == 1;
     let kernels = known.filter_map(|(device, coverage)| {
-        let kernel: &Unattributed = coverage.unattributed.first()?;
+        let kernel: &PhaseKernel = coverage.not_annotated_kernels().next()?;
         Some((device, kernel, coverage.busy * kernel.share))
     });
     let largest = kernels.max_by(|(.., one), (.., other)| one.total_cmp(other));

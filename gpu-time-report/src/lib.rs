@@ -59,6 +59,7 @@ mod ranges;
 mod rate;
 mod remark;
 mod row;
+mod run_kernels;
 mod scale;
 mod schema;
 mod series;
@@ -88,7 +89,7 @@ mod tests;
 #[doc(hidden)]
 pub use analysis::Analysis;
 pub use budget::Budget;
-pub use coverage::{Coverage, Unattributed};
+pub use coverage::{Coverage, PhaseKernel};
 #[doc(hidden)]
 pub use detail::Detail;
 pub use device::{Clocks, Device, Overlap, WindowsFrom};

@@ -299,6 +299,11 @@ impl<'a> Shares<'a> {
         self.share(node.share)
     }
 
+    /// Returns the time of which this is the share.
+    pub fn ns(&self, share: Share) -> f64 {
+        share.of_all * self.all_ns
+    }
+
     fn share(&self, of_all: f64) -> Option<Share> {
         self.bound.map(|bound| Share { of_all, bound })
     }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     Bytes, Coverage, Dependence, Device, Elsewhere, Eviction, Flops, FlushProof, Kernel,
-    KernelTimes, Launches, Node, Overlap, PerCall, Run, Series, Site, Snapshot, Stats,
-    Unattributed,
+    KernelTimes, Launches, Node, Overlap, PerCall, PhaseKernel, Run, Series, Site, Snapshot, Stats,
 };
 
 /// The largest amount: more than all GPUs compute in a millennium, and small enough for sums and
@@ -53,10 +52,10 @@ ranges! {
     FlushProof { clean dirty; }
     Eviction { ; missed_after_read missed_after_write missed_discarded }
     Coverage {
-        total_ns covered_ns busy_error idle_error attributed_error not_annotated_error not_timed_error unattributed;
+        total_ns covered_ns busy_error idle_error attributed_error not_annotated_error not_timed_error kernels;
         busy idle attributed not_timed
     }
-    Unattributed { total_ns share per_s; }
+    PhaseKernel { total_ns median_ns share per_s; }
     Node { calls inclusive_ns inclusive_error_ns self_ns self_error_ns self_ns_by_device per_call; share }
     PerCall { busy_ns span_ns waited_ns host_ns kernels; }
     Site { series; sample_rate }
@@ -117,7 +116,7 @@ mod tests {
         let mut report = kernels().with_tree(tree());
         let coverage = report.devices[0].coverage.as_mut().unwrap();
         (coverage.covered_ns, coverage.not_annotated_error) = (1e9, Some(0.001));
-        coverage.unattributed.truncate(1);
+        coverage.kernels.truncate(1);
         report.sites[0].unsampled = 1;
         report.devices[0].overlap = Some(Overlap { ns: 5.0, partial: false });
         let whole = serde_json::to_value(report).unwrap();

@@ -3,7 +3,7 @@
 mod devices;
 mod function;
 mod grid;
-mod keys;
+mod kernels;
 mod layout;
 
 use std::fmt;
@@ -67,7 +67,7 @@ fn render(
         printable(&process.started)
     );
     writeln!(f, "{}", to.styled(TITLE, &title))?;
-    for line in devices::lines(analysis, detail) {
+    for line in devices::lines(analysis) {
         write_wrapped(f, to, Style::new(), &printable(&line))?;
     }
     if let Some(lead) = analysis.lead.line() {
@@ -80,6 +80,7 @@ fn render(
     let most = to.most_functions.filter(|_| detail == Detail::Brief);
     let printed = Printed::default();
     let (mut functions, mut rows) = (0, 0);
+
     if to.view == View::Tree && !snapshot.tree.is_empty() {
         writeln!(f, "\n{}", tree::view::text(analysis, to, &printed).trim_end())?;
     } else {
@@ -88,6 +89,11 @@ fn render(
         if !grid.rows.is_empty() {
             writeln!(f, "\n{}", fitted(grid, to))?;
         }
+    }
+    let (kernels, left_out) = kernels::lines(analysis, to, detail, &printed);
+    rows += left_out;
+    if !kernels.is_empty() {
+        writeln!(f, "\n{}", kernels.join("\n"))?;
     }
     writeln!(f)?;
     let mut left = 0;

@@ -6,8 +6,8 @@ use std::mem;
 
 use crate::units::{is_hidden, printable};
 use crate::{
-    Coverage, Device, Elsewhere, Eviction, FlushProof, Kernel, KernelTimes, Launch, Node, Process,
-    Series, Site, Unattributed,
+    Coverage, Device, Elsewhere, Eviction, FlushProof, Kernel, KernelTimes, Launch, Node,
+    PhaseKernel, Process, Series, Site,
 };
 
 /// The maximum length of a text in bytes. Names of kernels have up to 8 KiB.
@@ -39,8 +39,8 @@ texts! {
     }
     FlushProof { clean dirty }
     Eviction { method }
-    Coverage { unattributed }
-    Unattributed { name }
+    Coverage { kernels }
+    PhaseKernel { name }
     Site { name file options gpu_keys warnings series }
     Series { device key launch kernel_times }
     Launch { name }

@@ -70,8 +70,8 @@ pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
     Budget, Bytes, Clocks, Coverage, Dependence, Device, Elsewhere, ElsewhereReason, Eviction,
     Flops, FlushProof, Histogram, Kernel, KernelTimes, Launch, Launches, Modes, Node, Overlap,
-    PerCall, Process, ReadError, Run, Series, Site, Slot, Snapshot, Stats, Timeline, Trend,
-    Unattributed, UnknownError, WindowsFrom,
+    PerCall, PhaseKernel, Process, ReadError, Run, Series, Site, Slot, Snapshot, Stats, Timeline,
+    Trend, UnknownError, WindowsFrom,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};

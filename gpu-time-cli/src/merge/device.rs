@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_report::{Coverage, Device, Process, WindowsFrom, value};
+use gpu_time_report::{Device, Process, WindowsFrom, value};
 
 use super::combine::{add, add_warning};
 use super::sharing::{self, Users};
@@ -90,7 +90,7 @@ impl Devices {
         let finished = self.merged.into_iter().map(|merged| {
             let MergedDevice { mut device, windows_from, used_by, users, .. } = merged;
             if let Some(coverage) = &mut device.coverage {
-                coverage.unattributed.truncate(Coverage::MAX_UNATTRIBUTED);
+                coverage.bound_kernels();
             }
             if users.have_shared() {
                 device.shared = true;

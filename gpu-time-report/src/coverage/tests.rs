@@ -1,7 +1,7 @@
 use super::*;
 
-fn kernel(name: &str, count: u64, total_ns: f64) -> Unattributed {
-    Unattributed { name: name.to_owned(), count, total_ns, share: 0.0, per_s: 0.0 }
+fn kernel(name: &str, count: u64, total_ns: f64) -> PhaseKernel {
+    PhaseKernel { name: name.to_owned(), count, total_ns, ..PhaseKernel::default() }
 }
 
 fn coverage(windows: u64, busy: f64, error: Option<f64>) -> Coverage {
@@ -22,7 +22,7 @@ fn coverage(windows: u64, busy: f64, error: Option<f64>) -> Coverage {
         not_annotated_error: error,
         not_timed: 0.0,
         not_timed_error: Some(0.0),
-        unattributed: Unattributed::largest(kernels, busy * total_ns, total_ns),
+        kernels: PhaseKernel::sorted(kernels, busy * total_ns, total_ns),
     }
 }
 
@@ -36,12 +36,12 @@ fn pooled_shares_are_weighted_by_covered_time() {
     assert!((pooled.attributed - 0.3).abs() < 1e-12);
     let expected = 0.5 * 0.03_f64.hypot(0.02);
     assert!((pooled.busy_error.unwrap() - expected).abs() < 1e-12);
-    let b = &pooled.unattributed[0];
+    let b = &pooled.kernels[0];
     assert_eq!((&*b.name, b.count, b.total_ns, b.per_s), ("b", 40, 4e6, 50.0));
     // It ran for 2 of 200 ms and for 2 of 600 ms.
     assert!((b.share - (0.01 + 0.01 / 3.0) / 2.0 / 0.6).abs() < 1e-12, "{b:?}");
     let pooled = few.pooled(&many, [15e9, 5e9]);
-    assert!((pooled.busy - 0.5).abs() < 1e-12 && pooled.unattributed[0].per_s == 50.0);
+    assert!((pooled.busy - 0.5).abs() < 1e-12 && pooled.kernels[0].per_s == 50.0);
 }
 
 #[test]
@@ -62,10 +62,15 @@ fn error_of_not_annotated_work_is_pooled() {
 
 #[test]
 fn kernels_are_bounded_by_total() {
-    let many = (0..40).map(|i| kernel(&format!("k{i}"), 1, f64::from(i))).collect();
-    let largest = Unattributed::largest(many, 100.0, 1e9);
-    assert_eq!((largest.len(), &*largest[0].name), (Coverage::MAX_UNATTRIBUTED, "k39"));
-    assert_eq!((largest[0].share, largest[0].per_s), (0.39, 1.0));
+    let kernel = |i| PhaseKernel { annotated: i < 30, ..kernel(&format!("k{i}"), 1, f64::from(i)) };
+    let kernels = PhaseKernel::sorted((0..40).map(kernel).collect(), 100.0, 1e9);
+    let mut coverage = Coverage { kernels, ..coverage(1, 0.5, None) };
+    coverage.bound_kernels();
+    let [of_functions, others] =
+        [true, false].map(|is| coverage.kernels.iter().filter(|of| of.annotated == is).count());
+    assert_eq!((of_functions, others), (16, 10));
+    let largest = &coverage.kernels[0];
+    assert_eq!((&*largest.name, largest.share, largest.per_s), ("k39", 0.39, 1.0));
 }
 
 #[test]

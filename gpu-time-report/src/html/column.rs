@@ -8,7 +8,7 @@ use crate::html::prose::path;
 use crate::marks::Printed;
 use crate::row::Row;
 use crate::units::{self, printable};
-use crate::{Series, Site, Snapshot, Stats, launch_bound, opened};
+use crate::{Series, Site, Stats, launch_bound, opened};
 
 /// The number of digits shown for most times.
 const DIGITS: u8 = 3;
@@ -23,13 +23,13 @@ pub struct PageSheet<'t, 'a> {
 }
 
 /// Returns the columns of the page. The errors of totals stand beside them.
-pub fn columns(snapshot: &Snapshot, sheet: &PageSheet) -> Vec<Column> {
+pub fn columns(analysis: &Analysis, sheet: &PageSheet) -> Vec<Column> {
     let fits = |column: &Column| match column {
         Column::Error => false,
         Column::Share => sheet.sheet.shares.are_known(),
         _ => true,
     };
-    Column::of(snapshot).filter(fits).collect()
+    Column::of(analysis).filter(fits).collect()
 }
 
 impl Column {

@@ -101,12 +101,8 @@ fn details(gpu: &GpuTime) -> Markup {
 /// Renders what phases found, and the properties of the device.
 fn more(gpu: &GpuTime) -> Markup {
     html! {
-        @if let Some(coverage) = &gpu.device.coverage {
-            p { (printable(&idle::windows_sentence(gpu).unwrap_or_default())) }
-            @if !coverage.unattributed.is_empty() {
-                p { "Outside of annotated functions:" }
-                ul { @for kernel in &coverage.unattributed { li { (printable(&kernel.sentence(&kernel.name))) } } }
-            }
+        @if let Some(sentence) = idle::windows_sentence(gpu) {
+            p { (printable(&sentence)) }
         }
         (list(&properties(gpu.device)))
     }

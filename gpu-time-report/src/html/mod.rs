@@ -17,6 +17,7 @@ mod lead;
 mod page;
 mod prose;
 mod rows;
+mod run_kernels;
 
 use maud::{Markup, PreEscaped, html};
 
@@ -71,6 +72,7 @@ fn render(analysis: &Analysis) -> String {
         (warnings(analysis))
         (icicle::tree(analysis, &colours, &printed))
         (rows::table(analysis, &groups, &printed))
+        (run_kernels::table(&analysis.kernels, &printed))
         @let advice = advice::of(analysis);
         (list("What to do", &advice))
         (list("Notes", &[notes::facts(analysis, &advice), legend::lines(snapshot, &printed)].concat()))

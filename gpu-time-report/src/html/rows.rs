@@ -1,8 +1,8 @@
 //! The page's table: one row group for each function with its launches. Those of one function are
 //! together.
 //!
-//! With a call tree, rows are sorted by share, because a function that only calls others has a long
-//! total and no time of its own. Without one, they are sorted by total.
+//! Functions are sorted by their own time, because one that only calls others has a long total and no time of its own. If
+//! no share is known, they are sorted by total.
 
 use maud::{Markup, html};
 
@@ -52,9 +52,15 @@ impl<'a> Groups<'a> {
         let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);
         let sites = (0..snapshot.sites.len()).filter(has_rows).collect();
         let mut sorted_by = Column::Total;
-        if !snapshot.tree.is_empty() && shares.are_known() {
+        if shares.are_known() {
             sorted_by = Column::Share;
             shown = groups::sorted(shown, |group| share(group, shares));
+            // The function with the most time of its own comes first.
+            let mut own = vec![-1.0; snapshot.sites.len()];
+            for group in &shown {
+                own[group.at] = f64::max(own[group.at], 0.0) + share(group, shares).max(0.0);
+            }
+            shown.sort_by(|one, other| own[other.at].total_cmp(&own[one.at]));
         }
         let first = lead.first.as_ref().map(|first| first.name);
         let first = shown.iter().position(|group| Some(group.site.name.as_str()) == first);
@@ -73,7 +79,7 @@ fn share(group: &Group, shares: &Shares) -> f64 {
 pub fn table(analysis: &Analysis, groups: &Groups, printed: &Printed) -> Markup {
     let Groups { shown: groups, left_out, first, sorted_by, sites } = groups;
     let page = PageSheet::of(analysis, printed);
-    let columns = columns(analysis.snapshot, &page);
+    let columns = columns(analysis, &page);
     let others = Row::beside_functions(page.sheet.shares);
     html! {
         @if groups.is_empty() {

@@ -7,7 +7,7 @@ mod time;
 use super::*;
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
 use crate::tree::fixtures::{by_events, node, tree};
-use crate::{Coverage, Device, Snapshot, Source};
+use crate::{Coverage, Detail, Device, Snapshot, Source, Terminal};
 
 /// Returns the sentences about a program with this call tree, and with phases in which the GPU had
 /// this idle share.
@@ -203,7 +203,7 @@ fn slow_first_call() -> Snapshot {
 #[test]
 fn lead_has_the_medians_of_the_row() {
     let snapshot = slow_first_call();
-    let line = snapshot.to_string();
+    let line = snapshot.to_table(Terminal::default(), Detail::All);
     let (_, sides) = line.split_once("per call: launch-bound (").unwrap();
     let (sides, _) = sides.split_once(')').unwrap();
     let first = Analysis::of(&snapshot).lead.first.unwrap().to_string();

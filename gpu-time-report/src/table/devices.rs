@@ -3,31 +3,24 @@
 use crate::analysis::Analysis;
 use crate::busy_time::BusyTime;
 use crate::idle::windows_sentence;
-use crate::kernel_names::shortened;
 use crate::units;
-use crate::{Coverage, Detail, Device, Snapshot, Unattributed};
-
-/// The maximum number of kernels outside of annotated functions that are shown for a device.
-const OUTSIDE: usize = 5;
-/// The maximum width of a kernel's name.
-const NAME: usize = 60;
+use crate::{Detail, Device, Snapshot};
 
 /// Returns the lines above the table: each device with its clocks, and how busy it was. The host is
 /// listed only if it is the only device and timing was not off.
-pub fn lines(analysis: &Analysis, detail: Detail) -> Vec<String> {
+pub fn lines(analysis: &Analysis) -> Vec<String> {
     let snapshot = analysis.snapshot;
     let is_alone = snapshot.devices.len() == 1 && snapshot.process.off.is_none();
     let shown = snapshot.devices.iter().filter(|device| is_alone || device.is_gpu());
-    shown.flat_map(|device| of_device(analysis, device, detail)).collect()
+    shown.flat_map(|device| of_device(analysis, device)).collect()
 }
 
-fn of_device(analysis: &Analysis, device: &Device, detail: Detail) -> Vec<String> {
+fn of_device(analysis: &Analysis, device: &Device) -> Vec<String> {
     let parts = [format!("{}: {}", device.id, device.name)];
     let parts = parts.into_iter().chain(device.health());
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
     let Some(gpu) = analysis.gpu(device) else { return lines };
     lines.extend(windows_sentence(gpu).map(|sentence| format!("  {sentence}")));
-    lines.extend(device.coverage.iter().flat_map(|coverage| outside_lines(coverage, detail)));
     let busy = gpu.known_busy().filter(|_| gpu.idle.is_none());
     let phases = analysis.snapshot.process.advised_phases();
     let phases = phases.filter(|_| device.coverage.is_none());
@@ -70,24 +63,6 @@ fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
         device.peak_gb_per_s.filter(|_| with_peak).map(|peak| format!("peak {peak:.0} GB/s")),
     ];
     parts.into_iter().flatten().collect()
-}
-
-/// Returns the largest kernels outside of annotated functions.
-fn outside_lines(coverage: &Coverage, detail: Detail) -> Vec<String> {
-    let all = &coverage.unattributed;
-    let names = shortened(all.iter().map(|unattributed| unattributed.name.as_str()), NAME);
-    let sentence = |kernel: &Unattributed| kernel.sentence(&names[kernel.name.as_str()]);
-    let mut lines = Vec::new();
-    if detail == Detail::All && !all.is_empty() {
-        lines.push("  outside of annotated functions:".to_owned());
-        lines.extend(all.iter().take(OUTSIDE).map(|kernel| format!("    {}", sentence(kernel))));
-        if all.len() > OUTSIDE {
-            lines.push(format!("    and {} more", all.len() - OUTSIDE));
-        }
-    } else if let Some(largest) = all.first() {
-        lines.push(format!("  largest outside of them: {}", sentence(largest)));
-    }
-    lines
 }
 
 /// Returns the share of the run that functions account for, on a device without phases.

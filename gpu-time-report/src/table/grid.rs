@@ -1,19 +1,14 @@
 //! The table's cells as text, in order.
 
-use super::function::{Function, Shown};
+use super::function::Function;
 use crate::analysis::Analysis;
 use crate::column::{Cell, Column, Sheet};
 use crate::marks::Printed;
-use crate::own_times::Shares;
 use crate::row::Row;
-use crate::{Detail, Snapshot, groups, units};
+use crate::{Detail, groups, units};
 
 /// The number of digits shown for most times.
 const DIGITS: u8 = 4;
-
-/// The maximum number of rows at which functions show details: launches, keys and kernels. Together
-/// with the lines above and below, they fit on a screen of 40 lines.
-const ROWS: usize = 16;
 
 /// A header and rows. Every row has a cell for each column.
 pub struct Grid<'a> {
@@ -27,8 +22,8 @@ pub struct Grid<'a> {
 }
 
 impl<'a> Grid<'a> {
-    /// Creates rows for the functions that were called, longest total first, each followed by its
-    /// details. `most` limits the number of functions. Without any series, there are only names and
+    /// Creates rows for the functions that were called: the one to look at first, then those with the most time of their own.
+    /// With all details, they follow each. `most` limits the number of functions. Without any series, there are only names and
     /// numbers of calls.
     pub fn of(
         analysis: &Analysis<'a>,
@@ -36,17 +31,30 @@ impl<'a> Grid<'a> {
         most: Option<usize>,
         printed: &Printed,
     ) -> Grid<'a> {
-        let Analysis { snapshot, shares, .. } = analysis;
+        let Analysis { snapshot, shares, lead, .. } = analysis;
         let groups = groups::of(snapshot);
         let sheet = Sheet::of(analysis, printed, DIGITS);
         let by_function = groups.chunk_by(|a, b| a.at == b.at);
         let mut functions: Vec<Function> =
-            by_function.map(|groups| Function { snapshot, shares, groups }).collect();
-        functions.sort_by(|a, b| b.longest().total_cmp(&a.longest()));
+            by_function.map(|groups| Function::of(analysis, groups)).collect();
+        let first = lead.first.as_ref().map(|first| first.name);
+        functions.sort_by(|one, other| {
+            let is_first = |function: &Function| Some(function.name()) == first;
+            let times = |function: &Function| [function.own_ns, function.longest()];
+            let [[own_ns, longest], [other_own_ns, other_longest]] = [one, other].map(times);
+            is_first(other)
+                .cmp(&is_first(one))
+                .then(other_own_ns.total_cmp(&own_ns))
+                .then(other_longest.total_cmp(&longest))
+        });
         // A row "and 1 more function" would be no shorter than the function's own.
         let most = most.filter(|most| functions.len() > most + 1).unwrap_or(functions.len());
         let (functions, others) = functions.split_at(most);
-        let (mut rows, omitted) = rows(functions, detail);
+        let of_all = |details| functions.iter().flat_map(move |function| function.rows(details));
+        let all: Vec<Row> = of_all(true).collect();
+        let count = all.len();
+        let mut rows: Vec<Row> = if detail == Detail::All { all } else { of_all(false).collect() };
+        let omitted = count - rows.len();
         if !others.is_empty() {
             let label = format!("and {} more functions", units::count(others.len() as u64));
             let known = others.iter().filter_map(|function| function.share(function.groups));
@@ -54,7 +62,7 @@ impl<'a> Grid<'a> {
             rows.push(Row { label, share, ..Row::default() });
         }
         rows.extend(Row::beside_functions(shares));
-        let columns = columns(snapshot, shares, detail);
+        let columns = columns(analysis, detail);
         let header = columns.iter().map(|column| {
             format!("{} {}", column.name(), column.unit(&sheet)).trim_end().to_owned()
         });
@@ -69,7 +77,8 @@ impl<'a> Grid<'a> {
 }
 
 /// Returns the columns for which there is room.
-fn columns(snapshot: &Snapshot, shares: &Shares, detail: Detail) -> Vec<Column> {
+fn columns(analysis: &Analysis, detail: Detail) -> Vec<Column> {
+    let Analysis { snapshot, shares, .. } = analysis;
     let mut series = snapshot.all_series();
     if series.clone().next().is_none() {
         return vec![Column::Function, Column::Calls];
@@ -82,7 +91,7 @@ fn columns(snapshot: &Snapshot, shares: &Shares, detail: Detail) -> Vec<Column> 
         Column::Share => has_shares,
         _ => true,
     };
-    Column::of(snapshot).filter(fits).collect()
+    Column::of(analysis).filter(fits).collect()
 }
 
 fn text(column: Column, row: &Row, sheet: &Sheet) -> String {
@@ -94,30 +103,4 @@ fn text(column: Column, row: &Row, sheet: &Sheet) -> String {
         Some(chip) => format!("{text} {chip}{note}"),
         None => text + &note,
     }
-}
-
-/// Returns the rows of all functions, and the number of rows left out for lack of room. The
-/// functions with the most time come first, and each of them may use at least half of the room that
-/// the functions before it left.
-fn rows<'a>(functions: &[Function<'_, 'a>], detail: Detail) -> (Vec<Row<'a>>, usize) {
-    let of_all = |shown| functions.iter().map(move |function| function.rows(shown));
-    let all: Vec<Row> = of_all(Shown::ALL).flatten().collect();
-    if detail == Detail::All {
-        return (all, 0);
-    }
-    let below = |rows: &[Row]| rows.iter().filter(|row| !row.is_function).count();
-    let wanted: Vec<Vec<Row>> = of_all(Shown::MOST).collect();
-    let own: usize = wanted.iter().map(|rows| rows.len() - below(rows)).sum();
-    let mut later: usize = wanted.iter().map(|rows| below(rows)).sum();
-    let mut room = ROWS.saturating_sub(own);
-    let mut rows = Vec::new();
-    for (function, wanted) in functions.iter().zip(wanted) {
-        later -= below(&wanted);
-        let most = room.div_ceil(2).max(room.saturating_sub(later));
-        let shown = if below(&wanted) <= most { wanted } else { function.within(most) };
-        room -= below(&shown);
-        rows.extend(shown);
-    }
-    let omitted = all.len() - rows.len();
-    (rows, omitted)
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use fastrand::Rng;
 use gpu_time_report::{
-    CacheState, Course, Coverage, Device, Distribution, Losses, Lost, Measure, Process, ScopeKind,
-    Series, Site, Snapshot, Unattributed, value,
+    CacheState, Course, Coverage, Device, Distribution, Losses, Lost, Measure, PhaseKernel,
+    Process, ScopeKind, Series, Site, Snapshot, value,
 };
 
 /// The bias per bracket.
@@ -19,7 +19,7 @@ fn normal(random: &mut Rng) -> f64 {
 
 pub fn coverage(busy: f64, attributed: f64) -> Coverage {
     let kernel = |name: &str, count, total_ns| {
-        value!(Unattributed { name: name.to_owned(), count, total_ns, share: 0.0, per_s: 0.0 })
+        value!(PhaseKernel { name: name.to_owned(), count, total_ns })
     };
     let total_ns = 190.0 * 20e6;
     let kernels = vec![kernel("[copy DtoH]", 3800, 90e6), kernel("argmax_f32", 3800, 52e6)];
@@ -33,7 +33,7 @@ pub fn coverage(busy: f64, attributed: f64) -> Coverage {
         attributed,
         attributed_error: Some(0.006),
         not_annotated_error: Some(0.006_f64.hypot(0.006)),
-        unattributed: Unattributed::largest(kernels, busy * total_ns, total_ns),
+        kernels: PhaseKernel::sorted(kernels, busy * total_ns, total_ns),
     })
 }
 

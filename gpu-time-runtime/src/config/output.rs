@@ -60,7 +60,7 @@ impl Target {
                 (analysis.table(terminal, config.detail), None)
             }
             Format::Json => (snapshot.to_json() + "\n", None),
-            Format::Csv => (snapshot.to_csv(), None),
+            Format::Csv => (analysis.csv(snapshot), None),
             Format::Folded => (snapshot.to_folded(), None),
             #[cfg(feature = "html")]
             Format::Html => (analysis.html(), None),
@@ -217,7 +217,7 @@ mod tests {
             assert_eq!(delivered(folder.path(), &list), names);
         }
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
-        assert!(read("r.json").starts_with('{') && read("r.2.json").starts_with("site,"));
+        assert!(read("r.json").starts_with('{') && read("r.2.json").starts_with("function,"));
     }
 
     /// The test runs itself as a child process, because the report bypasses the test harness's

@@ -29,14 +29,14 @@
 //!
 //! The GPU time of a window is the union of the intervals in which its work ran. Work that ran at
 //! the same time on several streams therefore counts once, but only if it was enqueued in the same
-//! window. The estimate is an upper bound for a program that keeps several streams busy at once and
-//! enqueues their work further apart than the length of a window.
+//! window, or in two that follow each other and are not random. The estimate is an upper bound for a
+//! program that keeps several streams busy at once and enqueues their work further apart than that.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::types::site_time::SiteTime;
 use gpu_time_report::student_t::two_sided_quantile;
-use gpu_time_report::{self as report, Unattributed, value};
+use gpu_time_report::{self as report, Distribution, PhaseKernel, value};
 
 /// The minimum number of windows for an error estimate.
 const FEWEST: u64 = 5;
@@ -64,6 +64,8 @@ pub(crate) struct CoverageSums {
     drawn: WindowsOfOneKind,
     /// Those that stand for themselves: a phase without an end, and requested ones.
     others: WindowsOfOneKind,
+    /// The work of the last window of `others`, of which some may run as long as that of the next one.
+    last: Vec<WindowWork>,
 }
 
 #[derive(Debug, Default)]
@@ -90,9 +92,9 @@ struct DeviceSums {
     outside: WindowSums,
     /// The time for which work of each annotated function ran, by the id of its site.
     sites: BTreeMap<u32, WindowSums>,
-    /// The count and total time of work outside annotated functions, by name. The number of names
-    /// is bounded, because the reader of CUPTI's records distinguishes a limited number of kernels.
-    unattributed: HashMap<&'static str, (u64, f64)>,
+    /// The times of all work, by name, and `true` for that of annotated functions. The number of names is bounded, because
+    /// the reader of CUPTI's records distinguishes a limited number of kernels.
+    kernels: HashMap<(&'static str, bool), Distribution>,
 }
 
 /// Sums of one time per window, in seconds.
@@ -120,7 +122,11 @@ impl WindowSums {
 
 impl CoverageSums {
     pub const fn new() -> CoverageSums {
-        CoverageSums { drawn: WindowsOfOneKind::new(), others: WindowsOfOneKind::new() }
+        CoverageSums {
+            drawn: WindowsOfOneKind::new(),
+            others: WindowsOfOneKind::new(),
+            last: Vec::new(),
+        }
     }
 
     fn kind(&mut self, is_drawn: bool) -> &mut WindowsOfOneKind {
@@ -142,7 +148,13 @@ impl CoverageSums {
 
     /// Adds a window with all the work that was enqueued in it.
     pub fn add(&mut self, length_ns: u64, is_drawn: bool, works: &mut [WindowWork]) {
-        self.kind(is_drawn).add(length_ns, works);
+        if is_drawn {
+            self.drawn.add(length_ns, works, &[]);
+        } else {
+            self.others.add(length_ns, works, &self.last);
+            self.last.clear();
+            self.last.extend_from_slice(works);
+        }
     }
 
     /// Returns the figures of a device. The windows stand for a time of `covered_s`. `None` without windows.
@@ -196,8 +208,9 @@ impl WindowsOfOneKind {
         self.windows + self.incomplete + self.missed == 0
     }
 
-    /// Adds a window with all the work that was enqueued in it.
-    fn add(&mut self, length_ns: u64, works: &mut [WindowWork]) {
+    /// Adds a window with all the work that was enqueued in it. Work that ran at the same time as that of the window
+    /// `before` does not count again. Sorts the work by device and start.
+    fn add(&mut self, length_ns: u64, works: &mut [WindowWork], before: &[WindowWork]) {
         let length_s = length_ns as f64 / 1e9;
         self.windows += 1;
         self.length_s += length_s;
@@ -207,20 +220,29 @@ impl WindowsOfOneKind {
         for works in works.chunk_by(|one, other| one.device == other.device) {
             let Some(first) = works.first() else { continue };
             let sums = self.devices.entry(first.device).or_default();
-            let busy_s = union_s(works.iter());
-            let attributed_s = union_s(works.iter().filter(|work| work.site.is_some()));
+            let is_at_once =
+                |of: &&WindowWork| of.device == first.device && of.end_ns > first.start_ns;
+            let before: Vec<&WindowWork> = before.iter().filter(is_at_once).collect();
+            let added_s = |counts: &dyn Fn(&WindowWork) -> bool| {
+                let before = || before.iter().copied().filter(|work| counts(work));
+                let mut all: Vec<_> =
+                    before().chain(works.iter().filter(|of| counts(of))).collect();
+                all.sort_unstable_by_key(|work| work.start_ns);
+                union_s(all.into_iter()) - union_s(before())
+            };
+            let busy_s = added_s(&|_| true);
+            let attributed_s = added_s(&|work| work.site.is_some());
             sums.busy.add(busy_s, length_s);
             sums.attributed.add(attributed_s, length_s);
             sums.outside.add(busy_s - attributed_s, length_s);
             let sites: BTreeSet<u32> = works.iter().filter_map(|work| work.site).collect();
             for site in sites {
-                let of_site = works.iter().filter(|work| work.site == Some(site));
-                sums.sites.entry(site).or_default().add(union_s(of_site), length_s);
+                let site_s = added_s(&|work| work.site == Some(site));
+                sums.sites.entry(site).or_default().add(site_s, length_s);
             }
-            for work in works.iter().filter(|work| work.site.is_none()) {
-                let (count, total_ns) = sums.unattributed.entry(work.name).or_default();
-                *count += 1;
-                *total_ns += work.end_ns.saturating_sub(work.start_ns) as f64;
+            for work in works.iter() {
+                let times = sums.kernels.entry((work.name, work.site.is_some())).or_default();
+                times.record(work.end_ns.saturating_sub(work.start_ns) as f64);
             }
         }
     }
@@ -261,17 +283,19 @@ impl WindowsOfOneKind {
         let (busy, error) = self.share(sums.busy, scale, covered_s);
         let (attributed, attributed_error) = self.share(sums.attributed, scale, covered_s);
         let (_, not_annotated_error) = self.share(sums.outside, scale, covered_s);
-        let kernel = |(name, (count, total_ns)): (&&'static str, &(u64, f64))| {
-            value!(Unattributed {
-                name: (*name).to_owned(),
-                count: *count,
-                total_ns: *total_ns,
-                share: 0.0,
-                per_s: 0.0,
-            })
+        let kernel = |(&(name, annotated), times): (&(&'static str, bool), &Distribution)| {
+            let summary = times.summary();
+            let stats = summary.stats(0.0, summary.sum(0.0))?;
+            Some(value!(PhaseKernel {
+                name: name.to_owned(),
+                annotated,
+                count: summary.count(),
+                total_ns: stats.sum,
+                median_ns: Some(stats.median),
+            }))
         };
-        let unattributed = sums.unattributed.iter().map(kernel).collect();
-        Some(report::value!(Coverage {
+        let kernels = sums.kernels.iter().filter_map(kernel).collect();
+        let mut coverage = report::value!(Coverage {
             windows: self.windows,
             incomplete: self.incomplete,
             missed: self.missed,
@@ -286,8 +310,10 @@ impl WindowsOfOneKind {
             not_annotated_error,
             not_timed: 0.0,
             not_timed_error: Some(0.0),
-            unattributed: Unattributed::largest(unattributed, 1e9 * sums.busy.time_s, total_ns),
-        }))
+            kernels: PhaseKernel::sorted(kernels, 1e9 * sums.busy.time_s, total_ns),
+        });
+        coverage.bound_kernels();
+        Some(coverage)
     }
 
     /// Returns a share of wall time and its error, both multiplied by `scale`.

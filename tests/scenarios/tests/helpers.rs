@@ -37,7 +37,7 @@ fn assert_helpers(node: &Node, calls: f64, kernels: f64) {
 fn assert_all_annotated(run: &Run) {
     let coverage = coverage(run);
     assert!(coverage.attributed == coverage.busy && coverage.busy > 0.0, "{coverage:?}");
-    assert!(coverage.unattributed.is_empty(), "{coverage:?}");
+    assert!(coverage.outside().is_empty(), "{coverage:?}");
     let tree = &run.report().tree;
     assert!(!tree.iter().any(|node| node.source == "windows"), "{tree:?}");
 }
@@ -47,7 +47,7 @@ fn assert_all_annotated(run: &Run) {
 fn assert_not_annotated(run: &Run, kernels: u64) {
     let tree = &run.report().tree;
     assert!(!tree.iter().any(|node| node.name == "<helper threads>"), "{tree:?}");
-    let [outside] = &coverage(run).unattributed[..] else { panic!("{:?}", coverage(run)) };
+    let [outside] = &coverage(run).outside()[..] else { panic!("{:?}", coverage(run)) };
     // The phase may begin during the first call.
     let first = kernels / CALLS as u64;
     assert!((kernels - first..=kernels).contains(&outside.count), "{kernels}: {outside:?}");
@@ -62,7 +62,7 @@ fn work_for_a_call_that_began_before_the_phase_is_annotated() {
     let run = scenario("helpers/before_phase", &[]).with_cupti().run();
     let coverage = coverage(&run);
     assert!(coverage.attributed == coverage.busy && coverage.busy > 0.0, "{coverage:?}");
-    assert!(coverage.unattributed.is_empty() && coverage.not_timed == 0.0, "{coverage:?}");
+    assert!(coverage.outside().is_empty() && coverage.not_timed == 0.0, "{coverage:?}");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn parts_of_a_long_call_have_their_helper_threads() {
     assert_eq!(outer.recorded, 0);
     assert_time(outer.self_ns, 5.0 * BY_WORKER, 5.0);
     assert_eq!(run.row("helpers::calls_often").lost("long"), 1);
-    assert!(coverage(&run).unattributed.is_empty(), "{:?}", coverage(&run));
+    assert!(coverage(&run).outside().is_empty(), "{:?}", coverage(&run));
 }
 
 #[test]

@@ -21,12 +21,19 @@ fn coverage(run: &Run) -> &Coverage {
 fn assert_third_attributed(coverage: &Coverage) {
     let third = coverage.attributed / coverage.busy;
     assert!((third - 1.0 / 3.0).abs() < 0.02, "{coverage:?}");
-    let [outside] = &coverage.unattributed[..] else { panic!("{coverage:?}") };
+    let [outside] = &coverage.outside()[..] else { panic!("{coverage:?}") };
     assert!(outside.name.contains("spin"), "{coverage:?}");
     assert!((outside.share - 2.0 / 3.0).abs() < 0.02, "{coverage:?}");
     let per_s = outside.count as f64 / (coverage.total_ns / 1e9);
     assert!((outside.per_s - per_s).abs() < 1e-6 * per_s, "{coverage:?}");
-    assert!(outside.total_ns > 0.0, "{coverage:?}");
+    let mean_ns = outside.total_ns / outside.count as f64;
+    assert!((outside.median_ns.unwrap() - mean_ns).abs() < 0.1 * mean_ns, "{coverage:?}");
+    // Those of functions are the same kernel.
+    let [ours] = &coverage.kernels.iter().filter(|kernel| kernel.annotated).collect::<Vec<_>>()[..]
+    else {
+        panic!("{coverage:?}")
+    };
+    assert!((ours.share - 1.0 / 3.0).abs() < 0.02 && ours.name == outside.name, "{coverage:?}");
 }
 
 /// Returns the exact shares of the time for which the GPU was busy, and for which it ran kernels
@@ -92,7 +99,7 @@ fn function_that_is_longer_than_phases_has_its_time() {
     let arguments: &[&str] = if is_real() { &["real"] } else { &[] };
     let run = scenario("windows/around", arguments).with_cupti().run();
     let (coverage, [busy, attributed]) = (coverage(&run), exact(&run));
-    assert!(coverage.attributed > 0.95 * coverage.busy && coverage.unattributed.is_empty());
+    assert!(coverage.attributed > 0.95 * coverage.busy && coverage.outside().is_empty());
     let tree = &run.report().tree;
     let node = tree.iter().find(|node| node.name == "scenario::windows::whole").unwrap();
     // Virtual time passes faster than the time that phases stand for.
@@ -135,7 +142,7 @@ fn calls_that_are_not_timed_account_for_their_work() {
         let coverage = coverage(&run);
         assert_eq!((coverage.windows, coverage.incomplete), (1, 0));
         assert!(coverage.busy > 0.0 && coverage.attributed == coverage.busy, "{coverage:?}");
-        assert!(coverage.unattributed.is_empty(), "{coverage:?}");
+        assert!(coverage.outside().is_empty(), "{coverage:?}");
     }
 }
 
@@ -169,7 +176,7 @@ fn assert_unattributed(run: &Run) {
     let coverage = coverage(run);
     assert!(coverage.windows >= 1, "{coverage:?}");
     assert!(coverage.busy > 0.0 && coverage.attributed == 0.0, "{coverage:?}");
-    let [outside] = &coverage.unattributed[..] else { panic!("{coverage:?}") };
+    let [outside] = &coverage.outside()[..] else { panic!("{coverage:?}") };
     assert!(outside.name.contains("spin") && outside.share > 0.999, "{coverage:?}");
 }
 

@@ -28,7 +28,7 @@ fn processes_that_shared_a_gpu_are_noticed() {
 /// the time.
 fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> Snapshot {
     let total_ns = windows as f64 * 20e6;
-    let outside = value!(Unattributed {
+    let outside = value!(PhaseKernel {
         name: "outside".to_owned(),
         count: windows,
         total_ns: 1e6 * windows as f64,
@@ -48,7 +48,7 @@ fn with_windows(pid: u32, windows: u64, busy: f64, busy_error: Option<f64>) -> S
         attributed: busy / 2.0,
         attributed_error: busy_error,
         not_annotated_error: busy_error,
-        unattributed: vec![outside],
+        kernels: vec![outside],
     });
     let gpu = value!(Device { coverage: Some(coverage), ..gpu("cuda:0", "H200") });
     report(pid, vec![gpu], vec![])
@@ -108,7 +108,7 @@ fn windows_are_pooled() {
     let pooled = all.devices[0].coverage.as_ref().unwrap();
     assert_eq!((pooled.windows, pooled.incomplete), (40, 2));
     assert!((pooled.busy - 0.6).abs() < 1e-9 && pooled.busy_error.unwrap() < 0.02, "{pooled:?}");
-    let [outside] = &pooled.unattributed[..] else { panic!("{pooled:?}") };
+    let [outside] = &pooled.kernels[..] else { panic!("{pooled:?}") };
     assert_eq!((outside.count, outside.per_s), (40, 50.0));
     assert!((outside.share - 0.05 / 0.6).abs() < 1e-9, "{outside:?}");
     // One report has too few phases for an error.
@@ -123,7 +123,7 @@ fn report_without_a_complete_window_tells_nothing() {
         busy: 0.0,
         attributed: 0.0,
         missed: 3,
-        unattributed: Vec::new(),
+        kernels: Vec::new(),
         ..gpu.coverage.clone().unwrap()
     });
     let without = report(1, vec![value!(Device { coverage: Some(coverage), ..gpu })], vec![]);
@@ -200,11 +200,11 @@ fn rows_of_unknown_device_are_kept_apart() {
 fn kernels_outside_are_ranked_over_all_reports() {
     let with_kernels = |pid: u32, own: std::ops::Range<u32>, shared: Option<f64>| {
         let mut report = with_windows(pid, 10, 0.5, Some(0.01));
-        let kernel = |name: String, share: f64| value!(Unattributed { name, count: 1, share });
+        let kernel = |name: String, share: f64| value!(PhaseKernel { name, count: 1, share });
         let kernels = own.map(|at| kernel(format!("own_{at}"), 0.04));
         let shared = shared.map(|share| kernel("shared".to_owned(), share));
         let coverage = report.devices[0].coverage.as_mut().unwrap();
-        coverage.unattributed = kernels.chain(shared).collect();
+        coverage.kernels = kernels.chain(shared).collect();
         report
     };
     let all = merged(&[
@@ -213,6 +213,6 @@ fn kernels_outside_are_ranked_over_all_reports() {
         with_kernels(3, 40..55, None),
         with_kernels(4, 60..75, Some(0.03)),
     ]);
-    let found = &all.devices[0].coverage.as_ref().unwrap().unattributed;
+    let found = &all.devices[0].coverage.as_ref().unwrap().kernels;
     assert_eq!((found.len(), found[0].name.as_str(), found[0].count), (16, "shared", 2));
 }

@@ -242,7 +242,6 @@ fn many_devices_share_a_legend() {
     let text = text(&snapshot);
     assert_eq!(text.matches("4 GPUs: NVIDIA").count(), 1, "{text}");
     // The details of each.
-    assert_eq!(text.matches("Outside of annotated functions:").count(), 4);
     assert_eq!(text.matches("busy 70.0 ±0.5%").count(), 4);
 }
 

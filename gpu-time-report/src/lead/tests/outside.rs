@@ -1,24 +1,25 @@
 use crate::Analysis;
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
 use crate::tree::fixtures::{helpers, node};
-use crate::{Coverage, Device, Node, Snapshot, Unattributed};
+use crate::{Coverage, Device, Node, PhaseKernel, Snapshot};
 
 /// Returns a report of a GPU that was busy for 65 % of the run with work that is not annotated, and for
 /// this share of it with a function whose calls waited for the other share.
 fn report(own: f64, waited: f64) -> Snapshot {
     let wall_ns = process(None).wall_ns as f64;
-    let kernel = |name: &str, share| Unattributed {
+    let kernel = |name: &str, share| PhaseKernel {
         name: name.to_owned(),
         count: 100,
         total_ns: 1e6,
         share,
         per_s: 100.0,
+        ..PhaseKernel::default()
     };
     let coverage = Coverage {
         busy: 0.65 + own,
         idle: 0.35 - own,
         attributed: own,
-        unattributed: vec![kernel("gemm<float>", 0.62), kernel("norm", 0.3)],
+        kernels: vec![kernel("gemm<float>", 0.62), kernel("norm", 0.3)],
         ..coverage()
     };
     let gpu = Device { coverage: Some(coverage), ..gpu() };
@@ -125,8 +126,8 @@ fn kernel_of_several_gpus_is_named_with_its_device() {
     let mut snapshot = report(0.01, 0.0);
     let mut other = Device { id: "cuda:1".to_owned(), ..snapshot.devices[0].clone() };
     let coverage = other.coverage.as_mut().unwrap();
-    (coverage.busy, coverage.unattributed[0].share) = (0.9, 0.5);
-    coverage.unattributed[0].name = "conv".to_owned();
+    (coverage.busy, coverage.kernels[0].share) = (0.9, 0.5);
+    coverage.kernels[0].name = "conv".to_owned();
     snapshot.devices.push(other);
     let line = line(&snapshot);
     assert!(line.contains("enqueue `conv` first (50.0% of the busy time of cuda:1)."), "{line}");
@@ -139,7 +140,7 @@ fn kernel_in_windows_that_tell_nothing_is_not_named() {
     let mut blind = Device { id: "cuda:1".to_owned(), ..snapshot.devices[0].clone() };
     let coverage = blind.coverage.as_mut().unwrap();
     (coverage.busy, coverage.attributed) = (1.0, 0.0);
-    coverage.unattributed[0].name = "unseen".to_owned();
+    coverage.kernels[0].name = "unseen".to_owned();
     snapshot.devices.push(blind);
     let node = snapshot.tree.iter_mut().find(|node| node.name == "app::a").unwrap();
     let of_each = [("cuda:0", 0.1), ("cuda:1", 0.9)];

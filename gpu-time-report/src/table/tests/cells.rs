@@ -37,7 +37,8 @@ fn row_without_a_key_says_so() {
     let with_key = row("cuda:0", Measure::Span, [5_000; 3]).key("8x8");
     let rows = vec![with_key, row("cuda:0", Measure::Span, [4_000; 3])];
     let site = site("f", 1, ScopeKind::Body, [0, 0, 6], rows);
-    let table = Snapshot::new(process(None), vec![gpu()], vec![site]).to_string();
+    let snapshot = Snapshot::new(process(None), vec![gpu()], vec![site]);
+    let table = snapshot.to_table(Terminal::default(), Detail::All);
     assert_eq!(lines(&table, "  [8x8] ").len(), 1, "{table}");
     assert_eq!(lines(&table, "  (no key) ").len(), 1, "{table}");
 }

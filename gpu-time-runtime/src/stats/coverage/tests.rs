@@ -146,12 +146,30 @@ fn shares_are_of_all_windows() {
     let close = |one: f64, other: f64| (one - other).abs() < 1e-9;
     // Overlapping work counts once, and a window without work counts as idle.
     assert!(close(first.busy, 0.15) && close(first.idle, 0.85) && close(first.attributed, 0.1));
-    let [outside] = &first.unattributed[..] else { panic!("{first:?}") };
+    let outside = first.kernels.iter().find(|kernel| !kernel.annotated).unwrap();
     assert_eq!((&*outside.name, outside.count, outside.total_ns), ("k", 1, 30.0));
     assert!(close(outside.share, 0.5) && close(outside.per_s, 2.5e6));
     assert!(close(sums.report(1, f64::INFINITY).unwrap().busy, 0.025));
     let unused = sums.report(7, f64::INFINITY).unwrap();
     assert_eq!((unused.busy, unused.idle), (0.0, 1.0));
+}
+
+/// A kernel on one stream runs from one part of a phase without an end into the next, in which another stream is busy.
+#[test]
+fn work_of_two_adjacent_windows_counts_once() {
+    let busy_s = |is_drawn| {
+        let mut sums = CoverageSums::new();
+        let mut first = [work(0, 0, 10, false), work(0, 40, 160, true)];
+        sums.add(100, is_drawn, &mut first);
+        // The first of these began in a pause of the others.
+        let mut second = [work(0, 20, 30, true), work(0, 110, 150, true), work(0, 170, 190, false)];
+        sums.add(100, is_drawn, &mut second);
+        let coverage = sums.report(0, 200e-9).unwrap();
+        [coverage.busy, coverage.attributed].map(|share| (200.0 * share).round())
+    };
+    assert_eq!(busy_s(false), [10.0 + 120.0 + 10.0 + 20.0, 120.0 + 10.0]);
+    // Random windows stand for others as well, and are far apart.
+    assert_eq!(busy_s(true), [200.0, 170.0]);
 }
 
 /// The work outside of functions is the same in each window, whatever functions do.

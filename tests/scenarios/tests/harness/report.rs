@@ -140,16 +140,26 @@ pub struct Coverage {
     pub not_timed: f64,
     #[serde(deserialize_with = "nullable")]
     pub not_timed_error: Option<f64>,
-    pub unattributed: Vec<Unattributed>,
+    pub kernels: Vec<PhaseKernel>,
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Unattributed {
+pub struct PhaseKernel {
     pub name: String,
+    pub annotated: bool,
     pub count: u64,
     pub total_ns: f64,
+    #[serde(deserialize_with = "nullable")]
+    pub median_ns: Option<f64>,
     pub share: f64,
     pub per_s: f64,
+}
+
+impl Coverage {
+    /// Returns the work that was enqueued outside of annotated functions.
+    pub fn outside(&self) -> Vec<&PhaseKernel> {
+        self.kernels.iter().filter(|kernel| !kernel.annotated).collect()
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,15 +1,11 @@
 //! How busy the device was, and the work that only phases found.
 
-use std::collections::BTreeSet;
-
 use gpu_time_scenarios::composition::Site;
 
 use crate::harness::Run;
 use crate::harness::report::Coverage;
 use crate::mixed::simulated::checks::{ROUNDING, exact};
-use crate::mixed::simulated::figures::{
-    ANNOTATED_WITH_STREAMS, BUSY_WITH_STREAMS, Figure, NOT_ANNOTATED_BESIDE_MAIN,
-};
+use crate::mixed::simulated::figures::{Figure, NOT_ANNOTATED_BESIDE_MAIN};
 use crate::mixed::simulated::truth::{Kernel, Truth, union_ns};
 
 /// Shares are compared in millionths.
@@ -48,15 +44,10 @@ pub fn compare_whole(run: &Run, truth: &Truth) -> Vec<Figure> {
     let (before, inside) = kernels.split_at(from.unwrap_or(kernels.len()));
     let (busy_ns, annotated_ns) = busy(inside);
     let before_ns = busy(before).1;
-    let streams: BTreeSet<_> = truth.kernels.iter().map(|kernel| kernel.stream).collect();
-    let [of_busy, of_annotated] = match streams.len() {
-        1 => ["busy, whole", "annotated, whole"],
-        _ => [BUSY_WITH_STREAMS, ANNOTATED_WITH_STREAMS],
-    };
     let found_annotated = coverage.attributed * coverage.total_ns;
     let mut figures = vec![
-        up_to(exact(of_busy, "device", found, busy_ns, 0.0), before_ns),
-        up_to(exact(of_annotated, "device", found_annotated, annotated_ns, 0.0), before_ns),
+        up_to(exact("busy, whole", "device", found, busy_ns, 0.0), before_ns),
+        up_to(exact("annotated, whole", "device", found_annotated, annotated_ns, 0.0), before_ns),
         exact("not timed, whole", "device", PPM * coverage.not_timed, 0.0, 0.0),
         exact("idle, whole", "device", PPM * (coverage.idle + coverage.busy), PPM, 0.0),
     ];

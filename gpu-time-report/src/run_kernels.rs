@@ -1,0 +1,115 @@
+//! The kernels of the whole run, of all functions and of the work that is not annotated, as phases tell.
+
+use crate::PhaseKernel;
+use crate::analysis::GpuTime;
+use crate::marks::{ESTIMATE, Printed};
+use crate::units::{self, percent};
+
+/// All kernels with one name, either those of annotated functions or all others.
+pub struct RunKernel<'a> {
+    pub name: &'a str,
+    pub annotated: bool,
+    pub calls: f64,
+    pub total_ns: f64,
+    /// `None` if several devices, or several of the merged reports, have the kernel.
+    pub median_ns: Option<f64>,
+    /// The share of the time for which the GPUs were busy.
+    pub share: f64,
+    /// The number of calls and the total are estimates, because not everything was recorded.
+    pub is_estimate: bool,
+}
+
+impl<'a> RunKernel<'a> {
+    /// Returns the kernels of all devices whose phases tell about the run, largest total first.
+    pub fn all(gpus: &[GpuTime<'a>]) -> Vec<RunKernel<'a>> {
+        let mut all: Vec<RunKernel> = Vec::new();
+        let mut all_busy_ns = 0.0;
+        for (gpu, phases) in gpus.iter().filter_map(|gpu| Some((gpu, gpu.phases()?))) {
+            let (wall_ns, is_estimate) = (gpu.in_use.ns, !phases.is_whole_run());
+            let busy_ns = phases.busy * wall_ns;
+            all_busy_ns += busy_ns;
+            for PhaseKernel { name, annotated, share, per_s, median_ns, .. } in &phases.kernels {
+                let (calls, total_ns) = (per_s * wall_ns / 1e9, share * busy_ns);
+                match all.iter_mut().find(|of| (of.name, of.annotated) == (name, *annotated)) {
+                    Some(known) => {
+                        known.calls += calls;
+                        known.total_ns += total_ns;
+                        known.is_estimate |= is_estimate;
+                        // Percentiles cannot be combined.
+                        known.median_ns = None;
+                    }
+                    None => all.push(RunKernel {
+                        name,
+                        annotated: *annotated,
+                        calls,
+                        total_ns,
+                        median_ns: *median_ns,
+                        share: 0.0,
+                        is_estimate,
+                    }),
+                }
+            }
+        }
+        all.iter_mut().for_each(|kernel| kernel.share = kernel.total_ns / all_busy_ns.max(1.0));
+        all.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));
+        all
+    }
+
+    /// The names of the [figures](Self::figures).
+    pub const TITLES: [&'static str; 4] = ["share", "total", "calls", "median"];
+
+    /// Returns the share of the busy time, the total, the number of calls and the median as text.
+    pub fn figures(&self, printed: &Printed) -> [String; 4] {
+        let estimate = printed.mark(self.is_estimate, ESTIMATE);
+        [
+            percent(self.share),
+            format!("{estimate}{}", units::time(self.total_ns)),
+            format!("{estimate}{}", units::grouped(&format!("{:.0}", self.calls))),
+            self.median_ns.map_or_else(|| "–".to_owned(), units::time),
+        ]
+    }
+
+    /// Returns what follows the name.
+    pub fn remark(&self) -> &'static str {
+        if self.annotated { "" } else { "(not annotated)" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{coverage, gpu, process};
+    use crate::{Analysis, Coverage, Device, Snapshot};
+
+    /// Two GPUs are busy for half of the run each. The kernel takes half of that on the one, and a quarter on the other.
+    #[test]
+    fn kernels_of_several_devices_are_added() {
+        let device = |id: &str, share| {
+            let kernel = PhaseKernel {
+                name: "gemm".to_owned(),
+                annotated: true,
+                share,
+                per_s: 1e3,
+                median_ns: Some(5e3),
+                ..PhaseKernel::default()
+            };
+            let (id, busy, kernels) = (id.to_owned(), 0.5, vec![kernel]);
+            Device { id, coverage: Some(Coverage { busy, kernels, ..coverage() }), ..gpu() }
+        };
+        let report = |devices| Snapshot::new(process(None), devices, Vec::new());
+        let (one, both) = (
+            report(vec![device("cuda:0", 0.5)]),
+            report(vec![device("cuda:0", 0.5), device("cuda:1", 0.25)]),
+        );
+        let run_s = process(None).wall_ns as f64 / 1e9;
+        for (report, calls, share, median_ns) in
+            [(&one, 1e3, 0.5, Some(5e3)), (&both, 2e3, 0.375, None)]
+        {
+            let kernels = Analysis::of(report).kernels;
+            let [kernel] = &kernels[..] else { panic!("{} kernels", kernels.len()) };
+            assert!((kernel.calls - calls * run_s).abs() < 1e-6);
+            assert!((kernel.share - share).abs() < 1e-9);
+            assert_eq!((kernel.median_ns, kernel.is_estimate), (median_ns, true));
+        }
+    }
+}
