@@ -1,12 +1,10 @@
 //! What the figures of a report say together. All renderings of a report read one analysis.
 
-use crate::busy_time::BusyTime;
-use crate::idle::Idle;
-use crate::in_use::{InUse, all_windows};
-use crate::lead::Lead;
-use crate::own_times::{self, OwnTime, Rows, Shares};
+use crate::gpu_time::GpuTime;
+use crate::lead::{Figures, Lead};
+use crate::own_times::{self, OwnTime, Shares};
 use crate::run_kernels::RunKernel;
-use crate::{Coverage, Device, Snapshot, idle, tree};
+use crate::{Device, Snapshot, tree};
 
 /// The answers to the questions that more than one rendering asks.
 #[doc(hidden)]
@@ -24,21 +22,6 @@ pub struct Analysis<'a> {
     pub(crate) lead: Lead<'a>,
 }
 
-/// What a GPU did with its time.
-pub struct GpuTime<'a> {
-    pub device: &'a Device,
-    pub in_use: InUse,
-    /// The time for which functions kept it busy. It has no times if no function ran on the GPU.
-    pub busy: BusyTime<'a>,
-    /// `None` without phases that tell it.
-    pub idle: Option<Idle>,
-    /// The share of the run for which recorded calls are known to have kept it busy.
-    pub recorded: f64,
-    /// The phases saw no work of annotated functions, although functions ran for long. Nothing that they found stands
-    /// for the run then.
-    pub is_missed: bool,
-}
-
 impl<'a> Analysis<'a> {
     /// Analyses a report in which no two functions have the same name.
     pub(crate) fn of(snapshot: &'a Snapshot) -> Analysis<'a> {
@@ -47,13 +30,12 @@ impl<'a> Analysis<'a> {
         let rows = own_times::rows(snapshot, None);
         let own = own_times::of(snapshot, None, &rows);
         let gpus: Vec<_> = snapshot.gpus().map(|gpu| GpuTime::of(snapshot, gpu, &rows)).collect();
-        let shares = Shares::of(snapshot, &own, &rows, &gpus);
+        let is_partial = gpus.iter().any(GpuTime::is_without_phases);
+        let shares = Shares::of(snapshot, &own, &rows, is_partial);
         let kernels = RunKernel::all(&gpus);
         let bounded_totals = tree::bounded_totals(&snapshot.tree);
-        let lead = Lead::default();
-        let mut analysis = Analysis { snapshot, own, shares, gpus, kernels, bounded_totals, lead };
-        analysis.lead = Lead::of(&analysis);
-        analysis
+        let lead = Lead::of(&Figures::of(snapshot, &own, &shares, &gpus));
+        Analysis { snapshot, own, shares, gpus, kernels, bounded_totals, lead }
     }
 
     /// Returns what a device did with its time. `None` for the host.
@@ -67,37 +49,6 @@ impl Snapshot {
     #[doc(hidden)]
     pub fn analyzed<R>(&self, render: impl FnOnce(&Analysis) -> R) -> R {
         render(&Analysis::of(&self.with_unique_names()))
-    }
-}
-
-impl<'a> GpuTime<'a> {
-    fn of(snapshot: &'a Snapshot, device: &'a Device, rows: &Rows<'a>) -> GpuTime<'a> {
-        let in_use = InUse::of(&snapshot.process, device);
-        let times = own_times::of(snapshot, Some(&device.id), rows);
-        let is_missed = idle::is_missed(device, &times, in_use.ns);
-        let windows = all_windows(device).filter(|_| !is_missed);
-        let busy = BusyTime::of(device, times, in_use.ns, windows);
-        let recorded = idle::recorded_share(snapshot, device, in_use.ns);
-        let mut gpu = GpuTime { device, in_use, busy, idle: None, recorded, is_missed };
-        gpu.idle = Idle::of(&gpu);
-        gpu
-    }
-
-    /// Returns the phases, if they tell how idle the GPU was.
-    pub fn phases(&self) -> Option<&'a Coverage> {
-        self.device.known_coverage().filter(|_| !self.is_missed)
-    }
-
-    /// Does the same, except where some of the merged reports with the GPU have no phases: those of the others say
-    /// nothing about these.
-    #[cfg(feature = "html")]
-    pub fn phases_of_all(&self) -> Option<&'a Coverage> {
-        all_windows(self.device).filter(|_| !self.is_missed)
-    }
-
-    /// Returns the time for which functions kept it busy, if any ran on it.
-    pub fn known_busy(&self) -> Option<&BusyTime<'a>> {
-        Some(&self.busy).filter(|busy| !busy.times.is_empty())
     }
 }
 

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::analysis::GpuTime;
 use crate::coverage::FAR;
-use crate::in_use::{RUN, all_windows};
 use crate::own_times::{OwnTime, sum};
 use crate::units::percent;
-use crate::{Device, Node, Process, Snapshot, Source, WindowsFrom};
+use crate::{Coverage, Device, Node, Snapshot, Source, WindowsFrom};
 
 /// The minimum share of the run for which functions ran that phases must have seen.
 const NOTICEABLE: f64 = 0.01;
@@ -27,16 +25,15 @@ pub struct Idle {
 }
 
 impl Idle {
-    /// Returns the idle share that phases found, but no more than recorded calls leave room for.
-    /// `None` without phases that tell it.
-    pub fn of(gpu: &GpuTime) -> Option<Idle> {
-        let (coverage, from) = (gpu.phases()?, gpu.device.windows_from);
-        let (found, error) = (coverage.idle, coverage.idle_error);
+    /// Returns the idle share that these phases found, but no more than recorded calls leave room for. They kept the GPU
+    /// busy for the share `recorded`.
+    pub fn of(phases: &Coverage, from: Option<WindowsFrom>, recorded: f64) -> Idle {
+        let (found, error) = (phases.idle, phases.idle_error);
         // Recorded calls of all processes do not tell about those with phases.
-        let exact = if from.is_none() { gpu.recorded } else { 0.0 };
+        let exact = if from.is_none() { recorded } else { 0.0 };
         let most = 1.0 - exact;
         let is_bound = found > most + FAR * error.unwrap_or(0.0);
-        Some(Idle { share: found.min(most), error, is_bound, from })
+        Idle { share: found.min(most), error, is_bound, from }
     }
 
     /// Returns the share in words, with its error.
@@ -65,37 +62,6 @@ pub fn is_missed(device: &Device, times: &[OwnTime], wall_ns: f64) -> bool {
         && sum(times) > NOTICEABLE * wall_ns
 }
 
-/// Returns how busy phases found a GPU, in words. `None` without phases.
-pub fn windows_sentence(gpu: &GpuTime) -> Option<String> {
-    let coverage = gpu.device.coverage.as_ref()?;
-    if gpu.is_missed {
-        let windows = coverage.windows_words();
-        return Some(format!("{windows} saw no work of annotated functions"));
-    }
-    gpu.device.coverage_sentence(match gpu.in_use.words {
-        RUN => "wall time",
-        of => of,
-    })
-}
-
-/// Returns a warning if the phases of a device contradict what recorded calls measured exactly. In a
-/// merged report, only some of the processes may have done so.
-pub fn contradiction(process: &Process, gpu: &GpuTime) -> Option<String> {
-    let coverage = all_windows(gpu.device).filter(|_| process.merged.len() <= 1)?;
-    let (busy, error) = (coverage.busy, coverage.busy_error?);
-    let exact = gpu.recorded;
-    (exact > busy + FAR * error).then(|| {
-        format!(
-            "phases found the GPU busy for {:.1} ±{:.1}% of the time, but recorded calls alone kept it busy for {} \
-             of {}: the phases do not stand for the run",
-            100.0 * busy,
-            100.0 * error,
-            percent(exact),
-            gpu.in_use.words
-        )
-    })
-}
-
 /// Returns the share of the run for which recorded calls are known to have kept the device busy. Calls
 /// that were sampled do not count, nor does any if it is unknown how much of their work ran at once.
 pub fn recorded_share(snapshot: &Snapshot, device: &Device, wall_ns: f64) -> f64 {
@@ -121,7 +87,6 @@ pub fn recorded_share(snapshot: &Snapshot, device: &Device, wall_ns: f64) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Coverage;
     use crate::fixtures::{coverage, gpu, process};
     use crate::tree::fixtures::node;
 

@@ -10,11 +10,11 @@ mod words;
 use std::collections::HashMap;
 use std::fmt;
 
-use figures::{Figures, MATTERS, in_functions_ns};
+pub use figures::Figures;
+use figures::{MATTERS, in_functions_ns};
 use longest::{Longest, total};
 use words::were_idle;
 
-use crate::analysis::Analysis;
 use crate::in_use::{InUse, RUN};
 use crate::own_times::{Bound, EXACT, Share};
 use crate::units::{self, percent};
@@ -37,7 +37,6 @@ const ONLY: &str = "it is the only function with GPU time of its own";
 const STARVED: &str = ", but nearly every call starved: the GPU waited for the CPU, and `GPU_TIME_RECORD=on` shows where";
 
 /// The sentences at the top of the page.
-#[derive(Default)]
 pub struct Lead<'a> {
     /// States the idle share of the GPU or, without phases, the share of the run that functions
     /// account for.
@@ -66,8 +65,7 @@ pub struct First<'a> {
 
 impl<'a> Lead<'a> {
     /// Returns the sentences that the report has figures for.
-    pub fn of(analysis: &Analysis<'a>) -> Lead<'a> {
-        let figures = &Figures::of(analysis);
+    pub fn of(figures: &Figures<'_, 'a>) -> Lead<'a> {
         let between = between_calls(figures);
         let waits = match between {
             // The GPU waited elsewhere.
@@ -82,7 +80,7 @@ impl<'a> Lead<'a> {
         let is_trifle = |ns| found.is_some_and(|node| ns < TRIFLING * node.self_ns);
         let first = first.filter(|first| !is_trifle(first.ns));
         let first = first.map(|first| First { follows_outside: outside.is_some(), ..first });
-        Lead { time: words::time(analysis), outside, first }
+        Lead { time: words::time(figures), outside, first }
     }
 
     /// Returns what to look at first as one line.

@@ -32,6 +32,7 @@ mod device;
 #[cfg(test)]
 mod fixtures;
 mod flush_proof;
+mod gpu_time;
 mod groups;
 #[cfg(feature = "html")]
 mod html;

@@ -3,7 +3,7 @@
 use crate::analysis::Analysis;
 use crate::note_list::NoteList;
 use crate::units::{self, bounded, two_digit_percent};
-use crate::{Budget, CacheState, Clock, Coverage, Remark, Series, Site, Snapshot, idle, surcharge};
+use crate::{Budget, CacheState, Clock, Coverage, Remark, Series, Site, Snapshot, surcharge};
 
 /// The maximum number of lines of one kind, and of names in one line.
 const MAX_LINES: usize = 10;
@@ -199,7 +199,7 @@ pub fn of_devices(analysis: &Analysis) -> impl Iterator<Item = String> {
     let Snapshot { process, devices, .. } = analysis.snapshot;
     process.warnings.iter().cloned().chain(devices.iter().flat_map(move |device| {
         let of_windows = device.coverage.as_ref().and_then(Coverage::warning);
-        let contradiction = analysis.gpu(device).and_then(|gpu| idle::contradiction(process, gpu));
+        let contradiction = analysis.gpu(device).and_then(|gpu| gpu.contradiction(process));
         let of_windows = of_windows.into_iter().chain(contradiction);
         let all = device.warnings.iter().cloned().chain(of_windows);
         all.map(|warning| format!("{}: {warning}", device.id))

@@ -5,8 +5,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Add;
 
-use crate::analysis::GpuTime;
-use crate::in_use::all_windows;
 use crate::marks::{ESTIMATE, LOWER_BOUND, Printed, SHARE, UNCERTAIN, UPPER_BOUND};
 use crate::units::percent;
 use crate::{Node, Series, Site, Snapshot, Source};
@@ -154,13 +152,6 @@ pub fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Rows<'a> {
     times
 }
 
-/// Returns `true` if phases found work without a time, but not on all devices or not in all merged processes.
-fn is_partial(windows_only: &[&Node], gpus: &[GpuTime]) -> bool {
-    let is_without =
-        |gpu: &GpuTime| all_windows(gpu.device).is_none() && !gpu.busy.times.is_empty();
-    !windows_only.is_empty() && gpus.iter().any(is_without)
-}
-
 /// Returns the standard error of a path's self time, infinite if it is unknown.
 fn error_ns(node: &Node) -> f64 {
     node.self_error_ns.unwrap_or(f64::INFINITY)
@@ -225,11 +216,13 @@ impl fmt::Display for Share {
 }
 
 impl<'a> Shares<'a> {
+    /// Returns the shares of these own times, beside the times according to all rows. With `is_partial`, some devices or
+    /// merged processes lack the phases that others have.
     pub fn of(
         snapshot: &'a Snapshot,
         times: &[OwnTime<'a>],
         rows: &Rows<'a>,
-        gpus: &[GpuTime],
+        is_partial: bool,
     ) -> Shares<'a> {
         let is_found = |node: &&Node| node.source == Source::Windows && node.self_ns > 0.0;
         let windows_only: Vec<_> = snapshot.tree.iter().filter(is_found).collect();
@@ -247,8 +240,8 @@ impl<'a> Shares<'a> {
         } else {
             times.iter().any(|time| time.is_partly_known).then_some(Bound::Uncertain)
         };
-        let bound = bound
-            .map(|bound| if is_partial(&windows_only, gpus) { Bound::Uncertain } else { bound });
+        let is_partial = is_partial && !windows_only.is_empty();
+        let bound = bound.map(|bound| if is_partial { Bound::Uncertain } else { bound });
         let per_ns: HashMap<_, _> = per_ns.collect();
         let mut in_parts = HashMap::<_, Vec<&Node>>::new();
         for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {

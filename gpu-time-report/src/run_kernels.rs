@@ -1,7 +1,7 @@
 //! The kernels of the whole run, of all functions and of the work that is not annotated, as phases tell.
 
 use crate::PhaseKernel;
-use crate::analysis::GpuTime;
+use crate::gpu_time::GpuTime;
 use crate::marks::{ESTIMATE, Printed};
 use crate::units::{self, percent};
 

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::colours::{Colours, HELPERS, MAX_FUNCTIONS, NOT_ANNOTATED, NOT_TIMED, OTHERS};
 use super::function_shares::function_shares;
-use crate::analysis::GpuTime;
+use crate::gpu_time::GpuTime;
 use crate::idle::Idle;
 use crate::marks::Printed;
 use crate::own_times::{Bound, Share};

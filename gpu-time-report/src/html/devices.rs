@@ -5,11 +5,12 @@ use maud::{Markup, html};
 
 use super::colours::Colours;
 use super::device_time::{self, Bar};
-use crate::analysis::{Analysis, GpuTime};
+use crate::analysis::Analysis;
+use crate::gpu_time::GpuTime;
 use crate::in_use::InUse;
 use crate::marks::Printed;
 use crate::units::{self, printable};
-use crate::{Device, Eviction, Process, idle};
+use crate::{Device, Eviction, Process};
 
 /// A label and its value.
 type Fact = (&'static str, String);
@@ -101,7 +102,7 @@ fn details(gpu: &GpuTime) -> Markup {
 /// Renders what phases found, and the properties of the device.
 fn more(gpu: &GpuTime) -> Markup {
     html! {
-        @if let Some(sentence) = idle::windows_sentence(gpu) {
+        @if let Some(sentence) = gpu.phases_sentence() {
             p { (printable(&sentence)) }
         }
         (list(&properties(gpu.device)))

@@ -1,8 +1,8 @@
 //! The functions' shares of a device's time.
 
 use crate::Coverage;
-use crate::analysis::GpuTime;
 use crate::coverage::FAR;
+use crate::gpu_time::GpuTime;
 use crate::own_times::{Bound, EXACT, OwnTime, Share, sum};
 
 /// The share by which phases without an error contradict what is known.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::analysis::{Analysis, GpuTime};
+use crate::gpu_time::GpuTime;
 use crate::own_times::{OwnTime, Shares};
 use crate::tree::shares::OpenedCalls;
 use crate::{Node, Series, Site, Snapshot, Source};
@@ -36,11 +36,15 @@ pub struct Gpu<'t, 'a> {
 }
 
 impl<'t, 'a> Figures<'t, 'a> {
-    pub fn of(analysis: &'t Analysis<'a>) -> Figures<'t, 'a> {
-        let Analysis { snapshot, shares, .. } = analysis;
-        let own: Vec<_> = analysis.own.iter().filter(|time| !time.is_of_helpers).collect();
+    pub fn of(
+        snapshot: &'a Snapshot,
+        own: &'t [OwnTime<'a>],
+        shares: &'t Shares<'a>,
+        all_gpus: &'t [GpuTime<'a>],
+    ) -> Figures<'t, 'a> {
+        let own: Vec<_> = own.iter().filter(|time| !time.is_of_helpers).collect();
         let (mut gpus, mut limits) = (Vec::new(), HashMap::<&str, f64>::new());
-        for gpu in &analysis.gpus {
+        for gpu in all_gpus {
             let busy = &gpu.busy;
             let is_left = !busy.times.is_empty() && !busy.is_bound;
             let left = is_left.then_some(1.0 - busy.share);

@@ -7,7 +7,12 @@ mod time;
 use super::*;
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
 use crate::tree::fixtures::{by_events, node, tree};
-use crate::{Coverage, Detail, Device, Snapshot, Source, Terminal};
+use crate::{Analysis, Coverage, Detail, Device, Snapshot, Source, Terminal};
+
+/// Returns the figures that decide what to look at first.
+fn figures<'t, 'a>(analysis: &'t Analysis<'a>) -> Figures<'t, 'a> {
+    Figures::of(analysis.snapshot, &analysis.own, &analysis.shares, &analysis.gpus)
+}
 
 /// Returns the sentences about a program with this call tree, and with phases in which the GPU had
 /// this idle share.

@@ -1,7 +1,8 @@
 //! How idle the GPUs were, in words.
 
-use crate::analysis::{Analysis, GpuTime};
+use super::figures::Figures;
 use crate::busy_time::BusyTime;
+use crate::gpu_time::GpuTime;
 use crate::idle::{Idle, TOO_FEW};
 use crate::in_use::{InUse, RUN};
 use crate::units::percent;
@@ -9,8 +10,8 @@ use crate::{Device, Snapshot};
 
 /// Returns how idle the devices were or, without phases, the share of the run that functions account for. `None` if no
 /// time on a device is known.
-pub fn time(analysis: &Analysis) -> Option<String> {
-    idle(analysis).or_else(|| accounted(analysis))
+pub fn time(figures: &Figures) -> Option<String> {
+    idle(figures).or_else(|| accounted(figures))
 }
 
 /// Returns words that say that these GPUs were idle. If other processes used any of them, it is only known how idle
@@ -29,9 +30,9 @@ pub fn were_idle(snapshot: &Snapshot, gpus: &[&Device]) -> String {
     }
 }
 
-fn idle(analysis: &Analysis) -> Option<String> {
-    let snapshot = analysis.snapshot;
-    let known = analysis.gpus.iter().filter_map(|gpu| Some((gpu, gpu.idle.as_ref()?)));
+fn idle(figures: &Figures) -> Option<String> {
+    let snapshot = figures.snapshot;
+    let known = figures.gpus.iter().filter_map(|gpu| Some((gpu.time, gpu.time.idle.as_ref()?)));
     let (known, idle): (Vec<&GpuTime>, Vec<&Idle>) = known.unzip();
     let gpus: Vec<&Device> = known.iter().map(|gpu| gpu.device).collect();
     let (share, doubt) = match &idle[..] {
@@ -71,8 +72,8 @@ fn idle(analysis: &Analysis) -> Option<String> {
 }
 
 /// Returns the share of the run that functions account for on each device.
-fn accounted(analysis: &Analysis) -> Option<String> {
-    let known = analysis.gpus.iter().filter_map(|gpu| Some((gpu, gpu.known_busy()?)));
+fn accounted(figures: &Figures) -> Option<String> {
+    let known = figures.gpus.iter().filter_map(|gpu| Some((gpu.time, gpu.time.known_busy()?)));
     let (gpus, known): (Vec<&GpuTime>, Vec<&BusyTime>) = known.unzip();
     let of = InUse::words_of_all(gpus.iter().map(|gpu| gpu.in_use));
     if let [busy] = known[..] {

@@ -2,7 +2,6 @@
 
 use crate::analysis::Analysis;
 use crate::busy_time::BusyTime;
-use crate::idle::windows_sentence;
 use crate::units;
 use crate::{Detail, Device, Snapshot};
 
@@ -20,7 +19,7 @@ fn of_device(analysis: &Analysis, device: &Device) -> Vec<String> {
     let parts = parts.into_iter().chain(device.health());
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
     let Some(gpu) = analysis.gpu(device) else { return lines };
-    lines.extend(windows_sentence(gpu).map(|sentence| format!("  {sentence}")));
+    lines.extend(gpu.phases_sentence().map(|sentence| format!("  {sentence}")));
     let busy = gpu.known_busy().filter(|_| gpu.idle.is_none());
     let phases = analysis.snapshot.process.advised_phases();
     let phases = phases.filter(|_| device.coverage.is_none());

@@ -1,6 +1,6 @@
+use super::figures;
 use crate::Analysis;
 use crate::fixtures::{gpu, only_functions, process};
-use crate::lead::figures::Figures;
 use crate::tree::fixtures::node;
 use crate::{Device, Node, Snapshot};
 
@@ -25,7 +25,7 @@ fn report(on_busy: f64) -> Snapshot {
 
 fn used(snapshot: &Snapshot, function: &str) -> Vec<String> {
     let analysis = Analysis::of(snapshot);
-    let figures = Figures::of(&analysis);
+    let figures = figures(&analysis);
     figures.used(Some(function)).iter().map(|gpu| gpu.time.device.id.clone()).collect()
 }
 

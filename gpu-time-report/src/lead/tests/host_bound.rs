@@ -1,6 +1,6 @@
+use super::figures;
 use crate::Analysis;
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
-use crate::lead::figures::Figures;
 use crate::lead::host_bound;
 use crate::tree::fixtures::node;
 use crate::{Coverage, Device, Snapshot};
@@ -19,7 +19,7 @@ fn reason(median_ns: Option<f64>) -> Option<String> {
     let mut node = node("decode", None, 40e6, 40e6);
     node.per_call.as_mut().unwrap().host_ns = Some(5e6);
     let snapshot = snapshot.with_tree(vec![node]);
-    host_bound(&Figures::of(&Analysis::of(&snapshot))).map(|first| first.why)
+    host_bound(&figures(&Analysis::of(&snapshot))).map(|first| first.why)
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn function_without_gpu_work_enqueues_none() {
     node.per_call.as_mut().unwrap().host_ns = Some(5e6);
     let idle = Device { coverage: Some(only_functions(0.9, 0.0)), ..gpu() };
     let snapshot = Snapshot::new(process(None), vec![idle], Vec::new()).with_tree(vec![node]);
-    let why = host_bound(&Figures::of(&Analysis::of(&snapshot))).unwrap().why;
+    let why = host_bound(&figures(&Analysis::of(&snapshot))).unwrap().why;
     let expected = "on average, a call takes 5.000 ms on the host and enqueues no GPU work";
     assert_eq!(why, expected);
 }

@@ -1,3 +1,4 @@
+use super::figures;
 use crate::Analysis;
 use crate::fixtures::{coverage, gpu, process};
 use crate::lead::words::time;
@@ -16,7 +17,8 @@ fn said(shares: &[f64], change: impl Fn(&mut Device), processes: usize) -> Strin
     let merged = if processes > 1 { vec![process(None); processes] } else { Vec::new() };
     let process = Process { merged, ..process(None) };
     let devices = shares.iter().enumerate().map(device).collect();
-    time(&Analysis::of(&Snapshot::new(process, devices, Vec::new()))).unwrap()
+    let snapshot = Snapshot::new(process, devices, Vec::new());
+    time(&figures(&Analysis::of(&snapshot))).unwrap()
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn accounted_for(shares: &[f64]) -> String {
     let self_ns_by_device = ids.into_iter().zip(of_run).collect();
     let node = Node { self_ns_by_device, ..node("decode", None, ns, ns) };
     let snapshot = Snapshot::new(process, devices, Vec::new()).with_tree(vec![node]);
-    time(&Analysis::of(&snapshot)).unwrap()
+    time(&figures(&Analysis::of(&snapshot))).unwrap()
 }
 
 #[test]
