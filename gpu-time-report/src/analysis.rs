@@ -12,6 +12,10 @@ pub struct Analysis<'a> {
     /// The report, in which no two functions have the same name.
     pub(crate) snapshot: &'a Snapshot,
     /// The functions' own GPU times on all devices, longest first.
+    #[cfg_attr(
+        not(any(feature = "html", test)),
+        expect(dead_code, reason = "only the page has colours by it")
+    )]
     pub(crate) own: Vec<OwnTime<'a>>,
     pub(crate) shares: Shares<'a>,
     pub(crate) gpus: Vec<GpuTime<'a>>,
