@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::largest::sort_by_largest;
 use crate::units;
 
 /// The minimum share of the phases that are in no figure for a warning.
@@ -112,7 +113,7 @@ impl Coverage {
                 }
             }
         }
-        kernels.sort_by(|one, other| other.share.total_cmp(&one.share));
+        sort_by_largest(&mut kernels, |kernel| kernel.share);
         Coverage {
             windows: self.windows.saturating_add(other.windows),
             incomplete: self.incomplete.saturating_add(other.incomplete),
@@ -245,7 +246,7 @@ impl PhaseKernel {
     /// Sorts the kernels by their totals, largest first, and computes their shares of the busy time of all phases.
     #[doc(hidden)]
     pub fn sorted(mut all: Vec<PhaseKernel>, busy_ns: f64, total_ns: f64) -> Vec<PhaseKernel> {
-        all.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));
+        sort_by_largest(&mut all, |kernel| kernel.total_ns);
         for kernel in &mut all {
             kernel.share = if busy_ns > 0.0 { kernel.total_ns / busy_ns } else { 0.0 };
             kernel.per_s =

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::largest::sort_by_largest;
 use crate::{CacheState, Series, Site, Snapshot, series};
 
 /// A function, with its launches, on one device, in one cache state and with one key.
@@ -37,7 +38,7 @@ pub fn of(snapshot: &Snapshot) -> Vec<Group<'_>> {
 /// Sorts groups, largest value first. Those of one function follow its largest, and those with equal
 /// values keep their order.
 pub fn sorted<'a>(mut groups: Vec<Group<'a>>, value: impl Fn(&Group<'a>) -> f64) -> Vec<Group<'a>> {
-    groups.sort_by(|a, b| value(b).total_cmp(&value(a)));
+    sort_by_largest(&mut groups, value);
     let mut places = HashMap::new();
     for (place, group) in groups.iter_mut().enumerate() {
         let first = *places.entry(group.at).or_insert(place);

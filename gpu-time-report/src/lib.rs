@@ -41,6 +41,7 @@ mod in_use;
 mod json;
 mod kernel_names;
 mod kinds;
+mod largest;
 mod launch_bound;
 mod lead;
 mod legend;

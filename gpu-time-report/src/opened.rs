@@ -1,6 +1,7 @@
 //! Sentences about recorded calls, shown below the rows of their functions and in warnings.
 
 use crate::kernel_names;
+use crate::largest::sort_by_largest;
 use crate::launch_bound::{kernels, median, sides_of_series};
 use crate::units::{self, share, time};
 use crate::{
@@ -175,7 +176,7 @@ pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
 /// Describes the work that events did not bracket for this reason.
 fn elsewhere(times: &KernelTimes, why: ElsewhereReason) -> Option<String> {
     let mut found: Vec<_> = times.elsewhere.iter().filter(|work| work.why == why).collect();
-    found.sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    sort_by_largest(&mut found, |work| work.total_ns);
     let total_ns = found.iter().fold(0.0, |sum, work| sum + work.total_ns);
     let name =
         |work: &&Elsewhere| format!("{} × `{}`", units::count(work.count), short(&work.name));

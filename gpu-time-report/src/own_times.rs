@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Add;
 
+use crate::largest::sort_by_largest;
 use crate::marks::{ESTIMATE, LOWER_BOUND, Printed, SHARE, UNCERTAIN, UPPER_BOUND};
 use crate::units::percent;
 use crate::{Node, Series, Site, Snapshot, Source};
@@ -92,7 +93,8 @@ pub fn of<'a>(
         rows.map(|(name, time)| OwnTime { name, ..time }).collect()
     });
     let mut times: Vec<OwnTime> = times.into_iter().filter(|time| time.ns > 0.0).collect();
-    times.sort_by(|one, other| other.ns.total_cmp(&one.ns).then(one.name.cmp(other.name)));
+    times.sort_unstable_by_key(|time| time.name);
+    sort_by_largest(&mut times, |time| time.ns);
     times
 }
 

@@ -2,6 +2,7 @@
 
 use crate::PhaseKernel;
 use crate::gpu_time::GpuTime;
+use crate::largest::sort_by_largest;
 use crate::marks::{ESTIMATE, Printed};
 use crate::units::{self, percent};
 
@@ -51,7 +52,7 @@ impl<'a> RunKernel<'a> {
             }
         }
         all.iter_mut().for_each(|kernel| kernel.share = kernel.total_ns / all_busy_ns.max(1.0));
-        all.sort_by(|one, other| other.total_ns.total_cmp(&one.total_ns));
+        sort_by_largest(&mut all, |kernel| kernel.total_ns);
         all
     }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Process;
 use crate::kinds::named;
+use crate::largest::sort_by_largest;
 use crate::launch_bound::is_launch_bound;
 
 /// A function under its callers: one path of the call tree.
@@ -191,7 +192,7 @@ pub(crate) fn children(nodes: &[Node]) -> (Vec<Vec<usize>>, Vec<usize>) {
         }
     }
     let longest_first = |list: &mut Vec<usize>| {
-        list.sort_by(|&one, &two| nodes[two].inclusive_ns.total_cmp(&nodes[one].inclusive_ns));
+        sort_by_largest(list, |&at| nodes[at].inclusive_ns);
     };
     children.iter_mut().for_each(longest_first);
     longest_first(&mut roots);

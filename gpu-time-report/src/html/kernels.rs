@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Number;
 
 use super::digits::shortened;
+use crate::largest::sort_by_largest;
 use crate::{Elsewhere, ElsewhereReason, Kernel, KernelTimes, Series, Site, Stats, kernel_names};
 
 /// The minimum number of kernels of a row that has as many.
@@ -89,7 +90,7 @@ fn lengths<'a>(sites: &'a [Site]) -> Vec<usize> {
     for (at, kernels) in rows.iter().enumerate() {
         others.extend(kernels[shown[at]..].iter().map(|kernel| (at, kernel)));
     }
-    others.sort_by(|(_, one), (_, two)| two.total_ns.total_cmp(&one.total_ns));
+    sort_by_largest(&mut others, |(_, kernel)| kernel.total_ns);
     let first = rows.iter().zip(&shown).flat_map(|(kernels, &shown)| &kernels[..shown]);
     let mut seen = HashSet::new();
     let mut size = |kernel: &&'a Kernel| {

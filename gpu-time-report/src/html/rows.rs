@@ -10,6 +10,7 @@ use super::column::{PageSheet, columns, name};
 use crate::analysis::Analysis;
 use crate::column::Column;
 use crate::groups::{self, Group};
+use crate::largest::sort_by_largest;
 use crate::marks::Printed;
 use crate::own_times::Shares;
 use crate::row::Row;
@@ -60,7 +61,7 @@ impl<'a> Groups<'a> {
             for group in &shown {
                 own[group.at] = f64::max(own[group.at], 0.0) + share(group, shares).max(0.0);
             }
-            shown.sort_by(|one, other| own[other.at].total_cmp(&own[one.at]));
+            sort_by_largest(&mut shown, |group| own[group.at]);
         }
         let first = lead.first.as_ref().map(|first| first.name);
         let first = shown.iter().position(|group| Some(group.site.name.as_str()) == first);

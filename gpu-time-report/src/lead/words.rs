@@ -5,6 +5,7 @@ use crate::busy_time::BusyTime;
 use crate::gpu_time::GpuTime;
 use crate::idle::{Idle, TOO_FEW};
 use crate::in_use::{InUse, RUN};
+use crate::largest::sort_by_largest;
 use crate::units::percent;
 use crate::{Device, Snapshot};
 
@@ -89,7 +90,7 @@ fn accounted(figures: &Figures) -> Option<String> {
 /// Returns the least and the largest share with their devices, or the only share. `None` if there are none.
 fn range(gpus: &[&Device], shares: impl Iterator<Item = f64>) -> Option<String> {
     let mut shares: Vec<_> = gpus.iter().zip(shares).collect();
-    shares.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    sort_by_largest(&mut shares, |(_, share)| -share);
     let ((least, low), (most, high)) = shares.first().zip(shares.last())?;
     let [low, high] = [low, high].map(|share| percent(*share));
     let range = format!("{low} ({}) to {high} ({})", least.id, most.id);

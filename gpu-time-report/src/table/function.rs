@@ -2,6 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::groups::Group;
+use crate::largest::sort_by_largest;
 use crate::own_times::{Share, Shares};
 use crate::row::Row;
 use crate::units::{self, printable};
@@ -96,9 +97,8 @@ impl<'t, 'a> Function<'t, 'a> {
             }
         }
         let is_captured = |groups: &[&Group]| groups.iter().all(|group| group.head.is_none());
-        places.sort_by(|a, b| {
-            is_captured(a).cmp(&is_captured(b)).then(total(b).total_cmp(&total(a)))
-        });
+        let time = |groups: &Vec<&Group>| if is_captured(groups) { -1.0 } else { total(groups) };
+        sort_by_largest(&mut places, time);
         places
     }
 

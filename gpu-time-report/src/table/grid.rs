@@ -3,6 +3,7 @@
 use super::function::Function;
 use crate::analysis::Analysis;
 use crate::column::{Cell, Column, Sheet};
+use crate::largest::sort_by_largest;
 use crate::marks::Printed;
 use crate::row::Row;
 use crate::{Detail, groups, units};
@@ -38,15 +39,11 @@ impl<'a> Grid<'a> {
         let mut functions: Vec<Function> =
             by_function.map(|groups| Function::of(analysis, groups)).collect();
         let first = lead.first.as_ref().map(|first| first.name);
-        functions.sort_by(|one, other| {
-            let is_first = |function: &Function| Some(function.name()) == first;
-            let times = |function: &Function| [function.own_ns, function.longest()];
-            let [[own_ns, longest], [other_own_ns, other_longest]] = [one, other].map(times);
-            is_first(other)
-                .cmp(&is_first(one))
-                .then(other_own_ns.total_cmp(&own_ns))
-                .then(other_longest.total_cmp(&longest))
-        });
+        sort_by_largest(&mut functions, Function::longest);
+        sort_by_largest(&mut functions, |function| function.own_ns);
+        if let Some(at) = functions.iter().position(|function| Some(function.name()) == first) {
+            functions[..=at].rotate_right(1);
+        }
         // A row "and 1 more function" would be no shorter than the function's own.
         let most = most.filter(|most| functions.len() > most + 1).unwrap_or(functions.len());
         let (functions, others) = functions.split_at(most);

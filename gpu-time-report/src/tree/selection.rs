@@ -1,6 +1,7 @@
 //! The paths of a call tree for which a rendering has room.
 
 use super::{Node, depth_first};
+use crate::largest::sort_by_largest;
 
 /// Returns the index and the depth of the paths with the longest inclusive times, depth-first.
 ///
@@ -8,7 +9,7 @@ use super::{Node, depth_first};
 /// sort keeps them first among equals.
 pub fn longest(nodes: &[Node], most: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
-    order.sort_by(|&one, &two| nodes[two].inclusive_ns.total_cmp(&nodes[one].inclusive_ns));
+    sort_by_largest(&mut order, |&at| nodes[at].inclusive_ns);
     let mut is_selected = vec![false; nodes.len()];
     order.into_iter().take(most).for_each(|at| is_selected[at] = true);
     depth_first(nodes).filter(move |(at, _)| is_selected[*at])
