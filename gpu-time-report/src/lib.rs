@@ -39,6 +39,8 @@ mod html;
 mod idle;
 mod in_use;
 mod json;
+#[doc(hidden)]
+pub mod judge;
 mod kernel_names;
 mod kinds;
 mod largest;
@@ -120,8 +122,8 @@ pub use kernel_names::shortened as shortened_kernels;
 pub use names::Names;
 #[doc(hidden)]
 pub use stats::{
-    Batches, Course, Distribution, FEWEST_WITH_INTERVAL, Look, PairedRatios, Summary, step_ns,
-    student_t,
+    ALPHA, Batches, Course, Distribution, FEWEST_PAIRS, FEWEST_WITH_INTERVAL, LogRatio, Look,
+    PairedRatios, SideMedians, Summary, UnpairedRatio, step_ns, student_t,
 };
 #[doc(hidden)]
 pub use terminal::View;

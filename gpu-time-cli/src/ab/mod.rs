@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::ValueHint;
-use gpu_time_report::{Look, Snapshot, units};
+use gpu_time_report::judge::Verdict;
+use gpu_time_report::{FEWEST_PAIRS, Look, Snapshot, units};
 
 use crate::compare;
-use crate::compare::change::Verdict;
 use crate::compare::comparison::Comparison;
 use crate::compare::options::Judging;
 use crate::compare::render::{self, ComparisonFormat};
@@ -26,9 +26,6 @@ use interrupt::Interrupt;
 use paired::Paired;
 use program::{Program, Stop};
 use progress::Progress;
-
-/// The smallest number of blocks that gives an interval.
-const FEWEST_BLOCKS: u64 = 4;
 
 /// The options of the command.
 #[derive(clap::Args)]
@@ -153,7 +150,7 @@ fn experiment(
 
 /// Warns if the time is too short for four blocks, which an interval needs.
 fn warn_of_time(per_run: Duration, per_block: u64, max_time: Duration) {
-    let runs = FEWEST_BLOCKS * per_block;
+    let runs = FEWEST_PAIRS * per_block;
     let needed = per_run.as_secs_f64() * runs as f64;
     if needed > max_time.as_secs_f64() {
         message::print(&format!(

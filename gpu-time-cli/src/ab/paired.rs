@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gpu_time_report::{Look, PairedRatios, Series, Snapshot, step_ns};
+use gpu_time_report::judge::{Block, Change, RunMedian, Verdict, correct};
+use gpu_time_report::{Look, PairedRatios, Snapshot};
 
-use crate::compare::change::{Change, Pair, Verdict, correct, judge};
+use crate::compare::change::Pair;
 use crate::compare::comparison::{matches, name, names};
-use crate::compare::evidence::ALPHA;
 use crate::compare::thresholds::{Share, Thresholds};
 
 /// The series of two programs, by name, over all blocks so far.
@@ -18,32 +18,8 @@ pub struct Paired(BTreeMap<String, Pairs>);
 struct Pairs {
     function: String,
     ratios: PairedRatios,
-    /// For each program, the sum of the logarithms of its medians.
-    logs: [f64; 2],
-    /// The coarsest half step of the clock so far, relative to the median.
-    half_step: f64,
-    /// The number of pairs of runs left out because one of the two has starved samples only.
-    starved: u64,
-}
-
-/// The runs of a series in one block.
-#[derive(Default)]
-struct Block {
-    function: String,
-    /// Each run of the old program, with the run of the new one that it is compared with.
-    runs: Vec<[Run; 2]>,
-    /// The coarsest step of the clock.
-    step_ns: f64,
-}
-
-/// A series in one run of a program.
-#[derive(Clone, Copy)]
-struct Run {
-    raw_median_ns: f64,
-    /// The bias that the run measured, if it may be subtracted.
-    bias_ns: Option<f64>,
-    /// `true` if most samples had a long queue behind them, which changes their bias.
-    is_queued: bool,
+    /// Pairs of runs were left out because one of the two has starved samples only.
+    is_starved: bool,
 }
 
 impl Paired {
@@ -53,42 +29,26 @@ impl Paired {
         for (old, new) in old.iter().zip(new) {
             let labels = names(old);
             for pair in matches(old, new).pairs {
-                let Pair { site, series: [series, other], .. } = pair;
-                let label = name(&labels, site, series);
-                if series.upper_bound || other.upper_bound {
-                    self.0.entry(label).or_default().starved += 1;
-                    continue;
+                let Pair { site, series, .. } = pair;
+                let median = |side: usize| {
+                    let median = RunMedian::of(series[side], pair.clock_step_ns)?;
+                    let bias_ns = median.bias_ns.filter(|_| pair.same_bias_source);
+                    Some(RunMedian { bias_ns, ..median })
+                };
+                let Some(runs) = median(0).zip(median(1)) else { continue };
+                let label = name(&labels, site, series[0]);
+                let pairs = self.0.entry(label.clone()).or_default();
+                site.name.clone_into(&mut pairs.function);
+                if series.iter().any(|series| series.upper_bound) {
+                    pairs.is_starved = true;
+                } else {
+                    blocks.entry(label).or_default().add(runs.into());
                 }
-                let Some(runs) = Run::of(series).zip(Run::of(other)) else { continue };
-                let mut runs = <[Run; 2]>::from(runs);
-                if !pair.same_bias_source || runs.iter().any(|run| run.bias_ns.is_none()) {
-                    runs.iter_mut().for_each(|run| run.bias_ns = None);
-                }
-                let block = blocks.entry(label).or_default();
-                site.name.clone_into(&mut block.function);
-                let step_ns = pair.clock_step_ns.max(step_ns(runs[0].raw_median_ns));
-                block.step_ns = block.step_ns.max(step_ns);
-                block.runs.push(runs);
             }
         }
         for (label, block) in blocks {
-            // If only some runs have the series, the order of the programs is not balanced.
-            if block.runs.len() == old.len()
-                && let Some(logs) = block.logs()
-            {
-                let half_step = block.step_ns / 2.0 / logs[0].exp();
-                self.record(&label, &block.function, logs, half_step);
-            }
+            block.record(&mut self.0.entry(label).or_default().ratios);
         }
-    }
-
-    /// Adds the medians of both programs in one block.
-    pub fn record(&mut self, label: &str, function: &str, logs: [f64; 2], half_step: f64) {
-        let pairs = self.0.entry(label.to_owned()).or_default();
-        function.clone_into(&mut pairs.function);
-        pairs.ratios.record(logs[1] - logs[0]);
-        pairs.logs = [pairs.logs[0] + logs[0], pairs.logs[1] + logs[1]];
-        pairs.half_step = pairs.half_step.max(half_step);
     }
 
     /// Returns the change of a series, without a correction for the number of series.
@@ -106,68 +66,12 @@ impl Paired {
 }
 
 impl Pairs {
-    fn change(&self, threshold: Share, look: Look) -> Change {
-        let count = self.ratios.count();
-        let unknown = Change { runs: [count as usize; 2], ..Change::default() };
-        if count == 0 {
-            let why = if self.starved > 0 { "starved" } else { "no samples" };
-            return Change { why, ..unknown };
+    fn change(&self, Share(threshold): Share, look: Look) -> Change {
+        let change = Change::of_pairs(&self.ratios.at(look), 0.0, threshold);
+        if self.ratios.count() == 0 && self.is_starved {
+            return Change { why: "starved", ..change };
         }
-        let [base_median_ns, new_median_ns] = self.logs.map(|sum| (sum / count as f64).exp());
-        let share = self.ratios.mean().exp_m1();
-        let known = Change {
-            base_median_ns,
-            new_median_ns,
-            share: Some(share),
-            p_value: Some(self.ratios.p_value(self.half_step, look)),
-            ..unknown
-        };
-        let Some(interval) = self.ratios.interval(ALPHA, self.half_step, look) else {
-            return Change { why: "too few blocks", ..known };
-        };
-        let interval = interval.map(f64::exp_m1);
-        let known = Change { interval: Some(interval), ..known };
-        match judge(share, interval, 0.0, threshold) {
-            Some(verdict) => Change { verdict, ..known },
-            None => Change { why: "interval too wide", ..known },
-        }
-    }
-}
-
-impl Block {
-    /// Returns the means of the logarithms of both programs' medians. `None` if a median is not
-    /// positive.
-    ///
-    /// The bias is a constant of the machine, but each run measures it anew, with a larger error
-    /// than its medians have. The runs of a block therefore share the mean of their biases, so that
-    /// the errors cancel.
-    fn logs(&self) -> Option<[f64; 2]> {
-        let mut sums = [0.0; 2];
-        for runs in &self.runs {
-            for (sum, run) in sums.iter_mut().zip(runs) {
-                let ns = run.raw_median_ns - self.bias_ns(run);
-                *sum += Some(ns.ln()).filter(|_| ns > 0.0)?;
-            }
-        }
-        Some(sums.map(|sum| sum / self.runs.len() as f64))
-    }
-
-    /// Returns the mean bias of the runs that are queued, or not queued, like this one; 0 if one is unknown.
-    fn bias_ns(&self, of: &Run) -> f64 {
-        let alike = self.runs.iter().flatten().filter(|run| run.is_queued == of.is_queued);
-        let biases: Option<Vec<f64>> = alike.map(|run| run.bias_ns).collect();
-        biases.map_or(0.0, |biases| biases.iter().sum::<f64>() / biases.len() as f64)
-    }
-}
-
-impl Run {
-    fn of(series: &Series) -> Option<Run> {
-        let raw_median_ns = series.raw_ns?.median;
-        Some(Run {
-            raw_median_ns,
-            bias_ns: series.net_ns.map(|net| raw_median_ns - net.median),
-            is_queued: series.queued * 2 > series.fed,
-        })
+        change
     }
 }
 
@@ -219,7 +123,8 @@ mod tests {
             }
             inner[0] += slower;
             for (i, (old, new)) in outer.into_iter().zip(inner).enumerate() {
-                paired.record(&format!("f{i}"), "f", [old, new], HALF_STEP);
+                let pairs = paired.0.entry(format!("f{i}")).or_default();
+                pairs.ratios.record([old, new], HALF_STEP);
             }
         }
 
@@ -240,32 +145,6 @@ mod tests {
                 is_found(&paired.verdicts(thresholds, look))
             })
         }
-    }
-
-    /// The runs have equal medians, but measured their biases with an error.
-    #[test]
-    fn errors_of_measured_biases_cancel() {
-        let run = |bias_ns| Run { raw_median_ns: 12_000.0, bias_ns, is_queued: false };
-        let logs = |old: [Option<f64>; 2], new: [Option<f64>; 2]| {
-            let runs = [0, 1].map(|at| [run(old[at]), run(new[at])]).to_vec();
-            Block { runs, ..Block::default() }.logs().map(|logs| logs.map(|log| log.exp().round()))
-        };
-        let measured = |[one, other]: [f64; 2]| [Some(one), Some(other)];
-        assert_eq!(
-            logs(measured([1_900.0, 2_000.0]), measured([2_100.0, 2_000.0])),
-            Some([10_000.0; 2])
-        );
-        assert_eq!(logs([None; 2], [None; 2]), Some([12_000.0; 2]));
-        assert_eq!(logs(measured([12_000.0; 2]), measured([12_000.0; 2])), None);
-    }
-
-    /// A queued run has a different bias, which is not an error.
-    #[test]
-    fn queued_runs_have_a_bias_of_their_own() {
-        let old = Run { raw_median_ns: 12_000.0, bias_ns: Some(2_000.0), is_queued: false };
-        let new = Run { raw_median_ns: 12_600.0, bias_ns: Some(2_600.0), is_queued: true };
-        let logs = Block { runs: vec![[old, new]; 2], ..Block::default() }.logs().unwrap();
-        assert!((logs[0] - logs[1]).abs() < 1e-9, "{logs:?}");
     }
 
     fn thresholds(percent: f64) -> Thresholds {

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use crate::compare::change::Verdict;
+use gpu_time_report::judge::Verdict;
 
 /// Moves the cursor to the beginning of the line and clears the line.
 const CLEAR: &str = "\r\x1b[K";

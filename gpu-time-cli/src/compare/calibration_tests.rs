@@ -1,9 +1,10 @@
 //! Calibration of the verdicts, with simulated runs of one program, and of two that differ.
 
 use fastrand::Rng;
+use gpu_time_report::judge::Verdict;
 use gpu_time_report::{Series, Snapshot, Stats, value};
 
-use super::change::{Change, Pair, Verdict};
+use super::change::Pair;
 use super::comparison::Comparison;
 use super::thresholds::{Share, Thresholds};
 use crate::fixtures::{gpu, report, series, site};
@@ -80,11 +81,11 @@ fn compared<'a>(base: &'a Snapshot, new: &'a Snapshot, way: Way) -> Comparison<'
     let between_runs = if way.pooled { Share(0.0) } else { Share(0.02) };
     Comparison::of(base, new, &thresholds, |_, pair, threshold| {
         if !way.pooled {
-            return Change::of(pair, threshold, between_runs);
+            return pair.change(threshold, between_runs);
         }
         let [base, new] =
             pair.series.map(|series| value!(Series { runs: Vec::new(), ..series.clone() }));
-        Change::of(&Pair { series: [&base, &new], ..*pair }, threshold, between_runs)
+        Pair { series: [&base, &new], ..*pair }.change(threshold, between_runs)
     })
 }
 

@@ -1,10 +1,11 @@
 //! The series of two reports side by side.
 
+use gpu_time_report::judge::{Change, Verdict, correct};
 use gpu_time_report::units::bounded;
 use gpu_time_report::{Names, Series, Site, Snapshot};
 use serde::Serialize;
 
-use super::change::{Change, Pair, Verdict, correct};
+use super::change::Pair;
 use super::thresholds::{Share, Thresholds};
 use super::{devices, kernels};
 use crate::series_id::{is_same_series, match_sites};
@@ -33,7 +34,14 @@ pub struct Row<'a> {
     #[serde(flatten)]
     pub change: Change,
     #[serde(skip)]
-    pub series: [&'a Series; 2],
+    pub pair: Pair<'a>,
+}
+
+impl Row<'_> {
+    /// Returns `true` if the variation between runs is assumed, because a side has one run only.
+    fn is_by_assumption(&self) -> bool {
+        self.change.interval.is_some() && self.change.runs.contains(&1)
+    }
 }
 
 impl<'a> Comparison<'a> {
@@ -50,15 +58,16 @@ impl<'a> Comparison<'a> {
         let named = |names: &Names, all: &[(&Site, &Series)]| {
             all.iter().map(|(site, series)| name(names, site, series)).collect()
         };
-        let rows = pairs.iter().map(|pair| {
+        let rows = pairs.into_iter().map(|pair| {
             let name = name(&base_names, pair.site, pair.series[0]);
-            let change = change(&name, pair, thresholds.of(&pair.site.name));
-            Row { name, change, series: pair.series }
+            let change = change(&name, &pair, thresholds.of(&pair.site.name));
+            Row { name, change, pair }
         });
         let mut rows: Vec<Row> = rows.collect();
         let mut notes = devices::provenance(base, new);
         notes.extend(devices::differences(base, new));
-        let kernels = rows.iter().filter_map(|row| kernels::differences(&row.name, row.series));
+        let kernels =
+            rows.iter().filter_map(|row| kernels::differences(&row.name, row.pair.series));
         notes.extend(bounded(kernels.collect(), kernels::NOTES, kernels::OTHERS));
         correct(rows.iter_mut().map(|row| &mut row.change));
         rows.sort_by_key(|row| row.change.verdict);
@@ -73,7 +82,7 @@ impl<'a> Comparison<'a> {
             |runs: usize| if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
         let [base, new] = [0, 1].map(|side| count(most(side).unwrap_or_default()));
         let runs = format!("{base} of the base, {new} of the new program");
-        let by_assumption = self.rows.iter().any(|row| row.change.is_by_assumption());
+        let by_assumption = self.rows.iter().any(|row| row.is_by_assumption());
         if by_assumption && between == 0.0 {
             return;
         }

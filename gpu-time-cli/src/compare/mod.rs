@@ -3,7 +3,6 @@
 pub mod change;
 pub mod comparison;
 pub mod devices;
-pub mod evidence;
 pub mod kernels;
 pub mod options;
 pub mod render;
@@ -16,9 +15,10 @@ pub mod calibration_tests;
 use std::path::Path;
 use std::process::ExitCode;
 
+use gpu_time_report::judge::Verdict;
+
 use crate::message::{self, Failure};
 use crate::{input, output};
-use change::{Change, Verdict};
 use comparison::Comparison;
 use options::{FailOn, Judging};
 use render::ComparisonFormat;
@@ -39,7 +39,7 @@ pub fn files(
     let (base, new) = (runs::joined(&input::report(base)?), runs::joined(&input::report(new)?));
     judging.report_unused(&thresholds, &base, &new);
     let mut comparison = Comparison::of(&base, &new, &thresholds, |_, pair, threshold| {
-        Change::of(pair, threshold, between_runs)
+        pair.change(threshold, between_runs)
     });
     if comparison.rows.is_empty() {
         return Err("cannot compare: the reports have no series in common".to_owned());

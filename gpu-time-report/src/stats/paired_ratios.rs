@@ -1,9 +1,10 @@
 //! The change between two programs or closures that run in turns.
 
+use super::log_ratio::{ALPHA, LogRatio};
 use super::student_t::{two_sided_p, two_sided_quantile};
 
 /// The smallest number of pairs that gives an interval.
-const FEWEST: u64 = 4;
+pub const FEWEST_PAIRS: u64 = 4;
 /// The precision of the mixture, in units of the spread of one ratio. It expects a mean of about
 /// twice the spread. A smaller value finds large changes in fewer pairs, a larger value finds small
 /// changes in fewer.
@@ -23,30 +24,47 @@ const PRECISION: f64 = 0.25;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PairedRatios {
     count: u64,
+    /// The mean of the logarithms of the base's times.
+    base: f64,
+    /// The mean of the logarithms of the ratios.
     mean: f64,
     /// The sum of the squared distances from the mean.
     squares: f64,
+    /// The smallest difference between two logarithms that the clock can show. Pairs that agree
+    /// better than that say nothing about their spread.
+    resolution: f64,
+    look: Look,
 }
 
 /// The look at which an interval is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Look {
     /// Any look: more pairs may follow.
+    #[default]
     Early,
     /// The last look, at an end that did not depend on the ratios, such as a time limit.
     Last,
 }
 
 impl PairedRatios {
-    /// Adds the logarithm of a ratio. Ignores a value that is not finite.
-    pub fn record(&mut self, log_ratio: f64) {
+    /// Adds the logarithms of a pair of times, and the difference between logarithms that the clock
+    /// can show. Ignores values that are not finite.
+    pub fn record(&mut self, [base, new]: [f64; 2], resolution: f64) {
+        let log_ratio = new - base;
         if !log_ratio.is_finite() {
             return;
         }
         self.count += 1;
+        self.base += (base - self.base) / self.count as f64;
         let distance = log_ratio - self.mean;
         self.mean += distance / self.count as f64;
         self.squares += distance * (log_ratio - self.mean);
+        self.resolution = self.resolution.max(resolution);
+    }
+
+    /// Returns the same ratios at this look.
+    pub fn at(self, look: Look) -> PairedRatios {
+        PairedRatios { look, ..self }
     }
 
     /// Returns the number of pairs.
@@ -54,67 +72,38 @@ impl PairedRatios {
         self.count
     }
 
-    /// Returns the mean of the logarithms, or 0 if there are none.
-    pub fn mean(&self) -> f64 {
-        self.mean
+    /// Returns the difference between logarithms that the clock can show.
+    pub fn resolution(&self) -> f64 {
+        self.resolution
     }
 
-    /// Returns the interval of the mean that holds at every look with probability `1 - alpha`, or
-    /// `None` with too few pairs.
-    ///
-    /// `resolution` is the smallest difference between two logarithms that the clock can show.
-    /// Pairs that agree better than that say nothing about their spread.
-    pub fn interval(&self, alpha: f64, resolution: f64, look: Look) -> Option<[f64; 2]> {
-        let early = self.early_distance(alpha / 2.0, resolution);
-        let last = || {
-            let quantile = two_sided_quantile(alpha / 2.0, self.degrees());
-            Some(quantile * self.error(resolution)).filter(|_| self.count >= FEWEST)
-        };
-        let distance = match look {
-            Look::Early => early?,
-            Look::Last => last().into_iter().chain(early).reduce(f64::min)?,
-        };
-        Some([self.mean - distance, self.mean + distance])
-    }
-
-    /// Returns a p-value of the hypothesis that the mean is zero. It holds at every look.
-    pub fn p_value(&self, resolution: f64, look: Look) -> f64 {
-        if self.mean == 0.0 {
-            return 1.0;
-        }
-        let early = self.early_p_value(resolution);
-        let p = match look {
-            Look::Last if self.count >= FEWEST => {
-                early.min(two_sided_p(self.mean / self.error(resolution), self.degrees()))
-            }
-            _ => early,
-        };
-        (2.0 * p).min(1.0)
+    /// Returns the geometric means of both sides' times.
+    pub fn times(&self) -> [f64; 2] {
+        [self.base.exp(), (self.base + self.mean).exp()]
     }
 
     /// Returns the distance of the bounds from the mean. The bounds hold at every look with
     /// probability `1 - alpha`.
-    fn early_distance(&self, alpha: f64, resolution: f64) -> Option<f64> {
+    fn early_distance(&self, alpha: f64) -> Option<f64> {
         let n = self.count as f64;
         let needed = ((n + PRECISION) / PRECISION).sqrt() / alpha;
         let needed = needed.powf(2.0 / n.max(1.0));
         let room = 1.0 - needed * PRECISION / (n + PRECISION);
-        (self.count > 0 && room > 0.0)
-            .then(|| ((needed - 1.0) * self.spread(resolution) / (n * room)).sqrt())
+        (self.count > 0 && room > 0.0).then(|| ((needed - 1.0) * self.spread() / (n * room)).sqrt())
     }
 
-    fn early_p_value(&self, resolution: f64) -> f64 {
+    fn early_p_value(&self, distance: f64) -> f64 {
         let n = self.count as f64;
-        let spread = self.spread(resolution);
-        let shift = n * self.mean * self.mean;
+        let spread = self.spread();
+        let shift = n * distance * distance;
         let share = PRECISION / (n + PRECISION);
         let growth = ((spread + shift) / (spread + shift * share)).ln() * n / 2.0;
         (-(0.5 * share.ln() + growth)).exp()
     }
 
     /// Returns the standard error of the mean.
-    fn error(&self, resolution: f64) -> f64 {
-        (self.spread(resolution) / self.degrees() / self.count as f64).sqrt()
+    fn error(&self) -> f64 {
+        (self.spread() / self.degrees() / self.count as f64).sqrt()
     }
 
     fn degrees(&self) -> f64 {
@@ -122,8 +111,45 @@ impl PairedRatios {
     }
 
     /// Returns the sum of squares, plus the square of a clock step for each pair.
-    fn spread(&self, resolution: f64) -> f64 {
-        self.squares + self.count as f64 * resolution * resolution
+    fn spread(&self) -> f64 {
+        self.squares + self.count as f64 * self.resolution.powi(2)
+    }
+}
+
+impl LogRatio for PairedRatios {
+    /// Returns the mean of the logarithms, or 0 if there are none.
+    fn estimate(&self) -> f64 {
+        self.mean
+    }
+
+    /// Returns an interval that holds at every look.
+    fn interval(&self) -> Option<[f64; 2]> {
+        let early = self.early_distance(ALPHA / 2.0);
+        let last = || {
+            let quantile = two_sided_quantile(ALPHA / 2.0, self.degrees());
+            Some(quantile * self.error()).filter(|_| self.count >= FEWEST_PAIRS)
+        };
+        let distance = match self.look {
+            Look::Early => early?,
+            Look::Last => last().into_iter().chain(early).reduce(f64::min)?,
+        };
+        Some([self.mean - distance, self.mean + distance])
+    }
+
+    /// Returns a p-value that holds at every look.
+    fn p_value(&self, truth: f64) -> f64 {
+        let distance = self.mean - truth;
+        if distance == 0.0 {
+            return 1.0;
+        }
+        let early = self.early_p_value(distance);
+        let p = match self.look {
+            Look::Last if self.count >= FEWEST_PAIRS => {
+                early.min(two_sided_p(distance / self.error(), self.degrees()))
+            }
+            _ => early,
+        };
+        (2.0 * p).min(1.0)
     }
 }
 
@@ -148,12 +174,12 @@ mod tests {
                 let mut ratios = PairedRatios::default();
                 // Draws every pair, so that each series uses the same part of the random numbers.
                 (1..=pairs).fold(false, |excluded, pair| {
-                    ratios.record(ratio(&mut random));
+                    ratios.record([0.0, ratio(&mut random)], resolution);
                     let look = if pair == pairs { Look::Last } else { Look::Early };
-                    let by_interval = ratios
-                        .interval(0.05, resolution, look)
-                        .is_some_and(|[low, high]| low > 0.0 || high < 0.0);
-                    assert_eq!(by_interval, ratios.p_value(resolution, look) < 0.05);
+                    let now = ratios.at(look);
+                    let by_interval =
+                        now.interval().is_some_and(|[low, high]| low > 0.0 || high < 0.0);
+                    assert_eq!(by_interval, now.p_value(0.0) < 0.05);
                     excluded || by_interval
                 })
             });
@@ -210,7 +236,7 @@ mod tests {
         let excluded = (0..200).filter(|_| {
             let mut ratios = PairedRatios::default();
             (0..300).any(|_| {
-                ratios.record(normal(&mut random));
+                ratios.record([0.0, normal(&mut random)], 0.0);
                 let n = ratios.count as f64;
                 n > 3.0 && ratios.mean.abs() > 2.0 * (ratios.squares / (n - 1.0) / n).sqrt()
             })
@@ -223,8 +249,8 @@ mod tests {
         let mut random = Rng::with_seed(3);
         let found = (0..500).filter(|_| {
             let mut ratios = PairedRatios::default();
-            (0..40).for_each(|_| ratios.record(0.01 + 0.01 * normal(&mut random)));
-            let interval = ratios.interval(0.05, 0.0, Look::Early);
+            (0..40).for_each(|_| ratios.record([0.0, 0.01 + 0.01 * normal(&mut random)], 0.0));
+            let interval = ratios.interval();
             interval.is_some_and(|[low, high]| low > 0.0 && high < 0.03)
         });
         let found = found.count();
@@ -234,11 +260,13 @@ mod tests {
     #[test]
     fn last_look_is_student_s_with_half_of_the_error() {
         let mut ratios = PairedRatios::default();
-        [0.01, 0.02, 0.03, 0.02, 0.02].into_iter().for_each(|log| ratios.record(log));
+        [0.01, 0.02, 0.03, 0.02, 0.02]
+            .into_iter()
+            .for_each(|log| ratios.record([9.0, 9.0 + log], 0.0));
         // The standard deviation is 0.00707, and the quantile for 2.5 % with 4 degrees is 3.495.
-        let [low, high] = ratios.interval(0.05, 0.0, Look::Last).unwrap();
+        let [low, high] = ratios.at(Look::Last).interval().unwrap();
         assert!((low - 0.00895).abs() < 1e-5 && (high - 0.03105).abs() < 1e-5, "{low} {high}");
-        let [early, _] = ratios.interval(0.05, 0.0, Look::Early).unwrap();
+        let [early, _] = ratios.interval().unwrap();
         assert!(early < low, "{early} {low}");
     }
 
@@ -247,17 +275,18 @@ mod tests {
         let mut ratios = PairedRatios::default();
         let both = [Look::Early, Look::Last];
         for look in both {
-            assert_eq!((ratios.interval(0.05, 0.0, look), ratios.p_value(0.0, look)), (None, 1.0));
+            let ratios = ratios.at(look);
+            assert_eq!((ratios.interval(), ratios.p_value(0.0)), (None, 1.0));
         }
         for _ in 0..3 {
-            ratios.record(0.5);
-            assert_eq!(both.map(|look| ratios.interval(0.05, 0.0, look)), [None; 2]);
-            assert!(both.into_iter().all(|look| ratios.p_value(0.0, look) > 0.05));
+            ratios.record([0.0, 0.5], 0.0);
+            assert_eq!(both.map(|look| ratios.at(look).interval()), [None; 2]);
+            assert!(both.into_iter().all(|look| ratios.at(look).p_value(0.0) > 0.05));
         }
-        ratios.record(f64::NAN);
-        ratios.record(f64::NEG_INFINITY);
-        assert_eq!((ratios.count(), ratios.mean()), (3, 0.5));
-        ratios.record(0.5);
-        assert_eq!(both.map(|look| ratios.interval(0.05, 0.0, look)), [Some([0.5; 2]); 2]);
+        ratios.record([0.0, f64::NAN], 0.0);
+        ratios.record([0.0, f64::NEG_INFINITY], 0.0);
+        assert_eq!((ratios.count(), ratios.estimate()), (3, 0.5));
+        ratios.record([0.0, 0.5], 0.0);
+        assert_eq!(both.map(|look| ratios.at(look).interval()), [Some([0.5; 2]); 2]);
     }
 }

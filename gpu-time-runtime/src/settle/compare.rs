@@ -8,7 +8,7 @@ use crate::collect::devices::event_step_ns;
 use crate::control::active;
 use crate::control::cold_override::ColdOverride;
 use crate::record::drain;
-use crate::settle::compared::{Block, Compared};
+use crate::settle::compared::{self, Compared};
 use crate::settle::options::Settle;
 use crate::settle::pacer::IN_FLIGHT_PATIENCE;
 use crate::settle::turn::Turn;
@@ -54,10 +54,10 @@ pub(crate) fn run(settle: Settle, [base, new]: [Arm; 2]) -> Compared {
     }
     let mut random = random::generator(0);
     loop {
-        let mut block = Block::default();
+        let mut block = [Vec::new(), Vec::new()];
         let outer = usize::from(random.bool());
         for arm in [outer, 1 - outer, 1 - outer, outer] {
-            block.add(arm, &batch(closures[arm], calls), calls, event_step_ns);
+            block[arm].push(compared::medians(&batch(closures[arm], calls), calls, event_step_ns));
         }
         compared.add(block);
         let elapsed = started.elapsed();

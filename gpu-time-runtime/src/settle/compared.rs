@@ -1,16 +1,15 @@
 //! The result of `compare`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
+use std::{fmt, iter};
 
 use crate::base::switches;
 use crate::control::active;
 use crate::settle::stopping::DEFAULT_STEP_NS;
-use gpu_time_report::{self as report, Look, Names, PairedRatios, Series, Site, units};
+use gpu_time_report::judge::{Block, Change, RunMedian, Verdict, correct};
+use gpu_time_report::{LogRatio, Look, Names, PairedRatios, Site, units};
 
-/// The probability with which an interval may miss the truth.
-const ALPHA: f64 = 0.05;
 /// The name of the row for all functions together.
 const TOTAL: &str = "total";
 
@@ -44,84 +43,35 @@ pub struct Ratio {
     /// The GPU may have waited for the host in all samples of a batch, so that the ratio compares
     /// upper bounds.
     pub upper_bound: bool,
-    logs: PairedRatios,
-    /// Half a step of the clock, relative to the time.
-    half_step: f64,
-    /// The look at which the run ended, early or last, which affects the width of the interval.
-    look: Look,
+    pairs: PairedRatios,
 }
 
-/// The times of one block, in which each closure ran two batches.
-#[derive(Default)]
-pub(super) struct Block([BTreeMap<String, Figures>; 2]);
+/// The medians of the series in one batch of calls, by name.
+pub(super) type Batch = BTreeMap<String, RunMedian>;
 
-/// The medians of a series in the batches of one closure.
-#[derive(Clone, Copy, Default)]
-struct Figures {
-    /// The sum of the medians' logarithms.
-    logs: f64,
-    batches: u32,
-    half_step: f64,
-    is_starved: bool,
-}
-
-impl Block {
-    /// Adds a batch of calls of one closure.
-    pub fn add(
-        &mut self,
-        arm: usize,
-        sites: &[Site],
-        calls: u32,
-        step_ns: impl Fn(&str) -> Option<f64>,
-    ) {
-        let Some(figures) = self.0.get_mut(arm) else { return };
-        let names: Names = sites.iter().map(|site| site.name.as_str()).collect();
-        let mut total = 0.0;
-        let mut total_half_step = 0.0;
-        let mut is_starved = false;
-        for site in sites {
-            let label = names.label(&site.name, &site.file, site.line);
-            for series in &site.series {
-                let step_ns = step_ns(&series.device).unwrap_or(DEFAULT_STEP_NS);
-                let Some((ns, half_step)) = median(series, step_ns) else { continue };
-                let own = figures.entry(format!("{label} on {}", series.place())).or_default();
-                own.add(ns, half_step, series.upper_bound);
-                if series.launch.is_none() {
-                    let samples = series.measured + series.opened();
-                    let per_call = samples as f64 / f64::from(calls);
-                    total += ns * per_call;
-                    total_half_step = half_step.max(total_half_step);
-                    is_starved |= series.upper_bound;
-                }
+/// Returns the medians of a batch of so many calls, and the total of all functions.
+pub(super) fn medians(sites: &[Site], calls: u32, step_ns: impl Fn(&str) -> Option<f64>) -> Batch {
+    let names: Names = sites.iter().map(|site| site.name.as_str()).collect();
+    let mut batch = Batch::new();
+    let mut total = RunMedian::default();
+    for site in sites {
+        let label = names.label(&site.name, &site.file, site.line);
+        for series in &site.series {
+            let step_ns = step_ns(&series.device).unwrap_or(DEFAULT_STEP_NS);
+            let Some(median) = RunMedian::of(series, step_ns) else { continue };
+            batch.insert(format!("{label} on {}", series.place()), median);
+            if series.launch.is_none() {
+                let per_call = (series.measured + series.opened()) as f64 / f64::from(calls);
+                total.raw_ns += per_call * median.ns();
+                total.step_ns += per_call * median.step_ns;
+                total.is_starved |= median.is_starved;
             }
         }
-        if total > 0.0 {
-            let own = figures.entry(TOTAL.to_owned()).or_default();
-            own.add(total, total_half_step, is_starved);
-        }
     }
-}
-
-impl Figures {
-    fn add(&mut self, ns: f64, half_step: f64, is_starved: bool) {
-        self.logs += ns.ln();
-        self.batches += 1;
-        self.half_step = self.half_step.max(half_step);
-        self.is_starved |= is_starved;
+    if total.raw_ns > 0.0 {
+        batch.insert(TOTAL.to_owned(), total);
     }
-
-    fn mean(&self) -> f64 {
-        self.logs / f64::from(self.batches)
-    }
-}
-
-/// Returns the median of a series (the net one if known), and half a step of the clock relative to
-/// it.
-fn median(series: &Series, step_ns: f64) -> Option<(f64, f64)> {
-    let raw = series.raw_ns?;
-    let ns = series.net_ns.unwrap_or(raw).median;
-    let step_ns = step_ns.max(report::step_ns(raw.median));
-    (ns > 0.0).then(|| (ns, step_ns / 2.0 / ns))
+    batch
 }
 
 impl Compared {
@@ -135,45 +85,43 @@ impl Compared {
         }
     }
 
-    /// Adds the ratios of a block. The total is of interest only if the closures call different
-    /// functions.
-    pub(super) fn add(&mut self, block: Block) {
+    /// Adds the ratios of a block, from the batches of each closure. The total is of interest only if
+    /// the closures call different functions.
+    pub(super) fn add(&mut self, [base, new]: [Vec<Batch>; 2]) {
         self.blocks += 1;
-        let Block([base, new]) = block;
-        let is_alike = base.keys().eq(new.keys());
-        for (name, base) in base {
-            let Some(new) = new.get(&name) else { continue };
-            if name == TOTAL && is_alike {
-                continue;
+        let is_alike = iter::zip(&base, &new).all(|(base, new)| base.keys().eq(new.keys()));
+        let mut blocks: BTreeMap<String, Block> = BTreeMap::new();
+        for (base, new) in iter::zip(base, new) {
+            for (name, base) in base {
+                let is_shown = name != TOTAL || !is_alike;
+                if let Some(new) = new.get(&name).filter(|_| is_shown) {
+                    blocks.entry(name).or_default().add([base, *new]);
+                }
             }
+        }
+        for (name, block) in blocks {
             let known = self.ratios.iter().position(|ratio| ratio.name == name);
             let at = known.unwrap_or_else(|| {
-                let logs = PairedRatios::default();
-                let look = Look::Early;
-                self.ratios.push(Ratio { name, upper_bound: false, logs, half_step: 0.0, look });
+                let pairs = PairedRatios::default();
+                self.ratios.push(Ratio { name, upper_bound: false, pairs });
                 self.ratios.len() - 1
             });
             let Some(ratio) = self.ratios.get_mut(at) else { continue };
-            ratio.upper_bound |= base.is_starved || new.is_starved;
-            // If only some of the batches call a function, a drift of the clock would not cancel out.
-            if (base.batches, new.batches) == (2, 2) {
-                ratio.half_step = ratio.half_step.max(base.half_step).max(new.half_step);
-                ratio.logs.record(new.mean() - base.mean());
-            }
+            ratio.upper_bound |= block.is_starved();
+            block.record(&mut ratio.pairs);
         }
     }
 
     pub(super) fn ended(mut self, elapsed: Duration, look: Look) -> Compared {
-        self.ratios.iter_mut().for_each(|ratio| ratio.look = look);
+        self.ratios.iter_mut().for_each(|ratio| ratio.pairs = ratio.pairs.at(look));
         Compared { elapsed, is_timed: switches::is_on() && active::config().is_on, ..self }
     }
 
     /// Returns `true` if every ratio is known to within the margin, or to a step of the clock.
     pub(super) fn is_precise(&self, margin: f64) -> bool {
         self.ratios.iter().all(|ratio| {
-            let interval = ratio.interval(ALPHA);
-            let margin = margin.max(2.0 * ratio.half_step);
-            interval.is_some_and(|[low, high]| (high / low).ln() / 2.0 <= margin)
+            let margin = margin.max(2.0 * ratio.pairs.resolution());
+            ratio.pairs.interval().is_some_and(|[low, high]| (high - low) / 2.0 <= margin)
         })
     }
 
@@ -204,13 +152,13 @@ impl Compared {
             is_compared || !self.is_timed,
             "`{new}` was not compared with `{base}`: no timed function ran in both closures"
         );
-        let alpha = ALPHA / self.ratios.len().max(1) as f64;
-        let is_slower = |ratio: &&Ratio| {
-            let interval = ratio.interval(alpha);
-            interval.is_some_and(|[low, _]| low > limit)
-        };
-        let slower: Vec<String> =
-            self.ratios.iter().filter(is_slower).map(Ratio::to_string).collect();
+        // Any change up to the limit counts as none.
+        let change = |ratio: &Ratio| Change::of_pairs(&ratio.pairs, limit - 1.0, 0.0);
+        let mut changes: Vec<Change> = self.ratios.iter().map(change).collect();
+        correct(changes.iter_mut());
+        let changed = iter::zip(&self.ratios, &changes);
+        let slower = changed.filter(|(_, change)| change.verdict == Verdict::Slower);
+        let slower: Vec<String> = slower.map(|(ratio, _)| ratio.to_string()).collect();
         assert!(
             slower.is_empty(),
             "`{new}` takes more than {limit} times as long as `{base}`: {}",
@@ -222,23 +170,19 @@ impl Compared {
 impl Ratio {
     /// Returns the geometric mean of the ratios of all blocks, or `None` if there are no blocks.
     pub fn ratio(&self) -> Option<f64> {
-        (self.logs.count() > 0).then(|| self.logs.mean().exp())
+        (self.blocks() > 0).then(|| self.pairs.estimate().exp())
     }
 
     /// Returns the 95 % interval of the ratio, or `None` with fewer than 4 blocks. It is valid at
     /// whatever time the run stopped. If the GPU may have waited for the host in all samples of a
     /// batch, it is the interval for times that include such waits.
     pub fn interval95(&self) -> Option<[f64; 2]> {
-        self.interval(ALPHA)
+        Some(self.pairs.interval()?.map(f64::exp))
     }
 
     /// Returns the number of blocks on which the ratio is based.
     pub fn blocks(&self) -> u64 {
-        self.logs.count()
-    }
-
-    fn interval(&self, alpha: f64) -> Option<[f64; 2]> {
-        Some(self.logs.interval(alpha, self.half_step, self.look)?.map(f64::exp))
+        self.pairs.count()
     }
 }
 
@@ -269,8 +213,8 @@ impl fmt::Display for Compared {
 mod tests {
     use super::*;
 
-    fn figures(ns: f64) -> Figures {
-        Figures { logs: 2.0 * ns.ln(), batches: 2, half_step: 0.0001, is_starved: false }
+    fn median(ns: f64) -> RunMedian {
+        RunMedian { raw_ns: ns, step_ns: 0.0002 * ns, ..RunMedian::default() }
     }
 
     /// Compares closures in 60 blocks in which the second one takes `factor` times as long, to
@@ -281,11 +225,11 @@ mod tests {
         for _ in 0..60 {
             let mut side = |names: &[&str], factor: f64| {
                 let one = |name: &&str| {
-                    ((*name).to_owned(), figures(factor * (1.0 + 0.01 * random.f64())))
+                    ((*name).to_owned(), median(factor * (1.0 + 0.01 * random.f64())))
                 };
-                names.iter().map(one).collect()
+                vec![names.iter().map(one).collect(); 2]
             };
-            compared.add(Block([side(base, 1e4), side(new, 1e4 * factor)]));
+            compared.add([side(base, 1e4), side(new, 1e4 * factor)]);
         }
         compared
     }

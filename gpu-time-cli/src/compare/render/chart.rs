@@ -3,7 +3,7 @@
 use gpu_time_report::{Histogram, Series, units};
 use maud::{Markup, html};
 
-use crate::compare::change::medians_ns;
+use crate::compare::change::Pair;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 110.0;
@@ -22,9 +22,10 @@ struct SideTimes {
 }
 
 /// Draws the times of the base and of the new program on one axis. `None` if a side has none.
-pub fn draw([base, new]: [&Series; 2]) -> Option<Markup> {
-    let net = base.net_ns.is_some() && new.net_ns.is_some();
-    let sides = [base, new].map(|series| SideTimes::of(series, net));
+pub fn draw(pair: &Pair) -> Option<Markup> {
+    let [base, new] = pair.medians_ns();
+    let sides = [(pair.series[0], base), (pair.series[1], new)]
+        .map(|(series, runs)| SideTimes::of(series, runs, pair.is_net()));
     let ends = sides.iter().map(SideTimes::ends).collect::<Option<Vec<_>>>()?;
     let low = ends.iter().map(|end| end[0]).reduce(f64::min)?;
     let high = ends.iter().map(|end| end[1]).reduce(f64::max)?;
@@ -57,7 +58,7 @@ pub fn draw([base, new]: [&Series; 2]) -> Option<Markup> {
 }
 
 impl SideTimes {
-    fn of(series: &Series, net: bool) -> SideTimes {
+    fn of(series: &Series, runs: Vec<f64>, net: bool) -> SideTimes {
         let medians = series.raw_ns.as_ref().zip(series.net_ns.filter(|_| net));
         let bias = medians.map_or(0.0, |(raw, net)| raw.median - net.median);
         let times = if net && !series.net_histogram.is_empty() {
@@ -65,7 +66,7 @@ impl SideTimes {
         } else {
             series.histogram.less(bias)
         };
-        SideTimes { times, runs: medians_ns(series, net) }
+        SideTimes { times, runs }
     }
 
     /// Returns the bounds of the times without the tails.

@@ -1,8 +1,7 @@
 //! Text that all formats share.
 
+use gpu_time_report::judge::Change;
 use gpu_time_report::units;
-
-use crate::compare::change::Change;
 
 /// The title of a control comparison.
 pub const CONTROL: &str = "control: the old program against itself";

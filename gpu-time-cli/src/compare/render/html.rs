@@ -76,7 +76,7 @@ fn part(comparison: &Comparison) -> Markup {
 
 fn distribution(row: &Row) -> Markup {
     html! {
-        @if let Some(chart) = chart::draw(row.series) {
+        @if let Some(chart) = chart::draw(&row.pair) {
             figure {
                 figcaption { (printable(&row.name)) }
                 (chart)

@@ -1,8 +1,8 @@
 //! A comparison as JSON.
 
+use gpu_time_report::judge::Verdict;
 use serde::Serialize;
 
-use crate::compare::change::Verdict;
 use crate::compare::comparison::Comparison;
 
 /// The name of the format. Later versions may add fields.

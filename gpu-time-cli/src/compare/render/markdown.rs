@@ -1,9 +1,9 @@
 //! A comparison as a comment for a pull request, in GitHub's Markdown.
 
+use gpu_time_report::judge::Verdict;
 use gpu_time_report::printable;
 
 use super::figures::{COLUMNS, CONTROL, figures};
-use crate::compare::change::Verdict;
 use crate::compare::comparison::{Comparison, Row};
 
 /// The maximum number of rows in a table and of names in a list. A comment has at most 65,536

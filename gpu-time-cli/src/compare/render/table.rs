@@ -1,10 +1,10 @@
 //! A comparison as a table for the terminal.
 
 use anstyle::{AnsiColor, Style};
+use gpu_time_report::judge::Verdict;
 use gpu_time_report::{Terminal, columns, printable};
 
 use super::figures::{COLUMNS, CONTROL, figures};
-use crate::compare::change::Verdict;
 use crate::compare::comparison::Comparison;
 
 /// Renders a comparison, and its control below it.
