@@ -107,7 +107,8 @@ pub enum Command {
     /// taking into account how many series are compared (Holm 1979): without a change, one
     /// comparison in twenty at most has such a verdict on any of its series. same: changed by no
     /// more than the threshold, and known at least that precisely. unknown: anything else, such as
-    /// too few runs or samples, or only starved ones, whose times are upper bounds.
+    /// too few runs or samples, or only starved ones, whose times are upper bounds. With one run on a
+    /// side, a change within the threshold is unknown too, but the largest possible change is shown.
     ///
     /// Exit codes: 0 if no series is slower, 1 if one is or if a condition of --fail-on holds, 2 if
     /// the reports cannot be compared.

@@ -119,6 +119,42 @@ fn one_run_of_each_needs_a_large_change() {
     assert!(row(&run, "f").ends_with(" unknown: too few runs"), "{}", run.stdout);
 }
 
+/// Two runs of one program cannot show that nothing changed, but they show how much has at most.
+#[test]
+fn one_run_of_each_tells_the_largest_change() {
+    let folder = Folder::new();
+    let of = |name: &str, all: &[(&'static str, f64)]| {
+        let sites = all.iter().map(|&(name, ns)| (name, around(ns))).collect();
+        folder.report(name, &report_of(sites))
+    };
+    let base = of("base", &[("f", 20e3), ("g", 30e3)]);
+    let compared = |new: &PathBuf, more: &[&str]| {
+        let more = more.iter().map(PathBuf::from);
+        let options = ["compare".into(), base.clone(), new.clone()].into_iter().chain(more);
+        tool(&options.collect::<Vec<_>>())
+    };
+    let run = compared(&base, &[]);
+    assert!(row(&run, "f").ends_with(" -5.4% to +5.7% unknown: no change larger than 5.7%"));
+    let summary = "0 slower, 0 faster, 0 the same, 2 unknown (no change larger than 5.7%)\n";
+    let text = run.success();
+    assert!(text.ends_with(summary), "{text}");
+    assert!(text.contains("; merge several runs of each, or use `gpu-time ab`\n"));
+    assert_eq!(compared(&base, &["--fail-on=unknown"]).code, Some(1));
+    let json = compared(&base, &["--format=json"]).success();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let row_of = &json["series"][0];
+    assert_eq!((&json["unknown"], &row_of["why"]), (&2.into(), &"too few runs".into()));
+    assert_eq!(row_of["at_most"], row_of["interval95"][1]);
+    // A larger change than the threshold is not said to be none.
+    let new = of("new", &[("f", 21e3), ("g", 30e3)]);
+    let run = compared(&new, &["--threshold=3%"]);
+    assert!(row(&run, "f").ends_with(" unknown: too few runs"), "{}", run.stdout);
+    assert!(run.stdout.ends_with(" 2 unknown (1 with no change larger than 5.7%)\n"));
+    // The interval says nothing about runs that are taken not to differ.
+    let run = compared(&base, &[ALIKE, "--threshold=0.01%"]);
+    assert!(row(&run, "f").ends_with(" unknown: interval too wide"), "{}", run.stdout);
+}
+
 /// Returns the row of a function, with its columns separated by single spaces.
 #[track_caller]
 fn row(run: &Run, name: &str) -> String {

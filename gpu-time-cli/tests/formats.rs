@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use gpu_time_report::value;
+
 use crate::fixtures::{gpu, report, series, site};
 use crate::{Folder, TOOL, run, tool};
 
@@ -83,6 +85,27 @@ fn markdown_is_a_pull_request_comment() {
     // A name cannot leave its cell or its code.
     assert!(changed.contains("\n| `` a\\|`b`<i>@all\\u{1b} on cuda:0 `` | "), "{text}");
     assert!(same.contains("\n| `same on cuda:0` | ") && same.contains("\n</details>\n"), "{text}");
+}
+
+/// The biases come from different sources, so the table compares raw times.
+#[test]
+fn html_draws_the_times_that_are_compared() {
+    let folder = Folder::new();
+    let of = |file: &str, source: &str| {
+        let site = site("f", 1, vec![series("cuda:0", &[9_000.0; 40], &[], 1_000.0)]);
+        let source = Some(source.to_owned());
+        let gpu = value!(Device { event_bias_source: source, ..gpu("cuda:0", "H200") });
+        folder.report(file, &report(1, vec![gpu], vec![site]))
+    };
+    let base = of("base", "table");
+    let drawn = |new: PathBuf| {
+        let page = tool(&["compare".into(), base.clone(), new, "--format=html".into()]).success();
+        let (_, label) = page.split_once("aria-label=\"").expect("a chart");
+        label.split_once('"').expect("a label").0.to_owned()
+    };
+    let [net, raw] = [of("same", "table"), of("other", "floor")].map(drawn);
+    assert!(net.ends_with(" from 7.989 µs to 8.022 µs"), "{net}");
+    assert!(raw.ends_with(" from 8.985 µs to 9.022 µs"), "{raw}");
 }
 
 #[test]

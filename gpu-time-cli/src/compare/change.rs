@@ -46,12 +46,18 @@ impl Pair<'_> {
         };
         let change = judged(between_runs, self.bias_gap_ns() / base_median_ns);
         let Some(change) = change else { return Change { why: "too few samples", ..unknown } };
-        let would_be_known =
-            || judged(0.0, 0.0).is_some_and(|change| change.verdict != Verdict::Unknown);
-        if change.why == TOO_WIDE && runs.contains(&1) && would_be_known() {
-            return Change { why: "too few runs", ..change };
+        if change.why != TOO_WIDE || !runs.contains(&1) || between_runs == 0.0 {
+            return change;
         }
-        change
+        // A change within the threshold may be none, and the interval says how large it is at most.
+        let share = change.share.unwrap_or_default();
+        let at_most = change.interval.filter(|_| share.abs() <= threshold);
+        let is_known = judged(0.0, 0.0).is_some_and(|change| change.verdict != Verdict::Unknown);
+        Change {
+            why: if is_known { "too few runs" } else { TOO_WIDE },
+            at_most: at_most.map(|[low, high]| high.max(-low)),
+            ..change
+        }
     }
 
     /// Returns `true` if net times are compared: if both reports have them, and the biases come from

@@ -1,7 +1,7 @@
 //! The series of two reports side by side.
 
 use gpu_time_report::judge::{Change, Verdict, correct};
-use gpu_time_report::units::bounded;
+use gpu_time_report::units::{self, bounded};
 use gpu_time_report::{Names, Series, Site, Snapshot};
 use serde::Serialize;
 
@@ -109,17 +109,23 @@ impl<'a> Comparison<'a> {
 
     /// Returns the numbers of series by verdict as a sentence.
     pub fn summary(&self) -> String {
-        format!(
-            "{} slower, {} faster, {} the same, {} unknown{}",
-            self.count(Verdict::Slower),
-            self.count(Verdict::Faster),
-            self.count(Verdict::Same),
-            self.count(Verdict::Unknown),
-            match self.missing.len() {
-                0 => String::new(),
-                missing => format!(", {missing} only in the base"),
-            }
-        )
+        let [slower, faster, same, unknown] =
+            [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Unknown]
+                .map(|verdict| self.count(verdict));
+        let mut text =
+            format!("{slower} slower, {faster} faster, {same} the same, {unknown} unknown");
+        let at_most = self.rows.iter().filter_map(|row| row.change.at_most);
+        if let Some(largest) = at_most.clone().reduce(f64::max) {
+            let those = match at_most.count() {
+                all if all == unknown => String::new(),
+                some => format!("{some} with "),
+            };
+            text += &format!(" ({those}no change larger than {})", units::percent(largest));
+        }
+        if let missing @ 1.. = self.missing.len() {
+            text += &format!(", {missing} only in the base");
+        }
+        text
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{ALPHA, LogRatio, PairedRatios};
+use crate::{ALPHA, LogRatio, PairedRatios, units};
 pub use block::{Block, RunMedian};
 
 /// The reason for an unknown verdict if the measurements do not tell more.
@@ -45,6 +45,10 @@ pub struct Change {
     /// The reason for an unknown verdict; empty for the others.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub why: &'static str,
+    /// The largest change that the interval contains, if the change is unknown only because a side
+    /// has a single run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
 }
 
 impl Change {
@@ -135,9 +139,13 @@ impl Verdict {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.why {
-            "" => f.write_str(self.verdict.name()),
-            why => write!(f, "{}: {why}", self.verdict.name()),
+        let name = self.verdict.name();
+        match (self.at_most, self.why) {
+            (Some(share), _) => {
+                write!(f, "{name}: no change larger than {}", units::percent(share))
+            }
+            (None, "") => f.write_str(name),
+            (None, why) => write!(f, "{name}: {why}"),
         }
     }
 }
