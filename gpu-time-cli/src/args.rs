@@ -51,8 +51,9 @@ pub enum Command {
     ///
     /// Functions are matched by name, file and line. Their series are matched by device, launch,
     /// measure, key, cache state, clock, and whether they were measured in a graph. Devices with
-    /// the same id but different names or drivers are kept apart: their ids become cuda:0/1,
-    /// cuda:0/2, ordered by name and driver.
+    /// the same UUID are one, whatever their ids. Others with the same id, such as the GPUs of several
+    /// ranks or hosts, are kept apart: their ids become cuda:0/1, cuda:0/2, ordered by name, driver
+    /// and UUID.
     ///
     /// Counts, sums, minima and maxima are exact. Means and standard deviations are exact except
     /// for rounding. Percentiles and the confidence interval of the median are computed from the

@@ -16,6 +16,7 @@ mod message;
 #[path = "../tests/opened_calls.rs"]
 mod opened_calls;
 mod output;
+mod overlap;
 mod series_id;
 
 use std::env;

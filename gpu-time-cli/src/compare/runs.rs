@@ -1,8 +1,10 @@
 //! The runs of a program, each of which may have several processes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gpu_time_report::{Process, Run, Snapshot, value};
+
+use crate::overlap;
 
 /// Joins the processes of one host whose times overlap into one run, such as the workers of a
 /// server. They share the clocks and the temperature of the run, so they differ by less than runs
@@ -23,52 +25,27 @@ pub fn joined(report: &Snapshot) -> Snapshot {
 
 /// Returns `true` if several processes of a merged report belong to one run.
 pub fn have_several_processes(report: &Snapshot) -> bool {
-    let firsts = firsts(&report.process.merged);
-    firsts.iter().collect::<BTreeSet<_>>().len() < firsts.len()
+    (0..).zip(firsts(&report.process.merged)).any(|(place, first)| place != first)
 }
 
-/// Returns, for each process, the index of the first process of its run. A process with an unknown
-/// host or time is a run by itself.
+/// Returns, for each process, the place of the first process of its run. A process with an unknown
+/// host is a run by itself.
 fn firsts(processes: &[Process]) -> Vec<u32> {
-    let mut firsts: Vec<u32> = (0..).take(processes.len()).collect();
-    let mut known: Vec<(&str, [u64; 2], u32)> = std::iter::zip(processes, 0..)
-        .filter_map(|(process, place)| {
-            Some((process.host.as_deref()?, process.period_ms()?, place))
-        })
-        .collect();
-    known.sort_unstable();
-    let mut run: Option<(&str, u64, u32)> = None;
-    for (host, [start, end], place) in known {
-        run = match run {
-            Some((same, until, first)) if same == host && start <= until => {
-                firsts[place as usize] = first;
-                Some((host, until.max(end), first))
-            }
-            _ => Some((host, end, place)),
-        };
-    }
-    firsts
+    overlap::firsts(processes.iter(), |process| process.host.as_deref())
 }
 
-/// Returns the mean figures of a run's processes. If any has fed samples, the others are ignored.
+/// Returns the figures of a run that are compared, as means over its processes. If any has fed
+/// samples, the others are ignored.
 fn mean(first: u32, mut of_run: Vec<Run>) -> Run {
     if of_run.iter().any(|run| run.fed > 0) {
         of_run.retain(|run| run.fed > 0);
     }
-    if let [run] = of_run[..] {
-        return value!(Run { process: first, ..run });
-    }
-    let sum = |count: fn(&Run) -> u64| of_run.iter().map(count).fold(0, u64::saturating_add);
-    let mean =
-        |figure: fn(&Run) -> f64| of_run.iter().map(figure).sum::<f64>() / of_run.len() as f64;
-    let has_net = of_run.iter().all(|run| run.net_median_ns.is_some());
+    let count = of_run.len() as f64;
+    let net_ns: Option<f64> = of_run.iter().map(|run| run.net_median_ns).sum();
     value!(Run {
         process: first,
-        fed: sum(|run| run.fed),
-        starved: sum(|run| run.starved),
-        raw_median_ns: mean(|run| run.raw_median_ns),
-        net_median_ns: has_net.then(|| mean(|run| run.net_median_ns.unwrap_or_default())),
-        raw_mean_ns: mean(|run| run.raw_mean_ns),
-        ci95_ns: None,
+        fed: of_run.iter().map(|run| run.fed).max().unwrap_or_default(),
+        raw_median_ns: of_run.iter().map(|run| run.raw_median_ns).sum::<f64>() / count,
+        net_median_ns: net_ns.map(|ns| ns / count),
     })
 }

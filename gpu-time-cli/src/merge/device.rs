@@ -1,113 +1,94 @@
 //! The devices of merged reports.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use gpu_time_report::{Device, Process, WindowsFrom, value};
 
 use super::combine::{add, add_warning};
-use super::sharing::{self, Users};
+use crate::overlap;
 
-/// The devices of the reports merged so far, distinguished by id, name and driver.
+/// The warning about a device that processes used at the same time. Each process records only its
+/// own work, so what the others ran counts as idle time.
+pub const SHARED: &str = "processes used this GPU at the same time: its busy and idle shares are means over the \
+                          processes, each of which knows only its own work";
+
+/// The devices of the reports merged so far, distinguished by UUID, name and driver; without a UUID,
+/// by id, name and driver.
 #[derive(Default)]
-pub struct Devices {
-    merged: Vec<MergedDevice>,
-    /// The number of processes whose reports were merged.
-    processes: u32,
-}
-
-struct MergedDevice {
-    device: Device,
-    windows_from: WindowsFrom,
-    /// The time that the phases stand for.
-    covered_ns: f64,
-    /// The processes that used the device, by their order in the merged report.
-    used_by: Vec<u32>,
-    users: Users,
-}
+pub struct Devices(Vec<Device>);
 
 impl Devices {
-    /// Adds the devices of a report of these processes. Returns the index of the merged device for each id in the
-    /// report.
+    /// Adds the devices of a report of so many processes, whose first one has the place `first` in
+    /// the merged report. Returns the index of the merged device for each id in the report.
     pub fn add<'a>(
         &mut self,
         devices: &'a [Device],
-        processes: &[Process],
+        first: u32,
+        processes: u32,
     ) -> HashMap<&'a str, usize> {
-        let index = |device: &'a Device| {
-            let id = without_variant(&device.id);
-            let is_same = |MergedDevice { device: ours, .. }: &MergedDevice| {
-                ours.id == id && ours.name == device.name && ours.driver == device.driver
-            };
-            let used_by = used_by(device, processes.len());
+        let index = |theirs: &'a Device| {
+            let known = self.0.iter().position(|ours| is_same(ours, theirs));
+            let used_by = used_by(theirs, processes);
             let of = used_by.len() as u64;
-            let with = device.known_coverage().map_or(0, |_| of);
-            let from = device.windows_from.unwrap_or(value!(WindowsFrom { with, of }));
-            let using = || used_by.iter().filter_map(|at| processes.get(*at as usize));
-            // The time that its phases stand for.
-            let covered = device.known_coverage().map_or(0.0, |coverage| coverage.covered_ns);
-            let index = match self.merged.iter().position(is_same) {
-                Some(known) => known,
-                None => {
-                    let id = id.to_owned();
-                    self.merged.push(MergedDevice {
-                        // Without what is summed.
-                        device: value!(Device {
-                            id,
-                            coverage: None,
-                            overlap: None,
-                            throttle: None,
-                            ..device.clone()
-                        }),
-                        windows_from: value!(WindowsFrom { with: 0, of: 0 }),
-                        covered_ns: 0.0,
-                        used_by: Vec::new(),
-                        users: Users::default(),
-                    });
-                    self.merged.len() - 1
+            let with = theirs.known_coverage().map_or(0, |_| of);
+            let from = theirs.windows_from.unwrap_or(value!(WindowsFrom { with, of }));
+            let used_by = used_by.into_iter().map(|at| first.saturating_add(at));
+            let id = without_variant(&theirs.id);
+            let index = known.unwrap_or(self.0.len());
+            match self.0.get_mut(index) {
+                Some(ours) => {
+                    ours.merge(theirs, [&*ours, theirs].map(covered_ns));
+                    if id < &*ours.id {
+                        id.clone_into(&mut ours.id);
+                    }
+                    for warning in &theirs.warnings {
+                        add_warning(&mut ours.warnings, warning);
+                    }
+                    let all_from = ours.windows_from.get_or_insert_default();
+                    add(&mut all_from.with, from.with);
+                    add(&mut all_from.of, from.of);
+                    ours.used_by.extend(used_by);
                 }
-            };
-            let ours = &mut self.merged[index];
-            ours.device.merge(device, [ours.covered_ns, covered]);
-            for warning in &device.warnings {
-                add_warning(&mut ours.device.warnings, warning);
+                None => self.0.push(value!(Device {
+                    id: id.to_owned(),
+                    windows_from: Some(from),
+                    used_by: used_by.collect(),
+                    ..theirs.clone()
+                })),
             }
-            ours.covered_ns += covered;
-            add(&mut ours.windows_from.with, from.with);
-            add(&mut ours.windows_from.of, from.of);
-            ours.used_by.extend(used_by.iter().map(|at| self.processes.saturating_add(*at)));
-            ours.users.add(device, using());
-            (device.id.as_str(), index)
+            (theirs.id.as_str(), index)
         };
-        let indices = devices.iter().map(index).collect();
-        self.processes = self.processes.saturating_add(processes.len() as u32);
-        indices
+        devices.iter().map(index).collect()
     }
 
     /// Returns the devices, sorted by id, and the final id of each index.
-    pub fn finish(self) -> (Vec<Device>, Vec<String>) {
-        let all = self.processes as usize;
-        let finished = self.merged.into_iter().map(|merged| {
-            let MergedDevice { mut device, windows_from, used_by, users, .. } = merged;
+    pub fn finish(self, processes: &[Process]) -> (Vec<Device>, Vec<String>) {
+        let mut devices = self.0;
+        for device in &mut devices {
             if let Some(coverage) = &mut device.coverage {
                 coverage.bound_kernels();
             }
-            if users.have_shared() {
+            if device.uuid.is_some() && were_simultaneous(&device.used_by, processes) {
                 device.shared = true;
-                add_warning(&mut device.warnings, sharing::WARNING);
+                add_warning(&mut device.warnings, SHARED);
             }
-            let is_part = device.known_coverage().is_some() && windows_from.with < windows_from.of;
-            let used_by = if used_by.len() < all { used_by } else { Vec::new() };
-            value!(Device { windows_from: is_part.then_some(windows_from), used_by, ..device })
-        });
-        let mut devices: Vec<Device> = finished.collect();
+            let has_coverage = device.known_coverage().is_some();
+            device.windows_from =
+                device.windows_from.filter(|from| has_coverage && from.with < from.of);
+            if device.used_by.len() >= processes.len() {
+                device.used_by.clear();
+            }
+        }
         let mut variants: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (i, device) in devices.iter().enumerate() {
             variants.entry(device.id.clone()).or_default().push(i);
         }
         for (id, mut same) in variants {
             if same.len() > 1 {
-                same.sort_by_key(|&i| (devices[i].name.clone(), devices[i].driver.clone()));
+                let identity = |device: &Device| {
+                    (device.name.clone(), device.driver.clone(), device.uuid.clone())
+                };
+                same.sort_by_key(|&i| identity(&devices[i]));
                 for (variant, i) in (1..).zip(same) {
                     devices[i].id = format!("{id}/{variant}");
                 }
@@ -119,6 +100,14 @@ impl Devices {
     }
 }
 
+/// Returns `true` for the same device. Processes may give a GPU different ids, and different GPUs the
+/// same id.
+fn is_same(ours: &Device, theirs: &Device) -> bool {
+    let is_alike =
+        (&ours.uuid, &ours.name, &ours.driver) == (&theirs.uuid, &theirs.name, &theirs.driver);
+    is_alike && (ours.uuid.is_some() || ours.id == without_variant(&theirs.id))
+}
+
 /// Returns an id without the `/N` that an earlier merge appended.
 fn without_variant(id: &str) -> &str {
     match id.rsplit_once('/') {
@@ -127,11 +116,22 @@ fn without_variant(id: &str) -> &str {
     }
 }
 
+/// Returns the time that the phases of a device stand for.
+fn covered_ns(device: &Device) -> f64 {
+    device.known_coverage().map_or(0.0, |coverage| coverage.covered_ns)
+}
+
 /// Returns the processes that used a device, of so many in its report.
-fn used_by(device: &Device, processes: usize) -> Cow<'_, [u32]> {
-    let are_known = device.used_by.iter().all(|at| (*at as usize) < processes);
+fn used_by(device: &Device, processes: u32) -> Vec<u32> {
+    let are_known = device.used_by.iter().all(|at| *at < processes);
     if are_known && !device.used_by.is_empty() {
-        return Cow::Borrowed(&device.used_by);
+        return device.used_by.clone();
     }
-    Cow::Owned((0..processes as u32).collect())
+    (0..processes).collect()
+}
+
+/// Returns `true` if any of these processes ran at the same time.
+fn were_simultaneous(users: &[u32], processes: &[Process]) -> bool {
+    let users = users.iter().filter_map(|at| processes.get(*at as usize));
+    (0..).zip(overlap::firsts(users, |_| Some(()))).any(|(place, first)| place != first)
 }

@@ -5,7 +5,6 @@ mod device;
 mod kernels;
 mod runs;
 mod series;
-mod sharing;
 mod tree;
 
 #[cfg(test)]
@@ -111,9 +110,14 @@ impl Merge {
         }
         let without_warnings =
             |process: &Process| value!(Process { warnings: Vec::new(), ..process.clone() });
-        let runs = Processes::of(snapshot, self.processes.len());
-        self.processes.extend(processes(snapshot).iter().map(without_warnings));
-        let devices = self.devices.add(&snapshot.devices, processes(snapshot));
+        let processes = Processes {
+            all: processes(snapshot),
+            first: self.processes.len() as u32,
+            are_merged: !process.merged.is_empty(),
+        };
+        self.processes.extend(processes.all.iter().map(without_warnings));
+        let count = processes.all.len() as u32;
+        let devices = self.devices.add(&snapshot.devices, processes.first, count);
         let mut sites = Vec::with_capacity(snapshot.sites.len());
         for site in &snapshot.sites {
             let index = self.add_site(site);
@@ -125,8 +129,8 @@ impl Merge {
                     return Err("a series names a device that the report does not list");
                 }
                 match merged.iter_mut().find(|merged| merged.is_of(device, series)) {
-                    Some(known) => known.add(site, series, &runs)?,
-                    None => merged.push(MergedSeries::new(device, site, series, &runs)?),
+                    Some(known) => known.add(site, series, processes)?,
+                    None => merged.push(MergedSeries::new(device, site, series, processes)?),
                 }
             }
         }
@@ -150,8 +154,8 @@ impl Merge {
 
     /// Returns the merged report.
     pub fn finish(self) -> Snapshot {
+        let (devices, ids) = self.devices.finish(&self.processes);
         let process = process(self.processes, self.warnings);
-        let (devices, ids) = self.devices.finish();
         let sites = self.sites.into_iter().map(|MergedSite { site, series }| {
             let series = series.into_iter().map(|merged| merged.finish(&ids)).collect();
             value!(Site { series, ..site })

@@ -49,7 +49,7 @@ impl MergedSeries {
         device: Option<usize>,
         site: &Site,
         series: &Series,
-        processes: &Processes,
+        processes: Processes,
     ) -> Result<MergedSeries, &'static str> {
         let mut runs = Runs::default();
         runs.add(series, processes)?;
@@ -78,7 +78,7 @@ impl MergedSeries {
         &mut self,
         site: &Site,
         theirs: &Series,
-        processes: &Processes,
+        processes: Processes,
     ) -> Result<(), &'static str> {
         self.runs.add(theirs, processes)?;
         let ours = &mut self.series;

@@ -80,10 +80,10 @@ fn provenance_is_kept_if_reports_agree() {
     let other = merged(&[same, of(3, "b", "other", "GPU-2")]);
     let process = &other.process;
     assert_eq!((process.label.as_deref(), process.host.as_deref()), (None, None));
-    assert_eq!(
-        (process.program_version.as_deref(), other.devices[0].uuid.as_deref()),
-        (Some("1.4.0"), None)
-    );
+    assert_eq!(process.program_version.as_deref(), Some("1.4.0"));
+    let gpus = other.devices.iter().map(|device| (&*device.id, device.uuid.as_deref()));
+    let gpus: Vec<_> = gpus.collect();
+    assert_eq!(gpus, [("cuda:0/1", Some("GPU-1")), ("cuda:0/2", Some("GPU-2"))]);
     assert_eq!(process.warnings, ["the merged reports have different labels: a, b"]);
     let hosts: Vec<_> =
         process.merged.iter().filter_map(|process| process.host.as_deref()).collect();

@@ -1,7 +1,7 @@
 //! Tests of merged devices: their phases, and the processes that used them.
 
 use super::*;
-use crate::merge::sharing;
+use crate::merge::device::SHARED;
 
 #[test]
 fn processes_that_shared_a_gpu_are_noticed() {
@@ -16,12 +16,12 @@ fn processes_that_shared_a_gpu_are_noticed() {
         device.warnings
     };
     let [first, second, third] = [1, 2, 3].map(|pid| of(pid, Some("GPU-1")));
-    assert_eq!(warnings(&[first.clone(), second.clone()]), [sharing::WARNING]);
+    assert_eq!(warnings(&[first.clone(), second.clone()]), [SHARED]);
     assert!(warnings(&[first.clone(), third.clone()]).is_empty());
     assert!(warnings(&[first.clone(), of(2, Some("GPU-2"))]).is_empty());
     assert!(warnings(&[of(1, None), of(2, None)]).is_empty());
     let apart = merged(&[first, third]);
-    assert_eq!(warnings(&[apart, second]), [sharing::WARNING]);
+    assert_eq!(warnings(&[apart, second]), [SHARED]);
 }
 
 /// Returns a report with this many windows of 20 ms, in which the device was busy for this share of
@@ -176,6 +176,38 @@ fn different_devices_with_same_id_are_kept_apart() {
     let series: Vec<_> =
         more.sites[0].series.iter().map(|s| (s.device.as_str(), s.measured)).collect();
     assert_eq!(series, [("cuda:0/1", 9), ("cuda:0/2", 27)]);
+}
+
+/// Each rank calls its own GPU `cuda:0`, and a program that sees all of them calls it something else.
+#[test]
+fn gpus_are_told_apart_by_uuid() {
+    let on = |pid, devices: &[(&str, &str)]| {
+        let gpus = devices
+            .iter()
+            .map(|&(id, uuid)| value!(Device { uuid: Some(uuid.to_owned()), ..gpu(id, "H200") }));
+        let series = devices.iter().map(|(id, _)| series(id, &[1000.0; 9], &[], 0.0)).collect();
+        report(pid, gpus.collect(), vec![site("f", 1, series)])
+    };
+    let found = |all: &Snapshot| {
+        let device = |id: &str| all.devices.iter().find(|device| device.id == id).unwrap().clone();
+        let row = |series: &Series| {
+            let device = device(&series.device);
+            (device.id, device.uuid.unwrap(), device.used_by, series.measured)
+        };
+        let mut rows: Vec<_> = all.sites[0].series.iter().map(row).collect();
+        rows.sort();
+        rows
+    };
+    let expected = |rows: [(&str, &str, &[u32], u64); 2]| {
+        rows.map(|(id, uuid, used_by, count)| (id.into(), uuid.into(), used_by.to_vec(), count))
+    };
+    let [one, two] = [on(1, &[("cuda:0", "B")]), on(4, &[("cuda:0", "A")])];
+    let ranks = merged(&[one, two]);
+    let both = [("cuda:0/1", "A", &[1][..], 9), ("cuda:0/2", "B", &[0][..], 9)];
+    assert_eq!(found(&ranks), expected(both));
+    let all = merged(&[ranks, on(9, &[("cuda:0", "A"), ("cuda:1", "B")])]);
+    let both = [("cuda:0/1", "A", &[1, 2][..], 18), ("cuda:0/2", "B", &[0, 2][..], 18)];
+    assert_eq!(found(&all), expected(both));
 }
 
 /// Calls without GPU work may run before the program has a context.
