@@ -3,7 +3,6 @@
 mod interrupt;
 mod paired;
 mod program;
-mod progress;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,17 +14,17 @@ use gpu_time_report::judge::Verdict;
 use gpu_time_report::{FEWEST_PAIRS, Look, Snapshot, units};
 
 use crate::compare;
-use crate::compare::comparison::Comparison;
+use crate::compare::comparison::{Comparison, counts};
 use crate::compare::options::Judging;
 use crate::compare::render::{self, ComparisonFormat};
 use crate::compare::thresholds::Thresholds;
 use crate::merge::Merge;
 use crate::message::{self, Failure, UNUSABLE};
 use crate::{doctor, output};
+use gpu_time_runtime::tools::Progress;
 use interrupt::Interrupt;
 use paired::Paired;
 use program::{Program, Stop};
-use progress::Progress;
 
 /// The options of the command.
 #[derive(clap::Args)]
@@ -93,8 +92,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut arms: Vec<Arm> =
         paths.into_iter().take(if options.control { 3 } else { 2 }).map(|path| arm(path)).collect();
     let mut paired = [Paired::default(), Paired::default()];
-    let mut measure = |program: &Program| program.run(&interrupt);
-    let end = experiment(options, &thresholds, &mut arms, &mut paired, &mut measure)?;
+    let end = experiment(options, &thresholds, &mut arms, &mut paired, &interrupt)?;
     report(options, &thresholds, arms, &paired, end)
 }
 
@@ -104,24 +102,32 @@ fn experiment(
     thresholds: &Thresholds,
     arms: &mut [Arm],
     [paired, control]: &mut [Paired; 2],
-    measure: &mut impl FnMut(&Program) -> Result<Snapshot, Stop>,
+    interrupt: &Interrupt,
 ) -> Result<End, Failure> {
     let started = Instant::now();
-    let mut progress = Progress::on_terminal();
+    let mut progress = Progress::on_terminal(Duration::ZERO);
     let (mut runs, mut blocks) = (0, 0);
     let mut verdicts = Vec::new();
     let why = loop {
-        progress.show(runs, &verdicts, started.elapsed(), options.max_time);
+        progress.show(|| {
+            let (elapsed, all) = (started.elapsed().as_secs_f64(), options.max_time.as_secs_f64());
+            let [slower, faster, same, undecided] = counts(&verdicts);
+            format!(
+                "{runs} runs, {elapsed:.0} of {all:.0} s: {slower} slower, {faster} faster, {same} the same, \
+                 {undecided} undecided"
+            )
+        });
         let block_began = Instant::now();
         let per_block = 2 * arms.len() as u64;
         if blocks == 0 {
             // The first run of a program fills the caches of files and of compiled kernels.
-            if let Some(stop) = arms.iter().take(2).find_map(|arm| measure(&arm.program).err()) {
+            let mut first_runs = arms.iter().take(2).map(|arm| arm.program.run(interrupt));
+            if let Some(stop) = first_runs.find_map(Result::err) {
                 break stop;
             }
             warn_of_time(started.elapsed() / 2, per_block, options.max_time);
         }
-        let reports = match block(arms, measure) {
+        let reports = match block(arms, interrupt) {
             Ok(reports) => reports,
             Err(stop) => break stop,
         };
@@ -161,15 +167,12 @@ fn warn_of_time(per_run: Duration, per_block: u64, max_time: Duration) {
 
 /// Runs every program twice: in a random order, then in the reverse order, so that a drift and the
 /// effect of one program on the next cancel. Returns the reports of each program.
-fn block(
-    arms: &[Arm],
-    measure: &mut impl FnMut(&Program) -> Result<Snapshot, Stop>,
-) -> Result<Vec<Vec<Snapshot>>, Stop> {
+fn block(arms: &[Arm], interrupt: &Interrupt) -> Result<Vec<Vec<Snapshot>>, Stop> {
     let mut order: Vec<usize> = (0..arms.len()).collect();
     fastrand::shuffle(&mut order);
     let mut reports: Vec<Vec<Snapshot>> = arms.iter().map(|_| Vec::new()).collect();
     for &i in order.iter().chain(order.iter().rev()) {
-        reports[i].push(measure(&arms[i].program)?);
+        reports[i].push(arms[i].program.run(interrupt)?);
     }
     Ok(reports)
 }
@@ -225,7 +228,7 @@ fn report(
     let control = again.first().map(|again| compared(&paired[1], again));
     output::write(None, &render::text(&comparison, control.as_ref(), options.format))?;
     if let Some(control) = &control
-        && control.count(Verdict::Slower) + control.count(Verdict::Faster) > 0
+        && control.has_changes()
     {
         message::print(
             "the old program differs from itself: something other than the programs changes the times, so \

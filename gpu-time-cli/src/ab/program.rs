@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 
 use super::interrupt::Interrupt;
 use crate::input;
-use crate::merge::Merge;
+use crate::merge;
 use crate::message::Failure;
 
 /// The interval at which a running program is polled.
@@ -73,26 +73,30 @@ impl Program<'_> {
             .process_group(0);
         let mut child = command.spawn().map_err(|error| cannot("cannot be run", error))?;
         let started = Instant::now();
-        while !has_exited(&child) {
+        let stop = loop {
+            if has_exited(&child) {
+                break None;
+            }
             if interrupt.is_set() {
-                _ = end(&mut child);
-                return Err(Stop::Interrupted);
+                break Some(Stop::Interrupted);
             }
             if Instant::now() > self.end {
-                _ = end(&mut child);
-                return Err(Stop::Limit);
+                break Some(Stop::Limit);
             }
             if started.elapsed() > self.timeout {
-                _ = end(&mut child);
-                return Err(failed(format!(
-                    "did not end within {} s and was ended: see --timeout",
-                    self.timeout.as_secs_f64()
+                let seconds = self.timeout.as_secs_f64();
+                break Some(failed(format!(
+                    "did not end within {seconds} s and was ended: see --timeout"
                 )));
             }
             thread::sleep(POLL);
-        }
+        };
         // Processes that the program left behind would disturb the next run.
-        let status = end(&mut child).map_err(|error| cannot("cannot be waited for", error))?;
+        let status = end(&mut child);
+        if let Some(stop) = stop {
+            return Err(stop);
+        }
+        let status = status.map_err(|error| cannot("cannot be waited for", error))?;
         // The terminal also sent the signal to the program, which may have handled it and exited.
         if interrupt.is_set() {
             return Err(Stop::Interrupted);
@@ -102,15 +106,16 @@ impl Program<'_> {
         if !status.success() {
             return Err(failed(ended(status, last_line)));
         }
-        let report =
-            merged(&reports).map_err(|why| failed(format!("wrote an unusable report: {why}")))?;
-        report.ok_or_else(|| {
-            failed(
-                "wrote no report: it must be built with the feature `enabled` of gpu-time and call a timed \
-                 function, and GPU_TIME must not be `off`"
-                    .to_owned(),
-            )
-        })
+        let report = match &*reports {
+            [] => {
+                let why = "wrote no report: it must be built with the feature `enabled` of gpu-time and call a \
+                           timed function, and GPU_TIME must not be `off`";
+                return Err(failed(why.to_owned()));
+            }
+            [file] => input::report(file),
+            files => merge::files(files),
+        };
+        report.map_err(|why| failed(format!("wrote an unusable report: {why}")))
     }
 }
 
@@ -172,19 +177,4 @@ fn reports(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-/// Returns the report of a run, or `None` if it wrote none.
-fn merged(files: &[PathBuf]) -> Result<Option<Snapshot>, Failure> {
-    match files {
-        [] => Ok(None),
-        [file] => input::report(file).map(Some),
-        files => {
-            let mut merge = Merge::default();
-            for file in files {
-                merge.add(&input::report(file)?)?;
-            }
-            Ok(Some(merge.finish()))
-        }
-    }
 }

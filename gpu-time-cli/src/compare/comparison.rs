@@ -97,9 +97,16 @@ impl<'a> Comparison<'a> {
         });
     }
 
-    /// Returns the number of series with a verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
-        self.rows.iter().filter(|row| row.change.verdict == verdict).count()
+    /// Returns the numbers of series by verdict: slower, faster, the same, unknown.
+    pub fn counts(&self) -> [usize; 4] {
+        let verdicts: Vec<Verdict> = self.rows.iter().map(|row| row.change.verdict).collect();
+        counts(&verdicts)
+    }
+
+    /// Returns `true` if any series is slower or faster.
+    pub fn has_changes(&self) -> bool {
+        let [slower, faster, ..] = self.counts();
+        slower + faster > 0
     }
 
     /// Returns the series that only one report has, with a title.
@@ -109,9 +116,7 @@ impl<'a> Comparison<'a> {
 
     /// Returns the numbers of series by verdict as a sentence.
     pub fn summary(&self) -> String {
-        let [slower, faster, same, unknown] =
-            [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Unknown]
-                .map(|verdict| self.count(verdict));
+        let [slower, faster, same, unknown] = self.counts();
         let mut text =
             format!("{slower} slower, {faster} faster, {same} the same, {unknown} unknown");
         let at_most = self.rows.iter().filter_map(|row| row.change.at_most);
@@ -127,6 +132,12 @@ impl<'a> Comparison<'a> {
         }
         text
     }
+}
+
+/// Returns the numbers of verdicts: slower, faster, the same, unknown.
+pub fn counts(verdicts: &[Verdict]) -> [usize; 4] {
+    [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Unknown]
+        .map(|verdict| verdicts.iter().filter(|other| **other == verdict).count())
 }
 
 /// The series of two reports.

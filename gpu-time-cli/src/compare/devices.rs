@@ -28,20 +28,20 @@ pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
     let mut notes = Vec::new();
     for (before, after) in pairs {
         let id = &before.id;
-        if before.name != after.name {
-            notes.push(format!("{id} changed from {} to {}", before.name, after.name));
-        }
-        let changed = |of: fn(&Device) -> Option<&str>| {
-            of(before).zip(of(after)).filter(|(old, new)| old != new)
+        let changed = |what: &str, kind: &str, of: fn(&Device) -> Option<&str>| {
+            let (old, new) = of(before).zip(of(after)).filter(|(old, new)| old != new)?;
+            Some(format!("{what} changed from {kind}{old} to {kind}{new}"))
         };
-        if let Some((old, new)) = changed(|device| device.uuid.as_deref()) {
-            notes.push(format!("{id} is another GPU: {old} changed to {new}"));
-        }
-        if let Some((old, new)) = changed(|device| device.driver_release.as_deref()) {
-            notes.push(format!("the driver of {id} changed from {old} to {new}"));
-        } else if let Some((old, new)) = changed(|device| device.driver.as_deref()) {
-            notes.push(format!("the driver of {id} changed from CUDA {old} to CUDA {new}"));
-        }
+        notes.extend(changed(id, "", |device| Some(&device.name)));
+        let uuids = before.uuid.as_ref().zip(after.uuid.as_ref());
+        let uuids = uuids.filter(|(old, new)| old != new);
+        notes
+            .extend(uuids.map(|(old, new)| format!("{id} is another GPU: {old} changed to {new}")));
+        let driver = format!("the driver of {id}");
+        notes.extend(
+            changed(&driver, "", |device| device.driver_release.as_deref())
+                .or_else(|| changed(&driver, "CUDA ", |device| device.driver.as_deref())),
+        );
         let [old, new] = [before, after].map(|device| {
             let bias = device.event_bias_ns.map_or("unknown".to_owned(), units::time);
             format!("{bias} ({})", device.event_bias_source.as_deref().unwrap_or("unknown"))

@@ -15,8 +15,6 @@ pub mod calibration_tests;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpu_time_report::judge::Verdict;
-
 use crate::message::{self, Failure};
 use crate::{input, output};
 use comparison::Comparison;
@@ -59,8 +57,9 @@ pub fn exit_code(comparison: &Comparison, fail_on: &[FailOn]) -> ExitCode {
         // Print it, because the exit code does not show that these series were not compared.
         message::print(&format!("{missing} series only in the base: not compared"));
     }
-    let fails = comparison.count(Verdict::Slower) > 0
-        || fail_on.contains(&FailOn::Unknown) && comparison.count(Verdict::Unknown) > 0
+    let [slower, _, _, unknown] = comparison.counts();
+    let fails = slower > 0
+        || fail_on.contains(&FailOn::Unknown) && unknown > 0
         || fail_on.contains(&FailOn::Missing) && !comparison.missing.is_empty();
     if fails { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
 }

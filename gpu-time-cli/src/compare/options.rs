@@ -44,12 +44,9 @@ impl Judging {
 
     /// Prints the patterns in the thresholds file that match no function.
     pub fn report_unused(&self, thresholds: &Thresholds, base: &Snapshot, new: &Snapshot) {
-        let unused = thresholds.unused(base, new);
-        if let Some(file) = &self.thresholds
-            && !unused.is_empty()
-        {
-            let (file, unused) = (file.display(), unused.join(", "));
-            message::print(&format!("`{file}`: no function matches {unused}"));
+        let unused = thresholds.unused(base, new).join(", ");
+        if let Some(file) = self.thresholds.as_ref().filter(|_| !unused.is_empty()) {
+            message::print(&format!("`{}`: no function matches {unused}", file.display()));
         }
     }
 }

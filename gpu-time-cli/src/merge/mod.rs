@@ -128,10 +128,12 @@ impl Merge {
                 if device.is_none() && series.device != Series::UNKNOWN_DEVICE {
                     return Err("a series names a device that the report does not list");
                 }
-                match merged.iter_mut().find(|merged| merged.is_of(device, series)) {
-                    Some(known) => known.add(site, series, processes)?,
-                    None => merged.push(MergedSeries::new(device, site, series, processes)?),
-                }
+                let known = merged.iter().position(|merged| merged.is_of(device, series));
+                let at = known.unwrap_or_else(|| {
+                    merged.push(MergedSeries::new(device, series));
+                    merged.len() - 1
+                });
+                merged[at].add(site, series, processes)?;
             }
         }
         self.tree.add(&snapshot.tree, &sites, &devices);

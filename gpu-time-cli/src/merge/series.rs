@@ -1,7 +1,7 @@
 //! A series of the merged report.
 
 use gpu_time_report::merge::{agree, join};
-use gpu_time_report::{Clock, Dependence, Histogram, Launches, Series, Site, Summary, Work};
+use gpu_time_report::{Clock, Dependence, Histogram, Launches, Series, Site, Summary, Work, value};
 
 use super::combine::add;
 use super::kernels;
@@ -9,6 +9,7 @@ use super::runs::{Processes, Runs};
 use crate::series_id::is_same_series;
 
 /// The sum of one series over several reports.
+#[derive(Default)]
 pub struct MergedSeries {
     /// The index of its device among the merged devices. `None` if the device is unknown.
     device: Option<usize>,
@@ -30,39 +31,29 @@ struct Samples {
     bias_ns: Option<f64>,
     raw: Summary,
     dependence: Dependence,
-    net: Net,
-}
-
-/// The net times of [`Samples`].
-enum Net {
-    /// At least one report has none.
-    Unknown,
-    /// The raw times minus this bias, in nanoseconds.
-    Offset(f64),
-    /// A separate distribution, because the biases of the reports differ.
-    Separate(Summary),
+    /// `None` if at least one report has no net times.
+    net: Option<Summary>,
+    /// The difference between raw and net times, in nanoseconds; `None` if the reports have several.
+    removed_ns: Option<f64>,
 }
 
 impl MergedSeries {
-    /// Creates the sum from one report, in which `site` has the series.
-    pub fn new(
-        device: Option<usize>,
-        site: &Site,
-        series: &Series,
-        processes: Processes,
-    ) -> Result<MergedSeries, &'static str> {
-        let mut runs = Runs::default();
-        runs.add(series, processes)?;
-        Ok(MergedSeries {
-            runs,
+    /// Creates the sum of no reports, for a series like this one on a merged device.
+    pub fn new(device: Option<usize>, series: &Series) -> MergedSeries {
+        let Series { measure, cache, clock, graph, bias_ns, .. } = *series;
+        let Series { device: id, launch, key, .. } = series.clone();
+        MergedSeries {
             device,
-            samples: Samples::of(series),
-            raw_sum_ns: series.raw_ns.map_or(0.0, |raw| raw.sum),
-            represented: kernels::represented(site, series),
-            bytes: series.bytes.as_ref().map(Work::of_bytes),
-            flops: series.flops.as_ref().map(Work::of_flops),
-            series: series.clone(),
-        })
+            series: value!(Series {
+                launch,
+                key,
+                cache,
+                graph,
+                bias_ns,
+                ..Series::new(id, measure, clock)
+            }),
+            ..MergedSeries::default()
+        }
     }
 
     /// Returns `true` if a series of another report is the same series.
@@ -73,7 +64,7 @@ impl MergedSeries {
             && line(&self.series) == line(series)
     }
 
-    /// Adds the same series of another report, in which `site` has it.
+    /// Adds the series of a report, in which `site` has it.
     pub fn add(
         &mut self,
         site: &Site,
@@ -128,8 +119,6 @@ impl MergedSeries {
     pub fn finish(self, ids: &[String]) -> Series {
         let MergedSeries { device, mut series, samples, raw_sum_ns, bytes, flops, runs, .. } = self;
         series.runs = runs.finish();
-        // The reports cover different periods.
-        series.timeline = None;
         // An unknown device keeps its name.
         if let Some(id) = device.and_then(|at| ids.get(at)) {
             series.device.clone_from(id);
@@ -138,22 +127,20 @@ impl MergedSeries {
         let brackets = series.fed.saturating_add(series.starved);
         let count = if is_opened { series.opened() } else { brackets };
         series.upper_bound = series.fed == 0 && series.starved > 0;
-        if let Some(Samples { bias_ns, raw, dependence, net, .. }) = samples {
+        if let Some(Samples { bias_ns, raw, dependence, net, removed_ns, .. }) = samples {
             series.bias_ns = bias_ns;
             let net_sum_ns = series.net_sum_ns.unwrap_or_default();
             series.raw_ns = raw.stats(0.0, raw_sum_ns);
-            series.net_ns = match &net {
-                Net::Unknown => None,
-                Net::Offset(bias) => raw.stats(*bias, net_sum_ns),
-                Net::Separate(net) => net.stats(0.0, net_sum_ns),
-            };
+            series.net_ns = net.as_ref().and_then(|net| match removed_ns {
+                Some(bias) => raw.stats(bias, net_sum_ns),
+                None => net.stats(0.0, net_sum_ns),
+            });
             series.dependence = Some(dependence);
             series.looks = 1;
             series.ci95_ns = raw.median_interval(&dependence, series.looks);
-            series.net_histogram = match net {
-                Net::Separate(net) => net.histogram().clone(),
-                Net::Unknown | Net::Offset(_) => Histogram::default(),
-            };
+            let separate = net.as_ref().filter(|_| removed_ns.is_none());
+            series.net_histogram =
+                separate.map_or(Histogram::default(), |net| net.histogram().clone());
             series.histogram = raw.histogram().clone();
         }
         // With the clock `kernels`, the times of the series are the busy times.
@@ -203,18 +190,20 @@ impl Samples {
     /// Returns the samples of one report, or `None` if it has none.
     fn of(series: &Series) -> Option<Samples> {
         let raw = series.raw_ns.as_ref().filter(|_| !series.histogram.is_empty())?;
-        let brackets = series.launches.map_or(1, |launches| launches.max);
-        let net = match (&series.net_ns, series.bias_ns) {
-            (Some(net), _) if !series.net_histogram.is_empty() => {
-                Net::Separate(Summary::of(net, series.net_histogram.clone()))
-            }
-            (Some(_), Some(bias)) => Net::Offset(bias * f64::from(brackets)),
-            _ => Net::Unknown,
-        };
-        let raw = Summary::of(raw, series.histogram.clone());
         let (fed, bias_ns) = (series.fed > 0, series.bias_ns);
+        let brackets = series.launches.map_or(1, |launches| launches.max);
+        let removed_ns = bias_ns
+            .filter(|_| series.net_histogram.is_empty())
+            .map(|bias| bias * f64::from(brackets));
+        let net_histogram = match removed_ns {
+            Some(ns) => series.histogram.less(ns),
+            None => series.net_histogram.clone(),
+        };
+        let net = series.net_ns.as_ref().filter(|_| !net_histogram.is_empty());
+        let net = net.map(|net| Summary::of(net, net_histogram));
+        let raw = Summary::of(raw, series.histogram.clone());
         let dependence = series.dependence.unwrap_or(Dependence::none(raw.count()));
-        Some(Samples { fed, bias_ns, raw, dependence, net })
+        Some(Samples { fed, bias_ns, raw, dependence, net, removed_ns })
     }
 
     /// Adds the samples of another report. Fed samples replace starved ones.
@@ -224,33 +213,14 @@ impl Samples {
             (false, true) => *self = theirs,
             _ => {
                 agree(&mut self.bias_ns, &theirs.bias_ns);
-                let ours = std::mem::replace(&mut self.net, Net::Unknown);
-                self.net = match (ours, theirs.net) {
-                    (Net::Offset(ours), Net::Offset(same)) if ours == same => Net::Offset(ours),
-                    (ours, net) => match (ours.summary(&self.raw), net.summary(&theirs.raw)) {
-                        (Some(mut ours), Some(net)) => {
-                            ours.merge(&net);
-                            Net::Separate(ours)
-                        }
-                        _ => Net::Unknown,
-                    },
-                };
+                agree(&mut self.removed_ns, &theirs.removed_ns);
+                self.net = self.net.take().zip(theirs.net).map(|(mut ours, theirs)| {
+                    ours.merge(&theirs);
+                    ours
+                });
                 self.raw.merge(&theirs.raw);
                 self.dependence.merge(&theirs.dependence);
             }
-        }
-    }
-}
-
-impl Net {
-    /// Returns the net times as a separate distribution, derived from `raw`.
-    fn summary(self, raw: &Summary) -> Option<Summary> {
-        match self {
-            Net::Unknown => None,
-            Net::Offset(bias) => {
-                Some(Summary::of(&raw.stats(bias, 0.0)?, raw.histogram().less(bias)))
-            }
-            Net::Separate(net) => Some(net),
         }
     }
 }

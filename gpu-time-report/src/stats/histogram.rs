@@ -73,7 +73,8 @@ impl Histogram {
 
     /// Returns the time with this rank, counted from 1 for the shortest. Returns the longest if the
     /// rank is too high.
-    pub(super) fn at_rank(&self, rank: u64) -> f64 {
+    #[doc(hidden)]
+    pub fn at_rank(&self, rank: u64) -> f64 {
         let mut below = 0u64;
         let found = self.0.iter().find(|(_, count)| {
             below = below.saturating_add(*count);

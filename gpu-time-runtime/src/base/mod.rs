@@ -15,6 +15,7 @@ pub(crate) mod inside;
 pub(crate) mod lock;
 pub(crate) mod outlet;
 pub(crate) mod pin;
+pub(crate) mod progress;
 pub(crate) mod published;
 pub(crate) mod random;
 pub(crate) mod rounds;

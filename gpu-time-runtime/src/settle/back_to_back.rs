@@ -1,5 +1,6 @@
 //! Times calls back to back: replays a graph of them until its time has settled.
 
+use crate::base::progress::Progress;
 use crate::base::switches;
 use crate::call::{first, stream::Life};
 use crate::collect;
@@ -8,10 +9,10 @@ use crate::cuda::{self, Context, Replay};
 use crate::gpu::{Fault, Gpu, HoldPlan, Preparation};
 use crate::record::bracket;
 use crate::settle::options::{Plan, Settle};
+use crate::settle::pacer::Pacer;
 use crate::settle::settled::{BackToBack, Settled};
 use crate::settle::stopping::{self, Verdict};
 use crate::settle::unmet::{Unmet, UnmetReason};
-use crate::settle::{pacer::Pacer, progress::Progress};
 use crate::stats::series::{SeriesData, SeriesInfo};
 use crate::stats::tally::Tally;
 use crate::types::attribute::Clock;
@@ -85,7 +86,7 @@ fn replays(
         let step_ns =
             context.floor().and_then(|floor| floor.step_ns).unwrap_or(stopping::DEFAULT_STEP_NS);
         let (mut series, mut tally) = (SeriesData::new(), Tally::default());
-        let mut progress = Progress::on_terminal();
+        let mut progress = Progress::on_terminal(stopping::SHOWN_EVERY);
         loop {
             pacer.run_steps(|| {
                 tally.counts.begin();
@@ -109,7 +110,7 @@ fn replays(
             if pacer.is_look_due() {
                 pacer.look_again(&verdict);
             }
-            progress.show(&verdict, 1 + u64::from(plan.calls), pacer.elapsed());
+            progress.show(|| verdict.line(1 + u64::from(plan.calls), pacer.elapsed()));
         }
     })();
     context.discard(&[pair.start, pair.stop]);

@@ -7,7 +7,6 @@ mod compared;
 mod interval_tests;
 mod options;
 mod pacer;
-mod progress;
 mod run;
 mod settled;
 mod stopping;

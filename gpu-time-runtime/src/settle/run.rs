@@ -3,13 +3,17 @@
 use std::convert::Infallible;
 use std::time::Instant;
 
+use crate::base::progress::Progress;
 use crate::collect::{self, devices::event_step_ns};
 use crate::control::{active, cold_override::ColdOverride};
 use crate::record::drain;
 use crate::settle::pacer::{IN_FLIGHT_PATIENCE, Pacer};
 use crate::settle::turn::Turn;
 use crate::settle::{back_to_back, options::Settle};
-use crate::settle::{progress::Progress, settled::Settled, stopping::Verdict};
+use crate::settle::{
+    settled::Settled,
+    stopping::{self, Verdict},
+};
 use gpu_time_report::Site;
 
 /// Calls the closure once, in a forked child.
@@ -37,7 +41,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
     let judge = |run: &[Site]| Verdict::of(&settle, run, event_step_ns);
     let cold = settle.cold.filter(|_| active::config().cold.is_none());
     let _override = cold.map(ColdOverride::begin);
-    let mut progress = Progress::on_terminal();
+    let mut progress = Progress::on_terminal(stopping::SHOWN_EVERY);
     let mut pacer = Pacer::start(&settle);
     loop {
         let Ok(()) = pacer.run_steps(|| {
@@ -70,7 +74,7 @@ pub(crate) fn run(settle: Settle, mut closure: impl FnMut()) -> Settled {
         if is_due {
             pacer.look_again(&verdict);
         }
-        progress.show(&verdict, pacer.steps, pacer.elapsed());
+        progress.show(|| verdict.line(pacer.steps, pacer.elapsed()));
         pacer.pause_after(evaluation);
     }
 }

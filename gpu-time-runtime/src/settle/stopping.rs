@@ -1,11 +1,17 @@
 //! The stopping rule for a run: decides whether its series have settled.
 
+use std::time::Duration;
+
 use crate::settle::options::Settle;
 use crate::settle::unmet::{self, Unmet, UnmetReason};
+use gpu_time_report::units::two_digit_percent;
 use gpu_time_report::{self as report, Series, Site, Trend};
 
 /// The assumed resolution of event times for a device on which it was not measured.
 pub(super) const DEFAULT_STEP_NS: f64 = 1.0;
+
+/// The shortest time between two updates of a run's progress line.
+pub(super) const SHOWN_EVERY: Duration = Duration::from_millis(200);
 
 /// The minimum number of independent samples of a series whose samples depend on each other. With
 /// fewer, the estimate of their number is too rough for an interval that ends a run.
@@ -67,6 +73,15 @@ impl Verdict {
     /// far as that can be estimated.
     pub fn missing_factor(&self) -> f64 {
         self.unmet.iter().filter_map(Unmet::missing_factor).fold(1.0, f64::max)
+    }
+
+    /// Describes the progress after so many calls.
+    pub fn line(&self, calls: u64, elapsed: Duration) -> String {
+        let widest = self.unmet.iter().filter_map(|unmet| unmet.margin).reduce(f64::max);
+        let widest = widest
+            .map_or(String::new(), |margin| format!(", widest ±{}", two_digit_percent(margin)));
+        let (settled, all, seconds) = (self.settled, self.len(), elapsed.as_secs_f64());
+        format!("{settled} of {all} settled{widest}, {calls} calls, {seconds:.1} s")
     }
 
     /// Returns `true` if every series has settled, except those that more calls cannot settle.

@@ -4,3 +4,5 @@
 #[cfg(feature = "kernels")]
 pub mod calibrate;
 pub mod doctor;
+
+pub use crate::base::progress::Progress;

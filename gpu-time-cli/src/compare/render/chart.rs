@@ -26,9 +26,15 @@ pub fn draw(pair: &Pair) -> Option<Markup> {
     let [base, new] = pair.medians_ns();
     let sides = [(pair.series[0], base), (pair.series[1], new)]
         .map(|(series, runs)| SideTimes::of(series, runs, pair.is_net()));
-    let ends = sides.iter().map(SideTimes::ends).collect::<Option<Vec<_>>>()?;
-    let low = ends.iter().map(|end| end[0]).reduce(f64::min)?;
-    let high = ends.iter().map(|end| end[1]).reduce(f64::max)?;
+    if sides.iter().any(|side| side.times.is_empty()) {
+        return None;
+    }
+    let end = |share: f64| {
+        let rank = |times: &Histogram| (share * times.count() as f64) as u64 + 1;
+        sides.each_ref().map(|side| side.times.at_rank(rank(&side.times)))
+    };
+    let low = end(TAIL).into_iter().fold(f64::MAX, f64::min);
+    let high = end(1.0 - TAIL).into_iter().fold(0.0, f64::max);
     let margin = (0.05 * (high - low)).max(0.002 * high).max(1.0);
     let (low, high) = ((low - margin).max(0.0), high + margin);
     let x = |ns: f64| WIDTH * (ns - low) / (high - low);
@@ -67,21 +73,6 @@ impl SideTimes {
             series.histogram.less(bias)
         };
         SideTimes { times, runs }
-    }
-
-    /// Returns the bounds of the times without the tails.
-    fn ends(&self) -> Option<[f64; 2]> {
-        let total = self.times.count() as f64;
-        let mut below = 0.0;
-        let mut ends: Option<[f64; 2]> = None;
-        for (ns, count) in self.times.iter() {
-            let reached = below + count as f64;
-            if reached > TAIL * total && below <= (1.0 - TAIL) * total {
-                ends = Some([ends.map_or(ns, |ends| ends[0]), ns]);
-            }
-            below = reached;
-        }
-        ends
     }
 
     /// Returns the outline of the histogram as a path. The highest bin fills the height.

@@ -1,6 +1,5 @@
 //! A comparison as JSON.
 
-use gpu_time_report::judge::Verdict;
 use serde::Serialize;
 
 use crate::compare::comparison::Comparison;
@@ -36,11 +35,6 @@ pub fn text(comparison: &Comparison, control: Option<&Comparison>) -> String {
 }
 
 fn result<'a>(comparison: &'a Comparison<'a>) -> Result<'a> {
-    Result {
-        slower: comparison.count(Verdict::Slower),
-        faster: comparison.count(Verdict::Faster),
-        same: comparison.count(Verdict::Same),
-        unknown: comparison.count(Verdict::Unknown),
-        comparison,
-    }
+    let [slower, faster, same, unknown] = comparison.counts();
+    Result { slower, faster, same, unknown, comparison }
 }

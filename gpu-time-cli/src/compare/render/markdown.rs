@@ -22,8 +22,8 @@ pub fn text(comparison: &Comparison, control: Option<&Comparison>) -> String {
 
 fn body(comparison: &Comparison) -> String {
     // The rows are sorted by verdict, and `same` comes last.
-    let same = comparison.count(Verdict::Same);
-    let (changed, same) = comparison.rows.split_at(comparison.rows.len() - same);
+    let at = comparison.rows.partition_point(|row| row.change.verdict != Verdict::Same);
+    let (changed, same) = comparison.rows.split_at(at);
     let mut text = table(changed);
     if !same.is_empty() {
         text += &folded(&format!("{} the same", same.len()), &table(same));

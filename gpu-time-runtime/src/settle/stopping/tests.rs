@@ -19,6 +19,13 @@ struct TestSeries {
     cache: Option<CacheState>,
 }
 
+#[test]
+fn progress_is_described() {
+    let verdict = Verdict { settled: 2, unmet: Vec::new() };
+    let line = verdict.line(120, Duration::from_millis(1_250));
+    assert_eq!(line, "2 of 2 settled, 120 calls, 1.2 s");
+}
+
 fn fed(times: impl IntoIterator<Item = u32>) -> TestSeries {
     TestSeries { fed: times.into_iter().map(f64::from).collect(), ..TestSeries::default() }
 }
