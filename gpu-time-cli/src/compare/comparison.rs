@@ -82,19 +82,16 @@ impl<'a> Comparison<'a> {
             |runs: usize| if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
         let [base, new] = [0, 1].map(|side| count(most(side).unwrap_or_default()));
         let runs = format!("{base} of the base, {new} of the new program");
-        let by_assumption = self.rows.iter().any(|row| row.is_by_assumption());
-        if by_assumption && between == 0.0 {
-            return;
-        }
-        self.notes.push(if by_assumption {
-            format!(
+        let by_assumption = self.rows.iter().any(Row::is_by_assumption);
+        if !by_assumption {
+            self.notes.push(runs);
+        } else if between > 0.0 {
+            self.notes.push(format!(
                 "{runs}: how much runs differ cannot be known from one, and a standard deviation of {}% is \
                  assumed (--between-runs); merge several runs of each, or use `gpu-time ab`",
                 100.0 * between
-            )
-        } else {
-            runs
-        });
+            ));
+        }
     }
 
     /// Returns the numbers of series by verdict: slower, faster, the same, unknown.

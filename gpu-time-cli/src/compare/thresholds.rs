@@ -36,22 +36,17 @@ impl<'de> Deserialize<'de> for Share {
 
 /// The largest change to ignore, by function name.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Thresholds {
-    #[serde(rename = "threshold", default = "five_percent")]
+    #[serde(rename = "threshold")]
     pub default: Share,
     /// The thresholds by name pattern.
-    #[serde(default)]
     functions: BTreeMap<String, Share>,
-}
-
-fn five_percent() -> Share {
-    Share(0.05)
 }
 
 impl Default for Thresholds {
     fn default() -> Self {
-        Thresholds { default: five_percent(), functions: BTreeMap::new() }
+        Thresholds { default: Share(0.05), functions: BTreeMap::new() }
     }
 }
 

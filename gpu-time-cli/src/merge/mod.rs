@@ -214,7 +214,6 @@ fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
         return Process::new(String::new(), 0, UNIX_EPOCH, Duration::ZERO, None);
     };
     let mut process = first.clone();
-    let mut names = vec![&first.name];
     for other in others {
         add(&mut process.wall_ns, other.wall_ns);
         if other.started < process.started {
@@ -230,10 +229,8 @@ fn process(merged: Vec<Process>, warnings: Vec<String>) -> Process {
         agree(&mut process.program_version, &other.program_version);
         agree(&mut process.label, &other.label);
         agree(&mut process.host, &other.host);
-        if !names.contains(&&other.name) {
-            names.push(&other.name);
-        }
     }
+    let names: BTreeSet<&str> = merged.iter().map(|process| process.name.as_str()).collect();
     if let others @ 1.. = names.len() - 1 {
         let programs = if others == 1 { "program" } else { "programs" };
         process.name = format!("{} and {others} other {programs}", first.name);
