@@ -42,19 +42,20 @@ pub fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
         let size = file.metadata().map_err(cannot)?.len();
         (Box::new(file), size)
     };
-    let mut bytes = Vec::new();
-    if size <= MAX_BYTES {
-        bytes.reserve_exact(size as usize + 1);
-        // A pipe or a device has no size in its metadata, so the limit also applies to reading.
-        input.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    let too_large = |mib: u64| {
+        let name = name(path);
+        Err(format!(
+            "{name} is too large: it has more than {mib} MiB, and at most {MAX_MIB} MiB are read"
+        ))
+    };
+    if size > MAX_BYTES {
+        return too_large(size >> 20);
     }
-    if size > MAX_BYTES || bytes.len() as u64 > MAX_BYTES {
-        // Only the beginning of a pipe was read.
-        let found = if size > MAX_BYTES { size >> 20 } else { MAX_MIB };
-        return Err(format!(
-            "{} is too large: it has more than {found} MiB, and at most {MAX_MIB} MiB are read",
-            name(path)
-        ));
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    // A pipe or a device has no size in its metadata, so the limit also applies to reading.
+    input.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return too_large(MAX_MIB);
     }
     Ok(bytes)
 }

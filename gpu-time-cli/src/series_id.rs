@@ -9,11 +9,12 @@ use gpu_time_report::{Series, Site};
 /// Line numbers are not compared, because they change between builds.
 pub fn is_same_series(one: &Series, other: &Series) -> bool {
     let kind = |series: &Series| (series.measure, series.cache, series.clock, series.graph);
-    let is_same_launch = match (&one.launch, &other.launch) {
-        (Some(one), Some(other)) => (one.index, &one.name) == (other.index, &other.name),
-        (one, other) => one.is_none() && other.is_none(),
-    };
-    is_same_launch && kind(one) == kind(other) && one.key == other.key
+    launch(one) == launch(other) && kind(one) == kind(other) && one.key == other.key
+}
+
+/// Returns the index and the name of a series' launch.
+fn launch(series: &Series) -> Option<(u32, &str)> {
+    series.launch.as_ref().map(|launch| (launch.index, launch.name.as_str()))
 }
 
 /// Returns `true` if two sites are the same function of the same build.

@@ -1,12 +1,14 @@
 //! The `ab` command: runs two programs in turn and compares them.
 
-mod interrupt;
 mod paired;
 mod program;
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use clap::ValueHint;
@@ -22,9 +24,9 @@ use crate::merge::Merge;
 use crate::message::{self, Failure, UNUSABLE};
 use crate::{doctor, output};
 use gpu_time_runtime::tools::Progress;
-use interrupt::Interrupt;
 use paired::Paired;
 use program::{Program, Stop};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// The options of the command.
 #[derive(clap::Args)]
@@ -80,8 +82,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     for warning in doctor::warnings() {
         message::print(&format!("warning: {warning}"));
     }
-    let interrupt =
-        Interrupt::on_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
+    let interrupted = on_signals().map_err(|error| format!("cannot handle signals: {error}"))?;
     let paths = [&options.old, &options.new, &options.old];
     let Options { arguments, timeout, max_time, .. } = options;
     let end = Instant::now() + *max_time;
@@ -92,8 +93,18 @@ pub fn run(options: &Options) -> Result<ExitCode, Failure> {
     let mut arms: Vec<Arm> =
         paths.into_iter().take(if options.control { 3 } else { 2 }).map(|path| arm(path)).collect();
     let mut paired = [Paired::default(), Paired::default()];
-    let end = experiment(options, &thresholds, &mut arms, &mut paired, &interrupt)?;
+    let end = experiment(options, &thresholds, &mut arms, &mut paired, &interrupted)?;
     report(options, &thresholds, arms, &paired, end)
+}
+
+/// Returns a flag that SIGHUP, SIGINT and SIGTERM set instead of ending this process, which would
+/// leave the programs running.
+fn on_signals() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
 }
 
 /// Runs blocks until every series has a verdict, or something else stops the experiment.
@@ -102,7 +113,7 @@ fn experiment(
     thresholds: &Thresholds,
     arms: &mut [Arm],
     [paired, control]: &mut [Paired; 2],
-    interrupt: &Interrupt,
+    interrupted: &AtomicBool,
 ) -> Result<End, Failure> {
     let started = Instant::now();
     let mut progress = Progress::on_terminal(Duration::ZERO);
@@ -121,13 +132,13 @@ fn experiment(
         let per_block = 2 * arms.len() as u64;
         if blocks == 0 {
             // The first run of a program fills the caches of files and of compiled kernels.
-            let mut first_runs = arms.iter().take(2).map(|arm| arm.program.run(interrupt));
+            let mut first_runs = arms.iter().take(2).map(|arm| arm.program.run(interrupted));
             if let Some(stop) = first_runs.find_map(Result::err) {
                 break stop;
             }
             warn_of_time(started.elapsed() / 2, per_block, options.max_time);
         }
-        let reports = match block(arms, interrupt) {
+        let reports = match block(arms, interrupted) {
             Ok(reports) => reports,
             Err(stop) => break stop,
         };
@@ -167,12 +178,12 @@ fn warn_of_time(per_run: Duration, per_block: u64, max_time: Duration) {
 
 /// Runs every program twice: in a random order, then in the reverse order, so that a drift and the
 /// effect of one program on the next cancel. Returns the reports of each program.
-fn block(arms: &[Arm], interrupt: &Interrupt) -> Result<Vec<Vec<Snapshot>>, Stop> {
+fn block(arms: &[Arm], interrupted: &AtomicBool) -> Result<Vec<Vec<Snapshot>>, Stop> {
     let mut order: Vec<usize> = (0..arms.len()).collect();
     fastrand::shuffle(&mut order);
     let mut reports: Vec<Vec<Snapshot>> = arms.iter().map(|_| Vec::new()).collect();
     for &i in order.iter().chain(order.iter().rev()) {
-        reports[i].push(arms[i].program.run(interrupt)?);
+        reports[i].push(arms[i].program.run(interrupted)?);
     }
     Ok(reports)
 }

@@ -6,13 +6,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gpu_time_report::Snapshot;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::interrupt::Interrupt;
 use crate::input;
 use crate::merge;
 use crate::message::Failure;
@@ -49,7 +49,7 @@ pub enum Stop {
 impl Program<'_> {
     /// Runs the program and returns its report, merged if several of its processes wrote one. Ends
     /// the program at the limit or on an interrupt, and always ends the processes that it started.
-    pub fn run(&self, interrupt: &Interrupt) -> Result<Snapshot, Stop> {
+    pub fn run(&self, interrupted: &AtomicBool) -> Result<Snapshot, Stop> {
         let name = self.path.display();
         let failed = |what: String| Stop::Failed(format!("`{name}` {what}"));
         let cannot = |what: &str, error: io::Error| failed(format!("{what}: {error}"));
@@ -77,7 +77,7 @@ impl Program<'_> {
             if has_exited(&child) {
                 break None;
             }
-            if interrupt.is_set() {
+            if interrupted.load(Relaxed) {
                 break Some(Stop::Interrupted);
             }
             if Instant::now() > self.end {
@@ -98,7 +98,7 @@ impl Program<'_> {
         }
         let status = status.map_err(|error| cannot("cannot be waited for", error))?;
         // The terminal also sent the signal to the program, which may have handled it and exited.
-        if interrupt.is_set() {
+        if interrupted.load(Relaxed) {
             return Err(Stop::Interrupted);
         }
         let last_line = last_line(&stderr);
@@ -168,13 +168,9 @@ fn last_line(path: &Path) -> Option<String> {
 
 /// Returns the paths of the reports in the folder.
 fn reports(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            files.push(path);
-        }
-    }
+    let files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let mut files = files.collect::<io::Result<Vec<_>>>()?;
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     files.sort();
     Ok(files)
 }

@@ -163,14 +163,15 @@ pub fn matches<'a>(base: &'a Snapshot, new: &'a Snapshot) -> Matches<'a> {
                 matches.missing.push((site, series));
                 continue;
             };
-            let [old_step_ns, new_step_ns] = [(base, series), (new, other)]
-                .map(|(report, series)| devices::step_ns(report, series));
+            let devices = [base.device(series), new.device(other)];
+            let [old_source, new_source] =
+                devices.map(|device| device.and_then(|device| device.event_bias_source.as_deref()));
+            let steps_ns = devices.into_iter().flatten().filter_map(|device| device.event_step_ns);
             matches.pairs.push(Pair {
                 site,
                 series: [series, other],
-                same_bias_source: devices::bias_source(base, series)
-                    == devices::bias_source(new, other),
-                clock_step_ns: old_step_ns.max(new_step_ns),
+                same_bias_source: old_source == new_source,
+                clock_step_ns: steps_ns.fold(0.0, f64::max),
             });
         }
     }

@@ -1,7 +1,7 @@
 //! The programs and devices of two reports, as far as a comparison depends on them.
 
 use gpu_time_report::units;
-use gpu_time_report::{Device, Process, Series, Snapshot};
+use gpu_time_report::{Device, Process, Snapshot};
 
 /// Describes how the labels, the versions of the program and the hosts differ.
 pub fn provenance(base: &Snapshot, new: &Snapshot) -> Vec<String> {
@@ -57,14 +57,4 @@ pub fn differences(base: &Snapshot, new: &Snapshot) -> Vec<String> {
         }
     }
     notes
-}
-
-/// Returns the step of the clock that timed a series, or 0 if it is unknown.
-pub fn step_ns(snapshot: &Snapshot, series: &Series) -> f64 {
-    snapshot.device(series).and_then(|device| device.event_step_ns).unwrap_or(0.0)
-}
-
-/// Returns the source of a series' bias.
-pub fn bias_source<'a>(snapshot: &'a Snapshot, series: &Series) -> Option<&'a str> {
-    snapshot.device(series).and_then(|device| device.event_bias_source.as_deref())
 }
