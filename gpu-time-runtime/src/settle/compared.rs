@@ -248,6 +248,26 @@ mod tests {
         assert!(slow.is_known());
     }
 
+    /// The second change would be lost among two if the first were not beyond doubt.
+    #[test]
+    fn certain_change_does_not_hide_another() {
+        let ratio = |name: &str, shift: f64| {
+            let mut pairs = PairedRatios::default();
+            for block in 0..10 {
+                let noise = if block % 2 == 0 { 0.01 } else { -0.01 };
+                pairs.record([9.0, 9.0 + shift + noise], 0.0);
+            }
+            Ratio { name: name.to_owned(), upper_bound: false, pairs }
+        };
+        let ratios = vec![ratio("f", 0.5), ratio("g", 0.0156)];
+        let p_value = ratios[1].pairs.p_value(0.0);
+        assert!((0.025..0.05).contains(&p_value), "{p_value}");
+        let slow = Compared { ratios, ..Compared::new(["old", "new"]) };
+        let panic = std::panic::catch_unwind(|| slow.assert_not_slower(1.0)).unwrap_err();
+        let message = panic.downcast_ref::<String>().unwrap();
+        assert!(message.contains(": f: 1.64") && message.contains("; g: 1.01"), "{message}");
+    }
+
     /// A run that is ended by the margin stops at a time that depends on its ratios.
     #[test]
     fn timeout_gives_a_narrower_interval() {
