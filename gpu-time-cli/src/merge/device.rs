@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use gpu_time_report::{Device, Process, WindowsFrom, value};
+use gpu_time_report::{Device, Process, value};
 
 use super::combine::{add, add_warning};
 use crate::overlap;

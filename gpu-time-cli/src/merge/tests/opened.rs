@@ -1,5 +1,7 @@
 //! Tests of merged recorded calls and their kernels.
 
+use gpu_time_report::{Detail, Terminal};
+
 use super::*;
 
 /// Returns the report of a process with these recorded calls and some calls timed by events.
@@ -45,7 +47,8 @@ fn opened_calls_and_kernels_are_added_up() {
     let elsewhere: Vec<_> =
         times.elsewhere.iter().map(|work| (work.why.name(), work.count, work.total_ns)).collect();
     assert_eq!(elsewhere, [("other-stream", 3, 300.0), ("after-stop", 5, 500.0)]);
-    assert!(both.to_string().contains("    16 recorded: 3 kernels, 3 streams\n"), "{both}");
+    let table = both.to_table(Terminal::default(), Detail::All);
+    assert!(table.contains("    16 recorded: 3 kernels, 3 streams\n"), "{table}");
 }
 
 /// Each process's kernels per call count for all of its calls, however few of them it opened.
