@@ -122,7 +122,7 @@ impl Column {
     /// Returns a cell, or `None` if the column does not apply to the row.
     pub fn cell(self, row: &Row, sheet: &Sheet) -> Option<Cell> {
         let Sheet { printed, times, .. } = sheet;
-        let time = |ns: f64| Cell::number(times.text(ns), ns);
+        let time = |ns: f64| Cell::time(times.text(ns), ns);
         Some(match self {
             Column::Function => {
                 let launches = row.launches.map(|launches| launches.range());
@@ -159,12 +159,15 @@ impl Column {
                 let is = |is: fn(&Series) -> bool| row.series.is_some_and(is);
                 let chip = is(Series::is_raw_by_launches).then(|| printed.print(marks::RAW));
                 let bound = printed.bound(is(Series::is_bound));
-                Cell { chip, ..Cell::number(format!("{bound}{}", times.text(median)), median) }
+                Cell { chip, ..Cell::time(format!("{bound}{}", times.text(median)), median) }
             }
             Column::P5 => time(row.stats?.p5),
             Column::P95 => time(row.stats?.p95),
             Column::Spread => {
                 let stats = row.stats?;
+                if stats.max <= 0.0 {
+                    return Some(Cell::text(units::NOTHING.to_owned()));
+                }
                 let unit = times.unit_for(stats.median);
                 let is_own = unit != times.unit();
                 let name = if is_own { format!(" {}", unit.name()) } else { String::new() };
@@ -221,6 +224,11 @@ impl Cell {
         Cell { value: Some(value), ..Cell::text(text) }
     }
 
+    /// A time of 0 is that of calls in which nothing ran.
+    fn time(text: String, ns: f64) -> Cell {
+        Cell::number(if ns > 0.0 { text } else { units::NOTHING.to_owned() }, ns)
+    }
+
     fn count(count: u64) -> Cell {
         Cell::number(units::count(count), count as f64)
     }
@@ -231,7 +239,7 @@ fn time_of_all(row: &Row, ns: f64, sheet: &Sheet) -> Option<Cell> {
     let (total, printed) = (row.total?, sheet.printed);
     let bound = printed.bound(total.is_bound);
     let estimate = printed.mark(total.is_estimate, marks::ESTIMATE);
-    Some(Cell::number(format!("{bound}{estimate}{}", sheet.totals.text(ns)), ns))
+    Some(Cell::time(format!("{bound}{estimate}{}", sheet.totals.text(ns)), ns))
 }
 
 fn rate(row: &Row, rate: f64, printed: &Printed) -> Cell {

@@ -27,8 +27,8 @@ fn of_medians(times: &KernelTimes) -> Option<bool> {
 
 /// Describes the medians of a series, unless the gaps are too short for it to be launch-bound.
 pub(crate) fn sides_of_series(series: &Series) -> Option<String> {
-    let kernels = series.kernel_times.as_ref()?.kernels_per_call?;
-    Some(sides_of_medians(series)? + &of_kernels(kernels))
+    let enqueued = enqueued(series.kernel_times.as_ref()?);
+    Some(format!("{} for {enqueued}", sides_of_medians(series)?))
 }
 
 /// Describes the medians of a series without the number of kernels.
@@ -55,7 +55,8 @@ pub(crate) fn median(stats: Option<Stats>) -> Option<f64> {
 /// Describes how long the GPU was busy with a launch-bound call, and how long the host took for it,
 /// with whatever else it did: the time inside the launches is not known.
 pub(crate) fn both_sides(times_ns: [f64; 3], kernels: f64) -> String {
-    sides(times_ns) + &of_kernels(kernels)
+    let counted = of_kernels(kernels).map(|counted| format!(" for {counted}"));
+    sides(times_ns) + &counted.unwrap_or_default()
 }
 
 fn sides([busy_ns, span_ns, host_ns]: [f64; 3]) -> String {
@@ -67,22 +68,37 @@ fn sides([busy_ns, span_ns, host_ns]: [f64; 3]) -> String {
     )
 }
 
-/// Copies and memsets are not counted.
-fn of_kernels(count: f64) -> String {
-    if count < 0.05 { String::new() } else { format!(" for {}", kernels(count)) }
+/// Describes what recorded calls enqueue, per call.
+pub(crate) fn enqueued(times: &KernelTimes) -> String {
+    let named = |prefix: &str| -> f64 {
+        let named = times.kernels.iter().filter(|kernel| kernel.name.starts_with(prefix));
+        named.map(|kernel| kernel.per_call).sum()
+    };
+    let parts = [
+        times.kernels_per_call.and_then(of_kernels),
+        counted(named("[copy"), "copy", "copies"),
+        counted(named("[memset"), "memset", "memsets"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { "no GPU work".to_owned() } else { parts.join(", ") }
 }
 
-/// Describes a number of kernels per call.
-pub(crate) fn kernels(count: f64) -> String {
+fn of_kernels(count: f64) -> Option<String> {
+    counted(count, "kernel", "kernels")
+}
+
+/// Describes a number of things per call. `None` if there is next to none.
+fn counted(count: f64, one: &str, several: &str) -> Option<String> {
     let is_whole = (count - count.round()).abs() < 0.05;
-    let decimals = if 0.0 < count && count < 0.95 { 2 } else { usize::from(!is_whole) };
-    let count = units::grouped(&format!("{count:.decimals$}"));
-    format!("{count} {}", if count == "1" { "kernel" } else { "kernels" })
+    let decimals = if count < 0.95 { 2 } else { usize::from(!is_whole) };
+    let number = units::grouped(&format!("{count:.decimals$}"));
+    (count >= 0.05).then(|| format!("{number} {}", if number == "1" { one } else { several }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{both_sides, kernels};
+    use super::{both_sides, enqueued};
+    use crate::{Kernel, KernelTimes};
 
     #[test]
     fn both_sides_count_kernels() {
@@ -90,6 +106,24 @@ mod tests {
         assert_eq!(sides(1.0), "GPU busy 4.290 of 24.04 µs; the host took 40.02 µs for 1 kernel");
         assert_eq!(sides(0.0), "GPU busy 4.290 of 24.04 µs; the host took 40.02 µs");
         assert!(sides(87.02).ends_with(" 87 kernels") && sides(2.5).ends_with(" 2.5 kernels"));
-        assert_eq!([0.0, 0.04].map(kernels), ["0 kernels", "0.04 kernels"]);
+    }
+
+    #[test]
+    fn copies_are_no_kernels() {
+        let enqueued = |kernels_per_call, works: &[(&str, f64)]| {
+            let kernel = |&(name, per_call): &(&str, f64)| Kernel {
+                name: name.to_owned(),
+                per_call,
+                ..Kernel::default()
+            };
+            let (kernels, kernels_per_call) =
+                (works.iter().map(kernel).collect(), Some(kernels_per_call));
+            enqueued(&KernelTimes { kernels, kernels_per_call, ..KernelTimes::default() })
+        };
+        assert_eq!(enqueued(0.0, &[("[copy HtoD]", 1.0)]), "1 copy");
+        let all = [("saxpy", 24.0), ("[copy HtoD]", 6.0), ("[memset]", 1.0), ("[copy DtoH]", 2.0)];
+        assert_eq!(enqueued(24.0, &all), "24 kernels, 8 copies, 1 memset");
+        assert_eq!(enqueued(0.0, &[]), "no GPU work");
+        assert_eq!(enqueued(0.25, &[]), "0.25 kernels");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::kernel_names;
 use crate::largest::sort_by_largest;
-use crate::launch_bound::{kernels, median, sides_of_series};
+use crate::launch_bound::{enqueued, median, sides_of_series};
 use crate::units::{self, share, time};
 use crate::{
     Clock, Device, Elsewhere, ElsewhereReason, KernelTimes, Series, Site, Snapshot, Stats,
@@ -104,7 +104,7 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
         parts.extend(by_both);
         parts.extend(own);
     } else {
-        parts.extend(times.kernels_per_call.map(kernels));
+        parts.push(enqueued(times));
         if let Some(by_both) = by_both {
             parts.push(by_both);
         } else {
@@ -128,11 +128,7 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
 #[cfg(feature = "html")]
 pub fn label(series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
-    Some(format!(
-        "{} recorded, per call: {}",
-        units::count(times.opened),
-        kernels(times.kernels_per_call?)
-    ))
+    Some(format!("{} recorded, per call: {}", units::count(times.opened), enqueued(times)))
 }
 
 /// Returns the median busy time that no inner function accounts for, if inner functions had any.
@@ -216,6 +212,5 @@ mod tests {
     fn nearly_whole_numbers_have_no_decimals() {
         let texts = [2.0, 1.999_97, 2.4, 2.000_6, 1e3, 12_000.0].map(units::decimal);
         assert_eq!(texts, ["2", "2", "2.400", "2.001", "1\u{202f}000", "12\u{202f}000"]);
-        assert_eq!(kernels(1.000_01), "1 kernel");
     }
 }

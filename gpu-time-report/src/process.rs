@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::Budget;
+use crate::Device;
 use crate::units::bounded;
 
 /// The measured process, or several processes whose reports were merged.
@@ -100,6 +101,20 @@ impl Process {
             60_000.. => "20ms/1s",
         };
         self.kernels.is_none().then_some(phases)
+    }
+
+    /// Returns the host and the label of the processes that used a device of a merged report, where they are the same for
+    /// all of them, but not for all processes of the report.
+    pub(crate) fn origin(&self, device: &Device) -> Option<String> {
+        let users = || device.used_by.iter().filter_map(|at| self.merged.get(*at as usize));
+        let of = |text: fn(&Process) -> Option<&str>| {
+            let first = text(users().next()?)?;
+            let is_same = |process: &Process| text(process) == Some(first);
+            (users().all(is_same) && !self.merged.iter().all(is_same)).then(|| first.to_owned())
+        };
+        let parts = [of(|process| process.host.as_deref()), of(|process| process.label.as_deref())];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// Returns the hosts of merged reports, if there are several.

@@ -66,7 +66,7 @@ impl<'a> RunKernel<'a> {
             percent(self.share),
             format!("{estimate}{}", units::time(self.total_ns)),
             format!("{estimate}{}", units::grouped(&format!("{:.0}", self.calls))),
-            self.median_ns.map_or_else(|| "–".to_owned(), units::time),
+            self.median_ns.map_or_else(|| units::NOTHING.to_owned(), units::time),
         ]
     }
 

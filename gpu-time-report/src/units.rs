@@ -1,5 +1,8 @@
 //! Human-readable formatting of times, shares and counts.
 
+/// Stands for a figure of which there is none.
+pub const NOTHING: &str = "–";
+
 /// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unit {

@@ -29,7 +29,7 @@ pub fn panel(analysis: &Analysis, colours: &Colours, printed: &Printed) -> Marku
             } @else {
                 @for (gpu, bar) in gpus.iter().zip(&bars) {
                     section.card {
-                        h3 { span.chip { (printable(&gpu.device.id)) } " " (printable(&gpu.device.name)) }
+                        h3 { span.chip { (printable(&gpu.device.id)) } " " (printable(&name(process, gpu))) }
                         (bar.line())
                         (bar.legend())
                         (device_time::hint(process, std::slice::from_ref(gpu)))
@@ -52,7 +52,7 @@ fn lines(process: &Process, gpus: &[GpuTime], bars: &[Bar]) -> Markup {
                 @for (gpu, bar) in gpus.iter().zip(bars) {
                     details {
                         summary { span.chip { (printable(&gpu.device.id)) } (bar.line()) }
-                        p { (printable(&gpu.device.name)) }
+                        p { (printable(&name(process, gpu))) }
                         p { (printable(&state(gpu.device))) }
                         (more(gpu))
                     }
@@ -62,6 +62,12 @@ fn lines(process: &Process, gpus: &[GpuTime], bars: &[Bar]) -> Markup {
             (device_time::hint(process, gpus))
         }
     }
+}
+
+/// Returns the name of a GPU and, in a merged report, where it is.
+fn name(process: &Process, gpu: &GpuTime) -> String {
+    let parts = [Some(gpu.device.name.clone()), process.origin(gpu.device)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Counts the devices of each kind, in the order of the devices.

@@ -327,7 +327,7 @@ fn opened_calls_are_shown() {
     let text = text(&kernels());
     for part in [
         "\nrecorded calls27\n",
-        "\nmodel::decode8 recorded, per call: 133 kernels\n",
+        "\nmodel::decode8 recorded, per call: 133 kernels, 1 copy\n",
         "\ncuda:0 kernels\n",
         "\napp::saxpy6 recorded, per call: 1 kernel\n",
         "\napp::biased on cuda:0: the kernel takes 21.10 µs by CUPTI and 24.00 µs by events",

@@ -16,7 +16,8 @@ pub fn lines(analysis: &Analysis) -> Vec<String> {
 
 fn of_device(analysis: &Analysis, device: &Device) -> Vec<String> {
     let parts = [format!("{}: {}", device.id, device.name)];
-    let parts = parts.into_iter().chain(device.health());
+    let origin = analysis.snapshot.process.origin(device);
+    let parts = parts.into_iter().chain(origin).chain(device.health());
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
     let Some(gpu) = analysis.gpu(device) else { return lines };
     lines.extend(gpu.phases_sentence().map(|sentence| format!("  {sentence}")));

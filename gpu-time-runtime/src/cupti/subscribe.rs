@@ -16,6 +16,8 @@ use crate::cupti::version;
 
 /// CUPTI's result while another tool is its only subscriber.
 const HELD: c_int = 39;
+/// CUPTI's result if the driver keeps profiling from the user: `INSUFFICIENT_PRIVILEGES`.
+const NOT_PERMITTED: c_int = 35;
 /// CUPTI's results if the library does not fit the driver or the device: `INVALID_DEVICE`, `NOT_COMPATIBLE`,
 /// `NOT_INITIALIZED`, `NOT_SUPPORTED` and `UNKNOWN`.
 const MISFIT: [c_int; 5] = [2, 14, 15, 27, 999];
@@ -120,6 +122,11 @@ pub(super) fn refusal(library: &Library, code: c_int, holder: &str) -> CuptiErro
                 holder.escape_debug()
             )
         }
+        (NOT_PERMITTED, _) => format!(
+            "CUPTI cannot record kernels: {}: run as root or with CAP_SYS_ADMIN, or load the driver's module with \
+             `NVreg_RestrictProfilingToAdminUsers=0`",
+            library.name_of(code)
+        ),
         _ => failure(library, &library.name_of(code)),
     };
     CuptiError { code, why }

@@ -117,7 +117,9 @@ mod simulated {
             .simulated(|sim| sim.faults("cuptiActivityEnable:1+=35"))
             .reports(1)
             .warns("CUPTI cannot record kernels")
-            .complains("gpu-time: CUPTI cannot record kernels: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")
+            .complains(
+                "gpu-time: CUPTI cannot record kernels: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES: run as root or with CAP_SYS_ADMIN"
+            )
             .run();
         let rows = &run.site("cupti::recorded").series;
         assert_eq!(rows.iter().map(|row| row.timed).sum::<u64>(), 12);

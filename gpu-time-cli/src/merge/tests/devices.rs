@@ -210,6 +210,29 @@ fn gpus_are_told_apart_by_uuid() {
     assert_eq!(found(&all), expected(both));
 }
 
+/// Two ranks on two hosts, and a third one on the GPU of the first.
+#[test]
+fn gpus_have_the_host_and_the_label_of_their_processes() {
+    let rank = |pid, host: &str, label: &str, uuid: &str| {
+        let gpu = value!(Device { uuid: Some(uuid.to_owned()), ..gpu("cuda:0", "H200") });
+        let series = series("cuda:0", &[1000.0; 9], &[], 0.0);
+        let mut rank = report(pid, vec![gpu], vec![site("f", 1, vec![series])]);
+        let process = &mut rank.process;
+        (process.host, process.label) = (Some(host.to_owned()), Some(label.to_owned()));
+        rank
+    };
+    let ranks =
+        [rank(1, "n1", "rank 0", "A"), rank(2, "n2", "rank 1", "B"), rank(3, "n1", "rank 2", "A")];
+    let lines = |ranks: &[Snapshot]| {
+        let table = merged(ranks).to_string();
+        let lines =
+            table.lines().filter(|line| line.starts_with("cuda:0") && line.contains("H200"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&ranks), ["cuda:0/1: H200, n1", "cuda:0/2: H200, n2, rank 1"]);
+    assert_eq!(lines(&ranks[..1]), ["cuda:0: H200"]);
+}
+
 /// Calls without GPU work may run before the program has a context.
 #[test]
 fn rows_of_unknown_device_are_kept_apart() {

@@ -244,7 +244,7 @@ fn rows_of_launch_bound_functions_say_so() {
     assert!(!text(&snapshot).contains("launch-bound 8 recorded"));
     snapshot.sites[0].launch_bound = Some(true);
     let page = text(&snapshot);
-    let chip = "launch-bound 8 recorded, per call: 133 kernels; GPU busy 0.258 of 1.055 ms; the host took 1.071 ms";
+    let chip = "launch-bound 8 recorded, per call: 133 kernels, 1 copy; GPU busy 0.258 of 1.055 ms; the host took 1.071 ms";
     assert_eq!(page.matches(chip).count(), 1, "{page}");
     assert!(!page.contains("1.071 ms for 133 kernels"), "{page}");
 }
