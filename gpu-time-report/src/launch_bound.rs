@@ -1,10 +1,14 @@
 //! Launch-bound calls: the GPU waited during them, because the host was still enqueueing work.
 
 use crate::units;
-use crate::{KernelTimes, Series, Site, Stats};
+use crate::{KernelTimes, Node, Series, Site, Stats};
 
 /// The minimum share of a call's span that the GPU waits for the host in a launch-bound call.
 const MIN_WAITED: f64 = 0.05;
+/// The share of copies in the work of a call above which it is mostly copies.
+const MOST: f64 = 0.5;
+/// The number of kernels per call from which on fewer of them help.
+const SEVERAL: f64 = 2.0;
 
 /// Returns `true` if calls in which the GPU waited this long within their span are launch-bound.
 pub(crate) fn is_launch_bound(waited_ns: f64, span_ns: f64) -> bool {
@@ -28,7 +32,7 @@ fn of_medians(times: &KernelTimes) -> Option<bool> {
 /// Describes the medians of a series, unless the gaps are too short for it to be launch-bound.
 pub(crate) fn sides_of_series(series: &Series) -> Option<String> {
     let enqueued = enqueued(series.kernel_times.as_ref()?);
-    Some(format!("{} for {enqueued}", sides_of_medians(series)?))
+    Some(format!("{} on {enqueued}", sides_of_medians(series)?))
 }
 
 /// Describes the medians of a series without the number of kernels.
@@ -55,17 +59,31 @@ pub(crate) fn median(stats: Option<Stats>) -> Option<f64> {
 /// Describes how long the GPU was busy with a launch-bound call, and how long the host took for it,
 /// with whatever else it did: the time inside the launches is not known.
 pub(crate) fn both_sides(times_ns: [f64; 3], kernels: f64) -> String {
-    let counted = of_kernels(kernels).map(|counted| format!(" for {counted}"));
+    let counted = of_kernels(kernels).map(|counted| format!(" on {counted}"));
     sides(times_ns) + &counted.unwrap_or_default()
 }
 
 fn sides([busy_ns, span_ns, host_ns]: [f64; 3]) -> String {
     format!(
-        "GPU busy {} of {}; the host took {}",
+        "the GPU works {} of {}; the host spends {}",
         units::Unit::of(span_ns).number(busy_ns),
         units::time(span_ns),
         units::time(host_ns),
     )
+}
+
+/// Returns what helps against the waits of a path, whose function has this series, as the records of its calls show.
+pub(crate) fn remedy(series: Option<&Series>, path: &Node) -> &'static str {
+    let kernels = series.map_or(&[][..], Series::kernels);
+    let copies: f64 = kernels.iter().filter(|of| of.is_copy()).map(|of| of.share).sum();
+    let launches = path.per_call.and_then(|mean| mean.kernels).unwrap_or_default();
+    if copies > MOST {
+        "Copies from pinned memory, on a stream of their own, would not hold up the host"
+    } else if launches >= SEVERAL {
+        "Fewer launches, by fused kernels or a graph, would shorten the waits"
+    } else {
+        "Work of the host that is done before the call, or on another thread, would shorten the waits"
+    }
 }
 
 /// Describes what recorded calls enqueue, per call.
@@ -103,8 +121,11 @@ mod tests {
     #[test]
     fn both_sides_count_kernels() {
         let sides = |kernels| both_sides([4_290.0, 24_040.0, 40_020.0], kernels);
-        assert_eq!(sides(1.0), "GPU busy 4.290 of 24.04 µs; the host took 40.02 µs for 1 kernel");
-        assert_eq!(sides(0.0), "GPU busy 4.290 of 24.04 µs; the host took 40.02 µs");
+        assert_eq!(
+            sides(1.0),
+            "the GPU works 4.290 of 24.04 µs; the host spends 40.02 µs on 1 kernel"
+        );
+        assert_eq!(sides(0.0), "the GPU works 4.290 of 24.04 µs; the host spends 40.02 µs");
         assert!(sides(87.02).ends_with(" 87 kernels") && sides(2.5).ends_with(" 2.5 kernels"));
     }
 

@@ -143,7 +143,8 @@ fn launch_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     };
     matters.then(|| {
         let share = share().unwrap_or_default();
-        let why = format!("it is launch-bound (the GPU waited for the CPU{share}). {sides}");
+        let remedy = launch_bound::remedy(figures.only_series(node), node);
+        let why = format!("it waits for the CPU{share}. {sides}. {remedy}");
         First::new(name, why, ns)
     })
 }

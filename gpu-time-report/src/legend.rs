@@ -92,7 +92,7 @@ fn words(snapshot: &Snapshot) -> [(bool, &'static str, &'static str); 14] {
         ),
         (
             snapshot.sites.iter().any(|site| site.launch_bound == Some(true)),
-            "launch-bound",
+            "waits for the CPU",
             "the GPU waited for the CPU, which was still enqueueing what ran next",
         ),
         (

@@ -100,7 +100,7 @@ pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<Str
     let mut parts = Vec::new();
     let is_bound = site.launch_bound == Some(true);
     if let Some(sides) = sides_of_series(series).filter(|_| is_bound) {
-        parts.push(format!("launch-bound ({sides})"));
+        parts.push(format!("waits for the CPU ({sides})"));
         parts.extend(by_both);
         parts.extend(own);
     } else {

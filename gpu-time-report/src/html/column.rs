@@ -140,7 +140,7 @@ pub fn name(site: &Site, series: Option<&Series>) -> Markup {
                     @if let Some(opened) = series.and_then(opened::label) {
                         @match series.and_then(|series| launch_bound::of_row(site, series)) {
                             Some(sides) => small {
-                                span.chip.waited { "launch-bound" }
+                                span.chip.waited { "waits for the CPU" }
                                 span.sides {
                                     " " (opened) @if !sides.is_empty() { "; " (sides) }
                                 }

@@ -354,7 +354,10 @@ fn tree_is_a_table_without_scripts() {
     let lines: Vec<&str> = text[from..].lines().filter(|line| !line.is_empty()).collect();
     let attention = lines.iter().position(|line| *line == "attention").unwrap();
     assert_eq!(lines[attention + 1..attention + 5], ["23.4%", "150.0", "200.0", "160"]);
-    assert!(lines.iter().any(|line| line.starts_with("launch-bound: GPU busy ")), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.starts_with("waits for the CPU: the GPU works ")),
+        "{lines:?}"
+    );
     assert!(lines.contains(&"&lt;not annotated&gt;"), "{lines:?}");
     // One path for each caller.
     assert_eq!(lines.iter().filter(|line| **line == "norm").count(), 2);
@@ -437,7 +440,7 @@ fn lead_names_what_to_look_at_first() {
     snapshot.process.wall_ns = process(None).wall_ns;
     snapshot.tree.retain(|node| node.source != crate::Source::Windows);
     let text = text(&snapshot);
-    let expected = "The GPU was idle 30.0 ±0.5% of the time. Look at pass first: it is launch-bound (the GPU waited for the CPU for 11.5% of the run). On average, GPU busy ";
+    let expected = "The GPU was idle 30.0 ±0.5% of the time. Look at pass first: it waits for the CPU for 11.5% of the run. On average, the GPU works ";
     assert!(text.contains(expected), "{text}");
     let with_host_time = |host_ns: f64| {
         let mut nodes = tree();

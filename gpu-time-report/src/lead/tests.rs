@@ -7,7 +7,7 @@ mod time;
 use super::*;
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
 use crate::tree::fixtures::{by_events, node, tree};
-use crate::{Analysis, Coverage, Detail, Device, Snapshot, Source, Terminal};
+use crate::{Analysis, Coverage, Detail, Device, KernelTimes, PerCall, Snapshot, Source, Terminal};
 
 /// Returns the figures that decide what to look at first.
 fn figures<'t, 'a>(analysis: &'t Analysis<'a>) -> Figures<'t, 'a> {
@@ -32,8 +32,8 @@ fn first(nodes: Vec<Node>, idle: Option<f64>) -> String {
     first.unwrap_or_default()
 }
 
-const LAUNCH_BOUND: &str = "Look at pass first: it is launch-bound (the GPU waited for the CPU for 11.5% of the run). On average, GPU busy 0.002 of 1.210 ms; the host \
-     took 3.556 µs for 3 kernels.";
+const LAUNCH_BOUND: &str = "Look at pass first: it waits for the CPU for 11.5% of the run. On average, the GPU works 0.002 of 1.210 ms; the host \
+     spends 3.556 µs on 3 kernels. Fewer launches, by fused kernels or a graph, would shorten the waits.";
 const LARGEST: &str = "Look at attention first: ";
 
 #[test]
@@ -60,7 +60,7 @@ fn gpu_that_functions_keep_busy_is_not_launch_bound() {
         nodes
     };
     // The run takes 1.234 s.
-    let launch_bound = |busy_ns| first(nodes(busy_ns), None).contains("launch-bound");
+    let launch_bound = |busy_ns| first(nodes(busy_ns), None).contains("waits for the CPU");
     assert!(launch_bound(0.8e9));
     assert!(!launch_bound(0.9e9));
 }
@@ -76,10 +76,13 @@ fn waits_are_a_share_of_the_run() {
     };
     let reason = |nodes, idle| {
         let first = first(nodes, idle);
-        first.split_once('(').map(|(_, rest)| rest.split_once(')').unwrap().0.to_owned()).unwrap()
+        first
+            .split_once("first: it ")
+            .map(|(_, rest)| rest.split_once(". ").unwrap().0.to_owned())
+            .unwrap()
     };
-    let stated = "the GPU waited for the CPU for 44.1% of the run";
-    let unstated = "the GPU waited for the CPU";
+    let stated = "waits for the CPU for 44.1% of the run";
+    let unstated = "waits for the CPU";
     assert_eq!(reason(nodes(3.4e6), Some(0.63)), stated);
     assert_eq!(reason(nodes(3.4e6), None), stated);
     // The calls of several threads waited at once.
@@ -209,10 +212,27 @@ fn slow_first_call() -> Snapshot {
 fn lead_has_the_medians_of_the_row() {
     let snapshot = slow_first_call();
     let line = snapshot.to_table(Terminal::default(), Detail::All);
-    let (_, sides) = line.split_once("per call: launch-bound (").unwrap();
+    let (_, sides) = line.split_once("per call: waits for the CPU (").unwrap();
     let (sides, _) = sides.split_once(')').unwrap();
     let first = Analysis::of(&snapshot).lead.first.unwrap().to_string();
-    assert!(first.ends_with(&format!("In each call, {sides}.")), "{first}");
+    assert!(first.contains(&format!("In each call, {sides}. ")), "{first}");
+}
+
+#[test]
+fn remedy_follows_from_what_the_calls_enqueue() {
+    let remedy = |change: fn(&mut KernelTimes, &mut PerCall)| {
+        let mut snapshot = slow_first_call();
+        let times = snapshot.sites[0].series[0].kernel_times.as_mut().unwrap();
+        change(times, snapshot.tree[0].per_call.as_mut().unwrap());
+        let why = Analysis::of(&snapshot).lead.first.unwrap().why;
+        why.rsplit_once(". ").unwrap().1.to_owned()
+    };
+    assert!(remedy(|_, _| ()).starts_with("Fewer launches, "));
+    let copies = |times: &mut KernelTimes, _: &mut PerCall| {
+        times.kernels.iter_mut().for_each(|kernel| kernel.name = "[copy HtoD]".to_owned());
+    };
+    assert!(remedy(copies).starts_with("Copies from pinned memory, "));
+    assert!(remedy(|_, mean| mean.kernels = Some(1.0)).starts_with("Work of the host "));
 }
 
 #[test]
@@ -226,7 +246,7 @@ fn slow_first_call_is_not_launch_bound() {
     assert!(!snapshot.tree[0].launch_bound);
     assert_eq!(snapshot.sites[0].launch_bound, Some(false));
     let first = Analysis::of(&snapshot).lead.first.unwrap().to_string();
-    assert!(!first.contains("launch-bound"), "{first}");
+    assert!(!first.contains("waits for the CPU"), "{first}");
 }
 
 /// The site's medians describe the usual path, which most of its calls took.

@@ -432,10 +432,10 @@ fn long_kernel_name_is_shortened_above_the_table() {
 fn launch_bound_function_has_both_sides() {
     let mut snapshot = kernels();
     snapshot.sites[0].launch_bound = Some(true);
-    let line = "\n    per call: launch-bound (GPU busy 0.258 of 1.055 ms; the host took 1.071 ms for 133 kernels, 1 copy), \
+    let line = "\n    per call: waits for the CPU (the GPU works 0.258 of 1.055 ms; the host spends 1.071 ms on 133 kernels, 1 copy), \
                 self 129.1 µs, 3 streams\n";
     assert!(in_full(&snapshot).contains(line), "{}", in_full(&snapshot));
-    assert!(in_full(&snapshot).contains("\n  launch-bound: the GPU waited for the CPU, "));
+    assert!(in_full(&snapshot).contains("\n  waits for the CPU: "));
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn tree_by_events_marks_bounds() {
     let mut shares = text.lines().skip(1).map(|line| line.split_whitespace().next().unwrap());
     assert!(shares.all(|share| share.ends_with("%?")), "{text}");
     assert!(row("pass").contains("pass  (by events)"), "{text}");
-    assert!(!text.contains("launch-bound"), "{text}");
+    assert!(!text.contains("waits for the CPU"), "{text}");
 }
 
 /// Events around a call measure its own stream only.
@@ -252,7 +252,10 @@ fn tree_fits_the_terminal() {
     let end = |line: &String| line.rsplit("  ").next().unwrap().to_owned();
     assert!(end(&lines[1]).ends_with("pass::forward_with_cache"), "{lines:#?}");
     // The path's sentence takes a line of its own, and the next path is on the line after it.
-    assert!(lines[2].starts_with("    launch-bound: GPU busy 0.002 of 1.210 ms; the host took"));
+    assert!(
+        lines[2]
+            .starts_with("    waits for the CPU: the GPU works 0.002 of 1.210 ms; the host spends")
+    );
     assert!(end(&lines[3]).ends_with("::forward_with_cache"), "{lines:#?}");
 }
 

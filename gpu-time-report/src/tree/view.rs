@@ -56,7 +56,7 @@ pub fn text(analysis: &Analysis, to: Terminal, printed: &Printed) -> String {
     for (row, path) in rows.zip(&paths) {
         lines.push(row.to_owned());
         let sides = path.node.launch_bound_sentence();
-        let sides = sides.map(|sides| format!("    launch-bound: {sides}"));
+        let sides = sides.map(|sides| format!("    waits for the CPU: {sides}"));
         let sides = sides.iter().flat_map(|line| wrapped(line, to.columns));
         lines.extend(sides.map(|line| to.styled(DIMMED, &line)));
     }
@@ -166,7 +166,7 @@ impl Node {
     /// Returns the remarks that qualify the path's figures.
     #[cfg(feature = "html")]
     pub(crate) fn remark(&self) -> String {
-        let sides = self.launch_bound_sentence().map(|sides| format!("launch-bound: {sides}"));
+        let sides = self.launch_bound_sentence().map(|sides| format!("waits for the CPU: {sides}"));
         let others = self.short_remarks().map(str::to_owned);
         sides.into_iter().chain(others).collect::<Vec<_>>().join(", ")
     }

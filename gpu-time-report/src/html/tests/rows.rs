@@ -241,12 +241,12 @@ fn rows_of_bounds_have_no_shares() {
 #[test]
 fn rows_of_launch_bound_functions_say_so() {
     let mut snapshot = kernels();
-    assert!(!text(&snapshot).contains("launch-bound 8 recorded"));
+    assert!(!text(&snapshot).contains("waits for the CPU 8 recorded"));
     snapshot.sites[0].launch_bound = Some(true);
     let page = text(&snapshot);
-    let chip = "launch-bound 8 recorded, per call: 133 kernels, 1 copy; GPU busy 0.258 of 1.055 ms; the host took 1.071 ms";
+    let chip = "waits for the CPU 8 recorded, per call: 133 kernels, 1 copy; the GPU works 0.258 of 1.055 ms; the host spends 1.071 ms";
     assert_eq!(page.matches(chip).count(), 1, "{page}");
-    assert!(!page.contains("1.071 ms for 133 kernels"), "{page}");
+    assert!(!page.contains("1.071 ms on 133 kernels"), "{page}");
 }
 
 /// Events timed some calls of the function, but the tree has the opened ones alone.

@@ -50,7 +50,7 @@ fn gpus_are_all_used_if_times_are_not_known_by_device() {
 fn function_on_a_busy_gpu_is_not_launch_bound() {
     let is_launch_bound = |on_busy| {
         let line = Analysis::of(&report(on_busy)).lead.line().unwrap();
-        line.contains("Look at step first: it is launch-bound")
+        line.contains("Look at step first: it waits for the CPU")
     };
     assert_eq!([0.0, 0.5, 0.99].map(is_launch_bound), [true, true, false]);
 }

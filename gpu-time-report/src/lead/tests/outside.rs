@@ -105,11 +105,11 @@ fn work_that_is_not_annotated_comes_before_the_host() {
 #[test]
 fn longer_waits_come_before_work_that_is_not_annotated() {
     let short = line(&report(0.01, 0.1));
-    let first = format!("{ANNOTATE} Of the functions, look at app::a first: it is launch-bound");
+    let first = format!("{ANNOTATE} Of the functions, look at app::a first: it waits for the CPU");
     assert!(short.contains(&first), "{short}");
     // Several threads waited at once.
     let long = line(&report(0.01, 0.7));
-    assert!(long.starts_with("Look at app::a first: it is launch-bound"), "{long}");
+    assert!(long.starts_with("Look at app::a first: it waits for the CPU"), "{long}");
 }
 
 #[test]

@@ -245,7 +245,7 @@ fn bars_stay_under_the_pointer() {
         const before = tops();
         rows[0].dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
         const said = document.querySelector(".section-head > output").textContent;
-        return [said.includes("launch-bound: GPU busy"), JSON.stringify(tops()) === JSON.stringify(before)];"#,
+        return [said.includes("waits for the CPU: the GPU works"), JSON.stringify(tops()) === JSON.stringify(before)];"#,
     );
     assert_eq!(seen, serde_json::json!([true, true]));
 }
