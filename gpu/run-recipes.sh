@@ -40,7 +40,7 @@ untimed() {
             split($0, tail, ",")
             before = column["device"] - 1
             is_host = tail[column["clock"] - before] == "host"
-            if (!is_host && tail[column["net_sum_ns"] - before] > 0) timed[function_name] = 1
+            if (!is_host && tail[column["total_ns"] - before] > 0) timed[function_name] = 1
         }
         END {
             for (name in timed) { functions++; if (!timed[name]) { print name; missing = 1 } }

@@ -5,7 +5,7 @@ use crate::analysis::Analysis;
 use crate::kinds::named;
 use crate::marks::Printed;
 use crate::own_times::Shares;
-use crate::row::Row;
+use crate::row::{Row, Total};
 use crate::scale::Scale;
 use crate::units::{self, percent, printable};
 use crate::{CacheState, Clock, Series, Site, marks};
@@ -34,6 +34,9 @@ named! {
         TflopPerS = "TFLOP/s",
     }
 }
+
+/// The part of a function's total from which on its own time is all of it. The two may come from other samples.
+const ALL: f64 = 0.999;
 
 /// Values shared by the cells of all rows.
 pub struct Sheet<'t, 'a> {
@@ -74,10 +77,12 @@ impl Column {
             Column::Cache => any(|series| series.cache != CacheState::AsFound),
             Column::Error => snapshot.sites.iter().any(Site::is_sampled),
             Column::Own => {
-                let is_part = |series: &Series| {
-                    series.own_total().zip(series.total()).is_some_and(|(own, all)| own < all)
+                let is_part = |site: &Site, series: &Series| {
+                    let times = shares.of_row(site, series).zip(series.total());
+                    times.is_some_and(|(own, total_ns)| shares.ns(own) < ALL * total_ns)
                 };
-                shares.are_known() && any(is_part)
+                let mut sites = snapshot.sites.iter();
+                sites.any(|site| site.series.iter().any(|series| is_part(site, series)))
             }
             Column::Share => any(Series::is_gpu_time),
             Column::GbPerS => any(|series| series.bytes.is_some()),
@@ -174,8 +179,8 @@ impl Column {
                 let [p5, p95] = [stats.p5, stats.p95].map(|ns| unit.number(ns));
                 Cell::text(format!("{p5}–{p95}{name}"))
             }
-            Column::Own => time_of_all(row, sheet.shares.ns(row.share?), sheet)?,
-            Column::Total => time_of_all(row, row.total?.ns, sheet)?,
+            Column::Own => time_of_all(row.own?, sheet),
+            Column::Total => time_of_all(row.total?, sheet),
             Column::Error => {
                 let total = row.total.filter(|total| total.is_estimate)?;
                 match total.error_ns {
@@ -234,12 +239,11 @@ impl Cell {
     }
 }
 
-/// Returns the total of a row, or a part of it, with the marks of the total.
-fn time_of_all(row: &Row, ns: f64, sheet: &Sheet) -> Option<Cell> {
-    let (total, printed) = (row.total?, sheet.printed);
-    let bound = printed.bound(total.is_bound);
-    let estimate = printed.mark(total.is_estimate, marks::ESTIMATE);
-    Some(Cell::time(format!("{bound}{estimate}{}", sheet.totals.text(ns)), ns))
+/// Returns the time of all calls.
+fn time_of_all(Total { ns, is_bound, is_estimate, .. }: Total, sheet: &Sheet) -> Cell {
+    let bound = sheet.printed.bound(is_bound);
+    let estimate = sheet.printed.mark(is_estimate, marks::ESTIMATE);
+    Cell::time(format!("{bound}{estimate}{}", sheet.totals.text(ns)), ns)
 }
 
 fn rate(row: &Row, rate: f64, printed: &Printed) -> Cell {

@@ -43,7 +43,6 @@ impl<'a> GpuTime<'a> {
 
     /// Does the same, except where some of the merged reports with the GPU have no phases: those of the others say
     /// nothing about these.
-    #[cfg(feature = "html")]
     pub fn phases_of_all(&self) -> Option<&'a Coverage> {
         all_windows(self.device).filter(|_| !self.is_missed)
     }

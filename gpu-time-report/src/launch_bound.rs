@@ -78,11 +78,11 @@ pub(crate) fn remedy(series: Option<&Series>, path: &Node) -> &'static str {
     let copies: f64 = kernels.iter().filter(|of| of.is_copy()).map(|of| of.share).sum();
     let launches = path.per_call.and_then(|mean| mean.kernels).unwrap_or_default();
     if copies > MOST {
-        "Copies from pinned memory, on a stream of their own, would not hold up the host"
+        "Copies from pinned memory, on another stream, would not hold it up"
     } else if launches >= SEVERAL {
-        "Fewer launches, by fused kernels or a graph, would shorten the waits"
+        "Fused kernels or a graph would shorten the waits"
     } else {
-        "Work of the host that is done before the call, or on another thread, would shorten the waits"
+        "Less work of the host in the call would shorten the waits"
     }
 }
 

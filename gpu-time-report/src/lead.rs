@@ -57,6 +57,8 @@ pub struct Lead<'a> {
 pub struct First<'a> {
     pub name: &'a str,
     pub why: String,
+    /// What to do about it, if the figures tell.
+    pub remedy: Option<&'static str>,
     /// The time that the reason is about: waits, host time or GPU time.
     pub ns: f64,
     /// Only the first of the functions.
@@ -144,8 +146,8 @@ fn launch_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     matters.then(|| {
         let share = share().unwrap_or_default();
         let remedy = launch_bound::remedy(figures.only_series(node), node);
-        let why = format!("it waits for the CPU{share}. {sides}. {remedy}");
-        First::new(name, why, ns)
+        let why = format!("it waits for the CPU{share}. {sides}");
+        First { remedy: Some(remedy), ..First::new(name, why, ns) }
     })
 }
 
@@ -312,7 +314,7 @@ fn kernel(figures: &Figures) -> String {
 
 impl<'a> First<'a> {
     fn new(name: &'a str, why: String, ns: f64) -> First<'a> {
-        First { name, why, ns, follows_outside: false }
+        First { name, why, remedy: None, ns, follows_outside: false }
     }
 
     /// Returns what precedes the name, and what follows it.
@@ -325,7 +327,8 @@ impl<'a> First<'a> {
 impl fmt::Display for First<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [before, after] = self.around_name();
-        write!(f, "{before}{}{after}", self.name)
+        write!(f, "{before}{}{after}", self.name)?;
+        self.remedy.map_or(Ok(()), |remedy| write!(f, " {remedy}."))
     }
 }
 

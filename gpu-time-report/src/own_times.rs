@@ -39,6 +39,8 @@ pub struct Shares<'a> {
     /// A function's share per nanosecond in its rows, whose times may include the functions that it
     /// calls.
     per_ns: HashMap<&'a str, f64>,
+    /// The functions' own times.
+    own: HashMap<&'a str, OwnTime<'a>>,
     /// The paths of functions whose calls are known only in parts, so that no row has their time.
     in_parts: HashMap<&'a str, Vec<&'a Node>>,
     all_ns: f64,
@@ -170,6 +172,11 @@ impl OwnTime<'_> {
         (self.ns - self.bound_ns).max(0.0)
     }
 
+    /// Returns `true` if the time is an estimate with an error that matters.
+    pub fn is_estimate(&self) -> bool {
+        self.error_ns > EXACT * self.ns
+    }
+
     fn add(&mut self, ns: f64, is_bound: bool, is_partly_known: bool) {
         self.ns += ns;
         self.bound_ns += if is_bound { ns } else { 0.0 };
@@ -244,15 +251,24 @@ impl<'a> Shares<'a> {
         };
         let is_partial = is_partial && !windows_only.is_empty();
         let bound = bound.map(|bound| if is_partial { Bound::Uncertain } else { bound });
-        let per_ns: HashMap<_, _> = per_ns.collect();
+        let mut per_ns: HashMap<_, _> = per_ns.collect();
         let mut in_parts = HashMap::<_, Vec<&Node>>::new();
         for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {
             if !per_ns.contains_key(node.name.as_str()) && node.self_ns > 0.0 {
                 in_parts.entry(node.name.as_str()).or_default().push(node);
             }
         }
+        // Functions that only call others.
+        let functions = snapshot.tree.iter().filter(|node| node.site.is_some());
+        for name in functions.map(|node| node.name.as_str()) {
+            if !in_parts.contains_key(name) {
+                per_ns.entry(name).or_insert(0.0);
+            }
+        }
         let helpers = times.iter().find(|time| time.is_of_helpers).copied();
-        Shares { per_ns, in_parts, all_ns, windows_only, helpers, bound }
+        let own = times.iter().filter(|time| !time.is_of_helpers);
+        let own = own.map(|time| (time.name, *time)).collect();
+        Shares { per_ns, own, in_parts, all_ns, windows_only, helpers, bound }
     }
 
     /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
@@ -292,6 +308,11 @@ impl<'a> Shares<'a> {
     /// Returns the share of a path's self time. `None` if shares are not known.
     pub fn of_path(&self, node: &Node) -> Option<Share> {
         self.share(node.share)
+    }
+
+    /// Returns a function's own time, if it has any.
+    pub fn own(&self, name: &str) -> Option<&OwnTime<'a>> {
+        self.own.get(name)
     }
 
     /// Returns the time of which this is the share.

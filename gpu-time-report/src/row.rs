@@ -23,6 +23,8 @@ pub struct Row<'a> {
     pub calls: Option<u64>,
     pub samples: Option<u64>,
     pub stats: Option<&'a Stats>,
+    /// The function's own time, without that of the functions that it calls.
+    pub own: Option<Total>,
     pub total: Option<Total>,
     /// The share of all GPU time.
     pub share: Option<Share>,
@@ -61,7 +63,21 @@ impl<'a> Row<'a> {
     pub fn of_series(site: &Site, series: &'a Series, shares: &Shares, label: String) -> Row<'a> {
         let row = Row::of(site, &[series], label);
         let total = row.total.or_else(|| shares.path_in_parts(site, series).map(Total::of_path));
-        Row { share: shares.of_row(site, series), total, ..row }
+        Row { total, ..row }.with_share(shares, &site.name, shares.of_row(site, series))
+    }
+
+    /// Adds the share of the function with this name, and the time of which that is the share.
+    pub fn with_share(self, shares: &Shares, name: &str, share: Option<Share>) -> Row<'a> {
+        let most_ns = self.total.map_or(f64::INFINITY, |total| total.ns);
+        let time = shares.own(name);
+        let own = share.map(|share| Total {
+            // The total is that of the samples, and may be a little less than the path in the tree.
+            ns: shares.ns(share).min(most_ns),
+            is_bound: time.is_some_and(OwnTime::is_bound),
+            is_estimate: time.is_some_and(OwnTime::is_estimate),
+            error_ns: None,
+        });
+        Row { share, own, ..self }
     }
 
     /// Returns the rows of all GPU time that is not in the rows of functions.
@@ -81,13 +97,14 @@ impl<'a> Row<'a> {
             error_ns: Some(time.error_ns).filter(|ns| ns.is_finite()),
         };
         let label = Node::HELPER_THREADS.to_owned();
-        Row { label, total: Some(total), share, ..Row::default() }
+        let total = Some(total);
+        Row { label, own: total, total, share, ..Row::default() }
     }
 
     /// Creates the row of work that only phases found.
     fn of_windows(node: &Node, share: Option<Share>) -> Row<'a> {
         let (label, total) = (node.windows_name().to_owned(), Some(Total::of_path(node)));
-        Row { label, total, share, ..Row::default() }
+        Row { label, own: total, total, share, ..Row::default() }
     }
 }
 

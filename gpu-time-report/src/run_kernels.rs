@@ -1,6 +1,8 @@
 //! The kernels of the whole run, of all functions and of the work that is not annotated, as phases tell.
 
 use crate::PhaseKernel;
+use std::collections::HashMap;
+
 use crate::gpu_time::GpuTime;
 use crate::largest::sort_by_largest;
 use crate::marks::{ESTIMATE, Printed};
@@ -21,17 +23,22 @@ pub struct RunKernel<'a> {
 }
 
 impl<'a> RunKernel<'a> {
-    /// Returns the kernels of all devices whose phases tell about the run, largest total first.
+    /// Returns the kernels of all devices whose phases tell about the run, largest total first. Those of some of several
+    /// merged reports say nothing about the others.
     pub fn all(gpus: &[GpuTime<'a>]) -> Vec<RunKernel<'a>> {
         let mut all: Vec<RunKernel> = Vec::new();
+        let mut places = HashMap::<(&str, bool), usize>::new();
         let mut all_busy_ns = 0.0;
-        for (gpu, phases) in gpus.iter().filter_map(|gpu| Some((gpu, gpu.phases()?))) {
-            let (wall_ns, is_estimate) = (gpu.in_use.ns, !phases.is_whole_run());
+        for (gpu, phases) in gpus.iter().filter_map(|gpu| Some((gpu, gpu.phases_of_all()?))) {
+            let is_estimate = !phases.is_whole_run();
+            // What is recorded stands for itself, or for all of the time.
+            let wall_ns = if is_estimate { gpu.in_use.ns } else { phases.total_ns };
             let busy_ns = phases.busy * wall_ns;
             all_busy_ns += busy_ns;
             for PhaseKernel { name, annotated, share, per_s, median_ns, .. } in &phases.kernels {
                 let (calls, total_ns) = (per_s * wall_ns / 1e9, share * busy_ns);
-                match all.iter_mut().find(|of| (of.name, of.annotated) == (name, *annotated)) {
+                let at = *places.entry((name, *annotated)).or_insert(all.len());
+                match all.get_mut(at) {
                     Some(known) => {
                         known.calls += calls;
                         known.total_ns += total_ns;
@@ -80,7 +87,32 @@ impl<'a> RunKernel<'a> {
 mod tests {
     use super::*;
     use crate::fixtures::{coverage, gpu, process};
-    use crate::{Analysis, Coverage, Device, Snapshot};
+    use crate::{Analysis, Coverage, Device, Snapshot, WindowsFrom};
+
+    /// Returns the only kernel of a report, if it has any.
+    fn only(phases: Coverage, windows_from: Option<WindowsFrom>) -> Option<(f64, f64, bool)> {
+        let kernel = PhaseKernel { share: 1.0, per_s: 100.0, ..PhaseKernel::default() };
+        let phases = Coverage { busy: 0.5, kernels: vec![kernel], ..phases };
+        let gpu = Device { coverage: Some(phases), windows_from, ..gpu() };
+        let report = Snapshot::new(process(None), vec![gpu], Vec::new());
+        let found = Analysis::of(&report).kernels;
+        found.first().map(|kernel| (kernel.calls, kernel.total_ns, kernel.is_estimate))
+    }
+
+    #[test]
+    fn what_is_recorded_throughout_is_exact() {
+        let [run_ns, total_ns] = [1.0, 0.98].map(|share| share * process(None).wall_ns as f64);
+        let whole = Coverage { total_ns, covered_ns: run_ns, incomplete: 0, ..coverage() };
+        assert_eq!(only(whole.clone(), None), Some((total_ns / 1e7, 0.5 * total_ns, false)));
+        let part = Coverage { total_ns: 0.1 * run_ns, ..whole };
+        assert_eq!(only(part, None), Some((run_ns / 1e7, 0.5 * run_ns, true)));
+    }
+
+    #[test]
+    fn phases_of_some_reports_tell_nothing_of_the_others() {
+        assert!(only(coverage(), None).is_some());
+        assert_eq!(only(coverage(), Some(WindowsFrom { with: 1, of: 2 })), None);
+    }
 
     /// Two GPUs are busy for half of the run each. The kernel takes half of that on the one, and a quarter on the other.
     #[test]

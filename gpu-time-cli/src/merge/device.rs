@@ -65,6 +65,9 @@ impl Devices {
     pub fn finish(self, processes: &[Process]) -> (Vec<Device>, Vec<String>) {
         let mut devices = self.0;
         for device in &mut devices {
+            // A report from elsewhere may list a GPU twice.
+            device.used_by.sort_unstable();
+            device.used_by.dedup();
             if let Some(coverage) = &mut device.coverage {
                 coverage.bound_kernels();
             }

@@ -59,6 +59,7 @@ impl Column {
             Column::On => ("on", !page.has_several_devices),
             Column::Cache => ("cache", false),
             Column::Calls | Column::P5 | Column::P95 => ("n wide", true),
+            Column::Own => ("n", true),
             Column::Samples => ("n", true),
             Column::Spread => ("spread", false),
             Column::Share => ("n share", false),

@@ -22,6 +22,7 @@ pub fn lead(lead: &Lead, has_row: bool) -> Markup {
                     (before)
                     @if has_row { a href={ "#" (FIRST) } { (name) } } @else { (name) }
                     (prose(&after))
+                    @if let Some(remedy) = first.remedy { span.remedy { " " (remedy) "." } }
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! The rows of one function.
 
+use std::collections::HashMap;
+
 use crate::analysis::Analysis;
 use crate::groups::Group;
 use crate::largest::sort_by_largest;
@@ -54,7 +56,7 @@ impl<'t, 'a> Function<'t, 'a> {
                 [] => {}
                 [group] => {
                     rows.extend(self.single(group, calls(group.site)));
-                    if with_details || self.is_captured() {
+                    if with_details {
                         self.add_details(&mut rows, group, "  ");
                     }
                 }
@@ -63,9 +65,10 @@ impl<'t, 'a> Function<'t, 'a> {
                     let (name, keys) = (printable(&group.site.name), groups.len());
                     let counted = format!("{name} ({} keys)", units::count(keys as u64));
                     let label = if with_details { name } else { counted };
-                    let (is_function, share) = (true, self.share(groups.iter().copied()));
                     let sum = Row::of(group.site, &all, label);
-                    rows.push(Row { is_function, calls: calls(group.site), share, ..sum });
+                    let sum = Row { is_function: true, calls: calls(group.site), ..sum };
+                    let share = self.share(groups.iter().copied());
+                    rows.push(sum.with_share(self.shares, &group.site.name, share));
                     for group in groups.iter().filter(|_| with_details) {
                         rows.extend(group.head.map(|head| self.head(group, head, None, None)));
                         self.add_details(&mut rows, group, "    ");
@@ -90,8 +93,12 @@ impl<'t, 'a> Function<'t, 'a> {
     /// were only captured come last.
     fn places(&self) -> Vec<Vec<&'t Group<'a>>> {
         let mut places: Vec<Vec<&Group>> = Vec::new();
+        let mut known = HashMap::new();
         for group in self.groups {
-            match places.iter_mut().find(|of| of.iter().any(|other| is_same_place(group, other))) {
+            let place = group.head.map(|head| (&head.device, head.clock.name(), head.cache.name()));
+            let at =
+                place.map_or(places.len(), |place| *known.entry(place).or_insert(places.len()));
+            match places.get_mut(at) {
                 Some(place) => place.push(group),
                 None => places.push(vec![group]),
             }
@@ -109,7 +116,14 @@ impl<'t, 'a> Function<'t, 'a> {
             Some(head) => Some(self.head(group, head, Some(name), calls)),
             // Launches that were only captured follow the function's other rows.
             None if !self.is_captured() => None,
-            None => Some(Row { label: name, is_function: true, calls, ..Row::default() }),
+            None => {
+                let launches = self.groups.iter().map(|group| group.launches.len()).sum::<usize>();
+                let label = match launches {
+                    0 => name,
+                    _ => format!("{name} ({} captured)", units::count(launches as u64)),
+                };
+                Some(Row { label, is_function: true, calls, ..Row::default() })
+            }
         }
     }
 
@@ -156,15 +170,6 @@ impl<'t, 'a> Function<'t, 'a> {
 
 fn total(groups: &[&Group]) -> f64 {
     groups.iter().fold(0.0, |sum, group| sum + group.total())
-}
-
-/// Returns `true` if the groups differ only in their keys.
-fn is_same_place(one: &Group, other: &Group) -> bool {
-    let place = |group: &Group| {
-        let series = group.head?;
-        Some((series.device.clone(), series.clock, series.cache))
-    };
-    place(one).is_some() && place(one) == place(other)
 }
 
 /// Returns `true` if no other launch has the same name and line.

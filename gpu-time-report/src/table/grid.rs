@@ -56,7 +56,7 @@ impl<'a> Grid<'a> {
             let label = format!("and {} more functions", units::count(others.len() as u64));
             let known = others.iter().filter_map(|function| function.share(function.groups));
             let share = known.reduce(|sum, share| sum + share);
-            rows.push(Row { label, share, ..Row::default() });
+            rows.push(Row { label, ..Row::default() }.with_share(shares, "", share));
         }
         rows.extend(Row::beside_functions(shares));
         let columns = columns(analysis, detail);

@@ -1,14 +1,20 @@
 //! The largest kernels of the run, below the functions.
 
+use std::collections::HashMap;
+use std::slice;
+
 use unicode_width::UnicodeWidthStr;
 
 use crate::analysis::Analysis;
-use crate::kernel_names::shortened;
+use crate::kernel_names;
 use crate::marks::Printed;
 use crate::run_kernels::RunKernel;
+use crate::shorten::shortened;
 use crate::style::TITLE;
 use crate::units::{self, printable};
 use crate::{Detail, Terminal, columns, terminal};
+
+type Names<'a> = std::iter::Map<slice::Iter<'a, String>, fn(&'a String) -> &'a str>;
 
 /// The maximum number of kernels in a brief table.
 const BRIEF: usize = 5;
@@ -36,11 +42,12 @@ pub fn lines(
         let rows: Vec<[String; 5]> = std::iter::once(titles).chain(rows).collect();
         columns::aligned(rows.iter().map(<[String; 5]>::as_slice), |at| at < 4)
     };
-    let widest = |lines: &str| lines.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
-    let longest = names.iter().map(|name| name.width()).max().unwrap_or_default();
-    let room = terminal::room_for_names(to, widest(&text(&names)).saturating_sub(longest));
-    let short = shortened(names.iter().map(String::as_str), room);
-    let names: Vec<String> = names.iter().map(|name| short[name.as_str()].clone()).collect();
+    let nameless = text(&vec![String::new(); names.len()]);
+    let others = nameless.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
+    let room = terminal::room_for_names(to, others);
+    // The first keeps what tells templates apart, and the second cuts what is still too long.
+    let names = short_forms(&names, |names| kernel_names::shortened(names, room));
+    let names = short_forms(&names, |names| shortened(names, room));
     let mut lines: Vec<String> = text(&names).lines().map(str::to_owned).collect();
     if let Some(titles) = lines.first_mut() {
         *titles = to.styled(TITLE, titles);
@@ -51,4 +58,13 @@ pub fn lines(
         lines.push(format!("and {} more", units::count((all.len() - most) as u64)));
     }
     (lines, all.len() - most)
+}
+
+/// Returns the short form of each name.
+fn short_forms(
+    names: &[String],
+    shorten: impl for<'a> Fn(Names<'a>) -> HashMap<&'a str, String>,
+) -> Vec<String> {
+    let short = shorten(names.iter().map(String::as_str));
+    names.iter().map(|name| short.get(name.as_str()).unwrap_or(name).clone()).collect()
 }

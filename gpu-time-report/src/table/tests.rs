@@ -100,7 +100,8 @@ fn legend_explains_the_printed_marks_and_no_others() {
     let views = [View::Functions, View::Tree].map(|view| Terminal { view, ..Terminal::default() });
     let tables =
         snapshots.iter().flat_map(|snapshot| views.map(|to| snapshot.to_table(to, Detail::Brief)));
-    let marks = ["≤", "≥", "~", "raw", "host", "sync", "kernels", "×", "graph", "share", "?"];
+    // The rows of captured launches are details.
+    let marks = ["≤", "≥", "~", "raw", "host", "sync", "kernels", "×", "share", "?"];
     let mut explained = BTreeSet::new();
     for table in tables {
         let parts: Vec<&str> = table.split("\n\n").collect();
@@ -550,8 +551,11 @@ fn keys_are_details() {
 #[test]
 fn keys_of_captured_launches_are_shown() {
     let node = |device, i| row(device, Measure::Launch, [100_000 * (i + 1)]).in_graphs();
-    let table = keyed(2, node).to_string();
+    let snapshot = keyed(2, node);
+    let table = in_full(&snapshot);
     assert_eq!(keys(&table).len(), 4, "{table}");
+    let brief = snapshot.to_string();
+    assert!(brief.contains("\napp::keyed (4 captured) ") && keys(&brief).is_empty(), "{brief}");
     assert_eq!(table.matches("app::keyed").count(), 1, "{table}");
 }
 
@@ -720,4 +724,27 @@ fn all_notes_include_the_brief_ones() {
             assert!(all.contains(&format!("\n{}\n", printable(&note))), "{note}: {all}");
         }
     }
+}
+
+/// The row and the path of a function may be of other samples.
+#[test]
+fn own_time_has_the_bound_of_the_path() {
+    let own = |is_row_bound: bool, is_path_bound: bool| {
+        let function = |name, line, ns: u32| {
+            let rows = vec![row("cuda:0", Measure::Span, [ns; 10])];
+            site(name, line, ScopeKind::Body, [0, 0, 10], rows)
+        };
+        let sites = vec![function("outer", 1, 102_207), function("inner", 2, 52_207)];
+        let mut nodes = vec![node("outer", None, 1e6, 5e5), node("inner", Some(0), 5e5, 5e5)];
+        nodes[0].upper_bound = is_path_bound;
+        (nodes[0].site, nodes[1].site) = (Some(0), Some(1));
+        let mut snapshot = Snapshot::new(process(None), vec![gpu()], sites).with_tree(nodes);
+        snapshot.sites[0].series[0].upper_bound = is_row_bound;
+        let table = snapshot.to_string();
+        let line = table.lines().find(|line| line.starts_with("outer")).unwrap();
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        [cells[cells.len() - 3].to_owned(), cells[cells.len() - 2].to_owned()]
+    };
+    assert_eq!(own(true, false), ["0.500", "≤1.000"]);
+    assert_eq!(own(false, true), ["≤0.500", "1.000"]);
 }

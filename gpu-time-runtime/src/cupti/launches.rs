@@ -73,8 +73,10 @@ pub(super) unsafe extern "C" fn on_call(
         return;
     }
     if id == INIT {
+        static ONCE: Once = Once::new();
+        // By now the driver has registered its teardown. A program may initialize it inside an opened call.
         if data.site == EXIT {
-            register_at_exit();
+            ONCE.call_once(at_exit::register);
         }
         return;
     }
@@ -85,13 +87,6 @@ pub(super) unsafe extern "C" fn on_call(
     };
     // SAFETY: guaranteed by the caller.
     unsafe { observe(OBSERVER.get(), &RECORDING, callback, data) };
-}
-
-/// Registers the exit handler to run before the driver's teardown. A program may use the driver for the first time inside
-/// an opened call.
-fn register_at_exit() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(at_exit::register);
 }
 
 /// Notes that a capture has begun or ended, or that a stream is about to be destroyed or a graph changed.
@@ -153,7 +148,8 @@ unsafe fn observe(
         return;
     }
     if !have_begun() && !HAVE_BEGUN.swap(true, Relaxed) {
-        register_at_exit();
+        // Libraries that the driver loaded since may have registered theirs.
+        at_exit::register();
     }
     let Some(observer) = observer else { return };
     let lacks_records = !recording.on_call(callback, session::get());

@@ -32,7 +32,7 @@
 //! window, or in two that follow each other and are not random. The estimate is an upper bound for a
 //! program that keeps several streams busy at once and enqueues their work further apart than that.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::types::site_time::SiteTime;
 use gpu_time_report::student_t::two_sided_quantile;
@@ -45,6 +45,8 @@ const LEFT_OUT: f64 = 0.05;
 /// With many windows, the true share is more than `ERRORS` standard errors away with the probability `MISS`.
 const MISS: f64 = 0.05;
 const ERRORS: f64 = 1.96;
+/// By so much the times of records may be off the host's clock.
+const SLACK_NS: u64 = 1_000_000;
 
 /// A piece of work that was enqueued in a window.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +135,13 @@ impl CoverageSums {
         if is_drawn { &mut self.drawn } else { &mut self.others }
     }
 
+    /// Forgets the work of the last window that ended long before the window did, at `end_ns`: the work of later windows was
+    /// enqueued after it.
+    pub fn forget_before(&mut self, end_ns: u64) {
+        self.last.retain(|work| work.end_ns.saturating_add(SLACK_NS) > end_ns);
+        self.last.shrink_to_fit();
+    }
+
     /// Counts a window whose records are not all known.
     pub fn add_incomplete(&mut self, length_ns: u64, is_drawn: bool) {
         let kind = self.kind(is_drawn);
@@ -160,12 +169,20 @@ impl CoverageSums {
     /// Returns the figures of a device. The windows stand for a time of `covered_s`. `None` without windows.
     pub fn report(&self, device: u32, covered_s: f64) -> Option<report::Coverage> {
         let [others_s, drawn_s] = self.covered_by_kind(covered_s);
-        match (self.others.report(device, others_s), self.drawn.report(device, drawn_s)) {
-            (Some(others), Some(drawn)) => {
-                Some(others.pooled(&drawn, [others_s, drawn_s].map(|s| 1e9 * s)))
-            }
-            (others, drawn) => others.or(drawn),
-        }
+        let mut coverage =
+            match (self.others.report(device, others_s), self.drawn.report(device, drawn_s)) {
+                // Nothing is known of those that are incomplete.
+                (Some(others), Some(drawn)) if others.windows == 0 => {
+                    let incomplete = drawn.incomplete + others.incomplete;
+                    value!(Coverage { incomplete, ..drawn })
+                }
+                (Some(others), Some(drawn)) => {
+                    others.pooled(&drawn, [others_s, drawn_s].map(|s| 1e9 * s))
+                }
+                (others, drawn) => others.or(drawn)?,
+            };
+        coverage.bound_kernels();
+        Some(coverage)
     }
 
     /// Returns the times for which the works of annotated functions ran on a device, as [`report`](Self::report) does.
@@ -222,23 +239,23 @@ impl WindowsOfOneKind {
             let sums = self.devices.entry(first.device).or_default();
             let is_at_once =
                 |of: &&WindowWork| of.device == first.device && of.end_ns > first.start_ns;
-            let before: Vec<&WindowWork> = before.iter().filter(is_at_once).collect();
-            let added_s = |counts: &dyn Fn(&WindowWork) -> bool| {
-                let before = || before.iter().copied().filter(|work| counts(work));
-                let mut all: Vec<_> =
-                    before().chain(works.iter().filter(|of| counts(of))).collect();
-                all.sort_unstable_by_key(|work| work.start_ns);
-                union_s(all.into_iter()) - union_s(before())
-            };
-            let busy_s = added_s(&|_| true);
-            let attributed_s = added_s(&|work| work.site.is_some());
+            let before = || before.iter().filter(is_at_once);
+            let is_attributed = |of: &&WindowWork| of.site.is_some();
+            let busy_s = added_s(before().collect(), works.iter());
+            let attributed = works.iter().filter(is_attributed);
+            let attributed_s = added_s(before().filter(is_attributed).collect(), attributed);
             sums.busy.add(busy_s, length_s);
             sums.attributed.add(attributed_s, length_s);
             sums.outside.add(busy_s - attributed_s, length_s);
-            let sites: BTreeSet<u32> = works.iter().filter_map(|work| work.site).collect();
-            for site in sites {
-                let site_s = added_s(&|work| work.site == Some(site));
-                sums.sites.entry(site).or_default().add(site_s, length_s);
+            let mut by_site = BTreeMap::<u32, [Vec<&WindowWork>; 2]>::new();
+            let works_before = before().map(|work| (0, work));
+            for (kind, work) in works_before.chain(works.iter().map(|work| (1, work))) {
+                let site = work.site.map(|site| by_site.entry(site).or_default());
+                site.into_iter().for_each(|of_site| of_site[kind].push(work));
+            }
+            for (site, [before, works]) in by_site {
+                let time_s = added_s(before, works.into_iter());
+                sums.sites.entry(site).or_default().add(time_s, length_s);
             }
             for work in works.iter() {
                 let times = sums.kernels.entry((work.name, work.site.is_some())).or_default();
@@ -295,7 +312,7 @@ impl WindowsOfOneKind {
             }))
         };
         let kernels = sums.kernels.iter().filter_map(kernel).collect();
-        let mut coverage = report::value!(Coverage {
+        Some(report::value!(Coverage {
             windows: self.windows,
             incomplete: self.incomplete,
             missed: self.missed,
@@ -311,9 +328,7 @@ impl WindowsOfOneKind {
             not_timed: 0.0,
             not_timed_error: Some(0.0),
             kernels: PhaseKernel::sorted(kernels, 1e9 * sums.busy.time_s, total_ns),
-        });
-        coverage.bound_kernels();
-        Some(coverage)
+        }))
     }
 
     /// Returns a share of wall time and its error, both multiplied by `scale`.
@@ -361,6 +376,17 @@ impl WindowsOfOneKind {
         let skew = cubes.abs() / windows / (6.0 * variance) * (1.0 + 2.0 * t * t);
         (t * (windows * variance).sqrt() + skew) / ERRORS
     }
+}
+
+/// Returns the time for which these works ran, but none of those `before`, in seconds. Both must be sorted by start.
+fn added_s<'a>(before: Vec<&'a WindowWork>, works: impl Iterator<Item = &'a WindowWork>) -> f64 {
+    if before.is_empty() {
+        return union_s(works);
+    }
+    let before_s = union_s(before.iter().copied());
+    let mut all: Vec<&WindowWork> = before.into_iter().chain(works).collect();
+    all.sort_unstable_by_key(|work| work.start_ns);
+    union_s(all.into_iter()) - before_s
 }
 
 /// Returns the length of the union of the intervals, in seconds. `works` must be sorted by start.

@@ -210,6 +210,16 @@ fn gpus_are_told_apart_by_uuid() {
     assert_eq!(found(&all), expected(both));
 }
 
+/// A report from elsewhere lists a GPU by two ids.
+#[test]
+fn gpu_that_is_listed_twice_is_not_shared() {
+    let of = |id: &str| value!(Device { uuid: Some("A".to_owned()), ..gpu(id, "H200") });
+    let twice = report(1, vec![of("cuda:0"), of("cuda:1")], vec![]);
+    let all = merged(&[twice, report(9, vec![of("cuda:0")], vec![])]);
+    let [device] = &all.devices[..] else { panic!("{:?}", all.devices) };
+    assert!(!device.shared && device.warnings.is_empty(), "{device:?}");
+}
+
 /// Two ranks on two hosts, and a third one on the GPU of the first.
 #[test]
 fn gpus_have_the_host_and_the_label_of_their_processes() {

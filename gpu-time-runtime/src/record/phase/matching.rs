@@ -50,6 +50,7 @@ struct WaitingWindow {
     has_groups: bool,
     records: Vec<WindowWork>,
     length_ns: u64,
+    end_ns: u64,
     is_drawn: bool,
     closed: Option<Instant>,
     /// The number of collections since the last record.
@@ -121,7 +122,7 @@ impl Windows {
         self.take_notes();
         self.is_open = false;
         if let Some(window) = self.waiting.back_mut() {
-            window.length_ns = length_ns;
+            (window.length_ns, window.end_ns) = (length_ns, end_ns);
             window.closed = Some(Instant::now());
             window.is_incomplete |= notes::take_lost();
         }
@@ -192,8 +193,11 @@ impl Windows {
             }
         }
         let sums = &mut self.sums;
+        // Adjacent windows are added in their order, because work of one may run as long as that of the next.
+        let mut is_in_order = true;
         self.waiting.retain_mut(|window| {
             window.is_incomplete |= has_dropped;
+            let may_add = window.is_drawn || is_in_order || is_last;
             let Some(closed) = window.closed else {
                 if is_last && !window.launches.is_empty() {
                     sums.add_incomplete(window.length_ns, window.is_drawn);
@@ -202,13 +206,15 @@ impl Windows {
             };
             let is_late = closed.elapsed() > PATIENCE;
             let has_all = is_last && has_flushed;
-            if !window.is_incomplete && window.is_complete(progress, has_all, is_late) {
+            if !window.is_incomplete && may_add && window.is_complete(progress, has_all, is_late) {
                 sums.add(window.length_ns, window.is_drawn, &mut window.records);
+                sums.forget_before(window.end_ns);
             } else if window.is_incomplete || is_last || is_late {
                 // Records may be missing at the end of the process, because the work of a deep
                 // queue still runs.
                 sums.add_incomplete(window.length_ns, window.is_drawn);
             } else {
+                is_in_order &= window.is_drawn;
                 return true;
             }
             false
@@ -226,6 +232,7 @@ impl WaitingWindow {
             has_groups: false,
             records: Vec::new(),
             length_ns,
+            end_ns: 0,
             is_drawn,
             closed: None,
             quiet: 0,

@@ -266,3 +266,41 @@ fn incomplete_windows_are_counted_alone() {
     assert_eq!((found.windows, found.incomplete), (0, 1));
     assert_eq!((found.busy, found.idle, found.busy_error), (0.0, 0.0, None));
 }
+
+#[test]
+fn kernels_of_both_kinds_of_windows_are_bounded() {
+    let mut sums = CoverageSums::new();
+    for (is_drawn, prefix) in [(false, "a"), (true, "b")] {
+        let name = |i: u64| -> &'static str { format!("{prefix}{i}").leak() };
+        let work =
+            |i: u64| WindowWork { name: name(i), ..work(0, 1_000 * i, 1_000 * i + 500, false) };
+        sums.add(20 * MS, is_drawn, &mut (0..40).map(work).collect::<Vec<_>>());
+    }
+    assert_eq!(sums.report(0, 10.0).unwrap().kernels.len(), 16);
+}
+
+/// Beside those that were drawn.
+#[test]
+fn incomplete_requested_window_leaves_the_others_as_they_are() {
+    let mut sums = CoverageSums::new();
+    for at in 0..100 {
+        sums.add(20 * MS, true, &mut [work(0, at * S, at * S + (5 + at % 10) * MS, false)]);
+    }
+    let [busy, error] = {
+        let known = sums.report(0, 100.0).unwrap();
+        [known.busy, known.busy_error.unwrap()]
+    };
+    sums.add_incomplete(500 * MS, false);
+    let found = sums.report(0, 100.0).unwrap();
+    assert_eq!((found.windows, found.incomplete), (100, 1));
+    assert!((found.busy - busy).abs() < 1e-9, "{found:?}");
+    assert!((found.busy_error.unwrap() - error).abs() < 0.01 * error, "{found:?}");
+}
+
+#[test]
+fn only_work_that_may_run_later_is_kept() {
+    let mut sums = CoverageSums::new();
+    sums.add(200 * MS, false, &mut [work(0, 0, MS, false), work(0, 0, 250 * MS, false)]);
+    sums.forget_before(200 * MS);
+    assert_eq!(sums.last.len(), 1);
+}

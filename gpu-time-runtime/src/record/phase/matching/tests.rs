@@ -353,3 +353,20 @@ fn report_does_not_wait_for_windows_lock() {
         done.send(()).unwrap();
     });
 }
+
+/// The first of two parts of a phase without an end has a kernel that runs into the second.
+#[test]
+fn adjacent_windows_are_added_in_order() {
+    let mut windows = Matching::new();
+    for number in [1, 2] {
+        add_closed(&mut windows, [note(number)]);
+    }
+    windows.waiting.iter_mut().for_each(|window| (window.is_drawn, window.end_ns) = (false, 10));
+    assert!(windows.take(&activity(2, 40, 80)));
+    windows.end_round(false, true, false);
+    assert_eq!(found(&windows).0, 0, "the first one has no record yet");
+    assert!(windows.take(&activity(1, 20, 60)));
+    windows.end_round(false, true, false);
+    // 60 of 200 ns.
+    assert_eq!(found(&windows), (2, 0, 0.3));
+}
