@@ -4,7 +4,6 @@
 use crate::analysis::Analysis;
 use crate::kinds::named;
 use crate::marks::Printed;
-use crate::own_times::Shares;
 use crate::row::{Row, Total};
 use crate::scale::Scale;
 use crate::units::{self, percent, printable};
@@ -39,9 +38,8 @@ named! {
 const ALL: f64 = 0.999;
 
 /// Values shared by the cells of all rows.
-pub struct Sheet<'t, 'a> {
+pub struct Sheet<'t> {
     pub printed: &'t Printed,
-    pub shares: &'t Shares<'a>,
     /// The unit for the times of single calls, chosen so that most rows are readable.
     pub times: Scale,
     totals: Scale,
@@ -206,14 +204,13 @@ impl Column {
     }
 }
 
-impl<'t, 'a> Sheet<'t, 'a> {
+impl<'t> Sheet<'t> {
     /// Chooses units in which most times have this number of digits.
-    pub fn of(analysis: &'t Analysis<'a>, printed: &'t Printed, digits: u8) -> Sheet<'t, 'a> {
-        let Analysis { snapshot, shares, .. } = analysis;
+    pub fn of(analysis: &Analysis, printed: &'t Printed, digits: u8) -> Sheet<'t> {
+        let snapshot = analysis.snapshot;
         let medians = snapshot.all_series().filter_map(|series| Some(series.shown()?.median));
         Sheet {
             printed,
-            shares,
             times: Scale::of(medians, digits),
             totals: Scale::of(snapshot.all_series().filter_map(Series::total), digits),
         }

@@ -6,6 +6,7 @@ use crate::analysis::Analysis;
 use crate::column::{Cell, Column, Sheet};
 use crate::html::prose::path;
 use crate::marks::Printed;
+use crate::own_times::Shares;
 use crate::row::Row;
 use crate::units::{self, printable};
 use crate::{Series, Site, Stats, launch_bound, opened};
@@ -15,7 +16,8 @@ const DIGITS: u8 = 3;
 
 /// Values shared by the cells of all rows of the page.
 pub struct PageSheet<'t, 'a> {
-    pub sheet: Sheet<'t, 'a>,
+    pub sheet: Sheet<'t>,
+    pub shares: &'t Shares<'a>,
     has_several_devices: bool,
     /// The ends of the axis for [`Column::Spread`]: the shortest p5 and the longest p95 over
     /// all rows, as natural logarithms.
@@ -26,7 +28,7 @@ pub struct PageSheet<'t, 'a> {
 pub fn columns(analysis: &Analysis, sheet: &PageSheet) -> Vec<Column> {
     let fits = |column: &Column| match column {
         Column::Error => false,
-        Column::Share => sheet.sheet.shares.are_known(),
+        Column::Share => sheet.shares.are_known(),
         _ => true,
     };
     Column::of(analysis).filter(fits).collect()
@@ -103,6 +105,7 @@ impl<'t, 'a> PageSheet<'t, 'a> {
         let ends = shown.flat_map(|stats| [stats.p5.max(1.0).ln(), stats.p95.max(1.0).ln()]);
         PageSheet {
             sheet: Sheet::of(analysis, printed, DIGITS),
+            shares: &analysis.shares,
             has_several_devices: snapshot.devices.len() > 1,
             axis: ends.fold((f64::MAX, 0.0), |(low, high), end| (end.min(low), end.max(high))),
         }

@@ -81,7 +81,7 @@ pub fn table(analysis: &Analysis, groups: &Groups, printed: &Printed) -> Markup 
     let Groups { shown: groups, left_out, first, sorted_by, sites } = groups;
     let page = PageSheet::of(analysis, printed);
     let columns = columns(analysis, &page);
-    let others = Row::beside_functions(page.sheet.shares);
+    let others = Row::beside_functions(page.shares);
     html! {
         @if groups.is_empty() {
             h2 { "Functions" }
@@ -153,7 +153,7 @@ fn rows(
 
 fn row<'a>(site: &Site, series: Option<&'a Series>, page: &PageSheet) -> Row<'a> {
     match series {
-        Some(series) => Row::of_series(site, series, page.sheet.shares, String::new()),
+        Some(series) => Row::of_series(site, series, page.shares, String::new()),
         None => Row::of(site, &[], String::new()),
     }
 }
