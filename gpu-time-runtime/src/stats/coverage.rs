@@ -135,11 +135,12 @@ impl CoverageSums {
         if is_drawn { &mut self.drawn } else { &mut self.others }
     }
 
-    /// Forgets the work of the last window that ended long before the window did, at `end_ns`: the work of later windows was
-    /// enqueued after it.
-    pub fn forget_before(&mut self, end_ns: u64) {
-        self.last.retain(|work| work.end_ns.saturating_add(SLACK_NS) > end_ns);
-        self.last.shrink_to_fit();
+    /// Keeps the work of the last window of those that stand for themselves, which ended at `end_ns`, as far as it may run
+    /// as long as that of the next one, which is enqueued later.
+    pub fn keep_running(&mut self, mut works: Vec<WindowWork>, end_ns: u64) {
+        works.retain(|work| work.end_ns.saturating_add(SLACK_NS) > end_ns);
+        works.shrink_to_fit();
+        self.last = works;
     }
 
     /// Counts a window whose records are not all known.
@@ -161,8 +162,6 @@ impl CoverageSums {
             self.drawn.add(length_ns, works, &[]);
         } else {
             self.others.add(length_ns, works, &self.last);
-            self.last.clear();
-            self.last.extend_from_slice(works);
         }
     }
 
@@ -257,9 +256,15 @@ impl WindowsOfOneKind {
                 let time_s = added_s(before, works.into_iter());
                 sums.sites.entry(site).or_default().add(time_s, length_s);
             }
-            for work in works.iter() {
-                let times = sums.kernels.entry((work.name, work.site.is_some())).or_default();
-                times.record(work.end_ns.saturating_sub(work.start_ns) as f64);
+            let of_one = |one: &WindowWork, other: &WindowWork| {
+                std::ptr::eq(one.name, other.name) && one.site.is_some() == other.site.is_some()
+            };
+            for works in works.chunk_by(of_one) {
+                let Some(first) = works.first() else { continue };
+                let times = sums.kernels.entry((first.name, first.site.is_some())).or_default();
+                for work in works {
+                    times.record(work.end_ns.saturating_sub(work.start_ns) as f64);
+                }
             }
         }
     }

@@ -217,7 +217,7 @@ fn redirected_file_receives_report_after_program() {
             let rest = text.strip_prefix(if is_appended { "before\n" } else { "" });
             let lines: Vec<&str> = rest.expect(&text).lines().collect();
             let [tally, header, row, "after"] = lines[..] else { panic!("{target}: {text}") };
-            assert!(tally.starts_with('{') && header.starts_with("site,"), "{target}: {text}");
+            assert!(tally.starts_with('{') && header.starts_with("function,"), "{target}: {text}");
             assert!(row.contains("process::timed"), "{target}: {text}");
         }
     }

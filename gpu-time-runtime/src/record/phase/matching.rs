@@ -208,7 +208,9 @@ impl Windows {
             let has_all = is_last && has_flushed;
             if !window.is_incomplete && may_add && window.is_complete(progress, has_all, is_late) {
                 sums.add(window.length_ns, window.is_drawn, &mut window.records);
-                sums.forget_before(window.end_ns);
+                if !window.is_drawn {
+                    sums.keep_running(std::mem::take(&mut window.records), window.end_ns);
+                }
             } else if window.is_incomplete || is_last || is_late {
                 // Records may be missing at the end of the process, because the work of a deep
                 // queue still runs.

@@ -161,6 +161,7 @@ fn work_of_two_adjacent_windows_counts_once() {
         let mut sums = CoverageSums::new();
         let mut first = [work(0, 0, 10, false), work(0, 40, 160, true)];
         sums.add(100, is_drawn, &mut first);
+        sums.keep_running(first.to_vec(), 100);
         // The first of these began in a pause of the others.
         let mut second = [work(0, 20, 30, true), work(0, 110, 150, true), work(0, 170, 190, false)];
         sums.add(100, is_drawn, &mut second);
@@ -300,7 +301,6 @@ fn incomplete_requested_window_leaves_the_others_as_they_are() {
 #[test]
 fn only_work_that_may_run_later_is_kept() {
     let mut sums = CoverageSums::new();
-    sums.add(200 * MS, false, &mut [work(0, 0, MS, false), work(0, 0, 250 * MS, false)]);
-    sums.forget_before(200 * MS);
+    sums.keep_running(vec![work(0, 0, MS, false), work(0, 0, 250 * MS, false)], 200 * MS);
     assert_eq!(sums.last.len(), 1);
 }
