@@ -1,7 +1,7 @@
 //! Launch-bound calls: the GPU waited during them, because the host was still enqueueing work.
 
 use crate::units;
-use crate::{KernelTimes, Node, Series, Site, Stats};
+use crate::{KernelTimes, Series, Site, Stats};
 
 /// The minimum share of a call's span that the GPU waits for the host in a launch-bound call.
 const MIN_WAITED: f64 = 0.05;
@@ -72,14 +72,13 @@ fn sides([busy_ns, span_ns, host_ns]: [f64; 3]) -> String {
     )
 }
 
-/// Returns what helps against the waits of a path, whose function has this series, as the records of its calls show.
-pub(crate) fn remedy(series: Option<&Series>, path: &Node) -> &'static str {
+/// Returns what helps against the waits of calls with so many kernels, as their records show if they are those of a series.
+pub(crate) fn remedy(series: Option<&Series>, kernels_per_call: f64) -> &'static str {
     let kernels = series.map_or(&[][..], Series::kernels);
     let copies: f64 = kernels.iter().filter(|of| of.is_copy()).map(|of| of.share).sum();
-    let launches = path.per_call.and_then(|mean| mean.kernels).unwrap_or_default();
     if copies > MOST {
         "Copies from pinned memory, on another stream, would not hold it up"
-    } else if launches >= SEVERAL {
+    } else if kernels_per_call >= SEVERAL {
         "Fused kernels or a graph would shorten the waits"
     } else {
         "Less work of the host in the call would shorten the waits"

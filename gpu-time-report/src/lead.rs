@@ -145,7 +145,8 @@ fn launch_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     };
     matters.then(|| {
         let share = share().unwrap_or_default();
-        let remedy = launch_bound::remedy(figures.only_series(node), node);
+        let kernels = node.per_call.and_then(|mean| mean.kernels).unwrap_or_default();
+        let remedy = launch_bound::remedy(figures.only_series(node), kernels);
         let why = format!("it waits for the CPU{share}. {sides}");
         First { remedy: Some(remedy), ..First::new(name, why, ns) }
     })

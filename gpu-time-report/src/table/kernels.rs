@@ -1,7 +1,6 @@
 //! The largest kernels of the run, below the functions.
 
 use std::collections::HashMap;
-use std::slice;
 
 use unicode_width::UnicodeWidthStr;
 
@@ -13,8 +12,6 @@ use crate::shorten::shortened;
 use crate::style::TITLE;
 use crate::units::{self, printable};
 use crate::{Detail, Terminal, columns, terminal};
-
-type Names<'a> = std::iter::Map<slice::Iter<'a, String>, fn(&'a String) -> &'a str>;
 
 /// The maximum number of kernels in a brief table.
 const BRIEF: usize = 5;
@@ -46,8 +43,9 @@ pub fn lines(
     let others = nameless.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
     let room = terminal::room_for_names(to, others);
     // The first keeps what tells templates apart, and the second cuts what is still too long.
-    let names = short_forms(&names, |names| kernel_names::shortened(names, room));
-    let names = short_forms(&names, |names| shortened(names, room));
+    let short = kernel_names::shortened(names.iter().map(String::as_str), room);
+    let names = in_short_form(&names, &short);
+    let names = in_short_form(&names, &shortened(names.iter().map(String::as_str), room));
     let mut lines: Vec<String> = text(&names).lines().map(str::to_owned).collect();
     if let Some(titles) = lines.first_mut() {
         *titles = to.styled(TITLE, titles);
@@ -60,11 +58,7 @@ pub fn lines(
     (lines, all.len() - most)
 }
 
-/// Returns the short form of each name.
-fn short_forms(
-    names: &[String],
-    shorten: impl for<'a> Fn(Names<'a>) -> HashMap<&'a str, String>,
-) -> Vec<String> {
-    let short = shorten(names.iter().map(String::as_str));
+/// Returns each name in its short form, if there is one.
+fn in_short_form(names: &[String], short: &HashMap<&str, String>) -> Vec<String> {
     names.iter().map(|name| short.get(name.as_str()).unwrap_or(name).clone()).collect()
 }
