@@ -1,4 +1,4 @@
-//! The columns of functions in the table and on the page. To add one, add a variant to [`Column`], and an arm in each
+//! The columns of functions in the table, on the page and in CSV. To add one, add a variant to [`Column`], and an arm in each
 //! of its methods.
 
 use crate::analysis::Analysis;

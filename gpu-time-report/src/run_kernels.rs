@@ -1,8 +1,8 @@
 //! The kernels of the whole run, of all functions and of the work that is not annotated, as phases tell.
 
-use crate::PhaseKernel;
 use std::collections::HashMap;
 
+use crate::PhaseKernel;
 use crate::gpu_time::GpuTime;
 use crate::largest::sort_by_largest;
 use crate::marks::{ESTIMATE, Printed};

@@ -80,8 +80,9 @@ fn columns(analysis: &Analysis, detail: Detail) -> Vec<Column> {
     if series.clone().next().is_none() {
         return vec![Column::Function, Column::Calls];
     }
-    // Kernels have shares of their function's time.
-    let has_shares = shares.are_known() || series.any(|series| series.opened() > 0);
+    // The details have kernels, with shares of their function's time.
+    let has_kernels = detail == Detail::All && series.any(|series| series.opened() > 0);
+    let has_shares = shares.are_known() || has_kernels;
     let fits = |column: &Column| match column {
         Column::Key | Column::P5 | Column::P95 => false,
         Column::Error => detail == Detail::All,
