@@ -726,6 +726,20 @@ fn all_notes_include_the_brief_ones() {
     }
 }
 
+/// Only the kernels of functions, which are details, have shares then.
+#[test]
+fn column_of_shares_is_left_out_if_none_are_known() {
+    let mut snapshot = kernels();
+    for series in snapshot.sites.iter_mut().flat_map(|site| &mut site.series) {
+        (series.fed, series.starved, series.upper_bound) = (0, series.measured, true);
+    }
+    let has_shares = |table: String| {
+        let header = table.lines().find(|line| line.starts_with("function")).unwrap().to_owned();
+        header.ends_with("share")
+    };
+    assert!(!has_shares(snapshot.to_string()) && has_shares(in_full(&snapshot)));
+}
+
 /// The row and the path of a function may be of other samples.
 #[test]
 fn own_time_has_the_bound_of_the_path() {
