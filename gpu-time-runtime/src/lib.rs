@@ -230,7 +230,7 @@ pub fn record_phase(length: Duration) {
 pub fn set_enabled(on: bool) {
     let Some(_call) = fork::begin_call() else { return };
     switches::switch(on);
-    record::phase::current::wake();
+    record::phase::window::wake();
     if !on {
         cuda::release_holds(false);
     }

@@ -40,11 +40,8 @@ pub(crate) enum Rank {
     /// The sites of `tracing` spans, by callsite.
     #[cfg(feature = "tracing")]
     SpanSites,
-    /// The opened calls that wait for records of their work. Held while they are matched.
-    Collector,
-    /// The windows that wait for records. Held while records are matched.
-    #[cfg(feature = "kernels")]
-    Windows,
+    /// The opened calls and the windows that wait for records of their work. Held while these are matched.
+    Records,
     /// The subscription to CUPTI, and the number of guards that keep recording on.
     #[cfg(feature = "kernels")]
     Cupti,

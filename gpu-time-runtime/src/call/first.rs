@@ -12,7 +12,7 @@ use crate::cupti;
 use crate::gpu::{Fault, Gpu};
 use crate::health;
 use crate::lifecycle::exit;
-use crate::record::phase::current;
+use crate::record::phase::window;
 use crate::record::{graph, kernel_base, opened, stream_state, threads};
 use crate::site::{callsite::CallSite, counters::Outcome, registry};
 use crate::types::{device::DeviceId, handles::Stream, key::SeriesKey};
@@ -106,7 +106,7 @@ pub(crate) fn find(
         }
     }
     // Only now, because a phase would disturb the calibration.
-    current::wake();
+    window::wake();
     Ok(context)
 }
 
@@ -137,7 +137,7 @@ pub(super) fn device(handle: usize) -> Option<DeviceId> {
     }
     exit::arm_for_driver();
     let context = cuda::find_existing(handle)?;
-    current::wake();
+    window::wake();
     health::observe(&context.device);
     Some(context.device_id())
 }

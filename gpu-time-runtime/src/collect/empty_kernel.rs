@@ -11,7 +11,7 @@ use crate::cuda::{self, Context};
 use crate::cupti;
 use crate::gpu::Gpu;
 use crate::record::phase::controller;
-use crate::record::{drain, kernel_base, opened, opened::collector, stream_state};
+use crate::record::{collector, drain, kernel_base, opened, stream_state};
 use crate::stats::bias::KernelBase;
 use crate::types::record_mode::RecordMode;
 

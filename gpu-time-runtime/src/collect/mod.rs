@@ -18,9 +18,9 @@ use crate::control::{active, budget_control};
 use crate::cuda;
 use crate::cupti;
 use crate::health;
-use crate::record::opened::collector::{self, CROWDED_OUT, DROPPED, EVICTED, LATE, ZERO_TIMES};
 use crate::record::phase::controller;
-use crate::record::{call_tree, drain, graph, readout, stream_state, threads};
+use crate::record::records::{CROWDED_OUT, DROPPED, LATE, ZERO_TIMES};
+use crate::record::{call_tree, collector, drain, graph, readout, stream_state, threads};
 use crate::site::registry;
 use crate::stats::call_tree::forest::add_errors_inside;
 use crate::stats::series::SeriesData;
@@ -207,8 +207,8 @@ fn snapshot_of(
 
 /// Returns warnings if records of GPU work are missing.
 fn useless_records() -> impl Iterator<Item = String> {
-    let counts = [&DROPPED, &ZERO_TIMES, &LATE, &EVICTED, &CROWDED_OUT];
-    let [dropped, zero_times, late, evicted, crowded_out] = counts.map(|of| of.load(Relaxed));
+    let counts = [&DROPPED, &ZERO_TIMES, &LATE, &CROWDED_OUT];
+    let [dropped, zero_times, late, crowded_out] = counts.map(|of| of.load(Relaxed));
     let useless = match (dropped, zero_times) {
         (0, 0) => None,
         (_, 0) => Some(format!("CUPTI dropped {dropped} records")),
@@ -226,19 +226,13 @@ fn useless_records() -> impl Iterator<Item = String> {
              launched them"
         )
     });
-    let evicted = (evicted > 0).then(|| {
-        format!(
-            "{evicted} records were dropped, because too many calls with many launches ran at once: the \
-             calls that they belong to are counted as lost (`records`)"
-        )
-    });
     let crowded_out = (crowded_out > 0).then(|| {
         format!(
             "{crowded_out} recorded calls were lost, because too many waited for their records at once: record in \
              phases, as with `GPU_TIME_RECORD=20ms/1s`"
         )
     });
-    [lost, late, evicted, crowded_out].into_iter().flatten()
+    [lost, late, crowded_out].into_iter().flatten()
 }
 
 /// Returns a warning if the filter admits none of the functions. Most likely, a pattern is wrong.

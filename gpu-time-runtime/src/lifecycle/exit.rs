@@ -191,13 +191,13 @@ impl ExitState {
 fn report_and_give_back(last: fn()) {
     // A panic must not unwind into the C library.
     _ = panic::catch_unwind(|| {
-        // Asked first, while inner functions are still timed: threads answer when one of these begins or ends.
+        controller::end();
+        // Asked while inner functions are still timed: threads answer when one of these begins or ends.
         opened::ask_for_parts();
         last();
+        // Calls of other threads may be open, and their work belongs to no report. The last calibrations must not be
+        // recorded either.
         switches::close();
-        // Calls of other threads and phases may be open, and their work belongs to no report. The last
-        // calibrations must not be recorded either.
-        controller::divide();
         cupti::end(Instant::now() + PATIENCE);
         cuda::release_holds(false);
         drain::wait_for_gpu(PATIENCE);

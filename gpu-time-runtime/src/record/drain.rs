@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::record::opened::collector;
-use crate::record::{recorder, threads};
+use crate::record::{collector, recorder, threads};
 
 /// The pause between two drains in [`wait_for_gpu`]. It grows while CUPTI's records are awaited.
 const PAUSE: Duration = Duration::from_micros(200);

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use crate::cuda::Context;
 use crate::cupti::{self, DrainKind};
-use crate::record::opened::{self, base, base::SAMPLES, collector};
+use crate::record::collector;
+use crate::record::opened::{self, base, base::SAMPLES};
 
 /// The number of kernels that are run first to raise the GPU's clocks.
 const RAMP: usize = 100;
@@ -13,7 +14,7 @@ const RAMP: usize = 100;
 /// CUPTI is unavailable, the GPU is too slow, the context is gone, or another thread is still collecting records at the
 /// deadline. Must be called while no bracket and no opened call is open.
 pub(crate) fn measure(context: &'static Context, deadline: Instant) -> bool {
-    let Some(mut collector) = collector::pause(deadline) else { return false };
+    let Some(mut records) = collector::records_by(deadline) else { return false };
     cupti::observe_launches(opened::OBSERVER);
     // Switches CUPTI on before the ramp, because this takes so long the first time that the GPU may lower its
     // clocks. This fails while another thread loads code.
@@ -25,9 +26,9 @@ pub(crate) fn measure(context: &'static Context, deadline: Instant) -> bool {
         base::noting(context, || context.run_empty_kernels(SAMPLES))
     };
     let has_run = base.is_some();
-    base.into_iter().for_each(|base| collector.add_base(base));
-    collector.collect(DrainKind::Flushed);
-    drop(collector);
+    base.into_iter().for_each(|base| records.add_base(base));
+    records.collect(DrainKind::Flushed);
+    drop(records);
     collector::keep_up();
     has_run
 }

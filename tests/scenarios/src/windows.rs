@@ -3,8 +3,8 @@
 mod in_steps;
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -34,6 +34,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("windows/asked_late", asked_late),
     ("windows/raised", raised),
     ("windows/end", end),
+    ("windows/ends_inside", ends_inside),
     ("windows/fork", fork),
     ("windows/devices", devices),
     ("windows/unannotated", unannotated),
@@ -315,6 +316,26 @@ fn late_device(_: &[String]) {
     let second = Gpu::at(1);
     let spin = second.spin("windows::outside");
     launch_until_window(&second, &spin, Duration::from_secs(12), || ());
+    tally::print();
+}
+
+#[gpu_timed]
+fn waits_for_ever(has_begun: &mpsc::Sender<()>) {
+    ran!();
+    has_begun.send(()).unwrap();
+    loop {
+        thread::park();
+    }
+}
+
+/// Records a short run, and ends while a thread is inside of a function, for which the last report waits in vain.
+fn ends_inside(_: &[String]) {
+    gpu_time::configure().record("on").apply();
+    let program = Program::new(0);
+    program.run(0.5, 1, Duration::from_millis(10));
+    let (begun, has_begun) = mpsc::channel();
+    thread::spawn(move || waits_for_ever(&begun));
+    has_begun.recv().unwrap();
     tally::print();
 }
 

@@ -217,6 +217,15 @@ fn process_ends_during_a_window() {
     assert_eq!((coverage.windows, coverage.incomplete), (0, 1), "{coverage:?}");
 }
 
+/// The time for which the last report waits for something.
+#[test]
+fn end_of_the_process_is_not_part_of_the_run() {
+    let run = scenario("windows/ends_inside", &[]).with_cupti().run();
+    let coverage = coverage(&run);
+    // It waits for 50 ms.
+    assert!(coverage.covered_ns - coverage.total_ns < 40e6, "{coverage:?}");
+}
+
 #[test]
 fn fork_leaves_the_window_to_the_parent() {
     let run = scenario("windows/fork", &[]).with_cupti().run();

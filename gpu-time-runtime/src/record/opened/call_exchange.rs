@@ -10,41 +10,45 @@ use crate::record::opened::open_call::OpenCall;
 const MAX_ENDED: usize = 65_536;
 /// The maximum number of frames, launches and records of the calls that have ended since the last collection, and
 /// of those that wait. A frame takes about 250 bytes, and each of the others about 100.
-pub(super) const MAX_WAITING_WORK: usize = 1 << 20;
+pub(in crate::record) const MAX_WAITING_WORK: usize = 1 << 20;
 /// The maximum memory of idle calls that are kept for reuse. Enough for all small calls that wait for a flush:
 /// memory that one thread allocates and another one frees, over and over, is scattered.
 const MAX_IDLE_BYTES: usize = 8 << 20;
 
 struct CallExchange {
-    ended: Mutex<EndedCalls>,
+    ended: Mutex<Ended>,
     idle: Mutex<IdleCalls>,
     /// The number of calls that have ended and are not recorded in their series yet.
     waiting: AtomicU64,
 }
 
 static CALLS: CallExchange = CallExchange {
-    ended: Mutex::new(Rank::EndedCalls, EndedCalls::new()),
+    ended: Mutex::new(Rank::EndedCalls, Ended::new()),
     idle: Mutex::new(Rank::IdleCalls, IdleCalls::new()),
     waiting: AtomicU64::new(0),
 };
 
 /// Calls that have ended since the last collection.
-struct EndedCalls {
+#[derive(Default)]
+pub(in crate::record) struct Ended {
     #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
-    calls: Vec<Box<OpenCall>>,
+    pub calls: Vec<Box<OpenCall>>,
     /// The number of their frames and launches.
     work: usize,
+    /// The numbers of those that there was no room for.
+    pub refused: Vec<u64>,
 }
 
-impl EndedCalls {
-    const fn new() -> EndedCalls {
-        EndedCalls { calls: Vec::new(), work: 0 }
+impl Ended {
+    pub const fn new() -> Ended {
+        Ended { calls: Vec::new(), work: 0, refused: Vec::new() }
     }
 
     /// Adds a call, or returns it if there are too many. Returns `true` if it is the first.
     fn add(&mut self, call: Box<OpenCall>) -> Result<bool, Box<OpenCall>> {
         let work = self.work + call.work();
         if self.calls.len() >= MAX_ENDED || work > MAX_WAITING_WORK {
+            self.refused.push(call.number);
             return Err(call);
         }
         self.work = work;
@@ -52,10 +56,9 @@ impl EndedCalls {
         Ok(self.calls.len() == 1)
     }
 
-    /// Moves the calls to `empty`, whose memory takes the place of theirs.
-    #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
-    fn take(&mut self, empty: &mut Vec<Box<OpenCall>>) {
-        std::mem::swap(&mut self.calls, empty);
+    /// Moves everything to `empty`, whose memory takes the place of theirs.
+    fn take(&mut self, empty: &mut Ended) {
+        std::mem::swap(self, empty);
         self.work = 0;
     }
 }
@@ -95,34 +98,28 @@ impl IdleCalls {
 
 /// Adds a call that has ended, or returns it if too many have. Returns `true` if it is the first since the last
 /// collection.
-pub(super) fn add_ended(call: Box<OpenCall>) -> Result<bool, Box<OpenCall>> {
+pub(in crate::record) fn add_ended(call: Box<OpenCall>) -> Result<bool, Box<OpenCall>> {
     CALLS.waiting.fetch_add(1, Relaxed);
     locked(&CALLS.ended).add(call)
 }
 
 /// Moves the calls that have ended since the last time to `empty`.
-#[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
-pub(super) fn take_ended(empty: &mut Vec<Box<OpenCall>>) {
+pub(in crate::record) fn take_ended(empty: &mut Ended) {
     locked(&CALLS.ended).take(empty);
 }
 
-/// Returns `true` if a call has ended since the last collection.
-pub(super) fn has_ended() -> bool {
-    !locked(&CALLS.ended).calls.is_empty()
-}
-
 /// Returns the number of calls that have ended and are not recorded yet.
-pub(super) fn waiting() -> u64 {
+pub(in crate::record) fn waiting() -> u64 {
     CALLS.waiting.load(Relaxed)
 }
 
 /// Returns an empty call, if possible one that is idle.
-pub(super) fn take_idle() -> Box<OpenCall> {
+pub(in crate::record) fn take_idle() -> Box<OpenCall> {
     locked(&CALLS.idle).take().unwrap_or_default()
 }
 
 /// Takes a call back that has been recorded or lost.
-pub(super) fn give_back(mut call: Box<OpenCall>) {
+pub(in crate::record) fn give_back(mut call: Box<OpenCall>) {
     // Tests give back calls that were never added.
     _ = CALLS.waiting.fetch_update(Relaxed, Relaxed, |waiting| waiting.checked_sub(1));
     call.clear();
@@ -134,18 +131,18 @@ mod tests {
     use super::*;
     use crate::record::opened::tests;
 
-    fn call(launches: usize) -> Box<OpenCall> {
+    fn call(frames: usize) -> Box<OpenCall> {
         let mut call = Box::<OpenCall>::default();
-        call.launches.reserve(launches);
+        call.frames.reserve(frames);
         call
     }
 
     #[test]
     fn idle_calls_are_bounded_by_their_memory() {
         let mut idle = IdleCalls::new();
-        let each = call(1_000).bytes();
+        let each = call(200).bytes();
         for _ in 0..MAX_IDLE_BYTES / each + 10 {
-            idle.keep(call(1_000));
+            idle.keep(call(200));
         }
         assert_eq!(
             (idle.calls.len(), idle.bytes),
@@ -159,17 +156,17 @@ mod tests {
         assert_eq!(idle.bytes, 0);
     }
 
-    /// Otherwise, a function with many launches would allocate in each of its calls.
+    /// Otherwise, a function with many inner calls would allocate in each of its calls.
     #[test]
     fn idle_call_keeps_memory_while_there_is_room() {
         let mut idle = IdleCalls::new();
-        idle.keep(call(50_000));
-        assert!(idle.take().is_some_and(|call| call.launches.capacity() >= 50_000));
-        idle.keep(call(100_000));
-        idle.keep(call(50_000));
-        let second = idle.take().unwrap().launches.capacity();
-        assert!(second < 50_000, "there was no room for {second}");
-        assert!(idle.take().is_some_and(|call| call.launches.capacity() >= 100_000));
+        idle.keep(call(15_000));
+        assert!(idle.take().is_some_and(|call| call.frames.capacity() >= 15_000));
+        idle.keep(call(30_000));
+        idle.keep(call(15_000));
+        let second = idle.take().unwrap().frames.capacity();
+        assert!(second < 15_000, "there was no room for {second}");
+        assert!(idle.take().is_some_and(|call| call.frames.capacity() >= 30_000));
     }
 
     /// Each takes more memory than a launch, and most calls inside others launch nothing.
@@ -181,7 +178,7 @@ mod tests {
             call.frames.resize(count, frame);
             call
         };
-        let mut ended = EndedCalls { calls: Vec::new(), work: MAX_WAITING_WORK - 10 };
+        let mut ended = Ended { work: MAX_WAITING_WORK - 10, ..Ended::new() };
         assert!(ended.add(with_frames(11)).is_err());
         assert!(ended.add(with_frames(8)).is_ok());
         assert!(ended.add(with_frames(3)).is_err());
@@ -189,12 +186,12 @@ mod tests {
 
     #[test]
     fn memory_of_the_list_of_ended_calls_is_reused() {
-        let mut ended = EndedCalls::new();
-        let mut taken = Vec::with_capacity(100);
+        let mut ended = Ended::new();
+        let mut taken = Ended { calls: Vec::with_capacity(100), ..Ended::new() };
         assert_eq!(ended.add(call(0)).ok(), Some(true));
         assert_eq!(ended.add(call(0)).ok(), Some(false));
         ended.take(&mut taken);
-        assert_eq!((taken.len(), ended.calls.len(), ended.work), (2, 0, 0));
+        assert_eq!((taken.calls.len(), ended.calls.len(), ended.work), (2, 0, 0));
         assert!(ended.calls.capacity() >= 100);
         assert_eq!(ended.add(call(0)).ok(), Some(true));
     }

@@ -2,24 +2,17 @@
 //!
 //! An opened call is the outermost timed call on the thread that makes it. It includes all annotated functions
 //! that it calls. Each of these functions, and the call's own, is a *frame*. While the call runs, every launch
-//! is noted with the innermost frame. When the call ends, it goes to the [collector], which waits for the
-//! records of its launches. A long call goes there in [parts] while it runs.
+//! is noted with the innermost frame. When the call ends, it goes to the [collector](crate::record::collector), which
+//! waits for the records of its launches. A long call goes there in [parts] while it runs.
 
-mod alignment;
 mod attribution;
 pub(crate) mod base;
-mod call_exchange;
-pub(crate) mod collector;
+pub(super) mod call_exchange;
 pub(crate) mod devices;
-mod foreign_launches;
-mod graph_sizes;
 mod helpers;
-mod open_call;
+pub(super) mod open_call;
 mod parts;
-#[cfg_attr(not(feature = "kernels"), path = "queue_off.rs")]
-mod queue;
-mod unclaimed;
-mod waiting_call;
+pub(super) mod waiting_call;
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -31,12 +24,11 @@ use crate::base::switches::{self, RecordingState};
 use crate::base::{clock, fork, inside};
 use crate::cupti::{self, LaunchObserver};
 use crate::record::opened::helpers::HelpedBy;
-use crate::record::opened::open_call::SuspensionCount;
 pub(crate) use crate::record::opened::open_call::{
     CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction,
 };
-use crate::record::phase::{current, notes};
-use crate::record::{open_frames, stack, threads};
+use crate::record::phase::{current, window};
+use crate::record::{collector, launches, open_frames, stack, threads};
 use crate::site::{callsite::CallSite, cost};
 use crate::stats::call_tree::{HELPERS, place::PathId};
 use crate::types::activity::EnqueueCall;
@@ -168,9 +160,9 @@ fn open(around: Option<PathId>, span_weight: Option<f64>) -> Option<()> {
         return None;
     }
     let switched_on = cupti::switch_on()?;
-    current::begin_window();
+    launches::prepare();
+    window::begin();
     collector::keep_up();
-    helpers::prepare();
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let mut call = call_exchange::take_idle();
     call.number = NEXT.fetch_add(1, Relaxed);
@@ -221,7 +213,7 @@ pub(crate) fn close(frame: FrameId) {
 
 /// Hands a call over to the collector, and charges its cost to the outermost function.
 fn hand_over(mut call: Box<OpenCall>) {
-    let cost_ns = std::mem::take(&mut call.cost_ns) + cupti::cost_ns(call.launches.len());
+    let cost_ns = std::mem::take(&mut call.cost_ns) + cupti::cost_ns(call.launches);
     if let Some(outermost) = call.frames.first().filter(|_| cost::is_on()) {
         outermost.subject.of.site.cost.count_preparation(cost_ns as f64);
     }
@@ -340,9 +332,7 @@ pub(crate) fn set_launching(frame: FrameId, is_launching: bool) {
 /// call. Otherwise, returns `None` and only leaves the frame until it is [resumed](resume).
 pub(crate) fn suspend(frame: FrameId) -> Option<Box<OpenCall>> {
     if frame.nth == 0 {
-        with_frame(frame, |call, _| {
-            _ = call.suspension.get_or_insert_with(SuspensionCount::new);
-        })?;
+        with_frame(frame, |_, _| ())?;
         return end(|call| call);
     }
     with_frame(frame, |call, at| call.at = call.frames.get(at).and_then(|frame| frame.parent));
@@ -384,36 +374,37 @@ pub(crate) fn end_suspended(
 /// Notes the launches that threads make.
 pub(crate) const OBSERVER: LaunchObserver = LaunchObserver { launched, failed };
 
-/// Notes a launch by the calling thread. Called from CUPTI's callback for driver calls, so it takes
-/// no lock, and allocates only when an opened call makes more launches than those before it.
+/// Notes a launch by the calling thread. Called from CUPTI's callback for driver calls, so it takes no lock and allocates
+/// nothing.
 fn launched(launched: EnqueueCall) {
-    // Until the thread's call notes it.
-    foreign_launches::add(launched.correlation);
     // The runtime's own launches, such as those of a calibration, belong to no function.
     if inside::is_inside() {
         base::note(&launched);
         return;
     }
-    current::note_launch();
-    let of_call = with_open(|call| {
-        call.note(&launched);
-        call.innermost_site()
-    });
-    let by_helper =
-        if IS_OPEN.get() || open_frames::is_inside() { None } else { helpers::note(&launched) };
+    window::note_launch();
+    let of_call = with_open(|call| (call.note(&launched), call.innermost_site()));
+    let (owner, site) = of_call.unwrap_or_default();
+    if IS_OPEN.get() || open_frames::is_inside() {
+        let has_room = launches::add(&launched, owner, site.or_else(stack::innermost_site));
+        if owner.is_some() && !has_room {
+            with_open(OpenCall::lose_launch);
+        }
+        return;
+    }
+    let by_helper = HelpedBy::of(&launched);
+    let owner = by_helper.and_then(HelpedBy::owner);
     // Not the function's own work, but annotated.
-    let of_helper = by_helper.map(|_| HELPERS);
-    let site = of_call.flatten().or_else(stack::innermost_site).or(of_helper);
-    notes::note(&launched, of_call.is_some() || by_helper == Some(HelpedBy::Opened), site);
+    launches::add(&launched, owner, stack::innermost_site().or(by_helper.map(|_| HELPERS)));
+    if by_helper.is_some_and(HelpedBy::has_ended) {
+        launches::disown(launched.correlation);
+    }
 }
 
 /// Forgets the calling thread's last launch, which has failed and will have no record.
 fn failed(correlation: u32) {
-    notes::note_failure(correlation);
-    if IS_OPEN.get() {
-        with_open(|call| call.forget(correlation));
-    } else if !inside::is_inside() {
-        helpers::note_failure(correlation);
+    if !inside::is_inside() && !launches::fail(correlation) {
+        with_open(OpenCall::lose_launch);
     }
 }
 

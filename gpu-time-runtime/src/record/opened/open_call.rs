@@ -1,13 +1,10 @@
 //! An opened call: its functions, and the launches that each of them made.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, fence};
-
 use crate::base::{clock, lock::locked, switches};
 use crate::cuda;
 use crate::cupti::{self, RecordingGuard};
+use crate::record::launches::LaunchOwner;
 use crate::record::open_frames::OpenFrame;
-use crate::record::opened::foreign_launches;
 use crate::record::phase::current::{self, Phase};
 use crate::record::series_counters::SeriesRef;
 use crate::record::threads::ThreadRecorder;
@@ -15,7 +12,7 @@ use crate::record::timeline::CallId;
 use crate::site::{callsite::CallSite, series_id::SeriesIdentity};
 use crate::stats::kernels::CallFigures;
 use crate::stats::{call_tree::place::PathId, total::OpeningDraw};
-use crate::types::activity::{EnqueueCall, GraphExec};
+use crate::types::activity::EnqueueCall;
 use crate::types::attribute::{Clock, ScopeKind};
 use crate::types::sample::{CacheState, Lost};
 use crate::types::{device::DeviceId, key::SeriesKey, stream_id::StreamId, workload::Workload};
@@ -33,7 +30,6 @@ const LONGEST_NS: u64 = 250_000_000;
 const OUTSIDE_PHASES: u64 = 1 << 63;
 /// The space that an idle call keeps when memory is short.
 const IDLE_FRAMES: usize = 256;
-const IDLE_LAUNCHES: usize = 1_024;
 
 /// The series in which a call is counted, apart from its device, which is known only later.
 #[derive(Clone, Copy)]
@@ -100,61 +96,27 @@ pub(crate) struct Frame {
     pub context: usize,
     pub series: SeriesRef,
     pub lost: Option<Lost>,
+    /// The number of its own launches, without those that an earlier part has.
+    pub(super) launches: usize,
     /// The function has ended, and will not be continued.
     pub is_over: bool,
     /// In a part of a call, a function that goes on in the next part and is counted there.
     pub goes_on: bool,
+    /// In a part of a call, the next part has the launches that the function made before.
+    pub(super) keeps_launches: bool,
 }
 
-/// A driver call that enqueued work.
-#[derive(Clone, Copy)]
-pub(crate) struct FrameLaunch {
-    pub correlation: u32,
-    pub frame: u32,
-    /// The time of the call, on the host's clock.
-    pub enqueued_ns: u64,
-    /// The stream that was passed to the driver, if known.
-    pub stream: Option<StreamId>,
-    /// A helper thread made it, so that it is not the function's own.
-    pub is_by_helper: bool,
-    /// The function times its launches by events, and this is none of those.
-    pub is_after_stop: bool,
-    /// As in [`EnqueueCall`].
-    pub is_graph: bool,
-    /// As in [`EnqueueCall`].
-    pub is_group: bool,
-    /// As in [`EnqueueCall`]. `None` if CUPTI does not record all of its work.
-    pub graph: Option<GraphExec>,
-    /// The number of its records.
-    pub records: u32,
-    /// It was noted among the launches of its graph that get no more records for a while.
-    pub is_quiet: bool,
-    /// The ordinal of the device that its records name; `None` before the first record.
-    pub device: Option<u32>,
-}
-
-/// A launch that a helper thread made for a call.
-#[derive(Clone, Copy)]
-pub(super) struct HelperLaunch {
-    /// The number of the call.
-    pub call: u64,
-    /// The number of the frame that was innermost in the call, as in [`Frame`].
-    pub frame: u64,
-    pub launched: EnqueueCall,
-    /// As in [`FrameLaunch`].
-    pub enqueued_ns: u64,
-}
-
-/// What becomes of a launch that a helper thread made for a call.
-pub(super) enum Adoption {
-    Adopted,
-    /// The next part of the call has the frame, with its launches.
+/// What became of the frame that a launch belongs to.
+pub(in crate::record) enum Whereabouts {
+    /// It has this position in the call, or in the part of one.
+    Here(u32),
+    /// It has not ended, or will be handed over with its launches in a later part.
     Later,
-    /// The frame was handed over with an earlier part.
-    Never,
+    /// It was handed over with an earlier part.
+    Gone,
 }
 
-/// A call with its frames and launches.
+/// A call with its frames. Its launches are in the [records](crate::record::records).
 ///
 /// Invariant: while it is the thread's open call, `at` is the innermost frame that has not ended.
 #[derive(Default)]
@@ -169,7 +131,8 @@ pub(crate) struct OpenCall {
     pub(super) kept: (usize, usize),
     /// The end of the process waits for the call to end, or to hand over what has ended inside it.
     pub(super) is_awaited: bool,
-    pub launches: Vec<FrameLaunch>,
+    /// The number of launches of its frames.
+    pub launches: usize,
     pub at: Option<u32>,
     /// It was taken off its thread before it had ended, because it took too long.
     pub is_cut: bool,
@@ -185,8 +148,6 @@ pub(crate) struct OpenCall {
     pub cost_ns: u64,
     /// Keeps CUPTI recording.
     pub switched_on: Option<RecordingGuard>,
-    /// Set if the call was suspended. Keeps the records of its launches from being dropped.
-    pub suspension: Option<SuspensionCount>,
 }
 
 /// A frame of an opened call.
@@ -278,8 +239,10 @@ impl OpenCall {
             context: 0,
             series,
             lost: None,
+            launches: 0,
             is_over: false,
             goes_on: false,
+            keeps_launches: false,
         });
         self.at = Some(at);
         self.entered += 1;
@@ -339,8 +302,9 @@ impl OpenCall {
         Some(self.frames.get(self.at? as usize)?.subject.of.site.id())
     }
 
-    pub fn note(&mut self, launched: &EnqueueCall) {
-        let Some(frame) = self.at else { return };
+    /// Notes a launch. Returns the frame that it belongs to, if that needs its records.
+    pub fn note(&mut self, launched: &EnqueueCall) -> Option<LaunchOwner> {
+        let frame = self.at?;
         let mut outer = Some(frame);
         while let Some(at) = outer.and_then(|at| self.frames.get_mut(at as usize)) {
             if at.context != 0 {
@@ -350,61 +314,45 @@ impl OpenCall {
             outer = at.parent;
         }
         if let Some(capture) = launched.capture {
-            return self.lose_captured(frame, capture);
+            self.lose_captured(frame, capture);
+            return None;
         }
-        if self.launches.len() >= MAX_LAUNCHES {
-            return self.lose_around(frame, Lost::Long);
+        if self.launches >= MAX_LAUNCHES {
+            self.lose_around(frame, Lost::Long);
+            return None;
         }
-        let is_after_stop = self.frames.get(frame as usize).is_some_and(Frame::is_after_stop);
-        let &EnqueueCall { correlation, is_graph, is_group, lacks_records, .. } = launched;
-        if lacks_records {
+        if launched.lacks_records {
             self.lose_around(frame, Lost::Records);
             // A graph has records of its kernels. Another launch would be waited for in vain.
-            if !is_graph {
-                return;
+            if !launched.is_graph {
+                return None;
             }
         }
-        foreign_launches::remove(correlation);
-        self.launches.push(FrameLaunch {
-            correlation,
-            frame,
+        let of = self.frames.get_mut(frame as usize)?;
+        self.launches += 1;
+        of.launches += 1;
+        Some(LaunchOwner {
+            call: self.number,
+            nth: of.nth,
             enqueued_ns: cuda::now_ns(),
-            stream: StreamId::of(launched),
             is_by_helper: false,
-            is_after_stop,
-            is_graph,
-            is_group,
-            graph: launched.graph.filter(|_| !lacks_records),
-            records: 0,
-            is_quiet: false,
-            device: None,
-        });
+            is_after_stop: of.is_after_stop(),
+        })
     }
 
-    /// Adds a launch of a helper thread, after the call or a part of it has ended.
-    pub(super) fn adopt(&mut self, launch: &HelperLaunch) -> Adoption {
-        let &HelperLaunch { frame, launched, enqueued_ns, .. } = launch;
-        let position = match self.position(frame) {
-            Some(position) if self.frames[position].keeps_launches() => return Adoption::Later,
-            Some(position) => position,
-            None if frame >= self.entered => return Adoption::Later,
-            None => return Adoption::Never,
-        };
-        self.launches.push(FrameLaunch {
-            correlation: launched.correlation,
-            frame: position as u32,
-            enqueued_ns,
-            stream: StreamId::of(&launched),
-            is_by_helper: true,
-            is_after_stop: false,
-            is_graph: launched.is_graph,
-            is_group: launched.is_group,
-            graph: launched.graph,
-            records: 0,
-            is_quiet: false,
-            device: None,
-        });
-        Adoption::Adopted
+    /// Returns where the frame with this number is. The call or a part of it must have ended.
+    pub(in crate::record) fn find(&self, nth: u64) -> Whereabouts {
+        match self.position(nth) {
+            Some(at) if self.frames[at].keeps_launches => Whereabouts::Later,
+            Some(at) => Whereabouts::Here(at as u32),
+            None if nth >= self.entered => Whereabouts::Later,
+            None => Whereabouts::Gone,
+        }
+    }
+
+    /// Marks the innermost function and those around it as lost, because a launch cannot be kept.
+    pub fn lose_launch(&mut self) {
+        self.at.into_iter().for_each(|at| self.lose_around(at, Lost::Records));
     }
 
     /// Marks a frame and those around it as lost, unless they are already.
@@ -414,11 +362,6 @@ impl OpenCall {
             at.lost.get_or_insert(lost);
             inner = at.parent;
         }
-    }
-
-    /// Forgets the last launch, if it has this id.
-    pub fn forget(&mut self, correlation: u32) {
-        self.launches.pop_if(|launch| launch.correlation == correlation);
     }
 
     /// Marks frames around a captured launch as lost if they were entered after the capture began.
@@ -497,21 +440,6 @@ impl OpenCall {
         }
     }
 
-    /// Returns the ordinal of the device of each frame's first launch with a record, including those of frames inside it.
-    pub fn recorded_devices(&self) -> Vec<Option<u32>> {
-        let mut devices = vec![None; self.frames.len()];
-        for launch in self.launches.iter().filter(|launch| launch.device.is_some()) {
-            let mut inner = Some(launch.frame as usize);
-            while let Some(at) = inner
-                && let Some(device @ None) = devices.get_mut(at)
-            {
-                *device = launch.device;
-                inner = self.frames[at].parent.map(|outer| outer as usize);
-            }
-        }
-        devices
-    }
-
     /// Returns, for each frame, the time of helper threads that worked for it or for a frame inside it. `helped` has the
     /// frames that they worked for, and `figures` their work.
     pub fn helped_ns(&self, helped: &[u32], figures: &[CallFigures<'_>]) -> Vec<u64> {
@@ -531,20 +459,17 @@ impl OpenCall {
 
     /// Returns the number of the call's frames and launches.
     pub fn work(&self) -> usize {
-        self.frames.len() + self.launches.len()
+        self.frames.len() + self.launches
     }
 
     /// Returns the memory that the call has, in bytes.
     pub fn bytes(&self) -> usize {
-        size_of::<OpenCall>()
-            + self.frames.capacity() * size_of::<Frame>()
-            + self.launches.capacity() * size_of::<FrameLaunch>()
+        size_of::<OpenCall>() + self.frames.capacity() * size_of::<Frame>()
     }
 
     /// Gives back the memory that most calls do not need. The call must be empty.
     pub fn shrink(&mut self) {
         self.frames.shrink_to(IDLE_FRAMES);
-        self.launches.shrink_to(IDLE_LAUNCHES);
     }
 
     /// Resets everything for another call, but keeps the memory.
@@ -553,43 +478,9 @@ impl OpenCall {
         (self.entered, self.kept, self.is_awaited) = (0, (0, 0), false);
         (self.around, self.phase, self.span_weight) = (None, None, None);
         self.cost_ns = 0;
-        self.launches.clear();
+        self.launches = 0;
         self.at = None;
         (self.is_incomplete, self.is_cut) = (false, false);
         self.switched_on = None;
-        self.suspension = None;
     }
-}
-
-/// The number of calls that have been suspended and are not yet recorded or lost.
-static SUSPENDED: AtomicU64 = AtomicU64::new(0);
-
-/// Counts a call in [`SUSPENDED`] until it is dropped.
-#[derive(Debug)]
-pub(crate) struct SuspensionCount(());
-
-impl SuspensionCount {
-    /// Must be called before the call's recording is counted as ended.
-    pub fn new() -> SuspensionCount {
-        SUSPENDED.fetch_add(1, Relaxed);
-        // Pairs with the fence in `may_be_claimed`.
-        fence(Release);
-        SuspensionCount(())
-    }
-}
-
-impl Drop for SuspensionCount {
-    fn drop(&mut self) {
-        SUSPENDED.fetch_sub(1, Relaxed);
-    }
-}
-
-/// Returns `true` if a record may belong to a call that has not ended: one that is open, or one
-/// whose future waits to be polled again.
-pub(super) fn may_be_claimed() -> bool {
-    if switches::is_recording() {
-        return true;
-    }
-    fence(Acquire);
-    SUSPENDED.load(Relaxed) > 0
 }

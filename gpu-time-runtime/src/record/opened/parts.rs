@@ -8,7 +8,7 @@
 //! [`LONG`], including those inside it, unless the process is ending or too much of the call is suspended.
 
 use crate::base::clock;
-use crate::record::opened::open_call::{Frame, FrameLaunch, MAX_FRAMES, MAX_LAUNCHES, OpenCall};
+use crate::record::opened::open_call::{Frame, MAX_FRAMES, MAX_LAUNCHES, OpenCall};
 use crate::types::sample::Lost;
 
 /// The numbers of frames and of launches beyond which a function may be split.
@@ -39,7 +39,7 @@ impl OpenCall {
     /// Returns `true` if the call is long enough for a part to be handed over now. While a function runs that
     /// is neither the outermost one nor split, this waits until little room is left.
     pub fn is_long(&self) -> bool {
-        let (frames, launches) = (self.frames.len(), self.launches.len());
+        let (frames, launches) = (self.frames.len(), self.launches);
         let exceeds = |bounds: (usize, usize)| frames > bounds.0 || launches > bounds.1;
         if !exceeds(LONG) {
             return false;
@@ -55,9 +55,9 @@ impl OpenCall {
     pub fn split_off(&mut self, part: &mut OpenCall, reason: Lost) {
         let is_alive = |frame: &Frame| !frame.is_over;
         let whole = self.functions_to_keep(is_alive);
-        let kept = self.launches.iter().filter(|launch| is_set(&whole, launch.frame)).count();
-        let frames = whole.iter().filter(|is_kept| **is_kept).count();
-        if frames <= LONG.0 && kept <= LONG.1 {
+        let kept = || self.frames.iter().zip(&whole).filter(|(_, is_kept)| **is_kept);
+        let launches: usize = kept().map(|(frame, _)| frame.launches).sum();
+        if kept().count() <= LONG.0 && launches <= LONG.1 {
             return self.split_around(part, reason, is_alive, &whole);
         }
         // Too much would stay, because it is suspended. So nothing stays whole.
@@ -82,12 +82,11 @@ impl OpenCall {
     fn functions_to_split(&self) -> Vec<bool> {
         // The number of launches in each frame and all later ones. For a frame that runs, the later ones are
         // inside it.
-        let mut launches = vec![0_usize; self.frames.len() + 1];
-        for launch in &self.launches {
-            launches.get_mut(launch.frame as usize).into_iter().for_each(|count| *count += 1);
-        }
-        for at in (0..self.frames.len()).rev() {
-            launches[at] += launches[at + 1];
+        let mut launches = vec![0; self.frames.len()];
+        let mut later = 0;
+        for (at, frame) in self.frames.iter().enumerate().rev() {
+            later += frame.launches;
+            launches[at] = later;
         }
         let mut split = vec![false; self.frames.len()];
         let mut next = self.at.map(|at| at as usize);
@@ -112,8 +111,8 @@ impl OpenCall {
         alive
     }
 
-    /// Moves all frames and launches to `part`. Frames that are alive or `whole` stay in the call as well. The
-    /// launches of `whole` frames stay only there.
+    /// Moves all frames to `part`. Frames that are alive or `whole` stay in the call as well. The launches of `whole`
+    /// frames stay only there.
     fn split_around(
         &mut self,
         part: &mut OpenCall,
@@ -123,7 +122,7 @@ impl OpenCall {
     ) {
         let alive = self.with_callers(is_alive);
         std::mem::swap(&mut self.frames, &mut part.frames);
-        std::mem::swap(&mut self.launches, &mut part.launches);
+        part.launches = std::mem::take(&mut self.launches);
         (part.number, part.entered) = (self.number, self.entered);
         (part.around, part.phase) = (self.around, self.phase);
         part.span_weight = self.span_weight;
@@ -140,24 +139,16 @@ impl OpenCall {
             }
             let parent = frame.parent.and_then(|at| *positions.get(at as usize)?);
             positions[at] = Some(self.frames.len() as u32);
-            self.frames.push(Frame { parent, ..frame.clone() });
-            frame.goes_on = true;
+            let launches = if whole[at] { frame.launches } else { 0 };
+            self.launches += launches;
+            self.frames.push(Frame { parent, launches, ..frame.clone() });
+            (frame.goes_on, frame.keeps_launches) = (true, whole[at]);
         }
         let position = |at: u32| *positions.get(at as usize)?;
         self.at = self.at.and_then(position);
-        self.kept = (self.frames.len(), 0);
+        part.launches -= self.launches;
+        self.kept = (self.frames.len(), self.launches);
         self.is_incomplete &= self.switched_on.is_none();
-        if !whole.contains(&true) {
-            return;
-        }
-        part.launches.retain(|launch| {
-            let stays = is_set(whole, launch.frame);
-            if let Some(frame) = position(launch.frame).filter(|_| stays) {
-                self.launches.push(FrameLaunch { frame, ..*launch });
-            }
-            !stays
-        });
-        self.kept.1 = self.launches.len();
     }
 }
 
@@ -165,11 +156,6 @@ impl Frame {
     /// Returns `true` if an earlier part may have work of the function.
     pub(super) fn is_split(&self) -> bool {
         self.lost == Some(Lost::Long)
-    }
-
-    /// Returns `true` if the next part of the call has the launches that it made before this one.
-    pub(super) fn keeps_launches(&self) -> bool {
-        self.goes_on && !self.is_split()
     }
 }
 

@@ -1,23 +1,27 @@
+use std::cell::RefCell;
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
 
 use super::call_exchange::MAX_WAITING_WORK;
-use super::collector::{Collector, FLUSH_PERIOD, MAX_WAITING};
-use super::waiting_call::{LONGEST_PATIENCE, PATIENCE, WaitingCall};
 use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::cupti::DrainKind;
 use crate::gpu::fake;
+use crate::record::awaited::{LONGEST_PATIENCE, PATIENCE};
+use crate::record::launches::{LaunchOwner, NotedLaunch};
 use crate::record::open_frames::ThreadFrames;
 use crate::record::phase::current::Phase;
 use crate::record::recorder::Recorder;
+use crate::record::records::{self, FLUSH_PERIOD, MAX_WAITING, Records};
 use crate::record::threads::ThreadRecorder;
 use crate::record::timeline::CallId;
 use crate::site::thread_counters::ThreadCounters;
 use crate::stats::bracket_counts::BracketCounts;
 use crate::types::activity::{Activity, GpuWork, GraphExec};
+use crate::types::attribute::Spec;
 use crate::types::{handles::Stream, key::SeriesKey, sample::CacheState, stream_id::StreamId};
 use gpu_time_report::ElsewhereReason;
 
@@ -86,11 +90,79 @@ fn at(frame: FrameId) -> usize {
     frame.nth as usize
 }
 
+thread_local! {
+    /// The launches that the test's calls have made and that no [`Table`] has yet.
+    static MADE: RefCell<Vec<NotedLaunch>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Returns a call with a number of its own.
+fn new_call() -> Box<OpenCall> {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    Box::new(OpenCall { number: 1 + LAST.fetch_add(1, Relaxed), ..OpenCall::default() })
+}
+
+/// Makes a launch.
+fn note(call: &mut OpenCall, launched: &EnqueueCall) {
+    let owner = call.note(launched);
+    let launch = NotedLaunch { is_in_window: false, ..NotedLaunch::new(launched, owner, None) };
+    owner.into_iter().for_each(|_| MADE.with_borrow_mut(|made| made.push(launch)));
+}
+
+/// Makes a launch on a helper thread, while this frame is innermost.
+fn note_by_helper(call: &OpenCall, nth: u64, correlation: u32) {
+    let (call, enqueued_ns) = (call.number, 0);
+    let owner = LaunchOwner { call, nth, enqueued_ns, is_by_helper: true, is_after_stop: false };
+    let launched = NotedLaunch::new(&launch(correlation), Some(owner), None);
+    MADE.with_borrow_mut(|made| made.push(NotedLaunch { is_in_window: false, ..launched }));
+}
+
+/// The records, with the launches of the test's calls.
+struct Table(Records);
+
+impl Table {
+    fn new() -> Table {
+        Table(Records::new())
+    }
+
+    /// Adds the launches that have been made. Returns their ids.
+    fn add_made(&mut self) -> Vec<u32> {
+        let made = MADE.take();
+        made.iter().for_each(|launch| self.0.add(*launch));
+        made.iter().map(|launch| launch.correlation).collect()
+    }
+
+    fn claim(&mut self, calls: impl IntoIterator<Item = Box<OpenCall>>) {
+        for call in calls {
+            self.add_made();
+            self.0.claim(call);
+        }
+    }
+
+    fn take(&mut self, activity: &Activity) {
+        self.add_made();
+        self.0.take_late(activity);
+    }
+}
+
+impl Deref for Table {
+    type Target = Records;
+
+    fn deref(&self) -> &Records {
+        &self.0
+    }
+}
+
+impl DerefMut for Table {
+    fn deref_mut(&mut self) -> &mut Records {
+        &mut self.0
+    }
+}
+
 /// Makes a call of one function that launches with the given ids.
 pub(super) fn call(subject: OpenedFunction, launches: &[u32]) -> Box<OpenCall> {
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let frame = call.enter(subject).unwrap();
-    launches.iter().for_each(|&id| call.note(&launch(id)));
+    launches.iter().for_each(|&id| note(&mut call, &launch(id)));
     assert!(call.leave(at(frame), None, |_| DeviceId::Cuda(0)));
     call
 }
@@ -109,38 +181,39 @@ pub(super) fn counts(subject: &OpenedFunction) -> BracketCounts {
 fn launch_belongs_to_the_innermost_function() {
     let thread = thread();
     let (outer, inner) = (subject(thread), subject(thread));
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let outer_frame = call.enter(outer).unwrap();
-    call.note(&launch(1));
+    note(&mut call, &launch(1));
     let inner_frame = call.enter(inner).unwrap();
-    call.note(&launch(2));
+    note(&mut call, &launch(2));
     assert!(!call.leave(at(inner_frame), None, |_| DeviceId::Cuda(0)));
-    call.note(&launch(3));
+    note(&mut call, &launch(3));
     let device = |context| {
         assert_eq!(context, CONTEXT);
         DeviceId::Cuda(0)
     };
     assert!(call.leave(at(outer_frame), None, device));
-    let frames: Vec<u32> = call.launches.iter().map(|launch| launch.frame).collect();
-    assert_eq!(frames, [0, 1, 0]);
+    let frames: Vec<_> = MADE.take().iter().map(|of| of.owner.map(|owner| owner.nth)).collect();
+    assert_eq!(frames, [Some(0), Some(1), Some(0)]);
     assert_eq!((counts(&outer).in_flight, counts(&inner).in_flight), (1, 1));
 }
 
 #[test]
 fn failed_launch_is_forgotten() {
     let subject = subject(thread());
-    let mut open = Box::<OpenCall>::default();
+    let mut open = new_call();
     let frame = open.enter(subject).unwrap();
     for id in [1, 2] {
-        open.note(&launch(id));
+        note(&mut open, &launch(id));
     }
+    let mut table = Table::new();
+    table.add_made();
     // A driver function that calls another one reports a failure for both.
-    [2, 2, 9].iter().for_each(|&id| open.forget(id));
+    [2, 2, 9].iter().for_each(|&id| table.forget(id));
     open.leave(at(frame), None, |_| DeviceId::Cuda(0));
-    let mut collector = Collector::new();
-    collector.claim([open]);
-    collector.take(&activity(1, 10, 20));
-    collector.finish(false);
+    table.claim([open]);
+    table.take(&activity(1, 10, 20));
+    table.finish(false);
     assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 0));
 }
 
@@ -161,15 +234,15 @@ fn record_launches(mut call: Box<OpenCall>, frames: &[FrameId]) {
 #[test]
 fn launch_on_another_stream_is_elsewhere() {
     let subject = subject(thread());
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let frame = call.enter(subject).unwrap();
     call.frames[0].is_launching = true;
     for (id, stream) in [(1, Some(STREAM.0)), (2, Some(0x71)), (3, None)] {
-        call.note(&EnqueueCall { stream, ..launch(id) });
+        note(&mut call, &EnqueueCall { stream, ..launch(id) });
     }
     // Not one of the launches that events bracket.
     call.frames[0].is_launching = false;
-    call.note(&launch(4));
+    note(&mut call, &launch(4));
     record_launches(call, &[frame]);
     let (other, after) = (ElsewhereReason::OtherStream, ElsewhereReason::AfterStop);
     assert_eq!(elsewhere(subject), [(other, 1), (after, 1)]);
@@ -180,14 +253,14 @@ fn launch_on_another_stream_is_elsewhere() {
 fn inner_work_is_elsewhere_for_outer_function() {
     let named = |stream| OpenedFunction { stream, ..subject(thread()) };
     let [outer, bare, inner] = [Some(stream_id(STREAM.0)), None, Some(stream_id(0x71))].map(named);
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let frames = [outer, bare, inner].map(|subject| {
         let frame = call.enter(subject).unwrap();
         call.frames.last_mut().unwrap().is_launching = true;
         frame
     });
-    call.note(&EnqueueCall { stream: Some(0x71), ..launch(1) });
-    call.note(&EnqueueCall { stream: Some(STREAM.0), ..launch(2) });
+    note(&mut call, &EnqueueCall { stream: Some(0x71), ..launch(1) });
+    note(&mut call, &EnqueueCall { stream: Some(STREAM.0), ..launch(2) });
     record_launches(call, &frames);
     let other = ElsewhereReason::OtherStream;
     assert_eq!([outer, bare, inner].map(elsewhere), [vec![(other, 1)], vec![], vec![(other, 1)]]);
@@ -197,10 +270,10 @@ fn inner_work_is_elsewhere_for_outer_function() {
 #[test]
 fn work_after_stop_is_elsewhere_for_own_function() {
     let [outer, inner] = [(); 2].map(|()| subject(thread()));
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let frames = [outer, inner].map(|subject| call.enter(subject).unwrap());
     call.frames[0].is_launching = true;
-    call.note(&launch(1));
+    note(&mut call, &launch(1));
     record_launches(call, &frames);
     assert_eq!([outer, inner].map(elsewhere), [vec![], vec![(ElsewhereReason::AfterStop, 1)]]);
 }
@@ -211,10 +284,10 @@ fn opened_calls_represent_all_calls_with_stream() {
     let function = subject(thread());
     // A phase on request, and a planned one.
     for (weight, launches) in [(1.0, 3), (10.0, 1)] {
-        let mut call = Box::<OpenCall>::default();
+        let mut call = new_call();
         call.phase = Some(Phase { number: 1, weight });
         let frame = call.enter(function).unwrap();
-        (0..launches).for_each(|id| call.note(&launch(id)));
+        (0..launches).for_each(|id| note(&mut call, &launch(id)));
         record_launches(call, &[frame]);
     }
     let report = function.of.site.series()[0].series.times().opened().cloned().unwrap();
@@ -225,21 +298,21 @@ fn opened_calls_represent_all_calls_with_stream() {
 fn captured_launch_loses_the_functions_inside_the_capture() {
     let thread = thread();
     let [outer, inner] = [(); 2].map(|()| subject(thread));
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let outer_frame = call.enter(outer).unwrap();
-    call.note(&launch(1));
+    note(&mut call, &launch(1));
     let begun = cupti::captures_begun();
     let inner_frame = call.enter(inner).unwrap();
     // As if the capture had begun between the two functions.
     call.frames[1].captures_begun = begun + 1;
-    call.note(&EnqueueCall { capture: Some(begun + 1), ..launch(2) });
+    note(&mut call, &EnqueueCall { capture: Some(begun + 1), ..launch(2) });
     call.leave(at(inner_frame), None, |_| DeviceId::Cuda(0));
     call.leave(at(outer_frame), None, |_| DeviceId::Cuda(0));
     assert_eq!(call.frames[1].lost, Some(Lost::Capture));
-    let mut collector = Collector::new();
-    collector.claim([call]);
-    collector.take(&activity(1, 10, 20));
-    collector.finish(false);
+    let mut table = Table::new();
+    table.claim([call]);
+    table.take(&activity(1, 10, 20));
+    table.finish(false);
     assert_eq!((counts(&outer).opened, counts(&outer).lost.total()), (1, 0));
     assert_eq!((counts(&inner).opened, counts(&inner).lost.total()), (0, 1));
 }
@@ -247,10 +320,10 @@ fn captured_launch_loses_the_functions_inside_the_capture() {
 #[test]
 fn legacy_streams_are_the_same() {
     let subject = OpenedFunction { stream: Some(stream_id(0)), ..subject(thread()) };
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let frame = call.enter(subject).unwrap();
     call.frames[0].is_launching = true;
-    call.note(&EnqueueCall { stream: Some(1), ..launch(1) });
+    note(&mut call, &EnqueueCall { stream: Some(1), ..launch(1) });
     record_launches(call, &[frame]);
     assert_eq!(elsewhere(subject), []);
 }
@@ -259,11 +332,11 @@ fn legacy_streams_are_the_same() {
 #[test]
 fn default_stream_of_another_context_is_elsewhere() {
     let subject = OpenedFunction { stream: Some(stream_id(0)), ..subject(thread()) };
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let frame = call.enter(subject).unwrap();
     call.frames[0].is_launching = true;
     for (id, context) in [(1, CONTEXT), (2, CONTEXT + 1)] {
-        call.note(&EnqueueCall { stream: Some(0), context, ..launch(id) });
+        note(&mut call, &EnqueueCall { stream: Some(0), context, ..launch(id) });
     }
     record_launches(call, &[frame]);
     assert_eq!(elsewhere(subject), [(ElsewhereReason::OtherStream, 1)]);
@@ -272,14 +345,14 @@ fn default_stream_of_another_context_is_elsewhere() {
 #[test]
 fn records_before_and_after_the_end_are_matched() {
     let subject = subject(thread());
-    let mut collector = Collector::new();
+    let (mut table, call) = (Table::new(), call(subject, &[11, 12]));
     // The record comes before the call has ended, after one that belongs to no call.
-    [activity(900, 1, 2), activity(11, 100, 140)].iter().for_each(|of| collector.take(of));
-    collector.claim([call(subject, &[11, 12])]);
-    collector.finish(false);
+    [activity(900, 1, 2), activity(11, 100, 140)].iter().for_each(|of| table.take(of));
+    table.claim([call]);
+    table.finish(false);
     assert_eq!(counts(&subject).in_flight, 1, "a record is missing");
-    collector.take(&activity(12, 150, 160));
-    collector.finish(false);
+    table.take(&activity(12, 150, 160));
+    table.finish(false);
     assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 0));
     let report = subject.of.site.series()[0].series.times().opened().cloned().unwrap();
     assert_eq!((report.opened, report.kernels_per_call), (1, Some(2.0)));
@@ -288,155 +361,126 @@ fn records_before_and_after_the_end_are_matched() {
 }
 
 #[test]
-fn call_searches_only_its_own_records() {
-    let subject = subject(thread());
-    let mut collector = Collector::new();
-    let others: Vec<u32> = (1_000..2_000).collect();
-    others.iter().for_each(|&id| collector.take(&activity(id, 10, 20)));
-    [activity(1, 10, 20), activity(2, 30, 40)].iter().for_each(|of| collector.take(of));
-    collector.claim([call(subject, &[1, 2, 3])]);
-    // One look-up finds nothing more for each launch.
-    assert_eq!(collector.lookups(), 2 + 3);
-    collector.take(&activity(3, 50, 60));
-    // The other records are still there.
-    collector.claim([call(subject, &others)]);
-    collector.finish(false);
-    assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (2, 0));
-}
-
-#[test]
 fn calls_finish_in_any_order() {
     let subjects = [(); 3].map(|()| subject(thread()));
-    let mut collector = Collector::new();
-    collector.claim([call(subjects[0], &[1]), call(subjects[1], &[2]), call(subjects[2], &[3])]);
+    let mut table = Table::new();
+    table.claim([call(subjects[0], &[1]), call(subjects[1], &[2]), call(subjects[2], &[3])]);
     for (correlation, opened) in [(3, [0, 0, 1]), (1, [1, 0, 1]), (2, [1, 1, 1])] {
-        collector.take(&activity(correlation, 10, 20));
-        collector.finish(false);
+        table.take(&activity(correlation, 10, 20));
+        table.finish(false);
         assert_eq!(subjects.map(|subject| counts(&subject).opened), opened);
     }
-    assert!(collector.is_empty());
+    assert!(table.is_empty());
 }
 
 #[test]
 fn record_without_times_loses_its_call_alone() {
     for (start_ns, end_ns) in [(0, 0), (10, 0), (0, 20)] {
         let (one, other) = (subject(thread()), subject(thread()));
-        let mut collector = Collector::new();
-        collector.claim([call(one, &[1, 2]), call(other, &[3])]);
+        let mut table = Table::new();
+        table.claim([call(one, &[1, 2]), call(other, &[3])]);
         for activity in [activity(1, 10, 20), activity(2, start_ns, end_ns), activity(3, 30, 40)] {
-            collector.take(&activity);
+            table.take(&activity);
         }
-        collector.finish(false);
+        table.finish(false);
         assert_eq!(counts(&one).lost.total(), 1, "{start_ns} to {end_ns}");
         assert_eq!((counts(&other).opened, counts(&other).lost.total()), (1, 0));
     }
 }
 
-/// Such as one of a window that was counted as incomplete before.
-#[test]
-fn record_of_another_launch_is_of_no_call() {
-    // Far from the ids of other tests.
-    let record = activity(3_100_000_001, 0, 0);
-    let collector = Collector::new();
-    assert!(!collector.is_of_no_call(&record, false));
-    assert!(collector.is_of_no_call(&record, true), "no call waits for it");
-    foreign_launches::add(record.correlation);
-    assert!(collector.is_of_no_call(&record, false));
-}
-
 #[test]
 fn graph_waits_for_more_records() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
+    let mut table = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
     for node in 0..3 {
-        collector.begin_round();
-        collector.take(&activity(5, 100 * node + 5, 100 * node + 15));
-        collector.finish(false);
+        table.begin_round();
+        table.take(&activity(5, 100 * node + 5, 100 * node + 15));
+        table.finish(false);
         assert_eq!(counts(&subject).opened, 0);
     }
-    rounds(&mut collector);
+    rounds(&mut table);
     assert_eq!(counts(&subject).opened, 0, "the graph may still run");
-    go_on(&mut collector);
-    rounds(&mut collector);
+    go_on(&mut table);
+    rounds(&mut table);
     let report = subject.of.site.series()[0].series.times().opened().cloned().unwrap();
     assert_eq!((report.opened, report.kernels_per_call), (1, Some(3.0)));
 }
 
 /// Lets two rounds pass without a record.
-fn rounds(collector: &mut Collector) {
-    (0..2).for_each(|_| collector.begin_round());
-    collector.finish(false);
+fn rounds(table: &mut Table) {
+    (0..2).for_each(|_| table.begin_round());
+    table.finish(false);
 }
 
 /// Makes a later call on the same stream, whose launch has a record.
-fn go_on(collector: &mut Collector) {
-    collector.claim([call(subject(thread()), &[800])]);
-    collector.take(&activity(800, 900, 910));
+fn go_on(table: &mut Table) {
+    table.claim([call(subject(thread()), &[800])]);
+    table.take(&activity(800, 900, 910));
 }
 
-/// Returns a collector that waits for the records of a call with one launch.
-fn waiting_for(subject: OpenedFunction, launched: EnqueueCall) -> Collector {
-    let mut collector = Collector::new();
-    let mut call = Box::<OpenCall>::default();
+/// Returns a table that waits for the records of a call with one launch.
+fn waiting_for(subject: OpenedFunction, launched: EnqueueCall) -> Table {
+    let mut table = Table::new();
+    let mut call = new_call();
     let frame = call.enter(subject).unwrap();
-    call.note(&launched);
+    note(&mut call, &launched);
     call.leave(at(frame), None, |_| DeviceId::Cuda(0));
-    collector.claim([call]);
-    collector
+    table.claim([call]);
+    table
 }
 
-/// Returns a collector with one call, whose launch has one record.
-fn with_graph(subject: OpenedFunction, launched: EnqueueCall) -> Collector {
-    let mut collector = waiting_for(subject, launched);
-    collector.begin_round();
-    collector.take(&activity(5, 5, 15));
-    go_on(&mut collector);
-    collector
+/// Returns a table with one call, whose launch has one record.
+fn with_graph(subject: OpenedFunction, launched: EnqueueCall) -> Table {
+    let mut table = waiting_for(subject, launched);
+    table.begin_round();
+    table.take(&activity(5, 5, 15));
+    go_on(&mut table);
+    table
 }
 
 #[test]
 fn rounds_without_a_flush_do_not_complete_a_graph() {
     let subject = subject(thread());
-    let mut collector = with_graph(subject, EnqueueCall { is_group: true, ..launch(5) });
+    let mut table = with_graph(subject, EnqueueCall { is_group: true, ..launch(5) });
     for _ in 0..5 {
-        collector.begin_round();
-        collector.repeat_round();
-        collector.finish(false);
+        table.begin_round();
+        table.repeat_round();
+        table.finish(false);
         assert_eq!(counts(&subject).opened, 0);
     }
-    rounds(&mut collector);
+    rounds(&mut table);
     assert_eq!(counts(&subject).opened, 1);
 }
 
 #[test]
 fn flush_is_due_after_a_while_or_much_work() {
-    let mut collector = Collector::new();
-    assert_eq!(collector.due_drain(), DrainKind::Flushed);
-    collector.note_flush();
-    assert_eq!(collector.due_drain(), DrainKind::Completed);
-    collector.wait(FLUSH_PERIOD);
-    assert_eq!(collector.due_drain(), DrainKind::Flushed);
+    let mut table = Table::new();
+    assert_eq!(table.due_drain(), DrainKind::Flushed);
+    table.note_flush();
+    assert_eq!(table.due_drain(), DrainKind::Completed);
+    table.wait(FLUSH_PERIOD);
+    assert_eq!(table.due_drain(), DrainKind::Flushed);
     let launches: Vec<u32> = (0..(MAX_WAITING_WORK / 8) as u32).collect();
     let subject = subject(thread());
-    collector.claim((0..3).map(|_| call(subject, &launches)));
-    collector.note_flush();
-    assert_eq!(collector.due_drain(), DrainKind::Completed);
-    collector.claim([call(subject, &launches)]);
-    collector.note_flush();
-    assert_eq!(collector.due_drain(), DrainKind::Flushed);
-    collector.give_up();
+    table.claim((0..3).map(|_| call(subject, &launches)));
+    table.note_flush();
+    assert_eq!(table.due_drain(), DrainKind::Completed);
+    table.claim([call(subject, &launches)]);
+    table.note_flush();
+    assert_eq!(table.due_drain(), DrainKind::Flushed);
+    table.give_up();
 }
 
 /// CUPTI withholds a buffer until all work in it has ended, and may return later ones before it.
 #[test]
 fn graph_whose_records_are_withheld_is_waited_for() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
-    go_on(&mut collector);
-    rounds(&mut collector);
+    let mut table = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
+    go_on(&mut table);
+    rounds(&mut table);
     assert_eq!(counts(&subject).in_flight, 1, "it may not be empty");
-    collector.take(&activity(5, 5, 15));
-    rounds(&mut collector);
+    table.take(&activity(5, 5, 15));
+    rounds(&mut table);
     let report = subject.of.site.series()[0].series.times().opened().cloned().unwrap();
     assert_eq!((report.opened, report.kernels_per_call), (1, Some(1.0)));
 }
@@ -444,20 +488,20 @@ fn graph_whose_records_are_withheld_is_waited_for() {
 #[test]
 fn graph_without_records_is_empty_once_gpu_has_gone_on() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
-    collector.wait(2 * PATIENCE);
-    rounds(&mut collector);
+    let mut table = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
+    table.wait(2 * PATIENCE);
+    rounds(&mut table);
     assert_eq!(counts(&subject).in_flight, 1, "it may not have begun");
-    go_on(&mut collector);
-    collector.finish(false);
+    go_on(&mut table);
+    table.finish(false);
     assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (1, 0));
 }
 
 #[test]
 fn graph_is_empty_if_last_flush_has_no_record() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
-    collector.finish(true);
+    let mut table = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
+    table.finish(true);
     assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (1, 0));
 }
 
@@ -466,38 +510,13 @@ fn graph_is_empty_if_last_flush_has_no_record() {
 fn dropped_records_lose_calls_with_graphs() {
     let thread = thread();
     let (one, other) = (subject(thread), subject(thread));
-    let mut collector = waiting_for(one, EnqueueCall { is_group: true, ..launch(5) });
-    collector.claim([call(other, &[7])]);
-    collector.note_dropped(1);
-    [activity(5, 5, 15), activity(7, 20, 25)].iter().for_each(|of| collector.take(of));
-    collector.finish(true);
+    let mut table = waiting_for(one, EnqueueCall { is_group: true, ..launch(5) });
+    table.claim([call(other, &[7])]);
+    table.note_dropped(1);
+    [activity(5, 5, 15), activity(7, 20, 25)].iter().for_each(|of| table.take(of));
+    table.finish(true);
     assert_eq!((counts(&one).opened, counts(&one).lost.total()), (0, 1));
     assert_eq!((counts(&other).opened, counts(&other).lost.total()), (1, 0));
-}
-
-/// Neither the records of launches outside of calls nor those of calls that wait push out others.
-#[test]
-fn too_many_unclaimed_records_lose_oldest() {
-    let evicted = || collector::EVICTED.load(Relaxed);
-    let (before, most) = (evicted(), MAX_WAITING_WORK as u32);
-    let (old, new) = (subject(thread()), subject(thread()));
-    let mut open = Box::<OpenCall>::default();
-    let frame = open.enter(old).unwrap();
-    open.note(&EnqueueCall { is_group: true, ..launch(5) });
-    let mut collector = Collector::new();
-    let ids = 4_000_000_000 - most..4_000_000_000;
-    collector.take(&activity(5, 5, 15));
-    ids.clone().skip(1).for_each(|id| collector.take(&activity(id, 10, 20)));
-    foreign_launches::add(4_000_000_001);
-    collector.take(&activity(4_000_000_001, 10, 20));
-    assert_eq!(evicted(), before);
-    collector.take(&activity(ids.start, 10, 20));
-    assert_eq!(evicted(), before + 1);
-    open.leave(at(frame), None, |_| DeviceId::Cuda(0));
-    collector.claim([open, call(new, &[ids.start, ids.end - 1])]);
-    collector.finish(true);
-    assert_eq!((counts(&old).opened, counts(&old).lost.of(Lost::Records)), (0, 1));
-    assert_eq!((counts(&new).opened, counts(&new).lost.total()), (1, 0));
 }
 
 /// A launch of the same graph as others, on a stream of its own.
@@ -508,14 +527,14 @@ fn replay(correlation: u32) -> EnqueueCall {
 }
 
 /// Adds a call that makes this launch, and so many records of it.
-fn add_replay(collector: &mut Collector, of: OpenedFunction, launched: EnqueueCall, records: u64) {
-    let mut call = Box::<OpenCall>::default();
+fn add_replay(table: &mut Table, of: OpenedFunction, launched: EnqueueCall, records: u64) {
+    let mut call = new_call();
     let frame = call.enter(of).unwrap();
-    call.note(&launched);
+    note(&mut call, &launched);
     call.leave(at(frame), None, |_| DeviceId::Cuda(0));
-    collector.claim([call]);
+    table.claim([call]);
     for node in 1..=records {
-        collector.take(&activity(launched.correlation, 100 * node, 100 * node + 10));
+        table.take(&activity(launched.correlation, 100 * node, 100 * node + 10));
     }
 }
 
@@ -523,36 +542,36 @@ fn add_replay(collector: &mut Collector, of: OpenedFunction, launched: EnqueueCa
 #[test]
 fn graph_with_fewer_records_than_before_is_lost() {
     let subject = subject(thread());
-    let mut collector = Collector::new();
+    let mut table = Table::new();
     for (id, records) in [(1, 2), (2, 3), (3, 0), (4, 3)] {
-        add_replay(&mut collector, subject, replay(id), records);
+        add_replay(&mut table, subject, replay(id), records);
     }
     let changed = Some(GraphExec { handle: NonZeroUsize::MIN, changes: 1 });
-    add_replay(&mut collector, subject, EnqueueCall { graph: changed, ..replay(5) }, 2);
-    collector.finish(true);
+    add_replay(&mut table, subject, EnqueueCall { graph: changed, ..replay(5) }, 2);
+    table.finish(true);
     assert_eq!((counts(&subject).opened, counts(&subject).lost.of(Lost::Records)), (3, 2));
 }
 
 #[test]
 fn graph_is_complete_once_it_has_as_many_records_as_others() {
     let subject = subject(thread());
-    let mut collector = Collector::new();
-    (0..100).for_each(|id| add_replay(&mut collector, subject, replay(id), 3));
-    collector.finish(false);
+    let mut table = Table::new();
+    (0..100).for_each(|id| add_replay(&mut table, subject, replay(id), 3));
+    table.finish(false);
     assert_eq!(counts(&subject).opened, 0, "none has a later launch on its stream");
-    rounds(&mut collector);
+    rounds(&mut table);
     assert_eq!(counts(&subject).opened, 100);
-    add_replay(&mut collector, subject, replay(100), 3);
-    add_replay(&mut collector, subject, replay(101), 2);
-    rounds(&mut collector);
+    add_replay(&mut table, subject, replay(100), 3);
+    add_replay(&mut table, subject, replay(101), 2);
+    rounds(&mut table);
     assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (101, 1));
-    collector.take(&activity(101, 300, 310));
-    collector.finish(false);
+    table.take(&activity(101, 300, 310));
+    table.finish(false);
     assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (102, 0));
     // The number was wrong after all.
-    collector.take(&activity(101, 400, 410));
-    add_replay(&mut collector, subject, replay(102), 3);
-    rounds(&mut collector);
+    table.take(&activity(101, 400, 410));
+    add_replay(&mut table, subject, replay(102), 3);
+    rounds(&mut table);
     assert_eq!(counts(&subject).in_flight, 1);
 }
 
@@ -560,8 +579,8 @@ fn graph_is_complete_once_it_has_as_many_records_as_others() {
 fn launch_that_lacks_records_loses_its_call() {
     let subject = subject(thread());
     let launched = EnqueueCall { is_graph: true, is_group: true, lacks_records: true, ..launch(5) };
-    let mut collector = with_graph(subject, launched);
-    rounds(&mut collector);
+    let mut table = with_graph(subject, launched);
+    rounds(&mut table);
     assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (0, 1));
 }
 
@@ -570,18 +589,18 @@ fn launch_that_lacks_records_loses_its_call() {
 fn launch_without_records_loses_functions_around_it() {
     let thread = thread();
     let [outer, copies, other] = [(); 3].map(|()| subject(thread));
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let outer_frame = call.enter(outer).unwrap();
     for (inner, lacks_records) in [(copies, true), (other, false)] {
         let frame = call.enter(inner).unwrap();
-        call.note(&EnqueueCall { lacks_records, ..launch(5) });
+        note(&mut call, &EnqueueCall { lacks_records, ..launch(5) });
         call.leave(at(frame), None, |_| DeviceId::Cuda(0));
     }
     call.leave(at(outer_frame), None, |_| DeviceId::Cuda(0));
-    let mut collector = Collector::new();
-    collector.claim([call]);
-    collector.take(&activity(5, 10, 20));
-    collector.finish(false);
+    let mut table = Table::new();
+    table.claim([call]);
+    table.take(&activity(5, 10, 20));
+    table.finish(false);
     for (subject, opened) in [(outer, 0), (copies, 0), (other, 1)] {
         assert_eq!((counts(&subject).opened, counts(&subject).lost.total()), (opened, 1 - opened));
     }
@@ -590,53 +609,53 @@ fn launch_without_records_loses_functions_around_it() {
 #[test]
 fn last_graph_completes_after_a_while() {
     let subject = subject(thread());
-    let mut collector = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
-    collector.take(&activity(5, 5, 15));
-    rounds(&mut collector);
+    let mut table = waiting_for(subject, EnqueueCall { is_group: true, ..launch(5) });
+    table.take(&activity(5, 5, 15));
+    rounds(&mut table);
     assert_eq!(counts(&subject).opened, 0);
-    collector.wait(2 * PATIENCE);
-    collector.finish(false);
+    table.wait(2 * PATIENCE);
+    table.finish(false);
     assert_eq!(counts(&subject).opened, 1);
     // Not taken for a record of a call that has not ended.
-    let before = collector::LATE.load(Relaxed);
-    collector.take(&activity(5, 20, 30));
-    assert!(collector::LATE.load(Relaxed) > before);
+    let before = records::LATE.load(Relaxed);
+    table.take(&activity(5, 20, 30));
+    assert!(records::LATE.load(Relaxed) > before);
 }
 
 #[test]
 fn call_without_record_is_lost_once_gpu_has_gone_on() {
     let subject = subject(thread());
-    let mut collector = Collector::new();
-    collector.claim([call(subject, &[1, 2])]);
-    collector.take(&activity(1, 10, 20));
-    collector.wait(2 * PATIENCE);
-    collector.finish(false);
+    let mut table = Table::new();
+    table.claim([call(subject, &[1, 2])]);
+    table.take(&activity(1, 10, 20));
+    table.wait(2 * PATIENCE);
+    table.finish(false);
     assert_eq!(counts(&subject).in_flight, 1, "its kernel may run for long");
-    go_on(&mut collector);
-    collector.finish(false);
+    go_on(&mut table);
+    table.finish(false);
     assert_eq!((counts(&subject).in_flight, counts(&subject).lost.total()), (0, 1));
 }
 
 #[test]
 fn call_without_record_is_lost_after_longest_patience() {
     let subject = subject(thread());
-    let mut collector = Collector::new();
-    collector.claim([call(subject, &[1, 2])]);
-    collector.take(&activity(1, 10, 20));
-    collector.wait(2 * LONGEST_PATIENCE);
-    collector.finish(false);
+    let mut table = Table::new();
+    table.claim([call(subject, &[1, 2])]);
+    table.take(&activity(1, 10, 20));
+    table.wait(2 * LONGEST_PATIENCE);
+    table.finish(false);
     assert_eq!((counts(&subject).in_flight, counts(&subject).lost.total()), (0, 1));
 }
 
 #[test]
 fn missing_records_are_lost_in_the_end() {
     let subject = subject(thread());
-    let mut collector = Collector::new();
-    collector.claim([call(subject, &[1]), call(subject, &[2])]);
-    collector.take(&activity(2, 1, 2));
-    collector.finish(true);
+    let mut table = Table::new();
+    table.claim([call(subject, &[1]), call(subject, &[2])]);
+    table.take(&activity(2, 1, 2));
+    table.finish(true);
     assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 1));
-    collector.give_up();
+    table.give_up();
     assert_eq!(counts(&subject).lost.total(), 1);
 }
 
@@ -644,27 +663,27 @@ fn missing_records_are_lost_in_the_end() {
 #[test]
 fn part_that_comes_after_the_last_report_is_lost() {
     let [recorded, late] = [(); 2].map(|()| subject(thread()));
-    let mut collector = Collector::new();
-    collector.claim([call(recorded, &[1])]);
-    collector.take(&activity(1, 10, 20));
-    collector.finish(true);
-    collector.give_up();
-    collector.claim([call(late, &[2])]);
-    collector.take(&activity(2, 30, 40));
-    collector.finish(true);
+    let mut table = Table::new();
+    table.claim([call(recorded, &[1])]);
+    table.take(&activity(1, 10, 20));
+    table.finish(true);
+    table.give_up();
+    table.claim([call(late, &[2])]);
+    table.take(&activity(2, 30, 40));
+    table.finish(true);
     assert_eq!((counts(&recorded).opened, counts(&late).lost.of(Lost::Unfinished)), (1, 1));
 }
 
 #[test]
 fn long_call_waits_behind_many_short_ones() {
     let (long, short) = (subject(thread()), subject(thread()));
-    let mut collector = Collector::new();
-    collector.claim([call(long, &[1])]);
+    let mut table = Table::new();
+    table.claim([call(long, &[1])]);
     for round in 0..2 {
         let ids = (0..MAX_WAITING as u32).map(|nth| 10 + 10_000 * round + nth);
-        collector.claim(ids.clone().map(|id| call(short, &[id])));
-        ids.for_each(|id| collector.take(&activity(id, 10, 20)));
-        collector.finish(false);
+        table.claim(ids.clone().map(|id| call(short, &[id])));
+        ids.for_each(|id| table.take(&activity(id, 10, 20)));
+        table.finish(false);
     }
     assert_eq!(counts(&short).opened, 2 * MAX_WAITING as u64);
     assert_eq!((counts(&long).in_flight, counts(&long).lost.total()), (1, 0));
@@ -673,25 +692,25 @@ fn long_call_waits_behind_many_short_ones() {
 #[test]
 fn oldest_of_too_many_calls_are_lost() {
     let (old, new) = (subject(thread()), subject(thread()));
-    let before = collector::CROWDED_OUT.load(Relaxed);
-    let mut collector = Collector::new();
-    collector.claim([call(old, &[1]), call(old, &[2])]);
-    collector.claim((0..MAX_WAITING as u32).map(|nth| call(new, &[10 + nth])));
-    collector.finish(false);
+    let before = records::CROWDED_OUT.load(Relaxed);
+    let mut table = Table::new();
+    table.claim([call(old, &[1]), call(old, &[2])]);
+    table.claim((0..MAX_WAITING as u32).map(|nth| call(new, &[10 + nth])));
+    table.finish(false);
     assert_eq!((counts(&old).in_flight, counts(&old).lost.total()), (0, 2));
     assert_eq!(counts(&new).in_flight, MAX_WAITING as u64);
     // Other tests may lose calls in this way meanwhile.
-    assert!(collector::CROWDED_OUT.load(Relaxed) >= before + 2);
+    assert!(records::CROWDED_OUT.load(Relaxed) >= before + 2);
     // Its record comes too late.
-    collector.take(&activity(1, 10, 20));
+    table.take(&activity(1, 10, 20));
 }
 
 #[test]
 fn call_without_launches_is_complete_at_once() {
     let subject = subject(thread());
-    let mut collector = Collector::new();
-    collector.claim([call(subject, &[])]);
-    collector.finish(false);
+    let mut table = Table::new();
+    table.claim([call(subject, &[])]);
+    table.finish(false);
     assert_eq!(counts(&subject).opened, 1);
 }
 
@@ -699,7 +718,7 @@ fn call_without_launches_is_complete_at_once() {
 #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 fn run_inner(call: &mut OpenCall, of: OpenedFunction, ids: &[u32], parts: &mut Vec<Box<OpenCall>>) {
     let frame = call.enter(of).unwrap();
-    ids.iter().for_each(|&id| call.note(&launch(id)));
+    ids.iter().for_each(|&id| note(call, &launch(id)));
     let position = call.position(frame.nth).unwrap();
     assert!(!call.leave(position, None, |_| DeviceId::Cuda(0)));
     if call.is_long() {
@@ -712,16 +731,14 @@ fn run_inner(call: &mut OpenCall, of: OpenedFunction, ids: &[u32], parts: &mut V
 /// Records calls with 10 ns for each launch.
 #[allow(clippy::vec_box, reason = "threads hold their calls as boxes")]
 fn record_all(calls: Vec<Box<OpenCall>>) {
-    let mut collector = Collector::new();
-    for call in calls {
-        let ids: Vec<u32> = call.launches.iter().map(|launch| launch.correlation).collect();
-        collector.claim([call]);
-        for id in ids {
-            collector.take(&activity(id, 20 * u64::from(id) + 20, 20 * u64::from(id) + 30));
-        }
-        collector.finish(false);
+    let mut table = Table::new();
+    let ids = table.add_made();
+    table.claim(calls);
+    for id in ids {
+        table.take(&activity(id, 20 * u64::from(id) + 20, 20 * u64::from(id) + 30));
     }
-    assert!(collector.is_empty());
+    table.finish(false);
+    assert!(table.is_empty());
 }
 
 /// The limits are half of what a call keeps at once.
@@ -729,7 +746,7 @@ fn record_all(calls: Vec<Box<OpenCall>>) {
 fn call_within_the_limits_is_not_split() {
     let thread = thread();
     let [outer, inner] = [(); 2].map(|()| subject(thread));
-    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let (mut call, mut parts) = (new_call(), Vec::new());
     let frame = call.enter(outer).unwrap();
     (0..4_095).for_each(|nth| run_inner(&mut call, inner, &[nth], &mut parts));
     assert!(call.leave(at(frame), None, |_| DeviceId::Cuda(0)) && parts.is_empty());
@@ -741,10 +758,10 @@ fn call_within_the_limits_is_not_split() {
 fn functions_inside_a_long_call_are_recorded_in_parts() {
     let thread = thread();
     let [outer, inner] = [(); 2].map(|()| subject(thread));
-    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let (mut call, mut parts) = (new_call(), Vec::new());
     let frame = call.enter(outer).unwrap();
     for nth in 0..20_000 {
-        call.note(&launch(1_000_000 + nth));
+        note(&mut call, &launch(1_000_000 + nth));
         run_inner(&mut call, inner, &[nth], &mut parts);
         assert!(call.frames.len() <= 4_097 && call.position(frame.nth) == Some(0));
     }
@@ -763,7 +780,7 @@ fn functions_inside_a_long_call_are_recorded_in_parts() {
 fn function_between_stays_whole() {
     let thread = thread();
     let [outer, between, inner] = [(); 3].map(|()| subject(thread));
-    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let (mut call, mut parts) = (new_call(), Vec::new());
     let outermost = call.enter(outer).unwrap();
     for round in 0..4 {
         let frame = call.enter(between).unwrap();
@@ -789,7 +806,7 @@ fn function_between_stays_whole() {
 fn only_long_functions_are_split() {
     let thread = thread();
     let [outer, long, short, inner] = [(); 4].map(|()| subject(thread));
-    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let (mut call, mut parts) = (new_call(), Vec::new());
     let outermost = call.enter(outer).unwrap();
     let within = call.enter(long).unwrap();
     for nth in 0..5_000 {
@@ -816,18 +833,18 @@ fn only_long_functions_are_split() {
 fn suspended_function_is_not_split() {
     let thread = thread();
     let [outer, waiting, inner] = [(); 3].map(|()| subject(thread));
-    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let (mut call, mut parts) = (new_call(), Vec::new());
     let outermost = call.enter(outer).unwrap();
     run_inner(&mut call, inner, &[1], &mut parts);
     let frame = call.enter(waiting).unwrap();
     run_inner(&mut call, inner, &[2], &mut parts);
-    call.note(&launch(3));
+    note(&mut call, &launch(3));
     call.at = Some(0);
     (10..10_000).for_each(|nth| run_inner(&mut call, inner, &[nth], &mut parts));
     assert_eq!(parts.len(), 2);
     let position = call.position(frame.nth).unwrap();
     call.go_on(position);
-    call.note(&launch(4));
+    note(&mut call, &launch(4));
     call.leave(position, None, |_| DeviceId::Cuda(0));
     call.leave(at(outermost), None, |_| DeviceId::Cuda(0));
     parts.push(call);
@@ -842,7 +859,7 @@ fn suspended_function_is_not_split() {
 fn too_many_launches_of_one_function_lose_it() {
     let thread = thread();
     let [outer, inner, big] = [(); 3].map(|()| subject(thread));
-    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let (mut call, mut parts) = (new_call(), Vec::new());
     let frame = call.enter(outer).unwrap();
     run_inner(&mut call, inner, &[1], &mut parts);
     run_inner(&mut call, big, &(10..170_000).collect::<Vec<_>>(), &mut parts);
@@ -858,7 +875,7 @@ fn too_many_launches_of_one_function_lose_it() {
 fn abandoned_call_loses_what_has_not_ended() {
     let thread = thread();
     let [outer, inner] = [(); 2].map(|()| subject(thread));
-    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let (mut call, mut parts) = (new_call(), Vec::new());
     call.enter(outer).unwrap();
     run_inner(&mut call, inner, &[1], &mut parts);
     call.give_up();
@@ -896,7 +913,7 @@ fn ending_thread_cannot_open_calls() {
 #[test]
 fn open_call_is_in_flight_on_one_device() {
     let subject = OpenedFunction { device: DeviceId::Unknown, ..subject(thread()) };
-    let mut open = Box::<OpenCall>::default();
+    let mut open = new_call();
     let frame = open.enter(subject).unwrap();
     assert_eq!(counts(&subject).in_flight, 1);
     open.leave(at(frame), None, |_| DeviceId::Cuda(0));
@@ -911,26 +928,26 @@ fn open_call_is_in_flight_on_one_device() {
 fn records_name_the_device_of_a_call() {
     let on = |device| OpenedFunction { device, ..subject(thread()) };
     let [outer, inner, idle] = [DeviceId::Unknown, DeviceId::Cuda(0), DeviceId::Cuda(0)].map(on);
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let frames = [outer, inner, idle].map(|subject| {
         let frame = call.enter(subject).unwrap();
         (call.at, frame)
     });
     for (id, (at, _)) in [(1, frames[0]), (2, frames[1]), (3, frames[0])] {
         call.at = at;
-        call.note(&launch(id));
+        note(&mut call, &launch(id));
     }
     frames.iter().rev().for_each(|(_, frame)| {
         let device = call.frames[at(*frame)].subject.device;
         call.leave(at(*frame), None, |_| device);
     });
-    let mut collector = Collector::new();
-    collector.claim([call]);
+    let mut table = Table::new();
+    table.claim([call]);
     // The record of the first launch comes last.
     for (id, device) in [(3, 0), (2, 1), (1, 2)] {
-        collector.take(&Activity { device, ..activity(id, 10, 20) });
+        table.take(&Activity { device, ..activity(id, 10, 20) });
     }
-    collector.finish(false);
+    table.finish(false);
     let devices = [outer, inner, idle].map(|subject| {
         let recorder = locked(&subject.of.thread.recorder);
         let mut counters = recorder.series.counters(0, usize::MAX).iter();
@@ -944,32 +961,32 @@ fn records_name_the_device_of_a_call() {
 #[test]
 fn oldest_calls_are_lost_if_too_much_work_waits() {
     let (old, new) = (subject(thread()), subject(thread()));
-    let mut collector = Collector::new();
+    let mut table = Table::new();
     let ids = |round: u32| (100_000 * round..100_000 * (round + 1)).collect::<Vec<_>>();
-    collector.claim([call(old, &ids(0)), call(new, &[2_000_000])]);
-    collector.claim((1..10).map(|round| call(new, &ids(round))));
-    collector.finish(false);
+    table.claim([call(old, &ids(0)), call(new, &[2_000_000])]);
+    table.claim((1..10).map(|round| call(new, &ids(round))));
+    table.finish(false);
     assert_eq!((counts(&old).in_flight, counts(&new).in_flight), (1, 10));
-    (100_000..150_000).for_each(|id| collector.take(&activity(id, 10, 20)));
-    collector.finish(false);
+    (100_000..150_000).for_each(|id| table.take(&activity(id, 10, 20)));
+    table.finish(false);
     assert_eq!((counts(&old).lost.of(Lost::Records), counts(&new).in_flight), (1, 10));
 }
 
 #[test]
 fn functions_count_as_work_that_waits() {
-    let mut call = Box::<OpenCall>::default();
+    let mut call = new_call();
     let [outer, inner] = [(); 2].map(|()| subject(thread()));
     let frame = call.enter(outer).unwrap();
     (0..3).for_each(|id| run_inner(&mut call, inner, &[id], &mut Vec::new()));
     call.leave(at(frame), None, |_| DeviceId::Cuda(0));
-    assert_eq!(WaitingCall::new(call).work(), 4 + 3);
+    assert_eq!(call.work(), 4 + 3);
 }
 
 /// Threads that make short calls must not answer for a thread inside a long one.
 #[test]
 fn end_of_the_process_waits_for_calls_that_were_open() {
     let calls = OpenCalls { awaited: AtomicUsize::new(0), is_ending: AtomicBool::new(false) };
-    let [mut long, mut short, mut later] = std::array::from_fn(|_| Box::<OpenCall>::default());
+    let [mut long, mut short, mut later] = std::array::from_fn(|_| new_call());
     [&mut long, &mut short].into_iter().for_each(|call| calls.count(call));
     calls.is_ending.store(true, Relaxed);
     calls.count(&mut later);
@@ -985,14 +1002,14 @@ fn end_of_the_process_waits_for_calls_that_were_open() {
 fn end_of_the_process_splits_an_old_call() {
     let thread = thread();
     let [outer, inner] = [(); 2].map(|()| subject(thread));
-    let (mut call, mut parts) = (Box::<OpenCall>::default(), Vec::new());
+    let (mut call, mut parts) = (new_call(), Vec::new());
     call.enter(outer).unwrap();
     run_inner(&mut call, inner, &[1], &mut parts);
     call.is_awaited = true;
     assert_eq!((call.due_part(false), call.due_part(true)), (None, None));
     call.frames[0].entered_ns -= 200_000_000;
     assert_eq!(call.due_part(true), Some(Lost::Unfinished));
-    let mut part = Box::<OpenCall>::default();
+    let mut part = new_call();
     call.split_off(&mut part, Lost::Unfinished);
     assert!(!part.is_awaited);
     // It has answered, or was opened afterwards.
@@ -1000,4 +1017,121 @@ fn end_of_the_process_splits_an_old_call() {
     assert_eq!(call.due_part(true), None);
     record_all(vec![part]);
     assert_eq!((counts(&outer).in_flight, counts(&inner).opened), (1, 1));
+}
+
+fn opened_times(subject: OpenedFunction) -> gpu_time_report::KernelTimes {
+    subject.of.site.series()[0].series.times().opened().cloned().unwrap()
+}
+
+#[test]
+fn launches_of_helpers_are_not_in_the_figures_of_functions() {
+    let [outer, inner] = [(); 2].map(|()| subject(thread()));
+    let mut call = new_call();
+    let frames = [outer, inner].map(|subject| call.enter(subject).unwrap());
+    note(&mut call, &launch(21));
+    [(22, 0), (23, 1), (24, 1)]
+        .into_iter()
+        .for_each(|(id, frame)| note_by_helper(&call, frame, id));
+    for frame in frames.into_iter().rev() {
+        call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    }
+    let mut table = Table::new();
+    table.claim([call]);
+    for (id, start_ns) in [(21, 100), (22, 110), (23, 120), (24, 200)] {
+        table.take(&activity(id, start_ns, start_ns + 10));
+    }
+    table.finish(false);
+    for subject in [outer, inner] {
+        let times = opened_times(subject);
+        assert_eq!((times.opened, times.kernels_per_call), (1, Some(1.0)));
+        let [busy, span] = [times.busy_ns, times.span_ns].map(|times| times.unwrap().sum);
+        assert_eq!((busy, span), (10.0, 10.0));
+    }
+}
+
+#[test]
+fn call_is_not_lost_with_a_launch_of_a_helper() {
+    for (records, silence, is_last, expected) in [
+        (&[][..], LONGEST_PATIENCE, false, (0, 1)),
+        // The other record may still come.
+        (&[31], PATIENCE, false, (0, 0)),
+        (&[31], LONGEST_PATIENCE, false, (1, 0)),
+        (&[31], PATIENCE, true, (1, 0)),
+        (&[31, 32], PATIENCE, false, (1, 0)),
+    ] {
+        let subject = subject(thread());
+        let mut call = new_call();
+        let frame = call.enter(subject).unwrap();
+        note(&mut call, &launch(31));
+        note_by_helper(&call, 0, 32);
+        call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+        let mut table = Table::new();
+        table.claim([call]);
+        records.iter().for_each(|id| table.take(&activity(*id, 10, 20)));
+        table.wait(2 * silence);
+        table.finish(is_last);
+        let BracketCounts { opened, lost, .. } = counts(&subject);
+        assert_eq!((opened, lost.total()), expected, "{records:?} {silence:?}");
+        if opened == 1 {
+            assert_eq!(opened_times(subject).kernels_per_call, Some(1.0));
+        }
+    }
+}
+
+/// Launches are where their frames are, whether or not these were handed over before.
+#[test]
+fn parts_of_a_call_have_the_launches_of_their_frames() {
+    let functions = [(); 3].map(|()| OpenedFunction { stream: None, ..subject(thread()) });
+    let [outer, inner, later] = functions;
+    let mut call = new_call();
+    call.enter(outer).unwrap();
+    let ended = call.enter(inner).unwrap();
+    call.leave(at(ended), None, |_| DeviceId::Cuda(0));
+    [(41, 0), (42, 1), (43, 1), (44, 2)]
+        .into_iter()
+        .for_each(|(id, frame)| note_by_helper(&call, frame, id));
+    let mut table = Table::new();
+    table.add_made();
+    table.disown(43);
+    let mut part = Box::<OpenCall>::default();
+    call.split_off(&mut part, Lost::Long);
+    table.claim([part]);
+    let frame = call.enter(later).unwrap();
+    assert_eq!(frame.nth, 2);
+    // Its frame has been handed over.
+    note_by_helper(&call, 1, 46);
+    call.leave(call.position(2).unwrap(), None, |_| DeviceId::Cuda(0));
+    call.leave(0, None, |_| DeviceId::Cuda(0));
+    table.claim([call]);
+    assert_eq!(table.waited_for(), [vec![(41, 0), (42, 1)], vec![(44, 1)]]);
+    assert!(!table.0.take(&activity(43, 10, 20)) && !table.0.take(&activity(46, 10, 20)));
+}
+
+#[test]
+fn function_may_exclude_helpers_from_all_inside() {
+    let [with, inside] = [(); 2].map(|()| subject(thread()));
+    let spec = Spec { helpers: false, ..Spec::named("without") };
+    let mut without = subject(thread());
+    without.of.site = Box::leak(Box::new(CallSite::new(spec)));
+    let mut call = new_call();
+    let frames = [with, without, inside].map(|subject| {
+        let frame = call.enter(subject).unwrap();
+        (frame, call.open_frame().map(|of| of.nth))
+    });
+    let seen = frames.map(|(_, seen)| seen);
+    assert_eq!(seen, [Some(0), None, None]);
+    for (frame, _) in frames.into_iter().skip(1).rev() {
+        call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    }
+    assert_eq!(call.open_frame().map(|of| of.nth), Some(0));
+}
+
+/// Its records need not be kept until the end of the process.
+#[test]
+fn call_that_is_refused_leaves_nothing() {
+    let mut table = Table::new();
+    let call = call(subject(thread()), &[51]);
+    table.add_made();
+    table.drop_running(call.number);
+    assert!(!table.0.take(&activity(51, 10, 20)));
 }

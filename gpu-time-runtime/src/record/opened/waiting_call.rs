@@ -1,19 +1,15 @@
 //! An ended call that waits for the records of its launches.
 
-use std::time::{Duration, Instant};
-
 use crate::base::lock::locked;
+use crate::record::alignment::Alignment;
+use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, QUIET};
 use crate::record::call_tree::{CallTreeWriter, KnownWork};
-use crate::record::opened::alignment::Alignment;
+use crate::record::graph_sizes::GraphSizes;
 use crate::record::opened::attribution::{ActivitiesByFrame, AttributedActivity};
 use crate::record::opened::devices;
-use crate::record::opened::graph_sizes::GraphSizes;
-use crate::record::opened::open_call::{
-    CallSeries, Frame, FrameLaunch, OpenCall, OpenedAs, OpenedFunction,
-};
+use crate::record::opened::open_call::{CallSeries, Frame, OpenCall, OpenedAs, OpenedFunction};
 use crate::record::overlap;
 use crate::record::series_counters::OpenedOutcome;
-use crate::record::stream_progress::StreamProgress;
 use crate::record::timeline::{self, StreamWork};
 use crate::stats::call_tree::RecordedCall;
 use crate::types::activity::Activity;
@@ -21,55 +17,23 @@ use crate::types::device::DeviceId;
 use crate::types::sample::Lost;
 use crate::types::stream_id::StreamId;
 
-/// The time without a record after which a call is no longer waited for, once the GPU has gone on to later
-/// launches. Missing records were then lost, and groups have no more of them.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// The time without a record after which a call is lost in any case. What the GPU has reached is not always known, and
-/// CUPTI is flushed for as long as a call is waited for. This includes calls of which only a group without any record is
-/// left: it may be empty, but CUPTI may as well withhold its records behind a kernel that runs for as long.
-pub(super) const LONGEST_PATIENCE: Duration = Duration::from_secs(600);
 /// The maximum number of records of one call. A graph or a batch of copies has many for a single launch.
-const MAX_ACTIVITIES: usize = 262_144;
-/// A call with groups of activities is complete after this many collections without a new record, once
-/// the GPU has gone on to later launches.
-const QUIET: u32 = 2;
+pub(in crate::record) const MAX_ACTIVITIES: usize = 262_144;
 
 /// A call that waits for the records of its launches.
-pub(super) struct WaitingCall {
+pub(in crate::record) struct WaitingCall {
     pub call: Box<OpenCall>,
+    pub awaited: Awaited,
     activities: Vec<AttributedActivity>,
-    /// The number of launches without a record, apart from groups. A graph without kernels, copies and memsets
-    /// never has a record.
-    missing: usize,
-    /// Those of them that helper threads made.
-    missing_by_helpers: usize,
-    pub has_groups: bool,
-    /// The number of collections since the last record.
-    pub quiet: u32,
-    /// The time of the last record or, before the first, the time at which the wait began.
-    pub heard: Instant,
     /// Launches or records are missing, or records have no times, or are too many to keep.
     is_incomplete: bool,
 }
 
-/// The state of a call's records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outlook {
-    MoreExpected,
-    Complete,
-    Lost,
-}
-
 impl WaitingCall {
     pub fn new(call: Box<OpenCall>) -> WaitingCall {
-        let single = || call.launches.iter().filter(|launch| !launch.is_group);
         WaitingCall {
-            activities: Vec::with_capacity(call.launches.len()),
-            missing: single().count(),
-            missing_by_helpers: single().filter(|launch| launch.is_by_helper).count(),
-            has_groups: call.launches.iter().any(|launch| launch.is_group),
-            quiet: 0,
-            heard: Instant::now(),
+            awaited: Awaited::new(),
+            activities: Vec::with_capacity(call.launches),
             is_incomplete: call.is_incomplete,
             call,
         }
@@ -77,135 +41,114 @@ impl WaitingCall {
 
     /// Returns the number of the call's frames, launches and records.
     pub fn work(&self) -> usize {
-        self.call.work() + self.activities.len()
+        self.call.frames.len() + self.awaited.launches.len() + self.activities.len()
     }
 
-    /// Takes a record of the launch with this index, and returns that launch.
-    pub fn take(
-        &mut self,
-        activity: &Activity,
-        launch: usize,
-        alignment: Option<Alignment>,
-    ) -> Option<FrameLaunch> {
-        let launch = self.call.launches.get_mut(launch)?;
-        self.quiet = 0;
-        self.heard = Instant::now();
-        launch.records += 1;
-        if launch.device.replace(activity.device).is_none() {
-            self.missing -= usize::from(!launch.is_group);
-            self.missing_by_helpers -= usize::from(!launch.is_group && launch.is_by_helper);
-        }
-        let launch = *launch;
-        let FrameLaunch { frame, enqueued_ns, stream, is_graph, .. } = launch;
-        let FrameLaunch { is_after_stop, is_by_helper, .. } = launch;
+    /// Returns the call's launches. A failed one is unknown.
+    pub fn launches<'a>(
+        &'a self,
+        known: &'a KnownLaunches,
+    ) -> impl Iterator<Item = &'a KnownLaunch> {
+        self.awaited.launches.iter().filter_map(|id| known.get(id))
+    }
+
+    /// Returns the launches that no helper thread made. Only their records are needed.
+    fn own_launches<'a>(
+        &'a self,
+        known: &'a KnownLaunches,
+    ) -> impl Iterator<Item = &'a KnownLaunch> {
+        self.launches(known).filter(|of| !of.launch.is_by_helper())
+    }
+
+    /// Takes a record of a launch of the call.
+    pub fn take(&mut self, activity: &Activity, known: &KnownLaunch, alignment: Option<Alignment>) {
+        let (Some(owner), Some((_, frame))) = (known.launch.owner, known.frame) else { return };
+        let is_by_helper = owner.is_by_helper;
         if !activity.has_times() && !is_by_helper {
             self.call.count_zero_times(frame);
         }
         if !activity.has_times() || self.activities.len() >= MAX_ACTIVITIES {
             self.is_incomplete |= !is_by_helper;
-            return Some(launch);
+            return;
         }
-        // Without a common clock, nothing counts as enqueued late.
-        let enqueued_ns = alignment.map_or(0, |alignment| alignment.cupti_ns(enqueued_ns));
-        let activity = *activity;
         self.activities.push(AttributedActivity {
             frame,
-            stream,
-            is_in_graph: is_graph,
-            is_after_stop,
+            stream: known.launch.stream,
+            is_in_graph: known.launch.is_graph,
+            is_after_stop: owner.is_after_stop,
             is_by_helper,
-            enqueued_ns,
-            activity,
+            // Without a common clock, nothing counts as enqueued late.
+            enqueued_ns: alignment.map_or(0, |alignment| alignment.cupti_ns(owner.enqueued_ns)),
+            activity: *activity,
         });
-        Some(launch)
     }
 
     /// Notes how many records the launches of graphs have, if the last record came a while ago.
-    pub fn note_quiet_graphs(&mut self, sizes: &mut GraphSizes) {
-        if !self.has_groups || self.quiet != QUIET {
+    pub fn note_quiet_graphs(&self, known: &mut KnownLaunches, sizes: &mut GraphSizes) {
+        if !self.awaited.has_groups || self.awaited.quiet != QUIET {
             return;
         }
-        let launches = self.call.launches.iter_mut();
-        for launch in launches.filter(|launch| launch.records > 0 && !launch.is_quiet) {
-            if let Some(graph) = launch.graph {
-                sizes.note_quiet(graph, launch.records);
-                launch.is_quiet = true;
+        for id in &self.awaited.launches {
+            let Some(of) = known.get_mut(id).filter(|of| of.records > 0 && !of.is_quiet) else {
+                continue;
+            };
+            if let Some(graph) = of.launch.graph {
+                sizes.note_quiet(graph, of.records);
+                of.is_quiet = true;
             }
         }
     }
 
     /// Notes how many records the launches of graphs have. The call must be complete.
-    pub fn note_ended_graphs(&self, sizes: &mut GraphSizes) {
-        for launch in &self.call.launches {
-            if let Some(graph) = launch.graph {
-                sizes.note_ended(graph, launch.records, launch.is_quiet);
+    pub fn note_ended_graphs(&self, known: &KnownLaunches, sizes: &mut GraphSizes) {
+        if self.awaited.has_groups {
+            for of in self.launches(known) {
+                let graph = of.launch.graph.into_iter();
+                graph.for_each(|graph| sizes.note_ended(graph, of.records, of.is_quiet));
             }
         }
     }
 
     /// Returns `true` if a launch of a graph has fewer records than another one.
-    pub fn has_short_graph(&self, sizes: &GraphSizes) -> bool {
-        let is_short =
-            |of: &FrameLaunch| of.graph.is_some_and(|it| sizes.are_short(it, of.records));
-        self.has_groups && self.own_launches().any(is_short)
-    }
-
-    /// Returns the state of the call's records.
-    ///
-    /// A group may have more records until the GPU goes on to a later launch, unless `sizes` tells how many it has. One
-    /// without any record may be
-    /// empty, or CUPTI may withhold its records because other work in the same buffer has not ended. `is_last`
-    /// means that CUPTI has returned all records, even those of work that has not ended.
-    pub fn outlook(
-        &self,
-        progress: &StreamProgress,
-        sizes: &GraphSizes,
-        now: Instant,
-        is_last: bool,
-    ) -> Outlook {
-        let silence = now.saturating_duration_since(self.heard);
-        let is_silent = silence > PATIENCE;
-        let is_past = |launch: &FrameLaunch| progress.are_past(launch.stream, launch.correlation);
-        let has_ended = |launch: &FrameLaunch| launch.device.is_some() && is_past(launch);
-        let has_begun = |launch: &FrameLaunch| launch.device.is_some() || is_past(launch);
-        let launches = || self.call.launches.iter();
-        let is_whole =
-            |launch: &FrameLaunch| launch.graph.is_some_and(|it| sizes.are_all(it, launch.records));
-        let mut groups = launches().filter(|launch| launch.is_group && !is_whole(launch));
-        let mut unsure = launches().filter(|launch| launch.is_group || launch.device.is_none());
-        let lacks_own = self.missing > self.missing_by_helpers;
-        let is_own = |launch: &FrameLaunch| !launch.is_by_helper;
-        let lacks_own_group =
-            || launches().any(|launch| launch.is_group && is_own(launch) && !is_whole(launch));
-        // The work of a helper thread may still be in a queue, or may have gone into a graph.
-        let lost_if = |is_lost| if is_lost { Outlook::Lost } else { Outlook::Complete };
-        match self.missing {
-            0 if is_last || groups.clone().next().is_none() => Outlook::Complete,
-            0 if self.quiet >= QUIET && groups.all(has_ended) => Outlook::Complete,
-            0 if is_silent && launches().all(has_begun) => Outlook::Complete,
-            1.. if is_last && !lacks_own => Outlook::Complete,
-            1.. if is_silent && unsure.all(is_past) => lost_if(lacks_own),
-            _ if silence > LONGEST_PATIENCE => lost_if(lacks_own || lacks_own_group()),
-            _ => Outlook::MoreExpected,
-        }
+    pub fn has_short_graph(&self, known: &KnownLaunches, sizes: &GraphSizes) -> bool {
+        let is_short = |of: &KnownLaunch| {
+            of.launch.graph.is_some_and(|graph| sizes.are_short(graph, of.records))
+        };
+        self.awaited.has_groups && self.own_launches(known).any(is_short)
     }
 
     /// Returns `true` if records that CUPTI dropped by this time may belong to the call's groups, whose numbers
     /// of records are unknown.
-    pub fn may_lack(&self, dropped_ns: u64) -> bool {
+    pub fn may_lack(&self, known: &KnownLaunches, dropped_ns: u64) -> bool {
         let has_begun = |root: &Frame| root.entered_ns < dropped_ns;
-        let has_own_groups = || self.own_launches().any(|launch| launch.is_group);
-        self.has_groups && has_own_groups() && self.call.frames.first().is_some_and(has_begun)
+        self.awaited.has_groups
+            && self.call.frames.first().is_some_and(has_begun)
+            && self.own_launches(known).any(|of| of.launch.is_group)
     }
 
-    /// Returns the launches that no helper thread made. Only their records are needed.
-    fn own_launches(&self) -> impl Iterator<Item = &FrameLaunch> {
-        self.call.launches.iter().filter(|launch| !launch.is_by_helper)
+    /// Returns the ordinal of the device of each frame's first launch with a record, including those of frames inside it.
+    pub fn recorded_devices(&self, known: &KnownLaunches) -> Vec<Option<u32>> {
+        let mut devices = vec![None; self.call.frames.len()];
+        for of in self.launches(known).filter(|of| of.device.is_some()) {
+            let mut inner = of.frame.map(|(_, frame)| frame as usize);
+            while let Some(at) = inner
+                && let Some(device @ None) = devices.get_mut(at)
+            {
+                *device = of.device;
+                inner = self.call.frames[at].parent.map(|outer| outer as usize);
+            }
+        }
+        devices
     }
 
-    /// Records the call in the series of all its functions, or counts it as lost. With an alignment, its
-    /// work is kept for the trace. Returns the call.
-    pub fn record(self, lost: Option<Lost>, alignment: Option<Alignment>) -> Box<OpenCall> {
+    /// Records the call in the series of all its functions, or counts it as lost. `devices` are the
+    /// [recorded ones](Self::recorded_devices). With an alignment, its work is kept for the trace. Returns the call.
+    pub fn record(
+        self,
+        lost: Option<Lost>,
+        devices: &[Option<u32>],
+        alignment: Option<Alignment>,
+    ) -> Box<OpenCall> {
         let WaitingCall { call, mut activities, is_incomplete, .. } = self;
         let lost = lost.or(is_incomplete.then_some(Lost::Records));
         let helped = set_helpers_apart(call.frames.len(), &mut activities);
@@ -258,8 +201,7 @@ impl WaitingCall {
         };
         let is_sampled = call.frames.iter().any(|frame| frame.weight() > 1.0);
         overlap::add(&by_frame.work_by_device(is_known), is_sampled);
-        let devices = call.recorded_devices();
-        for ((frame, figures), device) in call.frames.iter().zip(figures).zip(devices) {
+        for (at, (frame, figures)) in call.frames.iter().zip(figures).enumerate() {
             let &Frame { subject, series, entered_ns, left_ns, draw, .. } = frame;
             if frame.goes_on || left_ns == 0 || subject.opened_as == OpenedAs::Late {
                 continue;
@@ -278,7 +220,7 @@ impl WaitingCall {
             };
             // The first launch of a function that was split is in an earlier part.
             let is_other = |of: &u32| !frame.is_split() && subject.device != DeviceId::Cuda(*of);
-            let device = device.filter(is_other);
+            let device = devices.get(at).copied().flatten().filter(is_other);
             device.into_iter().for_each(devices::note);
             let identity = device.map(|device| subject.of.identity(DeviceId::Cuda(device)));
             let mut recorder = locked(&subject.of.thread.recorder);

@@ -13,11 +13,13 @@ use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::switches::{self, RecordingState};
 use crate::base::{background, clock, console, fork};
 use crate::cuda;
-use crate::record::opened::{self, collector, devices};
-use crate::record::phase::matching::{self, windows};
+use crate::record::collector::{self, records, records_by};
+use crate::record::launches;
+use crate::record::opened::{self, devices};
 use crate::record::phase::schedule::{Collections, Schedule};
-use crate::record::phase::{current, notes};
+use crate::record::phase::{current, window};
 use crate::site::cost;
+use crate::stats::coverage::CoverageSums;
 use crate::types::record_mode::{PhasePlan, RecordMode};
 use crate::types::site_time::SiteTime;
 use crate::{cupti, cupti::RecordingGuard, health};
@@ -33,6 +35,8 @@ const LONG_STEP: Duration = Duration::from_millis(20);
 const LAUNCHES_PER_COLLECTION: usize = 4_096;
 /// The longest sleep. After it, the thread checks whether the process is ending.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// The longest time that a report waits for another thread that takes records.
+const REPORT_PATIENCE: Duration = Duration::from_secs(2);
 /// The host time of switching recording on and off.
 const SWITCH_COST_NS: u64 = 6_000;
 
@@ -215,14 +219,21 @@ pub(crate) fn before_opening(prepare: fn()) {
 /// Returns how busy the device with this ordinal was. `None` if there were no phases.
 pub(crate) fn coverage(device: u32) -> Option<Coverage> {
     let covered = covered();
-    let coverage = matching::read(|sums| sums.report(device, covered.as_secs_f64()))??;
+    let coverage = read_sums(|sums| sums.report(device, covered.as_secs_f64()))??;
     Some(value!(Coverage { covered_ns: covered.as_nanos() as f64, ..coverage }))
 }
 
 /// Returns the times of annotated functions on the device with this ordinal, as phases tell.
 pub(crate) fn site_times(device: u32) -> Vec<SiteTime> {
     let covered_s = covered().as_secs_f64();
-    matching::read(|sums| sums.site_times(device, covered_s)).unwrap_or_default()
+    read_sums(|sums| sums.site_times(device, covered_s)).unwrap_or_default()
+}
+
+/// Returns what `read` finds in the sums over all windows. `None` if another thread keeps them locked, because CUPTI does
+/// not hand over its records.
+fn read_sums<T>(read: impl FnOnce(&CoverageSums) -> T) -> Option<T> {
+    let records = records_by(Instant::now() + REPORT_PATIENCE)?;
+    Some(read(&records.windows.sums))
 }
 
 /// Returns the time that the phases stand for: the run from the time on from which they could begin, without that of runs
@@ -230,9 +241,9 @@ pub(crate) fn site_times(device: u32) -> Vec<SiteTime> {
 fn covered() -> Duration {
     let (total, since) = locked(&STATE.orders).suspended;
     let suspended = total + since.map_or(Duration::ZERO, |since| since.elapsed());
-    current::ready().map_or(Duration::ZERO, |ready| match recording_until() {
+    window::ready().map_or(Duration::ZERO, |ready| match recording_until() {
         Some(until) => until.saturating_duration_since(ready),
-        None => ready.elapsed().saturating_sub(suspended),
+        None => window::until().saturating_duration_since(ready).saturating_sub(suspended),
     })
 }
 
@@ -259,7 +270,7 @@ pub(crate) fn warning() -> Option<String> {
         return Some(format!("nothing can be recorded in phases: {why}"));
     }
     let has_context = !cuda::contexts().is_empty() || !devices::recorded().is_empty();
-    let has_begun = has_context || current::ready().is_some();
+    let has_begun = has_context || window::ready().is_some();
     // Without CUPTI, the report says what is missing.
     let lacks_context = is_used() && !has_begun && cupti::why_unavailable().is_none();
     lacks_context.then(|| {
@@ -271,17 +282,17 @@ pub(crate) fn warning() -> Option<String> {
 
 /// Waits until no phase is in progress. Timing must be switched off.
 pub(crate) fn wait_for_end(deadline: Instant) {
-    current::wake();
+    window::wake();
     // Pairs with the fence in `switch_on`.
     fence(SeqCst);
-    let is_recording = || STATE.is_recording.load(Relaxed) || current::has_window();
+    let is_recording = || STATE.is_recording.load(Relaxed) || window::is_open();
     clock::wait_until(deadline, TAIL, || !is_recording());
 }
 
-/// Divides a phase without an end, so that a report knows what has been recorded so far.
-pub(crate) fn divide() {
+/// Ends the windows with the program, whose last report follows.
+pub(crate) fn end() {
     if is_used() && !fork::is_forked() {
-        windows().divide(cupti::now_ns());
+        window::end();
     }
 }
 
@@ -323,7 +334,7 @@ impl PhaseOrders {
         let (total, since) = &mut self.suspended;
         *total += since.take().map_or(Duration::ZERO, |since| since.elapsed());
         // Before phases can begin, nothing keeps them from it.
-        if is_suspended && current::ready().is_some() {
+        if is_suspended && window::ready().is_some() {
             *since = Some(Instant::now());
         }
         self.mark();
@@ -363,7 +374,7 @@ fn order(change: impl FnOnce(&mut PhaseOrders)) {
     if is_first {
         note_start(&STATE.orders, background::spawn("gpu-time-phases", run));
     }
-    current::wake();
+    window::wake();
 }
 
 /// Notes whether the thread could be started. If not, says why, and drops the request, which nothing will
@@ -380,7 +391,7 @@ fn note_start(orders: &Mutex<PhaseOrders>, started: io::Result<()>) {
 }
 
 fn run() {
-    current::set_thread();
+    window::set_thread();
     let mut schedule = Schedule::default();
     let mut collections = Collections::default();
     while !has_ended() {
@@ -394,7 +405,7 @@ fn run() {
         }
         let planned = schedule.next(recording.plan(), now);
         // Checked before a phase begins, because phases that follow each other closely leave no other time.
-        if collections.are_due(now, || windows().are_waiting()) {
+        if collections.are_due(now, || records().windows.are_waiting()) {
             collect();
             now = Instant::now();
         }
@@ -415,7 +426,7 @@ fn run() {
         {
             if !record(plan.length(), Some(plan)) {
                 // A later one would not be at a random time.
-                windows().miss(plan.length().as_nanos() as u64);
+                records().windows.miss(plan.length().as_nanos() as u64);
             }
             schedule.advance();
             collections.restart();
@@ -506,7 +517,7 @@ fn switch_on() -> Result<Recorded, bool> {
     if cupti::is_available() {
         note_devices();
     }
-    if !windows().has_room() {
+    if !records().windows.has_room() {
         return Err(false);
     }
     let switched_on = cupti::switch_on().ok_or_else(|| !cupti::is_available())?;
@@ -523,7 +534,7 @@ fn record_on(recording: RecordMode) {
             return;
         }
     };
-    current::open_window(current::WINDOW, false);
+    window::open(window::LENGTH, false);
     let since_start = || clock::started().monotonic.elapsed();
     let is_over = || matches!(recording, RecordMode::Start(length) if since_start() >= length);
     let (mut launches, mut divided) = (0, Instant::now());
@@ -541,10 +552,10 @@ fn record_on(recording: RecordMode) {
             break;
         }
         thread::park_timeout(LONG_STEP);
-        launches += windows().take_notes();
-        if divided.elapsed() >= current::WINDOW {
+        launches += records().take_launches();
+        if divided.elapsed() >= window::LENGTH {
             divided = Instant::now();
-            divide();
+            records().divide_window(cupti::now_ns());
             collect();
         }
     }
@@ -556,7 +567,7 @@ fn record_on(recording: RecordMode) {
 /// later.
 fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
     let wanted = Instant::now();
-    let is_first = current::ready().is_none();
+    let is_first = window::ready().is_none();
     let changes = locked(&STATE.orders).changes;
     let recorded = match switch_on() {
         Ok(recorded) => recorded,
@@ -568,7 +579,7 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
     if now >= end_at {
         return false;
     }
-    current::open_window(length, plan.is_some());
+    window::open(length, plan.is_some());
     current::begin(plan.map_or(1.0, PhasePlan::weight) as f32);
     let is_over = || !switches::is_on() || locked(&STATE.orders).changes != changes;
     let (mut launches, mut collected) = (0, 0);
@@ -581,7 +592,7 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
             break;
         }
         thread::park_timeout(rest.min(STEP));
-        launches += windows().take_notes();
+        launches += records().take_launches();
         if launches - collected > LAUNCHES_PER_COLLECTION {
             collected = launches;
             collect();
@@ -594,16 +605,13 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
 
 /// Closes the window, and switches CUPTI off soon after.
 fn close(recorded: Recorded, mut launches: usize) {
-    notes::close();
+    launches::set_window(false);
     let end_ns = cupti::now_ns();
     thread::sleep(TAIL);
     drop(recorded);
     note_devices();
-    let mut windows = windows();
-    launches += windows.take_notes();
-    windows.close(end_ns);
-    drop(windows);
-    current::note_closed_window();
+    launches += records().close_window(end_ns);
+    window::note_closed();
     charge(SWITCH_COST_NS + cupti::cost_ns(launches));
 }
 

@@ -1,16 +1,6 @@
-//! The phase in progress, and its window.
+//! The phase in progress.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
-
-use crate::cupti;
-use crate::record::phase::matching::windows;
-use crate::record::phase::notes;
-
-/// The length of the windows into which a phase without an end is divided.
-pub(super) const WINDOW: Duration = Duration::from_millis(200);
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A time in which CUPTI records everything that the process enqueues.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,24 +18,10 @@ struct CurrentPhase {
     endless: AtomicU32,
     /// The number of the last phase.
     last: AtomicU32,
-    has_window: AtomicBool,
-    /// A call opened the window of a phase without an end, maybe before it creates a context.
-    awaits_launch: AtomicBool,
-    /// The time from which on phases could begin. Before, there was no context, or CUPTI was being loaded.
-    ready: OnceLock<Instant>,
-    /// The thread that begins and ends phases, once it runs.
-    thread: OnceLock<Thread>,
 }
 
-static CURRENT: CurrentPhase = CurrentPhase {
-    timed: AtomicU64::new(0),
-    endless: AtomicU32::new(0),
-    last: AtomicU32::new(0),
-    has_window: AtomicBool::new(false),
-    awaits_launch: AtomicBool::new(false),
-    ready: OnceLock::new(),
-    thread: OnceLock::new(),
-};
+static CURRENT: CurrentPhase =
+    CurrentPhase { timed: AtomicU64::new(0), endless: AtomicU32::new(0), last: AtomicU32::new(0) };
 
 /// Returns the phase in progress.
 #[inline]
@@ -57,30 +33,6 @@ pub(crate) fn phase() -> Option<Phase> {
     let phase = CURRENT.timed.load(Relaxed);
     let weight = f32::from_bits((phase >> 32) as u32);
     (phase != 0).then_some(Phase { number: phase as u32, weight })
-}
-
-/// Wakes the thread that begins and ends phases, for example because a CUDA context has been found.
-pub(crate) fn wake() {
-    if let Some(thread) = CURRENT.thread.get() {
-        thread.unpark();
-    }
-}
-
-/// Opens the window of a phase without an end, for a call that is opened in it. CUPTI must be switched on.
-pub(crate) fn begin_window() {
-    if CURRENT.endless.load(Relaxed) != 0 && !has_window() {
-        open_window(WINDOW, false);
-        CURRENT.awaits_launch.store(true, Relaxed);
-        wake();
-    }
-}
-
-/// Notes that the process launches, so there is a context. Called from CUPTI's callback for driver calls, so it takes no
-/// lock and allocates nothing.
-pub(crate) fn note_launch() {
-    if CURRENT.awaits_launch.load(Relaxed) && CURRENT.awaits_launch.swap(false, Relaxed) {
-        wake();
-    }
 }
 
 fn next_number() -> u32 {
@@ -106,28 +58,7 @@ pub(super) fn end_endless() {
     CURRENT.endless.store(0, Relaxed);
 }
 
-/// Opens a window that is planned to be of this length, unless a call has. If its time `is_drawn`, it stands for others.
-pub(super) fn open_window(length: Duration, is_drawn: bool) {
-    if !CURRENT.has_window.swap(true, Relaxed) {
-        CURRENT.ready.get_or_init(Instant::now);
-        windows().open(length.as_nanos() as u64, cupti::now_ns(), is_drawn);
-        notes::open();
-    }
-}
-
-pub(super) fn has_window() -> bool {
-    CURRENT.has_window.load(Relaxed)
-}
-
-pub(super) fn note_closed_window() {
-    CURRENT.has_window.store(false, Relaxed);
-}
-
-pub(super) fn ready() -> Option<Instant> {
-    CURRENT.ready.get().copied()
-}
-
-/// Notes that the calling thread begins and ends phases.
-pub(super) fn set_thread() {
-    _ = CURRENT.thread.set(thread::current());
+/// Returns `true` in a phase without an end.
+pub(super) fn is_endless() -> bool {
+    CURRENT.endless.load(Relaxed) != 0
 }

@@ -1,34 +1,38 @@
 //! A stub of `phase` for builds without the `kernels` feature, which record nothing.
 
-pub(crate) mod matching {
-    use crate::record::stream_progress::StreamProgress;
+pub(crate) mod windows {
+    use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook};
     use crate::types::activity::Activity;
 
     pub(crate) struct Windows;
 
     impl Windows {
+        pub const fn new() -> Windows {
+            Windows
+        }
+
+        pub fn add(&mut self, _: &KnownLaunch) -> Option<u64> {
+            None
+        }
+
+        pub fn forget(&mut self, _: &KnownLaunch) {}
+
         pub fn begin_round(&mut self) {}
 
         pub fn repeat_round(&mut self) {}
 
-        pub fn take(&mut self, _: &Activity, _: &mut StreamProgress) -> bool {
-            false
+        pub fn take(&mut self, _: &Activity, _: &KnownLaunch) {}
+
+        pub fn lose_all(&mut self) {}
+
+        pub fn finish(
+            &mut self,
+            _: bool,
+            _: &mut KnownLaunches,
+            _: impl Fn(&Awaited, &KnownLaunches) -> Outlook,
+        ) {
         }
-
-        pub fn end_round(&mut self, _: &mut StreamProgress, _: bool, _: bool, _: bool) {}
     }
-
-    pub(crate) fn windows() -> Windows {
-        Windows
-    }
-}
-
-pub(crate) mod notes {
-    use crate::types::activity::EnqueueCall;
-
-    pub(crate) fn note(_: &EnqueueCall, _: bool, _: Option<u32>) {}
-
-    pub(crate) fn note_failure(_: u32) {}
 }
 
 pub(crate) mod current {
@@ -41,10 +45,12 @@ pub(crate) mod current {
     pub(crate) fn phase() -> Option<Phase> {
         None
     }
+}
 
+pub(crate) mod window {
     pub(crate) fn wake() {}
 
-    pub(crate) fn begin_window() {}
+    pub(crate) fn begin() {}
 
     pub(crate) fn note_launch() {}
 }
@@ -101,7 +107,7 @@ pub(crate) mod controller {
         None
     }
 
-    pub(crate) fn divide() {}
+    pub(crate) fn end() {}
 
     pub(crate) fn take_cost_ns() -> u64 {
         0

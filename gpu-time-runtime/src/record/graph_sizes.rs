@@ -16,7 +16,7 @@ const CHANGED: u32 = 8;
 const MAX_GRAPHS: usize = 4_096;
 
 /// The numbers of records of graphs.
-pub(super) struct GraphSizes {
+pub(crate) struct GraphSizes {
     graphs: Option<HashMap<GraphExec, GraphSize>>,
 }
 
