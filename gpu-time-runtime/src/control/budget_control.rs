@@ -12,7 +12,7 @@ use std::{ptr, thread};
 
 use crate::base::lock::{Mutex, Rank, locked, try_locked};
 use crate::base::{background, clock, console, switches, switches::SWITCHES};
-use crate::record::phase::controller;
+use crate::record::collector;
 use crate::site::callsite::CallSite;
 use crate::stats::budget::BudgetAccount;
 use crate::types::sampling::Sampling;
@@ -120,7 +120,7 @@ impl Controller {
             return None;
         }
         let usages = self.sites.iter().map(|site| site.cost.take());
-        let own_ns = (self.took_ns + controller::take_cost_ns()) as f64;
+        let own_ns = (self.took_ns + collector::take_cost_ns()) as f64;
         let rates = self.budget.adjust(elapsed_ns as f64, usages, own_ns);
         for (site, rate) in self.sites.iter().zip(rates) {
             site.set_rate(rate);
@@ -227,13 +227,10 @@ mod tests {
         let cost = (timed * CALL_NS) as f64;
         assert!(counted >= cost && counted < 1.01 * cost, "{counted} {cost}");
 
-        #[cfg(feature = "kernels")]
-        {
-            controller::count_cost(2_000_000);
-            assert_eq!(controller.adjust(begin + 501 * PAUSE_NS), Some(PAUSE_NS));
-            let with_window = controller.budget.cost(std::iter::empty());
-            assert!(with_window.host_ns >= counted + 2e6, "{counted} {with_window:?}");
-        }
+        collector::count_cost(2_000_000);
+        assert_eq!(controller.adjust(begin + 501 * PAUSE_NS), Some(PAUSE_NS));
+        let with_window = controller.budget.cost(std::iter::empty());
+        assert!(with_window.host_ns >= counted + 2e6, "{counted} {with_window:?}");
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub(crate) static LATE: AtomicU64 = AtomicU64::new(0);
 /// Calls that were lost because too many waited for their records.
 pub(crate) static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
 
+/// Closed windows wait for their records.
+pub(super) static WINDOWS_WAIT: AtomicBool = AtomicBool::new(false);
+
 /// Set if the last report has given up while another thread kept the records.
 pub(super) static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
 
@@ -475,6 +478,7 @@ impl Records {
         self.windows.finish(is_last, launches, |awaited, known| {
             awaited.outlook(known, &self.progress, sizes, now, has_all)
         });
+        self.note_windows();
     }
 
     /// Counts all calls that still wait as lost, and those that end from now on.
@@ -501,7 +505,12 @@ impl Records {
     pub fn close_window(&mut self, end_ns: u64) -> usize {
         let launches = self.take_launches();
         self.windows.close(end_ns);
+        self.note_windows();
         launches
+    }
+
+    fn note_windows(&self) {
+        WINDOWS_WAIT.store(self.windows.are_waiting(), Relaxed);
     }
 
     /// Closes the open window, if there is one, and opens another one that follows it.
@@ -509,5 +518,6 @@ impl Records {
     pub fn divide_window(&mut self, now_ns: u64) {
         self.take_launches();
         self.windows.divide(now_ns);
+        self.note_windows();
     }
 }

@@ -334,7 +334,8 @@ untraced! {
         subscriber: *mut c_void, _context: *mut c_void, _stream: u32, dropped: *mut usize,
     ) check(subscriber).and_then(|()| take_dropped(dropped));
     fn cuptiGetTimestamp(timestamp: *mut u64) {
-        TIMESTAMPS.fetch_add(u64::from(gpu_time_sim_cupti_is_recording()), Relaxed);
+        let is_of_phase = is_of_phases() && gpu_time_sim_cupti_is_recording();
+        TIMESTAMPS.fetch_add(u64::from(is_of_phase), Relaxed);
         put(timestamp, driver::timestamp(driver::now().ok_or(NOT_INITIALIZED)?))
     };
     fn cuptiGetVersion(version: *mut u32) put(version, script().version.number);
@@ -349,11 +350,19 @@ untraced! {
     ) stream_id(context, stream, is_per_thread != 0, id);
 }
 
-/// The number of calls of `cuptiGetTimestamp` while kernels were recorded.
+/// Returns `true` in the thread that begins and ends phases. Others read the clock at any time.
+fn is_of_phases() -> bool {
+    let mut name = [0_u8; 16];
+    // SAFETY: the name of a thread has at most as many bytes, with its NUL.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name.starts_with(b"gpu-time-phases")
+}
+
+/// The number of calls of `cuptiGetTimestamp` by the thread of phases while kernels were recorded.
 static TIMESTAMPS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the number of calls of `cuptiGetTimestamp` while kernels were recorded. The real library
-/// has no such function.
+/// Returns the number of calls of `cuptiGetTimestamp` by the thread of phases while kernels were recorded. The real
+/// library has no such function.
 #[unsafe(no_mangle)]
 pub extern "C" fn gpu_time_sim_cupti_timestamps() -> u64 {
     TIMESTAMPS.load(Relaxed)

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU64, fence};
+use std::sync::atomic::{AtomicBool, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,8 @@ use crate::cuda;
 use crate::record::collector::{self, records, records_by};
 use crate::record::launches;
 use crate::record::opened::{self, devices};
-use crate::record::phase::schedule::{Collections, Schedule};
+use crate::record::phase::schedule::Schedule;
 use crate::record::phase::{current, window};
-use crate::site::cost;
 use crate::stats::coverage::CoverageSums;
 use crate::types::record_mode::{PhasePlan, RecordMode};
 use crate::types::site_time::SiteTime;
@@ -30,9 +29,6 @@ const TAIL: Duration = Duration::from_millis(1);
 const STEP: Duration = Duration::from_millis(5);
 /// The same during a phase without an end.
 const LONG_STEP: Duration = Duration::from_millis(20);
-/// The number of launches after which records are collected during a phase. CUPTI's buffers have
-/// space for more.
-const LAUNCHES_PER_COLLECTION: usize = 4_096;
 /// The longest sleep. After it, the thread checks whether the process is ending.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// The longest time that a report waits for another thread that takes records.
@@ -82,8 +78,6 @@ struct PhaseState {
     is_recording: AtomicBool,
     /// Called before each phase.
     before_opening: OnceLock<fn()>,
-    /// The host time of phases that has not been charged to the budget yet.
-    cost_ns: AtomicU64,
 }
 
 static STATE: PhaseState = PhaseState {
@@ -108,7 +102,6 @@ static STATE: PhaseState = PhaseState {
     is_run_recorded: AtomicBool::new(false),
     is_recording: AtomicBool::new(false),
     before_opening: OnceLock::new(),
-    cost_ns: AtomicU64::new(0),
 };
 
 /// Sets when to record. Unless it is `wanted` now, the thread starts with the first call that needs
@@ -296,11 +289,6 @@ pub(crate) fn end() {
     }
 }
 
-/// Returns the cost of phases since the last call, in nanoseconds of host time.
-pub(crate) fn take_cost_ns() -> u64 {
-    STATE.cost_ns.swap(0, Relaxed)
-}
-
 impl PhaseOrders {
     /// Returns when to record from now on.
     fn effective(&self) -> RecordMode {
@@ -393,22 +381,15 @@ fn note_start(orders: &Mutex<PhaseOrders>, started: io::Result<()>) {
 fn run() {
     window::set_thread();
     let mut schedule = Schedule::default();
-    let mut collections = Collections::default();
     while !has_ended() {
-        let mut now = Instant::now();
+        let now = Instant::now();
         let (recording, requested) = ordered(has_orders() && can_begin());
         if let RecordMode::On | RecordMode::Start(_) = recording {
             record_on(recording);
-            collections.restart();
             _ = schedule.next(None, now);
             continue;
         }
         let planned = schedule.next(recording.plan(), now);
-        // Checked before a phase begins, because phases that follow each other closely leave no other time.
-        if collections.are_due(now, || records().windows.are_waiting()) {
-            collect();
-            now = Instant::now();
-        }
         if let Some(length) = requested {
             let has_recorded = record(length, None);
             let mut orders = locked(&STATE.orders);
@@ -420,7 +401,6 @@ fn run() {
                 drop(orders);
                 thread::park_timeout(STEP);
             }
-            collections.restart();
         } else if let Some((plan, at)) = planned
             && now >= at
         {
@@ -429,11 +409,9 @@ fn run() {
                 records().windows.miss(plan.length().as_nanos() as u64);
             }
             schedule.advance();
-            collections.restart();
         } else {
             let pause = planned.map(|(_, at)| at.saturating_duration_since(now));
-            let sleep = [pause, collections.wait(now)].into_iter().flatten().min();
-            thread::park_timeout(sleep.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP));
+            thread::park_timeout(pause.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP));
         }
     }
 }
@@ -552,11 +530,10 @@ fn record_on(recording: RecordMode) {
             break;
         }
         thread::park_timeout(LONG_STEP);
-        launches += records().take_launches();
+        launches += take_launches();
         if divided.elapsed() >= window::LENGTH {
             divided = Instant::now();
             records().divide_window(cupti::now_ns());
-            collect();
         }
     }
     close(recorded, launches);
@@ -582,7 +559,7 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
     window::open(length, plan.is_some());
     current::begin(plan.map_or(1.0, PhasePlan::weight) as f32);
     let is_over = || !switches::is_on() || locked(&STATE.orders).changes != changes;
-    let (mut launches, mut collected) = (0, 0);
+    let mut launches = 0;
     loop {
         let rest = end_at.saturating_duration_since(Instant::now());
         if has_ended() {
@@ -592,15 +569,17 @@ fn record(length: Duration, plan: Option<PhasePlan>) -> bool {
             break;
         }
         thread::park_timeout(rest.min(STEP));
-        launches += records().take_launches();
-        if launches - collected > LAUNCHES_PER_COLLECTION {
-            collected = launches;
-            collect();
-        }
+        launches += take_launches();
     }
     current::end();
     close(recorded, launches);
     true
+}
+
+/// Takes the launches that have been made, unless another thread is about to do so. Returns the number of those in the
+/// window.
+fn take_launches() -> usize {
+    records_by(Instant::now()).map_or(0, |mut records| records.take_launches())
 }
 
 /// Closes the window, and switches CUPTI off soon after.
@@ -612,25 +591,8 @@ fn close(recorded: Recorded, mut launches: usize) {
     note_devices();
     launches += records().close_window(end_ns);
     window::note_closed();
-    charge(SWITCH_COST_NS + cupti::cost_ns(launches));
-}
-
-/// Collects CUPTI's records. This may block launches on other threads, so its time is charged.
-fn collect() {
-    let began = Instant::now();
-    collector::collect(began + LONGEST_SLEEP);
-    charge(began.elapsed().as_nanos() as u64);
-}
-
-fn charge(ns: u64) {
-    if cost::is_on() {
-        count_cost(ns);
-    }
-}
-
-/// Counts host time to charge to the budget.
-pub(crate) fn count_cost(ns: u64) {
-    STATE.cost_ns.fetch_add(ns, Relaxed);
+    collector::wake();
+    collector::charge(SWITCH_COST_NS + cupti::cost_ns(launches));
 }
 
 #[cfg(test)]

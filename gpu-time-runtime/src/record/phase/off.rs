@@ -11,6 +11,10 @@ pub(crate) mod windows {
             Windows
         }
 
+        pub fn are_waiting(&self) -> bool {
+            false
+        }
+
         pub fn add(&mut self, _: &KnownLaunch) -> Option<u64> {
             None
         }
@@ -108,8 +112,4 @@ pub(crate) mod controller {
     }
 
     pub(crate) fn end() {}
-
-    pub(crate) fn take_cost_ns() -> u64 {
-        0
-    }
 }

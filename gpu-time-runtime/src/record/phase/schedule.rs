@@ -1,42 +1,9 @@
-//! The times at which windows open, and at which the records of their launches are collected.
+//! The times at which windows open.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::base::random::generator;
 use crate::types::record_mode::PhasePlan;
-
-/// The time from the end of a window to the first collection. It doubles for each further
-/// collection.
-const FIRST_COLLECTION: Duration = Duration::from_millis(100);
-
-/// The schedule of collections after a window. They become rarer, because each flush of CUPTI's
-/// records blocks launches on other threads.
-#[derive(Default)]
-pub(super) struct Collections {
-    next: Option<(Instant, Duration)>,
-}
-
-impl Collections {
-    /// Schedules the first collection after a window, unless one is due earlier.
-    pub fn restart(&mut self) {
-        let usual = Instant::now() + FIRST_COLLECTION;
-        let at = self.next.map_or(usual, |(at, _)| at.min(usual));
-        self.next = Some((at, FIRST_COLLECTION));
-    }
-
-    pub fn wait(&self, now: Instant) -> Option<Duration> {
-        self.next.map(|(at, _)| at.saturating_duration_since(now))
-    }
-
-    /// Returns `true` if a collection is due and windows wait for records, and schedules the next
-    /// one.
-    pub fn are_due(&mut self, now: Instant, are_waiting: impl FnOnce() -> bool) -> bool {
-        let Some((_, pause)) = self.next.filter(|(at, _)| now >= *at) else { return false };
-        let are_waiting = are_waiting();
-        self.next = are_waiting.then(|| (now + 2 * pause, 2 * pause));
-        are_waiting
-    }
-}
 
 /// The next window of a plan.
 #[derive(Default)]
@@ -82,7 +49,7 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::time::Duration;
 
     use super::*;
 
@@ -130,33 +97,5 @@ mod tests {
         assert_eq!(schedule.next(None, now), None);
         let later = now + Duration::from_secs(1_000);
         assert!(schedule.next(Some(plan), later).is_some_and(|(_, at)| at > later));
-    }
-
-    #[test]
-    fn collections_become_rare() {
-        let mut collections = Collections::default();
-        let now = Instant::now();
-        assert_eq!((collections.wait(now), collections.are_due(now, || true)), (None, false));
-        collections.restart();
-        assert!(collections.wait(now).is_some_and(|wait| wait >= FIRST_COLLECTION));
-        assert!(!collections.are_due(now, || true));
-        let mut due = collections.next.unwrap().0;
-        for pause in [2, 4, 8].map(|times| times * FIRST_COLLECTION) {
-            assert!(collections.are_due(due, || true));
-            assert_eq!(collections.wait(due), Some(pause));
-            due += pause;
-        }
-        assert!(!collections.are_due(due, || false));
-        assert_eq!(collections.wait(due), None);
-    }
-
-    #[test]
-    fn further_windows_do_not_postpone_a_collection() {
-        let mut collections = Collections::default();
-        collections.restart();
-        let first = collections.next;
-        thread::sleep(Duration::from_millis(1));
-        collections.restart();
-        assert_eq!(collections.next, first);
     }
 }
