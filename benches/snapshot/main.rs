@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gpu_time::__private::{CallSite, Clock, NoDetails, Spec, enter_host};
+use gpu_time::__private::{CallSite, Clock, NoDetails, Spec, enter};
 
 const SITES: usize = 10_000;
 const THREADS: usize = 1_024;
@@ -34,7 +34,7 @@ fn site(line: usize) -> &'static CallSite {
 }
 
 fn call(site: &'static CallSite) {
-    let scope = enter_host(site, NoDetails);
+    let scope = enter(site, NoDetails);
     black_box(site);
     drop(scope);
 }

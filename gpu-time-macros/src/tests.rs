@@ -220,7 +220,7 @@ fn stream_is_inferred_through_bindings() {
         assert!(text.contains(&outcome), "{body}\n{text}");
         let text = rewrite(tokens(""), function).to_string();
         let is_inferred = outcome.starts_with("source");
-        assert_eq!(text.contains("enter_unnamed"), !is_inferred, "{body}\n{text}");
+        assert_eq!(text.contains("takes_default : true"), !is_inferred, "{body}\n{text}");
     }
 }
 
@@ -238,8 +238,8 @@ fn function_without_stream_gets_clock_of_kernels() {
     ] {
         let text = rewrite(tokens(keys), tokens(function)).to_string();
         assert!(!text.contains("compile_error"), "{keys} {function}\n{text}");
-        let enter = if keys.starts_with("clock") { "enter_kernels" } else { "enter_unnamed" };
-        for part in [enter, "Clock :: Kernels", "ScopeKind :: Body", "remarks : & []"] {
+        let takes_default = format!("takes_default : {}", !keys.starts_with("clock"));
+        for part in [&takes_default, "Clock :: Kernels", "ScopeKind :: Body", "remarks : & []"] {
             assert!(text.contains(part), "{keys} {function}\n{text}");
         }
         assert!(!text.contains("stop"), "the launches are not marked: {text}");

@@ -5,12 +5,10 @@ pub use core;
 pub use inventory;
 
 pub use crate::__gpu_time_source as source;
-pub use crate::call::brackets::{Token, stop, stop_statement};
-pub use crate::call::enter::{
-    enter_body, enter_graph, enter_host, enter_kernels, enter_launches, enter_sync, enter_unnamed,
-};
+pub use crate::call::enter::{enter, enter_on};
 pub use crate::call::failure::*;
 pub use crate::call::guard::Guard;
+pub use crate::call::launch::{Token, stop, stop_statement};
 pub use crate::call::scope::{Scope, awaited, awaiting};
 pub use crate::call::source::{CallDetails, NoDetails};
 pub use crate::call::stream::*;

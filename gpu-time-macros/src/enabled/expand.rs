@@ -4,7 +4,7 @@
 //! Input:  fn f(stream: &Arc<CudaStream>) -> R { …leading items… …statements… }
 //! Output: fn f(stream: &Arc<CudaStream>) -> R {
 //!             …leading items…
-//!             let scope = enter_launches({ …a static site…; &__GPU_TIME_SITE }, || …the stream…, …);
+//!             let scope = enter_on({ …a static site…; &__GPU_TIME_SITE }, || …the stream…, …);
 //!             …statements…
 //!         }
 //! ```
@@ -20,7 +20,6 @@ use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, ExprReference, Stmt};
 
-use crate::enabled::args::{Clock, Scope};
 use crate::enabled::func::{MARKER, SITE, tail_future};
 use crate::enabled::paths::{Paths, local, ours};
 use crate::enabled::plan::Plan;
@@ -69,25 +68,11 @@ fn entered(plan: &Plan) -> TokenStream {
     let at = Span::mixed_site();
     let site = site(plan);
     let details = details(plan);
-    let enter = format_ident!("{}", entry(plan), span = at);
     if plan.streams.is_empty() {
-        return quote_spanned!(at=> #enter(#site, #details));
+        return quote_spanned!(at=> enter(#site, #details));
     }
     let (source, query) = (source(plan), local("query"));
-    quote_spanned!(at=> #enter(#site, |#query| #source, #details))
-}
-
-/// Returns the name of the function that enters the scope.
-fn entry(plan: &Plan) -> &'static str {
-    match (plan.clock, plan.scope) {
-        (Clock::Host, _) => "enter_host",
-        (Clock::Kernels, _) if plan.is_unnamed => "enter_unnamed",
-        (Clock::Kernels, _) => "enter_kernels",
-        (Clock::Sync, _) => "enter_sync",
-        (Clock::Events, Scope::Body) => "enter_body",
-        (Clock::Events, Scope::Launches) if plan.args.graph => "enter_graph",
-        (Clock::Events, Scope::Launches) => "enter_launches",
-    }
+    quote_spanned!(at=> enter_on(#site, |#query| #source, #details))
 }
 
 /// Generates the block that declares the site, registers it and evaluates to a reference to it.
@@ -145,6 +130,7 @@ fn site(plan: &Plan) -> TokenStream {
     let options = &plan.args.text;
     let remarks = plan.remark.map(|remark| variant("Remark", remark));
     let (graph, is_async, is_single) = (plan.args.graph, plan.is_async, plan.is_single);
+    let takes_default = plan.is_unnamed;
     let helpers = plan.args.helpers.unwrap_or(true);
     quote_spanned! {at=> {
         fn #marker() {}
@@ -165,6 +151,7 @@ fn site(plan: &Plan) -> TokenStream {
             is_async: #is_async,
             scope: #scope,
             clock: #clock,
+            takes_default: #takes_default,
             launches: &[#(#launches),*],
             is_single: #is_single,
             options: #options,

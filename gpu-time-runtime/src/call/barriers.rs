@@ -5,59 +5,19 @@
 use std::time::Duration;
 
 use crate::base::lock::locked;
-use crate::call::stream::{Life, StreamGuard};
-use crate::call::timed_by::{StreamTimed, TimedBy};
-use crate::call::{scope::TimedCall, source::Work, stream_call::obstacle};
+use crate::call::{stream::Life, stream_call::obstacle};
 use crate::gpu::{Fault, Gpu, Preparation};
 use crate::record::stream_state::{NestingMark, StreamKey, StreamState};
-use crate::record::timeline::{self, CallId};
-use crate::record::{series_counters::SeriesRef, threads::StreamCall};
-use crate::site::cost::{self, CostGuard};
-use crate::site::series_id::SeriesIdentity;
+use crate::record::{series_counters::SeriesRef, threads::StreamCall, timeline};
+use crate::site::{cost, series_id::SeriesIdentity};
 use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
-/// A call timed on the host between two barriers on its stream.
-pub type SyncCall<G, W> = TimedBy<SyncStream<G, W>, W>;
-
-/// The barriers around a call, and a guard that detects whether the stream was dropped.
-pub struct SyncStream<G, W> {
-    barriers: Barriers,
-    guard: G,
-    work: W,
-}
-
-impl<G: StreamGuard, W: Work> StreamTimed<G, W> for SyncStream<G, W> {
-    const WAITS: bool = true;
-
-    fn begin(call: StreamCall, guard: G, work: W) -> Option<Self> {
-        let strong = guard.upgrade();
-        let barriers = Barriers::open(call, Life::of(&strong))?;
-        drop(strong);
-        Some(SyncStream { barriers, guard, work })
-    }
-}
-
-impl<G: StreamGuard, W: Work> TimedCall for SyncStream<G, W> {
-    fn end(&mut self, lost: Option<Lost>, timing: &mut CostGuard<'_>) -> CallId {
-        match lost {
-            Some(reason) => self.barriers.abandon(reason),
-            None => {
-                timing.waits();
-                let strong = self.guard.upgrade();
-                self.barriers.close(Life::of(&strong), self.work.get());
-            }
-        }
-        self.barriers.call.call_id
-    }
-}
-
-/// A call between two barriers.
+/// The barriers around a call.
 ///
 /// Invariant: until this is closed or abandoned, a bracket is open in the stream's state and a call
 /// is in flight in its series.
-struct Barriers {
-    call: StreamCall,
+pub(crate) struct Barriers {
     stream_state: &'static StreamState,
     opened: NestingMark,
     series: SeriesRef,
@@ -66,11 +26,10 @@ struct Barriers {
 }
 
 impl Barriers {
-    /// Flushes the cache if requested, waits for the stream and reads the clock. On failure, counts
-    /// the call as lost and returns `None`.
+    /// Begins the call after the first barrier. On failure, counts the call as lost and returns `None`.
     #[cold]
-    fn open(call: StreamCall, life: Life<'_>) -> Option<Barriers> {
-        let StreamCall { site, thread, context, stream, call_id, key, .. } = call;
+    pub fn open(call: &StreamCall, life: Life<'_>) -> Option<Barriers> {
+        let StreamCall { site, thread, context, stream, key, .. } = *call;
         let obstacle = life.obstacle().or_else(|| obstacle(context, stream));
         let stream_key = StreamKey::new(stream, thread);
         let stream_state = locked(&thread.recorder).stream_state(context, stream_key);
@@ -83,10 +42,10 @@ impl Barriers {
         let series = recorder.series.begin(site, identity);
         let (stream_state, opened) = recorder.open_stream(context, stream_key);
         drop(recorder);
-        let mut barriers = Barriers { call, stream_state, opened, series, began_ns: 0 };
+        let mut barriers = Barriers { stream_state, opened, series, began_ns: 0 };
         let began = match obstacle {
             Some(reason) => Err(reason),
-            None => barriers.begin(prepare).map_err(Lost::from),
+            None => begin(call, prepare).map_err(Lost::from),
         };
         match began {
             Ok(began_ns) => {
@@ -94,29 +53,17 @@ impl Barriers {
                 Some(barriers)
             }
             Err(reason) => {
-                barriers.abandon(reason);
-                timeline::end(call_id);
+                barriers.abandon(call, reason);
+                timeline::end(call.call_id);
                 None
             }
         }
     }
 
-    fn begin(&self, prepare: Preparation) -> Result<u64, Fault> {
-        let StreamCall { site, context, stream, .. } = self.call;
-        if let Some(cold) = prepare.cold {
-            context.flush(stream, cold)?;
-            if cost::is_on() {
-                site.cost.count_preparation(context.flush_cost_ns(cold));
-            }
-        }
-        context.synchronize(stream)?;
-        Ok(context.now_ns())
-    }
-
     /// Waits for the stream again and records the time since the first barrier.
     #[cold]
-    fn close(&self, life: Life<'_>, workload: Workload) {
-        let StreamCall { thread, context, stream, tracked, weight, .. } = self.call;
+    pub fn close(&self, call: &StreamCall, life: Life<'_>, workload: Workload) {
+        let StreamCall { thread, context, stream, tracked, weight, .. } = *call;
         let ended_ns = match life.obstacle().or_else(|| obstacle(context, stream)) {
             Some(reason) => Err(reason),
             None => context.synchronize(stream).map_err(Lost::from),
@@ -134,9 +81,22 @@ impl Barriers {
 
     /// Counts the call as lost, without waiting.
     #[cold]
-    fn abandon(&self, reason: Lost) {
+    pub fn abandon(&self, call: &StreamCall, reason: Lost) {
         self.stream_state.close();
-        let mut recorder = locked(&self.call.thread.recorder);
+        let mut recorder = locked(&call.thread.recorder);
         recorder.deliver(self.series, Err(reason), Workload::UNKNOWN);
     }
+}
+
+/// Flushes the cache if requested, waits for the stream and returns the host time.
+fn begin(call: &StreamCall, prepare: Preparation) -> Result<u64, Fault> {
+    let StreamCall { site, context, stream, .. } = *call;
+    if let Some(cold) = prepare.cold {
+        context.flush(stream, cold)?;
+        if cost::is_on() {
+            site.cost.count_preparation(context.flush_cost_ns(cold));
+        }
+    }
+    context.synchronize(stream)?;
+    Ok(context.now_ns())
 }

@@ -3,51 +3,37 @@
 use std::time::Instant;
 
 use crate::base::{clock, lock::locked};
-use crate::call::decide;
-use crate::call::scope::TimedCall;
-use crate::call::source::{Details, Work};
-use crate::call::ticket::Ticket;
+use crate::call::counted_call::CountedCall;
 use crate::record::series_counters::SeriesRef;
-use crate::record::threads::{self, ThreadRecorder};
-use crate::record::timeline::{self, CallId};
-use crate::site::{cost::CostGuard, series_id::SeriesIdentity};
+use crate::record::threads::ThreadRecorder;
+use crate::record::timeline::CallId;
+use crate::site::series_id::SeriesIdentity;
 use crate::types::device::DeviceId;
 use crate::types::sample::{CacheState, Lost, Sample};
+use crate::types::workload::Workload;
 
 /// A call between two readings of the host clock.
-pub struct HostCall<W> {
+pub(crate) struct HostCall {
     thread: &'static ThreadRecorder,
     series: SeriesRef,
     started: Instant,
     /// The number of calls that this call represents.
     weight: f32,
-    work: W,
+    work: Workload,
     call_id: CallId,
 }
 
-impl<W: Work> HostCall<W> {
-    /// Starts the call. Returns `None` if it is a warm-up call.
-    pub(crate) fn begin<D: Details<Work = W>>(
-        mut ticket: Ticket,
-        details: D,
-    ) -> Option<HostCall<W>> {
-        let site = ticket.site;
-        let (key, rest) = decide::series_key(site, details);
-        if !site.is_plain() && decide::warms_up(&mut ticket, None, key) {
-            return None;
-        }
-        let work = decide::workload::<D>(site, rest);
-        let weight = ticket.time();
-        let thread = threads::current();
+impl HostCall {
+    /// Starts the call.
+    #[inline]
+    pub fn begin(call: CountedCall) -> HostCall {
+        let CountedCall { site, thread, call_id, key, work, weight } = call;
         let identity = SeriesIdentity::function(DeviceId::Host, CacheState::AsFound, key);
         let series = locked(&thread.recorder).series.begin(site, identity);
-        let call_id = timeline::begin(site);
-        Some(HostCall { thread, series, weight, work, call_id, started: Instant::now() })
+        HostCall { thread, series, weight, work, call_id, started: Instant::now() }
     }
-}
 
-impl<W: Work> TimedCall for HostCall<W> {
-    fn end(&mut self, lost: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
+    pub fn end(&self, lost: Option<Lost>) -> CallId {
         let ended = Instant::now();
         let outcome = match lost {
             Some(reason) => Err(reason),
@@ -57,7 +43,7 @@ impl<W: Work> TimedCall for HostCall<W> {
                 Ok(sample.weighted(self.weight))
             }
         };
-        locked(&self.thread.recorder).deliver(self.series, outcome, self.work.get());
+        locked(&self.thread.recorder).deliver(self.series, outcome, self.work);
         self.call_id
     }
 }
@@ -68,7 +54,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use crate::call::enter::enter_host;
+    use crate::call::enter::enter;
     use crate::call::source::NoDetails;
     use crate::site::callsite::{CallSite, SiteConfig};
     use crate::types::attribute::{Clock, ScopeKind, Spec};
@@ -96,7 +82,7 @@ mod tests {
     /// Asserts that a thread can make a call after its warm-up while this thread holds a lock.
     fn assert_warm_call_ends_under<L>(site: &'static CallSite, lock: impl FnOnce() -> L) {
         let (is_warm, (ended, is_ended)) = (Barrier::new(2), mpsc::channel());
-        let call = || drop(enter_host(site, NoDetails));
+        let call = || drop(enter(site, NoDetails));
         thread::scope(|scope| {
             scope.spawn(|| {
                 // The last of these calls finds out that no warm-up call is left.

@@ -3,17 +3,19 @@
 //! A launch timed by events goes through these files, in order. Each step names its main file first, and in
 //! parentheses those that it asks on the way.
 //!
-//! 1. [`enter`]: the macro has generated a call of the entry function for the clock and the scope.
+//! 1. [`enter`]: the macro has generated a call of one of the two entries. What times the function is in its
+//!    [spec](crate::types::attribute::Spec).
 //! 2. [`decide`] reads the switch, the filter, the sampling gap and the warm-up calls left in the
 //!    thread's [counters](crate::site::counters). An untimed call ends here; a [`ticket`] counts every
 //!    other one exactly once.
-//! 3. [`source`]: generated code has answered which stream the call is on. [`decide`] finds the
-//!    context, and the call is a [`StreamCall`](crate::record::threads::StreamCall) from here on. It is on the
-//!    thread's stack of [running](crate::record::running) calls, and the function holds its [`scope`].
+//! 3. [`source`]: generated code has answered which stream the call is on.
 //!    [`StreamQuery::found`](decide::StreamQuery::found) is the one call that generated code makes while it
 //!    evaluates the stream. It decides whether the stream's handle can be believed, uses up a leased warm-up call
 //!    and keeps the context, because the value of the expression may be a temporary and the last owner of both.
-//! 4. [`brackets`]: generated code starts and stops each launch. (The [`call_state`] has what the launches of a
+//!    Then the call is a [`CountedCall`](counted_call::CountedCall), a
+//!    [`StreamCall`](crate::record::threads::StreamCall) and a [`CallOnStream`](call_on_stream::CallOnStream). The
+//!    function holds its [`scope`].
+//! 4. [`launch`]: generated code starts and stops each launch. (The [`call_state`] has what the launches of a
 //!    call share, [`host_start`] whether the call's host time is measured.)
 //! 5. [`stream_call`] checks that the stream can take events now, and chooses the preparation.
 //! 6. The thread's [`recorder`](crate::record::recorder) takes a [`bracket`](crate::record::bracket)
@@ -30,12 +32,13 @@
 //!     the launches of a call in its [sums](crate::record::call_sums), and to the
 //!     [call tree](crate::record::call_tree).
 //!
-//! A call that is [`opened`] leaves this path after the third step, one on the
-//! [host clock](host) after the second.
+//! The other [ways of timing a call](timed_call) leave this path in the third step: calls that are [`opened`], on
+//! the [host clock](host), or between [`barriers`].
 
 pub(crate) mod barriers;
-pub mod brackets;
+pub(crate) mod call_on_stream;
 pub(crate) mod call_state;
+pub(crate) mod counted_call;
 pub(crate) mod decide;
 pub mod default_stream;
 pub mod enter;
@@ -44,7 +47,7 @@ pub(crate) mod first;
 pub mod guard;
 pub(crate) mod host;
 pub(crate) mod host_start;
-pub mod kernels;
+pub mod launch;
 pub mod lookup;
 pub(crate) mod opened;
 pub mod scope;
@@ -54,5 +57,5 @@ pub mod spans;
 pub mod stream;
 pub(crate) mod stream_call;
 pub(crate) mod ticket;
-pub(crate) mod timed_by;
+pub(crate) mod timed_call;
 mod warmup;

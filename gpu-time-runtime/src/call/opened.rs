@@ -3,7 +3,6 @@
 use crate::base::lock::{Mutex, Rank, locked};
 use crate::base::{fork, inside};
 use crate::call::first;
-use crate::call::scope::TimedCall;
 use crate::call::stream::{Life, StreamGuard};
 use crate::call::stream_call::obstacle;
 use crate::cuda;
@@ -14,13 +13,12 @@ use crate::record::phase::{controller, current};
 use crate::record::threads::{self, StreamCall};
 use crate::record::timeline::{self, CallId};
 use crate::site::callsite::CallSite;
-use crate::site::cost::CostGuard;
 use crate::types::sample::{CacheState, Lost};
 use crate::types::settings::Settings;
 use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
 
 /// An annotated function in an opened call, from its entry to its end.
-pub struct OpenedCall {
+pub(crate) struct OpenedCall {
     of: CallSeries,
     call_id: CallId,
     frame: FrameId,
@@ -41,50 +39,24 @@ enum Suspended {
     Outermost(Box<OpenCall>),
 }
 
-/// The way in which a call on a stream is timed.
-pub(crate) enum StreamTiming {
-    Opened(OpenedCall),
-    Events,
-    /// Not at all: the call is counted as lost.
-    Lost,
-}
-
-/// Enters a call on a stream as a function of the thread's opened call. Outside an opened call, opens the
-/// call if it is the outermost timed call and was chosen.
-#[inline]
-pub(crate) fn enter_stream(
+/// Enters a call on a stream as a function of the thread's opened call, or opens it. Returns `None` if that is not
+/// possible. Then the call is lost if the thread is inside an opened call. Otherwise, events can time it.
+#[cold]
+pub(super) fn enter_on(
     call: &StreamCall,
     guard: &impl StreamGuard,
     workload: Workload,
-    is_captured: bool,
-) -> StreamTiming {
-    // Captured work does not run during the call.
-    let is_inside = opened::is_inside();
-    let opened_as = if is_inside || is_captured { None } else { opens(call.site) };
-    if !is_inside && opened_as.is_none() {
-        return StreamTiming::Events;
-    }
-    let strong = guard.upgrade();
-    open_stream(call, Life::of(&strong), workload, opened_as)
-}
-
-#[cold]
-fn open_stream(
-    call: &StreamCall,
-    life: Life<'_>,
-    workload: Workload,
-    opened_as: Option<OpenedAs>,
-) -> StreamTiming {
+    opened_as: OpenedAs,
+) -> Option<OpenedCall> {
     let StreamCall { site, context, stream, call_id, key, weight, .. } = *call;
     if controller::is_run_recorded() && site.needs_events() {
         controller::want_events();
     }
+    let strong = guard.upgrade();
     let is_inside = opened::is_inside();
-    if !is_inside {
-        let is_blocked = life.obstacle().or_else(|| obstacle(context, stream)).is_some();
-        if is_blocked {
-            return StreamTiming::Events;
-        }
+    let may_be_blocked = || Life::of(&strong).obstacle().or_else(|| obstacle(context, stream));
+    if !is_inside && may_be_blocked().is_some() {
+        return None;
     }
     let cache = if is_inside || site.is_plain() {
         CacheState::AsFound
@@ -92,72 +64,66 @@ fn open_stream(
         // Enqueued before recording starts, so that the flush is not among the records.
         flush(call)
     };
-    let subject = OpenedFunction {
-        of: CallSeries {
-            site,
-            thread: call.thread,
-            launch: site.spec.is_single.then_some(0),
-            cache,
-            key,
-        },
+    let launch = site.spec.is_single.then_some(0);
+    enter(OpenedFunction {
+        of: CallSeries { site, thread: call.thread, launch, cache, key },
         stream: Some(context.stream_id(stream)),
         weight,
-        opened_as: opened_as.unwrap_or(OpenedAs::OfPhase),
+        opened_as,
         workload,
         call_id,
         device: context.device_id(),
-    };
-    match enter(subject, is_inside) {
-        Some(opened) => StreamTiming::Opened(opened),
-        None if is_inside => StreamTiming::Lost,
-        None => StreamTiming::Events,
-    }
+    })
 }
 
-/// Enters the call that a subject describes. If that fails, counts it as lost, unless events can time it.
-pub(super) fn enter(subject: OpenedFunction, is_inside: bool) -> Option<OpenedCall> {
-    cupti::observe_launches(opened::OBSERVER);
-    let OpenedFunction { of, call_id, stream, device, opened_as, .. } = subject;
-    match opened::enter(subject) {
-        Some(frame) => {
-            let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
-            Some(OpenedCall { of, call_id, frame, device, suspended })
-        }
-        None => {
-            if opened_as == OpenedAs::First {
-                of.site.opens_next();
-            }
-            let events_can_time_it = stream.is_some() && !is_inside;
-            if !events_can_time_it {
-                opened::count_lost(&of, device, opened::why_not_entered());
-                timeline::end(call_id);
-            }
-            None
-        }
+/// Returns the series of a call that names no stream.
+pub(super) fn series(site: &'static CallSite, key: SeriesKey) -> CallSeries {
+    CallSeries { site, thread: threads::current(), launch: None, cache: CacheState::AsFound, key }
+}
+
+/// Describes a call that names no stream, and represents no others.
+pub(super) fn without_stream(
+    of: CallSeries,
+    call_id: CallId,
+    opened_as: OpenedAs,
+) -> OpenedFunction {
+    OpenedFunction {
+        of,
+        stream: None,
+        weight: 1.0,
+        opened_as,
+        workload: Workload::UNKNOWN,
+        call_id,
+        device: cuda::only_device(),
     }
 }
 
 /// Enters a call that begins after the phase of the thread's opened call. It is not counted as timed.
 pub(super) fn enter_late(site: &'static CallSite) -> Option<OpenedCall> {
-    let (thread, call_id, device) =
-        (threads::current(), timeline::begin(site), cuda::only_device());
-    let (cache, key) = (CacheState::AsFound, SeriesKey::NONE);
-    let of = CallSeries { site, thread, launch: None, cache, key };
-    let subject = OpenedFunction {
-        of,
-        stream: None,
-        weight: 1.0,
-        opened_as: OpenedAs::Late,
-        workload: Workload::UNKNOWN,
-        call_id,
-        device,
-    };
-    let Some(frame) = opened::enter(subject) else {
+    let call_id = timeline::begin(site);
+    enter(without_stream(series(site, SeriesKey::NONE), call_id, OpenedAs::Late))
+}
+
+/// Enters the call that a subject describes. If that fails, counts it as lost, unless it does not count as timed or
+/// events can time it.
+pub(super) fn enter(subject: OpenedFunction) -> Option<OpenedCall> {
+    let OpenedFunction { of, call_id, stream, device, opened_as, .. } = subject;
+    let events_can_time_it = stream.is_some() && !opened::is_inside();
+    cupti::observe_launches(opened::OBSERVER);
+    if let Some(frame) = opened::enter(subject) {
+        let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
+        return Some(OpenedCall { of, call_id, frame, device, suspended });
+    }
+    if opened_as == OpenedAs::First {
+        of.site.opens_next();
+    }
+    if !events_can_time_it {
+        if opened_as != OpenedAs::Late {
+            opened::count_lost(&of, device, opened::why_not_entered());
+        }
         timeline::end(call_id);
-        return None;
-    };
-    let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
-    Some(OpenedCall { of, call_id, frame, device, suspended })
+    }
+    None
 }
 
 /// Enqueues the flush that the attribute asks for, and returns the state of the cache after it.
@@ -207,13 +173,6 @@ impl OpenedCall {
         opened::weight(self.frame)
     }
 
-    /// Returns the device of a context. For 0, which means that nothing was launched, and for a context that may have
-    /// been destroyed, returns the call's own.
-    fn device_of(&self, context: usize) -> DeviceId {
-        let launched_on = if context == 0 { None } else { first::device(context) };
-        launched_on.unwrap_or(self.device)
-    }
-
     /// Returns the reason why the call is not in the thread's opened call any more.
     fn why_not_here(&self) -> Lost {
         let is_same_thread = std::ptr::eq(threads::current(), self.of.thread);
@@ -229,27 +188,24 @@ impl OpenedCall {
     }
 
     fn leave(&self, lost: Option<Lost>) {
-        if !opened::leave(self.frame, lost, |context| self.device_of(context)) {
+        if !opened::leave(self.frame, lost, |context| device_of(context, self.device)) {
             opened::lose(self.frame, &self.of, lost.unwrap_or_else(|| self.why_not_here()));
         }
     }
-}
-
-impl TimedCall for OpenedCall {
-    fn end(&mut self, lost: Option<Lost>, _: &mut CostGuard<'_>) -> CallId {
+    pub(super) fn end(&self, lost: Option<Lost>) -> CallId {
         let suspended = std::mem::replace(&mut *locked(&self.suspended), Suspended::No);
         match suspended {
             Suspended::No => self.leave(lost),
             // Dropped without being resumed.
             Suspended::Inside => self.leave(lost.or(Some(Lost::Cancelled))),
             Suspended::Outermost(call) => {
-                opened::end_suspended(call, lost, |context| self.device_of(context));
+                opened::end_suspended(call, lost, |context| device_of(context, self.device));
             }
         }
         self.call_id
     }
 
-    fn pause(&self) {
+    pub(super) fn pause(&self) {
         if fork::is_forked() {
             return;
         }
@@ -265,7 +221,7 @@ impl TimedCall for OpenedCall {
         };
     }
 
-    fn resume(&self) {
+    pub(super) fn resume(&self) {
         if fork::is_forked() {
             return;
         }
@@ -280,4 +236,11 @@ impl TimedCall for OpenedCall {
             *suspended = Suspended::Outermost(call);
         }
     }
+}
+
+/// Returns the device of a context. For 0, which means that nothing was launched, and for a context that may have been
+/// destroyed, returns the other one.
+pub(super) fn device_of(context: usize, otherwise: DeviceId) -> DeviceId {
+    let launched_on = if context == 0 { None } else { first::device(context) };
+    launched_on.unwrap_or(otherwise)
 }

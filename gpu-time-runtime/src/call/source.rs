@@ -2,12 +2,12 @@
 
 use crate::types::{handles::Stream, key::KeyText, workload::Workload};
 
-/// The value of a `stream` expression.
+/// The stream that a call names.
 pub enum Source<G> {
     /// A stream.
     Stream(StreamSource<G>),
-    /// The expression was `None` or `Err`, so the call runs on the CPU.
-    Host,
+    /// The function names no stream, or the expression was `None` or `Err`, so that the call runs on the CPU.
+    None,
     /// A value of this type, which may return any handle, so the call is not timed.
     Unknown(&'static str),
 }
@@ -26,8 +26,6 @@ pub struct StreamSource<G> {
 
 /// A call's key and workload, each evaluated at most once.
 pub trait Details {
-    /// The type that stores the workload in the call.
-    type Work: Work;
     /// The expressions that remain after the key.
     type Rest;
 
@@ -39,36 +37,16 @@ pub trait Details {
     fn key(self) -> (Option<KeyText>, Self::Rest);
 
     /// Evaluates `bytes` and `flops`. Called only for timed calls.
-    fn work(rest: Self::Rest) -> Self::Work;
-}
-
-/// A call's workload; `()` for calls without `bytes` and `flops`.
-pub trait Work: Copy + Send + Sync + 'static {
-    /// Returns the workload.
-    fn get(self) -> Workload;
-}
-
-impl Work for () {
-    #[inline(always)]
-    fn get(self) -> Workload {
-        Workload::UNKNOWN
-    }
-}
-
-impl Work for Workload {
-    #[inline(always)]
-    fn get(self) -> Workload {
-        self
-    }
+    fn work(rest: Self::Rest) -> Workload;
 }
 
 /// The details for an attribute without `key`, `bytes` and `flops`.
 pub struct NoDetails;
 
 impl Details for NoDetails {
-    const HAS_DETAILS: bool = false;
-    type Work = ();
     type Rest = ();
+
+    const HAS_DETAILS: bool = false;
 
     #[inline(always)]
     fn key(self) -> (Option<KeyText>, ()) {
@@ -76,7 +54,9 @@ impl Details for NoDetails {
     }
 
     #[inline(always)]
-    fn work((): ()) {}
+    fn work((): ()) -> Workload {
+        Workload::UNKNOWN
+    }
 }
 
 /// The user's expressions as closures.
@@ -92,9 +72,9 @@ where
     K: FnOnce() -> Option<KeyText>,
     W: FnOnce() -> Workload,
 {
-    const HAS_DETAILS: bool = true;
-    type Work = Workload;
     type Rest = W;
+
+    const HAS_DETAILS: bool = true;
 
     #[inline(always)]
     fn key(self) -> (Option<KeyText>, W) {

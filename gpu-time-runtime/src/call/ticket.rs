@@ -9,48 +9,41 @@ use crate::site::counters::{CallCounters, Outcome};
 
 /// Counts one call.
 ///
-/// Invariant: each call is counted exactly once, when this is dropped. It counts as skipped unless
-/// another outcome has been set, so a panic in one of the user's expressions leaves the call
-/// counted as skipped.
+/// Invariant: each call is counted exactly once, at the latest when this is dropped. Then it counts as skipped, so a
+/// panic in one of the user's expressions leaves the call counted as skipped.
 pub(crate) struct Ticket {
     pub site: &'static CallSite,
     /// The thread's counters of the site, if they are allocated.
     pub counters: Option<&'static CallCounters>,
     /// The number of calls that this call represents.
     pub weight: f32,
-    outcome: Outcome,
+    /// The call is captured into a graph. It does not count as warm-up, because the graph's shape
+    /// would then depend on the number of earlier calls.
+    pub is_captured: bool,
+    is_counted: bool,
 }
 
 impl Ticket {
     #[inline(always)]
     pub fn new(site: &'static CallSite, weight: f32) -> Ticket {
-        Ticket { site, counters: threads::counters(site), weight, outcome: Outcome::Skipped }
+        let counters = threads::counters(site);
+        Ticket { site, counters, weight, is_captured: false, is_counted: false }
     }
 
     /// Counts the call with the given outcome.
     #[inline(always)]
-    pub fn count_as(mut self, outcome: Outcome) {
-        self.outcome = outcome;
-    }
-
-    /// Lets the call count as a warm-up call.
-    #[inline(always)]
-    pub fn warm_up(&mut self) {
-        self.outcome = Outcome::Warmup;
-    }
-
-    /// Counts the call as timed and returns its weight.
-    #[inline(always)]
-    pub fn time(mut self) -> f32 {
-        self.outcome = Outcome::Timed;
-        self.weight
+    pub fn count_as(&mut self, outcome: Outcome) {
+        self.is_counted = true;
+        count_in(self.counters, self.site, outcome);
     }
 }
 
 impl Drop for Ticket {
     #[inline(always)]
     fn drop(&mut self) {
-        count_in(self.counters, self.site, self.outcome);
+        if !self.is_counted {
+            count_in(self.counters, self.site, Outcome::Skipped);
+        }
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Spec {
     pub scope: ScopeKind,
     /// The clock that times the calls.
     pub clock: Clock,
+    /// The attribute gives neither a stream nor a clock, so calls are on the default stream if there is one.
+    pub takes_default: bool,
     /// The launches found by the macro, in source order. Empty in body scope.
     pub launches: &'static [LaunchSpec],
     /// A call makes at most one launch. The call's sum equals that launch, so it is not recorded
@@ -74,6 +76,7 @@ impl Spec {
             is_async: false,
             scope: ScopeKind::Body,
             clock: Clock::Events,
+            takes_default: false,
             launches: &[],
             is_single: false,
             options: "",

@@ -4,15 +4,14 @@ use std::mem;
 use std::time::Instant;
 
 use crate::base::{inside, thread_id};
+use crate::call::opened::{device_of, series, without_stream};
 use crate::call::spans::counts::{COUNTS, CountGuard};
 use crate::call::spans::sites::SpanSite;
-use crate::call::{decide, first, ticket};
+use crate::call::{decide, ticket};
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction};
-use crate::record::threads;
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{self, LONGEST_NS};
-use crate::types::sample::{CacheState, Lost};
-use crate::types::{device::DeviceId, key::SeriesKey, workload::Workload};
+use crate::types::{device::DeviceId, key::SeriesKey, sample::Lost};
 use crate::{cuda, cupti};
 
 /// The recorded spans around a span that is entered on a different thread.
@@ -216,16 +215,8 @@ impl SpanState {
         let opened_as = if opened::is_late() { OpenedAs::Late } else { OpenedAs::OfPhase };
         self.call_id = timeline::begin(site);
         cupti::observe_launches(opened::OBSERVER);
-        let subject = OpenedFunction {
-            of: self.series(),
-            stream: None,
-            // Its call knows how many spans it stands for.
-            weight: 1.0,
-            opened_as,
-            workload: Workload::UNKNOWN,
-            call_id: self.call_id,
-            device: cuda::only_device(),
-        };
+        // Its call knows how many spans it stands for.
+        let subject = without_stream(self.series(), self.call_id, opened_as);
         let frame = enter(timed, subject);
         if opened_as == OpenedAs::Late {
             ticket::count_span(site, None);
@@ -355,15 +346,11 @@ impl SpanState {
     }
 
     fn series(&self) -> CallSeries {
-        let SpanState { of: SpanSite { site, .. }, key, .. } = *self;
-        let (thread, cache) = (threads::current(), CacheState::AsFound);
-        CallSeries { site, thread, launch: None, cache, key }
+        series(&self.of.site, self.key)
     }
 }
 
-/// Returns the device of a context. For 0, which means that nothing was launched, and for a context that may have been
-/// destroyed, returns the only device.
+/// Returns the device of a context.
 fn device(context: usize) -> DeviceId {
-    let launched_on = if context == 0 { None } else { first::device(context) };
-    launched_on.unwrap_or_else(cuda::only_device)
+    device_of(context, cuda::only_device())
 }

@@ -76,7 +76,7 @@ enum Seen {
 
 fn seen<G>(source: Source<G>) -> Seen {
     match source {
-        Source::Host => Seen::Host,
+        Source::None => Seen::Host,
         Source::Unknown(name) => Seen::Unknown(name),
         Source::Stream(StreamSource { stream: Stream(stream), context, tracked, .. }) => {
             Seen::Stream { stream, context, tracked }
@@ -294,7 +294,7 @@ fn streams_are_not_kept_alive_and_dead_ones_are_known() {
     fn guard<G>(source: Source<G>) -> G {
         match source {
             Source::Stream(StreamSource { guard, .. }) => guard,
-            Source::Host | Source::Unknown(_) => unreachable!(),
+            Source::None | Source::Unknown(_) => unreachable!(),
         }
     }
     fn is_alive(guard: &impl StreamGuard) -> bool {
