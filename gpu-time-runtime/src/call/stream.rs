@@ -30,46 +30,21 @@ pub fn given<V>(value: &V) -> Step<Step<Step<&V>>> {
     Step(Step(Step(value)))
 }
 
-/// An `Option` or a `Result`.
-pub trait Maybe {
-    /// The type of the value.
-    type Value;
-
-    /// Returns the value, if any.
-    fn value(&self) -> Option<&Self::Value>;
-}
-
-impl<S> Maybe for Option<S> {
-    type Value = S;
-
-    fn value(&self) -> Option<&S> {
-        self.as_ref()
-    }
-}
-
-impl<S, E> Maybe for Result<S, E> {
-    type Value = S;
-
-    fn value(&self) -> Option<&S> {
-        self.as_ref().ok()
-    }
-}
-
-impl<'a, V: Maybe> Step<Step<Step<&'a V>>> {
+impl<'a, V: TryOperand> Step<Step<Step<&'a V>>> {
     /// Returns the stream, if this call has one.
     pub fn gpu_time_stream(&self) -> Option<&'a V::Value> {
-        self.0.0.0.value()
+        self.0.0.0.as_value()
     }
 }
 
 impl<'a, V> Step<Step<&'a V>>
 where
     V: Deref,
-    V::Target: Maybe,
+    V::Target: TryOperand,
 {
     /// Returns the stream, if this call has one.
-    pub fn gpu_time_stream(&self) -> Option<&'a <V::Target as Maybe>::Value> {
-        self.0.0.deref().value()
+    pub fn gpu_time_stream(&self) -> Option<&'a <V::Target as TryOperand>::Value> {
+        self.0.0.deref().as_value()
     }
 }
 
@@ -80,8 +55,8 @@ impl<'a, V> Step<&'a V> {
     }
 }
 
-/// An operand of `?` in an expression of the attribute, where `?` leaves the expression rather than the
-/// function.
+/// An `Option` or a `Result`: an operand of `?` in an expression of the attribute, where `?` leaves the expression
+/// rather than the function.
 #[diagnostic::on_unimplemented(
     message = "`?` in an expression of the attribute needs an `Option` or a `Result`, not `{Self}`",
     label = "expected an `Option` or a `Result`"
@@ -92,6 +67,9 @@ pub trait TryOperand {
 
     /// Returns the value, if there is one.
     fn value(self) -> Option<Self::Value>;
+
+    /// Returns a reference to the value, if there is one.
+    fn as_value(&self) -> Option<&Self::Value>;
 }
 
 impl<T> TryOperand for Option<T> {
@@ -100,6 +78,10 @@ impl<T> TryOperand for Option<T> {
     fn value(self) -> Option<T> {
         self
     }
+
+    fn as_value(&self) -> Option<&T> {
+        self.as_ref()
+    }
 }
 
 impl<T, E> TryOperand for Result<T, E> {
@@ -107,6 +89,10 @@ impl<T, E> TryOperand for Result<T, E> {
 
     fn value(self) -> Option<T> {
         self.ok()
+    }
+
+    fn as_value(&self) -> Option<&T> {
+        self.as_ref().ok()
     }
 }
 
@@ -183,8 +169,8 @@ impl VouchedHandle {
     }
 
     /// Stands in for a cudarc context.
-    pub fn context(&self) -> &'static &'static UnknownContext {
-        &&UnknownContext
+    pub fn context(&self) -> &'static &'static NoHandle {
+        &&NoHandle
     }
 }
 
@@ -202,18 +188,18 @@ pub trait NoStream {
     }
 
     /// Stands in for a missing method.
-    fn context(&self) -> &'static &'static UnknownContext
+    fn context(&self) -> &'static &'static NoHandle
     where
         Self: IsStream,
     {
-        &&UnknownContext
+        &&NoHandle
     }
 }
 
 impl<S: ?Sized> NoStream for S {}
 
-/// The handle of a type that has none. It has a context, so that the compiler does not report that one is missing
-/// as well.
+/// The handle of a stream or context that has none. It has the methods of both, so that the compiler does not report
+/// that they are missing as well.
 pub struct NoHandle;
 
 impl NoHandle {
@@ -223,8 +209,13 @@ impl NoHandle {
     }
 
     /// Stands in for a missing method.
-    pub fn context(&self) -> &'static &'static UnknownContext {
-        &&UnknownContext
+    pub fn context(&self) -> &'static &'static NoHandle {
+        &&NoHandle
+    }
+
+    /// Returns a null handle.
+    pub fn cu_ctx(&self) -> *mut c_void {
+        std::ptr::null_mut()
     }
 }
 
@@ -236,16 +227,6 @@ impl NoHandle {
             `stream = unsafe {{ gpu_time::raw_stream(s.as_inner()) }}`"
 )]
 pub trait IsStream {}
-
-/// The context for a [`GpuStream`], which does not name one.
-pub struct UnknownContext;
-
-impl UnknownContext {
-    /// Returns a null handle.
-    pub fn cu_ctx(&self) -> *mut c_void {
-        std::ptr::null_mut()
-    }
-}
 
 /// The types of streams and contexts that return valid handles, by the beginnings and ends of their names: those of
 /// cudarc and of NVIDIA's cuda-core.
