@@ -40,15 +40,13 @@ impl<S: GpuStream + Send + Sync> Owner for S {
     }
 }
 
-struct OfCudarc(Arc<CudaStream>);
-
-impl Owner for OfCudarc {
+impl Owner for CudaStream {
     fn handles(&self) -> (usize, usize) {
-        (self.0.cu_stream().addr(), self.0.context().cu_ctx().addr())
+        (self.cu_stream().addr(), self.context().cu_ctx().addr())
     }
 
     fn is_tracked(&self) -> bool {
-        let context = self.0.context();
+        let context = self.context();
         context.is_in_multi_stream_mode() && context.is_event_tracking()
     }
 }
@@ -75,7 +73,7 @@ impl<S: GpuStream + Send + Sync + 'static> DefaultStream for S {
 
 impl DefaultStream for Arc<CudaStream> {
     fn gpu_time_owner(self) -> Option<Arc<dyn Owner>> {
-        Some(Arc::new(OfCudarc(self)))
+        Some(self)
     }
 }
 
