@@ -2,25 +2,15 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The numbers of spans in each state.
-pub(super) struct SpanCounts {
-    /// Spans that have a `SpanState`.
-    pub parts: Count,
-    /// Spans with a suspended call, which continues when any thread enters them.
-    pub suspended: Count,
-    /// Spans whose next entry matters if it is the outermost on its thread: it opens a call, or is
-    /// counted to detect kept spans.
-    pub expected: Count,
-    /// Chosen roots that have not been closed. Any thread may enter the spans inside them.
-    pub live: Count,
-}
-
-pub(super) static COUNTS: SpanCounts = SpanCounts {
-    parts: Count::new(),
-    suspended: Count::new(),
-    expected: Count::new(),
-    live: Count::new(),
-};
+/// Spans that have a `SpanState`.
+pub(super) static PARTS: Count = Count::new();
+/// Spans with a suspended call, which continues when any thread enters them.
+pub(super) static SUSPENDED: Count = Count::new();
+/// Spans whose next entry matters if it is the outermost on its thread: it opens a call, or is
+/// counted to detect kept spans.
+pub(super) static EXPECTED: Count = Count::new();
+/// Chosen roots that have not been closed. Any thread may enter the spans inside them.
+pub(super) static LIVE: Count = Count::new();
 
 /// The number of spans in one state.
 pub(super) struct Count(AtomicUsize);

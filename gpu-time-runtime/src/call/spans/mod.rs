@@ -16,7 +16,7 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use crate::base::{console, fork, inside};
-use crate::call::spans::counts::COUNTS;
+use crate::call::spans::counts::{EXPECTED, LIVE, PARTS, SUSPENDED};
 use crate::call::spans::span_state::{EnclosingSpans, SpanState};
 use crate::record::opened;
 use crate::types::key::{KeyText, SeriesKey};
@@ -116,9 +116,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         let is_root = roots::enter();
         let chosen = if is_root { roots::choose_entered(self.rate) } else { None };
         if chosen.is_some()
-            || COUNTS.suspended.has_any()
+            || SUSPENDED.has_any()
             || opened::is_inside()
-            || (is_root && (COUNTS.expected.has_any() || COUNTS.live.has_any()))
+            || (is_root && (EXPECTED.has_any() || LIVE.has_any()))
         {
             self.enter(id, &context, is_root, chosen);
         }
@@ -127,14 +127,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     #[inline]
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
         roots::exit();
-        if COUNTS.suspended.has_any() || opened::is_inside() {
+        if SUSPENDED.has_any() || opened::is_inside() {
             change(id, &context, SpanState::exit);
         }
     }
 
     #[inline]
     fn on_close(&self, id: Id, context: Context<'_, S>) {
-        if COUNTS.parts.has_any() {
+        if PARTS.has_any() {
             change(&id, &context, SpanState::close);
         }
     }

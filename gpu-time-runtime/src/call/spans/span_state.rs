@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::base::{inside, thread_id};
 use crate::call::opened::{device_of, series, without_stream};
-use crate::call::spans::counts::{COUNTS, CountGuard};
+use crate::call::spans::counts::{CountGuard, EXPECTED, LIVE, PARTS, SUSPENDED};
 use crate::call::spans::sites::SpanSite;
 use crate::call::{decide, ticket};
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction};
@@ -35,11 +35,11 @@ pub(super) struct SpanState {
     phase_weight: f64,
     /// The span's entries are counted, to detect whether it is kept.
     is_watched: bool,
-    /// Counts the span in `parts` of [`COUNTS`].
+    /// Counts the span in [`PARTS`].
     _exists: CountGuard,
-    /// Counts the span in `suspended` or `expected`.
+    /// Counts the span in [`SUSPENDED`] or [`EXPECTED`].
     awaited: Option<CountGuard>,
-    /// Counts the span in `live`, if it is a chosen root.
+    /// Counts the span in [`LIVE`], if it is a chosen root.
     live: Option<CountGuard>,
     /// The number of entries that the layer has seen.
     entries: u32,
@@ -70,7 +70,7 @@ impl SpanState {
             weight: None,
             phase_weight: 1.0,
             is_watched: false,
-            _exists: COUNTS.parts.count(),
+            _exists: PARTS.count(),
             awaited: None,
             live: None,
             entries: 0,
@@ -82,7 +82,7 @@ impl SpanState {
     /// Creates the state of a root that was chosen with a probability of `share`.
     pub fn chosen(of: &'static SpanSite, key: SeriesKey, share: f64) -> SpanState {
         let mut span_state = SpanState::new(of, key);
-        (span_state.place, span_state.live) = (SpanPlace::Chosen(share), Some(COUNTS.live.count()));
+        (span_state.place, span_state.live) = (SpanPlace::Chosen(share), Some(LIVE.count()));
         span_state.update_counts();
         span_state
     }
@@ -311,13 +311,13 @@ impl SpanState {
         self.weight = None;
     }
 
-    /// Counts the span in `suspended` or `expected` of [`COUNTS`] if its next entry matters, and in neither
+    /// Counts the span in [`SUSPENDED`] or [`EXPECTED`] if its next entry matters, and in neither
     /// otherwise.
     fn update_counts(&mut self) {
         let count = match self.place {
-            SpanPlace::Suspended(..) => Some(&COUNTS.suspended),
-            SpanPlace::Chosen(_) => Some(&COUNTS.expected),
-            _ if self.is_watched => Some(&COUNTS.expected),
+            SpanPlace::Suspended(..) => Some(&SUSPENDED),
+            SpanPlace::Chosen(_) => Some(&EXPECTED),
+            _ if self.is_watched => Some(&EXPECTED),
             _ => None,
         };
         self.awaited = count.map(|count| count.count());
