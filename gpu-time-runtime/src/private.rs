@@ -8,7 +8,7 @@ pub use crate::__gpu_time_source as source;
 pub use crate::call::enter::{enter, enter_on};
 pub use crate::call::failure::*;
 pub use crate::call::guard::Guard;
-pub use crate::call::launch::{Token, stop, stop_statement};
+pub use crate::call::launch::{Token, stop};
 pub use crate::call::scope::{Scope, awaited, awaiting};
 pub use crate::call::source::{CallDetails, NoDetails};
 pub use crate::call::stream::*;

@@ -64,7 +64,8 @@ impl Marks<'_> {
         let token = var(&format!("token{number}"));
         let start = self.start(at, number);
         let start = quote_spanned!(at=> let #token = #start;);
-        surround(stmt, start, quote_spanned!(at=> #private::stop_statement(#token, &#scope);))
+        let stop = quote_spanned!(at=> #private::stop((#token, ()), &#scope, |()| false););
+        surround(stmt, start, stop)
     }
 
     /// ```text

@@ -68,12 +68,6 @@ pub fn stop<R, G: StreamGuard>(
     result
 }
 
-/// Stops a launch that has no result.
-#[inline]
-pub fn stop_statement<G: StreamGuard>(token: Token, scope: &Scope<G>) {
-    stop((token, ()), scope, |()| false);
-}
-
 /// Runs if the function left the launch by unwinding, or by a `return` or `?` in one of its
 /// arguments.
 impl Drop for Token {
