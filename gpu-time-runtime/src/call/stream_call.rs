@@ -37,21 +37,13 @@ pub(crate) enum OpenLaunch {
     Opened(FrameId),
 }
 
-/// A bracket whose start event has not been recorded yet.
-struct UnstartedBracket {
-    bracket: GpuBracket,
-    prepare: Preparation,
-    /// The host clock is read as well.
-    by_host: bool,
-}
-
 /// The preparation of a bracket.
 struct BracketPlan {
     prepare: Preparation,
     /// The state of the cache after the preparation.
     cache: CacheState,
-    /// The site has `sleep`.
-    sleeps: bool,
+    /// The host clock is read as well: the site has `sleep`, or a series of long times.
+    by_host: bool,
 }
 
 impl StreamCall {
@@ -107,8 +99,9 @@ impl StreamCall {
         obstacle: Option<Lost>,
         workload: Workload,
     ) -> Option<GpuBracket> {
-        let UnstartedBracket { mut bracket, prepare, by_host } =
-            self.claim(launch, obstacle, workload)?;
+        let mut plan = self.plan(launch, obstacle.is_some());
+        let mut bracket = self.claim(&mut plan, launch, obstacle, workload)?;
+        let BracketPlan { prepare, by_host, .. } = plan;
         let StreamCall { site, context, stream, running, .. } = self;
         let thread_id = stream.is_per_thread().then(thread_id::current);
         match bracket.start(prepare, by_host, thread_id) {
@@ -134,14 +127,14 @@ impl StreamCall {
     #[cfg_attr(debug_assertions, inline(never))]
     fn claim(
         &self,
+        plan: &mut BracketPlan,
         launch: Option<(u32, &CallState)>,
         obstacle: Option<Lost>,
         workload: Workload,
-    ) -> Option<UnstartedBracket> {
+    ) -> Option<GpuBracket> {
         let StreamCall { site, thread, context, stream, tracked, call_id, weight, running, .. } =
             *self;
         let stream_key = StreamKey::new(stream, thread);
-        let plan = self.plan(launch, obstacle.is_some());
         let mut recorder = locked(&thread.recorder);
         let stream_state = recorder.stream_state(context, stream_key);
         let function = self.function(plan.cache);
@@ -179,8 +172,8 @@ impl StreamCall {
         };
         match opened {
             Ok(bracket) => {
-                let by_host = recorder.series.is_long(series) || plan.sleeps;
-                Some(UnstartedBracket { bracket, prepare: plan.prepare, by_host })
+                plan.by_host |= recorder.series.is_long(series);
+                Some(bracket)
             }
             Err(reason) => {
                 recorder.lose_unopened(subject(), reason);
@@ -201,7 +194,7 @@ impl StreamCall {
         } else {
             self.preparation(settings, self.stream_state().is_busy(), first)
         };
-        BracketPlan { prepare, cache, sleeps: settings.hold.is_some() }
+        BracketPlan { prepare, cache, by_host: settings.hold.is_some() }
     }
 
     /// Returns the identity of the function's own series in this cache state.
