@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use crate::base::lock::locked;
-use crate::call::{stream::Life, stream_call::obstacle};
+use crate::call::stream::Life;
 use crate::gpu::{Fault, Gpu, Preparation};
 use crate::record::stream_state::{NestingMark, StreamKey, StreamState};
 use crate::record::{series_counters::SeriesRef, threads::StreamCall, timeline};
-use crate::site::{cost, series_id::SeriesIdentity};
+use crate::site::cost;
 use crate::types::sample::{CacheState, Lost, Sample, SampleFlags};
 use crate::types::workload::Workload;
 
@@ -29,17 +29,16 @@ impl Barriers {
     /// Begins the call after the first barrier. On failure, counts the call as lost and returns `None`.
     #[cold]
     pub fn open(call: &StreamCall, life: Life<'_>) -> Option<Barriers> {
-        let StreamCall { site, thread, context, stream, key, .. } = *call;
-        let obstacle = life.obstacle().or_else(|| obstacle(context, stream));
+        let StreamCall { site, thread, context, stream, .. } = *call;
+        let obstacle = call.obstacle(life);
         let stream_key = StreamKey::new(stream, thread);
         let stream_state = locked(&thread.recorder).stream_state(context, stream_key);
         let (prepare, cache) = match obstacle {
             None => call.preparation(site.settings(), stream_state.is_busy(), None),
             Some(_) => (Preparation::default(), CacheState::AsFound),
         };
-        let identity = SeriesIdentity::function(context.device_id(), cache, key);
         let mut recorder = locked(&thread.recorder);
-        let series = recorder.series.begin(site, identity);
+        let series = recorder.series.begin(site, call.function(cache));
         let (stream_state, opened) = recorder.open_stream(context, stream_key);
         drop(recorder);
         let mut barriers = Barriers { stream_state, opened, series, began_ns: 0 };
@@ -64,7 +63,7 @@ impl Barriers {
     #[cold]
     pub fn close(&self, call: &StreamCall, life: Life<'_>, workload: Workload) {
         let StreamCall { thread, context, stream, tracked, weight, .. } = *call;
-        let ended_ns = match life.obstacle().or_else(|| obstacle(context, stream)) {
+        let ended_ns = match call.obstacle(life) {
             Some(reason) => Err(reason),
             None => context.synchronize(stream).map_err(Lost::from),
         }

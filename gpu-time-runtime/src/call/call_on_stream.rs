@@ -1,6 +1,5 @@
 //! Calls timed on a stream: by events around the body or around each launch, or between two barriers.
 
-use crate::base::{fork, inside};
 use crate::call::barriers::Barriers;
 use crate::call::call_state::CallState;
 use crate::call::host_start::HostStart;
@@ -100,10 +99,6 @@ impl<G: StreamGuard> CallOnStream<G> {
 
     /// Notes that the function is suspended.
     pub fn pause(&self) {
-        if fork::is_forked() {
-            return;
-        }
-        let _inside = inside::enter();
         let open_on = open_brackets::leave(self.call.running);
         if let StreamTiming::Launches(state) = &self.timing {
             state.suspend(open_on.is_some());
@@ -112,10 +107,6 @@ impl<G: StreamGuard> CallOnStream<G> {
 
     /// Notes that the suspended function runs again, with the bracket that it had open.
     pub fn resume(&self) {
-        if fork::is_forked() {
-            return;
-        }
-        let _inside = inside::enter();
         let open_on = match &self.timing {
             StreamTiming::Launches(state) => {
                 state.was_in_launch().then(|| self.call.stream_state())

@@ -1,10 +1,8 @@
 //! Opened calls: CUPTI records their work, and no events are recorded around it.
 
 use crate::base::lock::{Mutex, Rank, locked};
-use crate::base::{fork, inside};
 use crate::call::first;
 use crate::call::stream::{Life, StreamGuard};
-use crate::call::stream_call::obstacle;
 use crate::cuda;
 use crate::cupti;
 use crate::gpu::Gpu;
@@ -54,8 +52,7 @@ pub(super) fn enter_on(
     }
     let strong = guard.upgrade();
     let is_inside = opened::is_inside();
-    let may_be_blocked = || Life::of(&strong).obstacle().or_else(|| obstacle(context, stream));
-    if !is_inside && may_be_blocked().is_some() {
+    if !is_inside && call.obstacle(Life::of(&strong)).is_some() {
         return None;
     }
     let cache = if is_inside || site.is_plain() {
@@ -206,10 +203,6 @@ impl OpenedCall {
     }
 
     pub(super) fn pause(&self) {
-        if fork::is_forked() {
-            return;
-        }
-        let _inside = inside::enter();
         let mut suspended = locked(&self.suspended);
         if matches!(*suspended, Suspended::Outermost(_)) {
             // The thread is inside another call, so this one was not resumed.
@@ -222,10 +215,6 @@ impl OpenedCall {
     }
 
     pub(super) fn resume(&self) {
-        if fork::is_forked() {
-            return;
-        }
-        let _inside = inside::enter();
         let mut suspended = locked(&self.suspended);
         let call = match std::mem::replace(&mut *suspended, Suspended::No) {
             Suspended::No => return,

@@ -124,7 +124,8 @@ impl<G: StreamGuard> Scope<G> {
         if let Some(range) = &active.range {
             range.pop();
         }
-        if let Some(call) = &*self.call {
+        if let Some(call) = self.call.as_ref().filter(|_| !fork::is_forked()) {
+            let _inside = inside::enter();
             call.pause();
         }
     }
@@ -132,7 +133,8 @@ impl<G: StreamGuard> Scope<G> {
     fn go_on(&self) {
         let Some(active) = &*self.active else { return };
         active.place.enter(active.site);
-        if let Some(call) = &*self.call {
+        if let Some(call) = self.call.as_ref().filter(|_| !fork::is_forked()) {
+            let _inside = inside::enter();
             call.resume();
         }
         if let Some(range) = &active.range {

@@ -88,7 +88,7 @@ impl StreamCall {
 
     /// Returns the reason why nothing can be recorded now, if any.
     #[inline]
-    fn obstacle(&self, life: Life<'_>) -> Option<Lost> {
+    pub fn obstacle(&self, life: Life<'_>) -> Option<Lost> {
         life.obstacle().or_else(|| obstacle(self.context, self.stream))
     }
 
@@ -199,7 +199,7 @@ impl StreamCall {
 
     /// Returns the identity of the function's own series in this cache state.
     #[inline(always)]
-    fn function(&self, cache: CacheState) -> SeriesIdentity {
+    pub fn function(&self, cache: CacheState) -> SeriesIdentity {
         let on_default = self.site.spec.clock == Clock::Kernels;
         let function = SeriesIdentity::function(self.context.device_id(), cache, self.key);
         SeriesIdentity { on_default, ..function }
@@ -365,7 +365,7 @@ impl StreamCall {
 
 /// Returns the reason why nothing can currently be recorded on the stream, if any.
 #[inline(always)]
-pub(crate) fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
+fn obstacle(context: &Context, stream: Stream) -> Option<Lost> {
     if context.is_gone() {
         return Some(Lost::Context);
     }
