@@ -33,22 +33,13 @@ pub fn enter_on<G: StreamGuard, D: Details>(
     let Some(weight) = decide::decide(site) else { return Scope::untimed(site) };
     let mut ticket = Ticket::new(site, weight);
     match source(StreamQuery::about(&ticket)) {
-        Some(source) => begin_with(&mut ticket, source, details),
+        Some(source) => begin(&mut ticket, source, details),
         None => {
             ticket.count_as(Outcome::Warmup);
             timeline::warmup(site);
             Scope::untimed(site)
         }
     }
-}
-
-#[inline(never)]
-fn begin_with<G: StreamGuard, D: Details>(
-    ticket: &mut Ticket,
-    source: Source<G>,
-    details: D,
-) -> Scope<G> {
-    begin(ticket, source, details)
 }
 
 /// Starts a call of a function without a stream.
@@ -71,7 +62,7 @@ fn begin_without_stream<D: Details>(
     begin(&mut ticket, source.unwrap_or(Source::None), details)
 }
 
-#[inline(always)]
+#[inline(never)]
 fn begin<G: StreamGuard, D: Details>(
     ticket: &mut Ticket,
     source: Source<G>,
