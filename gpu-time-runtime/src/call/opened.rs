@@ -101,26 +101,36 @@ pub(super) fn enter_late(site: &'static CallSite) -> Option<OpenedCall> {
     enter(without_stream(series(site, SeriesKey::NONE), call_id, OpenedAs::Late))
 }
 
-/// Enters the call that a subject describes. If that fails, counts it as lost, unless it does not count as timed or
-/// events can time it.
+/// Enters the call that a subject describes. Returns `None` if that fails.
 pub(super) fn enter(subject: OpenedFunction) -> Option<OpenedCall> {
+    let OpenedFunction { of, call_id, device, .. } = subject;
+    let frame = frame(subject, opened::enter)?;
+    let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
+    Some(OpenedCall { of, call_id, frame, device, suspended })
+}
+
+/// Enters the call that a subject describes by `enter`. If that fails, counts it as lost, unless it does not count as
+/// timed or events can time it.
+pub(super) fn frame(
+    subject: OpenedFunction,
+    enter: impl FnOnce(OpenedFunction) -> Option<FrameId>,
+) -> Option<FrameId> {
     let OpenedFunction { of, call_id, stream, device, opened_as, .. } = subject;
     let events_can_time_it = stream.is_some() && !opened::is_inside();
     cupti::observe_launches(opened::OBSERVER);
-    if let Some(frame) = opened::enter(subject) {
-        let suspended = Mutex::new(Rank::SuspendedCall, Suspended::No);
-        return Some(OpenedCall { of, call_id, frame, device, suspended });
-    }
-    if opened_as == OpenedAs::First {
-        of.site.opens_next();
-    }
-    if !events_can_time_it {
-        if opened_as != OpenedAs::Late {
-            opened::count_lost(&of, device, opened::why_not_entered());
+    let frame = enter(subject);
+    if frame.is_none() {
+        if opened_as == OpenedAs::First {
+            of.site.opens_next();
         }
-        timeline::end(call_id);
+        if !events_can_time_it {
+            if opened_as != OpenedAs::Late {
+                opened::count_lost(&of, device, opened::why_not_entered());
+            }
+            timeline::end(call_id);
+        }
     }
-    None
+    frame
 }
 
 /// Enqueues the flush that the attribute asks for, and returns the state of the cache after it.

@@ -4,15 +4,15 @@ use std::mem;
 use std::time::Instant;
 
 use crate::base::{inside, thread_id};
-use crate::call::opened::{device_of, series, without_stream};
+use crate::call::opened::{device_of, frame, series, without_stream};
 use crate::call::spans::counts::{CountGuard, EXPECTED, LIVE, PARTS, SUSPENDED};
 use crate::call::spans::sites::SpanSite;
 use crate::call::{decide, ticket};
+use crate::cuda;
 use crate::record::opened::{self, CallSeries, FrameId, OpenCall, OpenedAs, OpenedFunction};
 use crate::record::timeline::{self, CallId};
 use crate::site::cost::{self, LONGEST_NS};
 use crate::types::{device::DeviceId, key::SeriesKey, sample::Lost};
-use crate::{cuda, cupti};
 
 /// The recorded spans around a span that is entered on a different thread.
 pub(super) struct EnclosingSpans {
@@ -105,10 +105,7 @@ impl SpanState {
         chosen: Option<f64>,
         around: impl FnOnce() -> Option<EnclosingSpans>,
     ) {
-        self.metered(|span_state| {
-            span_state.enter_here(is_root, chosen, around);
-            span_state.update_counts();
-        });
+        self.metered(|span_state| span_state.enter_here(is_root, chosen, around));
     }
 
     fn enter_here(
@@ -214,21 +211,15 @@ impl SpanState {
         };
         let opened_as = if opened::is_late() { OpenedAs::Late } else { OpenedAs::OfPhase };
         self.call_id = timeline::begin(site);
-        cupti::observe_launches(opened::OBSERVER);
         // Its call knows how many spans it stands for.
         let subject = without_stream(self.series(), self.call_id, opened_as);
-        let frame = enter(timed, subject);
+        let frame = frame(subject, |subject| enter(timed, subject));
         if opened_as == OpenedAs::Late {
             ticket::count_span(site, None);
-            if frame.is_none() {
-                timeline::end(self.call_id);
-            }
             return frame.map_or(SpanPlace::Nowhere, SpanPlace::Frame);
         }
         let Some(frame) = frame else {
             ticket::count_span(site, Some(1.0));
-            opened::count_lost(&self.series(), cuda::only_device(), opened::why_not_entered());
-            timeline::end(self.call_id);
             return SpanPlace::Nowhere;
         };
         self.phase_weight = opened::phase_weight();
@@ -252,10 +243,7 @@ impl SpanState {
 
     /// Leaves the span on this thread.
     pub fn exit(&mut self) {
-        self.metered(|span_state| {
-            span_state.exit_here();
-            span_state.update_counts();
-        });
+        self.metered(SpanState::exit_here);
     }
 
     fn exit_here(&mut self) {
@@ -326,10 +314,11 @@ impl SpanState {
         }
     }
 
-    /// Runs `change`, and charges its host time to the call while a budget is set.
+    /// Runs `change` and updates the counts. Charges the host time to the call while a budget is set.
     fn metered(&mut self, change: impl FnOnce(&mut SpanState)) {
         let began = cost::is_on().then(Instant::now);
         change(self);
+        self.update_counts();
         if let Some(began) = began {
             let ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX).min(LONGEST_NS);
             match &mut self.place {
