@@ -3,11 +3,11 @@
 
 use crate::analysis::Analysis;
 use crate::kinds::named;
-use crate::marks::Printed;
+use crate::marks::{Mark, Printed};
 use crate::row::{Row, Total};
 use crate::scale::Scale;
 use crate::units::{self, percent, printable};
-use crate::{CacheState, Clock, Series, Site, marks};
+use crate::{CacheState, Clock, Series, Site};
 
 named! {
     /// A column, in order from left to right.
@@ -130,7 +130,7 @@ impl Column {
             Column::Function => {
                 let launches = row.launches.map(|launches| launches.range());
                 let launches =
-                    launches.map(|all| format!(" {}{all}", printed.print(marks::PER_CALL)));
+                    launches.map(|all| format!(" {}{all}", printed.print(Mark::PerCall)));
                 Cell::text(row.label.clone() + &launches.unwrap_or_default())
             }
             Column::Key => Cell::text(printable(row.series?.key.as_deref()?)),
@@ -138,20 +138,20 @@ impl Column {
                 let place = row.place?;
                 let (text, chip) = match place.clock {
                     Clock::Events => (place.shown_device(), None),
-                    Clock::Host => (printed.print(marks::HOST).to_owned(), None),
-                    Clock::Sync => (place.shown_device(), Some(printed.print(marks::SYNC))),
-                    Clock::Kernels => (place.shown_device(), Some(printed.print(marks::KERNELS))),
+                    Clock::Host => (printed.print(Mark::Host).to_owned(), None),
+                    Clock::Sync => (place.shown_device(), Some(printed.print(Mark::Sync))),
+                    Clock::Kernels => (place.shown_device(), Some(printed.print(Mark::Kernels))),
                 };
                 Cell { text, chip, ..Cell::default() }
             }
             Column::Cache => Cell::text(row.place?.cache.name().to_owned()),
             // The replays of a graph are not counted.
             Column::Calls if row.series.is_some_and(|series| series.graph) => {
-                Cell::text(printed.print(marks::GRAPH).to_owned())
+                Cell::text(printed.print(Mark::Graph).to_owned())
             }
             Column::Calls => match row.kernel {
                 Some(kernel) => {
-                    let per_call = printed.print(marks::PER_CALL);
+                    let per_call = printed.print(Mark::PerCall);
                     Cell::text(per_call.to_owned() + &units::decimal(kernel.per_call))
                 }
                 None => Cell::count(row.calls?),
@@ -160,8 +160,8 @@ impl Column {
             Column::Median => {
                 let median = row.stats?.median;
                 let is = |is: fn(&Series) -> bool| row.series.is_some_and(is);
-                let chip = is(Series::is_raw_by_launches).then(|| printed.print(marks::RAW));
-                let bound = printed.bound(is(Series::is_bound));
+                let chip = is(Series::is_raw_by_launches).then(|| printed.print(Mark::Raw));
+                let bound = printed.mark(is(Series::is_bound), Mark::AtMost);
                 Cell { chip, ..Cell::time(format!("{bound}{}", times.text(median)), median) }
             }
             Column::P5 => time(row.stats?.p5),
@@ -196,7 +196,7 @@ impl Column {
             Column::GbPerS => {
                 let bytes = row.series?.bytes?;
                 let note = bytes.peak_share.map(|share| format!("{:.0}%", 100.0 * share));
-                printed.mark(note.is_some(), marks::GB_PER_S);
+                printed.mark(note.is_some(), Mark::GbPerS);
                 Cell { note, ..rate(row, bytes.gb_per_s?, printed) }
             }
             Column::TflopPerS => rate(row, row.series?.flops?.tflop_per_s?, printed),
@@ -238,13 +238,13 @@ impl Cell {
 
 /// Returns the time of all calls.
 fn time_of_all(Total { ns, is_bound, is_estimate, .. }: Total, sheet: &Sheet) -> Cell {
-    let bound = sheet.printed.bound(is_bound);
-    let estimate = sheet.printed.mark(is_estimate, marks::ESTIMATE);
+    let bound = sheet.printed.mark(is_bound, Mark::AtMost);
+    let estimate = sheet.printed.mark(is_estimate, Mark::Estimate);
     Cell::time(format!("{bound}{estimate}{}", sheet.totals.text(ns)), ns)
 }
 
 fn rate(row: &Row, rate: f64, printed: &Printed) -> Cell {
     let is_bound = row.series.is_some_and(Series::is_bound);
-    let mark = printed.mark(is_bound, marks::LOWER_BOUND);
+    let mark = printed.mark(is_bound, Mark::AtLeast);
     Cell::number(format!("{mark}{}", units::figure(rate)), rate)
 }

@@ -51,8 +51,7 @@ pub fn sorted<'a>(mut groups: Vec<Group<'a>>, value: impl Fn(&Group<'a>) -> f64)
 /// Returns the groups for one site. There are none if it was never called.
 fn of_site(at: usize, site: &Site) -> Vec<Group<'_>> {
     let group = |head| Group { at, site, head, launches: Vec::new(), has_calls: false };
-    let heads = site.series.iter().filter(|series| series.launch.is_none());
-    let mut groups: Vec<Group> = heads.map(|series| group(Some(series))).collect();
+    let mut groups: Vec<Group> = site.heads().map(|series| group(Some(series))).collect();
     for launch in site.series.iter().filter(|series| series.launch.is_some()) {
         let owns = |group: &&mut Group| {
             let head = group.head.filter(|_| !launch.graph);

@@ -86,6 +86,57 @@ named! {
     }
 }
 
+named! {
+    /// A remark made by the attribute about how it times a function. The macro decides at compile time
+    /// which remarks apply. The JSON report contains their names; the table and the page contain their
+    /// sentences.
+    pub enum Remark {
+        /// The macro could not parse the body, so it cannot look for launches.
+        UnparsedBody = "unparsed-body",
+        /// A launch is in a place where the macro cannot bracket it, so the whole body is timed.
+        HiddenLaunch = "hidden-launch",
+        /// Every visible launch is on another stream than the timed one.
+        OtherStream = "other-stream",
+    }
+}
+
+named! {
+    /// The reason why the sample of the calls does not show the error of their total.
+    pub enum UnknownError {
+        /// The calls were picked by number, and the program may have the same period.
+        Counted = "counted",
+        /// Sampled calls made the launch several times, so its samples were not drawn independently.
+        Repeated = "repeated",
+        /// There are too few samples, or phases, to have included rare calls that may make up much of the total.
+        Few = "few",
+        /// Few of the samples make up most of the error.
+        Dominated = "dominated",
+    }
+}
+
+named! {
+    /// The amount of detail in the table.
+    #[derive(Default)]
+    pub enum Detail {
+        /// As much as fits on a screen: all functions, details of the largest, and the notes that ask
+        /// for something to be done.
+        #[default]
+        Brief = "brief",
+        /// All notes, with the meaning of each word, and all details.
+        All = "all",
+    }
+}
+
+impl Detail {
+    /// The valid values, in a form that completes a sentence ending in "expected".
+    pub const EXPECTED: &str = "`brief` or `all`";
+
+    /// Parses the value of `GPU_TIME_NOTES`.
+    pub fn parse(text: &str) -> Option<Detail> {
+        Detail::ALL.into_iter().find(|detail| detail.name() == text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde::{Deserialize, Serialize};
@@ -107,6 +158,7 @@ mod tests {
         same(&CacheState::ALL, CacheState::name);
         same(&[Measure::Sum, Measure::Span, Measure::Launch], Measure::name);
         same(&[ScopeKind::Launches, ScopeKind::Body], ScopeKind::name);
+        same(&Remark::ALL, Remark::name);
         same(&[Clock::Events, Clock::Sync, Clock::Host, Clock::Kernels], Clock::name);
     }
 }

@@ -18,7 +18,6 @@
 //! # Ok::<(), gpu_time_report::ReadError>(())
 //! ```
 
-mod advice;
 mod analysis;
 mod budget;
 mod busy_time;
@@ -27,7 +26,6 @@ mod column;
 pub mod columns;
 mod coverage;
 mod csv;
-mod detail;
 mod device;
 #[cfg(test)]
 mod fixtures;
@@ -46,13 +44,11 @@ mod kinds;
 mod largest;
 mod launch_bound;
 mod lead;
-mod legend;
 mod losses;
 mod marks;
 #[doc(hidden)]
 pub mod merge;
 mod names;
-mod note_list;
 mod notes;
 mod opened;
 mod own_times;
@@ -61,7 +57,6 @@ pub mod pattern;
 mod process;
 mod ranges;
 mod rate;
-mod remark;
 mod row;
 mod run_kernels;
 mod scale;
@@ -82,7 +77,6 @@ mod texts;
 mod tree;
 #[doc(hidden)]
 pub mod units;
-mod unknown_error;
 mod value;
 mod work;
 mod wrap;
@@ -94,23 +88,21 @@ mod tests;
 pub use analysis::Analysis;
 pub use budget::Budget;
 pub use coverage::{Coverage, PhaseKernel};
-#[doc(hidden)]
-pub use detail::Detail;
 pub use device::{Clocks, Device, Overlap, WindowsFrom};
 pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
-pub use kinds::{CacheState, Clock, Measure, ScopeKind};
+#[doc(hidden)]
+pub use kinds::Detail;
+pub use kinds::{CacheState, Clock, Measure, Remark, ScopeKind, UnknownError};
 pub use losses::{Losses, Lost};
 pub use process::Process;
 pub use rate::{Bytes, Flops};
-pub use remark::Remark;
 pub use series::{Elsewhere, ElsewhereReason, Kernel, KernelTimes, Launch, Launches, Run, Series};
 pub use site::Site;
 pub use snapshot::Snapshot;
 pub use stats::{Dependence, Histogram, Modes, Slot, Stats, Timeline, Trend};
 pub use terminal::Terminal;
 pub use tree::{Node, PerCall, Source};
-pub use unknown_error::UnknownError;
 
 // Used by the runtime and the tool to build reports.
 #[cfg(feature = "html")]

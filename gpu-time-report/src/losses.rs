@@ -48,15 +48,12 @@ impl Lost {
         self.words().0
     }
 
-    /// Returns a clause about the cause, if there is more to say.
-    pub fn details(self) -> Option<&'static str> {
-        Some(self.words().1).filter(|details| !details.is_empty())
-    }
-
     /// Returns the cause with its details.
     pub fn meaning(self) -> String {
-        let clauses: Vec<&str> = [self.cause()].into_iter().chain(self.details()).collect();
-        clauses.join("; ")
+        match self.words() {
+            (cause, "") => cause.to_owned(),
+            (cause, details) => format!("{cause}; {details}"),
+        }
     }
 
     /// Returns the cause and its details.

@@ -1,62 +1,339 @@
-//! Notes and warnings shown below the table and the page, one line each.
+//! Everything that a report has to say in sentences: warnings, advice and facts.
+
+use std::collections::HashSet;
 
 use crate::analysis::Analysis;
-use crate::note_list::NoteList;
+use crate::marks::Mark;
+use crate::series::saturating_sum;
 use crate::units::{self, bounded, two_digit_percent};
-use crate::{Budget, CacheState, Clock, Coverage, Remark, Series, Site, Snapshot, surcharge};
+use crate::{
+    Budget, CacheState, Clock, Coverage, Lost, Measure, Node, Remark, Series, Site, Snapshot,
+    Source, losses, opened, surcharge,
+};
 
-/// The maximum number of lines of one kind, and of names in one line.
-const MAX_LINES: usize = 10;
+/// The maximum number of facts of one kind, and of names in one of them.
+const FACTS: usize = 10;
+/// The maximum number of warnings.
+const WARNINGS: usize = 20;
+/// The number of functions that a note names, except in the brief table.
+pub const NAMED: usize = 20;
 
-/// Returns the notes: calls and samples missing from the figures, those about the function to look
-/// at first at the top. Leaves out those that are advice.
-pub fn facts(analysis: &Analysis, advice: &[String]) -> Vec<String> {
-    let snapshot = analysis.snapshot;
-    let mut notes = NoteList::new(analysis);
-    let untimed = notes.sites().filter_map(|site| Some((site, untimed(site)?)));
-    let more = "more functions had calls that were not timed: see the JSON report";
-    add_bounded(&mut notes, untimed.collect(), more);
-    let of_site = |site| move |series| Some((site, gaps(site, series)?));
-    let gaps = notes.sites().flat_map(|site| site.series.iter().filter_map(of_site(site)));
-    let more = "more rows have lost, starved or doubtful samples: see the JSON report";
-    add_bounded(&mut notes, gaps.collect(), more);
-    for remark in Remark::ALL {
-        let remarked = notes.sites().filter(|site| site.remarks.contains(&remark));
-        let remarked = remarked.map(|site| (site, format!("{}: {}", site.name, remark.sentence())));
-        add_bounded(&mut notes, remarked.collect(), "more functions have the same remark");
-    }
-    notes.extend(without_effect(snapshot));
-    notes.extend(snapshot.process.budget.map(budget));
-    notes.extend(no_kernels(snapshot));
-    notes.extend(slower_launches(snapshot));
-    notes.extend(no_call(snapshot));
-    let never = snapshot.sites.iter().filter(|site| site.calls == 0);
-    let never = never.map(|site| site.name.clone());
-    let never = bounded(never.collect(), MAX_LINES, "more");
-    if !never.is_empty() {
-        notes.extend([format!("never called: {}", never.join(", "))]);
-    }
-    let mut lines = notes.into_lines();
-    lines.retain(|line| !advice.contains(line));
-    lines
+/// A sentence about a report.
+pub struct Note<'a> {
+    pub severity: Severity,
+    /// The functions that it is about. Empty if it is about the whole program.
+    sites: Vec<&'a Site>,
+    /// Follows the names of the functions.
+    qualifier: String,
+    text: String,
 }
 
-/// Adds lines of one kind, or the first of them and their number.
-fn add_bounded(notes: &mut NoteList, lines: Vec<(&Site, String)>, others: &str) {
-    let (sites, lines): (Vec<&Site>, Vec<String>) = lines.into_iter().unzip();
-    let mut sites = sites.into_iter();
-    for line in bounded(lines, MAX_LINES, others) {
-        // The last line may count the others, of which the next function is the first.
-        if let Some(site) = sites.next() {
-            notes.add(site, line);
+/// The kind of a note, in the order of the notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// A reason to doubt the figures.
+    Warning,
+    /// It ends with what to do for better figures.
+    Advice,
+    /// Calls and samples missing from the figures, and how the report was made.
+    Fact,
+}
+
+impl<'a> Note<'a> {
+    fn new(severity: Severity, sites: Vec<&'a Site>, qualifier: String, text: String) -> Note<'a> {
+        Note { severity, sites, qualifier, text }
+    }
+
+    fn of_program(severity: Severity, text: String) -> Note<'a> {
+        Note::new(severity, Vec::new(), String::new(), text)
+    }
+
+    fn of_site(severity: Severity, site: &'a Site, text: String) -> Note<'a> {
+        Note::new(severity, vec![site], String::new(), text)
+    }
+
+    /// Returns the note as a line, which names this many functions before it counts the others.
+    pub fn line(&self, named: usize) -> String {
+        let Note { sites, qualifier, text, .. } = self;
+        let names: Vec<String> = sites.iter().map(|site| site.name.clone()).collect();
+        match bounded(names, named, "more functions").join(", ") {
+            names if names.is_empty() => text.clone(),
+            names => format!("{names}{qualifier}: {text}"),
         }
     }
 }
 
-/// Returns the reason why nothing was recorded, if something was to be.
-pub fn no_kernels(snapshot: &Snapshot) -> Option<String> {
-    let why = snapshot.process.kernels.as_ref()?;
-    Some(format!("no kernels were recorded: {why}"))
+/// Returns all notes: warnings, then advice, then facts. Of each kind, those about the function to look at first come
+/// first, but warnings about the process and its devices before them.
+pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Note<'a>> {
+    let (snapshot, first) = (analysis.snapshot, analysis.lead.first.as_ref().map(|it| it.name));
+    let is_first = |site: &Site| Some(site.name.as_str()) == first;
+    let mut sites: Vec<&Site> = snapshot.sites.iter().collect();
+    sites.sort_by_key(|site| !is_first(site));
+    let mut notes = advice(snapshot, &sites);
+    notes.extend(facts(snapshot, &sites));
+    notes.sort_by_key(|note| {
+        (note.severity, !note.sites.first().is_some_and(|site| is_first(site)))
+    });
+    let warnings = of_devices(analysis).chain(of_sites(snapshot, &sites));
+    let mut all = some(warnings, WARNINGS, "more warnings are in the JSON report");
+    all.extend(notes);
+    all
+}
+
+/// Leaves the first notes of a kind, and counts the others.
+fn some<'a>(notes: impl Iterator<Item = Note<'a>>, most: usize, others: &str) -> Vec<Note<'a>> {
+    let mut notes: Vec<Note> = notes.collect();
+    if notes.len() > most + 1 {
+        let left_out = units::count(notes.split_off(most).len() as u64);
+        notes.push(Note::of_program(notes[0].severity, format!("{left_out} {others}")));
+    }
+    notes
+}
+
+/// Returns the warnings about the process and its devices.
+fn of_devices<'a>(analysis: &Analysis<'a>) -> impl Iterator<Item = Note<'a>> {
+    let Snapshot { process, devices, .. } = analysis.snapshot;
+    let of_devices = devices.iter().flat_map(move |device| {
+        let of_phases = device.coverage.as_ref().and_then(Coverage::warning);
+        let contradiction = analysis.gpu(device).and_then(|gpu| gpu.contradiction(process));
+        let all = device.warnings.iter().cloned().chain(of_phases).chain(contradiction);
+        all.map(|warning| format!("{}: {warning}", device.id))
+    });
+    let all = process.warnings.iter().cloned().chain(of_devices);
+    all.map(|text| Note::of_program(Severity::Warning, text))
+}
+
+/// Returns the warnings about functions. Those with the same warning share a note.
+fn of_sites<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> impl Iterator<Item = Note<'a>> {
+    let mut notes: Vec<Note> = Vec::new();
+    for &site in sites {
+        let of_site = site.warnings.iter().cloned().chain(expired(site));
+        let of_site = of_site.map(|warning| (String::new(), warning));
+        let of_series = opened::warnings(snapshot, site);
+        let of_series = of_series.into_iter().map(|(place, text)| (format!(" on {place}"), text));
+        for (place, text) in of_site.chain(of_series) {
+            match notes.iter_mut().find(|note| note.text == text) {
+                Some(note) => {
+                    note.qualifier.clear();
+                    if note.sites.last().is_none_or(|last| !std::ptr::eq(*last, site)) {
+                        note.sites.push(site);
+                    }
+                }
+                None => notes.push(Note::new(Severity::Warning, vec![site], place, text)),
+            }
+        }
+    }
+    notes.into_iter()
+}
+
+/// Warns about expired holds, unless fewer than 1 % expired.
+fn expired(site: &Site) -> Option<String> {
+    let Site { holds_expired: expired, holds_released: released, .. } = site;
+    let all = released.saturating_add(*expired);
+    (*expired > 0 && expired.saturating_mul(100) >= all).then(|| {
+        let [expired, all] = [*expired, all].map(units::count);
+        format!(
+            "{expired} of {all} holds ended by their deadline: while its stream is held, the function waits \
+             for the stream, or takes much longer than usual; remove `sleep`, or move the wait out of the \
+             function"
+        )
+    })
+}
+
+/// Returns the notes that tell the user what to do to get better figures, the most important first.
+fn advice<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> Vec<Note<'a>> {
+    let mut notes = Vec::new();
+    let of_program = |text| Note::of_program(Severity::Advice, text);
+    let on = |sites: Vec<&'a Site>, qualifier, text| {
+        let note = Note::new(Severity::Advice, sites, qualifier, text);
+        Some(note).filter(|note| !note.sites.is_empty())
+    };
+    let samples = |count| {
+        let plural = if count == 1 { "" } else { "s" };
+        format!(" ({} sample{plural})", units::count(count))
+    };
+    notes.extend(no_call(snapshot).map(of_program));
+    let no_kernels = snapshot.process.kernels.as_ref();
+    notes.extend(no_kernels.map(|why| of_program(format!("no kernels were recorded: {why}"))));
+    notes.extend(remarked(sites, Remark::OtherStream, Severity::Advice));
+    let (bound, text) = upper_bounds(snapshot, sites);
+    notes.extend(on(bound, String::new(), text));
+    let (at_floor, count) = counted(sites, |series| series.at_floor);
+    let text = "nothing ran between the events: check that the work is on the timed stream";
+    notes.extend(on(at_floor, samples(count), text.to_owned()));
+    for reason in Lost::ALL {
+        let (lost, count) = counted(sites, |series| series.lost.of(reason));
+        let were_lost = losses::were_lost(count, Measure::Sum);
+        let text = format!("{were_lost} because {}", reason.meaning());
+        notes.extend(on(lost, String::new(), text));
+    }
+    let (tracked, count) = counted(sites, |series| series.tracked);
+    let text =
+        "cudarc's event tracking is in the times: call `disable_event_tracking` of the context";
+    notes.extend(on(tracked, samples(count), text.to_owned()));
+    let without_effect = without_effect(sites);
+    notes.extend(without_effect.filter_map(|(sites, text)| on(sites, String::new(), text)));
+    if snapshot.has_bias_from(&["floor"]) {
+        notes.push(of_program(
+            "kernels read about 1 µs longer than in Nsight Systems, because the bias is that of an empty pair: \
+             run `gpu-time calibrate`"
+                .to_owned(),
+        ));
+    }
+    notes
+}
+
+/// Returns a note about the functions with a remark of the attribute.
+fn remarked<'a>(sites: &[&'a Site], remark: Remark, severity: Severity) -> Option<Note<'a>> {
+    let text = match remark {
+        Remark::UnparsedBody => {
+            "the macro could not parse the body, so the whole function is timed (`scope = \"body\"`)"
+        }
+        Remark::HiddenLaunch => {
+            "a launch is in a closure, an async block, a nested item or a macro's arguments, so the \
+             whole function is timed (`scope = \"body\"`)"
+        }
+        Remark::OtherStream => {
+            "a launch on another stream than the timed one is not measured: name its stream with \
+             `stream = …`, or annotate a function of its own"
+        }
+    };
+    let sites = sites.iter().copied().filter(|site| site.remarks.contains(&remark));
+    let sites: Vec<&Site> = sites.collect();
+    (!sites.is_empty()).then(|| Note::new(severity, sites, String::new(), text.to_owned()))
+}
+
+/// Returns the functions without a fed sample, except those that already hold their stream, and what to do about them.
+fn upper_bounds<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> (Vec<&'a Site>, String) {
+    let is_bound = |site: &&Site| {
+        site.series.iter().any(|series| series.upper_bound) && !site.has_gpu_key("sleep")
+    };
+    let bound: Vec<&Site> = sites.iter().copied().filter(is_bound).collect();
+    let remedy = match host_ns(snapshot, &bound).map(units::time) {
+        Some(host) => {
+            let up_to = if bound.len() > 1 { "up to " } else { "" };
+            format!(
+                "the host takes {up_to}{host} per call; `GPU_TIME_RECORD=on` shows how long the GPU idled, and `sleep` \
+                 times the kernels alone"
+            )
+        }
+        None => "add `sleep`".to_owned(),
+    };
+    let text =
+        "the GPU may have waited for the CPU in every sample, so the time is an upper bound (≤)";
+    (bound, format!("{text}: {remedy}"))
+}
+
+/// Returns the longest host time per call of these functions, from their series and their paths with opened
+/// calls. A path timed by events has only a mean, which one slow first call may dominate.
+fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
+    let names: HashSet<&str> = sites.iter().map(|site| site.name.as_str()).collect();
+    let of_series = |series: &Series| Some(series.host_ns?.median);
+    let is_opened =
+        |node: &Node| node.source == Source::Opened && names.contains(node.name.as_str());
+    let of_path = |node: &Node| node.per_call.filter(|_| is_opened(node))?.host_ns;
+    let series = sites.iter().flat_map(|site| &site.series).filter_map(of_series);
+    series.chain(snapshot.tree.iter().filter_map(of_path)).reduce(f64::max)
+}
+
+/// Returns the functions for which `count` is not 0, and the sum of the counts.
+fn counted<'a>(sites: &[&'a Site], count: impl Fn(&Series) -> u64) -> (Vec<&'a Site>, u64) {
+    let of_site = |site: &Site| {
+        // A function's own series and its launches describe the same calls.
+        let heads = saturating_sum(site.heads().map(&count));
+        if heads > 0 { heads } else { saturating_sum(site.series.iter().map(&count)) }
+    };
+    let found = sites.iter().map(|site| (*site, of_site(site))).filter(|(_, count)| *count > 0);
+    let (sites, counts): (Vec<&Site>, Vec<u64>) = found.unzip();
+    (sites, saturating_sum(counts))
+}
+
+/// Returns the functions with an option that had no effect, and why: functions timed only by the host clock, and those of
+/// which every call was recorded, inside of another recorded one.
+fn without_effect<'a>(sites: &[&'a Site]) -> impl Iterator<Item = (Vec<&'a Site>, String)> {
+    let all = |site: &Site, is: fn(&Series) -> bool| {
+        site.timed > 0 && site.heads().next().is_some() && site.series.iter().all(is)
+    };
+    let on_host = move |site: &Site| all(site, |series| series.clock == Clock::Host);
+    let recorded = move |site: &Site| {
+        all(site, |series| series.fed + series.starved == 0 && series.cache == CacheState::AsFound)
+            && site.series.iter().any(|series| series.opened() > 0)
+    };
+    let note = |key: &str, is_without: &dyn Fn(&Site) -> bool, why: &str| {
+        let asked = sites.iter().copied();
+        let asked = asked.filter(|site| site.has_gpu_key(key) && is_without(site)).collect();
+        (asked, format!("`{key}` had no effect: {why}"))
+    };
+    let of_host = "the host clock timed every call, because none had a stream on a GPU";
+    let of_records = "every call was recorded inside of another one. With `GPU_TIME_RECORD=20ms/1s`, events time most calls";
+    let notes = ["cold", "sleep", "graph"].map(|key| note(key, &on_host, of_host));
+    // A recorded call needs no `sleep`.
+    notes.into_iter().chain([note("cold", &recorded, of_records)])
+}
+
+/// Returns the calls and samples missing from the figures, and how the report was made.
+fn facts<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> Vec<Note<'a>> {
+    let of_program = |text| Note::of_program(Severity::Fact, text);
+    let untimed =
+        sites.iter().filter_map(|site| Some(Note::of_site(Severity::Fact, site, untimed(site)?)));
+    let more = "more functions had calls that were not timed: see the JSON report";
+    let mut notes = some(untimed, FACTS, more);
+    let gaps = sites.iter().flat_map(|site| {
+        site.series.iter().filter_map(|series| {
+            let place = format!(" on {}", series.place());
+            Some(Note::new(Severity::Fact, vec![site], place, gaps(series)?))
+        })
+    });
+    let more = "more rows have lost, starved or doubtful samples: see the JSON report";
+    notes.extend(some(gaps, FACTS, more));
+    let of_macro = [Remark::UnparsedBody, Remark::HiddenLaunch];
+    notes.extend(of_macro.iter().filter_map(|it| remarked(sites, *it, Severity::Fact)));
+    notes.extend(snapshot.process.budget.map(budget).map(of_program));
+    notes.extend(slower_launches(snapshot).map(of_program));
+    let never = snapshot.sites.iter().filter(|site| site.calls == 0);
+    let never = bounded(never.map(|site| site.name.clone()).collect(), FACTS, "more");
+    if !never.is_empty() {
+        notes.push(of_program(format!("never called: {}", never.join(", "))));
+    }
+    notes
+}
+
+/// Counts a function's calls that were not timed.
+fn untimed(site: &Site) -> Option<String> {
+    let skipped = site.skipped.saturating_sub(site.unsampled);
+    let parts = [
+        (site.warmup, "warm-up"),
+        (skipped, Mark::Skipped.text()),
+        (site.unsampled, "not sampled"),
+    ];
+    let rate = match site.sample_rate {
+        rate if rate < 1.0 => format!("; the sampling rate is {} now", two_digit_percent(rate)),
+        _ => String::new(),
+    };
+    listed(&parts).map(|parts| format!("of {} calls, {parts}{rate}", units::count(site.calls)))
+}
+
+/// Counts the samples missing from a series' statistics, and the samples that include more than the
+/// timed work.
+fn gaps(series: &Series) -> Option<String> {
+    let counts = listed(&series.without_figure().map(|(count, word)| (count, word.text())));
+    let lost = series.lost.sentence(series.measure);
+    let parts: Vec<String> = [counts, lost].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn listed(parts: &[(u64, &str)]) -> Option<String> {
+    let known = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> =
+        known.map(|(count, what)| format!("{} {what}", units::count(*count))).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Compares the cost of timing with the budget.
+fn budget(Budget { share, cost_share, .. }: Budget) -> String {
+    let [cost, limit] = [cost_share, share].map(two_digit_percent);
+    format!("budget: timing took {cost} of recent wall time; the limit is {limit}")
 }
 
 /// Returns a note about the slower launches after CUPTI has recorded, if it has.
@@ -90,7 +367,7 @@ fn surcharge_share(snapshot: &Snapshot) -> Option<f64> {
 }
 
 /// Returns a note if no annotated function was called, and what to check.
-pub fn no_call(snapshot: &Snapshot) -> Option<String> {
+fn no_call(snapshot: &Snapshot) -> Option<String> {
     if snapshot.sites.iter().any(|site| site.calls > 0) {
         return None;
     }
@@ -107,115 +384,11 @@ pub fn no_call(snapshot: &Snapshot) -> Option<String> {
     })
 }
 
-/// Returns notes about options that had no effect: on functions timed only by the host clock, and on those of which every
-/// call was recorded, inside of another recorded one.
-pub fn without_effect(snapshot: &Snapshot) -> Vec<String> {
-    let heads = |site: &Site| site.series.iter().filter(|series| series.launch.is_none()).count();
-    let all = |site: &Site, is: fn(&Series) -> bool| {
-        site.timed > 0 && heads(site) > 0 && site.series.iter().all(is)
-    };
-    let on_host = |site: &Site| all(site, |series| series.clock == Clock::Host);
-    let recorded = |site: &Site| {
-        all(site, |series| series.fed + series.starved == 0 && series.cache == CacheState::AsFound)
-            && site.series.iter().any(|series| series.opened() > 0)
-    };
-    let note = |key: &str, is_without: &dyn Fn(&Site) -> bool, why: &str| {
-        let asked = snapshot.sites.iter().filter(|site| site.has_gpu_key(key) && is_without(site));
-        let names =
-            bounded(asked.map(|site| site.name.clone()).collect(), MAX_LINES, "more functions");
-        let names = Some(names.join(", ")).filter(|names| !names.is_empty())?;
-        Some(format!("`{key}` had no effect on {names}: {why}"))
-    };
-    let of_host = "the host clock timed every call, because none had a stream on a GPU";
-    let of_records = "every call was recorded inside of another one. With `GPU_TIME_RECORD=20ms/1s`, events time most calls";
-    let notes = ["cold", "sleep", "graph"].map(|key| note(key, &on_host, of_host));
-    // A recorded call needs no `sleep`.
-    notes.into_iter().chain([note("cold", &recorded, of_records)]).flatten().collect()
-}
-
-/// Compares the cost of timing with the budget.
-fn budget(Budget { share, cost_share, .. }: Budget) -> String {
-    let [cost, limit] = [cost_share, share].map(two_digit_percent);
-    format!("budget: timing took {cost} of recent wall time; the limit is {limit}")
-}
-
-/// Counts a function's calls that were not timed.
-fn untimed(site: &Site) -> Option<String> {
-    let skipped = site.skipped.saturating_sub(site.unsampled);
-    let parts = [(site.warmup, "warm-up"), (skipped, "skipped"), (site.unsampled, "not sampled")];
-    let rate = site.sample_rate;
-    let rate = if rate < 1.0 {
-        format!("; the sampling rate is {} now", two_digit_percent(rate))
-    } else {
-        String::new()
-    };
-    let (name, calls) = (&site.name, units::count(site.calls));
-    listed(&parts).map(|parts| format!("{name}: of {calls} calls, {parts}{rate}"))
-}
-
-/// Counts the samples missing from a series' statistics, and the samples that include more than the
-/// timed work.
-fn gaps(site: &Site, series: &Series) -> Option<String> {
-    let lost = series.lost.sentence(series.measure);
-    // If no sample was fed, the figures come from the starved ones.
-    let starved = if series.upper_bound { 0 } else { series.starved };
-    let counts = listed(&[
-        (series.in_flight, "in flight"),
-        (starved, "starved"),
-        (series.at_floor, "at the floor"),
-        (series.unknown_nested(), "nested"),
-        (series.tracked, "tracked"),
-    ]);
-    let parts: Vec<String> = [counts, lost].into_iter().flatten().collect();
-    (!parts.is_empty())
-        .then(|| format!("{} on {}: {}", site.name, series.place(), parts.join("; ")))
-}
-
-fn listed(parts: &[(u64, &str)]) -> Option<String> {
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", units::count(*count)))
-        .collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-/// Warns about expired holds, unless fewer than 1 % expired.
-fn expired(site: &Site) -> Option<String> {
-    let Site { holds_expired: expired, holds_released: released, .. } = site;
-    let all = released.saturating_add(*expired);
-    (*expired > 0 && expired.saturating_mul(100) >= all).then(|| {
-        let [expired, all] = [*expired, all].map(units::count);
-        format!(
-            "{expired} of {all} holds ended by their deadline: while its stream is held, the function waits \
-             for the stream, or takes much longer than usual; remove `sleep`, or move the wait out of the \
-             function"
-        )
-    })
-}
-
-/// Returns the warnings about the process and its devices.
-pub fn of_devices(analysis: &Analysis) -> impl Iterator<Item = String> {
-    let Snapshot { process, devices, .. } = analysis.snapshot;
-    process.warnings.iter().cloned().chain(devices.iter().flat_map(move |device| {
-        let of_windows = device.coverage.as_ref().and_then(Coverage::warning);
-        let contradiction = analysis.gpu(device).and_then(|gpu| gpu.contradiction(process));
-        let of_windows = of_windows.into_iter().chain(contradiction);
-        let all = device.warnings.iter().cloned().chain(of_windows);
-        all.map(|warning| format!("{}: {warning}", device.id))
-    }))
-}
-
-/// Returns the warnings about a function, without its name.
-pub fn of_site(site: &Site) -> impl Iterator<Item = String> + '_ {
-    site.warnings.iter().cloned().chain(expired(site))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tree::{PerCall, fixtures::node};
-    use crate::{Node, fixtures};
+    use crate::{Detail, Device, Node, Terminal, fixtures};
 
     #[test]
     fn slower_launches_are_noted_once_cupti_has_recorded() {
@@ -244,5 +417,17 @@ mod tests {
         (snapshot.tree, snapshot.process.wall_ns) = (vec![root, inside], 1_000_000_000);
         let note = slower_launches(&snapshot).unwrap();
         assert!(note.contains("H200, here 4.0%: "), "{note}");
+    }
+
+    #[test]
+    fn calibration_is_advised_only_for_rows_by_events() {
+        let is_advised = |mut snapshot: Snapshot| {
+            let event_bias_source = Some("floor".to_owned());
+            snapshot.devices = vec![Device { event_bias_source, ..fixtures::gpu() }];
+            let notes = snapshot.to_table(Terminal::default(), Detail::All);
+            notes.contains("\nkernels read about 1 µs longer")
+        };
+        assert!(is_advised(fixtures::everything()));
+        assert!(!is_advised(fixtures::on_host()));
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Add;
 
 use crate::largest::sort_by_largest;
-use crate::marks::{ESTIMATE, LOWER_BOUND, Printed, SHARE, UNCERTAIN, UPPER_BOUND};
+use crate::marks::{Mark, Printed};
 use crate::units::percent;
 use crate::{Node, Series, Site, Snapshot, Source};
 
@@ -185,14 +185,14 @@ impl OwnTime<'_> {
 }
 
 impl Bound {
-    /// Returns the mark of a share, or nothing.
-    pub fn mark(self) -> &'static str {
+    /// Returns the mark of a share, if it needs one.
+    pub fn mark(self) -> Option<Mark> {
         match self {
-            Bound::Exact => "",
-            Bound::Estimate => ESTIMATE,
-            Bound::AtLeast => LOWER_BOUND,
-            Bound::AtMost => UPPER_BOUND,
-            Bound::Uncertain => UNCERTAIN,
+            Bound::Exact => None,
+            Bound::Estimate => Some(Mark::Estimate),
+            Bound::AtLeast => Some(Mark::AtLeast),
+            Bound::AtMost => Some(Mark::AtMost),
+            Bound::Uncertain => Some(Mark::Uncertain),
         }
     }
 }
@@ -200,8 +200,8 @@ impl Bound {
 impl Share {
     /// Returns the share with its mark, which counts as printed.
     pub fn text(self, printed: &Printed) -> String {
-        printed.print(SHARE);
-        printed.print(self.bound.mark());
+        printed.print(Mark::Share);
+        self.bound.mark().map(|mark| printed.print(mark));
         self.to_string()
     }
 }
@@ -216,7 +216,7 @@ impl Add for Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (share, mark) = (percent(self.of_all), self.bound.mark());
+        let (share, mark) = (percent(self.of_all), self.bound.mark().map_or("", Mark::text));
         match self.bound {
             Bound::Uncertain => write!(f, "{share}{mark}"),
             _ => write!(f, "{mark}{share}"),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::PhaseKernel;
 use crate::gpu_time::GpuTime;
 use crate::largest::sort_by_largest;
-use crate::marks::{ESTIMATE, Printed};
+use crate::marks::{Mark, Printed};
 use crate::units::{self, percent};
 
 /// All kernels with one name, either those of annotated functions or all others.
@@ -68,7 +68,7 @@ impl<'a> RunKernel<'a> {
 
     /// Returns the share of the busy time, the total, the number of calls and the median as text.
     pub fn figures(&self, printed: &Printed) -> [String; 4] {
-        let estimate = printed.mark(self.is_estimate, ESTIMATE);
+        let estimate = printed.mark(self.is_estimate, Mark::Estimate);
         [
             percent(self.share),
             format!("{estimate}{}", units::time(self.total_ns)),

@@ -69,6 +69,11 @@ impl Site {
         self.unsampled > 0
     }
 
+    /// Returns the function's own series, without those of its launches.
+    pub(crate) fn heads(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|series| series.launch.is_none())
+    }
+
     /// Returns a sentence for each identity that does not hold.
     pub(crate) fn inconsistencies(&self) -> Vec<String> {
         let Site { name, calls, warmup, skipped, timed, .. } = self;

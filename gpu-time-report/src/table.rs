@@ -12,17 +12,14 @@ use anstyle::Style;
 
 use crate::analysis::Analysis;
 use crate::marks::Printed;
-use crate::notes;
+use crate::notes::{self, Note, Severity};
 use crate::style::{DIMMED, DOUBTFUL, TITLE};
-use crate::units::bounded;
 use crate::units::{self, printable};
 use crate::wrap::wrapped;
-use crate::{Detail, Process, Snapshot, Terminal, advice, legend, terminal::View, tree};
+use crate::{Detail, Process, Snapshot, Terminal, terminal::View, tree};
 use grid::Grid;
 use layout::fitted;
 
-/// The maximum number of warnings shown with all notes.
-const WARNINGS: usize = 20;
 /// The maximum number of warnings and of notes shown in the brief table.
 const NOTES: usize = 5;
 
@@ -96,14 +93,7 @@ fn render(
         writeln!(f, "\n{}", kernels.join("\n"))?;
     }
     writeln!(f)?;
-    let mut left = 0;
-    match detail {
-        Detail::All => all_notes(analysis, to, &printed, f)?,
-        Detail::Brief => {
-            left = brief_notes(analysis, to, f)?;
-            write_wrapped(f, to, DIMMED, &legend::line(snapshot, &printed))?;
-        }
-    }
+    let left = write_notes(analysis, to, detail, &printed, f)?;
     let has_bytes = |device: &str| {
         snapshot.all_series().any(|series| series.device == device && series.bytes.is_some())
     };
@@ -113,47 +103,41 @@ fn render(
     write_wrapped(f, to, DIMMED, &more(functions, rows, left))
 }
 
-/// Writes every warning and every note.
-fn all_notes(
+/// Writes the notes, and what the marks mean. The brief table has only the first warnings and those notes that suggest an
+/// action. Returns the number of notes that are left out.
+fn write_notes(
     analysis: &Analysis,
     to: Terminal,
+    detail: Detail,
     printed: &Printed,
     f: &mut impl fmt::Write,
-) -> fmt::Result {
-    let advice = advice::of(analysis);
-    for note in advice.iter().chain(&notes::facts(analysis, &advice)) {
-        write_wrapped(f, to, Style::new(), &printable(note))?;
-    }
-    for line in legend::lines(analysis.snapshot, printed) {
-        write_wrapped(f, to, DIMMED, &format!("  {}", printable(&line)))?;
-    }
-    let warnings = advice::warnings(analysis, WARNINGS);
-    for warning in bounded(warnings, WARNINGS, "more warnings are in the JSON report") {
-        write_warning(f, to, &warning)?;
-    }
-    Ok(())
-}
-
-/// Writes the first warnings and the first notes that suggest an action. Returns the number of
-/// warnings and notes that are left out.
-fn brief_notes(
-    analysis: &Analysis,
-    to: Terminal,
-    f: &mut impl fmt::Write,
 ) -> Result<usize, fmt::Error> {
-    let (mut warnings, mut advice) =
-        (advice::warnings(analysis, advice::NAMED), advice::of(analysis));
-    let facts = notes::facts(analysis, &advice).len();
-    let all = facts + advice.len() + warnings.len().min(WARNINGS);
-    warnings.truncate(NOTES);
-    advice.truncate(NOTES - warnings.len());
-    for warning in &warnings {
-        write_warning(f, to, warning)?;
+    let notes = notes::of(analysis);
+    let is_shown = |note: &&Note| detail == Detail::All || note.severity != Severity::Fact;
+    let (most, named) = match detail {
+        Detail::Brief => (NOTES, 1),
+        Detail::All => (notes.len(), notes::NAMED),
+    };
+    let shown: Vec<&Note> = notes.iter().filter(is_shown).take(most).collect();
+    for note in &shown {
+        let line = note.line(named);
+        match note.severity {
+            Severity::Warning => write_warning(f, to, &line)?,
+            _ => write_wrapped(f, to, Style::new(), &printable(&line))?,
+        }
     }
-    for note in &advice {
-        write_wrapped(f, to, Style::new(), &printable(note))?;
+    match detail {
+        Detail::Brief => {
+            let line = printed.brief_explanation(analysis.snapshot);
+            write_wrapped(f, to, DIMMED, &line)?;
+        }
+        Detail::All => {
+            for line in printed.explanations(analysis.snapshot) {
+                write_wrapped(f, to, DIMMED, &format!("  {line}"))?;
+            }
+        }
     }
-    Ok(all.saturating_sub(warnings.len() + advice.len()))
+    Ok(notes.len() - shown.len())
 }
 
 fn write_warning(f: &mut impl fmt::Write, to: Terminal, warning: &str) -> fmt::Result {

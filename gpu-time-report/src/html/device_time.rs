@@ -45,7 +45,9 @@ impl<'a> Bar<'a> {
     /// Returns a bar without parts if the device's time is not known.
     pub fn of(gpu: &GpuTime, colours: &'a Colours, printed: &Printed) -> Bar<'a> {
         let parts = parts(gpu, colours);
-        parts.iter().for_each(|part| _ = printed.print(part.share.bound.mark()));
+        for mark in parts.iter().filter_map(|part| part.share.bound.mark()) {
+            printed.print(mark);
+        }
         Bar { parts, of: gpu.in_use.words }
     }
 

@@ -5,8 +5,7 @@ use maud::{Markup, html};
 use super::colours::{Colours, OTHERS};
 use crate::Node;
 use crate::analysis::Analysis;
-use crate::marks::GPU_PER_CALL;
-use crate::marks::Printed;
+use crate::marks::{Mark, Printed};
 use crate::scale::Scale;
 use crate::tree::view::figures;
 use crate::tree::{children, depth_first, selection};
@@ -43,7 +42,7 @@ pub fn tree(analysis: &Analysis, colours: &Colours, printed: &Printed) -> Markup
                             th.n { "self " small { (own.unit().name()) } }
                             th.n { "total " small { (inclusive.unit().name()) } }
                             th.n { "calls" }
-                            th.n { (GPU_PER_CALL) }
+                            th.n { (Mark::GpuPerCall.text()) }
                             th.n { "host/call" }
                             th { "remarks" }
                         }

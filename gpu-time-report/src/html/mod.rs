@@ -24,10 +24,11 @@ use maud::{Markup, PreEscaped, html};
 pub use page::page;
 
 use crate::analysis::Analysis;
-use crate::marks::Printed;
+use crate::marks::{Mark, Printed};
+use crate::notes::{self, Note, Severity};
 use crate::series::saturating_sum;
 use crate::units::{self, printable};
-use crate::{Process, Series, Snapshot, advice, legend, notes};
+use crate::{Process, Series, Snapshot};
 
 const STYLE: &str = include_str!("page.css");
 /// The page's script. Its parts share one scope, in this order.
@@ -64,22 +65,29 @@ fn render(analysis: &Analysis) -> String {
     let data = charts::json(snapshot, &groups.sites);
     let process = &snapshot.process;
     let (colours, printed) = (colours::Colours::of(own), Printed::default());
+    let notes = notes::of(analysis);
     let body = html! {
         (head(process))
         (lead::lead(lead, groups.first.is_some()))
         (devices::panel(analysis, &colours, &printed))
         (tiles(analysis, &printed))
-        (warnings(analysis))
+        (warnings(process, lines(&notes, Severity::Warning)))
         (icicle::tree(analysis, &colours, &printed))
         (rows::table(analysis, &groups, &printed))
         (run_kernels::table(&analysis.kernels, &printed))
-        @let advice = advice::of(analysis);
-        (list("What to do", &advice))
-        (list("Notes", &[notes::facts(analysis, &advice), legend::lines(snapshot, &printed)].concat()))
+        (list("What to do", &lines(&notes, Severity::Advice)))
+        (list("Notes", &[lines(&notes, Severity::Fact), printed.explanations(snapshot)].concat()))
         footer { "gpu-time " (printable(&process.version)) }
         script type="application/json" id="report" { (PreEscaped(inert(&data))) }
     };
     page(&printable(&process.name), STYLE, Some(SCRIPT), &body)
+}
+
+/// Returns the notes of a severity. Those at the top name one function each.
+fn lines(notes: &[Note], severity: Severity) -> Vec<String> {
+    let notes = notes.iter().filter(|note| note.severity == severity);
+    let named = if severity == Severity::Fact { notes::NAMED } else { 1 };
+    notes.map(|note| note.line(named)).collect()
 }
 
 /// Renders sentences below a heading, or nothing if there are none.
@@ -153,7 +161,7 @@ fn tiles(analysis: &Analysis, printed: &Printed) -> Markup {
         dl.tiles {
             @if busy_ns > 0.0 {
                 @let is_bound = gpus.iter().any(|gpu| gpu.busy.is_bound);
-                (tile("GPU busy in functions", html! { (printed.bound(is_bound)) (units::time(busy_ns)) }))
+                (tile("GPU busy in functions", html! { (printed.mark(is_bound, Mark::AtMost)) (units::time(busy_ns)) }))
             }
             @if !sites.is_empty() {
                 (tile("functions called", html! { (units::count(called as u64)) small { " of " (units::count(sites.len() as u64)) } }))
@@ -168,16 +176,10 @@ fn tiles(analysis: &Analysis, printed: &Printed) -> Markup {
     }
 }
 
-fn warnings(analysis: &Analysis) -> Markup {
-    let why_off = analysis
-        .snapshot
-        .process
-        .off
-        .as_deref()
-        .map(|why| format!("nothing was timed on a GPU: {why}"));
-    let off = why_off.is_some();
-    let warnings: Vec<String> =
-        why_off.into_iter().chain(advice::warnings(analysis, advice::NAMED)).collect();
+fn warnings(process: &Process, warnings: Vec<String>) -> Markup {
+    let off = process.off.is_some();
+    let why_off = process.off.as_ref().map(|why| format!("nothing was timed on a GPU: {why}"));
+    let warnings: Vec<String> = why_off.into_iter().chain(warnings).collect();
     html! {
         @if !warnings.is_empty() {
             details.warnings.off[off] open {

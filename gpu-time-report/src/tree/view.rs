@@ -7,8 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{Node, PerCall, Source, selection};
 use crate::analysis::Analysis;
 use crate::launch_bound::both_sides;
-use crate::marks::GPU_PER_CALL;
-use crate::marks::Printed;
+use crate::marks::{Mark, Printed};
 use crate::own_times::Share;
 use crate::shorten::shortened;
 use crate::style::{DIMMED, TITLE};
@@ -120,7 +119,8 @@ fn shortened_labels(paths: &[TreeRow], room: usize) -> Vec<String> {
 
 /// Returns a line with the titles, and one for each path.
 fn aligned(paths: &[TreeRow], labels: &[String], printed: &Printed) -> String {
-    let titles = ["share", "self", "total", "calls", GPU_PER_CALL, "host/call", "function"];
+    let titles =
+        ["share", "self", "total", "calls", Mark::GpuPerCall.text(), "host/call", "function"];
     let mut rows = vec![titles.map(str::to_owned)];
     rows.extend(paths.iter().zip(labels).map(|(path, label)| {
         let TreeRow { node, share, is_total_bound, .. } = path;
@@ -149,13 +149,13 @@ pub fn figures(
     let per_call = |of: fn(&PerCall) -> Option<f64>| {
         node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
     };
-    printed.mark(node.has_other_streams(), GPU_PER_CALL);
+    printed.mark(node.has_other_streams(), Mark::GpuPerCall);
     // Work that is not annotated has no calls.
     let calls = node.per_call.map(|_| units::grouped(&format!("{:.0}", node.calls)));
     [
         share.map(|share| share.text(printed)).unwrap_or_default(),
-        format!("{}{}{error}", printed.bound(node.upper_bound), own(node.self_ns)),
-        format!("{}{}", printed.bound(is_total_bound), total(node.inclusive_ns)),
+        format!("{}{}{error}", printed.mark(node.upper_bound, Mark::AtMost), own(node.self_ns)),
+        format!("{}{}", printed.mark(is_total_bound, Mark::AtMost), total(node.inclusive_ns)),
         calls.unwrap_or_default(),
         per_call(|mean| Some(mean.busy_ns)),
         per_call(|mean| mean.host_ns),
