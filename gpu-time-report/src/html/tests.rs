@@ -8,7 +8,7 @@ use crate::fixtures::{
     coverage, everything, gpu, kernels, off, on_host, only_functions, process, rated, row, site,
 };
 use crate::texts::Texts;
-use crate::tree::fixtures::{node, tree};
+use crate::tree::fixtures::{node, of_sites, tree};
 use crate::{Coverage, Detail, Device, Measure, Node, Overlap, ScopeKind, Terminal};
 
 mod bar;
@@ -77,7 +77,8 @@ fn nested() -> Snapshot {
     snapshot.sites.truncate(3);
     // Phases found as much work outside of functions as inside.
     snapshot.process.wall_ns = 914_285;
-    snapshot.with_tree(tree())
+    let nodes = of_sites(tree(), &snapshot.sites);
+    snapshot.with_tree(nodes)
 }
 
 #[test]
@@ -444,7 +445,7 @@ fn lead_names_what_to_look_at_first() {
     snapshot.process.wall_ns = process(None).wall_ns;
     snapshot.tree.retain(|node| node.source != crate::Source::Windows);
     let text = text(&snapshot);
-    let expected = "The GPU was idle 30.0 ±0.5% of the time. Look at pass first: it waits for the CPU for 11.5% of the run. On average, the GPU works ";
+    let expected = "The GPU was idle 30.0 ±0.5% of the time. Look at pass first: it waits for the CPU for 11.5% of the run. In each call, the GPU works ";
     assert!(text.contains(expected), "{text}");
     let with_host_time = |host_ns: f64| {
         let mut nodes = tree();
@@ -454,13 +455,15 @@ fn lead_names_what_to_look_at_first() {
         let mut snapshot = nested();
         snapshot.process.wall_ns = 100_000_000;
         snapshot.devices[0].coverage = Some(only_functions(0.3, 0.0032));
+        let nodes = of_sites(nodes, &snapshot.sites);
         self::text(&snapshot.with_tree(nodes))
     };
     let text = with_host_time(1.0);
     let expected = "Look at attention first: 46.9% of GPU time is its own.";
     assert!(text.contains(expected), "{text}");
     let text = with_host_time(100.0);
-    let expected = "Look at pass first: on average, a call takes 200.0 µs on the host for 2.000 µs of GPU work.";
+    let expected =
+        "Look at pass first: each call takes 1.071 ms on the host for 258.2 µs of GPU work.";
     assert!(text.contains(expected), "{text}");
 }
 

@@ -7,7 +7,9 @@ mod time;
 use super::*;
 use crate::fixtures::{coverage, gpu, kernels, only_functions, process};
 use crate::tree::fixtures::{by_events, node, tree};
-use crate::{Analysis, Coverage, Detail, Device, KernelTimes, PerCall, Snapshot, Source, Terminal};
+use crate::{
+    Analysis, Coverage, Detail, Device, KernelTimes, PerCall, Site, Snapshot, Source, Terminal,
+};
 
 /// Returns the figures that decide what to look at first.
 fn figures<'t, 'a>(analysis: &'t Analysis<'a>) -> Figures<'t, 'a> {
@@ -277,7 +279,7 @@ fn host_times(share: f64, source: Source) -> Snapshot {
         Node { source, ..node }
     };
     let wall_ns = process(None).wall_ns as f64;
-    let nodes = vec![
+    let mut nodes = vec![
         on_host("decode", 500_000.0, share * wall_ns / 160.0),
         on_host("trifle", 100.0, 0.001 * wall_ns / 160.0),
     ];
@@ -286,6 +288,11 @@ fn host_times(share: f64, source: Source) -> Snapshot {
     snapshot.sites.truncate(1);
     snapshot.sites[0].warmup = 0;
     (snapshot.sites[0].calls, snapshot.sites[0].timed) = (320, 320);
+    // Only the means are known.
+    snapshot.sites[0].series.clear();
+    let trifle = Site { name: "trifle".to_owned(), ..snapshot.sites[0].clone() };
+    snapshot.sites.push(trifle);
+    nodes[1].site = Some(1);
     snapshot.with_tree(nodes)
 }
 

@@ -1,12 +1,28 @@
 //! A call tree used in tests.
 
 use super::{Node, PerCall, Source};
+use crate::Site;
+
+/// Returns the index of a function: the first for some names, and for others one that no report of the tests has.
+fn site(name: &str) -> usize {
+    let of_name = |sum: usize, byte: u8| 31 * sum % 100_003 + 1_000 + usize::from(byte);
+    match name {
+        "pass" | "decode" | "model::decode" => 0,
+        _ => name.bytes().fold(0, of_name),
+    }
+}
+
+/// Returns the paths with the indices of these functions.
+pub fn of_sites(nodes: Vec<Node>, sites: &[Site]) -> Vec<Node> {
+    let site = |node: &Node| sites.iter().position(|site| site.name == node.name);
+    nodes.into_iter().map(|node| Node { site: site(&node).or(node.site), ..node }).collect()
+}
 
 /// Returns a path of the call tree.
 pub fn node(name: &str, parent: Option<usize>, inclusive_ns: f64, self_ns: f64) -> Node {
     Node {
         name: name.to_owned(),
-        site: Some(0),
+        site: Some(site(name)),
         parent,
         recorded: 10,
         calls: 160.0,
