@@ -35,7 +35,7 @@ impl<'a> Analysis<'a> {
         let own = own_times::of(snapshot, None, &rows);
         let gpus: Vec<_> = snapshot.gpus().map(|gpu| GpuTime::of(snapshot, gpu, &rows)).collect();
         let is_partial = gpus.iter().any(GpuTime::is_without_phases);
-        let shares = Shares::of(snapshot, &own, &rows, is_partial);
+        let shares = Shares::of(snapshot, &own, is_partial);
         let kernels = RunKernel::all(&gpus);
         let bounded_totals = tree::bounded_totals(&snapshot.tree);
         let lead = Lead::of(&Figures::of(snapshot, &own, &shares, &gpus));

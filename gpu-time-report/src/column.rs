@@ -2,9 +2,10 @@
 //! of its methods.
 
 use crate::analysis::Analysis;
+use crate::figure::{Bound, Figure};
 use crate::kinds::named;
 use crate::marks::{Mark, Printed};
-use crate::row::{Row, Total};
+use crate::row::Row;
 use crate::scale::Scale;
 use crate::units::{self, percent, printable};
 use crate::{CacheState, Clock, Series, Site};
@@ -75,12 +76,12 @@ impl Column {
             Column::Cache => any(|series| series.cache != CacheState::AsFound),
             Column::Error => snapshot.sites.iter().any(Site::is_sampled),
             Column::Own => {
-                let is_part = |site: &Site, series: &Series| {
-                    let times = shares.of_row(site, series).zip(series.total());
+                let is_part = |at: usize, series: &Series| {
+                    let times = shares.of_row(at, series).zip(series.total());
                     times.is_some_and(|(own, total_ns)| shares.ns(own) < ALL * total_ns)
                 };
-                let mut sites = snapshot.sites.iter();
-                sites.any(|site| site.series.iter().any(|series| is_part(site, series)))
+                let mut sites = snapshot.sites.iter().enumerate();
+                sites.any(|(at, site)| site.series.iter().any(|series| is_part(at, series)))
             }
             Column::Share => any(Series::is_gpu_time),
             Column::GbPerS => any(|series| series.bytes.is_some()),
@@ -161,8 +162,9 @@ impl Column {
                 let median = row.stats?.median;
                 let is = |is: fn(&Series) -> bool| row.series.is_some_and(is);
                 let chip = is(Series::is_raw_by_launches).then(|| printed.print(Mark::Raw));
-                let bound = printed.mark(is(Series::is_bound), Mark::AtMost);
-                Cell { chip, ..Cell::time(format!("{bound}{}", times.text(median)), median) }
+                let figure = Figure::new(median, Bound::at_most(is(Series::is_bound)));
+                let text = figure.print(&times.text(median), printed);
+                Cell { chip, ..Cell::time(text, median) }
             }
             Column::P5 => time(row.stats?.p5),
             Column::P95 => time(row.stats?.p95),
@@ -180,17 +182,20 @@ impl Column {
             Column::Own => time_of_all(row.own?, sheet),
             Column::Total => time_of_all(row.total?, sheet),
             Column::Error => {
-                let total = row.total.filter(|total| total.is_estimate)?;
-                match total.error_ns {
+                let total = row.total.filter(|total| total.is_estimate())?;
+                match total.error {
                     Some(error) => Cell {
-                        value: Some(error / total.ns).filter(|of_total| of_total.is_finite()),
-                        ..Cell::text(units::share(error, total.ns))
+                        value: Some(error / total.value).filter(|of_total| of_total.is_finite()),
+                        ..Cell::text(units::share(error, total.value))
                     },
                     None => Cell::text("?".to_owned()),
                 }
             }
             Column::Share => match row.share {
-                Some(share) => Cell::number(share.text(printed), share.of_all),
+                Some(share) => {
+                    printed.print(Mark::Share);
+                    Cell::number(share.print(&percent(share.value), printed), share.value)
+                }
                 None => Cell::text(percent(row.kernel_share?)),
             },
             Column::GbPerS => {
@@ -237,14 +242,12 @@ impl Cell {
 }
 
 /// Returns the time of all calls.
-fn time_of_all(Total { ns, is_bound, is_estimate, .. }: Total, sheet: &Sheet) -> Cell {
-    let bound = sheet.printed.mark(is_bound, Mark::AtMost);
-    let estimate = sheet.printed.mark(is_estimate, Mark::Estimate);
-    Cell::time(format!("{bound}{estimate}{}", sheet.totals.text(ns)), ns)
+fn time_of_all(time: Figure, sheet: &Sheet) -> Cell {
+    Cell::time(time.print(&sheet.totals.text(time.value), sheet.printed), time.value)
 }
 
 fn rate(row: &Row, rate: f64, printed: &Printed) -> Cell {
     let is_bound = row.series.is_some_and(Series::is_bound);
-    let mark = printed.mark(is_bound, Mark::AtLeast);
-    Cell::number(format!("{mark}{}", units::figure(rate)), rate)
+    let bound = if is_bound { Bound::AtLeast } else { Bound::Exact };
+    Cell::number(Figure::new(rate, bound).print(&units::figure(rate), printed), rate)
 }

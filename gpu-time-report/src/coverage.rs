@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::largest::sort_by_largest;
-use crate::units;
+use crate::units::{self, percent_with_error};
 
 /// The minimum share of the phases that are in no figure for a warning.
 const MANY_UNKNOWN: f64 = 0.02;
@@ -202,10 +202,6 @@ impl Coverage {
         if self.windows == 0 {
             return format!("no phase is complete: {}", self.unknown_words("incomplete"));
         }
-        let share = |share: f64, error: Option<f64>| {
-            let error = error.map(|error| format!(" ±{:.1}", 100.0 * error)).unwrap_or_default();
-            format!("{:.1}{error}%", 100.0 * share)
-        };
         let few = if self.busy_error.is_none() { ", too few for errors" } else { "" };
         let unknown = match self.unknown() {
             0 => String::new(),
@@ -213,9 +209,9 @@ impl Coverage {
         };
         format!(
             "busy {}, idle {}, annotated functions {} of {of} ({}{few}{unknown})",
-            share(self.busy, self.busy_error),
-            share(self.idle, self.idle_error),
-            share(self.attributed, self.attributed_error),
+            percent_with_error(self.busy, self.busy_error),
+            percent_with_error(self.idle, self.idle_error),
+            percent_with_error(self.attributed, self.attributed_error),
             self.windows_words(),
         )
     }

@@ -59,7 +59,7 @@ impl Analysis<'_> {
     ) {
         let (site, is_head) = (group.site, series.launch.is_none());
         let Process { label, program_version, host, .. } = &self.snapshot.process;
-        let row = Row::of_series(site, series, &self.shares, String::new());
+        let row = Row::of_series((group.at, site), series, &self.shares, String::new());
         let calls = (is_head && group.has_calls).then_some(site.calls);
         let row = Row { calls, ..row };
         let known = |text: &Option<String>| text.as_deref().map(printable).unwrap_or_default();

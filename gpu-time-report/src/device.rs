@@ -274,6 +274,11 @@ impl Device {
     pub fn known_coverage(&self) -> Option<&Coverage> {
         self.coverage.as_ref().filter(|coverage| coverage.windows > 0)
     }
+
+    /// Does the same unless some of the merged reports with the device have no phases.
+    pub(crate) fn coverage_of_all(&self) -> Option<&Coverage> {
+        self.known_coverage().filter(|_| self.windows_from.is_none())
+    }
 }
 
 /// A device's clocks in MHz, at its first use and at the time of the report. A value is `None` if

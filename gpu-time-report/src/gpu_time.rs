@@ -1,22 +1,41 @@
 //! What a GPU did with its time: busy with functions, busy with other work, idle.
 
-use crate::busy_time::BusyTime;
 use crate::coverage::FAR;
-use crate::idle::{self, Idle};
-use crate::in_use::{InUse, RUN, all_windows};
-use crate::own_times::{self, Rows};
-use crate::units::percent;
-use crate::{Coverage, Device, Process, Snapshot};
+use crate::figure::{Bound, Figure};
+use crate::own_times::{self, OwnTime, Rows, sum};
+use crate::units::{percent, percent_with_error};
+use crate::{Coverage, Device, Node, Overlap, Process, Snapshot, Source, WindowsFrom};
+
+/// The minimum share of its processes' run for which a device is in use throughout.
+const THROUGHOUT: f64 = 0.95;
+/// The minimum share that reads as all of the run.
+const WHOLE: f64 = 0.9995;
+/// The minimum share of the run for which functions ran that phases must have seen.
+const NOTICEABLE: f64 = 0.01;
+
+/// What shares of a device that is in use throughout are of.
+pub const RUN: &str = "the run";
+/// The reason why a share has no error.
+pub const TOO_FEW: &str = " (too few phases)";
 
 /// What a GPU did with its time.
 pub struct GpuTime<'a> {
     pub device: &'a Device,
-    pub in_use: InUse,
-    /// The time for which functions kept it busy. It has no times if no function ran on the GPU.
-    pub busy: BusyTime<'a>,
-    /// `None` without phases that tell it.
-    pub idle: Option<Idle>,
-    /// The share of the run for which recorded calls are known to have kept it busy.
+    /// The time for which the GPU was in use. Shares of its time are shares of it.
+    pub in_use_ns: f64,
+    /// The same in words.
+    pub of: &'static str,
+    /// The functions' own times on the GPU, longest first. Empty if no function ran on it.
+    pub times: Vec<OwnTime<'a>>,
+    /// The time for which functions kept it busy: the sum of the own times without the overlap, but not more than the time
+    /// in use. The part of it that is an upper bound is not more than phases found of functions beside the rest.
+    pub busy: Figure,
+    /// An unknown part of the work ran at the same time as other work.
+    pub is_partial: bool,
+    /// The share for which phases found it idle, but no more than recorded calls leave room for. If phases found more, it
+    /// is an upper bound. Without an error if there are too few phases.
+    pub idle: Option<Figure>,
+    /// The share for which recorded calls are known to have kept it busy.
     pub recorded: f64,
     /// The phases saw no work of annotated functions, although functions ran for long. Nothing that they found stands
     /// for the run then.
@@ -25,15 +44,54 @@ pub struct GpuTime<'a> {
 
 impl<'a> GpuTime<'a> {
     pub fn of(snapshot: &'a Snapshot, device: &'a Device, rows: &Rows<'a>) -> GpuTime<'a> {
-        let in_use = InUse::of(&snapshot.process, device);
+        let process = &snapshot.process;
+        let in_use_ns = process.in_use_ns(device);
+        let is_part = in_use_ns < THROUGHOUT * process.run_ns(device);
         let times = own_times::of(snapshot, Some(&device.id), rows);
-        let is_missed = idle::is_missed(device, &times, in_use.ns);
-        let windows = all_windows(device).filter(|_| !is_missed);
-        let busy = BusyTime::of(device, times, in_use.ns, windows);
-        let recorded = idle::recorded_share(snapshot, device, in_use.ns);
-        let phases = device.known_coverage().filter(|_| !is_missed);
-        let idle = phases.map(|phases| Idle::of(phases, device.windows_from, recorded));
-        GpuTime { device, in_use, busy, idle, recorded, is_missed }
+        let is_blind = |phases: &Coverage| phases.attributed <= 0.0;
+        let mut gpu = GpuTime {
+            device,
+            in_use_ns,
+            of: if is_part { "the time since the GPU's first use" } else { RUN },
+            busy: Figure::new(sum(&times), Bound::Exact),
+            is_partial: false,
+            idle: None,
+            recorded: recorded_share(snapshot, device, in_use_ns),
+            is_missed: device.known_coverage().is_some_and(is_blind)
+                && sum(&times) > NOTICEABLE * in_use_ns,
+            times,
+        };
+        gpu.limit_busy();
+        gpu.idle = gpu.phases().map(|phases| gpu.limited_idle(phases));
+        gpu
+    }
+
+    /// Takes what the GPU did at once off the busy time, and limits it to the time in use.
+    fn limit_busy(&mut self) {
+        let overlap = self.device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
+        let ns = (sum(&self.times) - overlap.ns).max(0.0);
+        // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
+        self.is_partial = overlap.partial || ns > self.in_use_ns;
+        let is_bound = self.is_partial || self.times.iter().any(OwnTime::is_bound);
+        // Times by events may include pauses, but phases know how busy functions kept the GPU.
+        let most_ns = match self.phases_of_all().filter(|_| is_bound) {
+            Some(phases) => {
+                let known_ns = self.times.iter().map(OwnTime::known_ns).sum::<f64>() - overlap.ns;
+                let found_ns = phases.attributed * self.in_use_ns;
+                if self.is_partial { found_ns } else { known_ns.max(found_ns) }
+            }
+            None => self.in_use_ns,
+        };
+        self.busy = Figure::new(ns.min(most_ns).min(self.in_use_ns), Bound::at_most(is_bound));
+    }
+
+    fn limited_idle(&self, phases: &Coverage) -> Figure {
+        let (found, error) = (phases.idle, phases.idle_error);
+        // Recorded calls of all processes do not tell about those with phases.
+        let recorded = if self.device.windows_from.is_none() { self.recorded } else { 0.0 };
+        let most = 1.0 - recorded;
+        let is_bound = found > most + FAR * error.unwrap_or(0.0);
+        Figure { value: found.min(most), error, bound: Bound::at_most(is_bound) }
     }
 
     /// Returns the phases, if they tell how idle the GPU was.
@@ -44,17 +102,79 @@ impl<'a> GpuTime<'a> {
     /// Does the same, except where some of the merged reports with the GPU have no phases: those of the others say
     /// nothing about these.
     pub fn phases_of_all(&self) -> Option<&'a Coverage> {
-        all_windows(self.device).filter(|_| !self.is_missed)
-    }
-
-    /// Returns the time for which functions kept it busy, if any ran on it.
-    pub fn known_busy(&self) -> Option<&BusyTime<'a>> {
-        Some(&self.busy).filter(|busy| !busy.times.is_empty())
+        self.device.coverage_of_all().filter(|_| !self.is_missed)
     }
 
     /// Returns `true` if functions ran on the GPU, but it has no phases, or not those of all merged reports.
     pub fn is_without_phases(&self) -> bool {
-        all_windows(self.device).is_none() && !self.busy.times.is_empty()
+        self.device.coverage_of_all().is_none() && !self.times.is_empty()
+    }
+
+    /// Returns the share of the time in use for which functions kept the GPU busy.
+    pub fn busy_share(&self) -> f64 {
+        self.busy.value / self.in_use_ns
+    }
+
+    /// Returns `true` if no part of any function's time is more than an upper bound.
+    pub fn is_all_bound(&self) -> bool {
+        !self.times.iter().any(|time| time.is_partly_known)
+    }
+
+    /// Returns `true` if functions account for all of the run, so that nothing is left.
+    pub fn is_whole(&self) -> bool {
+        self.busy_share() >= WHOLE
+    }
+
+    /// Returns the idle share that phases found. `None` if they are too few, or found more than there can have been.
+    pub fn known_idle(&self) -> Option<f64> {
+        let is_known = |idle: &Figure| idle.error.is_some() && !idle.is_bound();
+        self.idle.filter(is_known).map(|idle| idle.value)
+    }
+
+    /// Returns the most that the idle share can be, by phases or by the time that functions leave.
+    pub fn most_idle(&self) -> Option<f64> {
+        let is_left = !self.times.is_empty() && !self.busy.is_bound();
+        let left = is_left.then(|| 1.0 - self.busy_share());
+        self.idle.filter(|idle| idle.error.is_some()).map(|idle| idle.value).or(left)
+    }
+
+    /// Returns the idle share in words.
+    pub fn idle_words(idle: Figure) -> String {
+        match idle.error {
+            _ if idle.is_bound() => format!("at most {}", percent(idle.value)),
+            None => format!("about {}", percent(idle.value)),
+            error => percent_with_error(idle.value, error),
+        }
+    }
+
+    /// Returns, in parentheses, the reason why the idle share has no error, or the part of the reports that it is of.
+    pub fn idle_doubt(&self) -> String {
+        match self.device.windows_from {
+            _ if self.idle.is_some_and(|idle| idle.error.is_none() && !idle.is_bound()) => {
+                TOO_FEW.to_owned()
+            }
+            Some(WindowsFrom { with, of }) => format!(" (in {with} of {of} reports)"),
+            None => String::new(),
+        }
+    }
+
+    /// Returns the share for which functions kept the GPU busy as a sentence.
+    pub fn busy_sentence(&self) -> String {
+        let (share, of) = (percent(self.busy_share()), self.of);
+        if self.is_all_bound() {
+            return format!(
+                "At most {share} busy: the GPU may have waited for the CPU in every call."
+            );
+        }
+        if self.busy.is_bound() && self.is_whole() {
+            let why = match self.is_partial {
+                true => "it is unknown how much of their work ran at once",
+                false => "the GPU may have waited for the CPU in some calls",
+            };
+            return format!("Timed functions may account for all of {of}: {why}.");
+        }
+        let at_most = if self.busy.is_bound() { "at most " } else { "" };
+        format!("Timed functions account for {at_most}{share} of {of}.")
     }
 
     /// Returns how busy phases found a GPU, in words. `None` without phases.
@@ -64,7 +184,7 @@ impl<'a> GpuTime<'a> {
             let windows = coverage.windows_words();
             return Some(format!("{windows} saw no work of annotated functions"));
         }
-        self.device.coverage_sentence(match self.in_use.words {
+        self.device.coverage_sentence(match self.of {
             RUN => "wall time",
             of => of,
         })
@@ -73,18 +193,208 @@ impl<'a> GpuTime<'a> {
     /// Returns a warning if the phases of a device contradict what recorded calls measured exactly. In a
     /// merged report, only some of the processes may have done so.
     pub fn contradiction(&self, process: &Process) -> Option<String> {
-        let coverage = all_windows(self.device).filter(|_| process.merged.len() <= 1)?;
+        let coverage = self.device.coverage_of_all().filter(|_| process.merged.len() <= 1)?;
         let (busy, error) = (coverage.busy, coverage.busy_error?);
-        let exact = self.recorded;
-        (exact > busy + FAR * error).then(|| {
+        (self.recorded > busy + FAR * error).then(|| {
             format!(
-                "phases found the GPU busy for {:.1} ±{:.1}% of the time, but recorded calls alone kept it busy for {} \
-                 of {}: the phases do not stand for the run",
-                100.0 * busy,
-                100.0 * error,
-                percent(exact),
-                self.in_use.words
+                "phases found the GPU busy for {} of the time, but recorded calls alone kept it busy for {} of {}: the \
+                 phases do not stand for the run",
+                percent_with_error(busy, Some(error)),
+                percent(self.recorded),
+                self.of
             )
         })
+    }
+
+    /// Returns the words for what shares of several GPUs are of.
+    pub fn of_all<'t>(all: impl Iterator<Item = &'t GpuTime<'a>>) -> &'static str
+    where
+        'a: 't,
+    {
+        let of = all.map(|gpu| gpu.of);
+        of.reduce(|one, other| if one == other { one } else { "each GPU's time in use" })
+            .unwrap_or(RUN)
+    }
+}
+
+/// Returns the share of the time in use for which recorded calls are known to have kept the device busy. Calls
+/// that were sampled do not count, nor does any if it is unknown how much of their work ran at once.
+fn recorded_share(snapshot: &Snapshot, device: &Device, in_use_ns: f64) -> f64 {
+    let is_exact = |node: &&Node| {
+        node.source == Source::Opened && node.self_error_ns == Some(0.0) && !node.upper_bound
+    };
+    let exact = snapshot.tree.iter().filter(is_exact);
+    let is_only = snapshot.gpus().count() == 1;
+    let times = exact.filter_map(|node| match node.self_ns_by_device.get(&device.id) {
+        None if is_only => Some(node.self_ns),
+        ns => ns.copied(),
+    });
+    let overlap_ns = match device.overlap {
+        Some(overlap) if overlap.partial => return 0.0,
+        overlap => overlap.map_or(0.0, |overlap| overlap.ns),
+    };
+    ((times.sum::<f64>() - overlap_ns) / in_use_ns).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{coverage, gpu, process};
+    use crate::tree::fixtures::node;
+
+    fn lasting(wall_ns: u64) -> Process {
+        Process { wall_ns, ..process(None) }
+    }
+
+    #[test]
+    fn windows_tell_since_when_a_device_is_in_use() {
+        let process = lasting(1_000);
+        let found = |covered_ns, windows_from| {
+            let coverage = Some(Coverage { covered_ns, ..coverage() });
+            let gpu = Device { coverage, windows_from, ..gpu() };
+            let snapshot = Snapshot::new(process.clone(), vec![gpu], Vec::new());
+            snapshot.analyzed(|report| (report.gpus[0].in_use_ns, report.gpus[0].of))
+        };
+        assert_eq!(found(400.0, None), (400.0, "the time since the GPU's first use"));
+        assert_eq!(found(980.0, None), (980.0, "the run"));
+        assert_eq!(found(0.0, None), (1_000.0, "the run"));
+        let of_some = Some(WindowsFrom { with: 1, of: 2 });
+        assert_eq!(found(400.0, of_some), (1_000.0, "the run"));
+        assert_eq!(process.in_use_ns(&gpu()), 1_000.0);
+    }
+
+    #[test]
+    fn only_users_of_a_device_count() {
+        let merged = vec![lasting(300), lasting(500), lasting(200)];
+        let process = Process { merged, ..lasting(1_000) };
+        let used_by = |used_by| process.in_use_ns(&Device { used_by, ..gpu() });
+        assert_eq!(used_by(vec![0, 2]), 500.0);
+        assert_eq!((used_by(Vec::new()), used_by(vec![7])), (1_000.0, 1_000.0));
+    }
+
+    /// Phases found other work as well.
+    #[test]
+    fn bounds_are_not_above_what_windows_found_of_functions() {
+        let process = process(None);
+        let run_ns = process.wall_ns as f64;
+        let windows = Coverage { busy: 0.25, idle: 0.75, attributed: 0.2, ..coverage() };
+        let gpu = Device { coverage: Some(windows), ..gpu() };
+        let bound = Node { upper_bound: true, ..node("f", None, 0.4 * run_ns, 0.4 * run_ns) };
+        let snapshot = Snapshot::new(process, vec![gpu], Vec::new()).with_tree(vec![bound]);
+        snapshot.analyzed(|report| {
+            let busy = report.gpus[0].busy;
+            assert!(busy.is_bound() && (busy.value - 0.2 * run_ns).abs() < 1.0, "{busy:?}");
+        });
+    }
+
+    #[test]
+    fn bounds_are_not_below_what_is_known() {
+        let process = process(None);
+        let run_ns = process.wall_ns as f64;
+        let windows = Coverage { busy: 0.2, idle: 0.8, attributed: 0.1, ..coverage() };
+        let blind = Coverage { attributed: 0.0, ..windows.clone() };
+        for (windows, expected) in [(windows, 0.5), (blind, 0.9)] {
+            let gpu = Device { coverage: Some(windows), ..gpu() };
+            let bound =
+                Node { upper_bound: true, ..node("held", None, 0.4 * run_ns, 0.4 * run_ns) };
+            let known = node("opened", None, 0.5 * run_ns, 0.5 * run_ns);
+            let snapshot = Snapshot::new(process.clone(), vec![gpu], Vec::new());
+            let snapshot = snapshot.with_tree(vec![bound, known]);
+            let share = snapshot.analyzed(|report| report.gpus[0].busy_share());
+            assert!((share - expected).abs() < 1e-9, "{share}");
+        }
+    }
+
+    /// Returns a report of phases, and of one function that keeps the GPU busy for half of the run.
+    fn report(windows: Coverage) -> Snapshot {
+        let process = process(None);
+        let gpu = Device { coverage: Some(windows), ..gpu() };
+        let ns = 0.5 * process.wall_ns as f64;
+        let self_ns_by_device = [(gpu.id.clone(), ns)].into();
+        let node = Node { self_ns_by_device, ..node("decode", None, ns, ns) };
+        Snapshot::new(process, vec![gpu], Vec::new()).with_tree(vec![node])
+    }
+
+    fn windows(idle: f64, error: Option<f64>) -> Coverage {
+        let [busy_error, idle_error] = [error; 2];
+        Coverage { busy: 1.0 - idle, busy_error, idle, idle_error, ..coverage() }
+    }
+
+    fn said(windows: Coverage) -> String {
+        report(windows).analyzed(|report| report.lead.time.clone().unwrap())
+    }
+
+    fn warnings(windows: Coverage) -> usize {
+        report(windows).to_string().matches("do not stand for the run").count()
+    }
+
+    #[test]
+    fn idle_time_leaves_room_for_opened_calls() {
+        let agreeing = windows(0.45, Some(0.01));
+        assert_eq!(said(agreeing.clone()), "The GPU was idle 45.0 ±1.0% of the time.");
+        let close = windows(0.52, Some(0.01));
+        assert_eq!(said(close.clone()), "The GPU was idle 50.0 ±1.0% of the time.");
+        let far = windows(0.95, Some(0.01));
+        assert_eq!(said(far.clone()), "The GPU was idle at most 50.0% of the time.");
+        assert_eq!([agreeing, close, far].map(warnings), [0, 0, 1]);
+    }
+
+    #[test]
+    fn sampled_or_overlapping_calls_leave_room() {
+        let mut snapshot = report(windows(0.95, Some(0.01)));
+        snapshot.tree[0].self_error_ns = Some(1.0);
+        let recorded = |snapshot: &Snapshot| snapshot.analyzed(|report| report.gpus[0].recorded);
+        assert_eq!(recorded(&snapshot), 0.0);
+        snapshot.tree[0].self_error_ns = Some(0.0);
+        let ns = 0.1 * snapshot.process.wall_ns as f64;
+        for (partial, share) in [(false, 0.4), (true, 0.0)] {
+            snapshot.devices[0].overlap = Some(crate::Overlap { ns, partial });
+            assert!((recorded(&snapshot) - share).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn incomplete_windows_tell_nothing() {
+        let none = Coverage { windows: 0, missed: 2, kernels: vec![], ..windows(1.0, None) };
+        assert_eq!(said(none.clone()), "Timed functions account for 50.0% of the run.");
+        let table = report(none).to_string();
+        let line = "  no phase is complete: 1 incomplete, 2 missed\n";
+        assert!(table.contains(line) && !table.contains("idle 100"), "{table}");
+    }
+
+    #[test]
+    fn few_windows_tell_about() {
+        assert_eq!(
+            said(windows(0.45, None)),
+            "The GPU was idle about 45.0% of the time (too few phases)."
+        );
+        assert_eq!(said(windows(0.9, None)), "The GPU was idle at most 50.0% of the time.");
+    }
+
+    /// The calls may have been those of the other process.
+    #[test]
+    fn opened_calls_do_not_limit_windows_of_some_reports() {
+        let mut snapshot = report(windows(0.9, Some(0.01)));
+        snapshot.devices[0].windows_from = Some(WindowsFrom { with: 1, of: 2 });
+        let expected = "The GPU was idle 90.0 ±1.0% of the time (in 1 of 2 reports).";
+        assert_eq!(snapshot.analyzed(|report| report.lead.time.clone().unwrap()), expected);
+    }
+
+    /// The process used the GPU only in the last fifth of its run.
+    #[test]
+    fn windows_of_a_part_of_the_run_say_so() {
+        let covered_ns = 0.2 * process(None).wall_ns as f64;
+        let table = report(Coverage { covered_ns, ..windows(0.5, Some(0.01)) }).to_string();
+        let shares = "busy 50.0 ±1.0%, idle 50.0 ±1.0%, annotated functions 35.0 ±0.4% of the time since the GPU's first use (";
+        assert!(table.contains(shares), "{table}");
+    }
+
+    #[test]
+    fn windows_that_saw_no_function_tell_nothing() {
+        let blind = Coverage { attributed: 0.0, ..windows(1.0, None) };
+        assert_eq!(said(blind.clone()), "Timed functions account for 50.0% of the run.");
+        let table = report(blind).to_string();
+        let line = "  40 phases of 800.0 ms in total saw no work of annotated functions\n";
+        assert!(table.contains(line) && !table.contains("idle 100"), "{table}");
     }
 }

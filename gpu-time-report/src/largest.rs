@@ -1,36 +1,19 @@
 //! Sorting by figures.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 
 /// Sorts by a figure, largest first. Items with equal figures keep their order.
 ///
 /// The code that sorts is compiled once, for the figures, and not for each type of item.
 pub fn sort_by_largest<T>(items: &mut [T], figure: impl Fn(&T) -> f64) {
-    items.sort_by_cached_key(|item| Reverse(Figure(figure(item))));
+    items.sort_by_cached_key(|item| Reverse(order(figure(item))));
 }
 
-/// A number with the order of [`f64::total_cmp`].
-struct Figure(f64);
-
-impl Ord for Figure {
-    fn cmp(&self, other: &Figure) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
+/// Returns a number with the order of [`f64::total_cmp`], by which it flips the other bits of a negative number.
+fn order(figure: f64) -> i64 {
+    let bits = figure.to_bits() as i64;
+    if bits < 0 { bits ^ i64::MAX } else { bits }
 }
-
-impl PartialOrd for Figure {
-    fn partial_cmp(&self, other: &Figure) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Figure {
-    fn eq(&self, other: &Figure) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Figure {}
 
 #[cfg(test)]
 mod tests {

@@ -15,8 +15,10 @@ use figures::{MATTERS, in_functions_ns};
 use longest::{Longest, total};
 use words::were_idle;
 
-use crate::in_use::{InUse, RUN};
-use crate::own_times::{Bound, EXACT, Share};
+use crate::figure::Figure;
+use crate::gpu_time::RUN;
+use crate::own_times::{EXACT, OwnTime};
+use crate::tree::Owner;
 use crate::units::{self, percent};
 use crate::{Device, Node, PhaseKernel, Series, Source, launch_bound, opened};
 
@@ -55,6 +57,8 @@ pub struct Lead<'a> {
 
 /// The function to look at first, and why. Displayed as a sentence.
 pub struct First<'a> {
+    /// Its index in the report.
+    pub site: usize,
     pub name: &'a str,
     pub why: String,
     /// What to do about it, if the figures tell.
@@ -97,15 +101,15 @@ impl<'a> Lead<'a> {
 /// may run at once, so they took at most the sum of their times.
 fn between_calls(figures: &Figures) -> Option<String> {
     let Figures { snapshot, gpus, .. } = figures;
-    let known = gpus.iter().filter_map(|gpu| Some((gpu.time, gpu.idle?)));
+    let known = gpus.iter().filter_map(|gpu| Some((gpu, gpu.known_idle()?)));
     let (gpu, idle) = known.clone().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
     // The functions are those of all processes, of which some may not have used the device.
-    let InUse { ns: time_ns, words: of } = match gpu.device.used_by.is_empty() {
-        true => gpu.in_use,
-        false => InUse { ns: (snapshot.process.wall_ns as f64).max(1.0), words: RUN },
+    let (time_ns, of) = match gpu.device.used_by.is_empty() {
+        true => (gpu.in_use_ns, gpu.of),
+        false => ((snapshot.process.wall_ns as f64).max(1.0), RUN),
     };
     let inside = in_functions_ns(snapshot)? / time_ns;
-    let is_busy = gpus.iter().any(|gpu| gpu.most_idle.is_some_and(|share| share < MOST));
+    let is_busy = gpus.iter().any(|gpu| gpu.most_idle().is_some_and(|share| share < MOST));
     let devices: Vec<&Device> = known.map(|(gpu, _)| gpu.device).collect();
     (!is_busy && inside <= MOST * idle).then(|| {
         format!(
@@ -120,10 +124,11 @@ fn between_calls(figures: &Figures) -> Option<String> {
 /// While the GPU waits for the host in the calls of a function, faster kernels gain nothing.
 fn launch_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     let Figures { snapshot, gpus, .. } = figures;
-    let may_wait = |node: &&Node| node.launch_bound && !figures.has_helpers(&node.name);
+    let may_wait = |node: &&Node| node.launch_bound && !figures.has_helpers(node);
     let waited =
         |node: &Node| Some(node).filter(may_wait).map(|node| total(node, |mean| mean.waited_ns));
-    let Longest { name, ns, ref node } = Longest::of(&snapshot.tree, waited)?;
+    let longest = Longest::of(&snapshot.tree, waited)?;
+    let Longest { site, ns, ref node, .. } = longest;
     let medians = figures.only_series(node).and_then(launch_bound::sides_of_series);
     let medians = medians.map(|sides| format!("In each call, {sides}"));
     let means = || Some(format!("On average, {}", node.launch_bound_sentence()?));
@@ -132,23 +137,21 @@ fn launch_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     let roots = snapshot.tree.iter().filter(|node| node.parent.is_none());
     let matters = ns >= MATTERS * roots.map(span_ns).sum::<f64>()
         && span_ns(node) >= MATTERS * snapshot.process.wall_ns as f64
-        && figures.may_have_idled(name);
+        && figures.may_have_idled(site);
     // Calls of several threads may wait at once, for longer than the GPU was idle.
     let share = || {
         let [gpu] = &gpus[..] else { return None };
-        let InUse { ns: in_use_ns, words: of } = gpu.time.in_use;
-        let of_all = ns / in_use_ns;
         let is_estimate = node.inclusive_error_ns? > EXACT * node.inclusive_ns;
-        let bound = if is_estimate { Bound::Estimate } else { Bound::Exact };
-        let share = Share { of_all, bound };
-        (of_all <= gpu.most_idle?).then(|| format!(" for {share} of {of}"))
+        let error = if is_estimate { None } else { Some(0.0) };
+        let share = Figure::estimate(ns / gpu.in_use_ns, error);
+        (share.value <= gpu.most_idle()?).then(|| format!(" for {share} of {}", gpu.of))
     };
     matters.then(|| {
         let share = share().unwrap_or_default();
         let kernels = node.per_call.and_then(|mean| mean.kernels).unwrap_or_default();
         let remedy = launch_bound::remedy(figures.only_series(node), kernels);
         let why = format!("it waits for the CPU{share}. {sides}");
-        First { remedy: Some(remedy), ..First::new(name, why, ns) }
+        First { remedy: Some(remedy), ..First::of(&longest, why) }
     })
 }
 
@@ -161,7 +164,7 @@ fn host_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     };
     let of_each = |node: &Node| figures.only_series(node).and_then(medians);
     let times = |node: &Node| {
-        let is_known = node.source == Source::Opened && !figures.has_helpers(&node.name);
+        let is_known = node.source == Source::Opened && !figures.has_helpers(node);
         let mean = node.per_call.filter(|_| is_known)?;
         let means = Some([mean.host_ns?, mean.busy_ns]).filter(is_bound)?;
         let known = figures.opened_series(node).filter_map(medians);
@@ -169,8 +172,8 @@ fn host_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
         (agree != Some(false)).then(|| of_each(node).unwrap_or(means))
     };
     let tree = &figures.snapshot.tree;
-    let Longest { name, ns, ref node } =
-        Longest::of(tree, |node| Some(times(node)?[0] * node.calls))?;
+    let longest = Longest::of(tree, |node| Some(times(node)?[0] * node.calls))?;
+    let Longest { site, ns, ref node, .. } = longest;
     let [host_ns, busy_ns] = times(node)?;
     let each = of_each(node).map_or("on average, a call takes", |_| "each call takes");
     let what = match busy_ns {
@@ -180,41 +183,45 @@ fn host_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     };
     let why = format!("{each} {} on the host {what}", units::time(host_ns));
     let matters = ns >= MATTERS * figures.snapshot.process.wall_ns as f64;
-    (matters && figures.was_idle(Some(name))).then(|| First::new(name, why, ns))
+    (matters && figures.was_idle(Some(site))).then(|| First::of(&longest, why))
 }
 
 /// Where all times are upper bounds, the largest may be nothing but waits. Time that is certain comes before it: in a
 /// call timed by events, the GPU waited no longer than the host took for the call.
 fn certain<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
-    let mut least_ns = HashMap::<&str, f64>::new();
+    let mut least_ns = HashMap::<usize, f64>::new();
     for node in &figures.snapshot.tree {
-        if let Some(host_ns) = node.per_call.and_then(|mean| mean.host_ns) {
+        let host_ns = node.per_call.and_then(|mean| mean.host_ns);
+        if let Some((site, host_ns)) = node.site.zip(host_ns) {
             let ns = (node.self_ns - node.calls * host_ns).max(0.0);
-            *least_ns.entry(&node.name).or_default() += ns;
+            *least_ns.entry(site).or_default() += ns;
         }
     }
     let functions = figures.own.iter().filter_map(|own| {
-        let most_ns = *figures.most_ns.get(own.name)?;
-        Some((own.name, most_ns, least_ns.get(own.name)?.min(most_ns)))
+        let Owner::Function(site) = own.owner else { return None };
+        let most_ns = *figures.most_ns.get(&site)?;
+        Some((own, most_ns, least_ns.get(&site)?.min(most_ns)))
     });
-    let (name, most_ns, ns) = functions.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
+    let (own, most_ns, ns) = functions.max_by(|(.., one), (.., other)| one.total_cmp(other))?;
     let matters = ns >= MATTERS * figures.most_ns.values().sum::<f64>();
-    (matters && figures.own.len() > 1 && !figures.shares.are_known()).then(|| {
-        let certain = "of GPU time is its own, more than is certain of any other function";
-        let why = format!("at least {} {certain}{}", units::time(ns), starved(figures));
-        First::new(name, why, most_ns)
-    })
+    if !matters || figures.own.len() == 1 || figures.shares.are_known() {
+        return None;
+    }
+    let certain = "of GPU time is its own, more than is certain of any other function";
+    let why = format!("at least {} {certain}{}", units::time(ns), starved(figures));
+    First::of_own(own, why, most_ns)
 }
 
 /// Where all times are upper bounds, there are no shares.
 fn largest_bound<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
-    let name = figures.own.first().filter(|_| !figures.shares.are_known())?.name;
-    let ns = *figures.most_ns.get(name)?;
+    let own = figures.own.first().filter(|_| !figures.shares.are_known())?;
+    let Owner::Function(site) = own.owner else { return None };
+    let ns = *figures.most_ns.get(&site)?;
     let has = match figures.own.len() {
         1 => ONLY,
         _ => "its own GPU time has the largest upper bound",
     };
-    Some(First::new(name, format!("{has}, at most {}{}", units::time(ns), starved(figures)), ns))
+    First::of_own(own, format!("{has}, at most {}{}", units::time(ns), starved(figures)), ns)
 }
 
 /// If the GPU was idle for long and nearly every call starved, an upper bound is mostly waits, which only recorded calls
@@ -231,7 +238,7 @@ fn starved(figures: &Figures) -> &'static str {
 /// The GPU is busy with the function that has the most time of its own.
 fn largest<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
     let first = figures.own.first()?;
-    let share = figures.shares.of_own(first)?;
+    let share = figures.shares.of_ns(first.ns)?;
     let rival = figures
         .own
         .get(1)
@@ -244,12 +251,12 @@ fn largest<'a>(figures: &Figures<'_, 'a>) -> Option<First<'a>> {
         )
     } else if is_only && figures.outside().next().is_none() {
         ONLY.to_owned()
-    } else if is_only || share.of_all >= MATTERS {
+    } else if is_only || share.value >= MATTERS {
         format!("{share} of GPU time is its own")
     } else {
         format!("it has the most GPU time of its own, {share}, but no function stands out")
     };
-    Some(First::new(first.name, why, first.ns))
+    First::of_own(first, why, first.ns)
 }
 
 /// Work that only phases found, or that helper threads of a function enqueued, comes before functions of which none has
@@ -261,15 +268,16 @@ fn largest_outside<'a>(
 ) -> Option<&'a Node> {
     let node = figures.outside().max_by(|one, other| one.self_ns.total_cmp(&other.self_ns))?;
     let longest_ns = figures.most_ns.values().copied().fold(named_ns, f64::max);
-    let are_telling = node.is_of_helpers() || figures.gpus.iter().any(|gpu| gpu.idle.is_some());
+    let are_telling = node.owner() == Owner::HelperThreads
+        || figures.gpus.iter().any(|gpu| gpu.known_idle().is_some());
     let comes_first = node.self_ns > longest_ns && (is_most(figures, node) || !is_between);
     (are_telling && comes_first).then_some(node)
 }
 
 fn is_most(figures: &Figures, node: &Node) -> bool {
     match figures.shares.of_path(node) {
-        Some(share) => share.of_all > MOST,
-        None => node.self_ns > figures.gpus.iter().map(|gpu| gpu.time.busy.ns).sum(),
+        Some(share) => share.value > MOST,
+        None => node.self_ns > figures.gpus.iter().map(|gpu| gpu.busy.value).sum(),
     }
 }
 
@@ -280,13 +288,13 @@ fn annotate(figures: &Figures, node: &Node) -> String {
         false => "More GPU time than any function has",
     };
     let share = figures.shares.of_path(node).map(|share| format!(", {share},")).unwrap_or_default();
-    if node.is_not_timed() {
+    if node.owner() == Owner::NotTimed {
         return format!(
             "{most}{share} is in calls of annotated functions without a GPU time: in warm-up, longer than a \
              phase, or timed by another clock."
         );
     }
-    if node.is_of_helpers() {
+    if node.owner() == Owner::HelperThreads {
         let function = node.parent.and_then(|parent| figures.snapshot.tree.get(parent));
         let of = function.map(|of| format!(" of `{}`", of.name)).unwrap_or_default();
         return format!(
@@ -299,8 +307,7 @@ fn annotate(figures: &Figures, node: &Node) -> String {
 
 /// Returns the kernel with the most time of those that are not annotated, in words.
 fn kernel(figures: &Figures) -> String {
-    let gpus = figures.gpus.iter().map(|gpu| gpu.time);
-    let known = gpus.filter_map(|gpu| Some((gpu.device, gpu.phases()?)));
+    let known = figures.gpus.iter().filter_map(|gpu| Some((gpu.device, gpu.phases()?)));
     let is_one = known.clone().count() == 1;
     let kernels = known.filter_map(|(device, coverage)| {
         let kernel: &PhaseKernel = coverage.not_annotated_kernels().next()?;
@@ -314,8 +321,14 @@ fn kernel(figures: &Figures) -> String {
 }
 
 impl<'a> First<'a> {
-    fn new(name: &'a str, why: String, ns: f64) -> First<'a> {
-        First { name, why, remedy: None, ns, follows_outside: false }
+    fn of(&Longest { site, name, ns, .. }: &Longest<'a>, why: String) -> First<'a> {
+        First { site, name, why, remedy: None, ns, follows_outside: false }
+    }
+
+    /// Returns a function by its own time, of which `ns` is the most that it can be.
+    fn of_own(own: &OwnTime<'a>, why: String, ns: f64) -> Option<First<'a>> {
+        let Owner::Function(site) = own.owner else { return None };
+        Some(First { site, name: own.name, why, remedy: None, ns, follows_outside: false })
     }
 
     /// Returns what precedes the name, and what follows it.

@@ -20,13 +20,13 @@
 
 mod analysis;
 mod budget;
-mod busy_time;
 mod column;
 #[doc(hidden)]
 pub mod columns;
 mod coverage;
 mod csv;
 mod device;
+mod figure;
 #[cfg(test)]
 mod fixtures;
 mod flush_proof;
@@ -34,8 +34,6 @@ mod gpu_time;
 mod groups;
 #[cfg(feature = "html")]
 mod html;
-mod idle;
-mod in_use;
 mod json;
 #[doc(hidden)]
 pub mod judge;

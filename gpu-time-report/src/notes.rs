@@ -1,7 +1,5 @@
 //! Everything that a report has to say in sentences: warnings, advice and facts.
 
-use std::collections::HashSet;
-
 use crate::analysis::Analysis;
 use crate::marks::Mark;
 use crate::series::saturating_sum;
@@ -66,8 +64,9 @@ impl<'a> Note<'a> {
 /// Returns all notes: warnings, then advice, then facts. Of each kind, those about the function to look at first come
 /// first, but warnings about the process and its devices before them.
 pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Note<'a>> {
-    let (snapshot, first) = (analysis.snapshot, analysis.lead.first.as_ref().map(|it| it.name));
-    let is_first = |site: &Site| Some(site.name.as_str()) == first;
+    let snapshot = analysis.snapshot;
+    let first = analysis.lead.first.as_ref().and_then(|first| snapshot.sites.get(first.site));
+    let is_first = |site: &Site| first.is_some_and(|first| std::ptr::eq(first, site));
     let mut sites: Vec<&Site> = snapshot.sites.iter().collect();
     sites.sort_by_key(|site| !is_first(site));
     let mut notes = advice(snapshot, &sites);
@@ -228,10 +227,12 @@ fn upper_bounds<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> (Vec<&'a Site>, 
 /// Returns the longest host time per call of these functions, from their series and their paths with opened
 /// calls. A path timed by events has only a mean, which one slow first call may dominate.
 fn host_ns(snapshot: &Snapshot, sites: &[&Site]) -> Option<f64> {
-    let names: HashSet<&str> = sites.iter().map(|site| site.name.as_str()).collect();
     let of_series = |series: &Series| Some(series.host_ns?.median);
-    let is_opened =
-        |node: &Node| node.source == Source::Opened && names.contains(node.name.as_str());
+    let is_opened = |node: &Node| {
+        let site = node.site.and_then(|site| snapshot.sites.get(site));
+        let is_one = |site: &Site| sites.iter().any(|other| std::ptr::eq(*other, site));
+        node.source == Source::Opened && site.is_some_and(is_one)
+    };
     let of_path = |node: &Node| node.per_call.filter(|_| is_opened(node))?.host_ns;
     let series = sites.iter().flat_map(|site| &site.series).filter_map(of_series);
     series.chain(snapshot.tree.iter().filter_map(of_path)).reduce(f64::max)

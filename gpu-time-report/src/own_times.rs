@@ -2,20 +2,17 @@
 //! figures.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::ops::Add;
 
+use crate::figure::{Bound, Figure};
 use crate::largest::sort_by_largest;
-use crate::marks::{Mark, Printed};
-use crate::units::percent;
-use crate::{Node, Series, Site, Snapshot, Source};
+use crate::tree::Owner;
+use crate::{Node, Series, Snapshot, Source};
 
-/// The GPU time of a function, without the time of the functions that it calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The GPU time of a function, without the time of the functions that it calls, or that of all helper threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnTime<'a> {
+    pub owner: Owner,
     pub name: &'a str,
-    /// It is that of [helper threads](Node::HELPER_THREADS), of all functions together.
-    pub is_of_helpers: bool,
     pub ns: f64,
     /// The part of the time that is an upper bound.
     pub bound_ns: f64,
@@ -23,6 +20,8 @@ pub struct OwnTime<'a> {
     pub is_partly_known: bool,
     /// At most the standard error of the time, as an estimate from sampled calls. Infinite if it is unknown.
     pub error_ns: f64,
+    /// The time according to the rows of all devices, which may include the functions that it calls.
+    rows_ns: f64,
 }
 
 /// The maximum error of shares that are printed without a mark, as a part of all GPU time.
@@ -36,52 +35,21 @@ pub const EXACT: f64 = 0.01;
 /// uncertain, and with nothing but bounds there are none. They are uncertain as well where phases found
 /// work that has no time, but not on every device.
 pub struct Shares<'a> {
-    /// A function's share per nanosecond in its rows, whose times may include the functions that it
-    /// calls.
-    per_ns: HashMap<&'a str, f64>,
-    /// The functions' own times.
-    own: HashMap<&'a str, OwnTime<'a>>,
-    /// The paths of functions whose calls are known only in parts, so that no row has their time.
-    in_parts: HashMap<&'a str, Vec<&'a Node>>,
-    all_ns: f64,
-    windows_only: Vec<&'a Node>,
+    snapshot: &'a Snapshot,
+    /// The functions' own times, and 0 for those that only call others.
+    functions: HashMap<usize, OwnTime<'a>>,
     helpers: Option<OwnTime<'a>>,
-    /// `None` if no part of any function's own time is more than an upper bound.
-    bound: Option<Bound>,
+    windows_only: Vec<&'a Node>,
+    /// The time that all shares are of, as precise as a share is. `None` if no part of any function's own time is more than
+    /// an upper bound.
+    all: Option<Figure>,
 }
 
-/// A share of all GPU time, or of a device's time. Displayed as a percentage with its mark.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Share {
-    pub of_all: f64,
-    pub bound: Bound,
-}
+/// The own times of functions by index, according to their rows.
+pub type Rows<'a> = HashMap<usize, OwnTime<'a>>;
 
-/// The degree to which a share is known. Of a sum, it is the largest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bound {
-    Exact,
-    /// It is an estimate from sampled calls or phases, with an error that matters.
-    Estimate,
-    #[cfg_attr(
-        not(feature = "html"),
-        expect(dead_code, reason = "only the page divides a device's time")
-    )]
-    AtLeast,
-    #[cfg_attr(
-        not(feature = "html"),
-        expect(dead_code, reason = "only the page divides a device's time")
-    )]
-    AtMost,
-    /// It may be too large or too small.
-    Uncertain,
-}
-
-/// The own times of functions by name, according to their rows.
-pub type Rows<'a> = HashMap<&'a str, OwnTime<'a>>;
-
-/// Returns the functions' own times on one device, or on all devices, longest first. The helper threads of all functions
-/// are like one more. `all_rows` are the times according to the rows of all devices.
+/// Returns the own times on one device, or on all devices, longest first. `all_rows` are the times according to the rows
+/// of all devices.
 ///
 /// They come from the call tree if there is one, because it counts the time of nested functions
 /// once.
@@ -90,12 +58,10 @@ pub fn of<'a>(
     device: Option<&str>,
     all_rows: &Rows<'a>,
 ) -> Vec<OwnTime<'a>> {
-    let times = of_tree(snapshot, device, all_rows).unwrap_or_else(|| {
-        let rows = rows(snapshot, device).into_iter();
-        rows.map(|(name, time)| OwnTime { name, ..time }).collect()
-    });
+    let times = of_tree(snapshot, device, all_rows);
+    let times = times.unwrap_or_else(|| rows(snapshot, device).into_values().collect());
     let mut times: Vec<OwnTime> = times.into_iter().filter(|time| time.ns > 0.0).collect();
-    times.sort_unstable_by_key(|time| time.name);
+    times.sort_unstable_by_key(|time| (time.name, time.owner));
     sort_by_largest(&mut times, |time| time.ns);
     times
 }
@@ -105,7 +71,7 @@ pub fn sum(times: &[OwnTime]) -> f64 {
     times.iter().fold(0.0, |sum, time| sum + time.ns)
 }
 
-/// Returns the functions' own times according to the call tree. `None` if there is no tree, or if
+/// Returns the own times according to the call tree. `None` if there is no tree, or if
 /// it does not distinguish devices, as in reports of earlier versions.
 fn of_tree<'a>(
     snapshot: &'a Snapshot,
@@ -114,7 +80,7 @@ fn of_tree<'a>(
 ) -> Option<Vec<OwnTime<'a>>> {
     let is_only = snapshot.gpus().count() <= 1;
     let device = device.filter(|_| !is_only);
-    let mut times: HashMap<(&str, bool), OwnTime> = HashMap::new();
+    let mut times: HashMap<Owner, OwnTime> = HashMap::new();
     for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {
         let ns = match device {
             Some(id) if !node.self_ns_by_device.is_empty() => {
@@ -124,32 +90,34 @@ fn of_tree<'a>(
             _ => node.self_ns,
         };
         if ns > 0.0 {
-            let time = times.entry((&node.name, node.is_of_helpers())).or_default();
+            let owner = node.owner();
+            let time = times.entry(owner).or_insert_with(|| OwnTime::none(owner, node.label()));
             time.add(ns, node.upper_bound, !node.upper_bound);
             time.error_ns += error_ns(node) * ns / node.self_ns;
         }
     }
     // A path does not tell whether all of its samples are starved, but the rows do.
-    for (name, row) in all_rows {
-        let time = times.entry((name, false));
-        time.and_modify(|time| time.is_partly_known |= row.is_partly_known);
+    for (site, row) in all_rows {
+        if let Some(time) = times.get_mut(&Owner::Function(*site)) {
+            time.is_partly_known |= row.is_partly_known;
+            time.rows_ns = row.ns;
+        }
     }
-    let named = times.into_iter();
-    let named = named.map(|((name, is_of_helpers), time)| OwnTime { name, is_of_helpers, ..time });
-    let times: Vec<OwnTime> = named.collect();
-    (!times.is_empty()).then_some(times)
+    (!times.is_empty()).then(|| times.into_values().collect())
 }
 
 /// Returns the functions' own times according to their rows.
 pub fn rows<'a>(snapshot: &'a Snapshot, device: Option<&str>) -> Rows<'a> {
-    let mut times: HashMap<&str, OwnTime> = HashMap::new();
-    for site in &snapshot.sites {
+    let mut times = Rows::new();
+    for (at, site) in snapshot.sites.iter().enumerate() {
         let is_here = |series: &&Series| device.is_none_or(|id| series.device == id);
-        for series in site.series.iter().filter(is_here).filter(|series| series.launch.is_none()) {
+        for series in site.heads().filter(is_here) {
             if let Some(ns) = series.own_gpu_time() {
-                let time = times.entry(&site.name).or_default();
+                let none = OwnTime::none(Owner::Function(at), &site.name);
+                let time = times.entry(at).or_insert(none);
                 time.add(ns, series.is_total_bound(), !series.is_bound());
                 time.error_ns += series.total_error().unwrap_or(f64::INFINITY);
+                time.rows_ns = time.ns;
             }
         }
     }
@@ -161,7 +129,12 @@ fn error_ns(node: &Node) -> f64 {
     node.self_error_ns.unwrap_or(f64::INFINITY)
 }
 
-impl OwnTime<'_> {
+impl<'a> OwnTime<'a> {
+    fn none(owner: Owner, name: &'a str) -> OwnTime<'a> {
+        let [ns, bound_ns, error_ns, rows_ns] = [0.0; 4];
+        OwnTime { owner, name, ns, bound_ns, is_partly_known: false, error_ns, rows_ns }
+    }
+
     /// Returns `true` if the time is an upper bound.
     pub fn is_bound(&self) -> bool {
         self.bound_ns > 0.0
@@ -172,9 +145,12 @@ impl OwnTime<'_> {
         (self.ns - self.bound_ns).max(0.0)
     }
 
-    /// Returns `true` if the time is an estimate with an error that matters.
-    pub fn is_estimate(&self) -> bool {
-        self.error_ns > EXACT * self.ns
+    /// Returns the time, with its error if that matters.
+    pub fn figure(&self) -> Figure {
+        let matters = self.error_ns > EXACT * self.ns;
+        let error_ns = if matters { self.error_ns } else { 0.0 };
+        let error = Some(error_ns).filter(|ns| ns.is_finite());
+        Figure { value: self.ns, error, bound: Bound::at_most(self.is_bound()) }
     }
 
     fn add(&mut self, ns: f64, is_bound: bool, is_partly_known: bool) {
@@ -184,144 +160,106 @@ impl OwnTime<'_> {
     }
 }
 
-impl Bound {
-    /// Returns the mark of a share, if it needs one.
-    pub fn mark(self) -> Option<Mark> {
-        match self {
-            Bound::Exact => None,
-            Bound::Estimate => Some(Mark::Estimate),
-            Bound::AtLeast => Some(Mark::AtLeast),
-            Bound::AtMost => Some(Mark::AtMost),
-            Bound::Uncertain => Some(Mark::Uncertain),
-        }
-    }
-}
-
-impl Share {
-    /// Returns the share with its mark, which counts as printed.
-    pub fn text(self, printed: &Printed) -> String {
-        printed.print(Mark::Share);
-        self.bound.mark().map(|mark| printed.print(mark));
-        self.to_string()
-    }
-}
-
-impl Add for Share {
-    type Output = Share;
-
-    fn add(self, other: Share) -> Share {
-        Share { of_all: self.of_all + other.of_all, bound: self.bound.max(other.bound) }
-    }
-}
-
-impl fmt::Display for Share {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (share, mark) = (percent(self.of_all), self.bound.mark().map_or("", Mark::text));
-        match self.bound {
-            Bound::Uncertain => write!(f, "{share}{mark}"),
-            _ => write!(f, "{mark}{share}"),
-        }
-    }
-}
-
 impl<'a> Shares<'a> {
-    /// Returns the shares of these own times, beside the times according to all rows. With `is_partial`, some devices or
-    /// merged processes lack the phases that others have.
-    pub fn of(
-        snapshot: &'a Snapshot,
-        times: &[OwnTime<'a>],
-        rows: &Rows<'a>,
-        is_partial: bool,
-    ) -> Shares<'a> {
+    /// Returns the shares of these own times. With `is_partial`, some devices or merged processes lack the phases that
+    /// others have.
+    pub fn of(snapshot: &'a Snapshot, times: &[OwnTime<'a>], is_partial: bool) -> Shares<'a> {
         let is_found = |node: &&Node| node.source == Source::Windows && node.self_ns > 0.0;
         let windows_only: Vec<_> = snapshot.tree.iter().filter(is_found).collect();
         let all_ns = sum(times) + windows_only.iter().map(|node| node.self_ns).sum::<f64>();
-        let functions = times.iter().filter(|time| !time.is_of_helpers);
-        let per_ns = functions.filter_map(|time| {
-            let rows = rows.get(time.name).filter(|rows| rows.ns > 0.0)?;
-            Some((time.name, time.ns / all_ns / rows.ns))
-        });
-        let of_functions = times.iter().map(|time| time.error_ns);
-        let errors = of_functions.chain(windows_only.iter().map(|node| error_ns(node)));
+        let errors = times.iter().map(|time| time.error_ns);
+        let errors = errors.chain(windows_only.iter().map(|node| error_ns(node)));
         let is_estimate = errors.fold(0.0, f64::max) > EXACT * all_ns;
-        let bound = if !times.iter().any(OwnTime::is_bound) {
-            Some(if is_estimate { Bound::Estimate } else { Bound::Exact })
-        } else {
-            times.iter().any(|time| time.is_partly_known).then_some(Bound::Uncertain)
+        let has_bound = times.iter().any(OwnTime::is_bound);
+        let is_known = !has_bound || times.iter().any(|time| time.is_partly_known);
+        let is_uncertain = has_bound || (is_partial && !windows_only.is_empty());
+        let all = Figure {
+            value: all_ns,
+            error: if is_estimate { None } else { Some(0.0) },
+            bound: if is_uncertain { Bound::Uncertain } else { Bound::Exact },
         };
-        let is_partial = is_partial && !windows_only.is_empty();
-        let bound = bound.map(|bound| if is_partial { Bound::Uncertain } else { bound });
-        let mut per_ns: HashMap<_, _> = per_ns.collect();
-        let mut in_parts = HashMap::<_, Vec<&Node>>::new();
-        for node in snapshot.tree.iter().filter(|node| node.source != Source::Windows) {
-            if !per_ns.contains_key(node.name.as_str()) && node.self_ns > 0.0 {
-                in_parts.entry(node.name.as_str()).or_default().push(node);
+        let mut functions = HashMap::new();
+        for node in &snapshot.tree {
+            if let Owner::Function(site) = node.owner() {
+                functions.insert(site, OwnTime::none(node.owner(), &node.name));
             }
         }
-        // Functions that only call others.
-        let functions = snapshot.tree.iter().filter(|node| node.site.is_some());
-        for name in functions.map(|node| node.name.as_str()) {
-            if !in_parts.contains_key(name) {
-                per_ns.entry(name).or_insert(0.0);
+        let mut helpers = None;
+        for time in times {
+            match time.owner {
+                Owner::Function(site) => _ = functions.insert(site, *time),
+                _ => helpers = Some(*time),
             }
         }
-        let helpers = times.iter().find(|time| time.is_of_helpers).copied();
-        let own = times.iter().filter(|time| !time.is_of_helpers);
-        let own = own.map(|time| (time.name, *time)).collect();
-        Shares { per_ns, own, in_parts, all_ns, windows_only, helpers, bound }
+        let all = is_known.then_some(all);
+        Shares { snapshot, functions, helpers, windows_only, all }
     }
 
     /// Returns `true` if a part of any function's own time is more than an upper bound, or if there
     /// is none.
     pub fn are_known(&self) -> bool {
-        self.bound.is_some()
+        self.all.is_some()
     }
 
-    /// Returns the share of a row. `None` if its clock does not measure GPU time, for a graph node,
-    /// if the call tree contains no own time of the function, or if shares are not known.
-    pub fn of_row(&self, site: &Site, series: &Series) -> Option<Share> {
-        let of_samples = || Some(series.own_gpu_time()? * self.per_ns.get(site.name.as_str())?);
-        let of_parts = || Some(self.parts(site, series)?.iter().map(|node| node.share).sum());
-        self.share(of_samples().or_else(of_parts)?)
+    /// Returns the share of a row of the function with this index. `None` if its clock does not measure GPU time, for a
+    /// graph node, if the call tree contains no own time of the function, or if shares are not known.
+    pub fn of_row(&self, site: usize, series: &Series) -> Option<Figure> {
+        let all = self.all?;
+        let of_samples = || {
+            let time = self.functions.get(&site)?;
+            let per_ns = match time.ns {
+                0.0 => 0.0,
+                ns => Some(ns / all.value / time.rows_ns).filter(|_| time.rows_ns > 0.0)?,
+            };
+            Some(series.own_gpu_time()? * per_ns)
+        };
+        let of_parts = || {
+            let parts = self.parts(site, series);
+            (!parts.is_empty()).then(|| parts.iter().map(|node| node.share).sum())
+        };
+        Some(Figure { value: of_samples().or_else(of_parts)?, ..all })
     }
 
     /// Returns the path of a row without samples, if the function is known in parts and has only one path.
-    pub fn path_in_parts(&self, site: &Site, series: &Series) -> Option<&'a Node> {
-        match self.parts(site, series)? {
+    pub fn path_in_parts(&self, site: usize, series: &Series) -> Option<&'a Node> {
+        match self.parts(site, series)[..] {
             [path] => Some(path),
             _ => None,
         }
     }
 
-    /// Returns the paths of a function that is known only in parts, for its first row.
-    fn parts(&self, site: &Site, series: &Series) -> Option<&[&'a Node]> {
-        let mut rows = site.series.iter().filter(|row| row.launch.is_none() && row.is_gpu_time());
-        let is_first = rows.next().is_some_and(|first| std::ptr::eq(first, series));
-        self.in_parts.get(site.name.as_str()).filter(|_| is_first).map(Vec::as_slice)
+    /// Returns the paths of a function whose calls are known only in parts, so that no row has their time, for its first
+    /// row.
+    fn parts(&self, site: usize, series: &Series) -> Vec<&'a Node> {
+        let mut rows = self.snapshot.sites.get(site).into_iter().flat_map(|site| site.heads());
+        let is_first =
+            rows.find(|row| row.is_gpu_time()).is_some_and(|first| std::ptr::eq(first, series));
+        let in_parts = |time: &OwnTime| time.ns > 0.0 && time.rows_ns == 0.0;
+        if !is_first || !self.functions.get(&site).is_some_and(in_parts) {
+            return Vec::new();
+        }
+        let is_part = |node: &&Node| node.owner() == Owner::Function(site) && node.self_ns > 0.0;
+        self.snapshot.tree.iter().filter(is_part).collect()
     }
 
-    /// Returns the share of a function's own time. `None` if shares are not known.
-    pub fn of_own(&self, time: &OwnTime) -> Option<Share> {
-        self.share(time.ns / self.all_ns)
+    /// Returns the share of a part of all GPU time. `None` if shares are not known.
+    pub fn of_ns(&self, ns: f64) -> Option<Figure> {
+        self.all.map(|all| Figure { value: ns / all.value, ..all })
     }
 
     /// Returns the share of a path's self time. `None` if shares are not known.
-    pub fn of_path(&self, node: &Node) -> Option<Share> {
-        self.share(node.share)
+    pub fn of_path(&self, node: &Node) -> Option<Figure> {
+        self.all.map(|all| Figure { value: node.share, ..all })
     }
 
-    /// Returns a function's own time, if it has any.
-    pub fn own(&self, name: &str) -> Option<&OwnTime<'a>> {
-        self.own.get(name)
+    /// Returns the own time of the function with this index, if it is in the tree or has any.
+    pub fn own(&self, site: usize) -> Option<&OwnTime<'a>> {
+        self.functions.get(&site)
     }
 
     /// Returns the time of which this is the share.
-    pub fn ns(&self, share: Share) -> f64 {
-        share.of_all * self.all_ns
-    }
-
-    fn share(&self, of_all: f64) -> Option<Share> {
-        self.bound.map(|bound| Share { of_all, bound })
+    pub fn ns(&self, share: Figure) -> f64 {
+        share.value * self.all.map_or(0.0, |all| all.value)
     }
 
     /// Returns the time of helper threads, if there is any.

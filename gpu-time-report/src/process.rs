@@ -117,6 +117,22 @@ impl Process {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
+    /// Returns the wall time of the processes that used a device, and at least a nanosecond.
+    pub(crate) fn run_ns(&self, device: &Device) -> f64 {
+        let of = |at: &u32| self.merged.get(*at as usize).map(|process| process.wall_ns as f64);
+        let users: Option<f64> = device.used_by.iter().map(of).sum();
+        let users = users.filter(|_| !device.used_by.is_empty());
+        users.unwrap_or(self.wall_ns as f64).max(1.0)
+    }
+
+    /// Returns the time for which a device was in use: the time for which phases stand, if there are any, and otherwise the
+    /// whole run.
+    pub(crate) fn in_use_ns(&self, device: &Device) -> f64 {
+        let covered_ns = device.coverage_of_all().map_or(0.0, |coverage| coverage.covered_ns);
+        let run_ns = self.run_ns(device);
+        if covered_ns > 0.0 { covered_ns.min(run_ns) } else { run_ns }
+    }
+
     /// Returns the hosts of merged reports, if there are several.
     fn hosts(&self) -> Option<String> {
         const NAMED: usize = 4;

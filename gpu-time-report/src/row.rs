@@ -1,6 +1,7 @@
 //! The rows of functions in the table and on the page.
 
-use crate::own_times::{OwnTime, Share, Shares};
+use crate::figure::{Bound, Figure};
+use crate::own_times::{OwnTime, Shares};
 use crate::{Kernel, Launches, Node, Series, Site, Stats, series};
 
 /// A row of a function, of one of its keys, launches or kernels, or of a sum. What does not apply is empty.
@@ -24,23 +25,13 @@ pub struct Row<'a> {
     pub samples: Option<u64>,
     pub stats: Option<&'a Stats>,
     /// The function's own time, without that of the functions that it calls.
-    pub own: Option<Total>,
-    pub total: Option<Total>,
+    pub own: Option<Figure>,
+    /// The time of all calls.
+    pub total: Option<Figure>,
     /// The share of all GPU time.
-    pub share: Option<Share>,
+    pub share: Option<Figure>,
     /// The share of the function's kernel time.
     pub kernel_share: Option<f64>,
-}
-
-/// The total time of all calls.
-#[derive(Clone, Copy)]
-pub struct Total {
-    pub ns: f64,
-    pub is_bound: bool,
-    /// It is extrapolated from a sample of the calls.
-    pub is_estimate: bool,
-    /// The standard error, or `None` if it is unknown.
-    pub error_ns: Option<f64>,
 }
 
 impl<'a> Row<'a> {
@@ -54,80 +45,64 @@ impl<'a> Row<'a> {
             place: all.first().copied(),
             samples: (!all.is_empty()).then(|| series::saturating_sum(samples)),
             stats: series.and_then(Series::shown),
-            total: Total::of(site, all),
+            total: total(site, all),
             ..Row::default()
         }
     }
 
-    /// Creates the row of one series of a function, with its share.
-    pub fn of_series(site: &Site, series: &'a Series, shares: &Shares, label: String) -> Row<'a> {
+    /// Creates the row of one series of the function with this index, with its share.
+    pub fn of_series(
+        (at, site): (usize, &Site),
+        series: &'a Series,
+        shares: &Shares,
+        label: String,
+    ) -> Row<'a> {
         let row = Row::of(site, &[series], label);
-        let total = row.total.or_else(|| shares.path_in_parts(site, series).map(Total::of_path));
-        Row { total, ..row }.with_share(shares, &site.name, shares.of_row(site, series))
+        let total = row.total.or_else(|| shares.path_in_parts(at, series).map(of_path));
+        Row { total, ..row }.with_share(shares, at, shares.of_row(at, series))
     }
 
-    /// Adds the share of the function with this name, and the time of which that is the share.
-    pub fn with_share(self, shares: &Shares, name: &str, share: Option<Share>) -> Row<'a> {
-        let most_ns = self.total.map_or(f64::INFINITY, |total| total.ns);
-        let time = shares.own(name);
-        let own = share.map(|share| Total {
-            // The total is that of the samples, and may be a little less than the path in the tree.
-            ns: shares.ns(share).min(most_ns),
-            is_bound: time.is_some_and(OwnTime::is_bound),
-            is_estimate: time.is_some_and(OwnTime::is_estimate),
-            error_ns: None,
-        });
+    /// Adds the share of the function with this index, and the time of which that is the share.
+    pub fn with_share(self, shares: &Shares, at: usize, share: Option<Figure>) -> Row<'a> {
+        let most_ns = self.total.map_or(f64::INFINITY, |total| total.value);
+        let time = shares.own(at).map_or(Figure::new(0.0, Bound::Exact), OwnTime::figure);
+        // The total is that of the samples, and may be a little less than the path in the tree.
+        let own = share.map(|share| Figure { value: shares.ns(share).min(most_ns), ..time });
         Row { share, own, ..self }
     }
 
     /// Returns the rows of all GPU time that is not in the rows of functions.
     pub fn beside_functions(shares: &Shares) -> Vec<Row<'a>> {
-        let helpers = shares.helpers().map(|time| Row::of_helpers(time, shares.of_own(time)));
-        let windows = shares.windows_only().iter();
-        let windows = windows.map(|node| Row::of_windows(node, shares.of_path(node)));
-        helpers.into_iter().chain(windows).collect()
-    }
-
-    /// Creates the row of the work of helper threads.
-    fn of_helpers(time: &OwnTime, share: Option<Share>) -> Row<'a> {
-        let total = Total {
-            ns: time.ns,
-            is_bound: time.is_bound(),
-            is_estimate: time.error_ns > 0.0,
-            error_ns: Some(time.error_ns).filter(|ns| ns.is_finite()),
+        let row = |label: &str, total: Figure, share| {
+            let (label, total) = (label.to_owned(), Some(total));
+            Row { label, own: total, total, share, ..Row::default() }
         };
-        let label = Node::HELPER_THREADS.to_owned();
-        let total = Some(total);
-        Row { label, own: total, total, share, ..Row::default() }
-    }
-
-    /// Creates the row of work that only phases found.
-    fn of_windows(node: &Node, share: Option<Share>) -> Row<'a> {
-        let (label, total) = (node.windows_name().to_owned(), Some(Total::of_path(node)));
-        Row { label, own: total, total, share, ..Row::default() }
+        let helpers =
+            shares.helpers().map(|time| row(time.name, time.figure(), shares.of_ns(time.ns)));
+        let windows = shares.windows_only().iter();
+        let windows = windows.map(|node| row(node.label(), of_path(node), shares.of_path(node)));
+        helpers.into_iter().chain(windows).collect()
     }
 }
 
-impl Total {
-    /// Returns the time of a path as phases tell.
-    fn of_path(node: &Node) -> Total {
-        Total {
-            ns: node.inclusive_ns,
-            is_bound: node.upper_bound,
-            is_estimate: true,
-            error_ns: node.inclusive_error_ns,
-        }
-    }
+/// Returns the time of all calls of these series.
+fn total(site: &Site, all: &[&Series]) -> Option<Figure> {
+    // The samples of different keys are independent.
+    let error = |sum: f64, series: &&Series| Some(sum.hypot(series.total_error()?));
+    let is_estimated = all.iter().any(|series| series.estimated_total_ns.is_some());
+    let is_estimate = site.is_sampled() && is_estimated;
+    all.iter().any(|series| series.shown().is_some()).then(|| Figure {
+        value: series::total(all.iter().copied()),
+        error: if is_estimate { all.iter().try_fold(0.0, error) } else { Some(0.0) },
+        bound: Bound::at_most(all.iter().any(|series| series.is_total_bound())),
+    })
+}
 
-    fn of(site: &Site, all: &[&Series]) -> Option<Total> {
-        // The samples of different keys are independent.
-        let error = |sum: f64, series: &&Series| Some(sum.hypot(series.total_error()?));
-        let is_estimated = all.iter().any(|series| series.estimated_total_ns.is_some());
-        all.iter().any(|series| series.shown().is_some()).then(|| Total {
-            ns: series::total(all.iter().copied()),
-            is_bound: all.iter().any(|series| series.is_total_bound()),
-            is_estimate: site.is_sampled() && is_estimated,
-            error_ns: all.iter().try_fold(0.0, error),
-        })
+/// Returns the time of a path with the paths inside.
+fn of_path(node: &Node) -> Figure {
+    Figure {
+        value: node.inclusive_ns,
+        error: node.inclusive_error_ns,
+        bound: Bound::at_most(node.upper_bound),
     }
 }

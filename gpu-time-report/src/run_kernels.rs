@@ -32,7 +32,7 @@ impl<'a> RunKernel<'a> {
         for (gpu, phases) in gpus.iter().filter_map(|gpu| Some((gpu, gpu.phases_of_all()?))) {
             let is_estimate = !phases.is_whole_run();
             // What is recorded stands for itself, or for all of the time.
-            let wall_ns = if is_estimate { gpu.in_use.ns } else { phases.total_ns };
+            let wall_ns = if is_estimate { gpu.in_use_ns } else { phases.total_ns };
             let busy_ns = phases.busy * wall_ns;
             all_busy_ns += busy_ns;
             for PhaseKernel { name, annotated, share, per_s, median_ns, .. } in &phases.kernels {

@@ -128,20 +128,40 @@ impl Node {
     /// have several paths.
     pub const NOT_TIMED: &str = "<annotated, not timed>";
 
-    /// Returns the name of work that only phases found. A report from elsewhere may have given it any.
-    pub(crate) fn windows_name(&self) -> &'static str {
-        if self.is_not_timed() { Node::NOT_TIMED } else { Node::NOT_ANNOTATED }
+    /// Returns what the path's own time counts for.
+    pub(crate) fn owner(&self) -> Owner {
+        match (self.source, self.site) {
+            (Source::Windows, _) if self.name == Node::NOT_TIMED => Owner::NotTimed,
+            (Source::Windows, _) => Owner::NotAnnotated,
+            (_, Some(site)) => Owner::Function(site),
+            (_, None) => Owner::HelperThreads,
+        }
     }
 
-    /// Returns `true` for the work that helper threads enqueued for the function above.
-    pub(crate) fn is_of_helpers(&self) -> bool {
-        self.site.is_none() && self.source == Source::Opened && self.name == Node::HELPER_THREADS
+    /// Returns the path's name. A report from elsewhere may have given any to work outside of functions.
+    pub(crate) fn label(&self) -> &str {
+        match self.owner() {
+            Owner::Function(_) => &self.name,
+            Owner::HelperThreads => Node::HELPER_THREADS,
+            Owner::NotTimed => Node::NOT_TIMED,
+            Owner::NotAnnotated | Owner::Nobody => Node::NOT_ANNOTATED,
+        }
     }
+}
 
-    /// Returns `true` for the work of annotated functions in calls without a time.
-    pub(crate) fn is_not_timed(&self) -> bool {
-        self.source == Source::Windows && self.name == Node::NOT_TIMED
-    }
+/// What GPU time counts for: a function, by its index in the report, or work outside of functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Owner {
+    Function(usize),
+    /// What threads without annotated functions enqueued for a function.
+    HelperThreads,
+    /// Annotated functions in calls without a time, which only phases found.
+    NotTimed,
+    /// No annotated function. Only phases found it.
+    NotAnnotated,
+    /// Nothing: the device was idle, or nothing is known.
+    #[cfg_attr(not(feature = "html"), expect(dead_code, reason = "only the page divides all time"))]
+    Nobody,
 }
 
 impl PerCall {

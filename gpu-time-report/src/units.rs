@@ -78,6 +78,14 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", 100.0 * share)
 }
 
+/// Formats a fraction as a percentage, with its error if that is known.
+pub fn percent_with_error(share: f64, error: Option<f64>) -> String {
+    match error {
+        Some(error) => format!("{:.1} ±{}", 100.0 * share, percent(error)),
+        None => percent(share),
+    }
+}
+
 /// Formats a part as a percentage of a whole. Empty if the whole is zero.
 pub fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { percent(part / whole) } else { String::new() }

@@ -3,11 +3,9 @@
 
 use maud::{Markup, html};
 
-use super::colours::Colours;
-use super::device_time::{self, Bar};
+use super::device_time::{self, Part};
 use crate::analysis::Analysis;
 use crate::gpu_time::GpuTime;
-use crate::in_use::InUse;
 use crate::marks::Printed;
 use crate::units::{self, printable};
 use crate::{Device, Eviction, Process};
@@ -19,9 +17,10 @@ type Fact = (&'static str, String);
 const MANY: usize = 4;
 
 /// Renders each device except the host, which has no such values.
-pub fn panel(analysis: &Analysis, colours: &Colours, printed: &Printed) -> Markup {
+pub fn panel(analysis: &Analysis, printed: &Printed) -> Markup {
     let (gpus, process) = (&analysis.gpus, &analysis.snapshot.process);
-    let bars: Vec<Bar> = gpus.iter().map(|gpu| Bar::of(gpu, colours, printed)).collect();
+    let parts = gpus.iter().map(|gpu| device_time::parts(gpu, &analysis.own, printed));
+    let bars: Vec<Vec<Part>> = parts.collect();
     html! {
         div.devices {
             @if gpus.len() >= MANY {
@@ -30,8 +29,8 @@ pub fn panel(analysis: &Analysis, colours: &Colours, printed: &Printed) -> Marku
                 @for (gpu, bar) in gpus.iter().zip(&bars) {
                     section.card {
                         h3 { span.chip { (printable(&gpu.device.id)) } " " (printable(&name(process, gpu))) }
-                        (bar.line())
-                        (bar.legend())
+                        (device_time::line(bar))
+                        (device_time::legend(gpu.of, bar))
                         (device_time::hint(process, std::slice::from_ref(gpu)))
                         (details(gpu))
                     }
@@ -42,16 +41,16 @@ pub fn panel(analysis: &Analysis, colours: &Colours, printed: &Printed) -> Marku
 }
 
 /// Renders devices as one card, with a line for each that expands to show the rest.
-fn lines(process: &Process, gpus: &[GpuTime], bars: &[Bar]) -> Markup {
+fn lines(process: &Process, gpus: &[GpuTime], bars: &[Vec<Part>]) -> Markup {
     // Devices may have been in use for different times.
-    let of = InUse::words_of_all(gpus.iter().map(|gpu| gpu.in_use));
+    let of = GpuTime::of_all(gpus.iter());
     html! {
         section.card {
             h3 { (printable(&kinds(gpus))) }
             div.lines {
                 @for (gpu, bar) in gpus.iter().zip(bars) {
                     details {
-                        summary { span.chip { (printable(&gpu.device.id)) } (bar.line()) }
+                        summary { span.chip { (printable(&gpu.device.id)) } (device_time::line(bar)) }
                         p { (printable(&name(process, gpu))) }
                         p { (printable(&state(gpu.device))) }
                         (more(gpu))

@@ -2,8 +2,9 @@
 
 use crate::Coverage;
 use crate::coverage::FAR;
+use crate::figure::{Bound, Figure};
 use crate::gpu_time::GpuTime;
-use crate::own_times::{Bound, EXACT, OwnTime, Share, sum};
+use crate::own_times::{EXACT, OwnTime, sum};
 
 /// The share by which phases without an error contradict what is known.
 const FAR_WITHOUT_ERROR: f64 = 0.1;
@@ -11,58 +12,62 @@ const FAR_WITHOUT_ERROR: f64 = 0.1;
 /// Returns the share of each function with own time on a GPU. `None` if it is unknown how to divide the time.
 ///
 /// The parts of the own times that are known, and those that are upper bounds, have a scale each.
-pub fn function_shares(gpu: &GpuTime) -> Option<Vec<Share>> {
-    let GpuTime { device, busy, in_use, .. } = gpu;
-    let (times, run_ns) = (&busy.times, in_use.ns);
+pub fn function_shares(gpu: &GpuTime) -> Option<Vec<Figure>> {
+    let GpuTime { device, times, in_use_ns: run_ns, busy, is_partial, .. } = gpu;
+    let is_all_bound = gpu.is_all_bound();
     let measured_ns = sum(times);
     let bounds = times.iter().filter(|time| time.is_bound()).count();
     let scale = |ns: f64, of_ns: f64| if of_ns > 0.0 { ns / of_ns / run_ns } else { 0.0 };
-    // Work that ran at once is a part of several own times, and counts once.
+    // Work that ran at once is a part of several own times, and counts once. A scale is as precise as the shares.
     let alike = |ns: f64, of_known, of_bounds| {
-        let scale = scale(ns, measured_ns);
-        [(scale, of_known), (scale, of_bounds)]
+        [of_known, of_bounds].map(|bound| Figure::new(scale(ns, measured_ns), bound))
     };
+    let estimated = |scale: Figure| Figure { error: None, ..scale };
     let scales = match gpu.phases_of_all() {
-        Some(_) if !busy.is_bound => alike(busy.ns, Bound::Exact, Bound::AtMost),
-        Some(coverage) if coverage.attributed > 0.0 && (busy.is_partial || busy.is_all_bound) => {
+        Some(_) if !busy.is_bound() => alike(busy.value, Bound::Exact, Bound::AtMost),
+        Some(coverage) if coverage.attributed > 0.0 && (*is_partial || is_all_bound) => {
             // What phases found is divided by the times, which are uncertain with a bound among them.
-            let bound = match bounds {
-                1.. if times.len() > 1 && busy.is_all_bound => return None,
-                1.. if times.len() > 1 => Bound::Uncertain,
-                _ => Bound::Estimate,
-            };
-            alike(coverage.attributed * run_ns, bound, bound)
+            let ns = coverage.attributed * run_ns;
+            match bounds {
+                1.. if times.len() > 1 && is_all_bound => return None,
+                1.. if times.len() > 1 => alike(ns, Bound::Uncertain, Bound::Uncertain),
+                _ => alike(ns, Bound::Exact, Bound::Exact).map(estimated),
+            }
         }
         // Upper bounds share what phases found beside the times that are known.
         Some(coverage) => {
             let overlap_ns = device.overlap.map_or(0.0, |overlap| overlap.ns);
             let sum_ns: f64 = times.iter().map(OwnTime::known_ns).sum();
-            let known_ns = (sum_ns - overlap_ns).clamp(0.0, run_ns);
+            let known_ns = (sum_ns - overlap_ns).clamp(0.0, *run_ns);
             let (bound_ns, rest_ns) =
                 (measured_ns - sum_ns, coverage.attributed * run_ns - known_ns);
-            let most_ns = most_beside_ns(coverage, known_ns, run_ns);
-            let (ns, bound) = match rest_ns {
-                rest_ns if rest_ns >= bound_ns => (bound_ns, Bound::AtMost),
-                rest_ns if rest_ns <= 0.0 => (bound_ns.min(most_ns), Bound::AtMost),
-                rest_ns if bounds > 1 => (rest_ns, Bound::Uncertain),
-                rest_ns => (rest_ns, Bound::Estimate),
+            let most_ns = most_beside_ns(coverage, known_ns, *run_ns);
+            let of_bounds = |ns: f64, bound| Figure::new(scale(ns, bound_ns), bound);
+            let of_bounds = match rest_ns {
+                rest_ns if rest_ns >= bound_ns => of_bounds(bound_ns, Bound::AtMost),
+                rest_ns if rest_ns <= 0.0 => of_bounds(bound_ns.min(most_ns), Bound::AtMost),
+                rest_ns if bounds > 1 => of_bounds(rest_ns, Bound::Uncertain),
+                rest_ns => estimated(of_bounds(rest_ns, Bound::Exact)),
             };
-            [(scale(known_ns, sum_ns), Bound::Exact), (scale(ns, bound_ns), bound)]
+            [Figure::new(scale(known_ns, sum_ns), Bound::Exact), of_bounds]
         }
         // The sum of the own times exceeds the whole run.
-        None if bounds > 0 && busy.ns >= run_ns && busy.is_all_bound => return None,
-        None if bounds > 0 && busy.ns >= run_ns => {
-            alike(busy.ns, Bound::Uncertain, Bound::Uncertain)
+        None if bounds > 0 && busy.value >= *run_ns && is_all_bound => return None,
+        None if bounds > 0 && busy.value >= *run_ns => {
+            alike(busy.value, Bound::Uncertain, Bound::Uncertain)
         }
-        None if busy.is_partial => alike(busy.ns, Bound::AtMost, Bound::AtMost),
-        None => alike(busy.ns, Bound::Exact, Bound::AtMost),
+        None if *is_partial => alike(busy.value, Bound::AtMost, Bound::AtMost),
+        None => alike(busy.value, Bound::Exact, Bound::AtMost),
     };
-    let [(of_known, known), (of_bound, bound)] = scales;
+    let [known, of_bounds] = scales;
     let share = |time: &OwnTime| {
-        let is_estimate = of_known * time.error_ns > EXACT;
-        let known = if is_estimate { known.max(Bound::Estimate) } else { known };
-        let of_all = of_known * time.known_ns() + of_bound * time.bound_ns;
-        Share { of_all, bound: if time.is_bound() { bound } else { known } }
+        let value = known.value * time.known_ns() + of_bounds.value * time.bound_ns;
+        let is_estimate = known.bound == Bound::Exact && known.value * time.error_ns > EXACT;
+        match time.is_bound() {
+            true => Figure { value, ..of_bounds },
+            false if is_estimate => Figure::estimate(value, None),
+            false => Figure { value, ..known },
+        }
     };
     Some(times.iter().map(share).collect())
 }

@@ -2,11 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::colours::{Colours, OTHERS};
+use super::colours::{OTHERS, colour};
 use crate::Node;
 use crate::analysis::Analysis;
 use crate::marks::{Mark, Printed};
+use crate::own_times::OwnTime;
 use crate::scale::Scale;
+use crate::tree::Owner;
 use crate::tree::view::figures;
 use crate::tree::{children, depth_first, selection};
 use crate::units::{self, printable};
@@ -19,9 +21,10 @@ const MUCH: f64 = 0.1;
 const MOSTLY: f64 = 0.8;
 
 /// Renders the tree, or nothing if there is none. Marks the paths of the function to look at first.
-pub fn tree(analysis: &Analysis, colours: &Colours, printed: &Printed) -> Markup {
-    let Analysis { snapshot, shares, bounded_totals: bounds, lead, .. } = analysis;
-    let (nodes, first) = (&snapshot.tree, lead.first.as_ref().map(|first| first.name));
+pub fn tree(analysis: &Analysis, printed: &Printed) -> Markup {
+    let Analysis { snapshot, own: times, shares, bounded_totals: bounds, lead, .. } = analysis;
+    let (nodes, first) =
+        (&snapshot.tree, lead.first.as_ref().map(|first| Owner::Function(first.site)));
     let left = left_edges(nodes);
     let (waits, whole_ns) = (waits(nodes), total(nodes));
     let rows: Vec<_> = selection::longest(nodes, MAX_PATHS).collect();
@@ -50,13 +53,13 @@ pub fn tree(analysis: &Analysis, colours: &Colours, printed: &Printed) -> Markup
                     tbody {
                         @for (at, depth) in rows {
                             @let node = &nodes[at];
-                            tr class=[class(node, waits[at], bounds[at], first, colours)]
+                            tr class=[class(node, waits[at], bounds[at], first, times)]
                                 style={
                                     "--x:" (fraction(left[at] / whole_ns))
                                     ";--w:" (fraction(node.inclusive_ns / whole_ns)) ";--d:" (depth)
                                 }
                             {
-                                th scope="row" { (printable(&node.name)) }
+                                th scope="row" { (printable(node.label())) }
                                 @let share = shares.of_path(node);
                                 @for figure in figures(node, share, bounds[at], [&own_text, &total_text], printed) {
                                     td { (figure) }
@@ -90,12 +93,12 @@ fn class(
     node: &Node,
     waits: bool,
     is_bound: bool,
-    first: Option<&str>,
-    colours: &Colours,
+    first: Option<Owner>,
+    own: &[OwnTime],
 ) -> Option<String> {
     let (waits, bound) = (waits.then_some("waits"), is_bound.then_some("bound"));
-    let first = (first == Some(&node.name)).then_some("first");
-    let colour = Some(colours.of_path(node)).filter(|class| *class != OTHERS);
+    let first = (first == Some(node.owner())).then_some("first");
+    let colour = Some(colour(own, node.owner())).filter(|class| *class != OTHERS);
     let classes: Vec<&str> = [colour, bound, waits, first].into_iter().flatten().collect();
     (!classes.is_empty()).then(|| classes.join(" "))
 }

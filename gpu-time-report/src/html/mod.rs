@@ -19,12 +19,15 @@ mod prose;
 mod rows;
 mod run_kernels;
 
+use std::ops::Add;
+
 use maud::{Markup, PreEscaped, html};
 
 pub use page::page;
 
 use crate::analysis::Analysis;
-use crate::marks::{Mark, Printed};
+use crate::figure::Figure;
+use crate::marks::Printed;
 use crate::notes::{self, Note, Severity};
 use crate::series::saturating_sum;
 use crate::units::{self, printable};
@@ -60,19 +63,19 @@ impl Analysis<'_> {
 }
 
 fn render(analysis: &Analysis) -> String {
-    let Analysis { snapshot, lead, own, .. } = analysis;
+    let Analysis { snapshot, lead, .. } = analysis;
     let groups = rows::Groups::of(analysis);
     let data = charts::json(snapshot, &groups.sites);
     let process = &snapshot.process;
-    let (colours, printed) = (colours::Colours::of(own), Printed::default());
+    let printed = Printed::default();
     let notes = notes::of(analysis);
     let body = html! {
         (head(process))
         (lead::lead(lead, groups.first.is_some()))
-        (devices::panel(analysis, &colours, &printed))
+        (devices::panel(analysis, &printed))
         (tiles(analysis, &printed))
         (warnings(process, lines(&notes, Severity::Warning)))
-        (icicle::tree(analysis, &colours, &printed))
+        (icicle::tree(analysis, &printed))
         (rows::table(analysis, &groups, &printed))
         (run_kernels::table(&analysis.kernels, &printed))
         (list("What to do", &lines(&notes, Severity::Advice)))
@@ -153,15 +156,15 @@ fn tiles(analysis: &Analysis, printed: &Printed) -> Markup {
     let host_samples = saturating_sum(on_host.map(|series| series.measured));
     let lost = saturating_sum(functions().map(|series| series.lost.total()));
     let opened = saturating_sum(functions().map(Series::opened));
-    let busy_ns: f64 = gpus.iter().map(|gpu| gpu.busy.ns).sum();
+    let busy = gpus.iter().map(|gpu| gpu.busy).reduce(Figure::add);
+    let busy = busy.filter(|busy| busy.value > 0.0);
     let calls = saturating_sum(sites.iter().map(|site| site.calls));
     let called = sites.iter().filter(|site| site.calls > 0).count();
     let tile = |name: &str, value: Markup| html! { div.tile { dt { (name) } dd { (value) } } };
     html! {
         dl.tiles {
-            @if busy_ns > 0.0 {
-                @let is_bound = gpus.iter().any(|gpu| gpu.busy.is_bound);
-                (tile("GPU busy in functions", html! { (printed.mark(is_bound, Mark::AtMost)) (units::time(busy_ns)) }))
+            @if let Some(busy) = busy {
+                (tile("GPU busy in functions", html! { (busy.print(&units::time(busy.value), printed)) }))
             }
             @if !sites.is_empty() {
                 (tile("functions called", html! { (units::count(called as u64)) small { " of " (units::count(sites.len() as u64)) } }))

@@ -14,7 +14,7 @@ use crate::largest::sort_by_largest;
 use crate::marks::Printed;
 use crate::own_times::Shares;
 use crate::row::Row;
-use crate::{Series, Site, units};
+use crate::{Series, units};
 
 /// The maximum number of series in the table, which bounds the size of the page. The JSON report
 /// contains all of them.
@@ -63,8 +63,8 @@ impl<'a> Groups<'a> {
             }
             sort_by_largest(&mut shown, |group| own[group.at]);
         }
-        let first = lead.first.as_ref().map(|first| first.name);
-        let first = shown.iter().position(|group| Some(group.site.name.as_str()) == first);
+        let first = lead.first.as_ref().map(|first| first.site);
+        let first = shown.iter().position(|group| Some(group.at) == first);
         Groups { shown, left_out, first, sorted_by, sites }
     }
 }
@@ -72,8 +72,8 @@ impl<'a> Groups<'a> {
 /// Returns the value by which a group is sorted: the share of its first row that has one.
 fn share(group: &Group, shares: &Shares) -> f64 {
     let mut rows = group.head.iter().chain(&group.launches);
-    let share = rows.find_map(|series| shares.of_row(group.site, series));
-    share.map_or(-1.0, |share| share.of_all)
+    let share = rows.find_map(|series| shares.of_row(group.at, series));
+    share.map_or(-1.0, |share| share.value)
 }
 
 /// Renders the table and the controls that the script uses.
@@ -133,7 +133,8 @@ fn rows(
     let Group { at, site, head, launches, has_calls } = group;
     let at = sites.binary_search(at).ok();
     let index = |series: &Series| site.series.iter().position(|other| std::ptr::eq(other, series));
-    let function = Row { calls: has_calls.then_some(site.calls), ..row(site, *head, page) };
+    let calls = has_calls.then_some(site.calls);
+    let function = Row { calls, ..row(group, *head, page) };
     html! {
         tbody {
             tr.row.first[is_first] id=[is_first.then_some(FIRST)]
@@ -144,17 +145,18 @@ fn rows(
             @for launch in launches {
                 tr.row.launch data-site=[at] data-series=[index(launch)] {
                     (name(site, Some(launch)))
-                    (cells(&row(site, Some(launch), page), columns, page))
+                    (cells(&row(group, Some(launch), page), columns, page))
                 }
             }
         }
     }
 }
 
-fn row<'a>(site: &Site, series: Option<&'a Series>, page: &PageSheet) -> Row<'a> {
+fn row<'a>(group: &Group, series: Option<&'a Series>, page: &PageSheet) -> Row<'a> {
+    let function = (group.at, group.site);
     match series {
-        Some(series) => Row::of_series(site, series, page.shares, String::new()),
-        None => Row::of(site, &[], String::new()),
+        Some(series) => Row::of_series(function, series, page.shares, String::new()),
+        None => Row::of(group.site, &[], String::new()),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::gpu_time::GpuTime;
 use crate::own_times::{OwnTime, Shares};
+use crate::tree::Owner;
 use crate::tree::shares::OpenedCalls;
 use crate::{Node, Series, Site, Snapshot, Source};
 
@@ -15,24 +16,15 @@ const IDLE: f64 = 0.3;
 /// The figures of a report.
 pub struct Figures<'t, 'a> {
     pub snapshot: &'a Snapshot,
-    pub gpus: Vec<Gpu<'t, 'a>>,
+    pub gpus: &'t [GpuTime<'a>],
     /// The functions' own GPU times, longest first.
     pub own: Vec<&'t OwnTime<'a>>,
     pub shares: &'t Shares<'a>,
-    /// The own time that each function has at most. An upper bound is no more than phases found of all functions.
-    pub most_ns: HashMap<&'a str, f64>,
+    /// The own time that each function has at most, by index. An upper bound is no more than phases found of all functions.
+    pub most_ns: HashMap<usize, f64>,
     opened: OpenedCalls,
     /// The functions that helper threads worked for, or for a function inside. What the GPU did in their calls is not known.
-    helped: HashSet<&'a str>,
-}
-
-/// A GPU, and the share of its time for which it was idle.
-pub struct Gpu<'t, 'a> {
-    pub time: &'t GpuTime<'a>,
-    /// The share that phases found. `None` if they are too few, or found more than there can have been.
-    pub idle: Option<f64>,
-    /// The most that the share can be, by phases or by the time that functions leave.
-    pub most_idle: Option<f64>,
+    helped: HashSet<usize>,
 }
 
 impl<'t, 'a> Figures<'t, 'a> {
@@ -40,40 +32,35 @@ impl<'t, 'a> Figures<'t, 'a> {
         snapshot: &'a Snapshot,
         own: &'t [OwnTime<'a>],
         shares: &'t Shares<'a>,
-        all_gpus: &'t [GpuTime<'a>],
+        gpus: &'t [GpuTime<'a>],
     ) -> Figures<'t, 'a> {
-        let own: Vec<_> = own.iter().filter(|time| !time.is_of_helpers).collect();
-        let (mut gpus, mut limits) = (Vec::new(), HashMap::<&str, f64>::new());
-        for gpu in all_gpus {
-            let busy = &gpu.busy;
-            let is_left = !busy.times.is_empty() && !busy.is_bound;
-            let left = is_left.then_some(1.0 - busy.share);
-            let windows = gpu.idle.as_ref().filter(|idle| idle.error.is_some());
-            let most_idle = windows.map(|idle| idle.share).or(left);
-            let idle = windows.filter(|idle| !idle.is_bound).map(|idle| idle.share);
-            gpus.push(Gpu { time: gpu, idle, most_idle });
-            for time in &busy.times {
-                *limits.entry(time.name).or_default() += time.ns.min(busy.ns);
+        let mut limits = HashMap::<Owner, f64>::new();
+        for gpu in gpus {
+            for time in &gpu.times {
+                *limits.entry(time.owner).or_default() += time.ns.min(gpu.busy.value);
             }
         }
-        let most_ns = own.iter().map(|time| {
-            let limit_ns = limits.get(time.name).filter(|_| time.is_bound());
-            (time.name, limit_ns.map_or(time.ns, |ns| time.ns.min(*ns)))
-        });
-        let most_ns = most_ns.collect();
+        let (mut functions, mut most_ns) = (Vec::new(), HashMap::new());
+        for time in own {
+            if let Owner::Function(site) = time.owner {
+                let limit_ns = limits.get(&time.owner).filter(|_| time.is_bound());
+                most_ns.insert(site, limit_ns.map_or(time.ns, |ns| time.ns.min(*ns)));
+                functions.push(time);
+            }
+        }
         let opened = OpenedCalls::of(&snapshot.tree);
         let helped = helped(&snapshot.tree);
-        Figures { snapshot, gpus, own, shares, most_ns, opened, helped }
+        Figures { snapshot, gpus, own: functions, shares, most_ns, opened, helped }
     }
 
     /// Returns `true` if helper threads worked for a function, or for one inside.
-    pub fn has_helpers(&self, function: &str) -> bool {
-        self.helped.contains(function)
+    pub fn has_helpers(&self, node: &Node) -> bool {
+        node.site.is_some_and(|site| self.helped.contains(&site))
     }
 
     /// Returns the paths with time of their own that are no functions.
     pub fn outside(&self) -> impl Iterator<Item = &'a Node> {
-        let helpers = self.snapshot.tree.iter().filter(|node| node.is_of_helpers());
+        let helpers = self.snapshot.tree.iter().filter(|node| node.owner() == Owner::HelperThreads);
         helpers.chain(self.shares.windows_only().iter().copied())
     }
 
@@ -91,31 +78,31 @@ impl<'t, 'a> Figures<'t, 'a> {
     }
 
     /// Returns `true` if a GPU that a function uses was idle for long.
-    pub fn was_idle(&self, function: Option<&str>) -> bool {
-        self.used(function).iter().any(|gpu| gpu.idle.is_some_and(|share| share >= IDLE))
+    pub fn was_idle(&self, function: Option<usize>) -> bool {
+        self.used(function).iter().any(|gpu| gpu.known_idle().is_some_and(|share| share >= IDLE))
     }
 
     /// Returns `true` unless every GPU that a function uses is known to have been busy.
-    pub fn may_have_idled(&self, function: &str) -> bool {
+    pub fn may_have_idled(&self, function: usize) -> bool {
         let used = self.used(Some(function));
-        used.iter().any(|gpu| gpu.most_idle.is_none_or(|share| share >= IDLE))
+        used.iter().any(|gpu| gpu.most_idle().is_none_or(|share| share >= IDLE))
     }
 
     /// Returns the GPUs on which a function, with those that it calls, has at least a tenth of the time that it has on
     /// any, or the GPUs on which all functions have. One kernel on a GPU says nothing about the calls.
-    pub fn used(&self, function: Option<&str>) -> Vec<&Gpu<'t, 'a>> {
+    pub fn used(&self, function: Option<usize>) -> Vec<&GpuTime<'a>> {
         let mut are_inside = vec![false; self.snapshot.tree.len()];
         let mut times = HashMap::<&str, f64>::new();
         for (at, node) in self.snapshot.tree.iter().enumerate() {
             let is_inside = node.parent.is_some_and(|caller| caller < at && are_inside[caller]);
-            are_inside[at] = is_inside || function.is_none_or(|name| node.name == name);
+            are_inside[at] = is_inside || function.is_none_or(|site| node.site == Some(site));
             for (id, ns) in node.self_ns_by_device.iter().filter(|_| are_inside[at]) {
                 *times.entry(id).or_default() += ns;
             }
         }
         let least_ns = MATTERS * times.values().copied().fold(0.0, f64::max);
         let has_much =
-            |gpu: &&Gpu| times.get(&*gpu.time.device.id).is_some_and(|ns| *ns >= least_ns);
+            |gpu: &&GpuTime| times.get(&*gpu.device.id).is_some_and(|ns| *ns >= least_ns);
         if least_ns > 0.0 {
             self.gpus.iter().filter(has_much).collect()
         } else if function.is_some() {
@@ -127,15 +114,16 @@ impl<'t, 'a> Figures<'t, 'a> {
 }
 
 /// Returns the functions around helper threads.
-fn helped(nodes: &[Node]) -> HashSet<&str> {
-    let mut are_helped: Vec<bool> = nodes.iter().map(Node::is_of_helpers).collect();
+fn helped(nodes: &[Node]) -> HashSet<usize> {
+    let is_of_helpers = |node: &Node| node.owner() == Owner::HelperThreads;
+    let mut are_helped: Vec<bool> = nodes.iter().map(is_of_helpers).collect();
     for at in (0..nodes.len()).rev() {
         if let Some(parent) = nodes[at].parent.filter(|parent| are_helped[at] && *parent < at) {
             are_helped[parent] = true;
         }
     }
     let helped = nodes.iter().zip(are_helped).filter(|(_, is_helped)| *is_helped);
-    helped.map(|(node, _)| node.name.as_str()).collect()
+    helped.filter_map(|(node, _)| node.site).collect()
 }
 
 /// Returns the host time of all calls of the outermost functions, or `None` if it is unknown for any of them.

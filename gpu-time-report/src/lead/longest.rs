@@ -11,6 +11,7 @@ const MOSTLY: f64 = 0.8;
 
 /// The function with the largest sum.
 pub struct Longest<'a> {
+    pub site: usize,
     pub name: &'a str,
     pub ns: f64,
     /// Its paths as one.
@@ -40,7 +41,8 @@ impl<'a> Longest<'a> {
         }
         let ns = together(&sums, &paths);
         let paths: Vec<&Node> = paths.into_iter().map(|at| &nodes[at]).collect();
-        Some(Longest { name: &paths.first()?.name, ns, node: merged(&paths)? })
+        let first = paths.first()?;
+        Some(Longest { site: first.site?, name: &first.name, ns, node: merged(&paths)? })
     }
 }
 
@@ -51,7 +53,7 @@ fn largest(
     sums: &[Option<f64>],
     around: Option<&HashSet<usize>>,
 ) -> Option<Vec<usize>> {
-    let mut functions = BTreeMap::<&str, Vec<usize>>::new();
+    let mut functions = BTreeMap::<usize, Vec<usize>>::new();
     let mut callers = Vec::new();
     for (at, depth) in depth_first(nodes) {
         callers.truncate(depth);
@@ -59,11 +61,11 @@ fn largest(
             Some(around) => callers.iter().position(|caller| around.contains(caller)),
             None => Some(0),
         };
-        let name = nodes[at].name.as_str();
-        let is_again = |&caller: &usize| sums[caller].is_some() && nodes[caller].name == name;
+        let site = nodes[at].site;
+        let is_again = |&caller: &usize| sums[caller].is_some() && nodes[caller].site == site;
         let is_new = outermost.is_some_and(|from| !callers[from..].iter().any(is_again));
-        if is_new && sums[at].is_some() {
-            functions.entry(name).or_default().push(at);
+        if let Some(site) = site.filter(|_| is_new && sums[at].is_some()) {
+            functions.entry(site).or_default().push(at);
         }
         callers.push(at);
     }

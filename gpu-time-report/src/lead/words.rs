@@ -1,10 +1,8 @@
 //! How idle the GPUs were, in words.
 
 use super::figures::Figures;
-use crate::busy_time::BusyTime;
-use crate::gpu_time::GpuTime;
-use crate::idle::{Idle, TOO_FEW};
-use crate::in_use::{InUse, RUN};
+use crate::figure::Figure;
+use crate::gpu_time::{GpuTime, RUN, TOO_FEW};
 use crate::largest::sort_by_largest;
 use crate::units::percent;
 use crate::{Device, Snapshot};
@@ -33,26 +31,26 @@ pub fn were_idle(snapshot: &Snapshot, gpus: &[&Device]) -> String {
 
 fn idle(figures: &Figures) -> Option<String> {
     let snapshot = figures.snapshot;
-    let known = figures.gpus.iter().filter_map(|gpu| Some((gpu.time, gpu.time.idle.as_ref()?)));
-    let (known, idle): (Vec<&GpuTime>, Vec<&Idle>) = known.unzip();
+    let known = figures.gpus.iter().filter_map(|gpu| Some((gpu, gpu.idle?)));
+    let (known, idle): (Vec<&GpuTime>, Vec<Figure>) = known.unzip();
     let gpus: Vec<&Device> = known.iter().map(|gpu| gpu.device).collect();
     let (share, doubt) = match &idle[..] {
         [] => return None,
-        [idle] => (idle.words(), idle.doubt()),
+        [idle] => (GpuTime::idle_words(*idle), known[0].idle_doubt()),
         idle => {
-            let range = range(&gpus, idle.iter().map(|idle| idle.share))?;
+            let range = range(&gpus, idle.iter().map(|idle| idle.value))?;
             match idle {
-                _ if idle.iter().any(|idle| idle.is_bound) => {
-                    (format!("at most {range}"), "".into())
+                _ if idle.iter().any(|idle| idle.is_bound()) => {
+                    (format!("at most {range}"), String::new())
                 }
                 _ if idle.iter().any(|idle| idle.error.is_none()) => {
-                    (format!("about {range}"), TOO_FEW.into())
+                    (format!("about {range}"), TOO_FEW.to_owned())
                 }
-                _ => (range, "".into()),
+                _ => (range, String::new()),
             }
         }
     };
-    let of = match InUse::words_of_all(known.iter().map(|gpu| gpu.in_use)) {
+    let of = match GpuTime::of_all(known.iter().copied()) {
         RUN => "the time",
         of => of,
     };
@@ -74,15 +72,15 @@ fn idle(figures: &Figures) -> Option<String> {
 
 /// Returns the share of the run that functions account for on each device.
 fn accounted(figures: &Figures) -> Option<String> {
-    let known = figures.gpus.iter().filter_map(|gpu| Some((gpu.time, gpu.time.known_busy()?)));
-    let (gpus, known): (Vec<&GpuTime>, Vec<&BusyTime>) = known.unzip();
-    let of = InUse::words_of_all(gpus.iter().map(|gpu| gpu.in_use));
-    if let [busy] = known[..] {
-        return Some(busy.sentence(of));
+    let gpus = figures.gpus.iter().filter(|gpu| !gpu.times.is_empty());
+    let gpus: Vec<&GpuTime> = gpus.collect();
+    if let [gpu] = gpus[..] {
+        return Some(gpu.busy_sentence());
     }
+    let of = GpuTime::of_all(gpus.iter().copied());
     let devices: Vec<&Device> = gpus.iter().map(|gpu| gpu.device).collect();
-    let range = range(&devices, known.iter().map(|busy| busy.share))?;
-    let is_bound = known.iter().any(|busy| busy.is_bound);
+    let range = range(&devices, gpus.iter().map(|gpu| gpu.busy_share()))?;
+    let is_bound = gpus.iter().any(|gpu| gpu.busy.is_bound());
     let at_most = if is_bound { "at most " } else { "" };
     Some(format!("Timed functions account for {at_most}{range} of {of}."))
 }

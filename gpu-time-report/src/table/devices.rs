@@ -1,7 +1,7 @@
 //! The lines about devices above and below the table.
 
 use crate::analysis::Analysis;
-use crate::busy_time::BusyTime;
+use crate::gpu_time::GpuTime;
 use crate::units;
 use crate::{Detail, Device, Snapshot};
 
@@ -21,11 +21,10 @@ fn of_device(analysis: &Analysis, device: &Device) -> Vec<String> {
     let mut lines = vec![parts.collect::<Vec<_>>().join(", ")];
     let Some(gpu) = analysis.gpu(device) else { return lines };
     lines.extend(gpu.phases_sentence().map(|sentence| format!("  {sentence}")));
-    let busy = gpu.known_busy().filter(|_| gpu.idle.is_none());
-    let phases = analysis.snapshot.process.advised_phases();
-    let phases = phases.filter(|_| device.coverage.is_none());
-    let sentence = |busy: &BusyTime| busy.sentence(gpu.in_use.words);
-    lines.extend(busy.map(|busy| accounted_line(busy, &sentence(busy), phases)));
+    if gpu.idle.is_none() && !gpu.times.is_empty() {
+        let phases = analysis.snapshot.process.advised_phases();
+        lines.push(accounted_line(gpu, phases.filter(|_| device.coverage.is_none())));
+    }
     lines
 }
 
@@ -66,20 +65,21 @@ fn parameters(device: &Device, with_peak: bool, detail: Detail) -> Vec<String> {
 }
 
 /// Returns the share of the run that functions account for, on a device without phases.
-fn accounted_line(busy: &BusyTime, sentence: &str, phases: Option<&str>) -> String {
+fn accounted_line(gpu: &GpuTime, phases: Option<&str>) -> String {
     let with_phases = |before: &str, after: &str| {
         phases.map(|phases| format!("{before} `GPU_TIME_RECORD={phases}` {after}"))
     };
-    let more = if busy.is_all_bound {
+    let more = if gpu.is_all_bound() {
         None
-    } else if !busy.is_whole() {
+    } else if !gpu.is_whole() {
         let phases = with_phases(", which", "tells apart").unwrap_or_default();
         Some(format!("; the rest is idle or not annotated{phases}"))
-    } else if busy.is_bound {
+    } else if gpu.busy.is_bound() {
         with_phases(";", "shows how busy the GPU was")
     } else {
         None
     };
+    let sentence = gpu.busy_sentence();
     match sentence.strip_suffix('.').zip(more) {
         Some((sentence, more)) => format!("  {sentence}{more}"),
         None => format!("  {sentence}"),

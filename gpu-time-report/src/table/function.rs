@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use crate::analysis::Analysis;
+use crate::figure::Figure;
 use crate::groups::Group;
 use crate::largest::sort_by_largest;
-use crate::own_times::{Share, Shares};
+use crate::own_times::Shares;
 use crate::row::Row;
 use crate::units::{self, printable};
 use crate::{Kernel, Launch, Launches, Series, Site, Snapshot, opened};
@@ -32,17 +33,17 @@ impl<'t, 'a> Function<'t, 'a> {
         Function { own_ns, ..function }
     }
 
-    /// Returns the name of the function.
-    pub fn name(&self) -> &'a str {
-        self.groups.first().map_or("", |group| &group.site.name)
+    /// Returns the index of the function.
+    pub fn site(&self) -> Option<usize> {
+        self.groups.first().map(|group| group.at)
     }
 
     /// Returns the groups' share of all GPU time.
-    pub fn share<'g>(&self, groups: impl IntoIterator<Item = &'g Group<'a>>) -> Option<Share>
+    pub fn share<'g>(&self, groups: impl IntoIterator<Item = &'g Group<'a>>) -> Option<Figure>
     where
         'a: 'g,
     {
-        let share = |group: &Group| self.shares.of_row(group.site, group.head?);
+        let share = |group: &Group| self.shares.of_row(group.at, group.head?);
         groups.into_iter().filter_map(share).reduce(|sum, share| sum + share)
     }
 
@@ -68,7 +69,7 @@ impl<'t, 'a> Function<'t, 'a> {
                     let sum = Row::of(group.site, &all, label);
                     let sum = Row { is_function: true, calls: calls(group.site), ..sum };
                     let share = self.share(groups.iter().copied());
-                    rows.push(sum.with_share(self.shares, &group.site.name, share));
+                    rows.push(sum.with_share(self.shares, group.at, share));
                     for group in groups.iter().filter(|_| with_details) {
                         rows.extend(group.head.map(|head| self.head(group, head, None, None)));
                         self.add_details(&mut rows, group, "    ");
@@ -144,7 +145,7 @@ impl<'t, 'a> Function<'t, 'a> {
             (None, key) => format!("  {}", key.unwrap_or_else(|| "(no key)".to_owned())),
         };
         let launches = launches(series, group);
-        let row = Row::of_series(group.site, series, self.shares, label);
+        let row = Row::of_series((group.at, group.site), series, self.shares, label);
         Row { is_function, launches, calls, ..row }
     }
 
@@ -160,7 +161,7 @@ impl<'t, 'a> Function<'t, 'a> {
             let key = series.key.as_deref().filter(|_| group.head.is_none());
             let key = key.map(|key| format!(" [{}]", printable(key))).unwrap_or_default();
             let label = format!("{indent}{label}{key}");
-            rows.push(Row::of_series(group.site, series, self.shares, label));
+            rows.push(Row::of_series((group.at, group.site), series, self.shares, label));
         }
         if let Some(series) = group.head {
             rows.extend(kernels(self.snapshot, group.site, series));

@@ -3,6 +3,7 @@
 use super::function::Function;
 use crate::analysis::Analysis;
 use crate::column::{Cell, Column, Sheet};
+use crate::figure::{Bound, Figure};
 use crate::largest::sort_by_largest;
 use crate::marks::Printed;
 use crate::row::Row;
@@ -38,10 +39,10 @@ impl<'a> Grid<'a> {
         let by_function = groups.chunk_by(|a, b| a.at == b.at);
         let mut functions: Vec<Function> =
             by_function.map(|groups| Function::of(analysis, groups)).collect();
-        let first = lead.first.as_ref().map(|first| first.name);
+        let first = lead.first.as_ref().map(|first| first.site);
         sort_by_largest(&mut functions, Function::longest);
         sort_by_largest(&mut functions, |function| function.own_ns);
-        if let Some(at) = functions.iter().position(|function| Some(function.name()) == first) {
+        if let Some(at) = functions.iter().position(|function| function.site() == first) {
             functions[..=at].rotate_right(1);
         }
         // A row "and 1 more function" would be no shorter than the function's own.
@@ -56,7 +57,8 @@ impl<'a> Grid<'a> {
             let label = format!("and {} more functions", units::count(others.len() as u64));
             let known = others.iter().filter_map(|function| function.share(function.groups));
             let share = known.reduce(|sum, share| sum + share);
-            rows.push(Row { label, ..Row::default() }.with_share(shares, "", share));
+            let own = share.map(|share| Figure::new(shares.ns(share), Bound::Exact));
+            rows.push(Row { label, own, share, ..Row::default() });
         }
         rows.extend(Row::beside_functions(shares));
         let columns = columns(analysis, detail);

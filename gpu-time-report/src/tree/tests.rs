@@ -148,9 +148,9 @@ fn helper_threads_are_no_function() {
     assert_eq!(names.collect::<Vec<_>>(), expected);
     let shares = Analysis::of(&snapshot).shares;
     let helpers = shares.helpers().unwrap();
-    assert_eq!((helpers.ns, shares.of_own(helpers).unwrap().of_all), (3e6, 3.0 / 9.0));
+    assert_eq!((helpers.ns, shares.of_ns(helpers.ns).unwrap().value), (3e6, 3.0 / 9.0));
     let times = Analysis::of(&snapshot).own;
-    let functions = times.iter().filter(|time| !time.is_of_helpers);
+    let functions = times.iter().filter(|time| time.owner != Owner::HelperThreads);
     let functions: Vec<_> = functions.map(|time| (time.name, time.ns)).collect();
     assert_eq!(functions, [("layer", 3e6), ("pass", 2e6), ("<helper threads>", 1e6)]);
     assert!(snapshot.tree[0].site.is_some() && snapshot.tree[2].site.is_none());
@@ -305,11 +305,11 @@ fn work_that_is_not_annotated_is_that_of_the_windows() {
 fn shares_of_all_clocks_of_a_device_add_up() {
     let snapshot = reports::kernels();
     let shares = Analysis::of(&snapshot).shares;
-    let of_site = |site: &Site| {
+    let of_site = |(at, site): (usize, &Site)| {
         let heads = site.series.iter().filter(|series| series.measure != Measure::Launch);
-        heads.filter_map(|series| Some(shares.of_row(site, series)?.of_all)).sum::<f64>()
+        heads.filter_map(|series| Some(shares.of_row(at, series)?.value)).sum::<f64>()
     };
-    assert!((snapshot.sites.iter().map(of_site).sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!((snapshot.sites.iter().enumerate().map(of_site).sum::<f64>() - 1.0).abs() < 1e-12);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Node, PerCall, Source, selection};
 use crate::analysis::Analysis;
+use crate::figure::{Bound, Figure};
 use crate::launch_bound::both_sides;
 use crate::marks::{Mark, Printed};
-use crate::own_times::Share;
 use crate::shorten::shortened;
 use crate::style::{DIMMED, TITLE};
 use crate::wrap::wrapped;
@@ -69,7 +69,7 @@ pub fn text(analysis: &Analysis, to: Terminal, printed: &Printed) -> String {
 /// A path, and what its row shows.
 struct TreeRow<'a> {
     node: &'a Node,
-    share: Option<Share>,
+    share: Option<Figure>,
     is_total_bound: bool,
     /// The indentation, followed by the depth if the path has more than [`MAX_LEVELS`].
     indent: String,
@@ -89,7 +89,7 @@ impl<'a> TreeRow<'a> {
             share: shares.of_path(node),
             is_total_bound: bounds[at],
             indent: "  ".repeat(depth.min(MAX_LEVELS)) + &depth_mark,
-            name: units::printable(&node.name),
+            name: units::printable(node.label()),
             remarks: if remarks.is_empty() { remarks } else { format!("  ({remarks})") },
         }
     }
@@ -136,7 +136,7 @@ fn aligned(paths: &[TreeRow], labels: &[String], printed: &Printed) -> String {
 /// call. The self time and the total are formatted by a function each.
 pub fn figures(
     node: &Node,
-    share: Option<Share>,
+    share: Option<Figure>,
     is_total_bound: bool,
     [own, total]: [&dyn Fn(f64) -> String; 2],
     printed: &Printed,
@@ -149,13 +149,20 @@ pub fn figures(
     let per_call = |of: fn(&PerCall) -> Option<f64>| {
         node.per_call.as_ref().and_then(of).map(units::time).unwrap_or_default()
     };
+    let of_all = |share: Figure| {
+        printed.print(Mark::Share);
+        share.print(&units::percent(share.value), printed)
+    };
+    let time = |ns: f64, is_bound: bool, text: &dyn Fn(f64) -> String| {
+        Figure::new(ns, Bound::at_most(is_bound)).print(&text(ns), printed)
+    };
     printed.mark(node.has_other_streams(), Mark::GpuPerCall);
     // Work that is not annotated has no calls.
     let calls = node.per_call.map(|_| units::grouped(&format!("{:.0}", node.calls)));
     [
-        share.map(|share| share.text(printed)).unwrap_or_default(),
-        format!("{}{}{error}", printed.mark(node.upper_bound, Mark::AtMost), own(node.self_ns)),
-        format!("{}{}", printed.mark(is_total_bound, Mark::AtMost), total(node.inclusive_ns)),
+        share.map(of_all).unwrap_or_default(),
+        time(node.self_ns, node.upper_bound, own) + &error,
+        time(node.inclusive_ns, is_total_bound, total),
         calls.unwrap_or_default(),
         per_call(|mean| Some(mean.busy_ns)),
         per_call(|mean| mean.host_ns),

@@ -1,6 +1,5 @@
 //! The work that only phases found: that of no annotated function, and that of calls without a time.
 
-use crate::in_use::InUse;
 use crate::{Coverage, Device, Node, Process, Source};
 
 /// Returns the paths of this work, from its shares of wall time in the phases. Nothing is known of devices without
@@ -17,7 +16,7 @@ pub fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node>
         (Node::NOT_ANNOTATED, |phases| (phases.not_annotated(), phases.not_annotated_error)),
     ];
     let gpus = devices.iter().filter(|device| device.is_gpu());
-    let known = gpus.filter_map(|gpu| Some((InUse::of(process, gpu).ns, gpu.known_coverage()?)));
+    let known = gpus.filter_map(|gpu| Some((process.in_use_ns(gpu), gpu.known_coverage()?)));
     let known: Vec<(f64, &Coverage)> = known.collect();
     let path = |(name, part): (&str, Part)| {
         let found = known.iter().map(|(wall_ns, phases)| {
@@ -45,8 +44,9 @@ pub fn found(nodes: &[Node], devices: &[Device], process: &Process) -> Vec<Node>
 mod tests {
     use super::*;
     use crate::Snapshot;
+    use crate::figure::Bound;
     use crate::fixtures::{coverage, gpu, process};
-    use crate::own_times::Bound;
+    use crate::tree::Owner;
     use crate::tree::fixtures::node;
 
     #[test]
@@ -56,7 +56,7 @@ mod tests {
         let gpu = Device { coverage: Some(windows), ..gpu() };
         let found =
             found(&[node("decode", None, 0.4 * run_ns, 0.4 * run_ns)], &[gpu], &process(None));
-        let found = found.iter().find(|node| node.is_not_timed()).unwrap();
+        let found = found.iter().find(|node| node.owner() == Owner::NotTimed).unwrap();
         let shares =
             [found.self_ns, found.self_error_ns.unwrap()].map(|ns| (1e3 * ns / run_ns).round());
         assert_eq!(shares, [200.0, 10.0]);

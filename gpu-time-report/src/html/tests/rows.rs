@@ -136,6 +136,7 @@ fn table_page_and_tree_have_the_same_shares() {
     let gpu = Device { coverage: Some(coverage()), ..gpu() };
     let sites = vec![function("decode", 300), function("norm", 132)];
     let nodes = vec![node("decode", None, 3e8, 3e8), node("norm", None, 1.32e8, 1.32e8)];
+    let nodes = of_sites(nodes, &sites);
     let snapshot = Snapshot::new(process(None), vec![gpu], sites).with_tree(nodes);
     let [table, page, tree] = shares(&snapshot);
     assert_eq!(table, ["34.7%", "15.3%", "50.0%"]);
@@ -167,8 +168,9 @@ fn host_time_has_no_share_of_gpu_time() {
         site("", 1, ScopeKind::Body, [0, 0, 1], vec![row("host", Measure::Span, [900_000_000])]);
     decode.series.extend(on_host.series);
     let sites = vec![decode, function("norm", 100)];
-    let snapshot = Snapshot::new(process(None), vec![gpu(), Device::host()], sites);
     let nodes = vec![node("decode", None, 3e8, 3e8), node("norm", None, 1e8, 1e8)];
+    let nodes = of_sites(nodes, &sites);
+    let snapshot = Snapshot::new(process(None), vec![gpu(), Device::host()], sites);
     for snapshot in [snapshot.clone(), snapshot.with_tree(nodes)] {
         let [table, page, _] = shares(&snapshot);
         assert_eq!((&table, &page), (&vec!["75.0%".to_owned(), "25.0%".to_owned()], &table));

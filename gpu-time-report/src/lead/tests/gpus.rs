@@ -26,7 +26,8 @@ fn report(on_busy: f64) -> Snapshot {
 fn used(snapshot: &Snapshot, function: &str) -> Vec<String> {
     let analysis = Analysis::of(snapshot);
     let figures = figures(&analysis);
-    figures.used(Some(function)).iter().map(|gpu| gpu.time.device.id.clone()).collect()
+    let function = node(function, None, 0.0, 0.0).site;
+    figures.used(function).iter().map(|gpu| gpu.device.id.clone()).collect()
 }
 
 #[test]
