@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::ser::Formatter;
 
-use crate::texts::Texts;
 use crate::{Snapshot, schema, tree};
 
 impl Snapshot {
@@ -35,8 +34,11 @@ impl Snapshot {
         limits::check(json).map_err(|excess| ReadError(format!("too large: {excess}")))?;
         let mut snapshot: Snapshot =
             serde_json::from_slice(json).map_err(|error| ReadError::of(json, error))?;
-        snapshot.limit_to_ranges();
-        snapshot.clean();
+        snapshot.check();
+        for device in &mut snapshot.devices {
+            device.used_by.sort_unstable();
+            device.used_by.dedup();
+        }
         tree::shares::share_out(&mut snapshot.tree, &mut snapshot.sites);
         Ok(snapshot)
     }

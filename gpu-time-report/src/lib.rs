@@ -20,6 +20,7 @@
 
 mod analysis;
 mod budget;
+mod checked;
 mod column;
 #[doc(hidden)]
 pub mod columns;
@@ -53,7 +54,6 @@ mod own_times;
 #[doc(hidden)]
 pub mod pattern;
 mod process;
-mod ranges;
 mod rate;
 mod row;
 mod run_kernels;
@@ -71,7 +71,6 @@ mod style;
 pub mod surcharge;
 mod table;
 mod terminal;
-mod texts;
 mod tree;
 #[doc(hidden)]
 pub mod units;

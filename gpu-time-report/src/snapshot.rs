@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::checked::Checked;
 use crate::schema::Schema;
-use crate::texts::{Texts, texts};
 use crate::{Clock, Device, Names, Node, Process, Series, Site, tree};
 
 /// A process's measurements at one moment: the process, its devices, and every annotated function.
@@ -28,8 +28,6 @@ pub struct Snapshot {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tree: Vec<Node>,
 }
-
-texts! { Snapshot { process devices sites tree } }
 
 impl Snapshot {
     /// Creates a snapshot. Adds warnings about inconsistent counts, and compares rates with the
@@ -54,15 +52,24 @@ impl Snapshot {
         let mut snapshot = Snapshot { schema: Schema, process, devices, sites, tree: Vec::new() };
         let inconsistencies = snapshot.inconsistencies();
         snapshot.process.warnings.extend(inconsistencies);
-        snapshot.clean();
+        snapshot.check();
         snapshot
+    }
+
+    /// Checks all texts and figures.
+    pub(crate) fn check(&mut self) {
+        let Snapshot { process, devices, sites, tree, .. } = self;
+        process.check(0.0);
+        devices.check(0.0);
+        sites.check(0.0);
+        tree.check(0.0);
     }
 
     /// Adds the call tree, with the work that only phases found. Parents come before their children.
     #[must_use]
     #[doc(hidden)]
     pub fn with_tree(mut self, mut nodes: Vec<Node>) -> Snapshot {
-        nodes.clean();
+        nodes.iter_mut().for_each(|node| node.name.check(0.0));
         nodes.extend(tree::windows_only::found(&nodes, &self.devices, &self.process));
         self.tree = tree::completed(nodes, &self.process);
         tree::shares::share_out(&mut self.tree, &mut self.sites);

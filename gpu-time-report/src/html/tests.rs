@@ -7,7 +7,6 @@ use crate::Site;
 use crate::fixtures::{
     coverage, everything, gpu, kernels, off, on_host, only_functions, process, rated, row, site,
 };
-use crate::texts::Texts;
 use crate::tree::fixtures::{node, of_sites, tree};
 use crate::{Coverage, Detail, Device, Measure, Node, Overlap, ScopeKind, Terminal};
 
@@ -64,7 +63,7 @@ fn hostile() -> Snapshot {
         site.name = name.to_owned();
     }
     // As in every snapshot, what could forge output is escaped. The rest is for the page to escape.
-    snapshot.clean();
+    snapshot.check();
     snapshot.with_tree(HOSTILE.map(|name| Node { site: None, ..node(name, None, 1e3, 1e3) }).into())
 }
 

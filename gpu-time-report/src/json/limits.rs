@@ -2,7 +2,7 @@
 
 use std::slice::Iter;
 
-use crate::texts::MAX_TEXT;
+use crate::checked::MAX_TEXT;
 use crate::units::count;
 
 /// The maximum number of values. A report of 500 series has some 500,000.
