@@ -40,7 +40,7 @@ impl Analysis<'_> {
         write_line(&mut text, header);
         let printed = Printed::default();
         let sheet = Sheet::of(self, &printed, 0);
-        for group in &groups::of(self.snapshot) {
+        for group in &groups::of(self) {
             for series in group.head.iter().chain(&group.launches) {
                 let name = &report.sites[group.at].name;
                 self.write_row(&mut text, name, group, series, &sheet);

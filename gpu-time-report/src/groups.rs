@@ -1,9 +1,13 @@
 //! Groups rows for the table and the page. A function and its launches form a group.
 
 use std::collections::HashMap;
+use std::ops::Add;
 
+use crate::analysis::Analysis;
+use crate::figure::Figure;
 use crate::largest::sort_by_largest;
-use crate::{CacheState, Series, Site, Snapshot, series};
+use crate::own_times::Shares;
+use crate::{CacheState, Series, Site, series};
 
 /// A function, with its launches, on one device, in one cache state and with one key.
 pub struct Group<'a> {
@@ -19,33 +23,36 @@ pub struct Group<'a> {
     pub has_calls: bool,
 }
 
-/// Returns the groups in a report, longest total first. Those of one function follow its longest. A function without
-/// samples may have a path in the tree.
-pub fn of(snapshot: &Snapshot) -> Vec<Group<'_>> {
+/// Returns the groups in a report: those of the functions with the most own time first, then those with the longest total.
+/// Of a function, those with the largest share come first. A function without samples may have a path in the tree.
+pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Group<'a>> {
+    let Analysis { snapshot, shares, .. } = analysis;
+    let share = |group: &Group| group.share(shares).map_or(-1.0, |share| share.value);
     let mut in_tree = HashMap::<usize, f64>::new();
     for node in &snapshot.tree {
         let longest = node.site.map(|site| in_tree.entry(site).or_default());
         longest.into_iter().for_each(|ns| *ns = ns.max(node.inclusive_ns));
     }
-    let total = |group: &Group<'_>| match group.total() {
-        0.0 => in_tree.get(&group.at).copied().unwrap_or_default(),
+    let total = |groups: &Vec<Group>| match groups.iter().map(Group::total).fold(0.0, Add::add) {
+        0.0 => groups.first().and_then(|first| in_tree.get(&first.at)).copied().unwrap_or_default(),
         ns => ns,
     };
+    let own = |groups: &Vec<Group>| groups.iter().map(share).reduce(known_sum).unwrap_or(-1.0);
     let sites = snapshot.sites.iter().enumerate();
-    sorted(sites.flat_map(|(at, site)| of_site(at, site)).collect(), total)
+    let mut functions: Vec<Vec<Group>> = sites.map(|(at, site)| of_site(at, site)).collect();
+    for groups in &mut functions {
+        sort_by_largest(groups, Group::total);
+        sort_by_largest(groups, share);
+        groups.iter_mut().take(1).for_each(|first| first.has_calls = true);
+    }
+    sort_by_largest(&mut functions, total);
+    sort_by_largest(&mut functions, own);
+    functions.into_iter().flatten().collect()
 }
 
-/// Sorts groups, largest value first. Those of one function follow its largest, and those with equal
-/// values keep their order.
-pub fn sorted<'a>(mut groups: Vec<Group<'a>>, value: impl Fn(&Group<'a>) -> f64) -> Vec<Group<'a>> {
-    sort_by_largest(&mut groups, value);
-    let mut places = HashMap::new();
-    for (place, group) in groups.iter_mut().enumerate() {
-        let first = *places.entry(group.at).or_insert(place);
-        group.has_calls = first == place;
-    }
-    groups.sort_by_key(|group| places[&group.at]);
-    groups
+/// Adds shares, of which those that are not known are negative.
+fn known_sum(one: f64, other: f64) -> f64 {
+    if one < 0.0 || other < 0.0 { one.max(other) } else { one + other }
 }
 
 /// Returns the groups for one site. There are none if it was never called.
@@ -80,6 +87,12 @@ fn is_launch_of(launch: &Series, calls: &Series) -> bool {
 }
 
 impl Group<'_> {
+    /// Returns the share of its first row that has one.
+    pub fn share(&self, shares: &Shares) -> Option<Figure> {
+        let mut rows = self.head.iter().chain(&self.launches);
+        rows.find_map(|series| shares.of_row(self.at, series))
+    }
+
     /// Returns the time used for sorting groups.
     pub fn total(&self) -> f64 {
         let launches = || series::total(self.launches.iter().copied());

@@ -22,8 +22,6 @@ mod analysis;
 mod budget;
 mod checked;
 mod column;
-#[doc(hidden)]
-pub mod columns;
 mod coverage;
 mod csv;
 mod device;
@@ -71,6 +69,8 @@ mod style;
 pub mod surcharge;
 mod table;
 mod terminal;
+#[doc(hidden)]
+pub mod text_table;
 mod tree;
 #[doc(hidden)]
 pub mod units;

@@ -10,8 +10,8 @@ pub struct Row<'a> {
     pub label: String,
     /// `true` for the row of a function, and `false` for one with a detail or a sum.
     pub is_function: bool,
-    /// A sentence as wide as the table, in place of the cells.
-    pub sentence: Option<String>,
+    /// A sentence as wide as the table, below the row.
+    pub below: Option<String>,
     /// The row's only series.
     pub series: Option<&'a Series>,
     /// A series with the row's device, clock and cache state.
@@ -69,6 +69,21 @@ impl<'a> Row<'a> {
         // The total is that of the samples, and may be a little less than the path in the tree.
         let own = share.map(|share| Figure { value: shares.ns(share).min(most_ns), ..time });
         Row { share, own, ..self }
+    }
+
+    /// Creates the row of a kernel. Its total is left out, because kernels are known only for recorded calls, but totals
+    /// cover all calls.
+    pub fn of_kernel(kernel: &'a Kernel, is_ambiguous: bool) -> Row<'a> {
+        let configuration =
+            Some(kernel.configuration()).filter(|it| is_ambiguous && !it.is_empty());
+        Row {
+            kernel: Some(kernel),
+            configuration: configuration.map(|all| format!(", {all}")).unwrap_or_default(),
+            samples: Some(kernel.count),
+            stats: kernel.time_ns.as_ref(),
+            kernel_share: Some(kernel.share),
+            ..Row::default()
+        }
     }
 
     /// Returns the rows of all GPU time that is not in the rows of functions.

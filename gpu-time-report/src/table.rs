@@ -4,7 +4,6 @@ mod devices;
 mod function;
 mod grid;
 mod kernels;
-mod layout;
 
 use std::fmt;
 
@@ -18,7 +17,6 @@ use crate::units::{self, printable};
 use crate::wrap::wrapped;
 use crate::{Detail, Process, Snapshot, Terminal, terminal::View, tree};
 use grid::Grid;
-use layout::fitted;
 
 /// The maximum number of warnings and of notes shown in the brief table.
 const NOTES: usize = 5;
@@ -83,8 +81,8 @@ fn render(
     } else {
         let grid = Grid::of(analysis, detail, most, &printed);
         (functions, rows) = (grid.omitted_functions, grid.omitted);
-        if !grid.rows.is_empty() {
-            writeln!(f, "\n{}", fitted(grid, to))?;
+        if !grid.table.rows.is_empty() {
+            writeln!(f, "\n{}", grid.table.text(to))?;
         }
     }
     let (kernels, left_out) = kernels::lines(analysis, to, detail, &printed);

@@ -10,9 +10,7 @@ use super::column::{PageSheet, columns, name};
 use crate::analysis::Analysis;
 use crate::column::Column;
 use crate::groups::{self, Group};
-use crate::largest::sort_by_largest;
 use crate::marks::Printed;
-use crate::own_times::Shares;
 use crate::row::Row;
 use crate::{Series, units};
 
@@ -40,7 +38,7 @@ pub struct Groups<'a> {
 impl<'a> Groups<'a> {
     pub fn of(analysis: &Analysis<'a>) -> Groups<'a> {
         let Analysis { snapshot, shares, lead, .. } = analysis;
-        let mut shown = groups::of(snapshot);
+        let mut shown = groups::of(analysis);
         let rows = |group: &Group| usize::from(group.head.is_some()) + group.launches.len();
         let mut series = 0;
         let fits = |group: &&Group| {
@@ -52,28 +50,11 @@ impl<'a> Groups<'a> {
         let left_out = shown.split_off(most).iter().map(rows).sum();
         let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);
         let sites = (0..snapshot.sites.len()).filter(has_rows).collect();
-        let mut sorted_by = Column::Total;
-        if shares.are_known() {
-            sorted_by = Column::Share;
-            shown = groups::sorted(shown, |group| share(group, shares));
-            // The function with the most time of its own comes first.
-            let mut own = vec![-1.0; snapshot.sites.len()];
-            for group in &shown {
-                own[group.at] = f64::max(own[group.at], 0.0) + share(group, shares).max(0.0);
-            }
-            sort_by_largest(&mut shown, |group| own[group.at]);
-        }
+        let sorted_by = if shares.are_known() { Column::Share } else { Column::Total };
         let first = lead.first.as_ref().map(|first| first.site);
         let first = shown.iter().position(|group| Some(group.at) == first);
         Groups { shown, left_out, first, sorted_by, sites }
     }
-}
-
-/// Returns the value by which a group is sorted: the share of its first row that has one.
-fn share(group: &Group, shares: &Shares) -> f64 {
-    let mut rows = group.head.iter().chain(&group.launches);
-    let share = rows.find_map(|series| shares.of_row(group.at, series));
-    share.map_or(-1.0, |share| share.value)
 }
 
 /// Renders the table and the controls that the script uses.

@@ -9,168 +9,118 @@ use crate::largest::sort_by_largest;
 use crate::own_times::Shares;
 use crate::row::Row;
 use crate::units::{self, printable};
-use crate::{Kernel, Launch, Launches, Series, Site, Snapshot, opened};
+use crate::{Kernel, Launch, Launches, Series, opened};
 
-/// Precedes the name of a kernel.
-pub const KERNEL_INDENT: &str = "    ";
 /// The maximum number of kernels below a row.
 const KERNELS: usize = 5;
 
-/// One function, with all of its groups.
-pub struct Function<'t, 'a> {
-    pub snapshot: &'a Snapshot,
-    pub shares: &'t Shares<'a>,
-    pub groups: &'t [Group<'a>],
-    /// The function's own GPU time, or -1 if it has none that is known.
-    pub own_ns: f64,
+/// Returns the share of these groups of a function.
+pub fn share<'g, 'a: 'g>(
+    shares: &Shares,
+    groups: impl IntoIterator<Item = &'g Group<'a>>,
+) -> Option<Figure> {
+    let share = |group: &Group| shares.of_row(group.at, group.head?);
+    groups.into_iter().filter_map(share).reduce(|sum, share| sum + share)
 }
 
-impl<'t, 'a> Function<'t, 'a> {
-    pub fn of(analysis: &'t Analysis<'a>, groups: &'t [Group<'a>]) -> Function<'t, 'a> {
-        let Analysis { snapshot, shares, .. } = analysis;
-        let function = Function { snapshot, shares, groups, own_ns: -1.0 };
-        let own_ns = function.share(groups).map_or(-1.0, |share| shares.ns(share));
-        Function { own_ns, ..function }
-    }
-
-    /// Returns the index of the function.
-    pub fn site(&self) -> Option<usize> {
-        self.groups.first().map(|group| group.at)
-    }
-
-    /// Returns the groups' share of all GPU time.
-    pub fn share<'g>(&self, groups: impl IntoIterator<Item = &'g Group<'a>>) -> Option<Figure>
-    where
-        'a: 'g,
-    {
-        let share = |group: &Group| self.shares.of_row(group.at, group.head?);
-        groups.into_iter().filter_map(share).reduce(|sum, share| sum + share)
-    }
-
-    /// Returns the function's own rows, one for each device, clock and cache state. With details, each is followed by its
-    /// keys, launches and kernels.
-    pub fn rows(&self, with_details: bool) -> Vec<Row<'a>> {
-        let mut rows = Vec::new();
-        for (at, groups) in self.places().iter().enumerate() {
-            let calls = |site: &Site| (at == 0).then_some(site.calls);
-            match groups[..] {
-                [] => {}
-                [group] => {
-                    rows.extend(self.single(group, calls(group.site)));
-                    if with_details {
-                        self.add_details(&mut rows, group, "  ");
-                    }
-                }
-                [group, ..] => {
-                    let all: Vec<&Series> = groups.iter().filter_map(|group| group.head).collect();
-                    let (name, keys) = (printable(&group.site.name), groups.len());
-                    let counted = format!("{name} ({} keys)", units::count(keys as u64));
-                    let label = if with_details { name } else { counted };
-                    let sum = Row::of(group.site, &all, label);
-                    let sum = Row { is_function: true, calls: calls(group.site), ..sum };
-                    let share = self.share(groups.iter().copied());
-                    rows.push(sum.with_share(self.shares, group.at, share));
-                    for group in groups.iter().filter(|_| with_details) {
-                        rows.extend(group.head.map(|head| self.head(group, head, None, None)));
-                        self.add_details(&mut rows, group, "    ");
-                    }
-                }
-            }
-        }
-        rows
-    }
-
-    /// Returns the total time of the longest of the function's own rows.
-    pub fn longest(&self) -> f64 {
-        self.places().first().map_or(0.0, |groups| total(groups))
-    }
-
-    /// Returns `true` if all launches were only captured.
-    fn is_captured(&self) -> bool {
-        self.groups.iter().all(|group| group.head.is_none())
-    }
-
-    /// Returns the groups of each of the function's own rows, longest total first. Launches that
-    /// were only captured come last.
-    fn places(&self) -> Vec<Vec<&'t Group<'a>>> {
-        let mut places: Vec<Vec<&Group>> = Vec::new();
-        let mut known = HashMap::new();
-        for group in self.groups {
-            let place = group.head.map(|head| (&head.device, head.clock.name(), head.cache.name()));
-            let at =
-                place.map_or(places.len(), |place| *known.entry(place).or_insert(places.len()));
-            match places.get_mut(at) {
-                Some(place) => place.push(group),
-                None => places.push(vec![group]),
-            }
-        }
-        let is_captured = |groups: &[&Group]| groups.iter().all(|group| group.head.is_none());
-        let time = |groups: &Vec<&Group>| if is_captured(groups) { -1.0 } else { total(groups) };
-        sort_by_largest(&mut places, time);
-        places
-    }
-
-    /// Returns the row of a function that has one group in its place.
-    fn single(&self, group: &Group<'a>, calls: Option<u64>) -> Option<Row<'a>> {
-        let name = printable(&group.site.name);
-        match group.head {
-            Some(head) => Some(self.head(group, head, Some(name), calls)),
+/// Returns the function's own rows, one for each device, clock and cache state, each followed by its details: keys,
+/// launches and kernels.
+pub fn rows<'a>(analysis: &Analysis<'a>, groups: &[Group<'a>]) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    let is_captured = groups.iter().all(|group| group.head.is_none());
+    for (at, place) in places(groups).iter().enumerate() {
+        let Some(&first) = place.first() else { continue };
+        let (name, calls) = (printable(&first.site.name), (at == 0).then_some(first.site.calls));
+        let own = match (&place[..], first.head) {
+            ([_], Some(head)) => Some(head_row(analysis, first, head, Some(name))),
             // Launches that were only captured follow the function's other rows.
-            None if !self.is_captured() => None,
-            None => {
-                let launches = self.groups.iter().map(|group| group.launches.len()).sum::<usize>();
+            ([_], None) if !is_captured => None,
+            ([_], None) => {
+                let launches = groups.iter().map(|group| group.launches.len()).sum::<usize>();
                 let label = match launches {
                     0 => name,
                     _ => format!("{name} ({} captured)", units::count(launches as u64)),
                 };
-                Some(Row { label, is_function: true, calls, ..Row::default() })
+                Some(Row { label, ..Row::default() })
             }
-        }
-    }
-
-    /// Returns the row of a function, or of one of its keys if there is no `name`.
-    fn head(
-        &self,
-        group: &Group<'a>,
-        series: &'a Series,
-        name: Option<String>,
-        calls: Option<u64>,
-    ) -> Row<'a> {
-        let key = series.key.as_deref().map(|key| format!("[{}]", printable(key)));
-        let is_function = name.is_some();
-        let label = match (name, key) {
-            (Some(name), Some(key)) => format!("{name} {key}"),
-            (Some(name), None) => name,
-            // Without a name or a key, the row would have no label.
-            (None, key) => format!("  {}", key.unwrap_or_else(|| "(no key)".to_owned())),
+            _ => {
+                let all: Vec<&Series> = place.iter().filter_map(|group| group.head).collect();
+                let label = format!("{name} ({} keys)", units::count(place.len() as u64));
+                let sum = Row::of(first.site, &all, label);
+                let share = share(&analysis.shares, place.iter().copied());
+                Some(sum.with_share(&analysis.shares, first.at, share))
+            }
         };
-        let launches = launches(series, group);
-        let row = Row::of_series((group.at, group.site), series, self.shares, label);
-        Row { is_function, launches, calls, ..row }
+        rows.extend(own.map(|row| Row { is_function: true, calls, ..row }));
+        for group in place {
+            let key = group.head.filter(|_| place.len() > 1);
+            rows.extend(key.map(|head| head_row(analysis, group, head, None)));
+            let indent = if place.len() > 1 { "    " } else { "  " };
+            rows.extend(group.launches.iter().map(|launch| {
+                let label = format!("{indent}{}", launch_label(group, launch, groups));
+                Row::of_series((group.at, group.site), launch, &analysis.shares, label)
+            }));
+            rows.extend(kernels(group.head.map_or(&[], Series::kernels)));
+        }
     }
+    rows
+}
 
-    /// Adds the rows of the launches and of the kernels below a head's row.
-    fn add_details(&self, rows: &mut Vec<Row<'a>>, group: &Group<'a>, indent: &str) {
-        for &series in &group.launches {
-            let Some(launch) = &series.launch else { continue };
-            let label = match is_alone(launch, self.groups) {
-                true => format!("{}, line {}", printable(&launch.name), launch.line),
-                false => printable(&launch.label()),
-            };
-            // A key is named in the row above, except for launches that were only captured.
-            let key = series.key.as_deref().filter(|_| group.head.is_none());
-            let key = key.map(|key| format!(" [{}]", printable(key))).unwrap_or_default();
-            let label = format!("{indent}{label}{key}");
-            rows.push(Row::of_series((group.at, group.site), series, self.shares, label));
+/// Returns the groups of each of the function's own rows, longest total first. Launches that
+/// were only captured come last.
+fn places<'t, 'a>(groups: &'t [Group<'a>]) -> Vec<Vec<&'t Group<'a>>> {
+    let mut places: Vec<Vec<&Group>> = Vec::new();
+    let mut known = HashMap::new();
+    for group in groups {
+        let place = group.head.map(|head| (&head.device, head.clock.name(), head.cache.name()));
+        let at = place.map_or(places.len(), |place| *known.entry(place).or_insert(places.len()));
+        match places.get_mut(at) {
+            Some(place) => place.push(group),
+            None => places.push(vec![group]),
         }
-        if let Some(series) = group.head {
-            rows.extend(kernels(self.snapshot, group.site, series));
-        }
+    }
+    let total = |groups: &[&Group]| groups.iter().fold(0.0, |sum, group| sum + group.total());
+    let is_captured = |groups: &[&Group]| groups.iter().all(|group| group.head.is_none());
+    for place in &mut places {
+        sort_by_largest(place, |group| group.total());
+    }
+    sort_by_largest(&mut places, |groups| if is_captured(groups) { -1.0 } else { total(groups) });
+    places
+}
+
+/// Returns the row of a function, or of one of its keys if there is no `name`.
+fn head_row<'a>(
+    analysis: &Analysis,
+    group: &Group<'a>,
+    series: &'a Series,
+    name: Option<String>,
+) -> Row<'a> {
+    let key = series.key.as_deref().map(|key| format!("[{}]", printable(key)));
+    let label = match (name, key) {
+        (Some(name), Some(key)) => format!("{name} {key}"),
+        (Some(name), None) => name,
+        // Without a name or a key, the row would have no label.
+        (None, key) => format!("  {}", key.unwrap_or_else(|| "(no key)".to_owned())),
+    };
+    let function = (group.at, group.site);
+    let below = opened::line(group.site, series, analysis.snapshot.device(series));
+    Row {
+        launches: launches(series, group),
+        below: below.map(|line| format!("    {}", printable(&line))),
+        ..Row::of_series(function, series, &analysis.shares, label)
     }
 }
 
-fn total(groups: &[&Group]) -> f64 {
-    groups.iter().fold(0.0, |sum, group| sum + group.total())
+/// Returns the label of a launch.
+fn launch_label(group: &Group, series: &Series, groups: &[Group]) -> String {
+    let Some(launch) = &series.launch else { return String::new() };
+    let label = match is_alone(launch, groups) {
+        true => format!("{}, line {}", printable(&launch.name), launch.line),
+        false => printable(&launch.label()),
+    };
+    // A key is named in the row above, except for launches that were only captured.
+    let key = series.key.as_deref().filter(|_| group.head.is_none());
+    label + &key.map(|key| format!(" [{}]", printable(key))).unwrap_or_default()
 }
 
 /// Returns `true` if no other launch has the same name and line.
@@ -190,42 +140,21 @@ fn launches(series: &Series, group: &Group) -> Option<Launches> {
     (!are_shown).then_some(launches)
 }
 
-/// Returns the rows about the recorded calls of a series, with its largest kernels.
-fn kernels<'a>(snapshot: &Snapshot, site: &Site, series: &'a Series) -> Vec<Row<'a>> {
-    let Some(line) = opened::line(site, series, snapshot.device(series)) else { return Vec::new() };
-    let all = series.kernels();
+/// Returns the rows of the largest kernels of recorded calls.
+fn kernels(all: &[Kernel]) -> Vec<Row<'_>> {
     // A row "and 1 more" would be no shorter than the kernel itself.
     let shown = if all.len() > KERNELS + 1 { KERNELS } else { all.len() };
     let (shown, others) = all.split_at(shown);
-    let sentence = Some(format!("{KERNEL_INDENT}{}", printable(&line)));
-    let mut rows = vec![Row { sentence, ..Row::default() }];
-    rows.extend(shown.iter().map(|kernel| {
-        let is_ambiguous = shown.iter().filter(|other| other.name == kernel.name).count() > 1;
-        kernel_row(kernel, is_ambiguous)
-    }));
+    let is_ambiguous =
+        |kernel: &Kernel| shown.iter().filter(|other| other.name == kernel.name).count() > 1;
+    let row = |kernel| Row::of_kernel(kernel, is_ambiguous(kernel));
+    let mut rows: Vec<Row> = shown.iter().map(row).collect();
     if !others.is_empty() {
         rows.push(Row {
-            label: format!("{KERNEL_INDENT}and {} more", units::count(others.len() as u64)),
+            label: format!("    and {} more", units::count(others.len() as u64)),
             kernel_share: Some(others.iter().fold(0.0, |sum, kernel| sum + kernel.share)),
             ..Row::default()
         });
     }
     rows
-}
-
-/// Returns the row of a kernel. Its total is left out, because kernels are known only for recorded calls, but totals
-/// cover all calls.
-fn kernel_row(kernel: &Kernel, is_ambiguous: bool) -> Row<'_> {
-    let configuration = Some(kernel.configuration()).filter(|_| is_ambiguous).unwrap_or_default();
-    let separator = if configuration.is_empty() { "" } else { ", " };
-    let configuration = format!("{separator}{configuration}");
-    Row {
-        label: format!("{KERNEL_INDENT}{}{configuration}", printable(&kernel.name)),
-        kernel: Some(kernel),
-        configuration,
-        samples: Some(kernel.count),
-        stats: kernel.time_ns.as_ref(),
-        kernel_share: Some(kernel.share),
-        ..Row::default()
-    }
 }

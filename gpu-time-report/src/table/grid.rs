@@ -1,77 +1,93 @@
 //! The table's cells as text, in order.
 
-use super::function::Function;
+use std::iter;
+
+use super::function;
 use crate::analysis::Analysis;
 use crate::column::{Cell, Column, Sheet};
 use crate::figure::{Bound, Figure};
-use crate::largest::sort_by_largest;
+use crate::groups::{self, Group};
 use crate::marks::Printed;
 use crate::row::Row;
-use crate::{Detail, groups, units};
+use crate::style::{DOUBTFUL, FUNCTION};
+use crate::text_table::{TextRow, TextTable};
+use crate::units::{self, printable};
+use crate::{Detail, Series};
 
 /// The number of digits shown for most times.
 const DIGITS: u8 = 4;
 
-/// A header and rows. Every row has a cell for each column.
-pub struct Grid<'a> {
-    pub columns: Vec<Column>,
-    pub header: Vec<String>,
-    pub rows: Vec<(Row<'a>, Vec<String>)>,
+/// The rows of the functions that were called: the one to look at first, then those with the most time of their own. With
+/// all details, they follow each. Without any series, there are only names and numbers of calls.
+pub struct Grid {
+    pub table: TextTable,
     /// The number of rows with details that the table omits.
     pub omitted: usize,
     /// The number of functions that the table omits.
     pub omitted_functions: usize,
 }
 
-impl<'a> Grid<'a> {
-    /// Creates rows for the functions that were called: the one to look at first, then those with the most time of their own.
-    /// With all details, they follow each. `most` limits the number of functions. Without any series, there are only names and
-    /// numbers of calls.
-    pub fn of(
-        analysis: &Analysis<'a>,
-        detail: Detail,
-        most: Option<usize>,
-        printed: &Printed,
-    ) -> Grid<'a> {
-        let Analysis { snapshot, shares, lead, .. } = analysis;
-        let groups = groups::of(snapshot);
+impl Grid {
+    /// Creates the rows. `most` limits the number of functions.
+    pub fn of(analysis: &Analysis, detail: Detail, most: Option<usize>, printed: &Printed) -> Grid {
+        let Analysis { shares, lead, .. } = analysis;
+        let groups = groups::of(analysis);
         let sheet = Sheet::of(analysis, printed, DIGITS);
-        let by_function = groups.chunk_by(|a, b| a.at == b.at);
-        let mut functions: Vec<Function> =
-            by_function.map(|groups| Function::of(analysis, groups)).collect();
+        let mut functions: Vec<&[Group]> = groups.chunk_by(|a, b| a.at == b.at).collect();
         let first = lead.first.as_ref().map(|first| first.site);
-        sort_by_largest(&mut functions, Function::longest);
-        sort_by_largest(&mut functions, |function| function.own_ns);
-        if let Some(at) = functions.iter().position(|function| function.site() == first) {
+        let is_first = |groups: &&[Group]| Some(groups[0].at) == first;
+        if let Some(at) = functions.iter().position(is_first) {
             functions[..=at].rotate_right(1);
         }
         // A row "and 1 more function" would be no shorter than the function's own.
         let most = most.filter(|most| functions.len() > most + 1).unwrap_or(functions.len());
         let (functions, others) = functions.split_at(most);
-        let of_all = |details| functions.iter().flat_map(move |function| function.rows(details));
-        let all: Vec<Row> = of_all(true).collect();
-        let count = all.len();
-        let mut rows: Vec<Row> = if detail == Detail::All { all } else { of_all(false).collect() };
-        let omitted = count - rows.len();
+        let all = functions.iter().flat_map(|groups| function::rows(analysis, groups));
+        let is_shown = |row: &Row| row.is_function || detail == Detail::All;
+        let (mut rows, omitted): (Vec<Row>, Vec<Row>) = all.partition(is_shown);
         if !others.is_empty() {
             let label = format!("and {} more functions", units::count(others.len() as u64));
-            let known = others.iter().filter_map(|function| function.share(function.groups));
-            let share = known.reduce(|sum, share| sum + share);
+            let share = function::share(shares, others.iter().copied().flatten());
             let own = share.map(|share| Figure::new(shares.ns(share), Bound::Exact));
             rows.push(Row { label, own, share, ..Row::default() });
         }
         rows.extend(Row::beside_functions(shares));
         let columns = columns(analysis, detail);
-        let header = columns.iter().map(|column| {
-            format!("{} {}", column.name(), column.unit(&sheet)).trim_end().to_owned()
-        });
-        let header = header.collect();
-        let with_cells = |row: Row<'a>| {
-            let cells = columns.iter().map(|column| text(*column, &row, &sheet)).collect();
-            (row, cells)
+        let title = |column: &Column| {
+            let title = format!("{} {}", column.name(), column.unit(&sheet));
+            (title.trim_end().to_owned(), column.is_right())
         };
-        let rows = rows.into_iter().map(with_cells).collect();
-        Grid { header, rows, columns, omitted, omitted_functions: others.len() }
+        let titles = columns.iter().map(title).collect();
+        let rows = rows.into_iter().map(|row| text_row(row, &columns, &sheet, detail)).collect();
+        let table = TextTable { titles, name_at: 0, rows };
+        Grid { table, omitted: omitted.len(), omitted_functions: others.len() }
+    }
+}
+
+fn text_row(row: Row, columns: &[Column], sheet: &Sheet, detail: Detail) -> TextRow {
+    let mut styles = Vec::new();
+    for (at, column) in columns.iter().enumerate() {
+        match column {
+            Column::Function if row.is_function => styles.push((at, FUNCTION)),
+            Column::Median if row.series.is_some_and(Series::is_bound) => {
+                styles.push((at, DOUBTFUL))
+            }
+            _ => {}
+        }
+    }
+    let name = text(Column::Function, &row, sheet);
+    let of_others = columns.iter().skip(1).map(|column| text(*column, &row, sheet));
+    let cells = iter::once(String::new()).chain(of_others).collect();
+    let text_row = TextRow { name, cells, styles, ..TextRow::default() };
+    match row.kernel {
+        Some(kernel) => TextRow {
+            before: "    ".to_owned(),
+            name: printable(&kernel.name),
+            after: row.configuration,
+            is_kernel: true,
+            ..text_row
+        },
+        None => TextRow { below: row.below.filter(|_| detail == Detail::All), ..text_row },
     }
 }
 

@@ -1,26 +1,18 @@
 //! The call tree as text.
 
-use std::collections::BTreeMap;
-
-use unicode_width::UnicodeWidthStr;
-
 use super::{Node, PerCall, Source, selection};
 use crate::analysis::Analysis;
 use crate::figure::{Bound, Figure};
 use crate::launch_bound::both_sides;
 use crate::marks::{Mark, Printed};
-use crate::shorten::shortened;
-use crate::style::{DIMMED, TITLE};
-use crate::wrap::wrapped;
-use crate::{Snapshot, Terminal, columns, terminal, units};
+use crate::text_table::{TextRow, TextTable};
+use crate::{Snapshot, Terminal, units};
 
 /// The maximum number of printed paths.
 const MAX_PATHS: usize = 200;
 
 /// The maximum number of indented levels. Rows of deeper paths show their depth.
 const MAX_LEVELS: usize = 8;
-/// The minimum width of a name behind its indentation.
-const MIN_NAME: usize = 12;
 
 impl Snapshot {
     /// Returns the call tree as lines of text: functions under their callers, longest first. The
@@ -38,27 +30,13 @@ pub fn text(analysis: &Analysis, to: Terminal, printed: &Printed) -> String {
     if snapshot.tree.is_empty() {
         return String::new();
     }
+    let titles = ["share", "self", "total", "calls", Mark::GpuPerCall.text(), "host/call"];
+    let name_at = titles.len();
+    let titles = titles.map(|title| (title.to_owned(), true)).into_iter();
+    let titles = titles.chain([("function".to_owned(), false)]).collect();
     let paths = selection::longest(&snapshot.tree, MAX_PATHS);
-    let paths: Vec<TreeRow> = paths.map(|path| TreeRow::of(analysis, path)).collect();
-    let mut labels: Vec<String> = paths.iter().map(|path| path.label(&path.name)).collect();
-    let mut text = aligned(&paths, &labels, printed);
-    let widest = labels.iter().map(|label| label.width()).max().unwrap_or_default();
-    let width = text.lines().map(UnicodeWidthStr::width).max().unwrap_or_default();
-    let room = terminal::room_for_names(to, width.saturating_sub(widest));
-    if widest > room {
-        labels = shortened_labels(&paths, room);
-        text = aligned(&paths, &labels, printed);
-    }
-    let mut rows = text.lines();
-    let mut lines: Vec<String> =
-        rows.by_ref().take(1).map(|header| to.styled(TITLE, header)).collect();
-    for (row, path) in rows.zip(&paths) {
-        lines.push(row.to_owned());
-        let sides = path.node.launch_bound_sentence();
-        let sides = sides.map(|sides| format!("    waits for the CPU: {sides}"));
-        let sides = sides.iter().flat_map(|line| wrapped(line, to.columns));
-        lines.extend(sides.map(|line| to.styled(DIMMED, &line)));
-    }
+    let rows = paths.map(|path| row(analysis, path, printed)).collect();
+    let mut lines = vec![TextTable { titles, name_at, rows }.text(to)];
     if snapshot.tree.len() > MAX_PATHS {
         let more = units::count((snapshot.tree.len() - MAX_PATHS) as u64);
         lines.push(format!("and {more} shorter paths, which the JSON report has"));
@@ -66,70 +44,21 @@ pub fn text(analysis: &Analysis, to: Terminal, printed: &Printed) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A path, and what its row shows.
-struct TreeRow<'a> {
-    node: &'a Node,
-    share: Option<Figure>,
-    is_total_bound: bool,
-    /// The indentation, followed by the depth if the path has more than [`MAX_LEVELS`].
-    indent: String,
-    name: String,
-    /// Follows the name.
-    remarks: String,
-}
-
-impl<'a> TreeRow<'a> {
-    fn of(analysis: &Analysis<'a>, (at, depth): (usize, usize)) -> TreeRow<'a> {
-        let Analysis { snapshot, shares, bounded_totals: bounds, .. } = analysis;
-        let node = &snapshot.tree[at];
-        let remarks = node.short_remarks().collect::<Vec<_>>().join(", ");
-        let depth_mark = if depth > MAX_LEVELS { format!("↳{depth} ") } else { String::new() };
-        TreeRow {
-            node,
-            share: shares.of_path(node),
-            is_total_bound: bounds[at],
-            indent: "  ".repeat(depth.min(MAX_LEVELS)) + &depth_mark,
-            name: units::printable(node.label()),
-            remarks: if remarks.is_empty() { remarks } else { format!("  ({remarks})") },
-        }
+fn row(analysis: &Analysis, (at, depth): (usize, usize), printed: &Printed) -> TextRow {
+    let Analysis { snapshot, shares, bounded_totals: bounds, .. } = analysis;
+    let node = &snapshot.tree[at];
+    let remarks = node.short_remarks().collect::<Vec<_>>().join(", ");
+    let depth_mark = if depth > MAX_LEVELS { format!("↳{depth} ") } else { String::new() };
+    let cells = figures(node, shares.of_path(node), bounds[at], [&units::time; 2], printed);
+    let sides = node.launch_bound_sentence();
+    TextRow {
+        before: "  ".repeat(depth.min(MAX_LEVELS)) + &depth_mark,
+        name: units::printable(node.label()),
+        after: if remarks.is_empty() { remarks } else { format!("  ({remarks})") },
+        cells: cells.into_iter().chain([String::new()]).collect(),
+        below: sides.map(|sides| format!("    waits for the CPU: {sides}")),
+        ..TextRow::default()
     }
-
-    fn label(&self, name: &str) -> String {
-        format!("{}{name}{}", self.indent, self.remarks)
-    }
-}
-
-/// Shortens the names so that they fit with the indentation before them and the remarks behind.
-fn shortened_labels(paths: &[TreeRow], room: usize) -> Vec<String> {
-    let room_of = |path: &TreeRow| {
-        room.saturating_sub(path.indent.width() + path.remarks.width()).max(MIN_NAME)
-    };
-    // Names that have the same room stay different.
-    let mut by_room: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
-    for path in paths {
-        by_room.entry(room_of(path)).or_default().push(&path.name);
-    }
-    let short: BTreeMap<usize, _> = by_room
-        .into_iter()
-        .map(|(room, names)| (room, shortened(names.into_iter(), room)))
-        .collect();
-    let name = |path: &TreeRow| short.get(&room_of(path))?.get(&*path.name).cloned();
-    paths.iter().map(|path| path.label(&name(path).unwrap_or_default())).collect()
-}
-
-/// Returns a line with the titles, and one for each path.
-fn aligned(paths: &[TreeRow], labels: &[String], printed: &Printed) -> String {
-    let titles =
-        ["share", "self", "total", "calls", Mark::GpuPerCall.text(), "host/call", "function"];
-    let mut rows = vec![titles.map(str::to_owned)];
-    rows.extend(paths.iter().zip(labels).map(|(path, label)| {
-        let TreeRow { node, share, is_total_bound, .. } = path;
-        let [share, own, total, calls, gpu, host] =
-            figures(node, *share, *is_total_bound, [&units::time; 2], printed);
-        [share, own, total, calls, gpu, host, label.clone()]
-    }));
-    let last = titles.len() - 1;
-    columns::aligned(rows.iter().map(<[String; 7]>::as_slice), |at| at != last)
 }
 
 /// Returns the figures of a path: its share, self time, total, calls, and the times of the GPU and of the host per

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use gpu_time_report::judge::Verdict;
-use gpu_time_report::{Terminal, columns, printable};
+use gpu_time_report::{Terminal, printable, text_table};
 
 use super::figures::{COLUMNS, CONTROL, figures};
 use crate::compare::comparison::Comparison;
@@ -26,7 +26,7 @@ fn one(comparison: &Comparison, to: Terminal) -> String {
         rows.push([printable(&row.name), base, new, share, interval, verdict]);
     }
     let is_right = |at| (1..=4).contains(&at);
-    let mut text = columns::aligned(rows.iter().map(<[String; 6]>::as_slice), is_right) + "\n\n";
+    let mut text = text_table::aligned(rows.iter().map(<[String; 6]>::as_slice), is_right) + "\n\n";
     for (title, names) in comparison.unmatched() {
         names.iter().for_each(|name| text += &format!("{title}: {}\n", printable(name)));
     }
