@@ -2,22 +2,18 @@
 
 mod limits;
 
-use std::{fmt, io};
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::error::Category;
-use serde_json::ser::Formatter;
 
 use crate::{Snapshot, schema, tree};
 
 impl Snapshot {
     /// Returns the JSON report.
     pub fn to_json(&self) -> String {
-        let mut text = Vec::new();
-        let mut serializer = serde_json::Serializer::with_formatter(&mut text, Layout::default());
         // Cannot fail: every key is a string and every value a number, a string or a list.
-        _ = self.serialize(&mut serializer);
-        String::from_utf8(text).unwrap_or_default()
+        laid_out(&serde_json::to_string(self).unwrap_or_default())
     }
 
     /// Reads a JSON report. Floats are exact if the program enables serde_json's `float_roundtrip`
@@ -90,89 +86,37 @@ impl std::error::Error for ReadError {}
 /// not the values inside them.
 const DEEPEST: usize = 5;
 
-/// A formatter that indents the outer levels for readability and keeps the inner ones compact.
-#[derive(Default)]
-struct Layout {
-    depth: usize,
-    /// The current array or object is not empty.
-    has_content: bool,
-}
-
-impl Layout {
-    fn begin<W: io::Write + ?Sized>(&mut self, to: &mut W, bracket: &[u8]) -> io::Result<()> {
-        self.depth += 1;
-        self.has_content = false;
-        to.write_all(bracket)
-    }
-
-    fn end<W: io::Write + ?Sized>(&mut self, to: &mut W, bracket: &[u8]) -> io::Result<()> {
-        self.depth -= 1;
-        if self.has_content && self.depth < DEEPEST {
-            self.indent(to)?;
+/// Gives the values of the outer levels a line each, for readability, and keeps the inner ones compact.
+fn laid_out(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    let (mut depth, mut is_in_text, mut is_escaped, mut is_first) = (0, false, false, false);
+    let new_line = |text: &mut String, depth: usize| {
+        text.push('\n');
+        text.extend(std::iter::repeat_n("  ", depth));
+    };
+    for c in json.chars() {
+        if is_in_text {
+            text.push(c);
+            is_in_text = c != '"' || is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            continue;
         }
-        self.has_content = true;
-        to.write_all(bracket)
-    }
-
-    fn separate<W: io::Write + ?Sized>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        if !first {
-            to.write_all(b",")?;
+        let is_end = matches!(c, '}' | ']');
+        depth -= usize::from(is_end);
+        let is_empty = std::mem::take(&mut is_first) && is_end;
+        let breaks_before = is_end || text.ends_with(['{', '[', ',']);
+        if breaks_before && !is_empty && depth + usize::from(is_end) <= DEEPEST {
+            new_line(&mut text, depth);
         }
-        if self.depth <= DEEPEST { self.indent(to) } else { Ok(()) }
+        text.push(c);
+        match c {
+            '{' | '[' => (depth, is_first) = (depth + 1, true),
+            ':' if depth <= DEEPEST => text.push(' '),
+            '"' => is_in_text = true,
+            _ => {}
+        }
     }
-
-    fn indent<W: io::Write + ?Sized>(&self, to: &mut W) -> io::Result<()> {
-        to.write_all(b"\n")?;
-        (0..self.depth).try_for_each(|_| to.write_all(b"  "))
-    }
-}
-
-impl Formatter for Layout {
-    fn begin_array<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
-        self.begin(to, b"[")
-    }
-
-    fn end_array<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
-        self.end(to, b"]")
-    }
-
-    fn begin_array_value<W: io::Write + ?Sized>(
-        &mut self,
-        to: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        self.separate(to, first)
-    }
-
-    fn end_array_value<W: io::Write + ?Sized>(&mut self, _: &mut W) -> io::Result<()> {
-        self.has_content = true;
-        Ok(())
-    }
-
-    fn begin_object<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
-        self.begin(to, b"{")
-    }
-
-    fn end_object<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
-        self.end(to, b"}")
-    }
-
-    fn begin_object_key<W: io::Write + ?Sized>(
-        &mut self,
-        to: &mut W,
-        first: bool,
-    ) -> io::Result<()> {
-        self.separate(to, first)
-    }
-
-    fn begin_object_value<W: io::Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {
-        to.write_all(if self.depth <= DEEPEST { b": " } else { b":" })
-    }
-
-    fn end_object_value<W: io::Write + ?Sized>(&mut self, _: &mut W) -> io::Result<()> {
-        self.has_content = true;
-        Ok(())
-    }
+    text
 }
 
 #[cfg(test)]
