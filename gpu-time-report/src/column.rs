@@ -39,11 +39,15 @@ named! {
 const ALL: f64 = 0.999;
 
 /// Values shared by the cells of all rows.
-pub struct Sheet<'t> {
+pub struct Sheet<'t, 'a> {
+    pub analysis: &'t Analysis<'a>,
     pub printed: &'t Printed,
     /// The unit for the times of single calls, chosen so that most rows are readable.
     pub times: Scale,
     totals: Scale,
+    /// The shortest p5 and the longest p95 of all rows.
+    #[cfg(feature = "html")]
+    pub ends: [f64; 2],
 }
 
 /// The content of a cell.
@@ -209,15 +213,27 @@ impl Column {
     }
 }
 
-impl<'t> Sheet<'t> {
+impl<'t, 'a> Sheet<'t, 'a> {
     /// Chooses units in which most times have this number of digits.
-    pub fn of(analysis: &Analysis, printed: &'t Printed, digits: u8) -> Sheet<'t> {
+    pub fn of(analysis: &'t Analysis<'a>, printed: &'t Printed, digits: u8) -> Sheet<'t, 'a> {
         let snapshot = analysis.snapshot;
         let medians = snapshot.all_series().filter_map(|series| Some(series.shown()?.median));
         Sheet {
             printed,
             times: Scale::of(medians, digits),
             totals: Scale::of(snapshot.all_series().filter_map(Series::total), digits),
+            analysis,
+            #[cfg(feature = "html")]
+            ends: [
+                snapshot
+                    .all_series()
+                    .filter_map(Series::shown)
+                    .fold(f64::MAX, |low, s| low.min(s.p5)),
+                snapshot
+                    .all_series()
+                    .filter_map(Series::shown)
+                    .fold(0.0, |high, s| high.max(s.p95)),
+            ],
         }
     }
 }

@@ -43,45 +43,39 @@ impl Analysis<'_> {
         for group in &groups::of(self) {
             for series in group.head.iter().chain(&group.launches) {
                 let name = &report.sites[group.at].name;
-                self.write_row(&mut text, name, group, series, &sheet);
+                write_row(&mut text, name, group, series, &sheet);
             }
         }
         text
     }
+}
 
-    fn write_row(
-        &self,
-        text: &mut String,
-        name: &str,
-        group: &Group,
-        series: &Series,
-        sheet: &Sheet,
-    ) {
-        let (site, is_head) = (group.site, series.launch.is_none());
-        let Process { label, program_version, host, .. } = &self.snapshot.process;
-        let row = Row::of_series((group.at, site), series, &self.shares, String::new());
-        let calls = (is_head && group.has_calls).then_some(site.calls);
-        let row = Row { calls, ..row };
-        let known = |text: &Option<String>| text.as_deref().map(printable).unwrap_or_default();
-        let before = [
-            printable(name),
-            printable(&site.file),
-            site.line.to_string(),
-            series.launch.as_ref().map(|launch| printable(&launch.label())).unwrap_or_default(),
-            known(&series.key),
-            printable(&series.device),
-            series.clock.name().to_owned(),
-            series.cache.name().to_owned(),
-        ];
-        let figures = figures().map(|column| {
-            let value = column.cell(&row, sheet).and_then(|cell| cell.value);
-            // Whole numbers have no decimals.
-            value.map(|value| value.to_string()).unwrap_or_default()
-        });
-        let is_bound = series.is_bound().to_string();
-        let behind = [is_bound, known(label), known(program_version), known(host)];
-        write_line(text, before.into_iter().chain(figures).chain(behind));
-    }
+fn write_row(text: &mut String, name: &str, group: &Group, series: &Series, sheet: &Sheet) {
+    let Analysis { snapshot, shares, .. } = sheet.analysis;
+    let (site, is_head) = (group.site, series.launch.is_none());
+    let Process { label, program_version, host, .. } = &snapshot.process;
+    let row = Row::of_series((group.at, site), series, shares, String::new());
+    let calls = (is_head && group.has_calls).then_some(site.calls);
+    let row = Row { calls, ..row };
+    let known = |text: &Option<String>| text.as_deref().map(printable).unwrap_or_default();
+    let before = [
+        printable(name),
+        printable(&site.file),
+        site.line.to_string(),
+        series.launch.as_ref().map(|launch| printable(&launch.label())).unwrap_or_default(),
+        known(&series.key),
+        printable(&series.device),
+        series.clock.name().to_owned(),
+        series.cache.name().to_owned(),
+    ];
+    let figures = figures().map(|column| {
+        let value = column.cell(&row, sheet).and_then(|cell| cell.value);
+        // Whole numbers have no decimals.
+        value.map(|value| value.to_string()).unwrap_or_default()
+    });
+    let is_bound = series.is_bound().to_string();
+    let behind = [is_bound, known(label), known(program_version), known(host)];
+    write_line(text, before.into_iter().chain(figures).chain(behind));
 }
 
 /// Appends one line. Cells are quoted where RFC 4180 requires it.

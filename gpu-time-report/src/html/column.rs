@@ -5,38 +5,23 @@ use maud::{Markup, html};
 use crate::analysis::Analysis;
 use crate::column::{Cell, Column, Sheet};
 use crate::html::prose::path;
-use crate::marks::Printed;
-use crate::own_times::Shares;
 use crate::row::Row;
 use crate::units::{self, printable};
 use crate::{Series, Site, Stats, launch_bound, opened};
 
-/// The number of digits shown for most times.
-const DIGITS: u8 = 3;
-
-/// Values shared by the cells of all rows of the page.
-pub struct PageSheet<'t, 'a> {
-    pub sheet: Sheet<'t>,
-    pub shares: &'t Shares<'a>,
-    has_several_devices: bool,
-    /// The ends of the axis for [`Column::Spread`]: the shortest p5 and the longest p95 over
-    /// all rows, as natural logarithms.
-    axis: (f64, f64),
-}
-
 /// Returns the columns of the page. The errors of totals stand beside them.
-pub fn columns(analysis: &Analysis, sheet: &PageSheet) -> Vec<Column> {
+pub fn columns(analysis: &Analysis) -> Vec<Column> {
     let fits = |column: &Column| match column {
         Column::Error => false,
-        Column::Share => sheet.shares.are_known(),
+        Column::Share => analysis.shares.are_known(),
         _ => true,
     };
     Column::of(analysis).filter(fits).collect()
 }
 
 impl Column {
-    pub fn th(self, is_sorted_by: bool, page: &PageSheet) -> Markup {
-        let unit = self.unit(&page.sheet);
+    pub fn th(self, is_sorted_by: bool, page: &Sheet) -> Markup {
+        let unit = self.unit(page);
         let (class, unit) = match self {
             Column::Spread => (None, "log"),
             Column::Share => (Some("n"), "of GPU time"),
@@ -53,12 +38,12 @@ impl Column {
     }
 
     /// Returns the cell for a row.
-    pub fn td(self, row: &Row, page: &PageSheet) -> Markup {
-        let cell = self.cell(row, &page.sheet);
+    pub fn td(self, row: &Row, page: &Sheet) -> Markup {
+        let cell = self.cell(row, page);
         // Stylesheet classes hide a cell that does not fit: `wide` in a small window, `less` on a phone.
         let (class, is_less) = match self {
             Column::Key => ("keyed", true),
-            Column::On => ("on", !page.has_several_devices),
+            Column::On => ("on", page.analysis.snapshot.devices.len() <= 1),
             Column::Cache => ("cache", false),
             Column::Calls | Column::P5 | Column::P95 => ("n wide", true),
             Column::Own => ("n", true),
@@ -71,18 +56,18 @@ impl Column {
         let is_less = is_less || cell.is_none();
         let Cell { text, chip, note, value } = cell.unwrap_or_default();
         let label = (!is_less && value.is_some()).then(|| {
-            format!("{}, {}", self.name(), self.unit(&page.sheet)).trim_end_matches(", ").to_owned()
+            format!("{}, {}", self.name(), self.unit(page)).trim_end_matches(", ").to_owned()
         });
         let range = row.stats.filter(|_| self == Column::Spread);
         let range = range.map(|Stats { p5, p95, .. }| [*p5, *p95].map(units::time).join(" – "));
-        let error = Column::Error.cell(row, &page.sheet).filter(|_| self == Column::Total);
+        let error = Column::Error.cell(row, page).filter(|_| self == Column::Total);
         html! {
             td class={ (class) @if is_bound { " bound" } @if is_less { " less" } }
                 data-value=[value] data-label=[label] title=[range]
             {
                 @match self {
                     Column::Cache if !is_less => span class={ "chip " (text) } { (text) },
-                    Column::Spread => @if let Some(stats) = row.stats { (page.spread(stats)) },
+                    Column::Spread => @if let Some(stats) = row.stats { (spread(stats, page)) },
                     _ => {
                         @if let Some(share) = value.filter(|_| self == Column::Share) {
                             i style={ "--share:" (format!("{share:.4}")) } {}
@@ -98,30 +83,16 @@ impl Column {
     }
 }
 
-impl<'t, 'a> PageSheet<'t, 'a> {
-    pub fn of(analysis: &'t Analysis<'a>, printed: &'t Printed) -> PageSheet<'t, 'a> {
-        let snapshot = analysis.snapshot;
-        let shown = snapshot.all_series().filter_map(Series::shown);
-        let ends = shown.flat_map(|stats| [stats.p5.max(1.0).ln(), stats.p95.max(1.0).ln()]);
-        PageSheet {
-            sheet: Sheet::of(analysis, printed, DIGITS),
-            shares: &analysis.shares,
-            has_several_devices: snapshot.devices.len() > 1,
-            axis: ends.fold((f64::MAX, 0.0), |(low, high), end| (end.min(low), end.max(high))),
-        }
-    }
-
-    /// Renders a bar from p5 to p95 on the logarithmic axis that all rows share.
-    fn spread(&self, stats: &Stats) -> Markup {
-        let Stats { p5, median, p95, .. } = *stats;
-        let (low, high) = self.axis;
-        let [left, middle, right] = [p5, median, p95].map(|ns| {
-            let at = if high > low { (ns.max(1.0).ln() - low) / (high - low) } else { 0.5 };
-            format!("{:.1}%", 100.0 * at)
-        });
-        html! {
-            i style={ "--lo:" (left) ";--mid:" (middle) ";--hi:" (right) } {}
-        }
+/// Renders a bar from p5 to p95 on the logarithmic axis that all rows share.
+fn spread(stats: &Stats, page: &Sheet) -> Markup {
+    let Stats { p5, median, p95, .. } = *stats;
+    let [low, high] = page.ends.map(|ns| ns.max(1.0).ln());
+    let [left, middle, right] = [p5, median, p95].map(|ns| {
+        let at = if high > low { (ns.max(1.0).ln() - low) / (high - low) } else { 0.5 };
+        format!("{:.1}%", 100.0 * at)
+    });
+    html! {
+        i style={ "--lo:" (left) ";--mid:" (middle) ";--hi:" (right) } {}
     }
 }
 

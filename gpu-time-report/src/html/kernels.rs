@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
-use serde_json::Number;
+use serde_json::{Number, Value, json};
 
 use super::digits::shortened;
 use crate::largest::sort_by_largest;
@@ -33,50 +33,33 @@ pub struct Kernels {
 /// The kernels of a row.
 #[derive(Debug, PartialEq, Serialize)]
 struct KernelRow {
-    shown: Vec<Entry>,
+    shown: Vec<Value>,
     /// The number of kernels that only the JSON report has, and their share.
     more: (usize, f64),
     elsewhere: Vec<(usize, u64, Option<Number>, ElsewhereReason)>,
 }
 
-/// A kernel: name, grid, block, registers, shared bytes, launches per call, times, total and share.
-/// The grid and the block lack trailing ones, and those of a kernel with several are empty.
-#[derive(Debug, PartialEq, Serialize)]
-struct Entry(
-    usize,
-    Vec<u32>,
-    Vec<u32>,
-    u16,
-    u32,
-    Option<Number>,
-    Option<[Option<Number>; 3]>,
-    Option<Number>,
-    f64,
-);
-
-/// The names of kernels, by first use.
-#[derive(Default)]
-struct KernelNames<'a> {
-    all: Vec<&'a str>,
-    index: HashMap<&'a str, usize>,
-}
+/// The indices of kernel names, by first use.
+type Indices<'a> = HashMap<&'a str, usize>;
 
 impl Kernels {
     pub fn of<'a>(sites: &'a [Site]) -> Kernels {
         let mut shown = lengths(sites).into_iter();
-        let mut names = KernelNames::default();
+        let mut indices = Indices::new();
         let mut row = |series: &'a Series| {
             let shown = shown.next()?;
-            KernelRow::of(series.kernel_times.as_ref()?, shown, &mut names)
+            KernelRow::of(series.kernel_times.as_ref()?, shown, &mut indices)
         };
         let rows = sites.iter().map(|site| site.series.iter().map(&mut row).collect()).collect();
-        let short = kernel_names::shortened(names.all.iter().copied(), NAME);
-        let short = names.all.iter().enumerate().filter_map(|(at, name)| {
+        let mut names: Vec<&str> = indices.keys().copied().collect();
+        names.sort_by_key(|name| indices[name]);
+        let short = kernel_names::shortened(names.iter().copied(), NAME);
+        let short = names.iter().enumerate().filter_map(|(at, name)| {
             let short = short.get(name).filter(|short| short != name)?;
             Some((at, short.clone()))
         });
         let short_names = short.collect();
-        Kernels { names: names.all.into_iter().map(str::to_owned).collect(), short_names, rows }
+        Kernels { names: names.into_iter().map(str::to_owned).collect(), short_names, rows }
     }
 }
 
@@ -108,18 +91,14 @@ fn lengths<'a>(sites: &'a [Site]) -> Vec<usize> {
 
 impl KernelRow {
     /// Returns the row with this many kernels, or `None` if the series has none.
-    fn of<'a>(
-        times: &'a KernelTimes,
-        shown: usize,
-        names: &mut KernelNames<'a>,
-    ) -> Option<KernelRow> {
+    fn of<'a>(times: &'a KernelTimes, shown: usize, names: &mut Indices<'a>) -> Option<KernelRow> {
         let (shown, left_out) = times.kernels.split_at(shown);
         let elsewhere = times.elsewhere.iter().map(|work| {
             let Elsewhere { name, count, total_ns, why } = work;
-            (names.index(name), *count, shortened(*total_ns), *why)
+            (index(names, name), *count, shortened(*total_ns), *why)
         });
         let elsewhere = elsewhere.collect();
-        let shown = shown.iter().map(|kernel| Entry::of(kernel, names)).collect();
+        let shown = shown.iter().map(|kernel| entry(kernel, names)).collect();
         let share = left_out.iter().fold(0.0, |sum, kernel| sum + kernel.share);
         let row = KernelRow { shown, more: (left_out.len(), rounded(share)), elsewhere };
         let is_empty = row.shown.is_empty() && row.elsewhere.is_empty();
@@ -127,41 +106,37 @@ impl KernelRow {
     }
 }
 
-impl Entry {
-    fn of<'a>(kernel: &'a Kernel, names: &mut KernelNames<'a>) -> Entry {
-        let times = |stats: Stats| [stats.median, stats.p5, stats.p95].map(shortened);
-        let [grid, block] = [kernel.grid, kernel.block].map(|dimensions| match dimensions {
-            [0, 0, 0] => Vec::new(),
-            [x, 1, 1] => vec![x],
-            [x, y, 1] => vec![x, y],
-            all => all.to_vec(),
-        });
-        Entry(
-            names.index(&kernel.name),
-            grid,
-            block,
-            kernel.registers,
-            kernel.shared_bytes,
-            shortened(kernel.per_call),
-            kernel.time_ns.map(times),
-            shortened(kernel.total_ns),
-            rounded(kernel.share),
-        )
-    }
+/// Returns a kernel: name, grid, block, registers, shared bytes, launches per call, times, total and share. The grid and
+/// the block lack trailing ones, and those of a kernel with several are empty.
+fn entry<'a>(kernel: &'a Kernel, names: &mut Indices<'a>) -> Value {
+    let [grid, block] = [kernel.grid, kernel.block].map(|dimensions| match dimensions {
+        [0, 0, 0] => Vec::new(),
+        [x, 1, 1] => vec![x],
+        [x, y, 1] => vec![x, y],
+        all => all.to_vec(),
+    });
+    let times = |stats: Stats| [stats.median, stats.p5, stats.p95].map(shortened);
+    json!([
+        index(names, &kernel.name),
+        grid,
+        block,
+        kernel.registers,
+        kernel.shared_bytes,
+        shortened(kernel.per_call),
+        kernel.time_ns.map(times),
+        shortened(kernel.total_ns),
+        rounded(kernel.share),
+    ])
+}
+
+fn index<'a>(names: &mut Indices<'a>, name: &'a str) -> usize {
+    let next = names.len();
+    *names.entry(name).or_insert(next)
 }
 
 /// Rounds a share to as many digits as the page shows.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
-}
-
-impl<'a> KernelNames<'a> {
-    fn index(&mut self, name: &'a str) -> usize {
-        *self.index.entry(name).or_insert_with(|| {
-            self.all.push(name);
-            self.all.len() - 1
-        })
-    }
 }
 
 #[cfg(test)]

@@ -26,12 +26,17 @@ use maud::{Markup, PreEscaped, html};
 pub use page::page;
 
 use crate::analysis::Analysis;
+use crate::column::Sheet;
 use crate::figure::Figure;
+use crate::groups;
 use crate::marks::Printed;
 use crate::notes::{self, Note, Severity};
 use crate::series::saturating_sum;
 use crate::units::{self, printable};
 use crate::{Process, Series, Snapshot};
+
+/// The number of digits shown for most times.
+const DIGITS: u8 = 3;
 
 const STYLE: &str = include_str!("page.css");
 /// The page's script. Its parts share one scope, in this order.
@@ -64,19 +69,23 @@ impl Analysis<'_> {
 
 fn render(analysis: &Analysis) -> String {
     let Analysis { snapshot, lead, .. } = analysis;
-    let groups = rows::Groups::of(analysis);
-    let data = charts::json(snapshot, &groups.sites);
+    let mut groups = groups::of(analysis);
+    let left_out = rows::leave_out(&mut groups);
+    let has_rows = |at: usize| groups.iter().any(|group| group.at == at);
+    let sites = (0..snapshot.sites.len()).filter(|at| left_out == 0 || has_rows(*at));
+    let sites: Vec<usize> = sites.collect();
+    let data = charts::json(snapshot, &sites);
     let process = &snapshot.process;
     let printed = Printed::default();
     let notes = notes::of(analysis);
     let body = html! {
         (head(process))
-        (lead::lead(lead, groups.first.is_some()))
+        (lead::lead(lead, lead.first.as_ref().is_some_and(|first| has_rows(first.site))))
         (devices::panel(analysis, &printed))
         (tiles(analysis, &printed))
         (warnings(process, lines(&notes, Severity::Warning)))
         (icicle::tree(analysis, &printed))
-        (rows::table(analysis, &groups, &printed))
+        (rows::table(&groups, left_out, &sites, &Sheet::of(analysis, &printed, DIGITS)))
         (run_kernels::table(&analysis.kernels, &printed))
         (list("What to do", &lines(&notes, Severity::Advice)))
         (list("Notes", &[lines(&notes, Severity::Fact), printed.explanations(snapshot)].concat()))

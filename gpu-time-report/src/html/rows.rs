@@ -6,11 +6,10 @@
 
 use maud::{Markup, html};
 
-use super::column::{PageSheet, columns, name};
+use super::column::{columns, name};
 use crate::analysis::Analysis;
-use crate::column::Column;
-use crate::groups::{self, Group};
-use crate::marks::Printed;
+use crate::column::{Column, Sheet};
+use crate::groups::Group;
 use crate::row::Row;
 use crate::{Series, units};
 
@@ -24,45 +23,28 @@ pub const FIRST: &str = "first";
 /// The text that the filter compares, and its key.
 const FILTER: &str = "Filter by function, file, launch, kernel, device… ( / )";
 
-/// The row groups of the page.
-pub struct Groups<'a> {
-    shown: Vec<Group<'a>>,
-    left_out: usize,
-    /// The position of the first group of the function to look at first, if the page has it.
-    pub first: Option<usize>,
-    sorted_by: Column,
-    /// The indices in the report of the functions that the page has data for, in ascending order.
-    pub sites: Vec<usize>,
+/// Leaves out the groups for which the page has no room. Returns the number of their rows.
+pub fn leave_out(groups: &mut Vec<Group>) -> usize {
+    let rows = |group: &Group| usize::from(group.head.is_some()) + group.launches.len();
+    let mut series = 0;
+    let fits = |group: &&Group| {
+        series += rows(group);
+        series <= MAX_SERIES
+    };
+    // A group is shown whole or left out.
+    let most = groups.iter().take_while(fits).count().max(1).min(groups.len());
+    groups.split_off(most).iter().map(rows).sum()
 }
 
-impl<'a> Groups<'a> {
-    pub fn of(analysis: &Analysis<'a>) -> Groups<'a> {
-        let Analysis { snapshot, shares, lead, .. } = analysis;
-        let mut shown = groups::of(analysis);
-        let rows = |group: &Group| usize::from(group.head.is_some()) + group.launches.len();
-        let mut series = 0;
-        let fits = |group: &&Group| {
-            series += rows(group);
-            series <= MAX_SERIES
-        };
-        // A group is shown whole or left out.
-        let most = shown.iter().take_while(fits).count().max(1).min(shown.len());
-        let left_out = shown.split_off(most).iter().map(rows).sum();
-        let has_rows = |at: &usize| left_out == 0 || shown.iter().any(|group| group.at == *at);
-        let sites = (0..snapshot.sites.len()).filter(has_rows).collect();
-        let sorted_by = if shares.are_known() { Column::Share } else { Column::Total };
-        let first = lead.first.as_ref().map(|first| first.site);
-        let first = shown.iter().position(|group| Some(group.at) == first);
-        Groups { shown, left_out, first, sorted_by, sites }
-    }
-}
-
-/// Renders the table and the controls that the script uses.
-pub fn table(analysis: &Analysis, groups: &Groups, printed: &Printed) -> Markup {
-    let Groups { shown: groups, left_out, first, sorted_by, sites } = groups;
-    let page = PageSheet::of(analysis, printed);
-    let columns = columns(analysis, &page);
-    let others = Row::beside_functions(page.shares);
+/// Renders the table and the controls that the script uses. `sites` are the indices in the report of the functions that the
+/// page has data for, in ascending order.
+pub fn table(groups: &[Group], left_out: usize, sites: &[usize], page: &Sheet) -> Markup {
+    let Analysis { shares, lead, .. } = page.analysis;
+    let sorted_by = if shares.are_known() { Column::Share } else { Column::Total };
+    let first = lead.first.as_ref().map(|first| first.site);
+    let first = groups.iter().position(|group| Some(group.at) == first);
+    let columns = columns(page.analysis);
+    let others = Row::beside_functions(shares);
     html! {
         @if groups.is_empty() {
             h2 { "Functions" }
@@ -81,24 +63,24 @@ pub fn table(analysis: &Analysis, groups: &Groups, printed: &Printed) -> Markup 
             }
             div.scroll {
                 table.rows {
-                    thead { tr { @for column in &columns { (column.th(column == sorted_by, &page)) } } }
+                    thead { tr { @for column in &columns { (column.th(*column == sorted_by, page)) } } }
                     @for (at, group) in groups.iter().enumerate() {
-                        (rows(group, *first == Some(at), sites, &columns, &page))
+                        (rows(group, first == Some(at), sites, &columns, page))
                     }
                     @if !others.is_empty() {
                         tfoot {
                             @for row in &others {
                                 tr {
                                     th scope="row" { div.name { (row.label) } }
-                                    (cells(row, &columns, &page))
+                                    (cells(row, &columns, page))
                                 }
                             }
                         }
                     }
                 }
             }
-            @if *left_out > 0 {
-                p.soft { (units::count(*left_out as u64)) " rows with shorter times are only in the JSON report." }
+            @if left_out > 0 {
+                p.soft { (units::count(left_out as u64)) " rows with shorter times are only in the JSON report." }
             }
         }
     }
@@ -109,7 +91,7 @@ fn rows(
     is_first: bool,
     sites: &[usize],
     columns: &[Column],
-    page: &PageSheet,
+    page: &Sheet,
 ) -> Markup {
     let Group { at, site, head, launches, has_calls } = group;
     let at = sites.binary_search(at).ok();
@@ -133,15 +115,15 @@ fn rows(
     }
 }
 
-fn row<'a>(group: &Group, series: Option<&'a Series>, page: &PageSheet) -> Row<'a> {
+fn row<'a>(group: &Group, series: Option<&'a Series>, page: &Sheet) -> Row<'a> {
     let function = (group.at, group.site);
     match series {
-        Some(series) => Row::of_series(function, series, page.shares, String::new()),
+        Some(series) => Row::of_series(function, series, &page.analysis.shares, String::new()),
         None => Row::of(group.site, &[], String::new()),
     }
 }
 
 /// Renders the cells behind the name.
-fn cells(row: &Row, columns: &[Column], page: &PageSheet) -> Markup {
+fn cells(row: &Row, columns: &[Column], page: &Sheet) -> Markup {
     html! { @for column in &columns[1..] { (column.td(row, page)) } }
 }
