@@ -37,7 +37,10 @@ pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Group<'a>> {
         0.0 => groups.first().and_then(|first| in_tree.get(&first.at)).copied().unwrap_or_default(),
         ns => ns,
     };
-    let own = |groups: &Vec<Group>| groups.iter().map(share).reduce(known_sum).unwrap_or(-1.0);
+    let own = |groups: &Vec<Group>| {
+        let shares = groups.iter().filter_map(|group| group.share(shares));
+        shares.reduce(Figure::add).map_or(-1.0, |share| share.value)
+    };
     let sites = snapshot.sites.iter().enumerate();
     let mut functions: Vec<Vec<Group>> = sites.map(|(at, site)| of_site(at, site)).collect();
     for groups in &mut functions {
@@ -48,11 +51,6 @@ pub fn of<'a>(analysis: &Analysis<'a>) -> Vec<Group<'a>> {
     sort_by_largest(&mut functions, total);
     sort_by_largest(&mut functions, own);
     functions.into_iter().flatten().collect()
-}
-
-/// Adds shares, of which those that are not known are negative.
-fn known_sum(one: f64, other: f64) -> f64 {
-    if one < 0.0 || other < 0.0 { one.max(other) } else { one + other }
 }
 
 /// Returns the groups for one site. There are none if it was never called.

@@ -4,7 +4,7 @@ mod limits;
 
 use std::fmt;
 
-use serde::Deserialize;
+use serde_json::Value;
 use serde_json::error::Category;
 
 use crate::{Snapshot, schema, tree};
@@ -46,10 +46,6 @@ pub struct ReadError(String);
 
 impl ReadError {
     fn of(text: &[u8], error: serde_json::Error) -> ReadError {
-        #[derive(Deserialize)]
-        struct Head {
-            schema: Option<String>,
-        }
         let syntax = |error: serde_json::Error| match error.classify() {
             Category::Eof => format!("the JSON ends early: {error}"),
             _ => format!("not JSON: {error}"),
@@ -59,18 +55,19 @@ impl ReadError {
             return ReadError(syntax(error));
         }
         // The first error may be a consequence of a different schema, which explains it better.
-        ReadError(match serde_json::from_slice(text) {
-            Ok(Head { schema: Some(schema) }) if schema == schema::NAME => {
-                format!("invalid `{}` report: {error}", schema::NAME)
-            }
-            Ok(Head { schema: Some(schema) }) => {
-                let shown: String = schema.chars().take(40).collect();
-                format!("unsupported schema {shown:?}: this version reads `{}`", schema::NAME)
-            }
-            Ok(Head { schema: None }) => foreign.to_owned(),
-            Err(error) if error.classify() == Category::Data => foreign.to_owned(),
-            Err(error) => syntax(error),
-        })
+        ReadError(
+            match serde_json::from_slice::<Value>(text).map(|json| json.get("schema").cloned()) {
+                Ok(Some(Value::String(schema))) if schema == schema::NAME => {
+                    format!("invalid `{}` report: {error}", schema::NAME)
+                }
+                Ok(Some(Value::String(schema))) => {
+                    let shown: String = schema.chars().take(40).collect();
+                    format!("unsupported schema {shown:?}: this version reads `{}`", schema::NAME)
+                }
+                Ok(_) => foreign.to_owned(),
+                Err(error) => syntax(error),
+            },
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! Launch-bound calls: the GPU waited during them, because the host was still enqueueing work.
 
 use crate::units;
-use crate::{KernelTimes, Series, Site, Stats};
+use crate::{Kernel, KernelTimes, Series, Site, Stats};
 
 /// The minimum share of a call's span that the GPU waits for the host in a launch-bound call.
 const MIN_WAITED: f64 = 0.05;
@@ -75,7 +75,8 @@ fn sides([busy_ns, span_ns, host_ns]: [f64; 3]) -> String {
 /// Returns what helps against the waits of calls with so many kernels, as their records show if they are those of a series.
 pub(crate) fn remedy(series: Option<&Series>, kernels_per_call: f64) -> &'static str {
     let kernels = series.map_or(&[][..], Series::kernels);
-    let copies: f64 = kernels.iter().filter(|of| of.is_copy()).map(|of| of.share).sum();
+    let copies: f64 =
+        kernels.iter().filter(|of| of.is_copy() || of.is_memset()).map(|of| of.share).sum();
     if copies > MOST {
         "Copies from pinned memory, on another stream, would not hold it up"
     } else if kernels_per_call >= SEVERAL {
@@ -87,14 +88,13 @@ pub(crate) fn remedy(series: Option<&Series>, kernels_per_call: f64) -> &'static
 
 /// Describes what recorded calls enqueue, per call.
 pub(crate) fn enqueued(times: &KernelTimes) -> String {
-    let named = |prefix: &str| -> f64 {
-        let named = times.kernels.iter().filter(|kernel| kernel.name.starts_with(prefix));
-        named.map(|kernel| kernel.per_call).sum()
+    let number = |is: fn(&Kernel) -> bool| -> f64 {
+        times.kernels.iter().filter(|kernel| is(kernel)).map(|kernel| kernel.per_call).sum()
     };
     let parts = [
         times.kernels_per_call.and_then(of_kernels),
-        counted(named("[copy"), "copy", "copies"),
-        counted(named("[memset"), "memset", "memsets"),
+        counted(number(Kernel::is_copy), "copy", "copies"),
+        counted(number(Kernel::is_memset), "memset", "memsets"),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { "no GPU work".to_owned() } else { parts.join(", ") }

@@ -1,5 +1,6 @@
 //! Sentences about recorded calls, shown below the rows of their functions and in warnings.
 
+use crate::figure::Figure;
 use crate::kernel_names;
 use crate::largest::sort_by_largest;
 use crate::launch_bound::{enqueued, median, sides_of_series};
@@ -14,70 +15,52 @@ const NAMED: usize = 3;
 /// The minimum number of samples on each side for a warning about different medians.
 const FEWEST: u64 = 5;
 
-/// The time of a function's only kernel, by CUPTI and by events.
+/// Returns the median time of a function's only kernel, by CUPTI and by events, each with twice its standard error because
+/// of the chance of sampling. `None` unless the calls launch exactly one kernel and the times by events are net times of fed
+/// samples. Other times are not expected to equal CUPTI's.
 ///
 /// CUPTI and events measure calls of the same run, so any run that records calls verifies the bias of events.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CrossCheck {
-    kernel_ns: f64,
-    events_ns: f64,
-    /// The stated error of times by events: the error of the bias, plus one clock step.
-    error_ns: Option<f64>,
-    /// Twice the standard error of the difference of the medians, because of the chance of sampling.
-    sampling_ns: f64,
-    samples: u64,
+fn by_both(series: &Series) -> Option<[Figure; 2]> {
+    let times = series.kernel_times.as_ref()?;
+    let [kernel] = &*times.kernels else { return None };
+    let is_single = kernel.count == times.opened && times.elsewhere.is_empty();
+    let launches = series.launches.map_or(1, |launches| launches.max);
+    let claims = series.clock == Clock::Events && series.fed > 0 && !series.graph;
+    if !(is_single && !kernel.is_copy() && !kernel.is_memset() && claims && launches == 1) {
+        return None;
+    }
+    let (by_cupti, by_events) = (kernel.time_ns?, series.net_ns?);
+    let events_error_ns = match series.ci95_ns {
+        Some([low, high]) => (high - low) / 2.0,
+        None => median_error_ns(by_events, series.fed),
+    };
+    let kernel_error_ns = median_error_ns(by_cupti, kernel.count);
+    Some([
+        Figure::estimate(by_cupti.median, Some(kernel_error_ns)),
+        Figure::estimate(by_events.median, Some(events_error_ns)),
+    ])
 }
 
-impl CrossCheck {
-    /// Returns the medians of a series whose calls launch exactly one kernel, and whose times are
-    /// net times of fed samples. Other times are not expected to equal CUPTI's.
-    pub fn of(series: &Series, device: Option<&Device>) -> Option<CrossCheck> {
-        let times = series.kernel_times.as_ref()?;
-        let [kernel] = &*times.kernels else { return None };
-        let is_single = kernel.count == times.opened && times.elsewhere.is_empty();
-        let launches = series.launches.map_or(1, |launches| launches.max);
-        let claims = series.clock == Clock::Events && series.fed > 0 && !series.graph;
-        if !(is_single && !kernel.is_copy() && claims && launches == 1) {
-            return None;
-        }
-        let error_ns = device.and_then(|device| {
-            Some(device.event_bias_error_ns? + device.event_step_ns.unwrap_or_default())
-        });
-        let (by_cupti, by_events) = (kernel.time_ns?, series.net_ns?);
-        let events_error_ns = match series.ci95_ns {
-            Some([low, high]) => (high - low) / 2.0,
-            None => median_error_ns(by_events, series.fed),
-        };
-        Some(CrossCheck {
-            kernel_ns: by_cupti.median,
-            events_ns: by_events.median,
-            error_ns,
-            sampling_ns: median_error_ns(by_cupti, kernel.count).hypot(events_error_ns),
-            samples: times.opened.min(series.fed),
-        })
-    }
-
-    /// Returns a warning if the medians differ by more than the stated error of event times and chance explain.
-    fn contradiction(self) -> Option<String> {
-        let CrossCheck { kernel_ns, events_ns, error_ns, sampling_ns, samples } = self;
-        let error_ns = error_ns?;
-        let differs = (events_ns - kernel_ns).abs() > error_ns + sampling_ns;
-        let cause = if events_ns > kernel_ns {
-            ": it may have waited for work on other streams"
-        } else {
-            ""
-        };
-        (differs && samples >= FEWEST).then(|| {
-            format!(
-                "the kernel takes {} by CUPTI and {} by events, which differ by more than the error of times \
-                 by events, ±{}, and chance, ±{}, allow{cause}",
-                time(kernel_ns),
-                time(events_ns),
-                time(error_ns),
-                time(sampling_ns)
-            )
-        })
-    }
+/// Returns a warning if the medians differ by more than the stated error of event times and chance explain. That is the error
+/// of the bias, plus one clock step.
+fn contradiction(series: &Series, device: &Device) -> Option<String> {
+    let [kernel, events] = by_both(series)?;
+    let error_ns = device.event_bias_error_ns? + device.event_step_ns.unwrap_or_default();
+    let chance_ns = (kernel + events).error?;
+    let differs = (events.value - kernel.value).abs() > error_ns + chance_ns;
+    let is_longer = events.value > kernel.value;
+    let cause = if is_longer { ": it may have waited for work on other streams" } else { "" };
+    let has_enough = series.opened().min(series.fed) >= FEWEST;
+    (differs && has_enough).then(|| {
+        format!(
+            "the kernel takes {} by CUPTI and {} by events, which differ by more than the error of times \
+             by events, ±{}, and chance, ±{}, allow{cause}",
+            time(kernel.value),
+            time(events.value),
+            time(error_ns),
+            time(chance_ns)
+        )
+    })
 }
 
 /// Returns twice the standard error of the median of this many times, if they are normally distributed.
@@ -90,13 +73,12 @@ fn median_error_ns(times: Stats, count: u64) -> f64 {
 
 /// Returns a line about the recorded calls of a series, with medians per call. The busy time is left
 /// out if the series' own row shows it.
-pub fn line(site: &Site, series: &Series, device: Option<&Device>) -> Option<String> {
+pub fn line(site: &Site, series: &Series) -> Option<String> {
     let times = series.kernel_times.as_ref().filter(|times| times.opened > 0)?;
     let own = self_busy_ns(times).map(|ns| format!("self {}", time(ns)));
-    let by_both =
-        CrossCheck::of(series, device).map(|CrossCheck { kernel_ns, events_ns, .. }| {
-            format!("{} by CUPTI, {} by events", time(kernel_ns), time(events_ns))
-        });
+    let by_both = by_both(series).map(|[kernel, events]| {
+        format!("{} by CUPTI, {} by events", time(kernel.value), time(events.value))
+    });
     let mut parts = Vec::new();
     let is_bound = site.launch_bound == Some(true);
     if let Some(sides) = sides_of_series(series).filter(|_| is_bound) {
@@ -154,9 +136,8 @@ pub fn warnings(snapshot: &Snapshot, site: &Site) -> Vec<(String, String)> {
         let Some(times) = &series.kernel_times else { return Vec::new() };
         let elsewhere = ElsewhereReason::ALL.into_iter().filter_map(|why| elsewhere(times, why));
         let mut warnings: Vec<String> = elsewhere.collect();
-        warnings.extend(
-            CrossCheck::of(series, snapshot.device(series)).and_then(CrossCheck::contradiction),
-        );
+        let device = snapshot.device(series);
+        warnings.extend(device.and_then(|device| contradiction(series, device)));
         if times.zero_times > 0 {
             warnings.push(format!(
                 "CUPTI gave {} records without times, which are in no figure",

@@ -30,86 +30,72 @@ impl Snapshot {
     }
 }
 
-impl Analysis<'_> {
-    /// Returns the table, laid out for a terminal.
-    pub fn table(&self, to: Terminal, detail: Detail) -> String {
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        _ = render(self, to, detail, &mut text);
-        text
-    }
-}
-
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_table(Terminal::default(), Detail::Brief))
     }
 }
 
-fn render(
-    analysis: &Analysis,
-    to: Terminal,
-    detail: Detail,
-    f: &mut impl fmt::Write,
-) -> fmt::Result {
-    let snapshot = analysis.snapshot;
-    let process = &snapshot.process;
-    let title = format!(
-        "gpu-time {}: {}, {} from {}",
-        printable(&process.version),
-        source(process),
-        units::time(process.wall_ns as f64),
-        printable(&process.started)
-    );
-    writeln!(f, "{}", to.styled(TITLE, &title))?;
-    for line in devices::lines(analysis) {
-        write_wrapped(f, to, Style::new(), &printable(&line))?;
-    }
-    if let Some(lead) = analysis.lead.line() {
-        write_wrapped(f, to, TITLE, &printable(&lead))?;
-    }
-    if let Some(why) = process.off.as_deref() {
-        let line = format!("nothing was timed on a GPU: {}", printable(why));
-        writeln!(f, "{}", to.styled(DOUBTFUL, &line))?;
-    }
-    let most = to.most_functions.filter(|_| detail == Detail::Brief);
-    let printed = Printed::default();
-    let (mut functions, mut rows) = (0, 0);
-
-    if to.view == View::Tree && !snapshot.tree.is_empty() {
-        writeln!(f, "\n{}", tree::view::text(analysis, to, &printed).trim_end())?;
-    } else {
-        let grid = Grid::of(analysis, detail, most, &printed);
-        (functions, rows) = (grid.omitted_functions, grid.omitted);
-        if !grid.table.rows.is_empty() {
-            writeln!(f, "\n{}", grid.table.text(to))?;
+impl Analysis<'_> {
+    /// Returns the table, laid out for a terminal.
+    pub fn table(&self, to: Terminal, detail: Detail) -> String {
+        let snapshot = self.snapshot;
+        let process = &snapshot.process;
+        let title = format!(
+            "gpu-time {}: {}, {} from {}",
+            printable(&process.version),
+            source(process),
+            units::time(process.wall_ns as f64),
+            printable(&process.started)
+        );
+        let mut lines = vec![to.styled(TITLE, &title)];
+        for line in devices::lines(self) {
+            lines.extend(styled_lines(to, Style::new(), &line));
         }
+        lines.extend(self.lead.line().iter().flat_map(|lead| styled_lines(to, TITLE, lead)));
+        let off = process.off.as_ref().map(|why| format!("nothing was timed on a GPU: {why}"));
+        lines.extend(off.map(|off| to.styled(DOUBTFUL, &printable(&off))));
+        let most = to.most_functions.filter(|_| detail == Detail::Brief);
+        let printed = Printed::default();
+        let (mut functions, mut rows) = (0, 0);
+        if to.view == View::Tree && !snapshot.tree.is_empty() {
+            lines.push(format!("\n{}", tree::view::text(self, to, &printed).trim_end()));
+        } else {
+            let grid = Grid::of(self, detail, most, &printed);
+            (functions, rows) = (grid.omitted_functions, grid.omitted);
+            if !grid.table.rows.is_empty() {
+                lines.push(format!("\n{}", grid.table.text(to)));
+            }
+        }
+        let (kernels, left_out) = kernels::lines(self, to, detail, &printed);
+        if !kernels.is_empty() {
+            lines.push(format!("\n{}", kernels.join("\n")));
+        }
+        lines.push(String::new());
+        let (notes, notes_left_out) = note_lines(self, to, detail);
+        lines.extend(notes);
+        let explanations = match detail {
+            Detail::Brief => vec![printed.brief_explanation(snapshot)],
+            Detail::All => printed.explanations(snapshot),
+        };
+        let explanations = explanations.into_iter();
+        let explanations = explanations.map(|line| match detail {
+            Detail::Brief => line,
+            Detail::All => format!("  {line}"),
+        });
+        let footer = devices::footer(snapshot, detail);
+        let more = more(functions, rows + left_out, notes_left_out);
+        for line in explanations.chain(footer).chain([more]) {
+            lines.extend(styled_lines(to, DIMMED, &line));
+        }
+        lines.join("\n") + "\n"
     }
-    let (kernels, left_out) = kernels::lines(analysis, to, detail, &printed);
-    rows += left_out;
-    if !kernels.is_empty() {
-        writeln!(f, "\n{}", kernels.join("\n"))?;
-    }
-    writeln!(f)?;
-    let left = write_notes(analysis, to, detail, &printed, f)?;
-    let has_bytes = |device: &str| {
-        snapshot.all_series().any(|series| series.device == device && series.bytes.is_some())
-    };
-    for line in devices::footer(snapshot, has_bytes, detail) {
-        write_wrapped(f, to, DIMMED, &printable(&line))?;
-    }
-    write_wrapped(f, to, DIMMED, &more(functions, rows, left))
 }
 
-/// Writes the notes, and what the marks mean. The brief table has only the first warnings and those notes that suggest an
-/// action. Returns the number of notes that are left out.
-fn write_notes(
-    analysis: &Analysis,
-    to: Terminal,
-    detail: Detail,
-    printed: &Printed,
-    f: &mut impl fmt::Write,
-) -> Result<usize, fmt::Error> {
+/// Returns the notes as lines, and the number of those that are left out. The brief table has only the first warnings and
+/// those notes that suggest an action.
+fn note_lines(analysis: &Analysis, to: Terminal, detail: Detail) -> (Vec<String>, usize) {
+    const WARNING: &str = "warning:";
     let notes = notes::of(analysis);
     let is_shown = |note: &&Note| detail == Detail::All || note.severity != Severity::Fact;
     let (most, named) = match detail {
@@ -117,42 +103,21 @@ fn write_notes(
         Detail::All => (notes.len(), notes::NAMED),
     };
     let shown: Vec<&Note> = notes.iter().filter(is_shown).take(most).collect();
-    for note in &shown {
-        let line = note.line(named);
-        match note.severity {
-            Severity::Warning => write_warning(f, to, &line)?,
-            _ => write_wrapped(f, to, Style::new(), &printable(&line))?,
+    let lines = shown.iter().flat_map(|note| match note.severity {
+        Severity::Warning => {
+            let warning = format!("{WARNING} {}", note.line(named));
+            let mut lines = styled_lines(to, Style::new(), &warning);
+            lines[0].replace_range(..WARNING.len(), &to.styled(DOUBTFUL, WARNING));
+            lines
         }
-    }
-    match detail {
-        Detail::Brief => {
-            let line = printed.brief_explanation(analysis.snapshot);
-            write_wrapped(f, to, DIMMED, &line)?;
-        }
-        Detail::All => {
-            for line in printed.explanations(analysis.snapshot) {
-                write_wrapped(f, to, DIMMED, &format!("  {line}"))?;
-            }
-        }
-    }
-    Ok(notes.len() - shown.len())
+        _ => styled_lines(to, Style::new(), &note.line(named)),
+    });
+    (lines.collect(), notes.len() - shown.len())
 }
 
-fn write_warning(f: &mut impl fmt::Write, to: Terminal, warning: &str) -> fmt::Result {
-    const WARNING: &str = "warning:";
-    let lines = wrapped(&format!("{WARNING} {}", printable(warning)), to.columns);
-    for line in &lines {
-        match line.strip_prefix(WARNING) {
-            Some(rest) => writeln!(f, "{}{rest}", to.styled(DOUBTFUL, WARNING))?,
-            None => writeln!(f, "{line}")?,
-        }
-    }
-    Ok(())
-}
-
-/// Writes a text on as many lines as it needs, or nothing if it is empty.
-fn write_wrapped(f: &mut impl fmt::Write, to: Terminal, style: Style, text: &str) -> fmt::Result {
-    wrapped(text, to.columns).iter().try_for_each(|line| writeln!(f, "{}", to.styled(style, line)))
+/// Returns a text on as many lines as it needs, or none if it is empty.
+fn styled_lines(to: Terminal, style: Style, text: &str) -> Vec<String> {
+    wrapped(&printable(text), to.columns).iter().map(|line| to.styled(style, line)).collect()
 }
 
 /// Returns a description of the process, or the number of merged reports.

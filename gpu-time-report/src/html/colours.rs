@@ -12,9 +12,9 @@ pub const MAX_FUNCTIONS: usize = FUNCTIONS.len();
 /// The stylesheet class of every other function.
 pub const OTHERS: &str = "c7";
 
-/// Returns the stylesheet class of what a GPU did. `own` are the own times on all devices, longest first.
-pub fn colour(own: &[OwnTime], owner: Owner) -> &'static str {
-    match owner {
+/// Returns the stylesheet class of what a GPU did, if it is not that of all other functions. `own` are the own times on all devices, longest first.
+pub fn colour(own: &[OwnTime], owner: Owner) -> Option<&'static str> {
+    Some(match owner {
         Owner::HelperThreads => "helper-threads",
         Owner::NotTimed => "not-timed",
         Owner::NotAnnotated => "not-annotated",
@@ -22,7 +22,7 @@ pub fn colour(own: &[OwnTime], owner: Owner) -> &'static str {
         Owner::Function(_) => {
             let functions = own.iter().filter(|time| matches!(time.owner, Owner::Function(_)));
             let place = functions.take(MAX_FUNCTIONS).position(|time| time.owner == owner);
-            place.and_then(|place| FUNCTIONS.get(place)).unwrap_or(&OTHERS)
+            FUNCTIONS.get(place?)?
         }
-    }
+    })
 }

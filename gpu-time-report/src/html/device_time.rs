@@ -16,6 +16,8 @@ use crate::{Coverage, Node, Process};
 
 /// The maximum number of functions in the legend of one device on a phone.
 const FEW: usize = 2;
+/// The functions without a colour of their own, in a legend for several bars.
+const OTHER_FUNCTIONS: &str = "other functions";
 /// The smallest share that is labelled. The stylesheet hides a label that does not fit.
 const LABELLED: f64 = 0.03;
 
@@ -24,6 +26,8 @@ pub struct Part {
     /// `None` for several functions together.
     owner: Option<Owner>,
     name: String,
+    /// The name in a legend for several bars, if it differs.
+    shared_name: Option<&'static str>,
     class: &'static str,
     share: Figure,
 }
@@ -60,8 +64,8 @@ pub fn legend(of: &str, parts: &[Part]) -> Markup {
 pub fn shared_legend(bars: &[Vec<Part>], of: &str) -> Markup {
     let mut entries: Vec<(&Part, &str, Markup)> = Vec::new();
     for part in bars.iter().flatten() {
-        let name = if part.owner.is_none() { "other functions" } else { &*part.name };
-        if !entries.iter().any(|(known, ..)| known.owner == part.owner) {
+        let name = part.shared_name.unwrap_or(&part.name);
+        if !entries.iter().any(|(_, known, _)| *known == name) {
             entries.push((part, name, html! {}));
         }
     }
@@ -136,10 +140,17 @@ pub fn parts(gpu: &GpuTime, own: &[OwnTime], printed: &Printed) -> Vec<Part> {
     let part = |owner: Owner, name: &str, share: Figure| Part {
         owner: Some(owner),
         name: name.to_owned(),
-        class: colour(own, owner),
+        shared_name: colour(own, owner).is_none().then_some(OTHER_FUNCTIONS),
+        class: colour(own, owner).unwrap_or(OTHERS),
         share,
     };
-    let several = |name: String, share: Figure| Part { owner: None, name, class: OTHERS, share };
+    let several = |name: String, share: Figure| Part {
+        owner: None,
+        name,
+        shared_name: None,
+        class: OTHERS,
+        share,
+    };
     let mut parts = Vec::new();
     match function_shares(gpu) {
         // One more function takes no more room than a part for "1 more functions".
@@ -152,7 +163,12 @@ pub fn parts(gpu: &GpuTime, own: &[OwnTime], printed: &Printed) -> Vec<Part> {
             parts.extend(shown.iter().map(|(time, share)| part(time.owner, time.name, *share)));
             let name = format!("{} more functions", units::count(others.len() as u64));
             let others = others.iter().map(|(_, share)| *share).reduce(Figure::add);
-            parts.extend(others.map(|share| several(name, share)));
+            parts.extend(
+                others.map(|share| Part {
+                    shared_name: Some(OTHER_FUNCTIONS),
+                    ..several(name, share)
+                }),
+            );
             parts.extend(helpers.iter().map(|(time, share)| part(time.owner, time.name, *share)));
         }
         // It is unknown how to divide the time.

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::colours::{OTHERS, colour};
+use super::colours::colour;
 use crate::Node;
 use crate::analysis::Analysis;
 use crate::marks::{Mark, Printed};
@@ -98,7 +98,7 @@ fn class(
 ) -> Option<String> {
     let (waits, bound) = (waits.then_some("waits"), is_bound.then_some("bound"));
     let first = (first == Some(node.owner())).then_some("first");
-    let colour = Some(colour(own, node.owner())).filter(|class| *class != OTHERS);
+    let colour = colour(own, node.owner());
     let classes: Vec<&str> = [colour, bound, waits, first].into_iter().flatten().collect();
     (!classes.is_empty()).then(|| classes.join(" "))
 }

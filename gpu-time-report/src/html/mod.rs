@@ -63,36 +63,33 @@ impl Snapshot {
 impl Analysis<'_> {
     /// Returns the report as one self-contained HTML page.
     pub fn html(&self) -> String {
-        render(self)
+        let analysis = self;
+        let Analysis { snapshot, lead, .. } = analysis;
+        let mut groups = groups::of(analysis);
+        let left_out = rows::leave_out(&mut groups);
+        let has_rows = |at: usize| groups.iter().any(|group| group.at == at);
+        let sites = (0..snapshot.sites.len()).filter(|at| left_out == 0 || has_rows(*at));
+        let sites: Vec<usize> = sites.collect();
+        let data = charts::json(snapshot, &sites);
+        let process = &snapshot.process;
+        let printed = Printed::default();
+        let notes = notes::of(analysis);
+        let body = html! {
+            (head(process))
+            (lead::lead(lead, lead.first.as_ref().is_some_and(|first| has_rows(first.site))))
+            (devices::panel(analysis, &printed))
+            (tiles(analysis, &printed))
+            (warnings(process, lines(&notes, Severity::Warning)))
+            (icicle::tree(analysis, &printed))
+            (rows::table(&groups, left_out, &sites, &Sheet::of(analysis, &printed, DIGITS)))
+            (run_kernels::table(&analysis.kernels, &printed))
+            (list("What to do", &lines(&notes, Severity::Advice)))
+            (list("Notes", &[lines(&notes, Severity::Fact), printed.explanations(snapshot)].concat()))
+            footer { "gpu-time " (printable(&process.version)) }
+            script type="application/json" id="report" { (PreEscaped(inert(&data))) }
+        };
+        page(&printable(&process.name), STYLE, Some(SCRIPT), &body)
     }
-}
-
-fn render(analysis: &Analysis) -> String {
-    let Analysis { snapshot, lead, .. } = analysis;
-    let mut groups = groups::of(analysis);
-    let left_out = rows::leave_out(&mut groups);
-    let has_rows = |at: usize| groups.iter().any(|group| group.at == at);
-    let sites = (0..snapshot.sites.len()).filter(|at| left_out == 0 || has_rows(*at));
-    let sites: Vec<usize> = sites.collect();
-    let data = charts::json(snapshot, &sites);
-    let process = &snapshot.process;
-    let printed = Printed::default();
-    let notes = notes::of(analysis);
-    let body = html! {
-        (head(process))
-        (lead::lead(lead, lead.first.as_ref().is_some_and(|first| has_rows(first.site))))
-        (devices::panel(analysis, &printed))
-        (tiles(analysis, &printed))
-        (warnings(process, lines(&notes, Severity::Warning)))
-        (icicle::tree(analysis, &printed))
-        (rows::table(&groups, left_out, &sites, &Sheet::of(analysis, &printed, DIGITS)))
-        (run_kernels::table(&analysis.kernels, &printed))
-        (list("What to do", &lines(&notes, Severity::Advice)))
-        (list("Notes", &[lines(&notes, Severity::Fact), printed.explanations(snapshot)].concat()))
-        footer { "gpu-time " (printable(&process.version)) }
-        script type="application/json" id="report" { (PreEscaped(inert(&data))) }
-    };
-    page(&printable(&process.name), STYLE, Some(SCRIPT), &body)
 }
 
 /// Returns the notes of a severity. Those at the top name one function each.

@@ -6,21 +6,23 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::kinds::named;
 use crate::{ALPHA, LogRatio, PairedRatios, units};
 pub use block::{Block, RunMedian};
 
 /// The reason for an unknown verdict if the measurements do not tell more.
 pub const TOO_WIDE: &str = "interval too wide";
 
-/// A verdict on a change, in the order in which rows are shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    Slower,
-    Faster,
-    #[default]
-    Unknown,
-    Same,
+named! {
+    /// A verdict on a change, in the order in which rows are shown.
+    #[derive(Default, PartialOrd, Ord)]
+    pub enum Verdict {
+        Slower = "slower",
+        Faster = "faster",
+        #[default]
+        Unknown = "unknown",
+        Same = "same",
+    }
 }
 
 /// The change of a series' median between two sides.
@@ -121,18 +123,6 @@ pub fn correct<'a>(changes: impl Iterator<Item = &'a mut Change>) {
         if matches!(change.verdict, Verdict::Slower | Verdict::Faster) {
             change.verdict = Verdict::Unknown;
             change.why = "may be chance among so many series";
-        }
-    }
-}
-
-impl Verdict {
-    /// Returns the name in all formats.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::Unknown => "unknown",
-            Verdict::Same => "same",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::gpu_time::GpuTime;
 use crate::own_times::{OwnTime, Shares};
 use crate::tree::Owner;
-use crate::tree::shares::OpenedCalls;
+use crate::tree::shares::{OpenedCalls, described, opened_calls};
 use crate::{Node, Series, Site, Snapshot, Source};
 
 /// The minimum part of a whole that matters. Who mends less than a tenth gains next to nothing.
@@ -48,7 +48,7 @@ impl<'t, 'a> Figures<'t, 'a> {
                 functions.push(time);
             }
         }
-        let opened = OpenedCalls::of(&snapshot.tree);
+        let opened = opened_calls(&snapshot.tree);
         let helped = helped(&snapshot.tree);
         Figures { snapshot, gpus, own: functions, shares, most_ns, opened, helped }
     }
@@ -72,7 +72,7 @@ impl<'t, 'a> Figures<'t, 'a> {
 
     /// Returns the series of a path's function with recorded calls, if most of these took the path.
     pub fn opened_series(&self, node: &Node) -> impl Iterator<Item = &'a Series> + use<'a> {
-        let site = self.opened.described(node, &self.snapshot.sites);
+        let site = described(node, &self.snapshot.sites, &self.opened);
         let all = site.into_iter().flat_map(|site| &site.series);
         all.filter(|series| series.opened() > 0)
     }

@@ -90,15 +90,21 @@ impl Kernel {
     #[doc(hidden)]
     pub const OTHER: &str = "<other>";
 
-    /// Returns `true` for a copy or a memset, which have their kind in brackets as their name.
+    /// Returns `true` for a copy, which has its kind in brackets as its name.
     pub(crate) fn is_copy(&self) -> bool {
-        self.name.starts_with('[')
+        self.name.starts_with("[copy")
+    }
+
+    /// Returns `true` for a memset.
+    pub(crate) fn is_memset(&self) -> bool {
+        self.name.starts_with("[memset")
     }
 
     /// Returns the launch configuration, or the empty text for a copy or a memset.
     pub(crate) fn configuration(&self) -> String {
         if self.grid == [0; 3] {
-            let has_shapes = self.name != Kernel::OTHER && !self.is_copy();
+            let is_kernel = !self.is_copy() && !self.is_memset();
+            let has_shapes = self.name != Kernel::OTHER && is_kernel;
             return if has_shapes { "several shapes".to_owned() } else { String::new() };
         }
         let [grid, block] = [self.grid, self.block].map(|[x, y, z]| match (y, z) {

@@ -30,16 +30,13 @@ fn of_device(analysis: &Analysis, device: &Device) -> Vec<String> {
 
 /// Returns the lines below the table: what was measured, where, and the conditions that the times
 /// depend on.
-pub fn footer(
-    snapshot: &Snapshot,
-    has_bytes: impl Fn(&str) -> bool,
-    detail: Detail,
-) -> Vec<String> {
-    let measured = snapshot.devices.iter().filter_map(|device| {
-        let parts = parameters(device, has_bytes(&device.id), detail);
+pub fn footer(snapshot: &Snapshot, detail: Detail) -> impl Iterator<Item = String> {
+    let measured = snapshot.devices.iter().filter_map(move |device| {
+        let mut series = snapshot.all_series().filter(|series| series.device == device.id);
+        let parts = parameters(device, series.any(|series| series.bytes.is_some()), detail);
         (!parts.is_empty()).then(|| format!("{}: {}", device.id, parts.join(", ")))
     });
-    snapshot.process.provenance().into_iter().chain(measured).collect()
+    snapshot.process.provenance().into_iter().chain(measured)
 }
 
 /// Returns the beginning of a UUID, which `nvidia-smi -i` and `CUDA_VISIBLE_DEVICES` accept as

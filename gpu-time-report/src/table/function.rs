@@ -103,7 +103,7 @@ fn head_row<'a>(
         (None, key) => format!("  {}", key.unwrap_or_else(|| "(no key)".to_owned())),
     };
     let function = (group.at, group.site);
-    let below = opened::line(group.site, series, analysis.snapshot.device(series));
+    let below = opened::line(group.site, series);
     Row {
         launches: launches(series, group),
         below: below.map(|line| format!("    {}", printable(&line))),

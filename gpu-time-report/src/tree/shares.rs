@@ -9,10 +9,10 @@ use crate::{Clock, Measure, Node, Series, Site, Source};
 /// Sets three values from the tree: `launch_bound` of each site, and the own and outer shares of
 /// its series. A path is launch-bound only if the medians of its function agree.
 pub fn share_out(nodes: &mut [Node], sites: &mut [Site]) {
-    let opened = OpenedCalls::of(nodes);
+    let opened = opened_calls(nodes);
     sites.iter_mut().for_each(|site| site.launch_bound = None);
     for node in nodes.iter_mut() {
-        let described = opened.described(node, sites);
+        let described = described(node, sites, &opened);
         node.launch_bound &= described.is_none_or(may_be_launch_bound);
     }
     let is_known = |node: &&Node| node.source == Source::Opened || node.launch_bound;
@@ -72,25 +72,24 @@ fn recursive(nodes: &[Node]) -> Vec<bool> {
     are_recursive
 }
 
-/// The number of recorded calls of each function in a call tree.
-pub struct OpenedCalls(HashMap<usize, u64>);
+/// The number of recorded calls of each function, by index.
+pub type OpenedCalls = HashMap<usize, u64>;
 
-impl OpenedCalls {
-    pub fn of(nodes: &[Node]) -> OpenedCalls {
-        let mut calls = HashMap::new();
-        for node in nodes.iter().filter(|node| node.source == Source::Opened) {
-            if let Some(site) = node.site {
-                let of_site: &mut u64 = calls.entry(site).or_default();
-                *of_site = of_site.saturating_add(node.recorded);
-            }
+/// Counts the recorded calls in a call tree.
+pub fn opened_calls(nodes: &[Node]) -> OpenedCalls {
+    let mut calls = OpenedCalls::new();
+    for node in nodes.iter().filter(|node| node.source == Source::Opened) {
+        if let Some(site) = node.site {
+            let of_site = calls.entry(site).or_default();
+            *of_site = of_site.saturating_add(node.recorded);
         }
-        OpenedCalls(calls)
     }
+    calls
+}
 
-    /// Returns a path's function if its medians describe the path: if most of the function's opened
-    /// calls took this path.
-    pub fn described<'a>(&self, node: &Node, sites: &'a [Site]) -> Option<&'a Site> {
-        let opened = self.0.get(&node.site?).copied().unwrap_or_default();
-        sites.get(node.site?).filter(|_| node.recorded > opened / 2)
-    }
+/// Returns a path's function if its medians describe the path: if most of the function's opened
+/// calls took this path.
+pub fn described<'a>(node: &Node, sites: &'a [Site], opened: &OpenedCalls) -> Option<&'a Site> {
+    let opened = opened.get(&node.site?).copied().unwrap_or_default();
+    sites.get(node.site?).filter(|_| node.recorded > opened / 2)
 }

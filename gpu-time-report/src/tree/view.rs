@@ -1,12 +1,14 @@
 //! The call tree as text.
 
 use super::{Node, PerCall, Source, selection};
+#[cfg(test)]
+use crate::Snapshot;
 use crate::analysis::Analysis;
 use crate::figure::{Bound, Figure};
 use crate::launch_bound::both_sides;
 use crate::marks::{Mark, Printed};
 use crate::text_table::{TextRow, TextTable};
-use crate::{Snapshot, Terminal, units};
+use crate::{Terminal, units};
 
 /// The maximum number of printed paths.
 const MAX_PATHS: usize = 200;
@@ -14,11 +16,11 @@ const MAX_PATHS: usize = 200;
 /// The maximum number of indented levels. Rows of deeper paths show their depth.
 const MAX_LEVELS: usize = 8;
 
+#[cfg(test)]
 impl Snapshot {
     /// Returns the call tree as lines of text: functions under their callers, longest first. The
     /// shortest paths of a large tree are left out, and names are shortened until each row fits the
     /// terminal. Empty if there is no tree.
-    #[doc(hidden)]
     pub fn to_tree(&self, to: Terminal) -> String {
         self.analyzed(|analysis| text(analysis, to, &Printed::default()))
     }

@@ -40,8 +40,8 @@ fn bars_with_equal_functions_have_their_types_and_modules() {
         "llama::Attention::forward",
         "bert::ops::norm",
     ];
-    for (node, name) in nodes.iter_mut().zip(names) {
-        node.name = name.to_owned();
+    for (path, name) in nodes.iter_mut().zip(names) {
+        (path.name, path.site) = (name.to_owned(), node(name, None, 0.0, 0.0).site);
     }
     nodes.push(node("llama::ops::gather", None, 1e4, 1e4));
     let snapshot = kernels().with_tree(nodes);
