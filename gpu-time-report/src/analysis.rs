@@ -20,7 +20,7 @@ pub struct Analysis<'a> {
     pub(crate) shares: Shares<'a>,
     pub(crate) gpus: Vec<GpuTime<'a>>,
     /// The kernels of the run, largest total first. Empty without phases.
-    pub(crate) kernels: Vec<RunKernel<'a>>,
+    pub(crate) kernels: Vec<RunKernel>,
     /// For each path of the tree, `true` if its total contains an upper bound.
     pub(crate) bounded_totals: Vec<bool>,
     pub(crate) lead: Lead<'a>,
@@ -37,7 +37,7 @@ impl<'a> Analysis<'a> {
         let is_partial = gpus.iter().any(GpuTime::is_without_phases);
         let shares = Shares::of(snapshot, &own, is_partial);
         let kernels = RunKernel::all(&gpus);
-        let bounded_totals = tree::bounded_totals(&snapshot.tree);
+        let bounded_totals = tree::any_inside(&snapshot.tree, |node| node.upper_bound);
         let lead = Lead::of(&Figures::of(snapshot, &own, &shares, &gpus));
         Analysis { snapshot, own, shares, gpus, kernels, bounded_totals, lead }
     }

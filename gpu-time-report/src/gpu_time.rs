@@ -158,12 +158,12 @@ impl<'a> GpuTime<'a> {
         }
     }
 
-    /// Returns the share for which functions kept the GPU busy as a sentence.
+    /// Returns the share for which functions kept the GPU busy as a clause.
     pub fn busy_sentence(&self) -> String {
         let (share, of) = (percent(self.busy_share()), self.of);
         if self.is_all_bound() {
             return format!(
-                "At most {share} busy: the GPU may have waited for the CPU in every call."
+                "At most {share} busy: the GPU may have waited for the CPU in every call"
             );
         }
         if self.busy.is_bound() && self.is_whole() {
@@ -171,10 +171,10 @@ impl<'a> GpuTime<'a> {
                 true => "it is unknown how much of their work ran at once",
                 false => "the GPU may have waited for the CPU in some calls",
             };
-            return format!("Timed functions may account for all of {of}: {why}.");
+            return format!("Timed functions may account for all of {of}: {why}");
         }
         let at_most = if self.busy.is_bound() { "at most " } else { "" };
-        format!("Timed functions account for {at_most}{share} of {of}.")
+        format!("Timed functions account for {at_most}{share} of {of}")
     }
 
     /// Returns how busy phases found a GPU, in words. `None` without phases.

@@ -38,16 +38,8 @@ pub enum Severity {
 }
 
 impl<'a> Note<'a> {
-    fn new(severity: Severity, sites: Vec<&'a Site>, qualifier: String, text: String) -> Note<'a> {
-        Note { severity, sites, qualifier, text }
-    }
-
-    fn of_program(severity: Severity, text: String) -> Note<'a> {
-        Note::new(severity, Vec::new(), String::new(), text)
-    }
-
-    fn of_site(severity: Severity, site: &'a Site, text: String) -> Note<'a> {
-        Note::new(severity, vec![site], String::new(), text)
+    fn new(severity: Severity, sites: Vec<&'a Site>, text: impl Into<String>) -> Note<'a> {
+        Note { severity, sites, qualifier: String::new(), text: text.into() }
     }
 
     /// Returns the note as a line, which names this many functions before it counts the others.
@@ -85,7 +77,7 @@ fn some<'a>(notes: impl Iterator<Item = Note<'a>>, most: usize, others: &str) ->
     let mut notes: Vec<Note> = notes.collect();
     if notes.len() > most + 1 {
         let left_out = units::count(notes.split_off(most).len() as u64);
-        notes.push(Note::of_program(notes[0].severity, format!("{left_out} {others}")));
+        notes.push(Note::new(notes[0].severity, Vec::new(), format!("{left_out} {others}")));
     }
     notes
 }
@@ -100,7 +92,7 @@ fn of_devices<'a>(analysis: &Analysis<'a>) -> impl Iterator<Item = Note<'a>> {
         all.map(|warning| format!("{}: {warning}", device.id))
     });
     let all = process.warnings.iter().cloned().chain(of_devices);
-    all.map(|text| Note::of_program(Severity::Warning, text))
+    all.map(|text| Note::new(Severity::Warning, Vec::new(), text))
 }
 
 /// Returns the warnings about functions. Those with the same warning share a note.
@@ -119,7 +111,10 @@ fn of_sites<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> impl Iterator<Item =
                         note.sites.push(site);
                     }
                 }
-                None => notes.push(Note::new(Severity::Warning, vec![site], place, text)),
+                None => {
+                    let note = Note::new(Severity::Warning, vec![site], text);
+                    notes.push(Note { qualifier: place, ..note });
+                }
             }
         }
     }
@@ -142,49 +137,48 @@ fn expired(site: &Site) -> Option<String> {
 
 /// Returns the notes that tell the user what to do to get better figures, the most important first.
 fn advice<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> Vec<Note<'a>> {
-    let mut notes = Vec::new();
-    let of_program = |text| Note::of_program(Severity::Advice, text);
-    let on = |sites: Vec<&'a Site>, qualifier, text| {
-        let note = Note::new(Severity::Advice, sites, qualifier, text);
-        Some(note).filter(|note| !note.sites.is_empty())
-    };
-    let samples = |count| {
+    let about = |sites: Vec<&'a Site>, text: String| Note::new(Severity::Advice, sites, text);
+    let samples = |(sites, count): (Vec<&'a Site>, u64), text: &str| {
         let plural = if count == 1 { "" } else { "s" };
-        format!(" ({} sample{plural})", units::count(count))
+        let qualifier = format!(" ({} sample{plural})", units::count(count));
+        Note { qualifier, ..about(sites, text.to_owned()) }
     };
-    notes.extend(no_call(snapshot).map(of_program));
-    let no_kernels = snapshot.process.kernels.as_ref();
-    notes.extend(no_kernels.map(|why| of_program(format!("no kernels were recorded: {why}"))));
-    notes.extend(remarked(sites, Remark::OtherStream, Severity::Advice));
-    let (bound, text) = upper_bounds(snapshot, sites);
-    notes.extend(on(bound, String::new(), text));
-    let (at_floor, count) = counted(sites, |series| series.at_floor);
-    let text = "nothing ran between the events: check that the work is on the timed stream";
-    notes.extend(on(at_floor, samples(count), text.to_owned()));
-    for reason in Lost::ALL {
-        let (lost, count) = counted(sites, |series| series.lost.of(reason));
+    let lost = |reason: Lost| {
+        let (sites, count) = counted(sites, |series| series.lost.of(reason));
         let were_lost = losses::were_lost(count, Measure::Sum);
-        let text = format!("{were_lost} because {}", reason.meaning());
-        notes.extend(on(lost, String::new(), text));
-    }
-    let (tracked, count) = counted(sites, |series| series.tracked);
-    let text =
-        "cudarc's event tracking is in the times: call `disable_event_tracking` of the context";
-    notes.extend(on(tracked, samples(count), text.to_owned()));
-    let without_effect = without_effect(sites);
-    notes.extend(without_effect.filter_map(|(sites, text)| on(sites, String::new(), text)));
-    if snapshot.has_bias_from(&["floor"]) {
-        notes.push(of_program(
-            "kernels read about 1 µs longer than in Nsight Systems, because the bias is that of an empty pair: \
-             run `gpu-time calibrate`"
-                .to_owned(),
-        ));
-    }
-    notes
+        about(sites, format!("{were_lost} because {}", reason.meaning()))
+    };
+    let at_floor = counted(sites, |series| series.at_floor);
+    let tracked = counted(sites, |series| series.tracked);
+    let mut of_sites = vec![
+        remarked(sites, Remark::OtherStream, Severity::Advice),
+        upper_bounds(snapshot, sites),
+        samples(
+            at_floor,
+            "nothing ran between the events: check that the work is on the timed stream",
+        ),
+    ];
+    of_sites.extend(Lost::ALL.map(lost));
+    of_sites.push(samples(
+        tracked,
+        "cudarc's event tracking is in the times: call `disable_event_tracking` of the context",
+    ));
+    of_sites.extend(without_effect(sites));
+    of_sites.retain(|note| !note.sites.is_empty());
+    let no_kernels = snapshot.process.kernels.as_ref();
+    let no_kernels = no_kernels.map(|why| format!("no kernels were recorded: {why}"));
+    let floor = snapshot.has_bias_from(&["floor"]).then(|| {
+        "kernels read about 1 µs longer than in Nsight Systems, because the bias is that of an empty pair: \
+         run `gpu-time calibrate`"
+            .to_owned()
+    });
+    let of_program = |text| about(Vec::new(), text);
+    let before = no_call(snapshot).into_iter().chain(no_kernels).map(of_program);
+    before.chain(of_sites).chain(floor.map(of_program)).collect()
 }
 
-/// Returns a note about the functions with a remark of the attribute.
-fn remarked<'a>(sites: &[&'a Site], remark: Remark, severity: Severity) -> Option<Note<'a>> {
+/// Returns a note about the functions with a remark of the attribute, if there are any.
+fn remarked<'a>(sites: &[&'a Site], remark: Remark, severity: Severity) -> Note<'a> {
     let text = match remark {
         Remark::UnparsedBody => {
             "the macro could not parse the body, so the whole function is timed (`scope = \"body\"`)"
@@ -199,12 +193,11 @@ fn remarked<'a>(sites: &[&'a Site], remark: Remark, severity: Severity) -> Optio
         }
     };
     let sites = sites.iter().copied().filter(|site| site.remarks.contains(&remark));
-    let sites: Vec<&Site> = sites.collect();
-    (!sites.is_empty()).then(|| Note::new(severity, sites, String::new(), text.to_owned()))
+    Note::new(severity, sites.collect(), text)
 }
 
-/// Returns the functions without a fed sample, except those that already hold their stream, and what to do about them.
-fn upper_bounds<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> (Vec<&'a Site>, String) {
+/// Returns a note about the functions without a fed sample, except those that already hold their stream.
+fn upper_bounds<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> Note<'a> {
     let is_bound = |site: &&Site| {
         site.series.iter().any(|series| series.upper_bound) && !site.has_gpu_key("sleep")
     };
@@ -221,7 +214,7 @@ fn upper_bounds<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> (Vec<&'a Site>, 
     };
     let text =
         "the GPU may have waited for the CPU in every sample, so the time is an upper bound (≤)";
-    (bound, format!("{text}: {remedy}"))
+    Note::new(Severity::Advice, bound, format!("{text}: {remedy}"))
 }
 
 /// Returns the longest host time per call of these functions, from their series and their paths with opened
@@ -250,9 +243,9 @@ fn counted<'a>(sites: &[&'a Site], count: impl Fn(&Series) -> u64) -> (Vec<&'a S
     (sites, saturating_sum(counts))
 }
 
-/// Returns the functions with an option that had no effect, and why: functions timed only by the host clock, and those of
+/// Returns notes about options that had no effect, on functions timed only by the host clock, and those of
 /// which every call was recorded, inside of another recorded one.
-fn without_effect<'a>(sites: &[&'a Site]) -> impl Iterator<Item = (Vec<&'a Site>, String)> {
+fn without_effect<'a>(sites: &[&'a Site]) -> impl Iterator<Item = Note<'a>> {
     let all = |site: &Site, is: fn(&Series) -> bool| {
         site.timed > 0 && site.heads().next().is_some() && site.series.iter().all(is)
     };
@@ -264,7 +257,7 @@ fn without_effect<'a>(sites: &[&'a Site]) -> impl Iterator<Item = (Vec<&'a Site>
     let note = |key: &str, is_without: &dyn Fn(&Site) -> bool, why: &str| {
         let asked = sites.iter().copied();
         let asked = asked.filter(|site| site.has_gpu_key(key) && is_without(site)).collect();
-        (asked, format!("`{key}` had no effect: {why}"))
+        Note::new(Severity::Advice, asked, format!("`{key}` had no effect: {why}"))
     };
     let of_host = "the host clock timed every call, because none had a stream on a GPU";
     let of_records = "every call was recorded inside of another one. With `GPU_TIME_RECORD=20ms/1s`, events time most calls";
@@ -275,21 +268,22 @@ fn without_effect<'a>(sites: &[&'a Site]) -> impl Iterator<Item = (Vec<&'a Site>
 
 /// Returns the calls and samples missing from the figures, and how the report was made.
 fn facts<'a>(snapshot: &Snapshot, sites: &[&'a Site]) -> Vec<Note<'a>> {
-    let of_program = |text| Note::of_program(Severity::Fact, text);
-    let untimed =
-        sites.iter().filter_map(|site| Some(Note::of_site(Severity::Fact, site, untimed(site)?)));
+    let of_program = |text| Note::new(Severity::Fact, Vec::new(), text);
+    let untimed = |site: &&'a Site| Some(Note::new(Severity::Fact, vec![*site], untimed(site)?));
+    let untimed = sites.iter().filter_map(untimed);
     let more = "more functions had calls that were not timed: see the JSON report";
     let mut notes = some(untimed, FACTS, more);
     let gaps = sites.iter().flat_map(|site| {
         site.series.iter().filter_map(|series| {
-            let place = format!(" on {}", series.place());
-            Some(Note::new(Severity::Fact, vec![site], place, gaps(series)?))
+            let note = Note::new(Severity::Fact, vec![site], gaps(series)?);
+            Some(Note { qualifier: format!(" on {}", series.place()), ..note })
         })
     });
     let more = "more rows have lost, starved or doubtful samples: see the JSON report";
     notes.extend(some(gaps, FACTS, more));
     let of_macro = [Remark::UnparsedBody, Remark::HiddenLaunch];
-    notes.extend(of_macro.iter().filter_map(|it| remarked(sites, *it, Severity::Fact)));
+    let of_macro = of_macro.map(|remark| remarked(sites, remark, Severity::Fact));
+    notes.extend(of_macro.into_iter().filter(|note| !note.sites.is_empty()));
     notes.extend(snapshot.process.budget.map(budget).map(of_program));
     notes.extend(slower_launches(snapshot).map(of_program));
     let never = snapshot.sites.iter().filter(|site| site.calls == 0);

@@ -1,16 +1,14 @@
 //! The kernels of the whole run, of all functions and of the work that is not annotated, as phases tell.
 
-use std::collections::HashMap;
-
-use crate::PhaseKernel;
 use crate::gpu_time::GpuTime;
 use crate::largest::sort_by_largest;
 use crate::marks::{Mark, Printed};
 use crate::units::{self, percent};
+use crate::{Coverage, PhaseKernel};
 
 /// All kernels with one name, either those of annotated functions or all others.
-pub struct RunKernel<'a> {
-    pub name: &'a str,
+pub struct RunKernel {
+    pub name: String,
     pub annotated: bool,
     pub calls: f64,
     pub total_ns: f64,
@@ -22,45 +20,31 @@ pub struct RunKernel<'a> {
     pub is_estimate: bool,
 }
 
-impl<'a> RunKernel<'a> {
+impl RunKernel {
     /// Returns the kernels of all devices whose phases tell about the run, largest total first. Those of some of several
     /// merged reports say nothing about the others.
-    pub fn all(gpus: &[GpuTime<'a>]) -> Vec<RunKernel<'a>> {
-        let mut all: Vec<RunKernel> = Vec::new();
-        let mut places = HashMap::<(&str, bool), usize>::new();
-        let mut all_busy_ns = 0.0;
+    pub fn all(gpus: &[GpuTime]) -> Vec<RunKernel> {
+        let (mut all, mut wall_ns, mut is_estimate) = (None::<Coverage>, 0.0, false);
         for (gpu, phases) in gpus.iter().filter_map(|gpu| Some((gpu, gpu.phases_of_all()?))) {
-            let is_estimate = !phases.is_whole_run();
+            is_estimate |= !phases.is_whole_run();
             // What is recorded stands for itself, or for all of the time.
-            let wall_ns = if is_estimate { gpu.in_use_ns } else { phases.total_ns };
-            let busy_ns = phases.busy * wall_ns;
-            all_busy_ns += busy_ns;
-            for PhaseKernel { name, annotated, share, per_s, median_ns, .. } in &phases.kernels {
-                let (calls, total_ns) = (per_s * wall_ns / 1e9, share * busy_ns);
-                let at = *places.entry((name, *annotated)).or_insert(all.len());
-                match all.get_mut(at) {
-                    Some(known) => {
-                        known.calls += calls;
-                        known.total_ns += total_ns;
-                        known.is_estimate |= is_estimate;
-                        // Percentiles cannot be combined.
-                        known.median_ns = None;
-                    }
-                    None => all.push(RunKernel {
-                        name,
-                        annotated: *annotated,
-                        calls,
-                        total_ns,
-                        median_ns: *median_ns,
-                        share: 0.0,
-                        is_estimate,
-                    }),
-                }
-            }
+            let ns = if phases.is_whole_run() { phases.total_ns } else { gpu.in_use_ns };
+            all = Some(all.map_or_else(|| phases.clone(), |all| all.pooled(phases, [wall_ns, ns])));
+            wall_ns += ns;
         }
-        all.iter_mut().for_each(|kernel| kernel.share = kernel.total_ns / all_busy_ns.max(1.0));
-        sort_by_largest(&mut all, |kernel| kernel.total_ns);
-        all
+        let Some(Coverage { busy, mut kernels, .. }) = all else { return Vec::new() };
+        sort_by_largest(&mut kernels, |kernel| kernel.share);
+        let busy_ns = busy * wall_ns;
+        let kernel = |PhaseKernel { name, annotated, share, per_s, median_ns, .. }| RunKernel {
+            name,
+            annotated,
+            calls: per_s * wall_ns / 1e9,
+            total_ns: share * busy_ns,
+            median_ns,
+            share,
+            is_estimate,
+        };
+        kernels.into_iter().map(kernel).collect()
     }
 
     /// The names of the [figures](Self::figures).

@@ -219,15 +219,15 @@ pub(crate) fn children(nodes: &[Node]) -> (Vec<Vec<usize>>, Vec<usize>) {
     (children, roots)
 }
 
-/// Returns for each inclusive time whether it contains an upper bound and thus is one.
-pub(crate) fn bounded_totals(nodes: &[Node]) -> Vec<bool> {
-    let mut bounds: Vec<bool> = nodes.iter().map(|node| node.upper_bound).collect();
+/// Returns for each path whether it, or a path inside, has a property.
+pub(crate) fn any_inside(nodes: &[Node], has: impl Fn(&Node) -> bool) -> Vec<bool> {
+    let mut have: Vec<bool> = nodes.iter().map(has).collect();
     for at in (0..nodes.len()).rev() {
-        if let Some(parent) = nodes[at].parent.filter(|parent| bounds[at] && *parent < at) {
-            bounds[parent] = true;
+        if let Some(parent) = nodes[at].parent.filter(|parent| have[at] && *parent < at) {
+            have[parent] = true;
         }
     }
-    bounds
+    have
 }
 
 /// Sorts the nodes: each comes before its children, which are sorted by inclusive time, longest

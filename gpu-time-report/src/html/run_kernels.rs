@@ -18,7 +18,7 @@ pub fn table(kernels: &[RunKernel], printed: &Printed) -> Markup {
                         @for kernel in kernels {
                             tr {
                                 th scope="row" {
-                                    (printable(kernel.name))
+                                    (printable(&kernel.name))
                                     @if !kernel.annotated { " " small.soft { (kernel.remark()) } }
                                 }
                                 @for figure in kernel.figures(printed) { td { (figure) } }

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::gpu_time::GpuTime;
 use crate::own_times::{OwnTime, Shares};
-use crate::tree::Owner;
 use crate::tree::shares::{OpenedCalls, described, opened_calls};
+use crate::tree::{Owner, any_inside};
 use crate::{Node, Series, Site, Snapshot, Source};
 
 /// The minimum part of a whole that matters. Who mends less than a tenth gains next to nothing.
@@ -115,13 +115,7 @@ impl<'t, 'a> Figures<'t, 'a> {
 
 /// Returns the functions around helper threads.
 fn helped(nodes: &[Node]) -> HashSet<usize> {
-    let is_of_helpers = |node: &Node| node.owner() == Owner::HelperThreads;
-    let mut are_helped: Vec<bool> = nodes.iter().map(is_of_helpers).collect();
-    for at in (0..nodes.len()).rev() {
-        if let Some(parent) = nodes[at].parent.filter(|parent| are_helped[at] && *parent < at) {
-            are_helped[parent] = true;
-        }
-    }
+    let are_helped = any_inside(nodes, |node| node.owner() == Owner::HelperThreads);
     let helped = nodes.iter().zip(are_helped).filter(|(_, is_helped)| *is_helped);
     helped.filter_map(|(node, _)| node.site).collect()
 }

@@ -75,7 +75,7 @@ fn accounted(figures: &Figures) -> Option<String> {
     let gpus = figures.gpus.iter().filter(|gpu| !gpu.times.is_empty());
     let gpus: Vec<&GpuTime> = gpus.collect();
     if let [gpu] = gpus[..] {
-        return Some(gpu.busy_sentence());
+        return Some(gpu.busy_sentence() + ".");
     }
     let of = GpuTime::of_all(gpus.iter().copied());
     let devices: Vec<&Device> = gpus.iter().map(|gpu| gpu.device).collect();

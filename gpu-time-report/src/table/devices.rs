@@ -76,9 +76,5 @@ fn accounted_line(gpu: &GpuTime, phases: Option<&str>) -> String {
     } else {
         None
     };
-    let sentence = gpu.busy_sentence();
-    match sentence.strip_suffix('.').zip(more) {
-        Some((sentence, more)) => format!("  {sentence}{more}"),
-        None => format!("  {sentence}"),
-    }
+    format!("  {}{}", gpu.busy_sentence(), more.unwrap_or_else(|| ".".to_owned()))
 }

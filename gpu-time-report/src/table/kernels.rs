@@ -38,7 +38,7 @@ fn row(kernel: &RunKernel, printed: &Printed) -> TextRow {
     let remark = kernel.remark();
     let space = if remark.is_empty() { "" } else { " " };
     TextRow {
-        name: printable(kernel.name),
+        name: printable(&kernel.name),
         after: format!("{space}{remark}"),
         is_kernel: true,
         cells: kernel.figures(printed).into_iter().chain([String::new()]).collect(),
