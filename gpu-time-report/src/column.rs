@@ -95,24 +95,6 @@ impl Column {
         Column::ALL.into_iter().filter(is_shown)
     }
 
-    /// Returns the name of the column in CSV, whose figures have no other unit. `None` for columns without figures.
-    pub fn id(self) -> Option<&'static str> {
-        Some(match self {
-            Column::Calls => "calls",
-            Column::Samples => "samples",
-            Column::Median => "median_ns",
-            Column::P5 => "p5_ns",
-            Column::P95 => "p95_ns",
-            Column::Own => "self_ns",
-            Column::Total => "total_ns",
-            Column::Error => "total_error",
-            Column::Share => "share",
-            Column::GbPerS => "gb_per_s",
-            Column::TflopPerS => "tflop_per_s",
-            Column::Function | Column::Key | Column::On | Column::Cache | Column::Spread => None?,
-        })
-    }
-
     /// Returns the unit of most figures, or nothing.
     pub fn unit(self, sheet: &Sheet) -> &'static str {
         match self {

@@ -13,10 +13,20 @@ use crate::{Process, Series, Snapshot, groups};
 const BEFORE: [&str; 8] = ["function", "file", "line", "launch", "key", "device", "clock", "cache"];
 const BEHIND: [&str; 4] = ["upper_bound", "label", "program_version", "host"];
 
-/// The columns of the table that have figures, in order.
-fn figures() -> impl Iterator<Item = Column> {
-    Column::ALL.into_iter().filter(|column| column.id().is_some())
-}
+/// The columns of the table that have figures, with their names. The figures have no other unit.
+const FIGURES: [(Column, &str); 11] = [
+    (Column::Calls, "calls"),
+    (Column::Samples, "samples"),
+    (Column::Median, "median_ns"),
+    (Column::P5, "p5_ns"),
+    (Column::P95, "p95_ns"),
+    (Column::Own, "self_ns"),
+    (Column::Total, "total_ns"),
+    (Column::Error, "total_error"),
+    (Column::Share, "share"),
+    (Column::GbPerS, "gb_per_s"),
+    (Column::TflopPerS, "tflop_per_s"),
+];
 
 impl Snapshot {
     /// Returns the CSV report: a header, then one line for each function, with each key, device, clock and cache state by
@@ -35,7 +45,7 @@ impl Analysis<'_> {
     /// apart.
     pub fn csv(&self, report: &Snapshot) -> String {
         let mut text = String::new();
-        let names = figures().filter_map(Column::id);
+        let names = FIGURES.map(|(_, name)| name);
         let header = BEFORE.into_iter().chain(names).chain(BEHIND).map(str::to_owned);
         write_line(&mut text, header);
         let printed = Printed::default();
@@ -68,7 +78,7 @@ fn write_row(text: &mut String, name: &str, group: &Group, series: &Series, shee
         series.clock.name().to_owned(),
         series.cache.name().to_owned(),
     ];
-    let figures = figures().map(|column| {
+    let figures = FIGURES.iter().map(|(column, _)| {
         let value = column.cell(&row, sheet).and_then(|cell| cell.value);
         // Whole numbers have no decimals.
         value.map(|value| value.to_string()).unwrap_or_default()

@@ -321,7 +321,8 @@ fn kernel(figures: &Figures) -> String {
 }
 
 impl<'a> First<'a> {
-    fn of(&Longest { site, name, ns, .. }: &Longest<'a>, why: String) -> First<'a> {
+    fn of(longest: &Longest<'a>, why: String) -> First<'a> {
+        let Longest { site, name, ns, .. } = *longest;
         First { site, name, why, remedy: None, ns, follows_outside: false }
     }
 

@@ -99,6 +99,8 @@ pub use site::Site;
 pub use snapshot::Snapshot;
 pub use stats::{Dependence, Histogram, Modes, Slot, Stats, Timeline, Trend};
 pub use terminal::Terminal;
+#[doc(hidden)]
+pub use tree::Owner;
 pub use tree::{Node, PerCall, Source};
 
 // Used by the runtime and the tool to build reports.

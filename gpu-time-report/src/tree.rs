@@ -129,7 +129,8 @@ impl Node {
     pub const NOT_TIMED: &str = "<annotated, not timed>";
 
     /// Returns what the path's own time counts for.
-    pub(crate) fn owner(&self) -> Owner {
+    #[doc(hidden)]
+    pub fn owner(&self) -> Owner {
         match (self.source, self.site) {
             (Source::Windows, _) if self.name == Node::NOT_TIMED => Owner::NotTimed,
             (Source::Windows, _) => Owner::NotAnnotated,
@@ -150,8 +151,9 @@ impl Node {
 }
 
 /// What GPU time counts for: a function, by its index in the report, or work outside of functions.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Owner {
+pub enum Owner {
     Function(usize),
     /// What threads without annotated functions enqueued for a function.
     HelperThreads,
@@ -160,7 +162,6 @@ pub(crate) enum Owner {
     /// No annotated function. Only phases found it.
     NotAnnotated,
     /// Nothing: the device was idle, or nothing is known.
-    #[cfg_attr(not(feature = "html"), expect(dead_code, reason = "only the page divides all time"))]
     Nobody,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use gpu_time_report::merge::join;
-use gpu_time_report::{Node, PerCall, Source, value};
+use gpu_time_report::{Node, Owner, PerCall, Source, value};
 
 use super::combine::add;
 
@@ -13,20 +13,9 @@ pub struct MergedTree {
     nodes: Vec<Node>,
     /// The self time of each path by device index. `None` if a report does not contain it.
     by_device: Vec<Option<BTreeMap<usize, f64>>>,
-    /// The index of each path in `nodes`.
-    known: HashMap<(Option<usize>, Function), usize>,
-}
-
-/// The last part of a path: the function that was called.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Function {
-    /// The index of the function's site in the merged report.
-    Site(usize),
-    /// A function that the report does not list.
-    Name(String),
-    /// Work that only phases found, by name. Its time is the sum of the estimates for each process,
-    /// because processes with phases differ in wall time.
-    FromWindows(String),
+    /// The index of each path in `nodes`, by its caller and by what its own time counts for. The time that only phases found
+    /// is the sum of the estimates for each process, because processes with phases differ in wall time.
+    known: HashMap<(Option<usize>, Owner), usize>,
 }
 
 impl MergedTree {
@@ -49,13 +38,8 @@ impl MergedTree {
 
     /// Adds a path with its self time on each device.
     fn add_path(&mut self, node: Node, by_device: Option<BTreeMap<usize, f64>>) -> usize {
-        let function = match (node.source, node.site) {
-            (Source::Windows, _) => Function::FromWindows(node.name.clone()),
-            (_, Some(site)) => Function::Site(site),
-            (_, None) => Function::Name(node.name.clone()),
-        };
         let next = self.nodes.len();
-        let at = *self.known.entry((node.parent, function)).or_insert(next);
+        let at = *self.known.entry((node.parent, node.owner())).or_insert(next);
         match self.nodes.get_mut(at) {
             Some(ours) => add_node(ours, &node),
             None => {
