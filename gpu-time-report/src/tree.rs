@@ -142,8 +142,7 @@ impl Node {
     /// Returns the path's name. A report from elsewhere may have given any to work outside of functions.
     pub(crate) fn label(&self) -> &str {
         match self.owner() {
-            Owner::Function(_) => &self.name,
-            Owner::HelperThreads => Node::HELPER_THREADS,
+            Owner::Function(_) | Owner::HelperThreads => &self.name,
             Owner::NotTimed => Node::NOT_TIMED,
             Owner::NotAnnotated | Owner::Nobody => Node::NOT_ANNOTATED,
         }
