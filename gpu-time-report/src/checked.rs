@@ -10,8 +10,7 @@ use std::mem;
 use crate::units::{is_hidden, printable};
 use crate::{
     Bytes, Coverage, Dependence, Device, Elsewhere, Eviction, Flops, FlushProof, Kernel,
-    KernelTimes, Launch, Launches, Node, Overlap, PerCall, PhaseKernel, Process, Run, Series, Site,
-    Stats,
+    KernelTimes, Launch, Launches, Node, PerCall, PhaseKernel, Process, Run, Series, Site, Stats,
 };
 
 /// The maximum length of a text in bytes. Names of kernels have up to 8 KiB.
@@ -46,9 +45,8 @@ macro_rules! checked {
 checked! {
     Process { name started version warnings program_version label host off kernels merged; }
     Device {
-        id name warnings throttle driver driver_release uuid event_bias_source overlap flush_proof coverage;
+        id name warnings throttle driver driver_release uuid event_bias_source flush_proof coverage;
     }
-    Overlap { ns; }
     FlushProof { clean dirty; }
     Eviction { method; missed_after_read missed_after_write missed_discarded }
     Coverage {
@@ -148,7 +146,7 @@ mod tests {
     use super::{Checked, MAX_TEXT};
     use crate::fixtures::kernels;
     use crate::tree::fixtures::tree;
-    use crate::{Detail, Overlap, Snapshot, Terminal};
+    use crate::{Detail, Snapshot, Terminal};
 
     /// Replaces each of these numbers in turn.
     #[test]
@@ -158,7 +156,6 @@ mod tests {
         (coverage.covered_ns, coverage.not_annotated_error) = (1e9, Some(0.001));
         coverage.kernels.truncate(1);
         report.sites[0].unsampled = 1;
-        report.devices[0].overlap = Some(Overlap { ns: 5.0, partial: false });
         let whole = serde_json::to_value(report).unwrap();
         for list in ["devices", "tree", "sites"] {
             let mut paths = Vec::new();

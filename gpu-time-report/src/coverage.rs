@@ -156,6 +156,12 @@ impl Coverage {
         is_whole && self.unknown() == 0
     }
 
+    /// Returns the time that the shares are of, on a GPU that was in use for `in_use_ns`: what is recorded throughout stands
+    /// for itself.
+    pub(crate) fn stands_for_ns(&self, in_use_ns: f64) -> f64 {
+        if self.is_whole_run() { self.total_ns } else { in_use_ns }
+    }
+
     /// Returns the number of phases and their time in words.
     pub(crate) fn windows_words(&self) -> String {
         if self.is_whole_run() {

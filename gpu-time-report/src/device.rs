@@ -98,9 +98,6 @@ pub struct Device {
     /// Several of the merged processes used the device at the same time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
-    /// How long work of different recorded calls ran at the same time. `None` if it never did, as on
-    /// a single stream.
-    pub overlap: Option<Overlap>,
     /// How busy the device was, from phases in which all work of the process was recorded. `None`
     /// without phases.
     pub coverage: Option<Coverage>,
@@ -109,23 +106,6 @@ pub struct Device {
     pub windows_from: Option<WindowsFrom>,
     /// Reasons to doubt the device's figures.
     pub warnings: Vec<String>,
-}
-
-/// The time during which work of different recorded calls ran on a device at the same time, on different streams.
-///
-/// Each of the calls counts the time as its own. The time for which the device was busy with the work
-/// of recorded calls is therefore the sum of the paths' [self times on
-/// it](crate::Node::self_ns_by_device) minus this overlap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Overlap {
-    /// The time that is counted more than once, in nanoseconds. Time that `n` calls share counts `n
-    /// - 1` times.
-    pub ns: f64,
-    /// `true` if there may have been more overlap. Work ran on several streams, and either calls
-    /// were sampled, so that the work beside theirs is unknown, or some work ended too late to be
-    /// compared with earlier work.
-    pub partial: bool,
 }
 
 /// The number of merged reports whose phases the figures come from, if others have none.
@@ -157,7 +137,7 @@ impl Device {
         })
     }
 
-    /// Merges another report of the same device. Throttled times and overlaps are summed, and phases
+    /// Merges another report of the same device. Throttled times are summed, and phases
     /// are pooled, weighted by the times that they stand for. Other values become unknown if they differ. Leaves the
     /// warnings, and what is about the merged processes.
     #[doc(hidden)]
@@ -171,7 +151,6 @@ impl Device {
                     throttle: _,
                     used_by: _,
                     shared: _,
-                    overlap: _,
                     coverage: _,
                     windows_from: _,
                     warnings: _,
@@ -187,10 +166,6 @@ impl Device {
             persistence mig mps other_processes
         );
         self.shared |= theirs.shared;
-        join(&mut self.overlap, theirs.overlap, |ours, theirs| {
-            ours.ns += theirs.ns;
-            ours.partial |= theirs.partial;
-        });
         join(&mut self.coverage, theirs.coverage.clone(), |ours, theirs| {
             *ours = ours.pooled(&theirs, covered_ns);
         });

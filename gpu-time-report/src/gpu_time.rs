@@ -4,7 +4,7 @@ use crate::coverage::FAR;
 use crate::figure::{Bound, Figure};
 use crate::own_times::{self, OwnTime, Rows, sum};
 use crate::units::{percent, percent_with_error};
-use crate::{Coverage, Device, Node, Overlap, Process, Snapshot, Source, WindowsFrom};
+use crate::{Coverage, Device, Snapshot, WindowsFrom};
 
 /// The minimum share of its processes' run for which a device is in use throughout.
 const THROUGHOUT: f64 = 0.95;
@@ -27,16 +27,14 @@ pub struct GpuTime<'a> {
     pub of: &'static str,
     /// The functions' own times on the GPU, longest first. Empty if no function ran on it.
     pub times: Vec<OwnTime<'a>>,
-    /// The time for which functions kept it busy: the sum of the own times without the overlap, but not more than the time
-    /// in use. The part of it that is an upper bound is not more than phases found of functions beside the rest.
+    /// The time for which functions kept it busy: the sum of the own times, but not more than phases for the whole run found
+    /// of functions, or than the time in use. The part of it that is an upper bound is not more than phases found of
+    /// functions beside the rest.
     pub busy: Figure,
     /// An unknown part of the work ran at the same time as other work.
     pub is_partial: bool,
-    /// The share for which phases found it idle, but no more than recorded calls leave room for. If phases found more, it
-    /// is an upper bound. Without an error if there are too few phases.
+    /// The share for which phases found it idle. Without an error if there are too few phases.
     pub idle: Option<Figure>,
-    /// The share for which recorded calls are known to have kept it busy.
-    pub recorded: f64,
     /// The phases saw no work of annotated functions, although functions ran for long. Nothing that they found stands
     /// for the run then.
     pub is_missed: bool,
@@ -56,42 +54,39 @@ impl<'a> GpuTime<'a> {
             busy: Figure::new(sum(&times), Bound::Exact),
             is_partial: false,
             idle: None,
-            recorded: recorded_share(snapshot, device, in_use_ns),
             is_missed: device.known_coverage().is_some_and(is_blind)
                 && sum(&times) > NOTICEABLE * in_use_ns,
             times,
         };
         gpu.limit_busy();
-        gpu.idle = gpu.phases().map(|phases| gpu.limited_idle(phases));
+        gpu.idle = gpu.phases().map(|phases| Figure::estimate(phases.idle, phases.idle_error));
         gpu
     }
 
-    /// Takes what the GPU did at once off the busy time, and limits it to the time in use.
+    /// Limits the busy time to what phases found, and to the time in use: the work of several functions may run at once.
     fn limit_busy(&mut self) {
-        let overlap = self.device.overlap.unwrap_or(Overlap { ns: 0.0, partial: false });
-        let ns = (sum(&self.times) - overlap.ns).max(0.0);
-        // Events do not show how much work ran at once, but a sum above the wall time shows that some did.
-        self.is_partial = overlap.partial || ns > self.in_use_ns;
+        let phases = self.phases_of_all();
+        let found_ns =
+            phases.map(|phases| phases.attributed * phases.stands_for_ns(self.in_use_ns));
+        let mut ns = sum(&self.times);
+        if let Some(found_ns) = found_ns.filter(|_| phases.is_some_and(Coverage::is_whole_run)) {
+            ns = ns.min(found_ns);
+        }
+        // Neither events nor calls in random phases show how much work ran at once, but a sum of estimates above what phases
+        // found, or above the time, shows that some did.
+        let error = phases.and_then(|phases| phases.attributed_error);
+        let errors_ns = self.times.iter().map(|time| time.error_ns).sum::<f64>();
+        let is_above = |found_ns| Some(ns > found_ns + FAR * (errors_ns + error? * self.in_use_ns));
+        let is_at_once = errors_ns > 0.0 && found_ns.and_then(is_above).unwrap_or_default();
+        self.is_partial = is_at_once || ns > self.in_use_ns;
         let is_bound = self.is_partial || self.times.iter().any(OwnTime::is_bound);
         // Times by events may include pauses, but phases know how busy functions kept the GPU.
-        let most_ns = match self.phases_of_all().filter(|_| is_bound) {
-            Some(phases) => {
-                let known_ns = self.times.iter().map(OwnTime::known_ns).sum::<f64>() - overlap.ns;
-                let found_ns = phases.attributed * self.in_use_ns;
-                if self.is_partial { found_ns } else { known_ns.max(found_ns) }
-            }
+        let most_ns = match found_ns.filter(|_| is_bound) {
+            Some(found_ns) if self.is_partial => found_ns,
+            Some(found_ns) => found_ns.max(self.times.iter().map(OwnTime::known_ns).sum()),
             None => self.in_use_ns,
         };
         self.busy = Figure::new(ns.min(most_ns).min(self.in_use_ns), Bound::at_most(is_bound));
-    }
-
-    fn limited_idle(&self, phases: &Coverage) -> Figure {
-        let (found, error) = (phases.idle, phases.idle_error);
-        // Recorded calls of all processes do not tell about those with phases.
-        let recorded = if self.device.windows_from.is_none() { self.recorded } else { 0.0 };
-        let most = 1.0 - recorded;
-        let is_bound = found > most + FAR * error.unwrap_or(0.0);
-        Figure { value: found.min(most), error, bound: Bound::at_most(is_bound) }
     }
 
     /// Returns the phases, if they tell how idle the GPU was.
@@ -125,23 +120,21 @@ impl<'a> GpuTime<'a> {
         self.busy_share() >= WHOLE
     }
 
-    /// Returns the idle share that phases found. `None` if they are too few, or found more than there can have been.
+    /// Returns the idle share that phases found. `None` if they are too few.
     pub fn known_idle(&self) -> Option<f64> {
-        let is_known = |idle: &Figure| idle.error.is_some() && !idle.is_bound();
-        self.idle.filter(is_known).map(|idle| idle.value)
+        self.idle.filter(|idle| idle.error.is_some()).map(|idle| idle.value)
     }
 
     /// Returns the most that the idle share can be, by phases or by the time that functions leave.
     pub fn most_idle(&self) -> Option<f64> {
         let is_left = !self.times.is_empty() && !self.busy.is_bound();
         let left = is_left.then(|| 1.0 - self.busy_share());
-        self.idle.filter(|idle| idle.error.is_some()).map(|idle| idle.value).or(left)
+        self.known_idle().or(left)
     }
 
     /// Returns the idle share in words.
     pub fn idle_words(idle: Figure) -> String {
         match idle.error {
-            _ if idle.is_bound() => format!("at most {}", percent(idle.value)),
             None => format!("about {}", percent(idle.value)),
             error => percent_with_error(idle.value, error),
         }
@@ -150,9 +143,7 @@ impl<'a> GpuTime<'a> {
     /// Returns, in parentheses, the reason why the idle share has no error, or the part of the reports that it is of.
     pub fn idle_doubt(&self) -> String {
         match self.device.windows_from {
-            _ if self.idle.is_some_and(|idle| idle.error.is_none() && !idle.is_bound()) => {
-                TOO_FEW.to_owned()
-            }
+            _ if self.idle.is_some_and(|idle| idle.error.is_none()) => TOO_FEW.to_owned(),
             Some(WindowsFrom { with, of }) => format!(" (in {with} of {of} reports)"),
             None => String::new(),
         }
@@ -190,22 +181,6 @@ impl<'a> GpuTime<'a> {
         })
     }
 
-    /// Returns a warning if the phases of a device contradict what recorded calls measured exactly. In a
-    /// merged report, only some of the processes may have done so.
-    pub fn contradiction(&self, process: &Process) -> Option<String> {
-        let coverage = self.device.coverage_of_all().filter(|_| process.merged.len() <= 1)?;
-        let (busy, error) = (coverage.busy, coverage.busy_error?);
-        (self.recorded > busy + FAR * error).then(|| {
-            format!(
-                "phases found the GPU busy for {} of the time, but recorded calls alone kept it busy for {} of {}: the \
-                 phases do not stand for the run",
-                percent_with_error(busy, Some(error)),
-                percent(self.recorded),
-                self.of
-            )
-        })
-    }
-
     /// Returns the words for what shares of several GPUs are of.
     pub fn of_all<'t>(all: impl Iterator<Item = &'t GpuTime<'a>>) -> &'static str
     where
@@ -217,30 +192,12 @@ impl<'a> GpuTime<'a> {
     }
 }
 
-/// Returns the share of the time in use for which recorded calls are known to have kept the device busy. Calls
-/// that were sampled do not count, nor does any if it is unknown how much of their work ran at once.
-fn recorded_share(snapshot: &Snapshot, device: &Device, in_use_ns: f64) -> f64 {
-    let is_exact = |node: &&Node| {
-        node.source == Source::Opened && node.self_error_ns == Some(0.0) && !node.upper_bound
-    };
-    let exact = snapshot.tree.iter().filter(is_exact);
-    let is_only = snapshot.gpus().count() == 1;
-    let times = exact.filter_map(|node| match node.self_ns_by_device.get(&device.id) {
-        None if is_only => Some(node.self_ns),
-        ns => ns.copied(),
-    });
-    let overlap_ns = match device.overlap {
-        Some(overlap) if overlap.partial => return 0.0,
-        overlap => overlap.map_or(0.0, |overlap| overlap.ns),
-    };
-    ((times.sum::<f64>() - overlap_ns) / in_use_ns).clamp(0.0, 1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{coverage, gpu, process};
     use crate::tree::fixtures::node;
+    use crate::{Node, Process};
 
     fn lasting(wall_ns: u64) -> Process {
         Process { wall_ns, ..process(None) }
@@ -324,32 +281,36 @@ mod tests {
         report(windows).analyzed(|report| report.lead.time.clone().unwrap())
     }
 
-    fn warnings(windows: Coverage) -> usize {
-        report(windows).to_string().matches("do not stand for the run").count()
-    }
-
+    /// Two functions of 0.4 and 0.5 of the run, on streams of their own, keep the GPU busy for less.
     #[test]
-    fn idle_time_leaves_room_for_opened_calls() {
-        let agreeing = windows(0.45, Some(0.01));
-        assert_eq!(said(agreeing.clone()), "The GPU was idle 45.0 ±1.0% of the time.");
-        let close = windows(0.52, Some(0.01));
-        assert_eq!(said(close.clone()), "The GPU was idle 50.0 ±1.0% of the time.");
-        let far = windows(0.95, Some(0.01));
-        assert_eq!(said(far.clone()), "The GPU was idle at most 50.0% of the time.");
-        assert_eq!([agreeing, close, far].map(warnings), [0, 0, 1]);
-    }
-
-    #[test]
-    fn sampled_or_overlapping_calls_leave_room() {
-        let mut snapshot = report(windows(0.95, Some(0.01)));
-        snapshot.tree[0].self_error_ns = Some(1.0);
-        let recorded = |snapshot: &Snapshot| snapshot.analyzed(|report| report.gpus[0].recorded);
-        assert_eq!(recorded(&snapshot), 0.0);
-        snapshot.tree[0].self_error_ns = Some(0.0);
-        let ns = 0.1 * snapshot.process.wall_ns as f64;
-        for (partial, share) in [(false, 0.4), (true, 0.0)] {
-            snapshot.devices[0].overlap = Some(crate::Overlap { ns, partial });
-            assert!((recorded(&snapshot) - share).abs() < 1e-9);
+    fn work_that_ran_at_once_counts_once() {
+        let process = process(None);
+        let run_ns = process.wall_ns as f64;
+        let whole = Coverage { total_ns: run_ns, covered_ns: run_ns, ..coverage() };
+        let few = Coverage { total_ns: 0.1 * run_ns, ..whole.clone() };
+        for (phases, error, expected) in [
+            (whole, None, (0.6, false)),
+            (few.clone(), Some(0.01), (0.6, true)),
+            (few, None, (0.9, false)),
+        ] {
+            let phases = Coverage {
+                busy: 0.6,
+                idle: 0.4,
+                attributed: 0.6,
+                attributed_error: error,
+                incomplete: 0,
+                missed: 0,
+                ..phases
+            };
+            let gpu = Device { coverage: Some(phases), ..gpu() };
+            let [one, other] = [0.4, 0.5].map(|share| share * run_ns);
+            let node =
+                |name, ns| Node { self_error_ns: Some(0.01 * ns), ..node(name, None, ns, ns) };
+            let tree = vec![node("one", one), node("other", other)];
+            let snapshot = Snapshot::new(process.clone(), vec![gpu], Vec::new()).with_tree(tree);
+            let busy = snapshot.analyzed(|report| report.gpus[0].busy);
+            assert!((busy.value / run_ns - expected.0).abs() < 1e-9, "{busy:?}");
+            assert_eq!(busy.is_bound(), expected.1);
         }
     }
 
@@ -368,16 +329,6 @@ mod tests {
             said(windows(0.45, None)),
             "The GPU was idle about 45.0% of the time (too few phases)."
         );
-        assert_eq!(said(windows(0.9, None)), "The GPU was idle at most 50.0% of the time.");
-    }
-
-    /// The calls may have been those of the other process.
-    #[test]
-    fn opened_calls_do_not_limit_windows_of_some_reports() {
-        let mut snapshot = report(windows(0.9, Some(0.01)));
-        snapshot.devices[0].windows_from = Some(WindowsFrom { with: 1, of: 2 });
-        let expected = "The GPU was idle 90.0 ±1.0% of the time (in 1 of 2 reports).";
-        assert_eq!(snapshot.analyzed(|report| report.lead.time.clone().unwrap()), expected);
     }
 
     /// The process used the GPU only in the last fifth of its run.

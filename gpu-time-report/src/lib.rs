@@ -85,7 +85,7 @@ mod tests;
 pub use analysis::Analysis;
 pub use budget::Budget;
 pub use coverage::{Coverage, PhaseKernel};
-pub use device::{Clocks, Device, Overlap, WindowsFrom};
+pub use device::{Clocks, Device, WindowsFrom};
 pub use flush_proof::{Eviction, FlushProof};
 pub use json::ReadError;
 #[doc(hidden)]

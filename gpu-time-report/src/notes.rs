@@ -87,8 +87,7 @@ fn of_devices<'a>(analysis: &Analysis<'a>) -> impl Iterator<Item = Note<'a>> {
     let Snapshot { process, devices, .. } = analysis.snapshot;
     let of_devices = devices.iter().flat_map(move |device| {
         let of_phases = device.coverage.as_ref().and_then(Coverage::warning);
-        let contradiction = analysis.gpu(device).and_then(|gpu| gpu.contradiction(process));
-        let all = device.warnings.iter().cloned().chain(of_phases).chain(contradiction);
+        let all = device.warnings.iter().cloned().chain(of_phases);
         all.map(|warning| format!("{}: {warning}", device.id))
     });
     let all = process.warnings.iter().cloned().chain(of_devices);

@@ -28,7 +28,7 @@ impl RunKernel {
         for (gpu, phases) in gpus.iter().filter_map(|gpu| Some((gpu, gpu.phases_of_all()?))) {
             is_estimate |= !phases.is_whole_run();
             // What is recorded stands for itself, or for all of the time.
-            let ns = if phases.is_whole_run() { phases.total_ns } else { gpu.in_use_ns };
+            let ns = phases.stands_for_ns(gpu.in_use_ns);
             all = Some(all.map_or_else(|| phases.clone(), |all| all.pooled(phases, [wall_ns, ns])));
             wall_ns += ns;
         }

@@ -69,9 +69,9 @@ pub use config::report_file::write_file;
 pub use control::configure::{Configure, configure};
 pub use gpu_time_report::{
     Budget, Bytes, Clocks, Coverage, Dependence, Device, Elsewhere, ElsewhereReason, Eviction,
-    Flops, FlushProof, Histogram, Kernel, KernelTimes, Launch, Launches, Modes, Node, Overlap,
-    PerCall, PhaseKernel, Process, ReadError, Run, Series, Site, Slot, Snapshot, Stats, Timeline,
-    Trend, UnknownError, WindowsFrom,
+    Flops, FlushProof, Histogram, Kernel, KernelTimes, Launch, Launches, Modes, Node, PerCall,
+    PhaseKernel, Process, ReadError, Run, Series, Site, Slot, Snapshot, Stats, Timeline, Trend,
+    UnknownError, WindowsFrom,
 };
 pub use lifecycle::clocks::{ClockError, LockedClocks, lock_clocks};
 pub use settle::{BackToBack, Compared, Ratio, Settle, Settled, Unmet};

@@ -6,6 +6,7 @@ use maud::{Markup, html};
 
 use super::colours::{MAX_FUNCTIONS, OTHERS, colour};
 use super::function_shares::function_shares;
+use crate::coverage::FAR;
 use crate::figure::{Bound, Figure};
 use crate::gpu_time::GpuTime;
 use crate::marks::Printed;
@@ -186,16 +187,20 @@ pub fn parts(gpu: &GpuTime, own: &[OwnTime], printed: &Printed) -> Vec<Part> {
     match windows {
         Some(phases) => {
             // They leave room for the time of functions, which may be known better.
-            let idle = gpu.idle.map_or(0.0, |idle| idle.value);
-            let room = (1.0 - functions - idle).max(0.0);
+            let known = parts.iter().filter(|part| !part.share.is_bound());
+            let most_idle = (1.0 - known.map(|part| part.share.value).sum::<f64>()).max(0.0);
+            let room = (1.0 - functions - gpu.idle.map_or(0.0, |idle| idle.value)).max(0.0);
             let not_timed = phases.not_timed.min(room);
             let not_annotated = phases.not_annotated().min(room - not_timed);
             let not_timed = Figure::estimate(not_timed, phases.not_timed_error);
             let not_annotated = Figure::estimate(not_annotated, phases.not_annotated_error);
             parts.push(part(Owner::NotTimed, Node::NOT_TIMED, not_timed));
             parts.push(part(Owner::NotAnnotated, Node::NOT_ANNOTATED, not_annotated));
-            let at_most = |idle: Figure| Figure { error: Some(0.0), ..idle };
-            let idle = gpu.idle.map(|idle| if idle.is_bound() { at_most(idle) } else { idle });
+            let is_above = |idle: Figure| idle.value > most_idle + FAR * idle.error.unwrap_or(0.0);
+            let idle = gpu.idle.map(|idle| match is_above(idle) {
+                true => Figure::new(most_idle, Bound::AtMost),
+                false => idle,
+            });
             parts.extend(idle.map(|idle| part(Owner::Nobody, "idle", idle)));
         }
         None => {

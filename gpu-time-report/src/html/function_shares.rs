@@ -13,7 +13,7 @@ const FAR_WITHOUT_ERROR: f64 = 0.1;
 ///
 /// The parts of the own times that are known, and those that are upper bounds, have a scale each.
 pub fn function_shares(gpu: &GpuTime) -> Option<Vec<Figure>> {
-    let GpuTime { device, times, in_use_ns: run_ns, busy, is_partial, .. } = gpu;
+    let GpuTime { times, in_use_ns: run_ns, busy, is_partial, .. } = gpu;
     let is_all_bound = gpu.is_all_bound();
     let measured_ns = sum(times);
     let bounds = times.iter().filter(|time| time.is_bound()).count();
@@ -36,9 +36,8 @@ pub fn function_shares(gpu: &GpuTime) -> Option<Vec<Figure>> {
         }
         // Upper bounds share what phases found beside the times that are known.
         Some(coverage) => {
-            let overlap_ns = device.overlap.map_or(0.0, |overlap| overlap.ns);
             let sum_ns: f64 = times.iter().map(OwnTime::known_ns).sum();
-            let known_ns = (sum_ns - overlap_ns).clamp(0.0, *run_ns);
+            let known_ns = sum_ns.min(busy.value);
             let (bound_ns, rest_ns) =
                 (measured_ns - sum_ns, coverage.attributed * run_ns - known_ns);
             let most_ns = most_beside_ns(coverage, known_ns, *run_ns);

@@ -8,7 +8,7 @@ use crate::fixtures::{
     coverage, everything, gpu, kernels, off, on_host, only_functions, process, rated, row, site,
 };
 use crate::tree::fixtures::{node, of_sites, tree};
-use crate::{Coverage, Detail, Device, Measure, Node, Overlap, ScopeKind, Terminal};
+use crate::{Coverage, Detail, Device, Measure, Node, ScopeKind, Terminal};
 
 mod bar;
 #[cfg(feature = "browser-tests")]

@@ -39,14 +39,9 @@ fn idle(figures: &Figures) -> Option<String> {
         [idle] => (GpuTime::idle_words(*idle), known[0].idle_doubt()),
         idle => {
             let range = range(&gpus, idle.iter().map(|idle| idle.value))?;
-            match idle {
-                _ if idle.iter().any(|idle| idle.is_bound()) => {
-                    (format!("at most {range}"), String::new())
-                }
-                _ if idle.iter().any(|idle| idle.error.is_none()) => {
-                    (format!("about {range}"), TOO_FEW.to_owned())
-                }
-                _ => (range, String::new()),
+            match idle.iter().any(|idle| idle.error.is_none()) {
+                true => (format!("about {range}"), TOO_FEW.to_owned()),
+                false => (range, String::new()),
             }
         }
     };

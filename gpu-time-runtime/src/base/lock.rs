@@ -95,8 +95,6 @@ pub(crate) enum Rank {
     ReportFiles,
     /// The call tree.
     CallTree,
-    /// The recent work on each device, and how much of it ran at the same time.
-    Overlaps,
     /// The devices that CUPTI's records name, or that were in use during a phase.
     RecordedDevices,
     /// Opened calls that have ended since the last collection.

@@ -264,7 +264,6 @@ mod tests {
 
     use super::*;
     use crate::call::timed_call::logged::Log;
-    use crate::gpu::fake::site;
     use crate::record::stack;
     use crate::types::attribute::Spec;
 

@@ -8,9 +8,9 @@ use crate::config::kernel_bases::{self, GpuIdentity, KernelBases};
 use crate::cuda::{self, Context, DeviceInfo};
 use crate::cupti;
 use crate::health;
+use crate::record::disturbance;
 use crate::record::opened::devices;
 use crate::record::phase::controller;
-use crate::record::{disturbance, overlap};
 use crate::stats::bias::{Bias, ConfiguredBias, KernelBase};
 use crate::types::device::DeviceId;
 use gpu_time_report as report;
@@ -124,7 +124,6 @@ pub(super) fn all(configured: Option<ConfiguredBias>, has_host_times: bool) -> V
             driver_release: driver_release(),
             l2_bytes: (info.l2_bytes > 0).then_some(info.l2_bytes),
             peak_gb_per_s: info.peak_bandwidth.map(|peak| peak as f64 / 1e9),
-            overlap: overlap::report(info.ordinal),
             ..described(&info, health::describe)
         });
         for context in cuda::contexts() {

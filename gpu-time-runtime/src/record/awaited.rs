@@ -31,18 +31,28 @@ pub(crate) struct KnownLaunch {
     pub frame: Option<(u64, u32)>,
     /// The window that waits for its records.
     pub window: Option<u64>,
+    /// It is of a group, and its call has been recorded.
+    pub has_ended: bool,
 }
 
 pub(crate) type KnownLaunches = HashMap<u32, KnownLaunch>;
 
 impl KnownLaunch {
     pub fn new(launch: NotedLaunch) -> KnownLaunch {
-        KnownLaunch { launch, records: 0, is_quiet: false, device: None, frame: None, window: None }
+        KnownLaunch {
+            launch,
+            records: 0,
+            is_quiet: false,
+            device: None,
+            frame: None,
+            window: None,
+            has_ended: false,
+        }
     }
 
     /// Returns `true` if nothing waits for its records, or may do so later.
     pub fn is_over(&self) -> bool {
-        self.window.is_none() && self.launch.owner.is_none()
+        self.window.is_none() && self.launch.owner.is_none() && !self.has_ended
     }
 }
 

@@ -20,7 +20,6 @@ mod launches;
 pub(crate) mod open_brackets;
 pub(crate) mod open_frames;
 pub(crate) mod opened;
-pub(crate) mod overlap;
 pub(crate) mod pending;
 #[cfg_attr(not(feature = "kernels"), path = "phase/off.rs")]
 pub(crate) mod phase;

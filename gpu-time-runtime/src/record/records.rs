@@ -4,7 +4,7 @@
 //! call or a window needs its records. A call is recorded once it has ended and its launches have theirs, and a window once
 //! it is closed and its launches have theirs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use crate::record::opened::open_call::{OpenCall, Whereabouts};
 use crate::record::opened::waiting_call::{MAX_ACTIVITIES, WaitingCall};
 use crate::record::phase::windows::Windows;
 use crate::record::stream_progress::StreamProgress;
-use crate::types::activity::{Activity, GraphExec};
+use crate::types::activity::Activity;
 use crate::types::sample::Lost;
 
 /// The time from a flush of CUPTI's records to the next one by the collector's thread. Each flush blocks launches on other
@@ -69,8 +69,8 @@ pub(crate) struct Records {
     progress: StreamProgress,
     /// The numbers of records that launches of graphs have.
     graph_sizes: GraphSizes,
-    /// The launches of groups whose calls have been recorded, and when.
-    ended_groups: Option<HashMap<u32, EndedGroup>>,
+    /// The launches of groups whose calls have been recorded, and when, in this order. They stay in the table for a while.
+    ended_groups: VecDeque<(Instant, u32)>,
     /// The time at which CUPTI last said that it had dropped records; 0 if it never did.
     dropped_ns: u64,
     /// Measurements of the empty kernel that wait for their records.
@@ -95,12 +95,6 @@ struct UnendedCall {
     by_helpers: usize,
     /// Their records. Those beyond [`MAX_ACTIVITIES`] are missing, so that the call is lost.
     records: Vec<Activity>,
-}
-
-/// The launch of a group whose call has been recorded.
-struct EndedGroup {
-    at: Instant,
-    graph: Option<GraphExec>,
 }
 
 impl Records {
@@ -139,7 +133,7 @@ impl Records {
             windows: Windows::new(),
             progress: StreamProgress::new(),
             graph_sizes: GraphSizes::new(),
-            ended_groups: None,
+            ended_groups: VecDeque::new(),
             dropped_ns: 0,
             bases: Vec::new(),
             alignment: None,
@@ -177,7 +171,7 @@ impl Records {
             }
         });
         self.claim_ended();
-        early.iter().for_each(|activity| self.take_late(activity));
+        early.iter().for_each(|activity| _ = self.take(activity));
         if drained.has_flushed {
             self.note_flush();
         } else {
@@ -187,7 +181,7 @@ impl Records {
         self.finish(is_last && drained.has_flushed);
         self.finish_windows(is_last && drained.has_flushed, is_last);
         self.bases.retain_mut(|base| !base.end_round(drained.has_flushed, is_last));
-        self.ended_groups.get_or_insert_default().retain(|_, ended| ended.at.elapsed() < KEPT);
+        self.forget_ended_groups();
     }
 
     /// Notes that CUPTI has been flushed.
@@ -296,7 +290,10 @@ impl Records {
         let after = *known;
         self.progress.note(after.launch.stream, after.launch.correlation);
         self.windows.take(activity, &before);
-        let Some(owner) = after.launch.owner else { return true };
+        let Some(owner) = after.launch.owner else {
+            self.count_late(&after);
+            return true;
+        };
         ZERO_TIMES.fetch_add(u64::from(!activity.has_times()), Relaxed);
         match after.frame {
             Some((call, _)) => {
@@ -316,19 +313,6 @@ impl Records {
             }
         }
         true
-    }
-
-    /// Takes a record whose launch was unknown before. Counts one that came too late for its call. Others belong to nothing
-    /// that is recorded.
-    pub fn take_late(&mut self, activity: &Activity) {
-        if self.take(activity) {
-            return;
-        }
-        let groups = self.ended_groups.as_ref();
-        if let Some(group) = groups.and_then(|groups| groups.get(&activity.correlation)) {
-            LATE.fetch_add(1, Relaxed);
-            group.graph.into_iter().for_each(|graph| self.graph_sizes.note_late(graph));
-        }
     }
 
     /// Takes over the calls that have ended since the last time.
@@ -431,7 +415,6 @@ impl Records {
                     || waiting.has_short_graph(known, &self.graph_sizes);
                 let has_given_up = self.has_given_up || IS_ABANDONED.load(Relaxed);
                 let too_late = has_given_up.then_some(Lost::Unfinished);
-                self.keep_groups(&waiting, now);
                 self.end(waiting, is_lost.then_some(Lost::Records).or(too_late));
             }
         }
@@ -439,17 +422,20 @@ impl Records {
         CROWDED_OUT.fetch_add(crowded_out, Relaxed);
     }
 
-    /// Keeps the launches of groups in a call that is about to be recorded.
-    fn keep_groups(&mut self, waiting: &WaitingCall, at: Instant) {
-        if waiting.awaited.has_groups {
-            let groups = self.ended_groups.get_or_insert_default();
-            let space = MAX_KEPT.saturating_sub(groups.len());
-            let known = self.launches.iter().flat_map(|known| waiting.launches(known));
-            let of_groups = known.filter(|of| of.launch.is_group).take(space);
-            groups.extend(
-                of_groups
-                    .map(|of| (of.launch.correlation, EndedGroup { at, graph: of.launch.graph })),
-            );
+    /// Counts a record of a group that came too late for its call.
+    fn count_late(&mut self, known: &KnownLaunch) {
+        if known.has_ended {
+            LATE.fetch_add(1, Relaxed);
+            known.launch.graph.into_iter().for_each(|graph| self.graph_sizes.note_late(graph));
+        }
+    }
+
+    /// Forgets the launches of groups whose calls were recorded long ago, or that are too many.
+    fn forget_ended_groups(&mut self) {
+        let is_old = |(at, _): &&(Instant, u32)| at.elapsed() >= KEPT;
+        while let Some((_, id)) = self.ended_groups.front().filter(is_old) {
+            self.launches.get_or_insert_default().remove(id);
+            self.ended_groups.pop_front();
         }
     }
 
@@ -459,11 +445,13 @@ impl Records {
         let known = self.launches.get_or_insert_default();
         let devices = waiting.recorded_devices(known);
         for id in &waiting.awaited.launches {
-            if let Some(of) = known.get_mut(id) {
-                of.launch.owner = None;
-                if of.is_over() {
-                    known.remove(id);
-                }
+            let Some(of) = known.get_mut(id) else { continue };
+            of.launch.owner = None;
+            of.has_ended = of.launch.is_group && self.ended_groups.len() < MAX_KEPT;
+            if of.has_ended {
+                self.ended_groups.push_back((Instant::now(), *id));
+            } else if of.is_over() {
+                known.remove(id);
             }
         }
         call_exchange::give_back(waiting.record(lost, &devices, self.alignment));

@@ -12,7 +12,6 @@ pub(crate) mod eviction;
 pub(crate) mod hold_deadline;
 pub(crate) mod kernels;
 pub(crate) mod looks;
-pub(crate) mod overlap;
 pub(crate) mod pair_constant;
 pub(crate) mod quantile;
 pub(crate) mod rates;

@@ -172,22 +172,23 @@ fn known_overlap_counts_once_beside_bounds() {
     };
     let process = Process { wall_ns: 1_000_000_000, ..process(None) };
     let windows = Coverage { busy: 0.92, idle: 0.08, attributed: 0.91, ..coverage() };
-    let overlap = Some(Overlap { ns: 300e6, partial: false });
-    let gpu = Device { coverage: Some(windows), overlap, ..gpu() };
+    // The whole run is recorded.
+    let windows = Coverage { total_ns: 1e9, covered_ns: 1e9, incomplete: 0, ..windows };
+    let gpu = Device { coverage: Some(windows), ..gpu() };
     for (late, expected) in [(0.0, vec![]), (10e6, vec!["late ≤1.0%"])] {
         let snapshot = Snapshot::new(process.clone(), vec![gpu.clone()], vec![]);
         let legends = legends(&snapshot.with_tree(nodes(late))).remove(0);
-        let rest = ["&lt;not annotated&gt; 1.0 ±0.6%", "idle 8.0 ±0.5%"];
-        assert_eq!(legends, [&["one 45.0%", "two 45.0%"], &expected[..], &rest].concat());
+        let rest = [["1.0", "0.0"][expected.len()], "idle 8.0 ±0.5%"];
+        let rest = [&format!("&lt;not annotated&gt; {} ±0.6%", rest[0]), rest[1]];
+        assert_eq!(legends, [&["one 45.5%", "two 45.5%"], &expected[..], &rest].concat());
     }
 }
 
 #[test]
-fn short_overlapping_functions_stay_beside_windows_without_them() {
+fn short_functions_stay_beside_windows_without_them() {
     let process = Process { wall_ns: 1_000_000_000, ..process(None) };
     let windows = Coverage { busy: 0.1, idle: 0.9, attributed: 0.0, ..coverage() };
-    let overlap = Some(Overlap { ns: 0.0, partial: true });
-    let gpu = Device { coverage: Some(windows), overlap, ..gpu() };
+    let gpu = Device { coverage: Some(windows), ..gpu() };
     let snapshot = Snapshot::new(process, vec![gpu], vec![]);
     let legends = legends(&snapshot.with_tree(vec![node("short", None, 5e6, 5e6)]));
     assert_eq!(legends, [["short 0.5%", "&lt;not annotated&gt; 9.5 ±0.6%", "idle 90.0 ±0.5%"]]);
@@ -262,29 +263,6 @@ fn details_do_not_say_what_blind_windows_found() {
     let text = text(&Snapshot::new(process(None), vec![gpu], vec![]).with_tree(nodes));
     assert!(text.contains("saw no work of annotated functions"), "{text}");
     assert!(!text.contains("busy 70.0"), "{text}");
-}
-
-#[test]
-fn device_time_counts_overlapping_work_once() {
-    let mut snapshot = nested();
-    snapshot.devices[0].coverage = None;
-    let mut snapshot = snapshot.with_tree(tree());
-    // The functions' own times add up to 320 µs, but the device was busy for only 240 µs.
-    snapshot.process.wall_ns = 480_000;
-    snapshot.devices[0].overlap = Some(Overlap { ns: 80_000.0, partial: false });
-    let expected = ["attention 23.4%", "norm 23.4%", "pass 3.1%", "idle or not annotated 50.0%"];
-    assert_eq!(legends(&snapshot), [expected]);
-    let lead = "Timed functions account for 50.0% of the run.";
-    assert!(text(&snapshot).contains(lead));
-    snapshot.devices[0].overlap = Some(Overlap { ns: 80_000.0, partial: true });
-    assert!(text(&snapshot).contains("Timed functions account for at most 50.0% of the run."));
-    let expected =
-        ["attention ≤23.4%", "norm ≤23.4%", "pass ≤3.1%", "idle or not annotated ≥50.0%"];
-    assert_eq!(legends(&snapshot), [expected]);
-    // Own times on the host do not count as GPU time.
-    snapshot.devices.push(Device::host());
-    let text = text(&snapshot);
-    assert!(text.contains("≤240.0 µs"), "{text}");
 }
 
 /// Phases and functions differ by 2 % of the run, of which the sampled functions' time is within 1 %.

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use crate::stats::kernels::{CallFigures, WorkTime};
-use crate::stats::overlap::{CallWork, GpuInterval};
 use crate::types::activity::Activity;
 use crate::types::device::DeviceId;
 use crate::types::stream_id::StreamId;
@@ -12,6 +11,9 @@ use crate::types::stream_id::StreamId;
 /// The longest time from the call that launches a kernel to its start on an idle GPU. An idle H200 starts a kernel
 /// within some microseconds of that call.
 const LAUNCH_LATENCY_NS: u64 = 10_000;
+
+/// The start and the end of some work on the GPU, in nanoseconds.
+type GpuInterval = (u64, u64);
 
 /// An activity, and the index of the frame that was innermost when its launch was made.
 pub(super) struct AttributedActivity {
@@ -108,24 +110,6 @@ impl<'a> ActivitiesByFrame<'a> {
             }
         }
         figures
-    }
-
-    /// Returns the call's work on each device, without the work of frames for which `is_known` returns `false`.
-    pub fn work_by_device(&self, is_known: impl Fn(u32) -> bool) -> BTreeMap<u32, CallWork> {
-        let mut devices: BTreeMap<u32, CallWork> = BTreeMap::new();
-        let known = own_intervals(self.activities).filter(|(of, _)| is_known(of.frame));
-        for (of, (start_ns, end_ns)) in known {
-            let Activity { device, context, stream, .. } = of.activity;
-            let work = devices.entry(device).or_default();
-            if !work.streams.contains(&(context, stream)) {
-                work.streams.push((context, stream));
-            }
-            match work.intervals.last_mut() {
-                Some((_, last)) if *last == start_ns => *last = end_ns,
-                _ => work.intervals.push((start_ns, end_ns)),
-            }
-        }
-        devices
     }
 }
 
@@ -328,12 +312,6 @@ mod tests {
         let own: Vec<_> = figures.iter().map(|of| of.own_ns[&DeviceId::Cuda(0)]).collect();
         assert_eq!(own, [10, 40, 20]);
         assert_eq!(own.iter().sum::<u64>(), figures[0].busy_ns);
-        let work = &by_frame.work_by_device(|_| true)[&0];
-        assert_eq!(work.intervals, [(100, 170)]);
-        assert_eq!(work.streams, [(1, 7), (1, 8), (1, 9)]);
-        // Without the work of function 2.
-        let work = &by_frame.work_by_device(|frame| frame != 2)[&0];
-        assert_eq!(work.intervals, [(100, 140), (160, 170)]);
     }
 
     #[test]
@@ -344,9 +322,6 @@ mod tests {
         let figures = by_frame.figures();
         let own: Vec<_> = figures[0].own_ns.values().copied().collect();
         assert_eq!((own, figures[0].busy_ns), (vec![40, 40], 50));
-        let work = by_frame.work_by_device(|_| true);
-        let intervals: Vec<_> = work.values().map(|work| &work.intervals[..]).collect();
-        assert_eq!(intervals, [[(100, 140)], [(110, 150)]]);
     }
 
     #[test]

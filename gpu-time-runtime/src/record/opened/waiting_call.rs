@@ -8,7 +8,6 @@ use crate::record::graph_sizes::GraphSizes;
 use crate::record::opened::attribution::{ActivitiesByFrame, AttributedActivity};
 use crate::record::opened::devices;
 use crate::record::opened::open_call::{CallSeries, Frame, OpenCall, OpenedAs, OpenedFunction};
-use crate::record::overlap;
 use crate::record::series_counters::OpenedOutcome;
 use crate::record::timeline::{self, StreamWork};
 use crate::stats::call_tree::RecordedCall;
@@ -191,16 +190,6 @@ impl WaitingCall {
             paths.add_helpers(at, known(frame, recorded));
         }
         drop(paths);
-        // The frame whose work it is, or that helper threads worked for.
-        let of = |frame: u32| {
-            let by_helper = (frame as usize).checked_sub(call.frames.len());
-            by_helper.map_or(Some(frame), |at| helped.get(at).copied())
-        };
-        let is_known = |frame: u32| {
-            of(frame).and_then(|at| call.frames.get(at as usize)).is_some_and(is_known)
-        };
-        let is_sampled = call.frames.iter().any(|frame| frame.weight() > 1.0);
-        overlap::add(&by_frame.work_by_device(is_known), is_sampled);
         for (at, (frame, figures)) in call.frames.iter().zip(figures).enumerate() {
             let &Frame { subject, series, entered_ns, left_ns, draw, .. } = frame;
             if frame.goes_on || left_ns == 0 || subject.opened_as == OpenedAs::Late {

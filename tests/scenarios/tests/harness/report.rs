@@ -75,12 +75,6 @@ pub struct Node {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Overlap {
-    pub ns: f64,
-    pub partial: bool,
-}
-
-#[derive(Debug, Deserialize)]
 pub struct PerCall {
     pub busy_ns: f64,
     pub span_ns: f64,
@@ -196,8 +190,6 @@ pub struct Device {
     pub flush_bytes: Option<u64>,
     #[serde(deserialize_with = "nullable")]
     pub flush_proof: Option<FlushProof>,
-    #[serde(deserialize_with = "nullable")]
-    pub overlap: Option<Overlap>,
     #[serde(deserialize_with = "nullable")]
     pub coverage: Option<Coverage>,
     #[serde(deserialize_with = "nullable")]

@@ -15,7 +15,6 @@ pub fn compare(run: &Run, truth: &Truth) -> Vec<Figure> {
     figures.extend(tree(run, &true_paths(truth), false));
     figures.extend(coverage::compare_whole(run, truth));
     figures.extend(means(run, truth));
-    figures.push(overlap(run, truth));
     figures
 }
 
@@ -108,14 +107,6 @@ fn means(run: &Run, truth: &Truth) -> Vec<Figure> {
         figures.push(exact("kernels per call", of, kernels, mean(|call| call.kernels), 0.0));
     }
     figures
-}
-
-/// Compares the time for which work of several outermost calls ran at once.
-fn overlap(run: &Run, truth: &Truth) -> Figure {
-    let annotated = truth.kernels.iter().filter(|kernel| kernel.frame.is_some());
-    let own: f64 = self_times(truth).iter().sum();
-    let found = run.report().devices[0].overlap.as_ref().map_or(0.0, |overlap| overlap.ns);
-    exact("overlap", "device", found, own - union_ns(annotated) as f64, 0.0)
 }
 
 /// Returns each call's own time: while work of several functions of one outermost call runs at once, each instant
