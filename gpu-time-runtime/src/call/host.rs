@@ -50,15 +50,20 @@ impl HostCall {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use std::sync::{Barrier, mpsc};
     use std::thread;
     use std::time::Duration;
 
     use crate::call::enter::enter;
+    use crate::call::source::CallDetails;
     use crate::call::source::NoDetails;
+    use crate::record::stack;
     use crate::site::callsite::{CallSite, SiteConfig};
     use crate::types::attribute::{Clock, ScopeKind, Spec};
     use crate::types::sampling::Sampling;
+    use crate::types::workload::Workload;
 
     const WARMUP: u32 = 2;
 
@@ -111,5 +116,18 @@ mod tests {
     fn warm_call_does_not_lock_the_warmups() {
         let site = site(29);
         assert_warm_call_ends_under(site, || site.warmups.lock_for_test());
+    }
+
+    #[test]
+    fn panic_in_a_key_leaves_the_functions_around_on_the_stack() {
+        let outer = site(60);
+        (0..=WARMUP).for_each(|_| drop(enter(outer, NoDetails)));
+        let _outer = enter(outer, NoDetails);
+        assert_eq!(stack::innermost_site(), Some(60));
+        let key = || panic!("on purpose");
+        let details = CallDetails { key, work: || Workload::UNKNOWN };
+        let panicked = catch_unwind(AssertUnwindSafe(|| drop(enter(site(61), details))));
+        assert!(panicked.is_err());
+        assert_eq!(stack::innermost_site(), Some(60));
     }
 }

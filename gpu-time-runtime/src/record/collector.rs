@@ -69,12 +69,12 @@ pub(crate) fn keep_up() {
 fn run() {
     while !switches::is_closed() && !fork::is_forked() {
         cupti::stop_unused();
-        if !is_waiting() && !cupti::is_recording() {
+        if !is_needed() && !cupti::is_recording() {
             thread::park_timeout(Duration::from_secs(1));
             continue;
         }
         // The records of a call that has not ended are taken only to make room for more.
-        let are_due = wait_for_records() || is_waiting();
+        let are_due = wait_for_records() || is_needed();
         let Some(mut records) = records_by(Instant::now() + PERIOD) else { continue };
         if are_due {
             let (began, is_of_windows) = (Instant::now(), WINDOWS_WAIT.load(Relaxed));
@@ -103,9 +103,15 @@ fn wait_for_records() -> bool {
     }
 }
 
-/// Returns `true` if calls or windows wait for their records.
+/// Returns `true` if calls wait for their records.
 pub(crate) fn is_waiting() -> bool {
-    call_exchange::waiting() > 0 || WINDOWS_WAIT.load(Relaxed)
+    call_exchange::waiting() > 0
+}
+
+/// Returns `true` if calls or windows wait for their records. A window with a graph may do so for long after the GPU has
+/// ended its work.
+fn is_needed() -> bool {
+    is_waiting() || WINDOWS_WAIT.load(Relaxed)
 }
 
 /// Charges host time that phases take to the budget, if there is one.

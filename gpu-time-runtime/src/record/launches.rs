@@ -144,6 +144,9 @@ fn lose() {
 /// Lets launches be in a window from now on, or not any more.
 #[cfg(feature = "kernels")]
 pub(super) fn set_window(is_open: bool) {
+    if is_open {
+        take_lost();
+    }
     LAUNCHES.has_window.store(is_open, Relaxed);
 }
 

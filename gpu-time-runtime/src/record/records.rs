@@ -4,7 +4,8 @@
 //! call or a window needs its records. A call is recorded once it has ended and its launches have theirs, and a window once
 //! it is closed and its launches have theirs.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use crate::record::awaited::{KnownLaunch, KnownLaunches, Outlook};
 use crate::record::graph_sizes::GraphSizes;
 use crate::record::launches::{self, LaunchEvent, NotedLaunch};
 use crate::record::opened::base::Measurement;
-use crate::record::opened::call_exchange::{self, Ended, MAX_WAITING_WORK};
+use crate::record::opened::call_exchange::{self, Ended, MAX_WAITING_WORK, Refused};
 use crate::record::opened::open_call::{OpenCall, Whereabouts};
 use crate::record::opened::waiting_call::{MAX_ACTIVITIES, WaitingCall};
 use crate::record::phase::windows::Windows;
@@ -36,6 +37,9 @@ pub(super) const MAX_WAITING: usize = 8_192;
 
 /// The maximum number of launches of helper threads for a call that has not ended. Further ones belong to no call.
 const MAX_BY_HELPERS: usize = 65_536;
+
+/// The number of launches for which the table may keep room that it does not need.
+const MAX_SPARE: usize = 65_536;
 
 /// Records that CUPTI had no room for.
 pub(crate) static DROPPED: AtomicU64 = AtomicU64::new(0);
@@ -93,11 +97,18 @@ struct UnendedCall {
     launches: Vec<u32>,
     /// The number of those that helper threads made.
     by_helpers: usize,
-    /// Their records. Those beyond [`MAX_ACTIVITIES`] are missing, so that the call is lost.
+    /// Their records.
     records: Vec<Activity>,
+    /// Launches or records are missing, so that all further parts of the call are lost.
+    is_incomplete: bool,
 }
 
 impl Records {
+    #[cfg(test)]
+    pub fn unended_calls(&self) -> usize {
+        self.running.len()
+    }
+
     #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
@@ -266,11 +277,23 @@ impl Records {
     /// Notes that a launch of a helper thread belongs to no call.
     pub fn disown(&mut self, correlation: u32) {
         let Some(launches) = &mut self.launches else { return };
-        if let Some(known) = launches.get_mut(&correlation) {
-            (known.launch.owner, known.launch.site) = (None, None);
-            if known.is_over() {
-                launches.remove(&correlation);
+        let Some(known) = launches.get_mut(&correlation) else { return };
+        if let Some(waiting) = known.frame.and_then(|(call, _)| self.waiting.get_mut(&call)) {
+            let work = waiting.work();
+            waiting.awaited.forget(known, true);
+            self.work -= work - waiting.work();
+        } else if let Some(owner) = known.launch.owner
+            && let Entry::Occupied(mut running) = self.running.entry(owner.call)
+        {
+            running.get_mut().launches.pop_if(|id| *id == correlation);
+            if running.get().launches.is_empty() {
+                // Its call may have been handed over already.
+                running.remove();
             }
+        }
+        (known.launch.owner, known.launch.site) = (None, None);
+        if known.is_over() {
+            launches.remove(&correlation);
         }
     }
 
@@ -306,9 +329,10 @@ impl Records {
             }
             None => {
                 let running = self.running.entry(owner.call).or_default();
-                // One more than a call may have, so that it is lost.
-                if running.records.len() <= MAX_ACTIVITIES {
+                if running.records.len() < MAX_ACTIVITIES {
                     running.records.push(*activity);
+                } else {
+                    running.is_incomplete |= !owner.is_by_helper;
                 }
             }
         }
@@ -322,7 +346,7 @@ impl Records {
         // After the calls, so that their launches are among them.
         self.take_launches();
         ended.calls.drain(..).for_each(|call| self.claim(call));
-        ended.refused.drain(..).for_each(|call| self.drop_running(call));
+        ended.refused.drain(..).for_each(|refused| self.refuse(refused));
         self.spare = ended;
     }
 
@@ -332,8 +356,10 @@ impl Records {
         self.next += 1;
         let mut waiting = WaitingCall::new(call);
         if let Some(running) = self.running.remove(&waiting.call.number) {
+            waiting.is_incomplete |= running.is_incomplete;
             let later = self.hand_over(running, &mut waiting, number);
-            if !later.launches.is_empty() {
+            let goes_on = waiting.call.frames.iter().any(|frame| frame.goes_on);
+            if !later.launches.is_empty() || later.is_incomplete && goes_on {
                 self.running.insert(waiting.call.number, later);
             }
         }
@@ -350,7 +376,8 @@ impl Records {
         number: u64,
     ) -> UnendedCall {
         let launches = self.launches.get_or_insert_default();
-        let mut later = UnendedCall::default();
+        let mut later =
+            UnendedCall { is_incomplete: running.is_incomplete, ..UnendedCall::default() };
         for id in running.launches {
             let Some(known) = launches.get_mut(&id) else { continue };
             let Some(owner) = known.launch.owner else { continue };
@@ -382,10 +409,22 @@ impl Records {
         later
     }
 
-    /// Forgets what a call has whose end there was no room for.
-    pub fn drop_running(&mut self, call: u64) {
-        let running = self.running.remove(&call).unwrap_or_default();
-        running.launches.into_iter().for_each(|id| self.disown(id));
+    /// Forgets what a call has whose end there was no room for. If other parts of it follow, they lack launches.
+    pub fn refuse(&mut self, refused: Refused) {
+        if refused.goes_on {
+            self.running.entry(refused.call).or_default().is_incomplete = true;
+            return;
+        }
+        let running = self.running.remove(&refused.call).unwrap_or_default();
+        let launches = self.launches.get_or_insert_default();
+        for id in running.launches {
+            if let Some(known) = launches.get_mut(&id) {
+                known.launch.owner = None;
+                if known.is_over() {
+                    launches.remove(&id);
+                }
+            }
+        }
     }
 
     /// Records the calls that are complete, and counts as lost those that cannot become so. If too
@@ -463,9 +502,12 @@ impl Records {
         let launches = self.launches.get_or_insert_default();
         let sizes = &self.graph_sizes;
         let now = Instant::now();
-        self.windows.finish(is_last, launches, |awaited, known| {
+        self.windows.finish(is_last, launches, now, |awaited, known| {
             awaited.outlook(known, &self.progress, sizes, now, has_all)
         });
+        if launches.capacity() > MAX_SPARE + 8 * launches.len() {
+            launches.shrink_to(MAX_SPARE);
+        }
         self.note_windows();
     }
 

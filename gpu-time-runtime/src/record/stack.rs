@@ -53,12 +53,20 @@ thread_local! {
 }
 
 /// The place of a call on the stack of the thread that it runs on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StackPlace {
     // Atomic because threads may share a future. Only the one that runs it uses them.
+    /// The number of calls below it, or more than there can be before it is pushed.
     depth: AtomicU32,
     /// The number of the call's path, if it was known when the call was suspended.
     path: AtomicU32,
+}
+
+impl Default for StackPlace {
+    #[inline]
+    fn default() -> StackPlace {
+        StackPlace { depth: AtomicU32::new(u32::MAX), path: AtomicU32::new(0) }
+    }
 }
 
 impl StackPlace {
@@ -78,7 +86,7 @@ impl StackPlace {
         });
     }
 
-    /// Removes the call, because it ends or is suspended. What began inside the call and has not ended by now may never
+    /// Removes the call, because it ends or is suspended, if it was pushed. What began inside the call and has not ended by now may never
     /// end, such as a guard that was leaked, and is removed as well.
     #[inline]
     pub fn leave(&self) {

@@ -35,8 +35,16 @@ pub(in crate::record) struct Ended {
     pub calls: Vec<Box<OpenCall>>,
     /// The number of their frames and launches.
     work: usize,
-    /// The numbers of those that there was no room for.
-    pub refused: Vec<u64>,
+    /// Those that there was no room for, as far as there is room for these.
+    pub refused: Vec<Refused>,
+}
+
+/// A call, or a part of one, that there was no room for.
+pub(crate) struct Refused {
+    /// The number of the call.
+    pub call: u64,
+    /// Other parts follow.
+    pub goes_on: bool,
 }
 
 impl Ended {
@@ -48,7 +56,10 @@ impl Ended {
     fn add(&mut self, call: Box<OpenCall>) -> Result<bool, Box<OpenCall>> {
         let work = self.work + call.work();
         if self.calls.len() >= MAX_ENDED || work > MAX_WAITING_WORK {
-            self.refused.push(call.number);
+            if self.refused.len() < MAX_ENDED {
+                let goes_on = call.frames.iter().any(|frame| frame.goes_on);
+                self.refused.push(Refused { call: call.number, goes_on });
+            }
             return Err(call);
         }
         self.work = work;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
 
-use super::call_exchange::MAX_WAITING_WORK;
+use super::call_exchange::{MAX_WAITING_WORK, Refused};
+use super::waiting_call::MAX_ACTIVITIES;
 use super::*;
 use crate::base::lock::{Mutex, Rank};
 use crate::cupti::DrainKind;
@@ -1126,12 +1127,106 @@ fn function_may_exclude_helpers_from_all_inside() {
     assert_eq!(call.open_frame().map(|of| of.nth), Some(0));
 }
 
+fn refused(call: u64, goes_on: bool) -> Refused {
+    Refused { call, goes_on }
+}
+
 /// Its records need not be kept until the end of the process.
 #[test]
 fn call_that_is_refused_leaves_nothing() {
     let mut table = Table::new();
     let call = call(subject(thread()), &[51]);
     table.add_made();
-    table.drop_running(call.number);
+    table.refuse(refused(call.number, false));
     assert!(!table.0.take(&activity(51, 10, 20)));
+    assert_eq!(table.unended_calls(), 0);
+}
+
+/// Some of the launches may have been made in the refused part.
+#[test]
+fn parts_after_a_refused_one_are_lost() {
+    let [outer, between] = [(); 2].map(|()| subject(thread()));
+    let mut call = new_call();
+    call.enter(outer).unwrap();
+    let frame = call.enter(between).unwrap();
+    note(&mut call, &launch(61));
+    let mut table = Table::new();
+    table.add_made();
+    let mut part = Box::<OpenCall>::default();
+    call.split_off(&mut part, Lost::Long);
+    table.refuse(refused(part.number, true));
+    note(&mut call, &launch(62));
+    call.leave(call.position(frame.nth).unwrap(), None, |_| DeviceId::Cuda(0));
+    call.leave(0, None, |_| DeviceId::Cuda(0));
+    table.claim([call]);
+    [61, 62].into_iter().for_each(|id| table.take(&activity(id, 10, 20)));
+    table.finish(false);
+    assert_eq!((counts(&between).opened, counts(&between).lost.of(Lost::Records)), (0, 1));
+    assert_eq!(table.unended_calls(), 0);
+}
+
+#[test]
+fn records_beyond_the_limit_lose_every_part() {
+    let [outer, between] = [(); 2].map(|()| subject(thread()));
+    let mut call = new_call();
+    call.enter(outer).unwrap();
+    let ended = call.enter(subject(thread())).unwrap();
+    note(&mut call, &EnqueueCall { is_group: true, ..launch(91) });
+    call.leave(at(ended), None, |_| DeviceId::Cuda(0));
+    let frame = call.enter(between).unwrap();
+    note(&mut call, &launch(92));
+    let mut table = Table::new();
+    (0..MAX_ACTIVITIES).for_each(|_| table.take(&activity(91, 10, 20)));
+    table.take(&activity(92, 30, 40));
+    let mut part = Box::<OpenCall>::default();
+    call.split_off(&mut part, Lost::Long);
+    table.claim([part]);
+    call.leave(call.position(frame.nth).unwrap(), None, |_| DeviceId::Cuda(0));
+    call.leave(0, None, |_| DeviceId::Cuda(0));
+    table.claim([call]);
+    table.finish(false);
+    assert_eq!((counts(&between).opened, counts(&between).lost.of(Lost::Records)), (0, 1));
+}
+
+#[test]
+fn late_record_of_a_graph_that_a_window_knows_is_counted() {
+    let subject = subject(thread());
+    let mut table = Table::new();
+    table.windows.open(100, 0, false);
+    let mut call = new_call();
+    let frame = call.enter(subject).unwrap();
+    let launched = EnqueueCall { is_group: true, ..launch(71) };
+    let owner = call.note(&launched);
+    table.add(NotedLaunch { is_in_window: true, ..NotedLaunch::new(&launched, owner, None) });
+    call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    table.claim([call]);
+    table.take(&activity(71, 10, 20));
+    go_on(&mut table);
+    rounds(&mut table);
+    assert_eq!(counts(&subject).opened, 1);
+    let before = records::LATE.load(Relaxed);
+    table.take(&activity(71, 300, 310));
+    assert!(records::LATE.load(Relaxed) > before);
+}
+
+/// The call may have ended before the collector learns that the launch does not belong to it, or even before the launch.
+#[test]
+fn disowned_launch_is_not_waited_for() {
+    let subject = subject(thread());
+    let mut call = new_call();
+    let (number, frame) = (call.number, call.enter(subject).unwrap());
+    note(&mut call, &launch(81));
+    note_by_helper(&call, 0, 82);
+    call.leave(at(frame), None, |_| DeviceId::Cuda(0));
+    let mut table = Table::new();
+    table.claim([call]);
+    table.disown(82);
+    table.take(&activity(81, 10, 20));
+    table.finish(false);
+    assert_eq!((counts(&subject).opened, counts(&subject).in_flight), (1, 0));
+    let late = OpenCall { number, ..OpenCall::default() };
+    note_by_helper(&late, 0, 83);
+    table.add_made();
+    table.disown(83);
+    assert_eq!(table.unended_calls(), 0);
 }

@@ -25,7 +25,7 @@ pub(in crate::record) struct WaitingCall {
     pub awaited: Awaited,
     activities: Vec<AttributedActivity>,
     /// Launches or records are missing, or records have no times, or are too many to keep.
-    is_incomplete: bool,
+    pub is_incomplete: bool,
 }
 
 impl WaitingCall {

@@ -33,6 +33,7 @@ pub(crate) mod windows {
             &mut self,
             _: bool,
             _: &mut KnownLaunches,
+            _: std::time::Instant,
             _: impl Fn(&Awaited, &KnownLaunches) -> Outlook,
         ) {
         }

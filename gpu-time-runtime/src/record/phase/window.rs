@@ -6,12 +6,15 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use crate::cupti;
-use crate::record::collector::records;
+use crate::record::collector::{records, records_by};
 use crate::record::launches;
 use crate::record::phase::current;
 
 /// The length of the windows into which a phase without an end is divided.
 pub(super) const LENGTH: Duration = Duration::from_millis(200);
+
+/// The longest wait at the end of the program for another thread that takes records.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 struct OpenWindow {
     is_open: AtomicBool,
@@ -60,11 +63,14 @@ pub(crate) fn note_launch() {
 /// Opens a window that is planned to be of this length, unless a call has, or the program has ended. If its time
 /// `is_drawn`, it stands for others.
 pub(super) fn open(length: Duration, is_drawn: bool) {
-    if !WINDOW.is_open.swap(true, Relaxed) && WINDOW.ended.get().is_none() {
+    if !WINDOW.is_open.swap(true, Relaxed) {
         WINDOW.ready.get_or_init(Instant::now);
         launches::prepare();
-        records().windows.open(length.as_nanos() as u64, cupti::now_ns(), is_drawn);
-        launches::set_window(true);
+        let mut records = records();
+        if WINDOW.ended.get().is_none() {
+            records.windows.open(length.as_nanos() as u64, cupti::now_ns(), is_drawn);
+            launches::set_window(true);
+        }
     }
 }
 
@@ -85,7 +91,9 @@ pub(super) fn ready() -> Option<Instant> {
 pub(super) fn end() {
     WINDOW.ended.get_or_init(Instant::now);
     launches::set_window(false);
-    records().close_window(cupti::now_ns());
+    if let Some(mut records) = records_by(Instant::now() + PATIENCE) {
+        records.close_window(cupti::now_ns());
+    }
 }
 
 /// Returns the time until which phases could begin.

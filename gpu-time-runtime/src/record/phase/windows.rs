@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook};
+use crate::record::awaited::{Awaited, KnownLaunch, KnownLaunches, Outlook, PATIENCE};
 use crate::record::launches;
 use crate::stats::coverage::{CoverageSums, WindowWork};
 use crate::types::activity::Activity;
@@ -164,6 +164,7 @@ impl Windows {
         &mut self,
         is_last: bool,
         known: &mut KnownLaunches,
+        now: Instant,
         outlook: impl Fn(&Awaited, &KnownLaunches) -> Outlook,
     ) {
         let sums = &mut self.sums;
@@ -187,7 +188,12 @@ impl Windows {
                         sums.keep_running(std::mem::take(&mut window.records), window.end_ns);
                     }
                 }
-                Outlook::Complete | Outlook::MoreExpected if !is_last => {
+                Outlook::Complete if !is_last => return true,
+                // All later ones of the kind wait for this one, and no report knows what they found.
+                Outlook::MoreExpected
+                    if !is_last
+                        && now.saturating_duration_since(window.awaited.heard) <= PATIENCE =>
+                {
                     is_in_order &= window.is_drawn;
                     return true;
                 }
