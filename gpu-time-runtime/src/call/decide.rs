@@ -94,6 +94,15 @@ impl StreamQuery {
     }
 }
 
+/// A call that is not timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Untimed {
+    /// Nothing observes it.
+    Plain,
+    /// CUPTI may record it, or a tool may listen.
+    Observed,
+}
+
 /// Makes the part of the decision that does not need the stream. Returns the number of calls that a timed one
 /// represents. Counts the call if it is not timed.
 ///
@@ -102,22 +111,25 @@ impl StreamQuery {
 /// which stays on the stack while the driver runs.
 #[cfg_attr(not(debug_assertions), inline(always))]
 #[cfg_attr(debug_assertions, inline(never))]
-pub(crate) fn decide(site: &'static CallSite) -> Option<f32> {
+pub(crate) fn decide(site: &'static CallSite) -> Result<f32, Untimed> {
     let Some(timing) = wanted(site) else {
         if site.spec.graph && may_need_nodes(site) {
-            return Some(1.0);
+            return Ok(1.0);
         }
         count(site, Outcome::Skipped);
-        return None;
+        return Err(Untimed::Plain);
     };
     if !site.is_sampled() || (!site.is_plain() && site.spec.graph) {
-        return Some(1.0);
+        return Ok(1.0);
     }
-    if !timing.is_plain() && is_inside() {
+    if timing.is_plain() {
+        return sample(site).ok_or(Untimed::Plain);
+    }
+    if is_inside() {
         // Sampling chose the call around this one.
-        return Some(1.0);
+        return Ok(1.0);
     }
-    sample(site)
+    sample(site).ok_or(Untimed::Observed)
 }
 
 /// Decides about a call of a site with `graph`, whose stream is now known. Returns `false` if the call is not timed.

@@ -8,7 +8,7 @@
 use crate::base::inside;
 use crate::call::call_on_stream::CallOnStream;
 use crate::call::counted_call::CountedCall;
-use crate::call::decide::{self, StreamQuery};
+use crate::call::decide::{self, StreamQuery, Untimed};
 use crate::call::default_stream::{self, DefaultGuard};
 use crate::call::source::{Details, Source, StreamSource};
 use crate::call::stream::{Life, StreamGuard};
@@ -30,14 +30,17 @@ pub fn enter_on<G: StreamGuard, D: Details>(
     source: impl FnOnce(StreamQuery) -> Option<Source<G>>,
     details: D,
 ) -> Scope<G> {
-    let Some(weight) = decide::decide(site) else { return Scope::untimed(site) };
+    let weight = match decide::decide(site) {
+        Ok(weight) => weight,
+        Err(untimed) => return Scope::untimed(site, untimed),
+    };
     let mut ticket = Ticket::new(site, weight);
     match source(StreamQuery::about(&ticket)) {
         Some(source) => begin(&mut ticket, source, details),
         None => {
             ticket.count_as(Outcome::Warmup);
             timeline::warmup(site);
-            Scope::untimed(site)
+            Scope::untimed(site, Untimed::Observed)
         }
     }
 }
@@ -46,8 +49,8 @@ pub fn enter_on<G: StreamGuard, D: Details>(
 #[inline(always)]
 pub fn enter<D: Details>(site: &'static CallSite, details: D) -> Scope<DefaultGuard> {
     match decide::decide(site) {
-        Some(weight) => begin_without_stream(site, weight, details),
-        None => Scope::untimed(site),
+        Ok(weight) => begin_without_stream(site, weight, details),
+        Err(untimed) => Scope::untimed(site, untimed),
     }
 }
 

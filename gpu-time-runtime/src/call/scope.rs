@@ -9,7 +9,7 @@ use std::thread;
 use pin_project_lite::pin_project;
 
 use crate::base::{fork, inside, switches};
-use crate::call::{stream::StreamGuard, timed_call::TimedCall};
+use crate::call::{decide::Untimed, stream::StreamGuard, timed_call::TimedCall};
 use crate::nvtx::Range;
 use crate::record::stack::StackPlace;
 use crate::record::timeline;
@@ -50,8 +50,12 @@ impl<G: StreamGuard> Scope<G> {
 
     /// Creates the scope for an untimed call.
     #[inline(always)]
-    pub(crate) fn untimed(site: &'static CallSite) -> Self {
-        if switches::is_observed() { Scope::observed(site) } else { Scope::plain() }
+    pub(crate) fn untimed(site: &'static CallSite, untimed: Untimed) -> Self {
+        if untimed == Untimed::Observed && switches::is_observed() {
+            Scope::observed(site)
+        } else {
+            Scope::plain()
+        }
     }
 
     /// Creates the scope for an untimed call while CUPTI records or is about to record, or an NVTX

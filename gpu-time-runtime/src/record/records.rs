@@ -159,10 +159,12 @@ impl Records {
         self.bases.push(base);
     }
 
-    /// Returns which records the collector's thread should take: a flush is due after [`FLUSH_PERIOD`], or if many calls
-    /// wait.
+    /// Returns which records the collector's thread should take: a flush is due after [`FLUSH_PERIOD`], after a window
+    /// was closed, or if many calls wait.
     pub fn due_drain(&self) -> DrainKind {
-        let has_waited = self.flushed.is_none_or(|flushed| flushed.elapsed() >= FLUSH_PERIOD);
+        let has_waited = self.flushed.is_none_or(|flushed| {
+            flushed.elapsed() >= FLUSH_PERIOD || self.windows.have_closed_since(flushed)
+        });
         let are_many =
             call_exchange::waiting() >= MAX_WAITING as u64 / 2 || self.work >= MAX_WAITING_WORK / 2;
         if has_waited || are_many { DrainKind::Flushed } else { DrainKind::Completed }

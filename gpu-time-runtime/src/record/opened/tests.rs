@@ -1188,6 +1188,7 @@ fn records_beyond_the_limit_lose_every_part() {
     assert_eq!((counts(&between).opened, counts(&between).lost.of(Lost::Records)), (0, 1));
 }
 
+#[cfg(feature = "kernels")]
 #[test]
 fn late_record_of_a_graph_that_a_window_knows_is_counted() {
     let subject = subject(thread());

@@ -15,6 +15,10 @@ pub(crate) mod windows {
             false
         }
 
+        pub fn have_closed_since(&self, _: std::time::Instant) -> bool {
+            false
+        }
+
         pub fn add(&mut self, _: &KnownLaunch) -> Option<u64> {
             None
         }

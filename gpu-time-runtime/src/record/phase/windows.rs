@@ -26,6 +26,8 @@ pub(crate) struct Windows {
     is_open: bool,
     /// The time at which the open one began.
     began_ns: u64,
+    /// The time at which one was closed last.
+    closed: Option<Instant>,
     pub sums: CoverageSums,
 }
 
@@ -46,6 +48,7 @@ impl Windows {
             next: 0,
             is_open: false,
             began_ns: 0,
+            closed: None,
             sums: CoverageSums::new(),
         }
     }
@@ -59,6 +62,11 @@ impl Windows {
     /// Returns `true` if a closed window waits for records.
     pub fn are_waiting(&self) -> bool {
         self.waiting.values().any(|window| window.is_closed)
+    }
+
+    /// Returns `true` if a window was closed after this time.
+    pub fn have_closed_since(&self, time: Instant) -> bool {
+        self.closed.is_some_and(|closed| closed > time)
     }
 
     /// Returns `true` if another window may open. Whether one is in the figures must not depend on what is enqueued
@@ -84,12 +92,13 @@ impl Windows {
 
     /// Closes the open window, which ended at `end_ns`, if there is one.
     pub fn close(&mut self, end_ns: u64) {
-        let length_ns = end_ns.saturating_sub(self.began_ns);
+        let (length_ns, now) = (end_ns.saturating_sub(self.began_ns), Instant::now());
         if let Some(window) = self.open_window() {
             (window.length_ns, window.end_ns) = (length_ns, end_ns);
             window.is_closed = true;
-            window.awaited.heard = Instant::now();
+            window.awaited.heard = now;
             window.is_incomplete |= launches::take_lost();
+            self.closed = Some(now);
         }
         self.is_open = false;
     }
