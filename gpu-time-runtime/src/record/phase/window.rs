@@ -91,8 +91,10 @@ pub(super) fn ready() -> Option<Instant> {
 pub(super) fn end() {
     WINDOW.ended.get_or_init(Instant::now);
     launches::set_window(false);
+    // Launches from now on are in no window, however long the lock takes.
+    let end_ns = cupti::now_ns();
     if let Some(mut records) = records_by(Instant::now() + PATIENCE) {
-        records.close_window(cupti::now_ns());
+        records.close_window(end_ns);
     }
 }
 
