@@ -68,8 +68,10 @@ pub(crate) struct Awaited {
     pub has_groups: bool,
     /// The number of collections since the last record.
     pub quiet: u32,
-    /// The time of the last record or, before the first, the time at which the wait began.
+    /// The time of the round with the last record or, before the first, the time at which the wait began.
     pub heard: Instant,
+    /// There was a record in this round, whose time is not noted yet.
+    has_heard: bool,
 }
 
 /// The state of the records.
@@ -89,6 +91,7 @@ impl Awaited {
             has_groups: false,
             quiet: 0,
             heard: Instant::now(),
+            has_heard: false,
         }
     }
 
@@ -107,11 +110,10 @@ impl Awaited {
         }
     }
 
-    /// Notes a record. `before` is what was known of its launch before it.
-    pub fn hear(&mut self, before: &KnownLaunch, is_optional: bool) {
-        self.quiet = 0;
-        self.heard = Instant::now();
-        self.count(before, is_optional, |count| count - 1);
+    /// Notes a record, before its launch knows of it.
+    pub fn hear(&mut self, known: &KnownLaunch, is_optional: bool) {
+        (self.quiet, self.has_heard) = (0, true);
+        self.count(known, is_optional, |count| count - 1);
     }
 
     fn count(&mut self, known: &KnownLaunch, is_optional: bool, change: fn(usize) -> usize) {
@@ -122,8 +124,22 @@ impl Awaited {
     }
 
     /// Begins a round. Must be called before the records of a collection are taken.
-    pub fn begin_round(&mut self) {
+    pub fn begin_round(&mut self, now: Instant) {
         self.quiet += 1;
+        if std::mem::take(&mut self.has_heard) {
+            self.heard = now;
+        }
+    }
+
+    /// Lets time pass without a record.
+    #[cfg(test)]
+    pub fn wait(&mut self, time: Duration) {
+        (self.heard, self.has_heard) = (self.heard - time, false);
+    }
+
+    /// Returns the time since the last record.
+    pub fn silence(&self, now: Instant) -> Duration {
+        if self.has_heard { Duration::ZERO } else { now.saturating_duration_since(self.heard) }
     }
 
     /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
@@ -144,7 +160,7 @@ impl Awaited {
         now: Instant,
         is_last: bool,
     ) -> Outlook {
-        let silence = now.saturating_duration_since(self.heard);
+        let silence = self.silence(now);
         let is_silent = silence > PATIENCE;
         let launches = || self.launches.iter().filter_map(|id| known.get(id));
         let is_past = |of: &KnownLaunch| progress.are_past(of.launch.stream, of.launch.correlation);

@@ -103,6 +103,16 @@ struct UnendedCall {
     is_incomplete: bool,
 }
 
+impl UnendedCall {
+    fn take(&mut self, record: &Activity, is_by_helper: bool) {
+        if self.records.len() < MAX_ACTIVITIES {
+            self.records.push(*record);
+        } else {
+            self.is_incomplete |= !is_by_helper;
+        }
+    }
+}
+
 impl Records {
     #[cfg(test)]
     pub fn unended_calls(&self) -> usize {
@@ -128,7 +138,7 @@ impl Records {
     /// Lets time pass.
     #[cfg(test)]
     pub fn wait(&mut self, time: Duration) {
-        self.waiting.values_mut().for_each(|waiting| waiting.awaited.heard -= time);
+        self.waiting.values_mut().for_each(|waiting| waiting.awaited.wait(time));
         #[cfg(feature = "kernels")]
         self.windows.wait(time);
         self.flushed.iter_mut().for_each(|flushed| *flushed -= time);
@@ -213,8 +223,9 @@ impl Records {
 
     /// Begins a round. Must be called before the records of a collection are taken.
     pub fn begin_round(&mut self) {
-        self.waiting.values_mut().for_each(|waiting| waiting.awaited.begin_round());
-        self.windows.begin_round();
+        let now = Instant::now();
+        self.waiting.values_mut().for_each(|waiting| waiting.awaited.begin_round(now));
+        self.windows.begin_round(now);
     }
 
     /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
@@ -309,35 +320,31 @@ impl Records {
         let Some(known) = launches.and_then(|of| of.get_mut(&activity.correlation)) else {
             return false;
         };
-        let before = *known;
+        self.progress.note(known.launch.stream, known.launch.correlation);
+        self.windows.take(activity, known);
+        let waiting = known.frame.and_then(|(call, _)| self.waiting.get_mut(&call));
+        match (known.launch.owner, waiting) {
+            (Some(owner), Some(waiting)) => {
+                let work = waiting.work();
+                waiting.awaited.hear(known, owner.is_by_helper);
+                waiting.take(activity, known, self.alignment);
+                self.work += waiting.work() - work;
+            }
+            (Some(owner), None) => {
+                self.running.entry(owner.call).or_default().take(activity, owner.is_by_helper);
+            }
+            // It came too late for the call of its group.
+            (None, _) if known.has_ended => {
+                LATE.fetch_add(1, Relaxed);
+                known.launch.graph.into_iter().for_each(|graph| self.graph_sizes.note_late(graph));
+            }
+            (None, _) => {}
+        }
+        if known.launch.owner.is_some() && !activity.has_times() {
+            ZERO_TIMES.fetch_add(1, Relaxed);
+        }
         known.device.get_or_insert(activity.device);
         known.records += 1;
-        let after = *known;
-        self.progress.note(after.launch.stream, after.launch.correlation);
-        self.windows.take(activity, &before);
-        let Some(owner) = after.launch.owner else {
-            self.count_late(&after);
-            return true;
-        };
-        ZERO_TIMES.fetch_add(u64::from(!activity.has_times()), Relaxed);
-        match after.frame {
-            Some((call, _)) => {
-                if let Some(waiting) = self.waiting.get_mut(&call) {
-                    let work = waiting.work();
-                    waiting.awaited.hear(&before, owner.is_by_helper);
-                    waiting.take(activity, &after, self.alignment);
-                    self.work += waiting.work() - work;
-                }
-            }
-            None => {
-                let running = self.running.entry(owner.call).or_default();
-                if running.records.len() < MAX_ACTIVITIES {
-                    running.records.push(*activity);
-                } else {
-                    running.is_incomplete |= !owner.is_by_helper;
-                }
-            }
-        }
         true
     }
 
@@ -461,14 +468,6 @@ impl Records {
         }
         let crowded_out = self.give_up_beyond(MAX_WAITING, MAX_WAITING_WORK);
         CROWDED_OUT.fetch_add(crowded_out, Relaxed);
-    }
-
-    /// Counts a record of a group that came too late for its call.
-    fn count_late(&mut self, known: &KnownLaunch) {
-        if known.has_ended {
-            LATE.fetch_add(1, Relaxed);
-            known.launch.graph.into_iter().for_each(|graph| self.graph_sizes.note_late(graph));
-        }
     }
 
     /// Forgets the launches of groups whose calls were recorded long ago, or that are too many.

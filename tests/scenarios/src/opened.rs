@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Barrier, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -356,9 +356,18 @@ fn launch_often(spin: &Spin, stream: &CudaStream, launches: u64) {
 }
 
 #[gpu_timed(clock = "kernels")]
-fn launches_all(spin: &Spin, stream: &CudaStream, launches: u64, last: impl FnOnce()) {
+fn launches_all(
+    spin: &Spin,
+    stream: &CudaStream,
+    launches: u64,
+    turn: &Mutex<()>,
+    last: impl FnOnce(),
+) {
     ran!();
+    // Several threads together would launch faster than a busy machine takes the records.
+    let turn = turn.lock().unwrap();
     launch_often(spin, stream, launches);
+    drop(turn);
     last();
 }
 
@@ -366,7 +375,8 @@ fn launches_all(spin: &Spin, stream: &CudaStream, launches: u64, last: impl FnOn
 fn first_and_only(args: &[String]) {
     let gpu = Gpu::new();
     let program = Program::new(&gpu);
-    launches_all(&program.spin, &program.stream, args[0].parse().unwrap(), || ());
+    let turn = Mutex::new(());
+    launches_all(&program.spin, &program.stream, args[0].parse().unwrap(), &turn, || ());
     tally::print();
 }
 
@@ -381,12 +391,12 @@ fn has_opened(function: &str) -> bool {
 fn long_at_once(args: &[String]) {
     let gpu = Gpu::new();
     let (program, launches) = (Program::new(&gpu), args[1].parse().unwrap());
-    let barrier = Barrier::new(args[0].parse().unwrap());
+    let (barrier, turn) = (Barrier::new(args[0].parse().unwrap()), Mutex::new(()));
     thread::scope(|scope| {
         for _ in 0..args[0].parse().unwrap() {
             let stream = gpu.new_stream();
-            let (spin, last) = (&program.spin, || _ = barrier.wait());
-            scope.spawn(move || launches_all(spin, &stream, launches, last));
+            let (spin, turn, last) = (&program.spin, &turn, || _ = barrier.wait());
+            scope.spawn(move || launches_all(spin, &stream, launches, turn, last));
         }
     });
     // The end of the process does not wait long for the records.

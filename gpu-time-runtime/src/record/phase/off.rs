@@ -25,7 +25,7 @@ pub(crate) mod windows {
 
         pub fn forget(&mut self, _: &KnownLaunch) {}
 
-        pub fn begin_round(&mut self) {}
+        pub fn begin_round(&mut self, _: std::time::Instant) {}
 
         pub fn repeat_round(&mut self) {}
 

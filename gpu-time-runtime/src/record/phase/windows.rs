@@ -56,7 +56,7 @@ impl Windows {
     /// Lets time pass.
     #[cfg(test)]
     pub fn wait(&mut self, time: std::time::Duration) {
-        self.waiting.values_mut().for_each(|window| window.awaited.heard -= time);
+        self.waiting.values_mut().for_each(|window| window.awaited.wait(time));
     }
 
     /// Returns `true` if a closed window waits for records.
@@ -134,8 +134,8 @@ impl Windows {
     }
 
     /// Begins a round. Must be called before the records of a collection are taken.
-    pub fn begin_round(&mut self) {
-        self.waiting.values_mut().for_each(|window| window.awaited.begin_round());
+    pub fn begin_round(&mut self, now: Instant) {
+        self.waiting.values_mut().for_each(|window| window.awaited.begin_round(now));
     }
 
     /// Does not count the current round: CUPTI was not flushed, so a lack of records means nothing.
@@ -143,12 +143,12 @@ impl Windows {
         self.waiting.values_mut().for_each(|window| window.awaited.repeat_round());
     }
 
-    /// Adds a record to the window of its launch. `before` is what was known of that before the record.
-    pub fn take(&mut self, activity: &Activity, before: &KnownLaunch) {
-        let Some(window) = before.window.and_then(|number| self.waiting.get_mut(&number)) else {
+    /// Adds a record to the window of its launch, before that knows of it.
+    pub fn take(&mut self, activity: &Activity, known: &KnownLaunch) {
+        let Some(window) = known.window.and_then(|number| self.waiting.get_mut(&number)) else {
             return;
         };
-        window.awaited.hear(before, false);
+        window.awaited.hear(known, false);
         if !activity.has_times() || window.records.len() >= MOST_RECORDS {
             window.is_incomplete = true;
         } else {
@@ -157,7 +157,7 @@ impl Windows {
                 start_ns: activity.start_ns,
                 end_ns: activity.end_ns,
                 name: activity.work.name,
-                site: before.launch.site,
+                site: known.launch.site,
             });
         }
     }
@@ -199,10 +199,7 @@ impl Windows {
                 }
                 Outlook::Complete if !is_last => return true,
                 // All later ones of the kind wait for this one, and no report knows what they found.
-                Outlook::MoreExpected
-                    if !is_last
-                        && now.saturating_duration_since(window.awaited.heard) <= PATIENCE =>
-                {
+                Outlook::MoreExpected if !is_last && window.awaited.silence(now) <= PATIENCE => {
                     is_in_order &= window.is_drawn;
                     return true;
                 }
