@@ -1,7 +1,8 @@
 //! The window of the phase in progress.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -63,19 +64,20 @@ pub(crate) fn note_launch() {
 /// Opens a window that is planned to be of this length, unless a call has, or the program has ended. If its time
 /// `is_drawn`, it stands for others.
 pub(super) fn open(length: Duration, is_drawn: bool) {
-    if !WINDOW.is_open.swap(true, Relaxed) {
-        WINDOW.ready.get_or_init(Instant::now);
-        launches::prepare();
-        let mut records = records();
-        if WINDOW.ended.get().is_none() {
-            records.windows.open(length.as_nanos() as u64, cupti::now_ns(), is_drawn);
-            launches::set_window(true);
-        }
+    WINDOW.ready.get_or_init(Instant::now);
+    launches::prepare();
+    let mut records = records();
+    // Under the lock, so that another thread's call that finds the window open launches in it.
+    let is_open = WINDOW.is_open.load(Relaxed);
+    if !is_open && WINDOW.ended.get().is_none() {
+        records.windows.open(length.as_nanos() as u64, cupti::now_ns(), is_drawn);
+        launches::set_window(true);
     }
+    WINDOW.is_open.store(true, Release);
 }
 
 pub(super) fn is_open() -> bool {
-    WINDOW.is_open.load(Relaxed)
+    WINDOW.is_open.load(Acquire)
 }
 
 /// Notes that the window has been closed.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::stats::bias::Bias;
 use crate::stats::call_tree::by_events::{self, EventTimes};
 use crate::stats::call_tree::call_counts::{CallCounts, Correction};
+use crate::stats::call_tree::place::PathId;
 use crate::stats::call_tree::{CallTree, HELPERS, MAX_PATHS, Path, SiteNumber};
 use crate::stats::total::{FEWEST, Total};
 use crate::types::device::DeviceId;
@@ -93,16 +94,17 @@ impl CallTree {
             if !is_opened(at, &times) || are_opened[roots[at]] || is_of_helpers {
                 continue;
             }
-            let mut around = path.parent;
-            while let Some(outer) = around.map(|outer| outer.index()) {
-                if times[outer].recorded > 0 {
-                    if named(self.paths[outer].function).is_body {
-                        times[outer].take_off(&path.own_by_device, correction(path).scale);
-                    }
-                    break;
-                }
-                around = self.paths[outer].parent;
-            }
+            let correction = correction(path);
+            let error_ns = path.error_ns(&path.own, correction);
+            let outer = |at: &usize| self.paths[*at].parent.map(PathId::index);
+            let around = std::iter::successors(outer(&at), outer);
+            let timed = around.filter(|outer| times[*outer].recorded > 0).collect::<Vec<_>>();
+            let Some(outer) = timed.first().filter(|of| named(self.paths[**of].function).is_body)
+            else {
+                continue;
+            };
+            let excess_ns = times[*outer].take_off(&path.own_by_device, correction.scale, error_ns);
+            timed.iter().for_each(|outer| times[*outer].excess_ns += excess_ns);
         }
         let mut places = vec![0; self.paths.len()];
         let mut nodes = Vec::new();
@@ -169,11 +171,15 @@ impl Path {
         self.recorded > 0 || self.own.ns > 0.0
     }
 
-    fn opened_node(&self, correction: Correction) -> Node {
-        let error_ns = |of: &Total| match correction.is_sampled {
-            true => of.known_error_ns(correction.is_count_known),
+    /// Returns the error of a total of this path's opened calls, before it is corrected. `None` if they are too few.
+    fn error_ns(&self, total: &Total, correction: Correction) -> Option<f64> {
+        match correction.is_sampled {
+            true => total.known_error_ns(correction.is_count_known),
             false => Some(0.0),
-        };
+        }
+    }
+
+    fn opened_node(&self, correction: Correction) -> Node {
         let per_call = (self.recorded > 0).then(|| self.means());
         // What helper threads do besides is unknown.
         let on_host = |mean: PerCall| match self.function {
@@ -184,9 +190,9 @@ impl Path {
         correction.applied(value!(Node {
             recorded: self.recorded,
             calls: self.calls,
-            inclusive_error_ns: error_ns(&self.inclusive),
+            inclusive_error_ns: self.error_ns(&self.inclusive, correction),
             self_ns: self.own.ns,
-            self_error_ns: error_ns(&self.own),
+            self_error_ns: self.error_ns(&self.own, correction),
             self_ns_by_device: by_name(&self.own_by_device),
             per_call,
             callers_unknown: self.callers_unknown,
@@ -210,25 +216,37 @@ impl EventTimes {
         }
     }
 
-    /// Takes the time of recorded calls inside the brackets off the function's own.
-    fn take_off(&mut self, own_by_device: &BTreeMap<DeviceId, f64>, scale: f64) {
+    /// Takes the time of recorded calls inside the brackets off the function's own. That time is multiplied by `scale`, and
+    /// has this error, if it is known, before. Returns by how much it is longer than the brackets.
+    fn take_off(
+        &mut self,
+        own_by_device: &BTreeMap<DeviceId, f64>,
+        scale: f64,
+        error_ns: Option<f64>,
+    ) -> f64 {
+        self.own_variance += error_ns.map_or(f64::INFINITY, |error_ns| (scale * error_ns).powi(2));
+        let mut excess_ns = 0.0;
         for (device, ns) in own_by_device {
             let own = self.own_by_device.entry(*device).or_default();
             let taken = (ns * scale).min(*own);
             *own -= taken;
             self.own_ns = (self.own_ns - taken).max(0.0);
+            excess_ns += ns * scale - taken;
         }
+        excess_ns
     }
 
     /// Returns the node of a path with these times. `host_ns` is the mean time of a call on the host, if known.
     fn node(&self, host_ns: Option<f64>) -> Node {
         let net_ns = self.net_ns / self.calls;
         let is_error_known = !self.is_sampled() || self.recorded as f64 >= FEWEST;
-        let error_ns = |variance: f64| is_error_known.then(|| variance.sqrt());
+        let error_ns = |variance: f64| {
+            Some(variance.sqrt()).filter(|error_ns| is_error_known && error_ns.is_finite())
+        };
         value!(Node {
             recorded: self.recorded,
             calls: self.calls,
-            inclusive_error_ns: error_ns(self.net_variance),
+            inclusive_error_ns: error_ns(self.net_variance).map(|ns| ns + self.excess_ns),
             self_ns: self.own_ns,
             self_error_ns: error_ns(self.own_variance),
             self_ns_by_device: by_name(&self.own_by_device),
@@ -244,14 +262,14 @@ impl EventTimes {
     }
 }
 
-/// Adds the errors of what is inside to those of callers of which no call was recorded, such as an annotated `main` that
-/// is longer than a phase. They have no error of their own. Calls of one phase are alike, so the errors are not
+/// Adds the errors of what is inside to those of callers of which no call was timed or recorded, such as an annotated `main`
+/// that is longer than a phase. They have no error of their own. Calls of one phase are alike, so the errors are not
 /// independent.
 pub(crate) fn add_errors_inside(nodes: &mut [Node]) {
     for at in (0..nodes.len()).rev() {
         let error_ns = nodes[at].inclusive_error_ns;
         let parent = nodes[at].parent.and_then(|parent| nodes.get_mut(parent));
-        if let Some(parent) = parent.filter(|of| of.source == Source::Opened && of.recorded == 0) {
+        if let Some(parent) = parent.filter(|of| of.recorded == 0) {
             parent.inclusive_error_ns = parent.inclusive_error_ns.zip(error_ns).map(|(a, b)| a + b);
         }
     }
@@ -267,7 +285,7 @@ fn by_name(times: &BTreeMap<DeviceId, f64>) -> BTreeMap<String, f64> {
 mod tests {
     use super::*;
     use crate::stats::call_tree::RecordedCall;
-    use crate::stats::call_tree::place::{PathId, Place};
+    use crate::stats::call_tree::place::Place;
     use crate::stats::kernels::CallFigures;
     use crate::stats::total::OpeningDraw;
     use crate::types::sample::{Sample, SampleFlags};
@@ -381,6 +399,40 @@ mod tests {
             found.collect::<Vec<_>>(),
             [("events", own_ns), ("opened", 1_200.0), ("events", 800.0)]
         );
+    }
+
+    /// Events time one call of a function, and records tell of some calls inside, of 50 ns, one in ten.
+    #[test]
+    fn own_time_has_the_error_of_recorded_calls_inside() {
+        let nodes = |recorded: u64, timed_ns: f64| {
+            let mut tree = CallTree::default();
+            let root = tree.path(None, 1).unwrap();
+            let caller = tree.path(Some(root), 2).unwrap();
+            let body = tree.path(Some(caller), 3).unwrap();
+            let inner = tree.path(Some(body), 4).unwrap();
+            timed(&mut tree, root, 60_000.0, 1.0);
+            timed(&mut tree, body, timed_ns, 1.0);
+            for number in 1..=recorded {
+                opened_with(&mut tree, inner, 50, OpeningDraw { number, weight: 10.0 });
+            }
+            let mut nodes = report(&tree, false);
+            add_errors_inside(&mut nodes);
+            <[Node; 4]>::try_from(nodes).unwrap()
+        };
+        let are_inclusive_errors =
+            |nodes: [Node; 3], ns| nodes.iter().all(|node| node.inclusive_error_ns == Some(ns));
+        let [root, caller, body, inner] = nodes(20, 50_000.0);
+        assert!(inner.self_error_ns.is_some_and(|ns| ns > 0.0));
+        assert_eq!((body.self_ns, body.self_error_ns), (40_000.0, inner.self_error_ns));
+        assert!(are_inclusive_errors([root, caller, body], 0.0));
+        // Too few to tell.
+        let [root, caller, body, _] = nodes(1, 50_000.0);
+        assert_eq!((body.self_ns, body.self_error_ns), (49_500.0, None));
+        assert!(are_inclusive_errors([root, caller, body], 0.0));
+        // They seem to take longer than what is around them.
+        let [root, caller, body, _] = nodes(20, 9_000.0);
+        assert_eq!(body.self_ns, 0.0);
+        assert!(are_inclusive_errors([root, caller, body], 1_000.0));
     }
 
     #[test]
